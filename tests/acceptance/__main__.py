@@ -33,8 +33,8 @@ def main() -> int:
     first = secrets.randbits(32) if given.seed is None else given.seed
     began = time.monotonic()
     counts = asyncio.run(_run(first, given.cases))
-    for found in counts.faults[:SHOWN]:
-        say(f"FAULT: {found}")
+    for fault in counts.faults[:SHOWN]:
+        say(f"FAULT: {fault}")
     say(
         f"{counts.cases} meshes, {counts.pushes} proxies, {counts.resources.total()} resources, "
         f"{len(counts.expressions)} expressions: {len(counts.faults)} faults "

@@ -128,15 +128,15 @@ def mesh(dice: Dice) -> list[Document]:
         port_names=dice.some(dice.label, 2),
         explicit=explicit,
     )
-    found = [_server(dice, pool), _client(dice, pool)]
-    found += [_service(dice, pool, name) for name in pool.services]
-    found += [_group(dice, pool, name) for name in pool.groups]
-    found += [_tcp_route(dice, pool, name) for name in pool.routes]
-    found += [_target(dice, pool, each) for each in pool.groups]
-    found += [_split(dice, pool) for _ in range(dice.randint(0, 2))]
-    found += [dice.choice(FURTHER)(dice, pool) for _ in range(dice.randint(1, 4))]
-    found += [policy(dice, pool) for _ in range(dice.randint(0, 4))]
-    return found
+    result = [_server(dice, pool), _client(dice, pool)]
+    result += [_service(dice, pool, name) for name in pool.services]
+    result += [_group(dice, pool, name) for name in pool.groups]
+    result += [_tcp_route(dice, pool, name) for name in pool.routes]
+    result += [_target(dice, pool, group) for group in pool.groups]
+    result += [_split(dice, pool) for _ in range(dice.randint(0, 2))]
+    result += [dice.choice(FURTHER)(dice, pool) for _ in range(dice.randint(1, 4))]
+    result += [policy(dice, pool) for _ in range(dice.randint(0, 4))]
+    return result
 
 
 def _object(dice: Dice, api: str, kind: str, namespace: str, name: Any, spec: Any = None) -> Document:
@@ -160,7 +160,7 @@ def _server(dice: Dice, pool: Pool) -> Document:
     """Make a Workload with a sidecar that every Service of `app: a` selects."""
     document = _plain(dice, pool, "server", "a")
     spec = document["spec"]
-    spec["ports"] = [{"port": each, "name": dice.choice(pool.port_names)} for each in pool.ports[:2]]
+    spec["ports"] = [{"port": port, "name": dice.choice(pool.port_names)} for port in pool.ports[:2]]
     if pool.explicit:
         spec |= {"address": _loopback(dice), "applicationAddress": "127.0.0.1"}
     return document
@@ -176,9 +176,9 @@ def _client(dice: Dice, pool: Pool) -> Document:
                 "service": {"name": dice.choice(pool.services), "namespace": pool.home},
                 "port": dice.choice(pool.ports),
                 "address": dice.rarely(_loopback(dice), lambda: "::1", 8),
-                "localPort": each,
+                "localPort": number,
             }
-            for each in dice.some(lambda: _local_port(dice), 2)
+            for number in dice.some(lambda: _local_port(dice), 2)
         ]
     elif dice.odds(3):
         spec["interception"] = {"capture": dice.choice(("redirect", "tproxy")), "ipv6": dice.odds(2)}
@@ -209,7 +209,7 @@ def _local_port(dice: Dice) -> int:
 
 def _service(dice: Dice, pool: Pool, name: str) -> Document:
     spec: Document = {
-        "ports": [_service_port(dice, pool, each) for each in pool.ports[: dice.randint(1, 3)]],
+        "ports": [_service_port(dice, pool, port) for port in pool.ports[: dice.randint(1, 3)]],
         "selector": dice.rarely({"app": "a"}, lambda: _pairs(dice)),
     }
     if dice.odds(2):
@@ -241,7 +241,7 @@ def _service_port(dice: Dice, pool: Pool, number: int) -> Document:
 def _group(dice: Dice, pool: Pool, name: str) -> Document:
     """Make an HTTPRouteGroup in which one value at most is odd: one that is wrong refuses the whole."""
     version = dice.choice(("v1alpha1", "v1alpha2", "v1alpha3", "v1alpha4", "v1alpha4"))
-    matches = [_match(dice, each) for each in pool.matches]
+    matches = [_match(dice, match) for match in pool.matches]
     if not dice.odds(4):
         dice.choice((_odd_path, _odd_path, _odd_header, _odd_header, _odd_name))(dice, dice.choice(matches))
     api = f"specs.smi-spec.io/{version}"
@@ -266,7 +266,7 @@ def _odd_path(dice: Dice, match: Document) -> None:
 
 
 def _odd_header(dice: Dice, match: Document) -> None:
-    headers = {each: dice.rarely(dice.expression()) for each in dice.some(dice.header_name, 2)}
+    headers = {item: dice.rarely(dice.expression()) for item in dice.some(dice.header_name, 2)}
     match["headers"] = headers if dice.odds(2) else [headers]
 
 
@@ -294,7 +294,7 @@ def _target(dice: Dice, pool: Pool, group: str) -> Document:
     version = dice.choice(("v1alpha1", "v1alpha2", "v1alpha3", "v1alpha3", "v1alpha3"))
     spec: Document = {
         "destination": _account_of(dice, pool, pool.accounts[0]),
-        "sources": [_account_of(dice, pool, each) for each in pool.accounts],
+        "sources": [_account_of(dice, pool, account) for account in pool.accounts],
         "specs" if version == "v1alpha1" else "rules": rules,
     }
     if version != "v1alpha3" and dice.odds(5):
@@ -306,27 +306,27 @@ def _target(dice: Dice, pool: Pool, group: str) -> Document:
 
 
 def _account_of(dice: Dice, pool: Pool, name: str) -> Document:
-    found: Document = {"kind": "ServiceAccount", "name": dice.rarely(name)}
+    result: Document = {"kind": "ServiceAccount", "name": dice.rarely(name)}
     if dice.odds(2):
-        found["namespace"] = dice.rarely(pool.home, lambda: dice.choice(pool.namespaces), 10)
-    return found
+        result["namespace"] = dice.rarely(pool.home, lambda: dice.choice(pool.namespaces), 10)
+    return result
 
 
 def _split(dice: Dice, pool: Pool) -> Document:
     version = dice.choice(("v1alpha1", "v1alpha2", "v1alpha3", "v1alpha4", "v1alpha4"))
     weights: tuple[Any, ...] = QUANTITIES if version == "v1alpha1" else WEIGHTS
     backends = [
-        {"service": each, "weight": dice.rarely(dice.choice(weights))}
-        for each in dice.sample(pool.services, dice.randint(1, len(pool.services)))
+        {"service": item, "weight": dice.rarely(dice.choice(weights))}
+        for item in dice.sample(pool.services, dice.randint(1, len(pool.services)))
     ]
     spec: Document = {"service": dice.rarely(dice.choice(pool.services)), "backends": backends}
     if version in ("v1alpha3", "v1alpha4") and dice.odds(2):
-        spec["matches"] = [{"kind": "HTTPRouteGroup", "name": each} for each in dice.few(pool.groups, 2)]
+        spec["matches"] = [{"kind": "HTTPRouteGroup", "name": item} for item in dice.few(pool.groups, 2)]
     api = f"split.smi-spec.io/{version}"
-    found = _object(dice, api, "TrafficSplit", pool.home, dice.name(), spec)
+    result = _object(dice, api, "TrafficSplit", pool.home, dice.name(), spec)
     created = dice.choice(("2024-06-01T12:00:00Z", "2023-01-01T00:00:00Z"))
-    found["metadata"]["creationTimestamp"] = dice.rarely(created)
-    return found
+    result["metadata"]["creationTimestamp"] = dice.rarely(created)
+    return result
 
 
 def _workload(dice: Dice, pool: Pool) -> Document:
@@ -340,7 +340,7 @@ def _workload(dice: Dice, pool: Pool) -> Document:
         "weight": dice.choice((1, 2, 1000)),
         "ports": [{"port": dice.choice(pool.ports), "name": dice.choice(pool.port_names)}],
     }
-    spec = {name: dice.rarely(each) for name, each in good.items() if name == "address" or not dice.odds(6)}
+    spec = {name: dice.rarely(item) for name, item in good.items() if name == "address" or not dice.odds(6)}
     namespace = dice.choice(pool.namespaces)
     return _object(dice, "meshwright.dev/v1alpha1", "Workload", namespace, dice.name(), spec)
 
@@ -352,17 +352,17 @@ def _pod(dice: Dice, pool: Pool) -> Document:
     }
     account = dice.rarely(dice.choice(pool.accounts), one_in=4)
     spec = {"serviceAccountName": account, "containers": [{"name": "c", "ports": [port]}]}
-    found = _object(dice, "v1", "Pod", pool.home, dice.name(), spec)
-    if isinstance(found["metadata"]["labels"], dict) and not dice.odds(3):
-        found["metadata"]["labels"]["osm-proxy-uuid"] = dice.rarely(dice.label(), one_in=10)
-    return found | {"status": {"podIP": dice.rarely(dice.address(), dice.bad_address, 10)}}
+    result = _object(dice, "v1", "Pod", pool.home, dice.name(), spec)
+    if isinstance(result["metadata"]["labels"], dict) and not dice.odds(3):
+        result["metadata"]["labels"]["osm-proxy-uuid"] = dice.rarely(dice.label(), one_in=10)
+    return result | {"status": {"podIP": dice.rarely(dice.address(), dice.bad_address, 10)}}
 
 
 def _slice(dice: Dice, pool: Pool) -> Document:
-    found = _object(dice, "discovery.k8s.io/v1", "EndpointSlice", pool.home, dice.name())
-    found["metadata"]["labels"] = {"kubernetes.io/service-name": dice.rarely(dice.choice(pool.services))}
+    result = _object(dice, "discovery.k8s.io/v1", "EndpointSlice", pool.home, dice.name())
+    result["metadata"]["labels"] = {"kubernetes.io/service-name": dice.rarely(dice.choice(pool.services))}
     addresses = [dice.rarely(dice.address(), dice.bad_address, 15) for _ in range(dice.randint(1, 3))]
-    return found | {
+    return result | {
         "addressType": dice.choice(("IPv4", "IPv6")),
         "endpoints": [{"addresses": addresses, "conditions": {"ready": not dice.odds(4)}}],
         "ports": [{"name": dice.choice(("", *pool.port_names)), "port": dice.choice(pool.ports)}],
@@ -370,19 +370,19 @@ def _slice(dice: Dice, pool: Pool) -> Document:
 
 
 def _endpoints(dice: Dice, pool: Pool) -> Document:
-    found = _object(dice, "v1", "Endpoints", pool.home, dice.choice(pool.services))
+    result = _object(dice, "v1", "Endpoints", pool.home, dice.choice(pool.services))
     address = dice.rarely(dice.address(), dice.bad_address, 10)
-    return found | {
+    return result | {
         "subsets": [{"addresses": [{"ip": address}], "ports": [{"port": dice.choice(pool.ports)}]}]
     }
 
 
 def _namespace(dice: Dice, pool: Pool) -> Document:
-    found = _object(dice, "v1", "Namespace", "", dice.choice(pool.namespaces))
-    del found["metadata"]["namespace"]
+    result = _object(dice, "v1", "Namespace", "", dice.choice(pool.namespaces))
+    del result["metadata"]["namespace"]
     known = dice.choice((PERMISSIVE, EGRESS))
-    found["metadata"]["annotations"] = {known: dice.rarely(dice.choice(ANNOTATIONS[known]))}
-    return found
+    result["metadata"]["annotations"] = {known: dice.rarely(dice.choice(ANNOTATIONS[known]))}
+    return result
 
 
 def _account(dice: Dice, pool: Pool) -> Document:

@@ -78,19 +78,19 @@ def _rule(dice: Dice, pool: "Pool") -> Document:
     parts: dict[str, Callable[[], Any]] = {
         "matches": lambda: [_group(dice, pool) for _ in range(dice.randint(1, 2))],
         "timeout": lambda: {"request": _of(dice, DURATIONS, 7)},
-        "headers": lambda: {each: _changes(dice) for each in dice.few(("request", "response"), 2)},
+        "headers": lambda: {item: _changes(dice) for item in dice.few(("request", "response"), 2)},
         "fault": lambda: {
             "delay": {"percent": _percent(dice), "duration": dice.choice(DURATIONS[:6])},
             "abort": {"percent": _percent(dice), "status": _of(dice, STATUSES, 9)},
         },
         "mirror": lambda: {"service": dice.choice((*pool.services, "gone")), "percent": _percent(dice)},
     }
-    return {each: parts[each]() for each in dice.few(tuple(parts), 4)}
+    return {item: parts[item]() for item in dice.few(tuple(parts), 4)}
 
 
 def _group(dice: Dice, pool: "Pool") -> Document:
-    found: Document = {"kind": "HTTPRouteGroup", "name": dice.choice((*pool.groups, "gone"))}
-    return found | ({"matches": dice.few(pool.matches, 2)} if dice.odds(3) else {})
+    result: Document = {"kind": "HTTPRouteGroup", "name": dice.choice((*pool.groups, "gone"))}
+    return result | ({"matches": dice.few(pool.matches, 2)} if dice.odds(3) else {})
 
 
 def _changes(dice: Dice) -> Document:
@@ -143,7 +143,7 @@ def _upstreams(dice: Dice, pool: "Pool") -> Document:
         ),
         "healthCheck": checked | dice.choice(({"tcp": {}}, {"http": {"path": _of(dice, PATHS, 3)}})),
     }
-    return {"service": dice.choice(pool.services)} | {each: parts[each] for each in dice.few(tuple(parts), 3)}
+    return {"service": dice.choice(pool.services)} | {item: parts[item] for item in dice.few(tuple(parts), 3)}
 
 
 def _limits(dice: Dice, pool: "Pool") -> Document:
@@ -220,7 +220,7 @@ def _entry(dice: Dice) -> Document:
 
 
 def _retry(dice: Dice, pool: "Pool") -> Document:
-    said = {
+    answer = {
         "retryOn": _of(dice, RETRY_ON, 4),
         "numRetries": _of(dice, COUNTS, 5),
         "perTryTimeout": dice.choice(DURATIONS[:6]),
@@ -228,19 +228,19 @@ def _retry(dice: Dice, pool: "Pool") -> Document:
     }
     return {
         "source": {"kind": "ServiceAccount", "name": dice.choice(pool.accounts), "namespace": pool.home},
-        "destinations": [{"kind": "Service", "name": each} for each in pool.services],
-        "retryPolicy": said,
+        "destinations": [{"kind": "Service", "name": service} for service in pool.services],
+        "retryPolicy": answer,
     }
 
 
 def _mutual_tls(dice: Dice, pool: "Pool") -> Document:
     plain = {
-        "sources": [{"kind": "IPRange", "name": each} for each in dice.few(NETWORKS[:6], 3)],
-        "matches": [{"kind": "HTTPRouteGroup", "name": each} for each in dice.few(pool.groups, 2)],
+        "sources": [{"kind": "IPRange", "name": item} for item in dice.few(NETWORKS[:6], 3)],
+        "matches": [{"kind": "HTTPRouteGroup", "name": item} for item in dice.few(pool.groups, 2)],
     }
     spec: Document = {"mode": dice.choice(("Permissive", "Permissive", "Strict"))}
     parts = {"plaintext": plain, "serviceAccounts": list(pool.accounts), "ports": list(pool.ports)}
-    return spec | {each: parts[each] for each in dice.few(tuple(parts), 2)}
+    return spec | {item: parts[item] for item in dice.few(tuple(parts), 2)}
 
 
 def _authorization(dice: Dice, pool: "Pool") -> Document:
@@ -251,7 +251,7 @@ def _authorization(dice: Dice, pool: "Pool") -> Document:
     if dice.odds(4):
         asked = {"extensionService": {"name": "opa", "namespace": pool.home}}
     more = {"timeout": _of(dice, DURATIONS, 5), "failureModeAllow": True, "ports": list(pool.ports)}
-    return asked | {each: more[each] for each in dice.few(tuple(more), 2)}
+    return asked | {item: more[item] for item in dice.few(tuple(more), 2)}
 
 
 def _ingress(dice: Dice, pool: "Pool") -> Document:
@@ -261,12 +261,12 @@ def _ingress(dice: Dice, pool: "Pool") -> Document:
         "name": dice.choice(pool.services),
         "port": {"number": dice.choice(pool.ports), "protocol": protocol},
     }
-    sources = [{"kind": "IPRange", "name": each} for each in dice.few(NETWORKS[:6], 3)]
+    sources = [{"kind": "IPRange", "name": item} for item in dice.few(NETWORKS[:6], 3)]
     principals = [{"kind": "AuthenticatedPrincipal", "name": _of(dice, ("a.b", "spiffe://x/y", "*", "é"), 2)}]
     return {
         "backends": [backend | ({"tls": tls} if protocol == "https" else {})],
         "sources": [*sources, *principals],
-        "matches": [{"kind": "HTTPRouteGroup", "name": each} for each in dice.few(pool.groups, 1)],
+        "matches": [{"kind": "HTTPRouteGroup", "name": item} for item in dice.few(pool.groups, 1)],
     }
 
 
@@ -275,14 +275,14 @@ def _egress(dice: Dice, pool: "Pool") -> Document:
     numbers = dice.sample((80, 443, 8443, 9999), dice.randint(1, 2))
     return {
         "sources": [
-            {"kind": "ServiceAccount", "name": each, "namespace": pool.home} for each in pool.accounts
+            {"kind": "ServiceAccount", "name": account, "namespace": pool.home} for account in pool.accounts
         ],
         "hosts": dice.few(HOSTS[: 9 if dice.odds(8) else 4], 3),
-        "ports": [{"number": each, "protocol": dice.choice(protocols)} for each in numbers],
+        "ports": [{"number": number, "protocol": dice.choice(protocols)} for number in numbers],
         "ipAddresses": dice.few(NETWORKS[:6], 2),
         "matches": [
-            {"apiGroup": "specs.smi-spec.io/v1alpha4", "kind": "HTTPRouteGroup", "name": each}
-            for each in dice.few(pool.groups, 1)
+            {"apiGroup": "specs.smi-spec.io/v1alpha4", "kind": "HTTPRouteGroup", "name": item}
+            for item in dice.few(pool.groups, 1)
         ],
     }
 

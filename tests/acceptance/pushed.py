@@ -58,7 +58,7 @@ def written(documents: list[Document], *, as_json: bool) -> dict[str, str]:
     """Write documents as a file of manifests. JSON's text may hold what YAML's may not."""
     if as_json:
         return {"mesh.json": json.dumps({"apiVersion": "v1", "kind": "List", "items": documents})}
-    text = "\n---\n".join(json.dumps(each) for each in documents)
+    text = "\n---\n".join(json.dumps(document) for document in documents)
     return {"mesh.yaml": _PAIR.sub(_as_yaml, text)}
 
 
@@ -70,7 +70,7 @@ def _as_yaml(pair: re.Match[str]) -> str:
 def view_of(documents: list[Document], counts: Counts, *, as_json: bool = False) -> View:
     """Read documents into a view, as a directory's are; what is refused is left out."""
     read = Manifests().apply_all(written(documents, as_json=as_json))
-    counts.written.update(each["kind"] for each in documents)
+    counts.written.update(document["kind"] for document in documents)
     counts.accepted.update(key.kind.name for key in read.objects())
     return View.build(read.objects(), settings())
 
@@ -88,9 +88,9 @@ async def try_view(mesh_: LiveMesh, view: View, named: str, counts: Counts) -> N
         issue_proxy(mesh_.authority, mesh_.ledger, proxy, timedelta(hours=1), datetime.now(UTC))
         made = resources(policy)
         counts.pushes += 1
-        counts.resources.update(each.type_url.rpartition(".")[2] for each in made)
+        counts.resources.update(resource.type_url.rpartition(".")[2] for resource in made)
         _look(policy, counts)
-        counts.faults += [f"{named}, {proxy}: {each}" for one in made for each in _own_faults(one)]
+        counts.faults += [f"{named}, {proxy}: {fault}" for one in made for fault in _own_faults(one)]
         snapshot = Snapshot.of((*made, *certified(mesh_, view, key)))
         for type_url, words in (await push(mesh_, snapshot)).items():
             counts.faults.append(f"{named}, {proxy}: {type_url.rpartition('.')[2]}: {words}")
@@ -104,7 +104,7 @@ def certified(mesh_: LiveMesh, view: View, key: ProxyGroup) -> tuple[Resource, .
 
 
 def _own_faults(resource: Resource) -> list[str]:
-    return [f"{resource.name}: {each}" for each in faults(any_pb2.Any.FromString(resource.body))]
+    return [f"{resource.name}: {fault}" for fault in faults(any_pb2.Any.FromString(resource.body))]
 
 
 def _look(policy: ProxyPolicy, counts: Counts) -> None:
@@ -113,26 +113,38 @@ def _look(policy: ProxyPolicy, counts: Counts) -> None:
         rule for port in policy.inbound if isinstance(port.access, OnlyRules) for rule in port.access.rules
     ]
     routes = [route for service in policy.outbound for route in service.routes]
-    matches = [match for each in rules for match in each.matches or ()]
-    matches += [match for each in routes for match in each.matches or ()]
+    matches = [match for access_rule in rules for match in access_rule.matches or ()]
+    matches += [match for outbound_route in routes for match in outbound_route.matches or ()]
     counts.expressions.update(match.path_regex for match in matches if match.path_regex is not None)
     counts.expressions.update(header.regex for match in matches for header in match.headers)
-    found = {
+    result = {
         "rules on HTTP": any(rule.matches is not None for rule in rules),
         "rules on TCP": any(rule.matches is None for rule in rules),
         "a header": any(match.headers for match in matches),
         "shares": any(len(route.backends) > 1 for route in routes),
         "a split for some requests": any(route.matches is not None for route in routes),
-        "endpoints": any(each.endpoints for each in policy.service_destinations),
-        "IPv6 endpoints": any(
-            ":" in one.address for each in policy.service_destinations for one in each.endpoints
+        "endpoints": any(
+            service_destination.endpoints for service_destination in policy.service_destinations
         ),
-        "localities": any(one.locality for each in policy.service_destinations for one in each.endpoints),
-        "as called": any(each.as_called for each in policy.service_destinations),
+        "IPv6 endpoints": any(
+            ":" in one.address
+            for service_destination in policy.service_destinations
+            for one in service_destination.endpoints
+        ),
+        "localities": any(
+            one.locality
+            for service_destination in policy.service_destinations
+            for one in service_destination.endpoints
+        ),
+        "as called": any(
+            service_destination.as_called for service_destination in policy.service_destinations
+        ),
         "explicit": policy.interception is InterceptionKind.EXPLICIT,
         "egress": policy.passthrough,
         "TLS parameters": bool(policy.tls.cipher_suites or policy.tls.ecdh_curves),
         "permissive": any(isinstance(port.access, EveryoneInTheMesh) for port in policy.inbound),
-        "long names": any(len(each.service.name) == 63 for each in policy.service_destinations),
+        "long names": any(
+            len(service_destination.service.name) == 63 for service_destination in policy.service_destinations
+        ),
     }
-    counts.held.update(name for name, holds in found.items() if holds)
+    counts.held.update(name for name, holds in result.items() if holds)

@@ -70,7 +70,7 @@ def smuggled(regex: str) -> View:
     read = Manifests().apply("mesh.yaml", SMUGGLED)
     assert read.problems() == ()
     objects: dict[ObjectKey, SourcedObject] = dict(read.objects())
-    key = next(each for each in objects if each.kind == HTTP_ROUTE_GROUP)
+    key = next(object_key for object_key in objects if object_key.kind == HTTP_ROUTE_GROUP)
     group = objects[key].value
     assert isinstance(group, HTTPRouteGroup)
     objects[key] = replace(objects[key], value=replace(group, matches=(HTTPMatch("all", regex),)))

@@ -76,16 +76,16 @@ def _parts(policy: Any) -> Any:
 def _weights(*weights: int) -> Change:
     def changed(message: Any) -> None:
         clusters = message.virtual_hosts[0].routes[0].route.weighted_clusters.clusters
-        for each, weight in zip(clusters, weights, strict=True):
-            each.weight.value = weight
+        for cluster, weight in zip(clusters, weights, strict=True):
+            cluster.weight.value = weight
 
     return changed
 
 
 def _endpoint_weights(*weights: int) -> Change:
     def changed(message: Any) -> None:
-        for each, weight in zip(message.endpoints[0].lb_endpoints, weights, strict=True):
-            each.load_balancing_weight.value = weight
+        for lb_endpoint, weight in zip(message.endpoints[0].lb_endpoints, weights, strict=True):
+            lb_endpoint.load_balancing_weight.value = weight
 
     return changed
 
@@ -158,70 +158,70 @@ CHANGES: Final[tuple[tuple[str, TypeUrl, str, Change, bool], ...]] = (
         True,
     ),
     ("an endpoint weight of nothing", ENDPOINT, "shop/shop|8080", _endpoint_weights(0, 1), False),
-    ("no address", ENDPOINT, "shop/shop|8080", lambda each: setattr(_address(each), "address", ""), False),
-    ("a name", ENDPOINT, "shop/shop|8080", lambda each: setattr(_address(each), "address", "here"), False),
+    ("no address", ENDPOINT, "shop/shop|8080", lambda item: setattr(_address(item), "address", ""), False),
+    ("a name", ENDPOINT, "shop/shop|8080", lambda item: setattr(_address(item), "address", "here"), False),
     (
         "a mapped address",
         ENDPOINT,
         "shop/shop|8080",
-        lambda each: setattr(_address(each), "address", "::ffff:1.2.3.4"),
+        lambda item: setattr(_address(item), "address", "::ffff:1.2.3.4"),
         True,
     ),
     (
         "a port of 17 bits",
         ENDPOINT,
         "shop/shop|8080",
-        lambda each: setattr(_address(each), "port_value", 65536),
+        lambda item: setattr(_address(item), "port_value", 65536),
         False,
     ),
     (
         "a locality of any text",
         ENDPOINT,
         "shop/shop|8080",
-        lambda each: setattr(each.endpoints[0].locality, "zone", "\0é\n"),
+        lambda item: setattr(item.endpoints[0].locality, "zone", "\0é\n"),
         True,
     ),
-    ("a chain twice", LISTENER, "outbound-listener", lambda each: _again(each, "filter_chains"), False),
+    ("a chain twice", LISTENER, "outbound-listener", lambda item: _again(item, "filter_chains"), False),
     (
         "a prefix of no address",
         LISTENER,
         "outbound-listener",
-        lambda each: setattr(_first_prefix(each), "address_prefix", "here"),
+        lambda item: setattr(_first_prefix(item), "address_prefix", "here"),
         False,
     ),
     (
         "a range of 129 bits",
         LISTENER,
         "outbound-listener",
-        lambda each: setattr(_first_prefix(each).prefix_len, "value", 129),
+        lambda item: setattr(_first_prefix(item).prefix_len, "value", 129),
         False,
     ),
     (
         "no prefix of statistics",
         LISTENER,
         "outbound-listener",
-        _manager(lambda each: setattr(each, "stat_prefix", "")),
+        _manager(lambda item: setattr(item, "stat_prefix", "")),
         False,
     ),
     (
         "a timeout below zero",
         LISTENER,
         "outbound-listener",
-        _manager(lambda each: setattr(each.request_timeout, "seconds", -1)),
+        _manager(lambda item: setattr(item.request_timeout, "seconds", -1)),
         False,
     ),
     (
         "a time to connect of nothing",
         CLUSTER,
         "shop/shop|8080",
-        lambda each: each.connect_timeout.Clear(),
+        lambda item: item.connect_timeout.Clear(),
         False,
     ),
     (
         "a policy that is none",
         CLUSTER,
         "shop/shop|8080",
-        lambda each: setattr(each, "lb_policy", 99),
+        lambda item: setattr(item, "lb_policy", 99),
         False,
     ),
 )
@@ -244,19 +244,19 @@ def _message(resource: Resource) -> Message:
 
 
 @pytest.mark.parametrize(
-    ("type_url", "name", "change", "right"), [each[1:] for each in CHANGES], ids=[each[0] for each in CHANGES]
+    ("type_url", "name", "change", "right"), [item[1:] for item in CHANGES], ids=[item[0] for item in CHANGES]
 )
 async def test_we_find_what_envoy_refuses(
     envoy: LiveMesh, type_url: TypeUrl, name: str, change: Change, right: bool
 ) -> None:
     """Both refuse, or neither does."""
     base = _base(envoy)
-    resource = next(each for each in base.resources(type_url).values() if each.name == name)
+    resource = next(item for item in base.resources(type_url).values() if item.name == name)
     message = _message(resource)
     change(message)
-    said = [str(each) for each in faults(message)]
+    lines = [str(fault) for fault in faults(message)]
     rejected = await push(envoy, base.changed([encode(message, resource.references)]))
-    assert (not rejected, said == []) == (right, right), (rejected, said)
+    assert (not rejected, lines == []) == (right, right), (rejected, lines)
     await until(lambda: _taken(envoy, base))
 
 

@@ -163,8 +163,8 @@ class Dice(Random):
 
     def name(self) -> str:
         """Return a Kubernetes name: a label, or labels with dots between, up to 253 characters."""
-        found = ".".join(self.label() for _ in range(self.choice((1, 1, 1, 2, 4))))
-        return found[:253].rstrip(".-")
+        result = ".".join(self.label() for _ in range(self.choice((1, 1, 1, 2, 4))))
+        return result[:253].rstrip(".-")
 
     def text(self) -> str:
         """Return a short text of any characters."""

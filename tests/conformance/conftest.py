@@ -67,10 +67,10 @@ def variant(request: pytest.FixtureRequest) -> Variant:
 @pytest.fixture(params=programs())
 def program(request: pytest.FixtureRequest) -> str:
     """Give each Envoy to be tried."""
-    found = programs()[request.param]
-    if found is None:
+    result = programs()[request.param]
+    if result is None:
         pytest.skip(f"there is no Envoy {request.param}: `make envoy` or `make conformance` makes one")
-    return found
+    return result
 
 
 @pytest.fixture

@@ -117,8 +117,8 @@ class ControlPlane:
 
     def type_status(self, type_url: TypeUrl) -> TypeStatus | None:
         """Return where a type stands on the only stream."""
-        found = [t for s in self._conversations() for t in s.status().types if t.type_url == type_url]
-        return found[0] if found else None
+        result = [t for s in self._conversations() for t in s.status().types if t.type_url == type_url]
+        return result[0] if result else None
 
     def _conversations(self) -> list[Conversation]:
         return list(self.server._conversations.values()) if self.server is not None else []

@@ -102,7 +102,7 @@ class Envoy:
     async def stat(self, name: str) -> int:
         """Return a counter or gauge; 0 for one that there is not (yet)."""
         answer = json.loads(await self._get(f"/stats?filter=^{name}$&format=json"))
-        return sum(int(each["value"]) for each in answer["stats"] if "value" in each)
+        return sum(int(item["value"]) for item in answer["stats"] if "value" in item)
 
     async def is_live(self) -> bool:
         """Say whether it has finished its start."""

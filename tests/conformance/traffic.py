@@ -73,7 +73,7 @@ class Load:
 
     async def __aenter__(self) -> Self:
         """Begin, and wait until every connection has had an answer."""
-        self._tasks = [asyncio.create_task(self._run(each)) for each in range(self.connections)]
+        self._tasks = [asyncio.create_task(self._run(number)) for number in range(self.connections)]
         await self.more(self.connections)
         return self
 
@@ -93,9 +93,11 @@ class Load:
 
     async def turn(self, seconds: float = 60) -> None:
         """Wait until every connection has made a request that began from now on."""
-        wanted = {each: self._made[each] + 2 for each in range(self.connections)}  # one may be under way
+        wanted = {
+            number: self._made[number] + 2 for number in range(self.connections)
+        }  # one may be under way
         async with asyncio.timeout(seconds):
-            while any(self._made[each] < count for each, count in wanted.items()):
+            while any(self._made[number] < count for number, count in wanted.items()):
                 await asyncio.sleep(PAUSE)
 
     @property

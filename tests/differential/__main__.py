@@ -36,8 +36,8 @@ def main() -> int:
     seed = secrets.randbits(32) if given.seed is None else given.seed
     began = time.monotonic()
     counts = asyncio.run(_run(seed, given.cases, given.requests, mutant=given.first_match))
-    for found in counts.disagreements[:SHOWN]:
-        say(f"DISAGREEMENT: {found}\n")
+    for disagreement in counts.disagreements[:SHOWN]:
+        say(f"DISAGREEMENT: {disagreement}\n")
     say(
         f"{counts.policies} policies, {counts.requests} requests, "
         f"{len(counts.disagreements)} disagreements (seed {seed}, {time.monotonic() - began:.0f} s)"
@@ -57,9 +57,9 @@ async def _run(seed: int, cases: int, requests: int, *, mutant: bool) -> Counts:
             mesh.translate = first_match.translate
         counts = await run(mesh, seed, cases, requests)
         first = counts.disagreements[:SHOWN]
-        counts.disagreements[:SHOWN] = [await shrunk(mesh, each) for each in first]
-        if said := await mesh.complaints():
-            raise SystemExit(f"an Envoy complains: {said}")
+        counts.disagreements[:SHOWN] = [await shrunk(mesh, disagreement) for disagreement in first]
+        if text := await mesh.complaints():
+            raise SystemExit(f"an Envoy complains: {text}")
         return counts
 
 

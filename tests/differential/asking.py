@@ -11,7 +11,7 @@ from tests.differential.targets import target, written
 from tests.differential.topology import GRPC, SERVERS, SERVICES, WORKLOADS, Document, Offers, Runs, is_http
 from tests.differential.wire import over_http2
 
-CLIENTS: Final = tuple(each for each in WORKLOADS if each.calls)
+CLIENTS: Final = tuple(workload for workload in WORKLOADS if workload.calls)
 PATHS: Final = (
     *("/books", "/books/1", "/books/x", "/books?x=/status", "/books/", "/status", "/status?q=1", "/a.b"),
     *("/axb", "/", "/x/books", "/book", "/BOOKS", "/b{,3}ooks", "/books/%C3%A9", "/books//1", "/b%2Fooks"),
@@ -45,17 +45,17 @@ def _path(random: Random, path: str) -> str:
 
 def _request(random: Random, policy: list[Document], favoured: Runs) -> Request:
     """Make a request; mostly one that some target, or some split, has to do with."""
-    targets = [each for each in policy if each["kind"] == "TrafficTarget"]
+    targets = [item for item in policy if item["kind"] == "TrafficTarget"]
     client, server, asked = random.choice(CLIENTS), favoured, random.choice(targets)
     if random.random() < 0.9:
         spec = asked["spec"]
-        server = next(each for each in SERVERS if each.account == spec["destination"]["name"])
-        named = {(each["namespace"], each["name"]) for each in spec["sources"]}
-        meant = [each for each in CLIENTS if (each.namespace, each.account) in named]
+        server = next(runs for runs in SERVERS if runs.account == spec["destination"]["name"])
+        named = {(source["namespace"], source["name"]) for source in spec["sources"]}
+        meant = [runs for runs in CLIENTS if (runs.namespace, runs.account) in named]
         client = random.choice(meant or CLIENTS)
     service = random.choice(_services(random, policy, server))
     port = random.choices(
-        [each[0] for each in service.ports], [10, 2, 3, 2] if len(service.ports) == 4 else [5, 1]
+        [item[0] for item in service.ports], [10, 2, 3, 2] if len(service.ports) == 4 else [5, 1]
     )[0]
     who = ServiceIdentity(Namespace(client.namespace), ServiceAccountName(client.account))
     if not is_http(port):
@@ -71,10 +71,10 @@ def _headers(random: Random, policy: list[Document], target: Document) -> list[t
     named_groups = {(target["metadata"]["namespace"], rule["name"]) for rule in target["spec"]["rules"]}
     wanted = [
         match["headers"]
-        for each in policy
-        if (each["metadata"].get("namespace"), each["metadata"]["name"]) in named_groups
-        and each["kind"] == "HTTPRouteGroup"
-        for match in each["spec"]["matches"]
+        for item in policy
+        if (item["metadata"].get("namespace"), item["metadata"]["name"]) in named_groups
+        and item["kind"] == "HTTPRouteGroup"
+        for match in item["spec"]["matches"]
         if "headers" in match
     ]
     named = random.choice(wanted or [{}])
@@ -84,7 +84,7 @@ def _headers(random: Random, policy: list[Document], target: Document) -> list[t
         given
         for name in sorted(names)
         for given in random.choices(
-            [each for each in GIVEN if each[0].lower() == name] or list(GIVEN),
+            [item for item in GIVEN if item[0].lower() == name] or list(GIVEN),
             k=random.choice((0, 1, 1, 2, 2)),
         )
     ]
@@ -92,11 +92,11 @@ def _headers(random: Random, policy: list[Document], target: Document) -> list[t
 
 def _services(random: Random, policy: list[Document], server: Runs) -> list[Offers]:
     apexes = {
-        (each["metadata"]["namespace"], each["spec"]["service"].split(".")[0])
-        for each in policy
-        if each["kind"] == "TrafficSplit"
+        (item["metadata"]["namespace"], item["spec"]["service"].split(".")[0])
+        for item in policy
+        if item["kind"] == "TrafficSplit"
     }
-    split = [each for each in SERVICES if (each.namespace, each.name) in apexes]
+    split = [service for service in SERVICES if (service.namespace, service.name) in apexes]
     if split and random.random() < 0.35:
         return split
-    return [each for each in SERVICES if each.selects in server.labels] or list(SERVICES)
+    return [service for service in SERVICES if service.selects in server.labels] or list(SERVICES)

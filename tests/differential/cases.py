@@ -83,20 +83,20 @@ class Case:
 def case(random: Random, requests: int) -> Case:
     """Make a case."""
     flavour = HEADED if random.random() < 0.25 else MIXED
-    found = [each for namespace in ("shop", "bank") for each in _routes(random, namespace, flavour)]
+    result = [route for namespace in ("shop", "bank") for route in _routes(random, namespace, flavour)]
     kinds: dict[tuple[str, str], list[Document]] = {}
-    for each in found:
-        kinds.setdefault((each["metadata"]["namespace"], each["kind"]), []).append(each)
+    for item in result:
+        kinds.setdefault((item["metadata"]["namespace"], item["kind"]), []).append(item)
     favoured = random.choice(SERVERS)
     for number in range(random.randint(*flavour.targets)):
         server = favoured if random.random() < 0.7 else random.choice(SERVERS)
-        found.append(_target(random, number, server, kinds, flavour))
-    found.extend(_split(random, number, kinds) for number in range(random.choice((0, 1, 2, 2, 3))))
+        result.append(_target(random, number, server, kinds, flavour))
+    result.extend(_split(random, number, kinds) for number in range(random.choice((0, 1, 2, 2, 3))))
     if random.random() < 0.12:
-        found.append(_permissive())
-    found.extend(_namespace(random, each) for each in ("shop", "bank") if random.random() < 0.15)
-    made = tuple(asked(random, found, favoured) for _ in range(requests))
-    return Case((*found, *mutual_tls(random)), made)
+        result.append(_permissive())
+    result.extend(_namespace(random, item) for item in ("shop", "bank") if random.random() < 0.15)
+    made = tuple(asked(random, result, favoured) for _ in range(requests))
+    return Case((*result, *mutual_tls(random)), made)
 
 
 def _object(api: str, kind: str, namespace: str, name: str, spec: Document) -> Document:
@@ -109,19 +109,19 @@ def _object(api: str, kind: str, namespace: str, name: str, spec: Document) -> D
 
 
 def _routes(random: Random, namespace: str, flavour: Flavour) -> list[Document]:
-    found = []
+    result = []
     for number in range(random.randint(1, 3)):
         names = random.sample(MATCH_NAMES, random.randint(1, 4))
         matches = [_match(random, name, flavour) for name in names]
         name = f"g.{number}"
-        found.append(
+        result.append(
             _object("specs.smi-spec.io/v1alpha4", "HTTPRouteGroup", namespace, name, {"matches": matches})
         )
     for number in range(random.randint(1, 2)):
         ports = random.choice(([], [8080], [TCP], [8081], [8080, TCP], [8080, 8081, GRPC]))
         spec = {"matches": {"ports": ports} if ports else {}}
-        found.append(_object("specs.smi-spec.io/v1alpha4", "TCPRoute", namespace, f"t.{number}", spec))
-    return found
+        result.append(_object("specs.smi-spec.io/v1alpha4", "TCPRoute", namespace, f"t.{number}", spec))
+    return result
 
 
 def _match(random: Random, name: str, flavour: Flavour) -> Document:
@@ -151,7 +151,7 @@ def _target(
     shape = random.choices(("http", "tcp", "both", "none"), flavour.rules)[0]
     if shape in ("http", "both"):
         rules.extend(
-            _http_rule(random, each) for each in random.sample(groups, random.randint(1, len(groups)))
+            _http_rule(random, item) for item in random.sample(groups, random.randint(1, len(groups)))
         )
     if shape in ("tcp", "both"):
         name = random.choice(routes)["metadata"]["name"] if random.random() < 0.95 else "missing"
@@ -184,19 +184,19 @@ def _http_rule(random: Random, group: Document) -> Document:
 
 def _split(random: Random, number: int, kinds: dict[tuple[str, str], list[Document]]) -> Document:
     namespace = random.choice(("shop", "shop", "bank"))
-    there = [each.name for each in SERVICES if each.namespace == namespace]
+    there = [service.name for service in SERVICES if service.namespace == namespace]
     apex = random.choice((*there, "root", "web") if namespace == "shop" else (*there, "gate"))
     names = random.sample([*there, "missing"], random.randint(1, min(3, len(there))))
-    backends = [{"service": each, "weight": random.choice((0, 1, 1, 50, 90))} for each in names]
+    backends = [{"service": name, "weight": random.choice((0, 1, 1, 50, 90))} for name in names]
     spec: Document = {"service": random.choice((apex, f"{apex}.{namespace}")), "backends": backends}
     if random.random() < 0.5:
         groups = kinds[namespace, "HTTPRouteGroup"]
         chosen = random.sample(groups, random.randint(1, len(groups)))
-        spec["matches"] = [{"kind": "HTTPRouteGroup", "name": each["metadata"]["name"]} for each in chosen]
-    found = _object("split.smi-spec.io/v1alpha4", "TrafficSplit", namespace, f"split.{number}", spec)
+        spec["matches"] = [{"kind": "HTTPRouteGroup", "name": item["metadata"]["name"]} for item in chosen]
+    result = _object("split.smi-spec.io/v1alpha4", "TrafficSplit", namespace, f"split.{number}", spec)
     if created := random.choice(CREATED):
-        found["metadata"]["creationTimestamp"] = created
-    return found
+        result["metadata"]["creationTimestamp"] = created
+    return result
 
 
 def _permissive() -> Document:

@@ -115,7 +115,7 @@ class Counts:
     @property
     def shares(self) -> dict[str, float]:
         """Return the shares of requests, and of policies, that FLOORS has."""
-        denied = sum(self.answers.get(each, 0) for each in (Answer.REFUSED, Answer.UNREACHABLE))
+        denied = sum(self.answers.get(item, 0) for item in (Answer.REFUSED, Answer.UNREACHABLE))
         total = max(self.requests, 1)
         return {
             "allowed": self.answers.get(Answer.ALLOWED, 0) / total,
@@ -150,7 +150,9 @@ def without_certificate(asked: Request, number: int) -> Request:
 
 def expectation(view: View, decision: Decision, request: Request) -> tuple[str, Callable[[Answered], bool]]:
     """Return in words and as a function what must be seen."""
-    by = {each.service_account for share in decision.shares if share.weight for each in share.admitted}
+    by = {
+        identity.service_account for share in decision.shares if share.weight for identity in share.admitted
+    }
     refused = refusals(view, request)
 
     def is_yes(seen: Answered) -> bool:
@@ -178,9 +180,9 @@ def refusals(view: View, request: Request) -> frozenset[int]:
     if isinstance(arrived, LocalReply):
         return frozenset()
     keys = [key for key in view.services if key.namespace == service.key.namespace]
-    there = {place for key in keys for each in view.services[key].ports for place in places(view, key, each)}
+    there = {place for key in keys for port in view.services[key].ports for place in places(view, key, port)}
     down = [at_server(view, arrived, place) for place in there]
-    return frozenset({403, *(each.status for each in down if isinstance(each, LocalReply))})
+    return frozenset({403, *(item.status for item in down if isinstance(item, LocalReply))})
 
 
 async def run(mesh: DifferentialMesh, seed: int, policies: int, requests: int) -> Counts:
@@ -208,16 +210,18 @@ async def compare(mesh: DifferentialMesh, made: Case, counts: Counts) -> None:
             if not holds(seen):
                 counts.disagreements.append(Disagreement(made, asked, expected, seen))
                 break
-        counts.disagreements.extend([found async for found in _directly(mesh, view, made, asked, counts)])
+        counts.disagreements.extend(
+            [disagreement async for disagreement in _directly(mesh, view, made, asked, counts)]
+        )
 
 
-async def shrunk(mesh: DifferentialMesh, found: Disagreement) -> Disagreement:
+async def shrunk(mesh: DifferentialMesh, disagreement: Disagreement) -> Disagreement:
     """Leave out of a disagreement's policy whatever it does not need."""
-    kept = found
-    for document in found.case.documents:
-        fewer = tuple(each for each in kept.case.documents if each is not document)
+    kept = disagreement
+    for document in disagreement.case.documents:
+        fewer = tuple(item for item in kept.case.documents if item is not document)
         counts = Counts()
-        await compare(mesh, Case(fewer, (found.asked,) * REPEATS), counts)
+        await compare(mesh, Case(fewer, (disagreement.asked,) * REPEATS), counts)
         if counts.disagreements:
             kept = counts.disagreements[0]
     return kept
@@ -228,14 +232,14 @@ async def _directly(
 ) -> AsyncIterator[Disagreement]:
     """Send the request past the client's sidecar, to one server that may have to do with it."""
     place = straight_to(asked, counts.requests)
-    server = next(each for each in SERVERS if each.identity == place[0].identity)
+    server = next(runs for runs in SERVERS if runs.identity == place[0].identity)
     port = place[0].port
     yes = admitting(view, asked, place) is not None
     seen = await mesh.send_directly(asked, server, port)
     counts.direct += 1
     if place[1]:
-        async for each in _in_plain_text(mesh, view, made, asked, counts):
-            yield each
+        async for disagreement in _in_plain_text(mesh, view, made, asked, counts):
+            yield disagreement
     wanted = {(200, server.account)} if yes else {(403 if place[1] else 0, "")}
     arrived = at_server(view, asked, place)
     if isinstance(arrived, LocalReply):
@@ -250,7 +254,7 @@ async def _in_plain_text(
 ) -> AsyncIterator[Disagreement]:
     """Send the request there without a certificate, from either of two addresses."""
     place = straight_to(asked, counts.requests)
-    server = next(each for each in SERVERS if each.identity == place[0].identity)
+    server = next(runs for runs in SERVERS if runs.identity == place[0].identity)
     plain = without_certificate(asked, counts.requests)
     yes = counts.count_plain(view, plain, place)
     seen = await mesh.send_plain(plain, server, place[0].port)

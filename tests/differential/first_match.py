@@ -26,7 +26,7 @@ def translate(policy: ProxyPolicy) -> tuple[Resource, ...]:
         for port in policy.inbound
         if port.protocol.is_http and isinstance(port.access, OnlyRules)
     }
-    return tuple(wrong.get(each.name, each) for each in resources(policy))
+    return tuple(wrong.get(resource.name, resource) for resource in resources(policy))
 
 
 def _routes(policy: ProxyPolicy, port: InboundPort, access: OnlyRules) -> Resource:
@@ -44,26 +44,28 @@ def _routes(policy: ProxyPolicy, port: InboundPort, access: OnlyRules) -> Resour
 
 
 def _route(match: HTTPMatch | None, who: list[str], cluster: str) -> route_components_pb2.Route:
-    found = route_components_pb2.RouteMatch(prefix="/")
+    route_match = route_components_pb2.RouteMatch(prefix="/")
     if match is not None and match.path_regex is not None:
-        found = route_components_pb2.RouteMatch(safe_regex=matching.full_match(match.path_regex).safe_regex)
+        route_match = route_components_pb2.RouteMatch(
+            safe_regex=matching.full_match(match.path_regex).safe_regex
+        )
     if match is not None:
-        found.headers.extend(matching.header_matchers(match))
+        route_match.headers.extend(matching.header_matchers(match))
     allowed = rbac_pb2.Policy(
         permissions=[rbac_pb2.Permission(any=True)],
         principals=[
             rbac_pb2.Principal(
                 authenticated=rbac_pb2.Principal.Authenticated(
-                    principal_name=string_pb2.StringMatcher(exact=each)
+                    principal_name=string_pb2.StringMatcher(exact=item)
                 )
             )
-            for each in who
+            for item in who
         ],
     )
     rules = rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW, policies={"rbac-for-route": allowed})
     per_route = http_rbac_pb2.RBACPerRoute(rbac=http_rbac_pb2.RBAC(rules=rules))
     return route_components_pb2.Route(
-        match=found,
+        match=route_match,
         route=route_components_pb2.RouteAction(cluster=cluster),
         typed_per_filter_config={HTTP_FILTER: packed(per_route)},
     )

@@ -47,10 +47,10 @@ def _object(random: Random, number: int) -> Document:
 
 
 def _plain(random: Random) -> Document:
-    found: Document = {}
+    result: Document = {}
     if random.random() < 0.5:
-        found["sources"] = random.sample(_SOURCES, random.choice((1, 1, 2)))
+        result["sources"] = random.sample(_SOURCES, random.choice((1, 1, 2)))
     if random.random() < 0.4:
         names = random.sample(_GROUPS, random.choice((1, 2)))
-        found["matches"] = [{"kind": "HTTPRouteGroup", "name": each} for each in sorted(set(names))]
-    return found
+        result["matches"] = [{"kind": "HTTPRouteGroup", "name": name} for name in sorted(set(names))]
+    return result

@@ -57,7 +57,9 @@ class DifferentialMesh:
                 await serve(ends, runs.application, TCP, greeter(runs.account))
         for runs in WORKLOADS:
             await live.envoy(runs.uuid)
-        mesh._contexts = {each.identity: live.client(each.namespace, each.account) for each in WORKLOADS}
+        mesh._contexts = {
+            workload.identity: live.client(workload.namespace, workload.account) for workload in WORKLOADS
+        }
         await live.in_force()
         return mesh
 
@@ -81,7 +83,7 @@ class DifferentialMesh:
 
     async def send(self, asked: Request) -> Answered:
         """Send a request from its client's application through both sidecars."""
-        runs = next(each for each in WORKLOADS if each.identity == asked.client)
+        runs = next(workload for workload in WORKLOADS if workload.identity == asked.client)
         port = local_port(asked.service, asked.port)
         return await exchange(runs.address, port, asked, None)
 

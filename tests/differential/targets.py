@@ -66,8 +66,8 @@ def target(random: Random) -> bytes:
     """Make any target; four in five begin with a slash, and four in five are turned down by nobody."""
     pieces = PLAIN if random.random() < 0.8 else (*PLAIN, *TURNED_DOWN * 3)
     begun = b"/" if random.random() < 0.8 else random.choice(BEGINNINGS)
-    found = begun + b"".join(random.choices(pieces, k=random.randint(0, 8)))
-    return found.rstrip(b" \t")  # which would belong to the request line, not to the target
+    result = begun + b"".join(random.choices(pieces, k=random.randint(0, 8)))
+    return result.rstrip(b" \t")  # which would belong to the request line, not to the target
 
 
 def written(random: Random, path: str) -> str:

@@ -99,8 +99,8 @@ async def test_first_match_is_found_out(mistaken: DifferentialMesh) -> None:
     """Overlapping targets divide oracle and Envoys at two requests of the kept policy, at no others."""
     counts = Counts()
     await compare(mistaken, regression(OVERLAPPING), counts)
-    found = [each.asked for each in counts.disagreements if not each.directly]
-    assert [(str(each.client), each.method, each.path) for each in found] == [
+    requests = [disagreement.asked for disagreement in counts.disagreements if not disagreement.directly]
+    assert [(str(request.client), request.method, request.path) for request in requests] == [
         ("bank/bob", "GET", "/books"),
         ("shop/alice", "POST", "/books"),
     ]
@@ -153,7 +153,9 @@ async def test_one_that_lets_anybody_in_without_a_certificate_is_found_out(
         await compare(mesh, case(random, 12), counts)
         if counts.disagreements:
             break
-    assert {each.directly.endswith("in plain text") for each in counts.disagreements} == {True}
+    assert {disagreement.directly.endswith("in plain text") for disagreement in counts.disagreements} == {
+        True
+    }
 
 
 ORDINARY = frozenset({"x-tag", "accept-language", "cookie", "date", "forwarded", "range", "traceparent"})
@@ -164,7 +166,7 @@ UNSENT = frozenset({"transfer-encoding"})
 async def test_headers_are_as_the_oracle_has_them(mesh: DifferentialMesh) -> None:
     """For each header that is special, and some that are not: once, and twice in either order."""
     names = sorted((SINGLE | UNSEEN | ORDINARY | {TE, "upgrade"}) - UNSENT)
-    matches = [{"name": each, "pathRegex": f"/{each}", "headers": {each: "good"}} for each in names]
+    matches = [{"name": item, "pathRegex": f"/{item}", "headers": {item: "good"}} for item in names]
     group = {
         "apiVersion": "specs.smi-spec.io/v1alpha4",
         "kind": "HTTPRouteGroup",

@@ -35,8 +35,8 @@ pytestmark = [
 COUNT = int(os.environ.get("MESHWRIGHT_TARGETS", "120"))
 AT_ONCE = 16
 ALICE = ServiceIdentity(Namespace("shop"), ServiceAccountName("alice"))
-V1 = next(each for each in WORKLOADS if each.account == "v1")
-VAULT = next(each for each in WORKLOADS if each.account == "vault")
+V1 = next(workload for workload in WORKLOADS if workload.account == "v1")
+VAULT = next(workload for workload in WORKLOADS if workload.account == "vault")
 CALLED = {"shop/web-v1": V1, "bank/vault": VAULT}
 """A service that refuses escaped slashes, one that keeps them, and who answers for each."""
 
@@ -140,7 +140,7 @@ def requests() -> list[Request]:
     """Return what is asked: targets and methods of the tables and random targets, each in both protocols."""
     random = Random(os.environ.get("MESHWRIGHT_SEED", "1"))  # noqa: S311 - test data
     targets = [*WRITTEN, *(target(random) for _ in range(COUNT))]
-    pairs = [*((each, "GET") for each in targets), *((b"/", each) for each in METHODS)]
+    pairs = [*((item, "GET") for item in targets), *((b"/", item) for item in METHODS)]
     return [
         asked(written, number, name, http2=http2, method=method)
         for number, (written, method) in enumerate(pairs)
@@ -158,10 +158,10 @@ def judged(view: View, request: Request, *, directly: bool) -> Request | LocalRe
 
 def expected(view: View, request: Request, *, directly: bool) -> Answered:
     """Return what must be seen: the target at the application, or the status of who turns it down."""
-    found = judged(view, request, directly=directly)
-    if isinstance(found, LocalReply):
-        return Answered(found.status)
-    return Answered(200, CALLED[str(request.service)].account, found.path.encode("utf-8", "surrogateescape"))
+    result = judged(view, request, directly=directly)
+    if isinstance(result, LocalReply):
+        return Answered(result.status)
+    return Answered(200, CALLED[str(request.service)].account, result.path.encode("utf-8", "surrogateescape"))
 
 
 async def send(mesh: DifferentialMesh, request: Request, *, directly: bool) -> Answered:
@@ -175,7 +175,7 @@ async def differences(
     mesh: DifferentialMesh, view: View, made: list[Request]
 ) -> tuple[list[str], Counter[str]]:
     """Send all of them both ways; return what differs, and what was seen how often."""
-    found: list[str] = []
+    result: list[str] = []
     counted: Counter[str] = Counter()
     turns = asyncio.Semaphore(AT_ONCE)
 
@@ -186,22 +186,22 @@ async def differences(
         as_written = request.path.encode("utf-8", "surrogateescape")
         counted["changed" if seen.status == 200 and seen.saw != as_written else f"{seen.status}"] += 1
         if seen != wanted:
-            found.append(f"{request} {directly=}: {wanted} was expected, {seen} seen")
+            result.append(f"{request} {directly=}: {wanted} was expected, {seen} seen")
 
-    await asyncio.gather(*(one(each, directly=way) for each in made for way in (False, True)))
-    return found, counted
+    await asyncio.gather(*(one(item, directly=way) for item in made for way in (False, True)))
+    return result, counted
 
 
 def policy(matches: list[Document]) -> tuple[Document, ...]:
     """Let alice ask for these of both servers."""
-    found: list[Document] = []
-    for each in (V1, VAULT):
-        metadata = {"name": "paths", "namespace": each.namespace}
+    result: list[Document] = []
+    for runs in (V1, VAULT):
+        metadata = {"name": "paths", "namespace": runs.namespace}
         rules = [{"kind": "HTTPRouteGroup", "name": "paths"}]
         source = {"kind": "ServiceAccount", "name": "alice", "namespace": "shop"}
-        to = {"kind": "ServiceAccount", "name": each.account, "namespace": each.namespace}
+        to = {"kind": "ServiceAccount", "name": runs.account, "namespace": runs.namespace}
         spec = {"destination": to, "sources": [source], "rules": rules}
-        found += [
+        result += [
             {
                 "apiVersion": "specs.smi-spec.io/v1alpha4",
                 "kind": "HTTPRouteGroup",
@@ -215,15 +215,15 @@ def policy(matches: list[Document]) -> tuple[Document, ...]:
                 "spec": spec,
             },
         ]
-    return tuple(found)
+    return tuple(result)
 
 
 async def test_targets_arrive_as_the_oracle_says(mesh: DifferentialMesh) -> None:
     """Under rules that admit everything; a fair share is changed, turned down, or not answered at all."""
     view = await mesh.apply(policy([{"name": "all"}]))
     made = requests()
-    found, counted = await differences(mesh, view, made)
-    assert found == []
+    result, counted = await differences(mesh, view, made)
+    assert result == []
     total = counted.total()
     assert total == 2 * len(made) >= 8 * COUNT
     assert counted["changed"] > 0.3 * total, counted
@@ -250,14 +250,14 @@ async def test_rules_judge_the_path_that_the_oracle_says(mesh: DifferentialMesh)
             ]
         )
     )
-    made = [each for each in everything if dict(each.headers)["x-number"] in paths and _is_one(paths, each)]
+    made = [item for item in everything if dict(item.headers)["x-number"] in paths and _is_one(paths, item)]
     assert len(made) > COUNT
-    found, _ = await differences(mesh, view, [each for each in made if _passes(view, each)])
-    assert found == []
+    result, _ = await differences(mesh, view, [item for item in made if _passes(view, item)])
+    assert result == []
     spoilt = policy([{"name": "m", "pathRegex": "/nothing-of-this"}])
     view = await mesh.apply(spoilt)
-    found, counted = await differences(mesh, view, [each for each in made[:40] if _passes(view, each)])
-    assert (len(found), set(counted)) == (counted.total(), {"403"})
+    result, counted = await differences(mesh, view, [item for item in made[:40] if _passes(view, item)])
+    assert (len(result), set(counted)) == (counted.total(), {"403"})
 
 
 def _is_one(paths: dict[str, set[str]], request: Request) -> bool:

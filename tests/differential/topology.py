@@ -92,7 +92,7 @@ WORKLOADS: Final = (
     Runs("shop", "v2", 4, ("web", "v2")),
     Runs("bank", "vault", 5, ("vault",)),
 )
-SERVERS: Final = tuple(each for each in WORKLOADS if each.labels)
+SERVERS: Final = tuple(workload for workload in WORKLOADS if workload.labels)
 SERVICES: Final = (
     Offers("shop", "web", "web", _WEB),
     Offers("shop", "web-v1", "v1", _WEB),
@@ -110,7 +110,7 @@ ALT: Final = {"v1": HTTP_A, "v2": HTTP_B, "vault": HTTP_A}
 
 def local_port(service: ServiceKey, port: int) -> Port:
     """Return at which port of its own address a client's sidecar offers a service's port."""
-    index = next(number for number, each in enumerate(SERVICES) if each.key == service)
+    index = next(number for number, offers in enumerate(SERVICES) if offers.key == service)
     return Port(20000 + index * 10 + [80, 81, GRPC, TCP, RENUMBERED].index(port))
 
 

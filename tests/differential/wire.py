@@ -33,7 +33,7 @@ def over_http2(request: Request) -> Request:
     All cookies are one there. They are sent in crumbs, a field for each pair (RFC 9113, section 8.2.3).
     """
     cookies = [value for name, value in request.headers if name.lower() == "cookie"]
-    others = [each for each in request.headers if each[0].lower() != "cookie"]
+    others = [header for header in request.headers if header[0].lower() != "cookie"]
     one = [("cookie", "; ".join(cookies))] if cookies else []
     return replace(request, headers=(*others, *one), http2=True)
 

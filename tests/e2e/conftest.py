@@ -21,6 +21,6 @@ def meshwright() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def envoy() -> str:
     """Return the Envoy to run; tests that need it are skipped where there is none."""
-    found = program()
-    assert found is not None
-    return found
+    result = program()
+    assert result is not None
+    return result

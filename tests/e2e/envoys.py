@@ -23,19 +23,19 @@ class Envoy:
     async def routes(self) -> dict[str, str]:
         """Return the route configurations in force, by name, each as text."""
         dump = await self._get("/config_dump?resource=dynamic_route_configs")
-        found = [each["route_config"] for each in dump.get("configs", []) if "route_config" in each]
-        return {each["name"]: json.dumps(each) for each in found}
+        result = [config["route_config"] for config in dump.get("configs", []) if "route_config" in config]
+        return {item["name"]: json.dumps(item) for item in result}
 
     async def listens(self, address: str, *ports: int) -> bool:
         """Say whether the listeners in force are outbound ones of these: such as wait for routes are not."""
         dump = await self._get("/config_dump?resource=dynamic_listeners")
-        found = {each["name"] for each in dump.get("configs", []) if "active_state" in each}
-        return found == {f"outbound-listener|{address}|{port}" for port in ports}
+        result = {config["name"] for config in dump.get("configs", []) if "active_state" in config}
+        return result == {f"outbound-listener|{address}|{port}" for port in ports}
 
     async def count(self, stat: str) -> int:
         """Return one of its counters."""
-        found = json.loads(await self._running.text(f"/stats?filter={stat}&format=json") or "{}")
-        return sum(each["value"] for each in found.get("stats", ()) if "value" in each)
+        result = json.loads(await self._running.text(f"/stats?filter={stat}&format=json") or "{}")
+        return sum(item["value"] for item in result.get("stats", ()) if "value" in item)
 
     async def _get(self, path: str) -> dict[str, Any]:
         return dict(json.loads(await self._running.text(path) or "{}"))
@@ -84,5 +84,5 @@ async def running(
 
 async def rejections(server: Server) -> list[dict[str, Any]]:
     """Return the problems that proxies have with what they are sent."""
-    found = (await server.ask("GET", "/debug/policies"))["problems"]
-    return [each for each in found if each["code"] == "resource-rejected"]
+    result = (await server.ask("GET", "/debug/policies"))["problems"]
+    return [item for item in result if item["code"] == "resource-rejected"]

@@ -98,7 +98,7 @@ class Ring:
     async def start(cls, size: int, config: str, program: Program, envoy: str, ends: AsyncExitStack) -> Self:
         """Start all; `config` is the spec of the MeshConfig."""
         links = tuple(Link(number, size) for number in range(size))
-        manifests = itertools.chain.from_iterable(each.manifests() for each in links)
+        manifests = itertools.chain.from_iterable(item.manifests() for item in links)
         shared = texts.mesh_config(config), texts.tcp_route("echo", PORT)
         (program.mesh / "mesh.yaml").write_text(texts.joined(*shared, *manifests))
         server = await asyncio.to_thread(program.serve)
@@ -143,11 +143,11 @@ class Ring:
 
     async def count(self, stat: str) -> int:
         """Return the sum of what the sidecars count of what they call."""
-        return sum([await each.count(f"^cluster.shop/w.*{stat}$") for each in self.envoys.values()])
+        return sum([await envoy.count(f"^cluster.shop/w.*{stat}$") for envoy in self.envoys.values()])
 
     async def _call(self, link: Link) -> str:
-        said = await exchange(link.address, LOCAL_PORT)
-        return ANSWERED if said == f"{link.next.name}: hello\n" else WRONG
+        text = await exchange(link.address, LOCAL_PORT)
+        return ANSWERED if text == f"{link.next.name}: hello\n" else WRONG
 
     async def _look(self, link: Link) -> str:
         caller = self.links[link.number - 1]
@@ -159,14 +159,14 @@ class Ring:
         try:
             shown = writer.get_extra_info("peercert")
             writer.write(b"hello\n")
-            said = await reader.readline()
+            answer = await reader.readline()
         except (ConnectionError, ssl.SSLError):
             return WRONG
         finally:
             writer.transport.abort()
         self.seen[link.identity].add(format(int(shown["serialNumber"], 16), "x"))
         who = [value for kind, value in shown["subjectAltName"] if kind == "URI"]
-        return ANSWERED if (who, said.decode()) == ([link.uri], f"{link.name}: hello\n") else WRONG
+        return ANSWERED if (who, answer.decode()) == ([link.uri], f"{link.name}: hello\n") else WRONG
 
 
 async def _within(call: Callable[[], Awaitable[str]]) -> str:

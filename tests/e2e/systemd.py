@@ -94,10 +94,10 @@ class Systemd:
     def until(self, unit: str, condition: Condition) -> Mapping[str, str]:
         """Wait until a unit is as the condition has it; return what is known of it then."""
         deadline = Deadline(SECONDS)
-        while not condition(found := self.shown(unit)):
-            assert not deadline.has_passed(), (found, self.log(unit))
+        while not condition(result := self.shown(unit)):
+            assert not deadline.has_passed(), (result, self.log(unit))
             time.sleep(deadline.pause())
-        return found
+        return result
 
     def log(self, unit: str) -> str:
         """Return what a unit wrote to standard error."""
@@ -154,9 +154,9 @@ def _begun(outside: subprocess.Popen[bytes], folder: Path) -> Systemd:
         assert outside.poll() is None
         assert time.monotonic() < limit
         if first := children.read_text().split():
-            found = Systemd(int(first[0]), folder)
-            if Path(f"/proc/{first[0]}/exe").resolve() == SYSTEMD.resolve() and found.runs():
-                return found
+            systemd = Systemd(int(first[0]), folder)
+            if Path(f"/proc/{first[0]}/exe").resolve() == SYSTEMD.resolve() and systemd.runs():
+                return systemd
         time.sleep(0.05)
 
 
@@ -165,9 +165,9 @@ def _remove(group: Path) -> None:
     limit = time.monotonic() + SECONDS
     while group.exists():
         assert time.monotonic() < limit
-        for each in sorted(group.rglob("*/"), reverse=True):
+        for path in sorted(group.rglob("*/"), reverse=True):
             with contextlib.suppress(OSError):
-                each.rmdir()
+                path.rmdir()
         with contextlib.suppress(OSError):
             group.rmdir()
         time.sleep(0.02)

@@ -80,8 +80,8 @@ async def buy(bookstore: Bookstore, count: int, concurrency: int = 4) -> Outcome
 
 async def sold_by(bookstore: Bookstore, *names: str) -> bool:
     """Say whether ten purchases all succeed, with these sellers and no others."""
-    found = await buy(bookstore, 10, 1)
-    return set(found.identities) == set(names) and found.results == {"200": 10}
+    outcomes = await buy(bookstore, 10, 1)
+    return set(outcomes.identities) == set(names) and outcomes.results == {"200": 10}
 
 
 async def until_all_connected(bookstore: Bookstore) -> None:
@@ -93,7 +93,7 @@ async def until_all_connected(bookstore: Bookstore) -> None:
         connected = partial(all_connected, bookstore)
         await bookstore.supervisor.until("all connected", connected, CONNECTING_SECONDS)
     except DemoError as error:
-        proxies, xds = [await bookstore.plane.ask(each) for each in ("/debug/proxy", "/debug/xds")]
+        proxies, xds = [await bookstore.plane.ask(item) for item in ("/debug/proxy", "/debug/xds")]
         log = (bookstore.state / "logs" / "control-plane.log").read_text().splitlines()[-20:]
         raise AssertionError(f"{error}: {proxies}, {xds}, {log}") from error
 

@@ -56,8 +56,8 @@ async def test_every_cell_of_the_matrix_holds(envoy: str, open_folder: Path, mod
             demo.terminate()
             await demo.wait()
 
-    found = re.search(r"^matrix: (\d+) of (\d+) checks passed$", output, re.MULTILINE)
+    match = re.search(r"^matrix: (\d+) of (\d+) checks passed$", output, re.MULTILINE)
     assert demo.returncode == 0, output
-    assert found, output
-    assert found[1] == found[2] == "200", output
+    assert match, output
+    assert match[1] == match[2] == "200", output
     assert "left behind: nothing" in output

@@ -71,15 +71,15 @@ async def test_explain_is_right_or_says_that_it_does_not_know(
     application = await asyncio.start_server(answer, APPLICATION, 18080)
 
     async def is_in_force() -> bool:
-        said = await explained(server, "/books")
-        return said["in_force"] == "yes" and await status("/books") == 200
+        output = await explained(server, "/books")
+        return output["in_force"] == "yes" and await status("/books") == 200
 
     async def is_rejected() -> bool:
         return bool(await rejections(server))
 
     async def is_settled() -> bool:
         said = await explained(server, HEX)
-        return said["in_force"] == "no" or any(" rejects route " in each for each in said["in_force_because"])
+        return said["in_force"] == "no" or any(" rejects route " in item for item in said["in_force_because"])
 
     async with application, running(envoy, server, tmp_path / "buyer"):
         async with running(envoy, server, tmp_path / "seller", name="seller.seller.shop", picky=True):
@@ -88,15 +88,19 @@ async def test_explain_is_right_or_says_that_it_does_not_know(
             await until(is_rejected)
             await until(is_settled)
             for path, policy in (("/books", "refused"), (HEX, "allowed")):
-                said, seen = await explained(server, path), await status(path)
-                assert said["policy"] == policy
-                assert said["in_force"] == "unknown" or (said["answer"] == "allowed") == (seen == 200), said
+                response, seen = await explained(server, path), await status(path)
+                assert response["policy"] == policy
+                assert response["in_force"] == "unknown" or (response["answer"] == "allowed") == (
+                    seen == 200
+                ), response
         gone = "seller.seller.shop is not connected"
 
         async def is_gone() -> bool:
             return gone in (await explained(server, HEX))["in_force_because"]
 
         await until(is_gone)
-        said = await explained(server, HEX)
-        assert (said["in_force"], said["answer"]) == ("unknown", "allowed")
-        assert said["headline"] == "allowed by policy, but it is not known whether the sidecars enforce this"
+        response = await explained(server, HEX)
+        assert (response["in_force"], response["answer"]) == ("unknown", "allowed")
+        assert (
+            response["headline"] == "allowed by policy, but it is not known whether the sidecars enforce this"
+        )

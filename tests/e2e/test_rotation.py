@@ -48,7 +48,7 @@ async def test_no_call_is_lost_while_certificates_are_replaced(program: Program,
         await until(ring.all_answer, 120)
         rotations, began = Rotations(ring), time.monotonic()
         stats = "ssl.handshake", "upstream_cx_connect_fail"
-        first = [await ring.count(each) for each in stats]
+        first = [await ring.count(stat) for stat in stats]
         async with (
             load(in_turn(ring.links, ring.call, 0.05), concurrency=8) as calls,
             load(in_turn(ring.links, ring.look, 0.05), concurrency=1) as looks,
@@ -58,7 +58,7 @@ async def test_no_call_is_lost_while_certificates_are_replaced(program: Program,
             await until(lambda: rotations.last_seen(made))
         seconds = time.monotonic() - began
         handshakes, not_connected = [
-            await ring.count(each) - then for each, then in zip(stats, first, strict=True)
+            await ring.count(stat) - then for stat, then in zip(stats, first, strict=True)
         ]
     every = calls.every + looks.every
     sent, seen = every.total(), sum(len(ring.seen[who].intersection(made[who])) for who in made)
@@ -88,7 +88,7 @@ class Rotations:
     def made(self) -> dict[str, list[str]]:
         """Return their serials in order."""
         issued = self._ring.issued()
-        return {who: [each for each in issued[who] if each not in self._before[who]] for who in issued}
+        return {who: [item for item in issued[who] if item not in self._before[who]] for who in issued}
 
     async def enough(self) -> bool:
         """Say whether there are as many as are asked for."""

@@ -41,8 +41,8 @@ TRANSPARENT = "interception: {capture: tproxy}"
 def systemd(tmp_path_factory: pytest.TempPathFactory, typed: Typed, envoy: str) -> Iterator[Systemd]:
     """Return one with our units; a mesh and empty credentials are in /srv."""
     folder = tmp_path_factory.mktemp("systemd")
-    for each in (folder, *folder.parents[:2]):
-        each.chmod(0o755)  # what runs inside is other users
+    for path in (folder, *folder.parents[:2]):
+        path.chmod(0o755)  # what runs inside is other users
     units: dict[str, str] = {}
     for unit, (which, *arguments) in TOLD.items():
         more = ("--tproxy",) if unit == AGENT_UNIT else ()
@@ -53,9 +53,9 @@ def systemd(tmp_path_factory: pytest.TempPathFactory, typed: Typed, envoy: str) 
             unit: done.stdout,
             f"{unit}.d/here.conf": dropped_in(unit, WATCHED if unit != INTERCEPT_UNIT else ""),
         }
-    with booted(folder, units, envoy) as found:
+    with booted(folder, units, envoy) as result:
         _prepare(folder / "srv")
-        yield found
+        yield result
 
 
 def _prepare(srv: Path) -> None:
@@ -74,8 +74,8 @@ def _issue(systemd: Systemd) -> None:
     name = ("--uuid", "one", "--service", "store", "--namespace", "shop", "--out", "/srv/credentials")
     systemd.run(PROGRAM, "certs", "issue-proxy", *STATE, *name)
     credentials = systemd.folder / "srv" / "credentials"
-    for each in (credentials, *credentials.iterdir()):
-        os.chown(each, PROXY[1], PROXY[1])
+    for path in (credentials, *credentials.iterdir()):
+        os.chown(path, PROXY[1], PROXY[1])
 
 
 def _is(state: str, status: str = "") -> Condition:

@@ -42,12 +42,12 @@ def test_wheel_has_exactly_our_packages(wheel: zipfile.ZipFile) -> None:
 
 def test_images_have_the_same_files_as_the_wheel(wheel: zipfile.ZipFile) -> None:
     """Images for tests are put together without a wheel, so each file is compared byte by byte."""
-    found = {name.removeprefix("site/"): path for name, path in ours("site").items()}
+    result = {name.removeprefix("site/"): path for name, path in ours("site").items()}
     shipped = {name: wheel.read(name) for name in wheel.namelist() if ".dist-info/" not in name}
-    assert found.keys() == shipped.keys()
+    assert result.keys() == shipped.keys()
     other = [
         name
-        for name, path in found.items()
+        for name, path in result.items()
         if not isinstance(path, Path) or path.read_bytes() != shipped[name]
     ]
     assert other == []
@@ -74,11 +74,11 @@ def test_xds_protos_is_neither_locked_nor_installed_nor_imported() -> None:
     programs = "meshwright.cli.main, meshwright.cli.process.server_program, meshwright.controller.app"
     everything = f"import {programs}, meshwright.sidecars.envoy.pieces, sys\n"
     loaded = "print(*sorted({name.split('.')[0] for name in sys.modules}))"
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", everything + loaded], capture_output=True, text=True, check=True, cwd=ROOT
     )
-    assert not {"envoy", "udpa", "validate", "cel"} & set(found.stdout.split())
-    assert "protos" in found.stdout.split()
+    assert not {"envoy", "udpa", "validate", "cel"} & set(result.stdout.split())
+    assert "protos" in result.stdout.split()
 
 
 def test_generated_code_is_imported_only_under_protos() -> None:

@@ -36,8 +36,8 @@ def _finds(program: Program, *sites: Path) -> None:
 def _source(program: Program, name: str) -> dict[str, object]:
     status, out, complaint = program.run("sources", "--state", str(program.state), "--json")
     assert status == 0, complaint
-    found: dict[str, dict[str, object]] = {each["name"]: each for each in json.loads(out)["sources"]}
-    return found[name]
+    result: dict[str, dict[str, object]] = {source["name"]: source for source in json.loads(out)["sources"]}
+    return result[name]
 
 
 def test_documented_provider_serves_workloads_and_follows_its_file(
@@ -60,7 +60,7 @@ def test_documented_provider_serves_workloads_and_follows_its_file(
 
     file.write_text("shop web-2 10.0.1.8 web 77aa\n")
     server.until(lambda: _good(program) == 1)
-    assert any("MW1112" in str(each) for each in server.said("problem resolved"))
+    assert any("MW1112" in str(item) for item in server.said("problem resolved"))
 
 
 def test_provider_can_be_the_only_source(program: Program, page: Path, tmp_path: Path) -> None:
@@ -74,11 +74,11 @@ def test_provider_can_be_the_only_source(program: Program, page: Path, tmp_path:
     program.reads = ()
     server = program.serve("--set", f"providers=inventory:file={file},seconds=0.1")
     status, out, _ = program.run("sources", "--state", str(program.state), "--json")
-    assert (status, [each["name"] for each in json.loads(out)["sources"]]) == (0, ["dns", "inventory"])
+    assert (status, [source["name"] for source in json.loads(out)["sources"]]) == (0, ["dns", "inventory"])
     assert _good(program) == 1
     status, out, _ = program.run("check", "--state", str(program.state), "--json")
-    said = {each["name"]: each["said"] for each in json.loads(out)["checks"]}
-    assert said["server"].endswith("; its sources are provider inventory")
+    answer = {check["name"]: check["said"] for check in json.loads(out)["checks"]}
+    assert answer["server"].endswith("; its sources are provider inventory")
 
     file.unlink()
     server.until(lambda: "but: source inventory" in server.get("/healthz/ready")[1])
@@ -94,7 +94,7 @@ def _good(program: Program, name: str = "inventory") -> object:
 
 
 def _problems(server: Server) -> list[str]:
-    return [str(each["problem"]) for each in server.said("provider problem")]
+    return [str(item["problem"]) for item in server.said("provider problem")]
 
 
 WELL = """
@@ -111,8 +111,8 @@ class Well:
 
 def test_missing_provider_prevents_the_start(program: Program) -> None:
     """The error is one message before anything is served."""
-    said = program.refused("--set", "providers=none-of-that-name")
-    assert said.startswith(
+    text = program.refused("--set", "providers=none-of-that-name")
+    assert text.startswith(
         "provider 'none-of-that-name' is not installed: entry points in the group meshwright.prov"
     )
 
@@ -123,13 +123,13 @@ def test_hanging_or_failing_provider_does_not_affect_the_server(program: Program
     raises = WELL.replace("return []", "raise SystemExit('enough')").replace("Well", "Raises")
     answers = WELL.replace("return []", "return ['no manifest']").replace("Well", "Answers")
     points = "[meshwright.providers]\n" + "".join(
-        f"{each.lower()} = p:{each}\n" for each in ("Hangs", "Raises", "Answers")
+        f"{item.lower()} = p:{item}\n" for item in ("Hangs", "Raises", "Answers")
     )
     made = wheel(tmp_path, "some", {"p.py": hangs + raises + answers}, points)
     _finds(program, install(tmp_path / "site", made))
     server = program.serve("--set", "providers=hangs;raises;answers")
     assert _good(program, "directory") == 4
-    errors = {each: _source(program, each)["error"] for each in ("hangs", "raises", "answers")}
+    errors = {item: _source(program, item)["error"] for item in ("hangs", "raises", "answers")}
     assert errors == {
         "hangs": "has not answered within 2 s",
         "raises": "fails: SystemExit: enough",

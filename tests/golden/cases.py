@@ -40,7 +40,7 @@ from tests.meshes.resources import resources
 from xds.protocol.resources.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, Resource
 
 HERE: Final = Path(__file__).parent
-CASES: Final = tuple(sorted(each.parent.name for each in HERE.glob("*/mesh.yaml")))
+CASES: Final = tuple(sorted(path.parent.name for path in HERE.glob("*/mesh.yaml")))
 """Those from manifests."""
 EVERY: Final = (*CASES, *POLICIES)
 """These, and those from values (`tests.golden.policies`)."""
@@ -82,14 +82,14 @@ def view(case: str) -> View:
 def case_groups(case: str) -> tuple[Group, ...]:
     """Return the groups of a case, sorted by name."""
     if case in POLICIES:
-        return tuple(Group(name, each, resources(each)) for name, each in POLICIES[case].items())
+        return tuple(Group(name, item, resources(item)) for name, item in POLICIES[case].items())
     mesh = view(case)
-    found = []
+    result = []
     for key, proxies in groups(mesh).items():
         first = min(by_sidecar(mesh)[proxy.sidecar][0] for proxy in proxies)
         policy = proxy_policy(mesh, key)
-        found.append(Group(f"{first.namespace}.{first.name}", policy, resources(policy)))
-    return tuple(sorted(found, key=lambda each: each.name))
+        result.append(Group(f"{first.namespace}.{first.name}", policy, resources(policy)))
+    return tuple(sorted(result, key=lambda group: group.name))
 
 
 def render(case: str) -> Mapping[str, str]:
@@ -99,9 +99,9 @@ def render(case: str) -> Mapping[str, str]:
         for resource in (*group.resources, *masked_secrets(group.policy)):
             name = f"{group.name}.{FILES[resource.type_url]}.yaml"
             files[name] = files.get(name, "") + _document(resource)
-    said = sorted(problems(view(case)), key=lambda each: each.code) if case in CASES else ()
-    if said:
-        files["problems.txt"] = "".join(f"{each.severity} {each}\n" for each in said)
+    answer = sorted(problems(view(case)), key=lambda problem: problem.code) if case in CASES else ()
+    if answer:
+        files["problems.txt"] = "".join(f"{problem.severity} {problem}\n" for problem in answer)
     return files
 
 
@@ -119,8 +119,8 @@ def decoded(resource: Resource) -> dict[str, Any]:
     wrapped = any_pb2.Any.FromString(resource.body)
     message = MESSAGES[wrapped.type_url]()
     message.ParseFromString(wrapped.value)
-    found: dict[str, Any] = json.loads(json_format.MessageToJson(message))
-    return found
+    result: dict[str, Any] = json.loads(json_format.MessageToJson(message))
+    return result
 
 
 def _document(resource: Resource) -> str:
@@ -133,10 +133,10 @@ def _folded(value: Any) -> Any:
     Unit tests have them in full.
     """
     if isinstance(value, list):
-        found = [_NAMED.get(str(each)) or _folded(each) for each in value]
-        return f"[{', '.join(found)}]" if found and all(str(each) in _LOGS for each in value) else found
+        found = [_NAMED.get(str(item)) or _folded(item) for item in value]
+        return f"[{', '.join(found)}]" if found and all(str(item) in _LOGS for item in value) else found
     if isinstance(value, dict):
-        return {name: _folded(each) for name, each in value.items()}
+        return {name: _folded(item) for name, item in value.items()}
     return value
 
 

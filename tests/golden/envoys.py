@@ -103,8 +103,8 @@ async def keep(
         ),
     )
     if place.uid is not None:
-        for each in (folder, *folder.iterdir()):
-            os.chown(each, place.uid, -1)
+        for path in (folder, *folder.iterdir()):
+            os.chown(path, place.uid, -1)
     lifecycle = Lifecycle(RestartSettings(tries=0, hot_restart=False))
     keeper = Supervisor(options, RuntimeDirectory(folder), lifecycle, running)
     keeping = asyncio.create_task(keeper.run(), name=f"keeper of {folder.name}")

@@ -133,7 +133,7 @@ class LiveMesh:
 
     def workload(self, uuid: str) -> Workload:
         """Return the one workload with a UUID: of these meshes no two namespaces have one."""
-        (key,) = (key for each, (key, *_) in by_sidecar(self.view).items() if each.uuid == uuid)
+        (key,) = (key for sidecar, (key, *_) in by_sidecar(self.view).items() if sidecar.uuid == uuid)
         return self.view.workloads[key]
 
     def apply(self, manifests: str, said: tuple[str, ...] = ()) -> None:
@@ -227,13 +227,13 @@ class LiveMesh:
 
     def client(self, namespace: str, account: str) -> ssl.SSLContext:
         """Return a TLS client with the service certificate of an identity, which trusts the mesh's root."""
-        identity = next(each for each in by_identity(self.view) if str(each) == f"{namespace}/{account}")
+        identity = next(item for item in by_identity(self.view) if str(item) == f"{namespace}/{account}")
         return self._context(identity)
 
     async def stat(self, uuid: str, name: str) -> int:
         """Return one of an Envoy's counters."""
-        found = json.loads(await self.envoys[uuid].text(f"/stats?filter={name}&format=json"))["stats"]
-        return sum(each["value"] for each in found if "value" in each)
+        result = json.loads(await self.envoys[uuid].text(f"/stats?filter={name}&format=json"))["stats"]
+        return sum(item["value"] for item in result if "value" in item)
 
     def _context(self, identity: ServiceIdentity) -> ssl.SSLContext:
         certificate = self.manager.get(identity)
@@ -290,7 +290,7 @@ async def serve(ends: AsyncExitStack, address: str, port: int, handle: Serve) ->
 def view_of(manifests: str, said: tuple[str, ...] = ()) -> View:
     """Read manifests into a view; their reader must say these codes, by default nothing."""
     read = Manifests().apply("mesh.yaml", manifests)
-    assert tuple(str(each.code) for each in read.problems()) == said, read.problems()
+    assert tuple(str(problem.code) for problem in read.problems()) == said, read.problems()
     return View.build(read.objects(), MeshSettings(trust_domain=TRUST_DOMAIN))
 
 

@@ -75,7 +75,7 @@ _IT: Final = (
         matches=(HTTPMatch("books", "/books.*", ("GET",)),),
     ),
 )
-_TCP: Final = tuple(replace(each, matches=None) for each in _IT)
+_TCP: Final = tuple(replace(access_rule, matches=None) for access_rule in _IT)
 _INBOUND: Final = (
     port(8080, Protocol.HTTP, OnlyRules(_IT)),
     port(8081, Protocol.HTTP, EveryoneInTheMesh(_IT[1:])),
@@ -99,8 +99,10 @@ def calls(to: ExternalDestination, listen: SocketAddress) -> OutboundService:
 def calling(*hosts: ExternalDestination) -> ProxyPolicy:
     """Return the policy of a proxy that takes calls to these hosts from 127.0.90.1:9000 on."""
     at = (SocketAddress(IpAddress("127.0.90.1"), Port(9000 + number)) for number in range(len(hosts)))
-    found = tuple(calls(host, where) for host, where in zip(hosts, at, strict=True))
-    return replace(bare(InterceptionKind.EXPLICIT), reachable=(ReachableServices.of(found, hosts),))
+    outbound_services = tuple(calls(host, where) for host, where in zip(hosts, at, strict=True))
+    return replace(
+        bare(InterceptionKind.EXPLICIT), reachable=(ReachableServices.of(outbound_services, hosts),)
+    )
 
 
 _EXTERNAL: Final = (

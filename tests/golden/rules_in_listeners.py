@@ -24,8 +24,8 @@ from xds.protocol.resources.resource import LISTENER, Resource, encode
 
 def translate(policy: ProxyPolicy) -> tuple[Resource, ...]:
     """Translate as the real thing does, and move the rules of the inbound ports."""
-    ports = {names.inbound_routes(each.port): each for each in policy.inbound if each.protocol.is_http}
-    return tuple(_moved(policy, ports, each) for each in resources(policy))
+    ports = {names.inbound_routes(port.port): port for port in policy.inbound if port.protocol.is_http}
+    return tuple(_moved(policy, ports, resource) for resource in resources(policy))
 
 
 def _moved(policy: ProxyPolicy, ports: dict[str, InboundPort], resource: Resource) -> Resource:
@@ -39,20 +39,22 @@ def _moved(policy: ProxyPolicy, ports: dict[str, InboundPort], resource: Resourc
     listener = listener_pb2.Listener()
     _open(resource, listener)
     for chain in listener.filter_chains:
-        for each in chain.filters:
-            _guard(policy, ports, each)
+        for item in chain.filters:
+            _guard(policy, ports, item)
     return encode(listener, resource.references)
 
 
-def _guard(policy: ProxyPolicy, ports: dict[str, InboundPort], found: listener_components_pb2.Filter) -> None:
+def _guard(
+    policy: ProxyPolicy, ports: dict[str, InboundPort], result: listener_components_pb2.Filter
+) -> None:
     manager = hcm_pb2.HttpConnectionManager()
-    if not found.typed_config.Unpack(manager) or manager.rds.route_config_name not in ports:
+    if not result.typed_config.Unpack(manager) or manager.rds.route_config_name not in ports:
         return
     rules = rbac.rules(ports[manager.rds.route_config_name].access, policy.trust_domain)
-    for each in manager.http_filters:
-        if each.name == HTTP_FILTER:
-            each.typed_config.CopyFrom(packed(http_rbac_pb2.RBAC(rules=rules)))
-    found.typed_config.CopyFrom(packed(manager))
+    for http_filter in manager.http_filters:
+        if http_filter.name == HTTP_FILTER:
+            http_filter.typed_config.CopyFrom(packed(http_rbac_pb2.RBAC(rules=rules)))
+    result.typed_config.CopyFrom(packed(manager))
 
 
 def _open(resource: Resource, message: Message) -> None:

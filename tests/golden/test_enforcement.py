@@ -263,10 +263,10 @@ async def test_envoy_and_the_oracle_agree(mesh: LiveMesh) -> None:
         for path, method, headers in itertools.product(PATHS, ("GET", "POST", "HEAD"), HEADERS):
             asked = Request(client, ServiceKey(Namespace("default"), ServiceName("shop")), Port(80))
             given = headers if any(name == "Host" for name, _ in headers) else (*headers, ("Host", "shop"))
-            said = decide(mesh.view, Request(client, asked.service, asked.port, method, path, given)).answer
-            expected = 200 if said is Answer.ALLOWED else 403
+            answer = decide(mesh.view, Request(client, asked.service, asked.port, method, path, given)).answer
+            expected = 200 if answer is Answer.ALLOWED else 403
             assert await status(tls, path, method, headers) == expected, (account, path, method, headers)
-            seen[said] = seen.get(said, 0) + 1
+            seen[answer] = seen.get(answer, 0) + 1
     assert seen[Answer.ALLOWED] > 30
     assert seen[Answer.REFUSED] > 30
 
@@ -282,27 +282,28 @@ async def test_a_denial_names_what_was_looked_for(mesh: LiveMesh) -> None:
     assert await reason(eve, "/books?a-denial") == "no-traffic-target"
     assert await reason(alice, "/books?a-denial") is None
     assert await reason(eve, "/x%2Fa-denial") is None
-    found = {}
+    result = {}
 
     async def logged() -> bool:
         lines = (mesh.state / "shop-uuid" / "access.log").read_text().splitlines()
         asked = [json.loads(line) for line in lines if "a-denial" in line]
-        found.update({(each["caller"], each["path"]): each for each in asked if each["caller"]})
-        return len(found) == 5
+        result.update({(item["caller"], item["path"]): item for item in asked if item["caller"]})
+        return len(result) == 5
 
     await until(logged)
     fields = ("policy", "policy_looked_for", "response_code")
-    told = {
-        (who.rpartition("/")[2], path): [each[name] for name in fields] for (who, path), each in found.items()
+    details = {
+        (who.rpartition("/")[2], path): [item[name] for name in fields]
+        for (who, path), item in result.items()
     }
-    assert told == {
+    assert details == {
         ("alice", "/status?a-denial"): [None, "default/alice-to-shop", 403],
         ("bob", "/host?a-denial"): [None, "default/bob-to-shop", 403],
         ("eve", "/books?a-denial"): [None, "~", 403],
         ("alice", "/books?a-denial"): ["default/alice-to-shop", "default/alice-to-shop", 200],
         ("eve", "/x/a-denial"): [None, None, 400],
     }
-    line = found["spiffe://cluster.local/ns/default/sa/bob", "/host?a-denial"]
+    line = result["spiffe://cluster.local/ns/default/sa/bob", "/host?a-denial"]
     asked = question(mesh.view, {"line": json.dumps(line)}, ())
     path = {"method": "GET", "path": "/host?a-denial"}
     assert asked.query == {"from": "default/bob", "to": "default/shop:80", **path}
@@ -426,10 +427,14 @@ def _files(made: Ca) -> tuple[tuple[str, bytes], ...]:
 
 async def _shows(mesh: LiveMesh) -> bool:
     """Say whether both Envoys have the certificates of now in use."""
-    held = {each.serial for each in map(mesh.manager.get, by_identity(mesh.view)) if each is not None}
-    found = [json.loads(await envoy.text("/certs"))["certificates"] for envoy in mesh.envoys.values()]
-    serials = [{c["serial_number"].lstrip("0") for one in each for c in one["cert_chain"]} for each in found]
-    return all(held & each for each in serials)
+    held = {
+        service_certificate.serial
+        for service_certificate in map(mesh.manager.get, by_identity(mesh.view))
+        if service_certificate is not None
+    }
+    result = [json.loads(await envoy.text("/certs"))["certificates"] for envoy in mesh.envoys.values()]
+    serials = [{c["serial_number"].lstrip("0") for one in item for c in one["cert_chain"]} for item in result]
+    return all(held & serial for serial in serials)
 
 
 async def test_websockets_pass(mesh: LiveMesh) -> None:

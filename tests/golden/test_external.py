@@ -52,12 +52,12 @@ async def _hosts(ends: AsyncExitStack, mesh: LiveMesh, state: Path) -> Outside:
     context.load_cert_chain(state / "host.pem")
     context.verify_mode = ssl.CERT_OPTIONAL
     ports = Port(free_port("127.0.0.1")), Port(free_port("127.0.0.1"))
-    found = Outside(*ports, mesh.authority.trust_bundle().decode(), [])
+    outside = Outside(*ports, mesh.authority.trust_bundle().decode(), [])
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
         over_tls = writer.get_extra_info("ssl_object") is not None
-        found.shown.append((over_tls, writer.get_extra_info("peercert")))
+        outside.shown.append((over_tls, writer.get_extra_info("peercert")))
         (host,) = (line.partition(":")[2].strip() for line in asked.splitlines() if line.startswith("host:"))
         body = host.encode()
         writer.write(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
@@ -67,7 +67,7 @@ async def _hosts(ends: AsyncExitStack, mesh: LiveMesh, state: Path) -> Outside:
     for port, tls in zip(ports, (None, context), strict=True):
         server = await asyncio.start_server(answer, "127.0.0.1", port, ssl=tls)
         ends.callback(server.close)
-    return found
+    return outside
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -75,8 +75,8 @@ async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[
     """An Envoy, and the hosts."""
     async with AsyncExitStack() as ends:
         state = tmp_path_factory.mktemp("external")
-        found = await start_receiver(state, ends)
-        yield found, await _hosts(ends, found, state)
+        live_mesh = await start_receiver(state, ends)
+        yield live_mesh, await _hosts(ends, live_mesh, state)
 
 
 async def called(mesh: LiveMesh, host: ExternalDestination, name: str = "api.example.org") -> tuple[int, str]:

@@ -53,10 +53,10 @@ def _recipe() -> tuple[list[str], list[str]]:
     before = page.partition("## IngressBackend")[2].partition("### A gateway")[0]
     section = page.partition("### A gateway")[2].partition("## What Open Service Mesh tried")[0]
     plain = re.findall("```yaml\n(.*?)```", before, re.DOTALL)
-    found = [*plain, *re.findall("```yaml\n(.*?)```", section, re.DOTALL)]
+    result = [*plain, *re.findall("```yaml\n(.*?)```", section, re.DOTALL)]
     locations = re.findall("```nginx\n(.*?)```", section, re.DOTALL)
-    here = [each.replace("192.0.2.7", GATEWAY).replace("10.0.0.5", SERVER) for each in (*found, *locations)]
-    return here[: len(found)], here[len(found) :]
+    here = [item.replace("192.0.2.7", GATEWAY).replace("10.0.0.5", SERVER) for item in (*result, *locations)]
+    return here[: len(result)], here[len(result) :]
 
 
 (PLAIN, PLACE, ENCRYPTED, CONFIG), (TO_PLAIN, TO_ENCRYPTED) = _recipe()
@@ -74,9 +74,9 @@ async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LiveMe
     """A bookstore behind an Envoy."""
     async with AsyncExitStack() as ends:
         await serve(ends, APPLICATION, PORT, _application)
-        found = await LiveMesh.start(tmp_path_factory.mktemp("gateway"), _joined(SHOP), ends)
-        await found.envoy("shop-uuid")
-        yield found
+        live_mesh = await LiveMesh.start(tmp_path_factory.mktemp("gateway"), _joined(SHOP), ends)
+        await live_mesh.envoy("shop-uuid")
+        yield live_mesh
 
 
 @pytest.fixture
@@ -101,9 +101,9 @@ async def asked(folder: Path, locations: str, address: str = GATEWAY) -> tuple[s
     async with nginx.running(nginx.program() or "", folder, address, LISTENS, locations) as log:
         reader, writer = await asyncio.open_connection(address, LISTENS)
         writer.write(b"GET /books HTTP/1.1\r\nhost: shop.example.org\r\nconnection: close\r\n\r\n")
-        found = await asyncio.wait_for(reader.read(), 20)
+        result = await asyncio.wait_for(reader.read(), 20)
         writer.close()
-        return found.partition(b"\r\n")[0].decode(), log.read_text()
+        return result.partition(b"\r\n")[0].decode(), log.read_text()
 
 
 async def test_in_plain_text(mesh: LiveMesh, folder: Path) -> None:

@@ -24,12 +24,12 @@ def test_resources_are_as_written(case: str, pytestconfig: pytest.Config) -> Non
     made = render(case)
     if pytestconfig.getoption("--update-golden", default=False):
         folder.mkdir(exist_ok=True)
-        for stale in {each.name for each in folder.iterdir()} - {*made, "mesh.yaml"}:
+        for stale in {path.name for path in folder.iterdir()} - {*made, "mesh.yaml"}:
             (folder / stale).unlink()
         for name, text in made.items():
             (folder / name).write_text(text)
-    found = {each.name: each.read_text() for each in folder.iterdir() if each.name != "mesh.yaml"}
-    assert found == made
+    result = {path.name: path.read_text() for path in folder.iterdir() if path.name != "mesh.yaml"}
+    assert result == made
 
 
 @pytest.mark.parametrize("case", EVERY)
@@ -38,13 +38,13 @@ def test_every_reference_leads_somewhere(case: str) -> None:
     for group in case_groups(case):
         snapshot = Snapshot.of((*group.resources, *masked_secrets(group.policy)))
         assert snapshot.missing() == ()
-        named = {each for resource in group.resources for each in resource.references}
+        named = {reference for resource in group.resources for reference in resource.references}
         roots = {"cluster.v3.Cluster", "listener.v3.Listener"}
         unused = [
-            each.name
-            for each in group.resources
-            if (each.type_url, each.name) not in named
-            and not any(each.type_url.endswith(root) for root in roots)
+            item.name
+            for item in group.resources
+            if (item.type_url, item.name) not in named
+            and not any(item.type_url.endswith(root) for root in roots)
         ]
         assert unused == []
 
@@ -65,7 +65,9 @@ def test_no_two_filter_chains_match_alike(case: str) -> None:
             seen: set[tuple[object, ...]] = set()
             for chain in decoded(resource).get("filterChains", []):
                 match = chain.get("filterChainMatch", {})
-                prefixes = [each["addressPrefix"] for each in match.get("prefixRanges", [])] or [""]
+                prefixes = [
+                    prefix_range["addressPrefix"] for prefix_range in match.get("prefixRanges", [])
+                ] or [""]
                 for prefix in prefixes:
                     asked = tuple(match.get("serverNames", ()))
                     key = (match.get("destinationPort"), prefix, match.get("transportProtocol"), asked)
@@ -75,7 +77,7 @@ def test_no_two_filter_chains_match_alike(case: str) -> None:
 
 def test_no_golden_file_holds_a_key() -> None:
     """A secret's golden shows names and placeholders, never PEM."""
-    written = [each.read_text() for each in HERE.glob("*/*.secrets.yaml")]
+    written = [path.read_text() for path in HERE.glob("*/*.secrets.yaml")]
     assert written
     assert not any("BEGIN" in text for text in written)
 
@@ -134,13 +136,13 @@ def _other_codec(resource: Resource) -> dict[str, Any]:
             "Secret": tls_v3.Secret,
         }
         wrapped = any_pb2.Any.FromString(resource.body)
-        found: dict[str, Any] = kinds[wrapped.type_url.rpartition(".")[2]].parse(wrapped.value).to_dict()
+        result: dict[str, Any] = kinds[wrapped.type_url.rpartition(".")[2]].parse(wrapped.value).to_dict()
         # What stands behind a digit is written large by it, and small by protobuf.
-        ejecting = found.get("outlierDetection", {})
+        ejecting = result.get("outlierDetection", {})
         for name in ("enforcingConsecutive5Xx", "consecutive5Xx"):
             if name in ejecting:
                 ejecting[name.replace("X", "x")] = ejecting.pop(name)
-        return found
+        return result
 
 
 @pytest.mark.parametrize("case", EVERY)
@@ -165,8 +167,8 @@ def test_the_search_for_deprecated_fields_finds_them() -> None:
     old = tcp_proxy_pb2.TcpProxy(stat_prefix="old", access_log_flush_interval=Duration(seconds=1))
     packed = any_pb2.Any()
     packed.Pack(old)
-    found = listener_components_pb2.Filter(name="f", typed_config=packed)
-    assert list(_deprecated(found, "x")) == ["x.typed_config.access_log_flush_interval"]
+    result = listener_components_pb2.Filter(name="f", typed_config=packed)
+    assert list(_deprecated(result, "x")) == ["x.typed_config.access_log_flush_interval"]
 
 
 def _deprecated(message: Message, path: str) -> Iterator[str]:
@@ -177,9 +179,9 @@ def _deprecated(message: Message, path: str) -> Iterator[str]:
         here = f"{path}.{descriptor.name}"
         if descriptor.GetOptions().deprecated:
             yield here
-        for each in value.values() if callable(getattr(value, "values", None)) else _each(value):
-            if isinstance(each, Message):
-                yield from _deprecated(each, here)
+        for item in value.values() if callable(getattr(value, "values", None)) else _each(value):
+            if isinstance(item, Message):
+                yield from _deprecated(item, here)
 
 
 def _each(value: object) -> Iterable[object]:

@@ -139,9 +139,9 @@ async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LiveMe
     """A shop behind an Envoy."""
     async with AsyncExitStack() as ends:
         await serve(ends, f"{NET}.2", PORT, _application)
-        found = await LiveMesh.start(tmp_path_factory.mktemp("ingress"), MESH, ends)
-        await found.envoy("shop-uuid")
-        yield found
+        live_mesh = await LiveMesh.start(tmp_path_factory.mktemp("ingress"), MESH, ends)
+        await live_mesh.envoy("shop-uuid")
+        yield live_mesh
 
 
 async def asked(
@@ -244,8 +244,8 @@ async def test_without_a_certificate_no_certificate_is_looked_at(mesh: LiveMesh,
     """One of nobody's roots is as good as none: it is not asked for."""
     mesh.apply(MESH + ingress("https", RANGE, tls=SKIP))
     await mesh.in_force()
-    found = [await asked(NEAR, "/", shown("foreign"), name) for name in ("", "shop.example.org")]
-    assert found == [200, 200]
+    result = [await asked(NEAR, "/", shown("foreign"), name) for name in ("", "shop.example.org")]
+    assert result == [200, 200]
     assert await asked(FAR, "/", shown("foreign")) is None
 
 
@@ -270,8 +270,8 @@ async def test_callers_of_the_mesh_are_judged_by_identity_within_a_source_too(
     await mesh.in_force()
     alice, nobody = (mesh.client("default", name) for name in ("alice", "shop"))
     for address in (NEAR, FAR):
-        found = [await asked(address, path, alice, FQDN) for path in ("/books", "/other")]
-        assert found == [200, 403]
+        result = [await asked(address, path, alice, FQDN) for path in ("/books", "/other")]
+        assert result == [200, 403]
         assert await asked(address, "/books", nobody, FQDN) == 403
 
 
@@ -303,7 +303,7 @@ async def test_of_two_the_older_counts(mesh: LiveMesh) -> None:
     ):
         mesh.apply(MESH + manifests)
         await mesh.in_force()
-        assert [await asked(each, "/") for each in (NEAR, FAR)] == expected
+        assert [await asked(item, "/") for item in (NEAR, FAR)] == expected
 
 
 async def test_envoy_complains_of_nothing(mesh: LiveMesh) -> None:

@@ -26,7 +26,7 @@ pytestmark = [
 ]
 
 NET: Final = f"127.{100 + os.getpid() % 100}.{100 + os.getpid() // 100 % 150}"
-SERVER, APPLICATION, CALLER, NEAR, FAR, GATEWAY = (f"{NET}.{each}" for each in (1, 2, 3, 11, 12, 13))
+SERVER, APPLICATION, CALLER, NEAR, FAR, GATEWAY = (f"{NET}.{item}" for item in (1, 2, 3, 11, 12, 13))
 HTTP, TCP, FIRST = 8080, 9000, 9001
 SHOP: Final = ServiceKey(Namespace("default"), ServiceName("shop"))
 MESH: Final = f"""
@@ -167,10 +167,10 @@ async def mesh(
     async with AsyncExitStack() as ends:
         await serve(ends, APPLICATION, HTTP, _web)
         await serve(ends, APPLICATION, TCP, _lines)
-        found = await LiveMesh.start(tmp_path_factory.mktemp("mutual-tls"), MESH, ends)
-        await found.envoy("shop-uuid", drain_seconds=drain_seconds)
-        await found.envoy("alice-uuid", drain_seconds=drain_seconds)
-        yield found
+        live_mesh = await LiveMesh.start(tmp_path_factory.mktemp("mutual-tls"), MESH, ends)
+        await live_mesh.envoy("shop-uuid", drain_seconds=drain_seconds)
+        await live_mesh.envoy("alice-uuid", drain_seconds=drain_seconds)
+        yield live_mesh
 
 
 OPENED: Final[list["Line"]] = []
@@ -193,9 +193,9 @@ class Line:
     @classmethod
     async def open(cls, port: int, by: str = NEAR, to: str = SERVER) -> "Line":
         """Connect from an address."""
-        found = cls(*await asyncio.open_connection(to, port, local_addr=(by, 0)))
-        OPENED.append(found)
-        return found
+        line = cls(*await asyncio.open_connection(to, port, local_addr=(by, 0)))
+        OPENED.append(line)
+        return line
 
     async def says(self, sent: bytes, until: bytes) -> bytes:
         """Return what is answered; nothing where the connection has ended."""
@@ -261,10 +261,10 @@ async def test_envoy_lets_in_whom_the_oracle_does(mesh: LiveMesh, case: str, eve
 async def test_some_are_let_in_and_some_are_not(mesh: LiveMesh) -> None:
     """Else the above would say little."""
     await put(mesh, CASES["some requests of a range"])
-    near, far = (Outsider(IpAddress(each)) for each in (NEAR, FAR))
-    asked = [(each, path) for each in (near, far) for path in ("/books", "/other")]
-    found = [decide(mesh.view, Request(who, SHOP, Port(HTTP), path=path)).allowed for who, path in asked]
-    assert found == [True, False, False, False]
+    near, far = (Outsider(IpAddress(item)) for item in (NEAR, FAR))
+    asked = [(outsider, path) for outsider in (near, far) for path in ("/books", "/other")]
+    result = [decide(mesh.view, Request(who, SHOP, Port(HTTP), path=path)).allowed for who, path in asked]
+    assert result == [True, False, False, False]
 
 
 @pytest.mark.parametrize(
@@ -297,8 +297,8 @@ async def test_strict_ends_plain_text_and_nobody_else(mesh: LiveMesh) -> None:
     await put(mesh, EVERYBODY)
     plain, plain_tcp = await Line.open(HTTP), await Line.open(TCP)
     own, own_tcp = await Line.open(HTTP, CALLER, CALLER), await Line.open(TCP, CALLER, CALLER)
-    assert [await each.status() for each in (plain, own)] == [200, 200]
-    assert [await each.echoes() for each in (plain_tcp, own_tcp)] == [True, True]
+    assert [await line.status() for line in (plain, own)] == [200, 200]
+    assert [await line.echoes() for line in (plain_tcp, own_tcp)] == [True, True]
     statuses: list[int | None] = []
 
     async def asking() -> None:

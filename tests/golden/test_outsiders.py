@@ -71,16 +71,16 @@ async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LiveMe
     """A shop behind an Envoy."""
     async with AsyncExitStack() as ends:
         await serve(ends, f"{NET}.2", PORT, _application)
-        found = await LiveMesh.start(tmp_path_factory.mktemp("outside"), MESH, ends)
-        await found.envoy("shop-uuid")
-        yield found
+        live_mesh = await LiveMesh.start(tmp_path_factory.mktemp("outside"), MESH, ends)
+        await live_mesh.envoy("shop-uuid")
+        yield live_mesh
 
 
 async def admitting(mesh: LiveMesh, access: OnlyRules | EveryoneInTheMesh) -> None:
     """Have the shop's port admit these, and wait until it does."""
 
     def policy(of: ProxyPolicy) -> ProxyPolicy:
-        return replace(of, inbound=tuple(replace(each, access=access) for each in of.inbound))
+        return replace(of, inbound=tuple(replace(port, access=access) for port in of.inbound))
 
     mesh.translate = lambda of: resources(policy(of))
     mesh.publish(mesh.view)
@@ -138,8 +138,8 @@ async def test_a_header_does_not_move_who_is_near(mesh: LiveMesh) -> None:
     """With two networks under two rules, each has its own: an address in X-Forwarded-For is no address."""
     far = rule(TRAFFIC_TARGET, IpRange(f"{FAR}/32"), matches=(HTTPMatch("toys", "/toys"),))
     await admitting(mesh, OnlyRules((RULE, far)))
-    found = [await asked(FAR, path, header=f"x-forwarded-for: {NEAR}\r\n") for path in ("/books", "/toys")]
-    assert found == [403, 200]
+    result = [await asked(FAR, path, header=f"x-forwarded-for: {NEAR}\r\n") for path in ("/books", "/toys")]
+    assert result == [403, 200]
 
 
 async def test_a_name_is_admitted_by_its_certificate(mesh: LiveMesh, tmp_path: Path) -> None:

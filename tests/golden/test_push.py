@@ -31,10 +31,10 @@ pytestmark = [
 ]
 Configuration = Mapping[TypeUrl, Mapping[str, Any]]
 DUMPED: Mapping[TypeUrl, tuple[str, Callable[[Any], Any]]] = {
-    LISTENER: ("dynamic_listeners", lambda each: each["active_state"]["listener"]),
-    CLUSTER: ("dynamic_active_clusters", lambda each: each["cluster"]),
-    ROUTE: ("dynamic_route_configs", lambda each: each["route_config"]),
-    ENDPOINT: ("dynamic_endpoint_configs", lambda each: each["endpoint_config"]),
+    LISTENER: ("dynamic_listeners", lambda item: item["active_state"]["listener"]),
+    CLUSTER: ("dynamic_active_clusters", lambda item: item["cluster"]),
+    ROUTE: ("dynamic_route_configs", lambda item: item["route_config"]),
+    ENDPOINT: ("dynamic_endpoint_configs", lambda item: item["endpoint_config"]),
 }
 
 
@@ -63,15 +63,15 @@ async def dump(mesh: LiveMesh, uuid: str) -> dict[TypeUrl, dict[str, Any]]:
     async with aiohttp.ClientSession() as session:
         answer = await session.get(f"http://{admin}/config_dump?include_eds")
         sections = json.loads(await answer.text())["configs"]
-    found: dict[TypeUrl, dict[str, Any]] = {}
+    result: dict[TypeUrl, dict[str, Any]] = {}
     for type_url, (section, message_of) in DUMPED.items():
-        held = [each for part in sections for each in part.get(section, [])]
+        held = [item for part in sections for item in part.get(section, [])]
         # A listener that is only draining is on its way out.
         messages = [
-            message_of(each) for each in held if section != "dynamic_listeners" or "active_state" in each
+            message_of(item) for item in held if section != "dynamic_listeners" or "active_state" in item
         ]
-        found[type_url] = {_name(each): _canonical(type_url, each) for each in messages}
-    return found
+        result[type_url] = {_name(message): _canonical(type_url, message) for message in messages}
+    return result
 
 
 def _name(message: Mapping[str, Any]) -> str:
@@ -90,13 +90,17 @@ async def test_envoy_accepts_it_and_runs_it(receiver: LiveMesh, case: str) -> No
     for group in case_groups(case):
         assert await push(receiver, with_secrets(receiver, case, group)) == {}, group.name
         wanted: dict[TypeUrl, dict[str, Any]] = {
-            type_url: {str(each.name): decoded(each) for each in group.resources if each.type_url == type_url}
+            type_url: {
+                str(resource.name): decoded(resource)
+                for resource in group.resources
+                if resource.type_url == type_url
+            }
             for type_url in DUMPED
         }
-        wanted[ENDPOINT] = {name: _addresses(each) for name, each in wanted[ENDPOINT].items()}
+        wanted[ENDPOINT] = {name: _addresses(item) for name, item in wanted[ENDPOINT].items()}
         await _until_running(receiver, wanted)
-    said = receiver.logs["u"].read_text().splitlines()
-    assert [line for line in said if OF_OLDER_ENVOYS not in line] == []
+    lines = receiver.logs["u"].read_text().splitlines()
+    assert [line for line in lines if OF_OLDER_ENVOYS not in line] == []
 
 
 async def _until_running(mesh: LiveMesh, wanted: Configuration) -> None:
@@ -112,19 +116,21 @@ async def _comparable(mesh: LiveMesh, wanted: Configuration) -> Configuration:
     running = await dump(mesh, "u")
     # Envoy keeps the routes of listeners that drain, and assignments for a while after their cluster.
     for type_url in (ROUTE, ENDPOINT):
-        running[type_url] = {n: each for n, each in running[type_url].items() if n in wanted[type_url]}
-    running[ENDPOINT] = {name: _addresses(each) for name, each in running[ENDPOINT].items()}
+        running[type_url] = {n: item for n, item in running[type_url].items() if n in wanted[type_url]}
+    running[ENDPOINT] = {name: _addresses(item) for name, item in running[ENDPOINT].items()}
     return running
 
 
 def _addresses(assignment: Any) -> list[tuple[str, int, int]]:
     """Return the endpoints alone: Envoy fills in defaults, and writes them in a form of its own."""
-    found = []
+    result = []
     for locality in assignment.get("endpoints", []):
-        for each in locality["lbEndpoints"]:
-            socket = each["endpoint"]["address"]["socketAddress"]
-            found.append((socket["address"], socket["portValue"], int(each.get("loadBalancingWeight", 1))))
-    return sorted(found)
+        for lb_endpoint in locality["lbEndpoints"]:
+            socket = lb_endpoint["endpoint"]["address"]["socketAddress"]
+            result.append(
+                (socket["address"], socket["portValue"], int(lb_endpoint.get("loadBalancingWeight", 1)))
+            )
+    return sorted(result)
 
 
 async def test_a_resource_that_envoy_rejects_is_seen_as_rejected(receiver: LiveMesh) -> None:
@@ -132,7 +138,7 @@ async def test_a_resource_that_envoy_rejects_is_seen_as_rejected(receiver: LiveM
     first = next(
         group
         for group in case_groups("explicit")
-        if any(each.type_url == LISTENER for each in group.resources)
+        if any(resource.type_url == LISTENER for resource in group.resources)
     )
     snapshot = with_secrets(receiver, "explicit", first)
     one = next(iter(snapshot.resources(LISTENER).values()))
@@ -153,20 +159,20 @@ async def test_a_resource_that_envoy_rejects_is_seen_as_rejected(receiver: LiveM
 async def test_a_push_ends_when_what_changed_was_answered(receiver: LiveMesh) -> None:
     """Also where names and all other types are as they were: of the tests above, that they looked in time."""
     case, group, route = next(
-        (case, group, each)
+        (case, group, resource)
         for case in CASES
         for group in case_groups(case)
-        for each in group.resources
-        if each.type_url == ROUTE
+        for resource in group.resources
+        if resource.type_url == ROUTE
     )
     snapshot = with_secrets(receiver, case, group)
     for most in (100, 101, None):
         changed = snapshot if most is None else snapshot.changed([_limited(route, most)])
         assert await push(receiver, changed) == {}
         (status,) = receiver.server.statuses()
-        assert [each.sent_version for each in status.types if each.type_url == ROUTE] == [
-            changed.version(ROUTE)
-        ]
+        assert [
+            type_status.sent_version for type_status in status.types if type_status.type_url == ROUTE
+        ] == [changed.version(ROUTE)]
 
 
 def _limited(resource: Resource, most: int) -> Resource:
@@ -180,11 +186,11 @@ def _limited(resource: Resource, most: int) -> Resource:
 async def test_a_deprecated_field_is_seen_in_the_log(receiver: LiveMesh) -> None:
     """The check above can fail: a field that goes out of use is taken, and Envoy says so in its log."""
     case, group, listener = next(
-        (case, group, each)
+        (case, group, resource)
         for case in CASES
         for group in case_groups(case)
-        for each in group.resources
-        if each.type_url == LISTENER and b"TcpProxy" in each.body
+        for resource in group.resources
+        if resource.type_url == LISTENER and b"TcpProxy" in resource.body
     )
     snapshot = with_secrets(receiver, case, group)
     assert await push(receiver, snapshot) == {}
@@ -205,7 +211,7 @@ def _out_of_date(resource: Resource) -> Resource:
     """Set a deprecated field of its first TCP proxy."""
     message = listener_pb2.Listener()
     json_format.ParseDict(decoded(resource), message)
-    proxies = [each for chain in message.filter_chains for each in chain.filters if "tcp_proxy" in each.name]
+    proxies = [item for chain in message.filter_chains for item in chain.filters if "tcp_proxy" in item.name]
     old = tcp_proxy_pb2.TcpProxy.FromString(proxies[0].typed_config.value)
     old.access_log_flush_interval.CopyFrom(Duration(seconds=1))
     proxies[0].typed_config.Pack(old)

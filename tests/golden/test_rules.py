@@ -26,19 +26,19 @@ OF_A_ROUTE = "typedPerFilterConfig"
 
 def managers(group: Group) -> Iterator[dict[str, Any]]:
     """Yield the HTTP connection managers of all chains of a group's listeners."""
-    for each in group.resources:
-        if each.type_url == LISTENER:
-            listener = decoded(each)
+    for resource in group.resources:
+        if resource.type_url == LISTENER:
+            listener = decoded(resource)
             chains = [*listener.get("filterChains", ()), *filter(None, [listener.get("defaultFilterChain")])]
             for chain in chains:
-                for found in chain["filters"]:
-                    if found["name"].endswith("http_connection_manager"):
-                        yield found["typedConfig"]
+                for result in chain["filters"]:
+                    if result["name"].endswith("http_connection_manager"):
+                        yield result["typedConfig"]
 
 
 def routes(group: Group) -> dict[str, dict[str, Any]]:
     """Return the route configurations of a group by name."""
-    return {each.name: decoded(each) for each in group.resources if each.type_url == ROUTE}
+    return {resource.name: decoded(resource) for resource in group.resources if resource.type_url == ROUTE}
 
 
 def admitting_somebody(mesh: View, identity: ServiceIdentity, port: InboundPort) -> set[str]:
@@ -50,11 +50,11 @@ def admitting_somebody(mesh: View, identity: ServiceIdentity, port: InboundPort)
         return {PERMISSIVE}
     place = Place(identity, port.port)
     outsider = Request(Outsider(IpAddress("192.0.2.7")), port.services[0], port.port)
-    said = (ingress_verdicts(mesh, outsider, each, port.port, is_http=True) for each in port.services)
+    answer = (ingress_verdicts(mesh, outsider, service, port.port, is_http=True) for service in port.services)
     from_outside = {
-        f"IngressBackend {found.key}"
-        for each in said
-        for found, _, verdict in each
+        f"IngressBackend {ingress_backend.key}"
+        for item in answer
+        for ingress_backend, _, verdict in item
         if verdict is not IngressVerdict.OVERRULED
     }
     said_of_plain = plain_verdict(mesh, outsider, (place, True))
@@ -78,11 +78,13 @@ def _asked(client: ServiceIdentity, service: ServiceKey, place: Place) -> Reques
 def test_one_filter_for_an_inbound_port_and_none_for_an_outbound_one(case: str) -> None:
     """By itself it denies everything: whatever its route configuration lacks is not allowed."""
     for group in case_groups(case):
-        inbound = {names.inbound_routes(each.port) for each in group.policy.inbound}
+        inbound = {names.inbound_routes(port.port) for port in group.policy.inbound}
         for manager in managers(group):
-            guards = [each for each in manager["httpFilters"] if each["name"] == HTTP_FILTER]
+            guards = [
+                http_filter for http_filter in manager["httpFilters"] if http_filter["name"] == HTTP_FILTER
+            ]
             if manager["rds"]["routeConfigName"] in inbound:
-                assert [each["typedConfig"]["rules"] for each in guards] == [{}]
+                assert [guard["typedConfig"]["rules"] for guard in guards] == [{}]
                 assert manager["httpFilters"][-1]["name"] == "envoy.filters.http.router"
             else:
                 assert guards == []
@@ -92,19 +94,19 @@ def test_one_filter_for_an_inbound_port_and_none_for_an_outbound_one(case: str) 
 def test_one_policy_for_each_target_that_admits_somebody(case: str) -> None:
     """They stand once for a port, in its route configuration: on no virtual host, route, or way out."""
     for group in case_groups(case):
-        found = routes(group)
-        for port in (each for each in group.policy.inbound if each.protocol.is_http):
-            made = found.pop(names.inbound_routes(port.port))
+        result = routes(group)
+        for port in (inbound_port for inbound_port in group.policy.inbound if inbound_port.protocol.is_http):
+            made = result.pop(names.inbound_routes(port.port))
             own = made.pop(OF_A_ROUTE)
             looking = [LOOKING_FILTER] if isinstance(port.access, OnlyRules) else []
             assert sorted(own) == [HTTP_FILTER, *looking]
             policies = own[HTTP_FILTER]["rbac"]["rules"].get("policies", {})
             # An IngressBackend's is named with the server names for which it is.
-            assert {" ".join(each.split()[:2]) for each in policies} == admitting_somebody(
+            assert {" ".join(policy.split()[:2]) for policy in policies} == admitting_somebody(
                 view(case), group.policy.identity, port
             )
             assert HTTP_FILTER not in json.dumps(made)
-        assert not any(each in json.dumps(found) for each in (HTTP_FILTER, LOOKING_FILTER))
+        assert not any(item in json.dumps(result) for item in (HTTP_FILTER, LOOKING_FILTER))
 
 
 def test_some_port_has_several_policies() -> None:

@@ -93,10 +93,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(here) and "real_node" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.node)
-    found = [item for item in items if item.path.is_relative_to(here)]
+    result = [item for item in items if item.path.is_relative_to(here)]
     others = [item for item in items if not item.path.is_relative_to(here)]
-    found.sort(key=lambda item: (ranks.get(item.path.stem, len(ranks)), item.path.name))
-    items[:] = [*found, *others]
+    result.sort(key=lambda item: (ranks.get(item.path.stem, len(ranks)), item.path.name))
+    items[:] = [*result, *others]
 
 
 @pytest.fixture(scope="session")
@@ -180,7 +180,7 @@ def cert_manager_kinds(administrator: Kubectl) -> None:
     if missing := _missing(CERT_MANAGER):
         _skip(f"there is no {missing}: `make test-kubernetes` builds it, with Go (https://go.dev)")
     kinds = ("certificaterequests", "clusterissuers", "issuers")
-    files = [f"-f={shared(CERT_MANAGER)}/cert-manager.io_{each}.yaml" for each in kinds]
+    files = [f"-f={shared(CERT_MANAGER)}/cert-manager.io_{kind}.yaml" for kind in kinds]
     administrator("apply", "--server-side", *files)
     administrator.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": RESOURCES}})
     administrator.until(_are_established, "crd")
@@ -236,8 +236,8 @@ def define(administrator: Kubectl, typed: Typed, folder: Path) -> str:
     return done.stdout
 
 
-def _are_established(found: Document) -> bool:
-    return all(has_condition(each, "Established") for each in found["items"])
+def _are_established(result: Document) -> bool:
+    return all(has_condition(item, "Established") for item in result["items"])
 
 
 @pytest.fixture
@@ -288,8 +288,8 @@ def closed_at_the_end(aside: ThreadPoolExecutor) -> Iterator[Opened]:
         return made
 
     yield keep
-    for each in kept:
-        each.close()
+    for cert_manager_issuer in kept:
+        cert_manager_issuer.close()
 
 
 @pytest.fixture

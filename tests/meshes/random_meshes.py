@@ -114,7 +114,7 @@ from tests.meshes import values as a
 
 NAMES = ("a", "b", "b")
 NAMESPACES = (*[Namespace("one")] * 7, Namespace("two"))
-ADDRESSES = tuple(IpAddress(each) for each in ("10.0.0.1", "10.0.0.2", "fd00::3", "127.0.0.1"))
+ADDRESSES = tuple(IpAddress(item) for item in ("10.0.0.1", "10.0.0.2", "fd00::3", "127.0.0.1"))
 ROOTS = (b"root 1", b"root 2")
 
 
@@ -219,11 +219,11 @@ def _telemetry(dice: random.Random, mesh: Mesh) -> None:
         filter=LogFilter(dice.choice((None, 500)), percent=dice.choice((1.0, 100.0))),
     )
     selector = dice.choice(((), (("app", dice.choice(NAMES)),)))
-    said = dice.choice((None, log)), dice.choice((None, 5.0))
-    _put(dice, mesh, ObjectKey.of(TELEMETRY, key), Telemetry(key, selector, *said))
+    answer = dice.choice((None, log)), dice.choice((None, 5.0))
+    _put(dice, mesh, ObjectKey.of(TELEMETRY, key), Telemetry(key, selector, *answer))
     if dice.random() < 0.7:
-        found = ExtensionService(service, HostPort("collector", dice.choice((4317, 4318))))
-        _put(dice, mesh, ObjectKey.of(EXTENSION_SERVICE, service), found)
+        extension_service = ExtensionService(service, HostPort("collector", dice.choice((4317, 4318))))
+        _put(dice, mesh, ObjectKey.of(EXTENSION_SERVICE, service), extension_service)
 
 
 def _retry(dice: random.Random, mesh: Mesh) -> None:
@@ -275,9 +275,9 @@ def _mutual_tls(dice: random.Random, mesh: Mesh) -> None:
         return
     key, near = _key(dice), PlainText(ranges=(IpRange("10.0.0.0/8"),), matches=(dice.choice(NAMES),))
     accounts = dice.choice(((), (ServiceAccountName(dice.choice(NAMES)),)))
-    ports, said = dice.choice(((), (Port(8080),))), dice.choice((None, PlainText(), near))
-    found = MutualTLS(key, dice.choice(tuple(TlsMode)), accounts, ports, said)
-    _put(dice, mesh, ObjectKey.of(MUTUAL_TLS, key), found)
+    ports, plain_text = dice.choice(((), (Port(8080),))), dice.choice((None, PlainText(), near))
+    mutual_tls = MutualTLS(key, dice.choice(tuple(TlsMode)), accounts, ports, plain_text)
+    _put(dice, mesh, ObjectKey.of(MUTUAL_TLS, key), mutual_tls)
 
 
 def _authorization(dice: random.Random, mesh: Mesh) -> None:
@@ -286,8 +286,8 @@ def _authorization(dice: random.Random, mesh: Mesh) -> None:
     key, asked = _key(dice), Authorizer(HostPort(dice.choice(("opa", "10.0.0.7")), 9191), "asked", A_SECOND)
     accounts = dice.choice(((), (ServiceAccountName(dice.choice(NAMES)),)))
     ports = dice.choice(((), (Port(8080),)))
-    found = ExternalAuthorization(key, dice.choice((None, asked)), accounts, ports)
-    _put(dice, mesh, ObjectKey.of(EXTERNAL_AUTHORIZATION, key), found)
+    authorization = ExternalAuthorization(key, dice.choice((None, asked)), accounts, ports)
+    _put(dice, mesh, ObjectKey.of(EXTERNAL_AUTHORIZATION, key), authorization)
 
 
 A_SECOND = timedelta(seconds=1)
@@ -381,14 +381,14 @@ def _as_in_a_cluster(workload: Workload) -> Workload:
     )
 
 
-def _sliced_in_a_cluster(found: EndpointSlice) -> EndpointSlice:
+def _sliced_in_a_cluster(endpoint_slice: EndpointSlice) -> EndpointSlice:
     """Return a slice with what Kubernetes says of addresses besides: not ready ones, and where they are."""
-    dice = _thrown_by(found)
-    others = tuple(each for each in ("10.0.0.1", "fd00::8") if each not in found.addresses)
+    dice = _thrown_by(endpoint_slice)
+    others = tuple(item for item in ("10.0.0.1", "fd00::8") if item not in endpoint_slice.addresses)
     draining = others[: dice.randint(0, 1)]
     unready = others[len(draining) : len(draining) + dice.randint(0, 1)]
-    zones = tuple((each, "z") for each in found.addresses if dice.random() < 0.3)
-    return replace(found, draining=draining, unready=unready, zones=zones)
+    zones = tuple((address, "z") for address in endpoint_slice.addresses if dice.random() < 0.3)
+    return replace(endpoint_slice, draining=draining, unready=unready, zones=zones)
 
 
 def _service_in_a_cluster(service: Service) -> Service:
@@ -419,15 +419,17 @@ def _scope(dice: random.Random) -> Scope:
 
 def _namespace(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
     name = dice.choice(NAMESPACES)
-    said = dice.choice((None, True, True, False))
-    annotations = () if said is None else ((PERMISSIVE, "true" if said else "false"),)
-    found = NamespaceObject(name, (), annotations, said, _scope(dice))
-    return ObjectKey.of_namespace(name), found
+    answer = dice.choice((None, True, True, False))
+    annotations = () if answer is None else ((PERMISSIVE, "true" if answer else "false"),)
+    namespace = NamespaceObject(name, (), annotations, answer, _scope(dice))
+    return ObjectKey.of_namespace(name), namespace
 
 
 def _admission(dice: random.Random, mesh: Mesh) -> None:
     """Admit a proxy, or withdraw it; sometimes one that is not there."""
-    names = [each for workload in mesh.workloads.values() if (each := workload.proxy_name) is not None]
+    names = [
+        proxy_name for workload in mesh.workloads.values() if (proxy_name := workload.proxy_name) is not None
+    ]
     stranger = ProxyName(ProxyUuid("b1"), ServiceName("b"), Namespace("one"))
     name = dice.choice([*sorted(names), stranger])
     if dice.random() >= 0.3:
@@ -470,7 +472,7 @@ def _egress(target: TrafficTarget) -> tuple[ObjectKey, MeshObject]:
     """Return an Egress of a target's sources: its hosts and ranges are the mesh's now and then."""
     dice = _thrown_by(target)
     protocols = tuple(EgressProtocol)
-    found = Egress(
+    egress = Egress(
         target.key,
         tuple(sorted({*target.sources, _identity(dice)})),
         tuple(sorted({EgressPort(Port(dice.choice((80, 81, 443))), dice.choice(protocols)) for _ in "12"})),
@@ -479,7 +481,7 @@ def _egress(target: TrafficTarget) -> tuple[ObjectKey, MeshObject]:
         route_groups=dice.choice(((), (), (dice.choice(NAMES),))),
         limits=dice.choice((None, dice.choice(NAMES))),
     )
-    return ObjectKey.of(EGRESS, target.key), found
+    return ObjectKey.of(EGRESS, target.key), egress
 
 
 def _ingress(service: Service) -> tuple[ObjectKey, MeshObject]:
@@ -487,12 +489,12 @@ def _ingress(service: Service) -> tuple[ObjectKey, MeshObject]:
     dice = _thrown_by(service)
     named = (service.key, ServiceKey(service.key.namespace, ServiceName(dice.choice(NAMES))))
     key = PolicyKey(service.key.namespace, dice.choice(NAMES))
-    found = IngressBackend(
+    ingress_backend = IngressBackend(
         key,
         tuple(
             sorted(
-                IngressPort(each, Port(dice.choice((8080, 9090))), dice.choice(tuple(Proof)))
-                for each in dict.fromkeys(named)
+                IngressPort(service_key, Port(dice.choice((8080, 9090))), dice.choice(tuple(Proof)))
+                for service_key in dict.fromkeys(named)
             )
         ),
         services=(ServiceKey(dice.choice(NAMESPACES), ServiceName(dice.choice(NAMES))),),
@@ -501,7 +503,7 @@ def _ingress(service: Service) -> tuple[ObjectKey, MeshObject]:
         matches=dice.choice(((), (), (dice.choice(NAMES),))),
         created=dice.choice(("", "2026-01-01T00:00:00Z")),
     )
-    return ObjectKey.of(INGRESS_BACKEND, key), found
+    return ObjectKey.of(INGRESS_BACKEND, key), ingress_backend
 
 
 def _group(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
@@ -537,8 +539,10 @@ def _slice(dice: random.Random, mesh: Mesh) -> None:
     addresses = tuple(dice.sample(("10.0.0.1", "10.0.0.2", "10.9.9.9"), dice.randint(0, 2)))
     service, namespace = dice.choice(NAMES), dice.choice(NAMESPACES)
     name = "-".join((service, *addresses))
-    found = _sliced_in_a_cluster(EndpointSlice(service, namespace, name, addresses, (("web", 8080),)))
-    mesh.slices[found] = found
+    endpoint_slice = _sliced_in_a_cluster(
+        EndpointSlice(service, namespace, name, addresses, (("web", 8080),))
+    )
+    mesh.slices[endpoint_slice] = endpoint_slice
 
 
 def _config(dice: random.Random) -> tuple[ObjectKey, MeshObject]:

@@ -15,15 +15,16 @@ def reading(text: str) -> ManifestReading:
 
 def value(text: str) -> MeshObject:
     """Read one manifest that must be good and without problems."""
-    found = reading(text)
-    assert found.problems == ()
-    ((_, made),) = found.objects
+    manifest_reading = reading(text)
+    assert manifest_reading.problems == ()
+    ((_, made),) = manifest_reading.objects
     return made
 
 
 def complaints(text: str) -> list[tuple[str, str, str, str]]:
     """Read one manifest and return its problems as severity, code, field and value."""
-    found = reading(text)
+    manifest_reading = reading(text)
     return [
-        (problem.severity.value, problem.code, problem.field, problem.value) for problem in found.problems
+        (problem.severity.value, problem.code, problem.field, problem.value)
+        for problem in manifest_reading.problems
     ]

@@ -15,4 +15,4 @@ def resources(policy: ProxyPolicy) -> tuple[Resource, ...]:
     """Return the listeners, routes, clusters and endpoints of a policy, sorted by type and name."""
     order = {type_url: position for position, type_url in enumerate(TYPES)}
     made = (resource for piece in pieces(policy) for resource in piece.resources())
-    return tuple(sorted(made, key=lambda each: (order[each.type_url], each.name)))
+    return tuple(sorted(made, key=lambda item: (order[item.type_url], item.name)))

@@ -63,4 +63,8 @@ def instead(after: Iterable[object], before: Iterable[object] = ()) -> dict[Obje
 
 def slices(objects: Mapping[ObjectKey, SourcedObject]) -> list[EndpointSlice]:
     """Return the slices among objects, in their order."""
-    return [each.value for each in objects.values() if isinstance(each.value, EndpointSlice)]
+    return [
+        sourced_object.value
+        for sourced_object in objects.values()
+        if isinstance(sourced_object.value, EndpointSlice)
+    ]

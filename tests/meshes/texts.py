@@ -29,9 +29,9 @@ def manifest(
     """Write any manifest; `namespace` may be empty."""
     where = f", namespace: {namespace}" if namespace else ""
     more = f", {metadata}" if metadata else ""
-    said = "" if spec is None else f"spec: {{{spec}}}\n"
+    text = "" if spec is None else f"spec: {{{spec}}}\n"
     head = f"apiVersion: {_VERSIONS[kind]}\nkind: {kind}\nmetadata: {{name: {name}{where}{more}}}\n"
-    return head + said
+    return head + text
 
 
 def joined(*documents: str) -> str:
@@ -58,9 +58,9 @@ def service(
     name: str, *ports: str, app: str | None = "", spec: str = "", namespace: str = "shop", metadata: str = ""
 ) -> str:
     """Write a Service that selects `app=<app>`, by default its own name; `app=None` is no selector."""
-    said = [] if app is None else [f"selector: {{app: {app or name}}}"]
-    said += [f"ports: [{', '.join(ports or (port(80),))}]", *([spec] if spec else [])]
-    return manifest("Service", name, ", ".join(said), namespace=namespace, metadata=metadata)
+    lines = [] if app is None else [f"selector: {{app: {app or name}}}"]
+    lines += [f"ports: [{', '.join(ports or (port(80),))}]", *([spec] if spec else [])]
+    return manifest("Service", name, ", ".join(lines), namespace=namespace, metadata=metadata)
 
 
 def workload(
@@ -77,10 +77,10 @@ def workload(
     """Write a Workload with label `app`, ServiceAccount and UUID, all by default its name; None is none."""
     metadata = [] if app is None else [f"labels: {{app: {app or name}}}"]
     metadata += [f"annotations: {{{annotations}}}"] if annotations else []
-    said = [f"address: {address}", f"serviceAccount: {account or name}"]
-    said += [] if uuid is None else [f"uuid: {uuid or name}"]
-    said += [spec] if spec else []
-    return manifest("Workload", name, ", ".join(said), namespace=namespace, metadata=", ".join(metadata))
+    lines = [f"address: {address}", f"serviceAccount: {account or name}"]
+    lines += [] if uuid is None else [f"uuid: {uuid or name}"]
+    lines += [spec] if spec else []
+    return manifest("Workload", name, ", ".join(lines), namespace=namespace, metadata=", ".join(metadata))
 
 
 def workload_key(name: str) -> ObjectKey:
@@ -95,8 +95,8 @@ def upstream(name: str, address: str, local_port: int, number: int = 80) -> str:
 
 def match(name: str, path: str = "", more: str = "") -> str:
     """Write an HTTP match."""
-    said = [f"name: {name}", *([f"pathRegex: '{path}'"] if path else []), *([more] if more else [])]
-    return f"{{{', '.join(said)}}}"
+    lines = [f"name: {name}", *([f"pathRegex: '{path}'"] if path else []), *([more] if more else [])]
+    return f"{{{', '.join(lines)}}}"
 
 
 def route_group(name: str, *matches: str, namespace: str = "shop") -> str:
@@ -131,7 +131,7 @@ def target(name: str, source: str, destination: str, *rules: str, namespace: str
 
 def split(name: str, apex: str, *backends: tuple[str, int], group: str = "", namespace: str = "shop") -> str:
     """Write a TrafficSplit, for the requests of an HTTPRouteGroup where one is named."""
-    shares = ", ".join(f"{{service: {each}, weight: {weight}}}" for each, weight in backends)
+    shares = ", ".join(f"{{service: {item}, weight: {weight}}}" for item, weight in backends)
     these = f", matches: [{http(group)}]" if group else ""
     spec = f"service: {apex}, backends: [{shares}]{these}"
     return manifest("TrafficSplit", name, spec, namespace=namespace)

@@ -79,8 +79,8 @@ def port(
     source: str = "appProtocol",
 ) -> ServicePort:
     """Make a service's port."""
-    found = Port(target) if isinstance(target, int) else target
-    return ServicePort(Port(number), found, protocol, name, source)
+    result = Port(target) if isinstance(target, int) else target
+    return ServicePort(Port(number), result, protocol, name, source)
 
 
 def service(
@@ -139,13 +139,13 @@ def deployment(name: str, *ports: WorkloadPort, account: str = "", app: str = ""
 
 def namespace(name: str, *, permissive: bool | None = None, scope: Scope = None) -> NamespaceObject:
     """Make a Namespace with what its annotations would say."""
-    said = () if permissive is None else ((PERMISSIVE, "true" if permissive else "false"),)
-    return NamespaceObject(Namespace(name), (), said, permissive, scope)
+    answer = () if permissive is None else ((PERMISSIVE, "true" if permissive else "false"),)
+    return NamespaceObject(Namespace(name), (), answer, permissive, scope)
 
 
 def narrowed(*services: str) -> Scope:
     """Make a narrowing of patterns as `namespace/name`, either of which may be `*`."""
-    pairs = (each.split("/") for each in services)
+    pairs = (item.split("/") for item in services)
     return tuple(
         ServicePattern(None if space == "*" else Namespace(space), None if name == "*" else ServiceName(name))
         for space, name in pairs
@@ -154,18 +154,18 @@ def narrowed(*services: str) -> Scope:
 
 def explicit(application: str | None, *upstreams: tuple[str, int, str, int]) -> Explicit:
     """Make an explicit interception; an upstream is service, its port, local address and port."""
-    found = (
+    result = (
         Upstream(service_key(name), Port(number), IpAddress(local), Port(local_port))
         for name, number, local, local_port in upstreams
     )
-    return Explicit(None if application is None else IpAddress(application), tuple(found))
+    return Explicit(None if application is None else IpAddress(application), tuple(result))
 
 
 def match(
     name: str, path: str | None = None, *methods: str, headers: tuple[tuple[str, str], ...] = ()
 ) -> HTTPMatch:
     """Make an HTTP match."""
-    return HTTPMatch(name, path, methods, tuple(HeaderMatch(each, regex) for each, regex in headers))
+    return HTTPMatch(name, path, methods, tuple(HeaderMatch(item, regex) for item, regex in headers))
 
 
 def route_group(name: str, *matches: HTTPMatch) -> HTTPRouteGroup:
@@ -190,8 +190,8 @@ def tcp(name: str) -> Rule:
 
 def target(name: str, source: str, destination: str, *rules: Rule, only: int | None = None) -> TrafficTarget:
     """Make a TrafficTarget from one source to one destination."""
-    found = None if only is None else Port(only)
-    return TrafficTarget(policy_key(name), identity(destination), (identity(source),), rules, found)
+    inbound_port = None if only is None else Port(only)
+    return TrafficTarget(policy_key(name), identity(destination), (identity(source),), rules, inbound_port)
 
 
 def egress(
@@ -220,8 +220,8 @@ def ingress(
 ) -> IngressBackend:
     """Make an IngressBackend: backends are services, target ports, and what a client must bring."""
     ports = tuple(
-        IngressPort(service_key(each), Port(number), Proof[proof], server_names if proof != "NOTHING" else ())
-        for each, number, proof in backends
+        IngressPort(service_key(item), Port(number), Proof[proof], server_names if proof != "NOTHING" else ())
+        for item, number, proof in backends
     )
     return IngressBackend(
         policy_key(name),
@@ -238,7 +238,7 @@ def split(
     name: str, apex: str, *backends: tuple[str, int], matches: tuple[str, ...] = (), created: str = ""
 ) -> TrafficSplit:
     """Make a TrafficSplit."""
-    shares = tuple(Backend(ServiceName(each), weight) for each, weight in backends)
+    shares = tuple(Backend(ServiceName(item), weight) for item, weight in backends)
     return TrafficSplit(policy_key(name), service_key(apex), shares, matches, created)
 
 
@@ -256,11 +256,11 @@ def view(*things: object, settings: MeshSettings | None = None) -> View:
 
 def objects(*things: object) -> dict[ObjectKey, SourcedObject]:
     """Make objects in force, as a source has them; the origin of the n-th is `test:n`."""
-    found = (
-        SourcedObject(object_key(each), _value(each), InFile("test", 1, number))
-        for number, each in enumerate(things, 1)
+    result = (
+        SourcedObject(object_key(item), _value(item), InFile("test", 1, number))
+        for number, item in enumerate(things, 1)
     )
-    return {each.key: each for each in found}
+    return {sourced_object.key: sourced_object for sourced_object in result}
 
 
 def object_key(thing: object) -> ObjectKey:

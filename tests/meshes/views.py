@@ -19,13 +19,13 @@ _EXPLICIT = f"""applicationAddress: 127.0.0.1, upstreams: [{
 
 def workload(name: str, driver: str = "", host: int = 1, *, explicit: bool = True) -> str:
     """Return the manifest of a workload that names a driver, or none."""
-    said = f"{texts.DRIVER}: {driver}" if driver else ""
+    text = f"{texts.DRIVER}: {driver}" if driver else ""
     more = [
         "ports: [{port: 8080, protocol: http}, {port: 90, protocol: tcp}]",
         *([_EXPLICIT] if explicit else []),
     ]
     return texts.workload(
-        name, f"10.0.0.{host}", app="store", account="store", spec=", ".join(more), annotations=said
+        name, f"10.0.0.{host}", app="store", account="store", spec=", ".join(more), annotations=text
     )
 
 
@@ -44,5 +44,7 @@ def mesh_config(spec: str) -> str:
 def view(*documents: str) -> View:
     """Return the view of these manifests."""
     manifests = Manifests().apply_all({"mesh.yaml": texts.joined(*documents)})
-    assert not [each for each in manifests.problems() if each.severity == "error"], manifests.problems()
+    assert not [problem for problem in manifests.problems() if problem.severity == "error"], (
+        manifests.problems()
+    )
     return View.build(manifests.objects(), MeshSettings())

@@ -98,10 +98,10 @@ def silent(attack: Attack) -> None:
     while attack.goes_on():
         attack.open.append(attack.connect())
         attack.done += 1
-    for each in attack.open:
-        each.settimeout(max(0.01, attack.until - time.monotonic()))
+    for item in attack.open:
+        item.settimeout(max(0.01, attack.until - time.monotonic()))
         try:
-            attack.ended += not each.recv(1)
+            attack.ended += not item.recv(1)
         except TimeoutError:
             continue
         except ConnectionError:
@@ -167,11 +167,11 @@ def _answers(heard: bytearray) -> Iterator[bytes]:
             yield frame(SETTINGS, ACK, 0)
 
 
-def _for_ever(each: bytes, first: bytes = b"") -> Callable[[], Iterator[tuple[int, bytes]]]:
+def _for_ever(item: bytes, first: bytes = b"") -> Callable[[], Iterator[tuple[int, bytes]]]:
     def make() -> Iterator[tuple[int, bytes]]:
         yield 1, first
         while True:
-            yield BATCH, each * BATCH
+            yield BATCH, item * BATCH
 
     return make
 
@@ -179,7 +179,7 @@ def _for_ever(each: bytes, first: bytes = b"") -> Callable[[], Iterator[tuple[in
 def _resets() -> Iterator[tuple[int, bytes]]:
     """Calls, each reset at once."""
     for begin in itertools.count(1, 2 * BATCH):
-        yield BATCH, b"".join(call(each) + reset(each) for each in range(begin, begin + 2 * BATCH, 2))
+        yield BATCH, b"".join(call(number) + reset(number) for number in range(begin, begin + 2 * BATCH, 2))
 
 
 def _late_resets() -> Iterator[tuple[int, bytes]]:

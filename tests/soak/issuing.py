@@ -62,25 +62,25 @@ def live(state: Path, number: int, pipe: int) -> NoReturn:
         os.write(pipe, (" ".join(words) + "\n").encode())
 
     now = datetime.now(UTC)
-    with opened(state, DOMAIN, now) as found:
-        say("authority", found.authority.fingerprint)
+    with opened(state, DOMAIN, now) as authority:
+        say("authority", authority.authority.fingerprint)
         for turn in range(10_000):
             name = ProxyName.parse(f"u{number}-{turn}.store.shop")
-            serial = issue_proxy(found.authority, found.ledger, name, DAY, now).serial
-            found.first.note(found.ledger)
+            serial = issue_proxy(authority.authority, authority.ledger, name, DAY, now).serial
+            authority.first.note(authority.ledger)
             say("issued", serial)
             if turn % 2:
-                found.ledger.revoke(serial, now, "a soak")
+                authority.ledger.revoke(serial, now, "a soak")
                 say("revoked", serial)
-            _pairs(state, found, f"n{turn}", now)
+            _pairs(state, authority, f"n{turn}", now)
     os._exit(1)
 
 
-def _pairs(state: Path, found: AuthorityWithLedger, name: str, now: datetime) -> None:
+def _pairs(state: Path, authority: AuthorityWithLedger, name: str, now: datetime) -> None:
     """Issue what is kept as pairs, anew whenever the names are others."""
     pairs = PairFiles(state)
-    ads_server_certificate(found.authority, pairs, now, (name,))
-    CertificateManager(found.authority, pairs, DAY, lambda: 0.0).ensure(IDENTITY, (name,), now)
+    ads_server_certificate(authority.authority, pairs, now, (name,))
+    CertificateManager(authority.authority, pairs, DAY, lambda: 0.0).ensure(IDENTITY, (name,), now)
 
 
 def killed(state: Path, number: int, dice: random.Random, told: Told) -> int:
@@ -119,19 +119,21 @@ def killed(state: Path, number: int, dice: random.Random, told: Told) -> int:
 def look(state: Path, told: Told) -> None:
     """Open what is left as the next start does; fail where anything that was handed out is not in it."""
     now = datetime.now(UTC)
-    with opened(state, DOMAIN, now) as found:
-        assert told.authority in ("", found.authority.fingerprint)
-        told.authority = found.authority.fingerprint
-        entries = {each.serial: each for each in found.ledger.entries()}
+    with opened(state, DOMAIN, now) as authority:
+        assert told.authority in ("", authority.authority.fingerprint)
+        told.authority = authority.authority.fingerprint
+        entries = {entry.serial: entry for entry in authority.ledger.entries()}
         assert told.issued <= entries.keys(), "a certificate was handed out that nobody knows"
-        lost = [each for each in told.revoked if entries[each].state is not LedgerState.REVOKED]
+        lost = [item for item in told.revoked if entries[item].state is not LedgerState.REVOKED]
         assert not lost, "a revocation that was said is forgotten"
         for holder in (ADS_SERVER, holder_of(IDENTITY)):
             PairFiles(state).load(holder)  # one that is damaged is an error
-        _pairs(state, found, "after", now)
-        serial = issue_proxy(found.authority, found.ledger, ProxyName.parse("u.store.shop"), DAY, now).serial
+        _pairs(state, authority, "after", now)
+        serial = issue_proxy(
+            authority.authority, authority.ledger, ProxyName.parse("u.store.shop"), DAY, now
+        ).serial
         told.issued.add(serial)
-        found.first.note(found.ledger)
+        authority.first.note(authority.ledger)
     with SqliteLedger.open(state / LEDGER_FILE) as ledger:
         assert ledger.first() is not None
 
@@ -144,14 +146,14 @@ def soak(directory: Path, kills: int, seed: int) -> dict[str, int]:
     """Kill so many lives; return counts of what they came to."""
     structlog.configure(processors=[_dropped])
     dice, counts = random.Random(seed), Counter[str]()  # noqa: S311 - dice
-    state, told = directory / "0", Told()
+    state, answer = directory / "0", Told()
     for number in range(kills):
         if number and number % FRESH_EVERY == 0:
-            state, told = directory / str(number), Told()
-        counts["said"] += killed(state, number, dice, told)
+            state, answer = directory / str(number), Told()
+        counts["said"] += killed(state, number, dice, answer)
         counts["kills"] += 1
-        before = len(told.issued)
-        look(state, told)
+        before = len(answer.issued)
+        look(state, answer)
         counts["issued"] += before
     return dict(counts)
 

@@ -71,8 +71,8 @@ class Program:
 
     def said(self, event: str) -> list[dict[str, Any]]:
         """Return the lines about an event."""
-        found = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
-        return [each for each in found if each["event"] == event]
+        result = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+        return [item for item in result if item["event"] == event]
 
     async def get(self, path: str) -> tuple[int, str]:
         """Ask over HTTP, on a connection of its own."""
@@ -130,8 +130,8 @@ async def program(
     folder: Path, descriptors: tuple[int, int] = (1024, 4096), **settings: object
 ) -> AsyncIterator[Program]:
     """Start the program with a soft and a hard limit of descriptors, and any settings."""
-    for each in ("mesh", "state"):
-        (folder / each).mkdir(mode=0o700)
+    for item in ("mesh", "state"):
+        (folder / item).mkdir(mode=0o700)
     (folder / "mesh" / "mesh.yaml").write_text(
         texts.joined(
             texts.service("store", texts.port(80, 18080)),
@@ -171,12 +171,12 @@ def _workload(host: int, name: str) -> str:
 
 async def _serving(program: Program) -> Program:
     limit = time.monotonic() + STARTING_SECONDS
-    while not (said := program.said("server started")):
+    while not (answer := program.said("server started")):
         assert program.process.returncode is None, program.log.read_text()
         assert time.monotonic() < limit, f"it does not serve: {program.log.read_text()}"
         await asyncio.sleep(0.02)
-    program.port = int(said[0]["ads"].rpartition(":")[2])
-    program.http = said[0]["http"]
+    program.port = int(answer[0]["ads"].rpartition(":")[2])
+    program.http = answer[0]["http"]
     return program
 
 
@@ -228,7 +228,7 @@ class Proxy:
     @contextlib.asynccontextmanager
     async def _stream(self) -> AsyncIterator[Any]:
         names = ("roots.pem", f"{self.name}.key", f"{self.name}.pem")
-        shown = [(self.program.folder / each).read_bytes() for each in names]
+        shown = [(self.program.folder / name).read_bytes() for name in names]
         credentials = grpc.ssl_channel_credentials(*shown)
         own = (("grpc.ssl_target_name_override", "ads.cluster.local"), ("grpc.use_local_subchannel_pool", 1))
         async with grpc.aio.secure_channel(f"127.0.0.1:{self.program.port}", credentials, own) as channel:
@@ -249,7 +249,7 @@ async def _answer(stream: Any) -> None:
         data = await stream.read()
     assert data is not grpc.aio.EOF, await stream.code()
     response = discovery_pb2.DeltaDiscoveryResponse.FromString(data)
-    assert [each.name for each in response.resources] == [CLUSTER_NAME]
+    assert [resource.name for resource in response.resources] == [CLUSTER_NAME]
     await _say(stream, response_nonce=response.nonce)
 
 
@@ -290,15 +290,15 @@ class Honest:
 
     def take(self) -> str:
         """Return the delays since this was asked last, in words."""
-        answers = sorted(each for proxy in self.proxies for each in proxy.answers)
-        beginnings = sorted(each for proxy in self.proxies for each in proxy.beginnings)
+        answers = sorted(answer for proxy in self.proxies for answer in proxy.answers)
+        beginnings = sorted(beginning for proxy in self.proxies for beginning in proxy.beginnings)
         for proxy in self.proxies:
             proxy.answers.clear()
             proxy.beginnings.clear()
         return f"answers {_words(answers)}, new streams {_words(beginnings)}"
 
     def _counts(self) -> list[int]:
-        return [len(each.answers) + len(each.beginnings) for each in self.proxies]
+        return [len(proxy.answers) + len(proxy.beginnings) for proxy in self.proxies]
 
     async def _end(self) -> None:
         for task in self.tasks:

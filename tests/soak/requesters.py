@@ -65,8 +65,8 @@ class Attacks:
 
     def _there_and_back(self, count: int, length: int) -> Iterator[bytes]:
         both = [names(tag, count, length) for tag in "ab"]
-        subscribing = [self._delta(resource_names_subscribe=each) for each in both]
-        unsubscribing = [self._delta(resource_names_unsubscribe=each) for each in both]
+        subscribing = [self._delta(resource_names_subscribe=item) for item in both]
+        unsubscribing = [self._delta(resource_names_unsubscribe=item) for item in both]
         yield from itertools.cycle((subscribing[0], unsubscribing[0], subscribing[1], unsubscribing[1]))
 
     def _alternating(self, count: int, length: int) -> Iterator[bytes]:
@@ -114,7 +114,7 @@ class Attacker:
     """Streams on a few connections, for as long as it is given."""
 
     def __init__(self, port: int, folder: Path, name: str) -> None:
-        shown = [(folder / each).read_bytes() for each in ("roots.pem", f"{name}.key", f"{name}.pem")]
+        shown = [(folder / item).read_bytes() for item in ("roots.pem", f"{name}.key", f"{name}.pem")]
         credentials = grpc.ssl_channel_credentials(*shown)
         own = (
             ("grpc.ssl_target_name_override", "ads.cluster.local"),
@@ -165,8 +165,8 @@ async def main(kind: str, port: int, folder: Path, name: str, count: int, second
     streams = [asyncio.create_task(attacker.run(method, requests, n), name=str(n)) for n in range(count)]
     enough = asyncio.create_task(attacker.told(), name="told to end")
     done, _ = await asyncio.wait([*streams, enough], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-    for each in done:
-        each.result()
+    for task in done:
+        task.result()
     sys.stdout.write(json.dumps({"sent": attacker.sent, **attacker.endings}))
     sys.stdout.flush()
     os._exit(0)  # at once, with all that gRPC still has to send

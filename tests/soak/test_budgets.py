@@ -100,7 +100,7 @@ async def attacked(
     sys.stderr.write(
         f"\n{kind}: at most {(highest - before) / MB:+.0f} MB, then {grown / MB:+.0f} MB, {delays}; {did}"
     )
-    return grown, {each["bound"] for each in served.said(OVER)}
+    return grown, {item["bound"] for item in served.said(OVER)}
 
 
 @pytest.mark.timeout(120)

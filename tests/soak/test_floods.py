@@ -116,9 +116,9 @@ async def test_silent_connections_keep_nobody_out(
         "the limit of file descriptors is 1024, at least 4096 are needed: "
         "raise it (ulimit -n), because proxies beyond the limit are refused"
     )
-    said = [each["detail"] for each in served.program.said("file descriptor limit is low")]
-    assert said == ([few] if descriptors[1] < 4096 else [])
-    remarks = "".join(f"but: {each}\n" for each in said)
+    answer = [item["detail"] for item in served.program.said("file descriptor limit is low")]
+    assert answer == ([few] if descriptors[1] < 4096 else [])
+    remarks = "".join(f"but: {item}\n" for item in answer)
     assert await served.program.get("/healthz/ready") == (200, f"ready\n{remarks}")
 
 

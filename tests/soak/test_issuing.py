@@ -22,7 +22,7 @@ def test_no_kill_loses_what_was_handed_out(tmp_path: Path) -> None:
     program = (sys.executable, "-m", "tests.soak.issuing", str(tmp_path), str(KILLS), str(seed))
     done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"seed {seed}: {done.stderr[-3000:]}"
-    found = json.loads(done.stdout)
-    sys.stdout.write(f"seed {seed}: {found}\n")
-    assert found["kills"] == KILLS
-    assert found["said"] > KILLS  # else they were killed before anything began
+    result = json.loads(done.stdout)
+    sys.stdout.write(f"seed {seed}: {result}\n")
+    assert result["kills"] == KILLS
+    assert result["said"] > KILLS  # else they were killed before anything began

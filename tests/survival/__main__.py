@@ -39,13 +39,13 @@ def main() -> int:
     envoy = program()
     assert envoy is not None, "there is no Envoy"
     os.environ["MESHWRIGHT_ENVOY"] = envoy
-    found: dict[str, dict[str, object]] = {}
+    result: dict[str, dict[str, object]] = {}
     for fault, endpoints, defaults in itertools.product(given.fault, given.endpoints, given.defaults):
         outcome = asyncio.run(measured(Defaults(defaults), Fault(fault), endpoints, given.seconds))
-        found[results.name(fault, endpoints, defaults)] = asdict(outcome)
+        result[results.name(fault, endpoints, defaults)] = asdict(outcome)
         _say(fault, endpoints, defaults, outcome, given.seconds)
     path = results.place("survives", given.output, quick=given.output is None and given.seconds < 15)
-    results.write(path, results.machine(), _values(found), outcomes=found)
+    results.write(path, results.machine(), _values(result), outcomes=result)
     return 0
 
 
@@ -58,8 +58,8 @@ def _say(fault: str, endpoints: int, defaults: str, found: Outcome, seconds: flo
     sys.stdout.flush()
 
 
-def _values(found: dict[str, dict[str, object]]) -> results.Values:
-    return {f"{name}/failed": json.loads(json.dumps(each["failed"])) for name, each in found.items()}
+def _values(result: dict[str, dict[str, object]]) -> results.Values:
+    return {f"{name}/failed": json.loads(json.dumps(item["failed"])) for name, item in result.items()}
 
 
 if __name__ == "__main__":

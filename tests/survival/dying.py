@@ -90,18 +90,18 @@ async def measured(defaults: Defaults, fault: Fault, endpoints: int, seconds: fl
     async with AsyncExitStack() as ends:
         folder = ends.enter_context(tempfile.TemporaryDirectory(prefix="survival-"))
         state = Path(folder)
-        programs = [_application(each, ends) for each in range(endpoints)]
+        programs = [_application(number, ends) for number in range(endpoints)]
         mesh = await LiveMesh.start(state, yaml.safe_dump_all(documents(endpoints)), ends)
         mesh.translate = _as_istio if defaults is Defaults.ISTIO else resources
         mesh.publish(_view(endpoints, defaults))
         agent: int | None = None
-        for each in range(endpoints):
-            if each == 0 and fault is Fault.AGENT_KILLED:
+        for number in range(endpoints):
+            if number == 0 and fault is Fault.AGENT_KILLED:
                 command = Path(sys.executable).with_name("meshwright")
                 scene = Scene(mesh, os.environ["MESHWRIGHT_ENVOY"], str(command), ends)
                 agent = (await scene.agent("shop-0")).process.pid
             else:
-                await mesh.envoy(f"shop-{each}")
+                await mesh.envoy(f"shop-{number}")
         await mesh.envoy("client")
         await mesh.in_force()
         await until(_answered)
@@ -118,9 +118,9 @@ async def measured(defaults: Defaults, fault: Fault, endpoints: int, seconds: fl
 
 
 def _outcome(calls: list[_Call], failed_at: float) -> Outcome:
-    after = [each for each in calls if each.ended >= failed_at]
-    failures = [each.ended - failed_at for each in after if not each.ok]
-    slow = sum(each.ended - each.began > 1 for each in after)
+    after = [call for call in calls if call.ended >= failed_at]
+    failures = [call.ended - failed_at for call in after if not call.ok]
+    slow = sum(call.ended - call.began > 1 for call in after)
     return Outcome(len(after), len(failures), slow, round(max(failures), 1) if failures else None)
 
 
@@ -179,10 +179,10 @@ def _drop(what: str) -> None:
 
 
 def _with(argument: str) -> Iterator[int]:
-    for each in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if argument.encode() in each.read_bytes().split(b"\0"):
-                yield int(each.parent.name)
+            if argument.encode() in path.read_bytes().split(b"\0"):
+                yield int(path.parent.name)
         except OSError:
             continue
 
@@ -211,7 +211,9 @@ def _view(endpoints: int, defaults: Defaults) -> View:
 
 
 def _as_istio(policy: ProxyPolicy) -> tuple[Resource, ...]:
-    return tuple(_retried(each) if each.type_url == ROUTE else each for each in resources(policy))
+    return tuple(
+        _retried(resource) if resource.type_url == ROUTE else resource for resource in resources(policy)
+    )
 
 
 def _retried(resource: Resource) -> Resource:
@@ -234,7 +236,7 @@ def documents(endpoints: int) -> list[dict[str, object]]:
     """Return the manifests of a service with so many endpoints, and of who calls it."""
     port = {"name": "web", "port": 80, "targetPort": PORT, "appProtocol": "http"}
     meta = {"namespace": "default"}
-    found: list[dict[str, object]] = [
+    result: list[dict[str, object]] = [
         {
             "apiVersion": "v1",
             "kind": "Service",
@@ -259,7 +261,7 @@ def documents(endpoints: int) -> list[dict[str, object]]:
             },
         },
     ]
-    return [*found, *(_workload(f"shop-{each}", address(each), each) for each in range(endpoints))]
+    return [*result, *(_workload(f"shop-{number}", address(number), number) for number in range(endpoints))]
 
 
 def _workload(name: str, at: str, number: int | None = None) -> dict[str, object]:

@@ -30,14 +30,17 @@ async def test_an_application_cannot_have_what_it_was_sent_repeated(tmp_path: Pa
             writer.close()
 
     async with AsyncExitStack() as ends:
-        for each in range(2):
-            await serve(ends, address(each, application=True), PORT, answer)
+        for number in range(2):
+            await serve(ends, address(number, application=True), PORT, answer)
         mesh = await LiveMesh.start(tmp_path, yaml.safe_dump_all(documents(2)), ends)
         for name in ("shop-0", "shop-1", "client"):
             await mesh.envoy(name)
         await mesh.in_force()
         async with aiohttp.ClientSession() as session:
             for method in ("POST", "GET"):
-                async with session.request(method, f"http://{CLIENT}:{PORT}/") as said:
-                    assert (said.status, said.headers.get("x-meshwright-undelivered")) == (503, None)
+                async with session.request(method, f"http://{CLIENT}:{PORT}/") as client_response:
+                    assert (
+                        client_response.status,
+                        client_response.headers.get("x-meshwright-undelivered"),
+                    ) == (503, None)
     assert seen == [b"POST", b"GET"]

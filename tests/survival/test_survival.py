@@ -24,9 +24,9 @@ def test_who_dies_takes_no_more_with_it_than_was_under_way(fault: str, tmp_path:
     command += ["--fault", fault, "--defaults", "off", "ours", "--output", str(output)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    found = json.loads(output.read_text())["outcomes"]
+    result = json.loads(output.read_text())["outcomes"]
     name = fault.replace(" ", "-")
-    off, ours = found[f"{name}/2/off"], found[f"{name}/2/ours"]
+    off, ours = result[f"{name}/2/off"], result[f"{name}/2/ours"]
     assert off["failed"] > off["requests"] / 4
     assert ours["failed"] <= AT_ONCE
     assert ours["requests"] > 50

@@ -42,11 +42,11 @@ def running(chromium: str, folder: Path) -> Iterator[str]:
         )
     try:
         limit = time.monotonic() + DEADLINE
-        while not (port.exists() and len(said := port.read_text().splitlines()) == 2):
+        while not (port.exists() and len(lines := port.read_text().splitlines()) == 2):
             assert process.poll() is None, (folder / "log").read_text()
             assert time.monotonic() < limit, (folder / "log").read_text()
             time.sleep(0.02)
-        yield f"ws://127.0.0.1:{said[0]}{said[1]}"
+        yield f"ws://127.0.0.1:{lines[0]}{lines[1]}"
     finally:
         os.killpg(process.pid, signal.SIGTERM)  # Debian's is a script, which would end alone
         process.wait(DEADLINE)
@@ -65,11 +65,11 @@ class Browser:
         number = next(self._numbers)
         session = {"sessionId": self.session} if self.session else {}
         await self.socket.send_json({"id": number, "method": method, "params": parameters} | session)
-        while (said := await self._heard()).get("id") != number:
+        while (answer := await self._heard()).get("id") != number:
             continue
-        assert "error" not in said, (method, said["error"])
-        found: dict[str, Any] = said["result"]
-        return found
+        assert "error" not in answer, (method, answer["error"])
+        result: dict[str, Any] = answer["result"]
+        return result
 
     async def look(self, width: int, *, dark: bool) -> None:
         """Be so wide, as a telephone is where that is narrow, and light or dark."""
@@ -80,15 +80,15 @@ class Browser:
 
     async def open(self, address: str) -> None:
         """Open a page, and wait until it is there."""
-        found = await self.ask("Page.navigate", url=address)
-        assert not found.get("errorText"), (address, found)
+        result = await self.ask("Page.navigate", url=address)
+        assert not result.get("errorText"), (address, result)
         await self.loaded()
 
     async def run(self, script: str) -> Any:
         """Return what a script says in the page."""
-        found = await self.ask("Runtime.evaluate", expression=script, returnByValue=True)
-        assert "exceptionDetails" not in found, found
-        return found["result"].get("value")
+        result = await self.ask("Runtime.evaluate", expression=script, returnByValue=True)
+        assert "exceptionDetails" not in result, result
+        return result["result"].get("value")
 
     async def press(self, key: str) -> None:
         """Press a key."""
@@ -103,8 +103,8 @@ class Browser:
 
     async def photograph(self, to: Path) -> None:
         """Write a picture of the whole page."""
-        found = await self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=True)
-        to.write_bytes(base64.b64decode(found["data"]))
+        result = await self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=True)
+        to.write_bytes(base64.b64decode(result["data"]))
 
     async def loaded(self) -> None:
         """Wait until a page is there that is on its way."""
@@ -112,8 +112,8 @@ class Browser:
             continue
 
     async def _heard(self) -> dict[str, Any]:
-        found: dict[str, Any] = await self.socket.receive_json(timeout=DEADLINE)
-        return found
+        result: dict[str, Any] = await self.socket.receive_json(timeout=DEADLINE)
+        return result
 
 
 @contextlib.asynccontextmanager

@@ -11,11 +11,11 @@ SECONDS = 30.0
 
 def children() -> set[str]:
     """Return the ids of our own children."""
-    found: set[str] = set()
+    result: set[str] = set()
     for thread in Path(f"/proc/{os.getpid()}/task").iterdir():
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
-            found.update((thread / "children").read_text("ascii").split())
-    return found
+            result.update((thread / "children").read_text("ascii").split())
+    return result
 
 
 async def gone(pid: int) -> None:

@@ -12,9 +12,9 @@ import pytest
 from tests.tools.forked_cli import ROOT
 
 _OURS = tuple(
-    f"{ROOT / each.name}/"
-    for each in ROOT.iterdir()
-    if each.is_dir() and (each / "__init__.py").is_file() and each.name not in ("tests", "protos")
+    f"{ROOT / path.name}/"
+    for path in ROOT.iterdir()
+    if path.is_dir() and (path / "__init__.py").is_file() and path.name not in ("tests", "protos")
 )
 _GENERATED = "<string>"
 """Where the methods of dataclasses stand."""
@@ -38,16 +38,16 @@ class Work:
         sys.settrace(self._before)
         Text.work = None
 
-    def said(self, *found: object) -> None:
+    def said(self, *result: object) -> None:
         """Count texts as well, such as problems and pages: so many characters are as much as a line."""
-        self.count += sum(len(each) if isinstance(each, bytes) else len(str(each)) for each in found) // 16
+        self.count += sum(len(item) if isinstance(item, bytes) else len(str(item)) for item in result) // 16
 
     def _called(self, frame: FrameType, _: str, __: object) -> Any:
         name = frame.f_code.co_filename
         ours = self._known.get(name)
         if ours is None:
-            found = name == _GENERATED or str(Path(name).resolve()).startswith(_OURS)
-            ours = self._known[name] = found
+            result = name == _GENERATED or str(Path(name).resolve()).startswith(_OURS)
+            ours = self._known[name] = result
         if not ours:
             return None
         self.count += 1

@@ -81,8 +81,8 @@ async def until(
     """
     deadline = Deadline(seconds)
     while True:
-        found = holds()
-        if await found if isinstance(found, Awaitable) else found:
+        result = holds()
+        if await result if isinstance(result, Awaitable) else result:
             return deadline.waited
         assert not deadline.has_passed(), f"not within {deadline.waited:.0f} s: {explain()}"
         await asyncio.sleep(deadline.pause())

@@ -39,20 +39,20 @@ def defaults(text: str) -> Mapping[str, str]:
 
 def stages(text: str) -> Mapping[str, Stage]:
     """Return the stages by name, in their order. A stage without a name gets its number, as in Docker."""
-    found: dict[str, Stage] = {}
-    for each in re.split(r"^FROM ", text, flags=re.MULTILINE)[1:]:
-        first, _, rest = each.partition("\n")
+    result: dict[str, Stage] = {}
+    for item in re.split(r"^FROM ", text, flags=re.MULTILINE)[1:]:
+        first, _, rest = item.partition("\n")
         base, _, name = first.partition(" AS ")
-        stage = Stage(name or str(len(found)), base, tuple(_instructions(rest)))
-        found[stage.name] = stage
-    return found
+        stage = Stage(name or str(len(result)), base, tuple(_instructions(rest)))
+        result[stage.name] = stage
+    return result
 
 
-def published(found: Iterable[Stage]) -> list[str]:
+def published(result: Iterable[Stage]) -> list[str]:
     """Return the stages that are images of their own: no other stage is made of them."""
-    every = list(found)
-    used = frozenset[str]().union(*(each.sources for each in every))
-    return [each.name for each in every if each.name not in used]
+    every = list(result)
+    used = frozenset[str]().union(*(stage.sources for stage in every))
+    return [stage.name for stage in every if stage.name not in used]
 
 
 def _instructions(text: str) -> Iterator[tuple[str, str]]:

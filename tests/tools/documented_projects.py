@@ -17,7 +17,7 @@ def installed(page: str, folder: Path) -> Path:
     It is the block of TOML with a project, and the block of Python after the name of its module.
     """
     text = (ROOT / "docs" / page).read_text("utf-8")
-    (project,) = (each for each in re.findall(r"```toml\n(.*?)```", text, re.DOTALL) if "[project]" in each)
+    (project,) = (item for item in re.findall(r"```toml\n(.*?)```", text, re.DOTALL) if "[project]" in item)
     module = tomllib.loads(project)["project"]["name"].replace("-", "_")
     (code,) = re.findall(rf"`{module}\.py`:\n\n```python\n(.*?)```", text, re.DOTALL)
     source = folder / module

@@ -61,10 +61,10 @@ class Running:
 
     def wait(self, timeout: float | None = None) -> int:
         """Return how it ended; raise subprocess.TimeoutExpired where it has not in time."""
-        found = self._ended(timeout)
-        if found is None:
+        number = self._ended(timeout)
+        if number is None:
             raise subprocess.TimeoutExpired("meshwright", timeout or 0)
-        return found
+        return number
 
     def terminate(self) -> None:
         """Tell it to end in order."""
@@ -105,8 +105,8 @@ class Commands(ABC):
         """Run a command to its end."""
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
             status = self.start(command, out, err).wait(timeout)
-            for each in (out, err):
-                each.seek(0)
+            for text_io_wrapper in (out, err):
+                text_io_wrapper.seek(0)
             return Done(status, out.read(), err.read())
 
 
@@ -160,12 +160,12 @@ class Typed(Commands):
         variables = {"PATH": PATH, **command.environment}
         where = "" if namespace is None else str(namespace)
         asked = json.dumps([where, str(command.folder), command.arguments, variables, umask])
-        said, saying = os.pipe()
+        answer, saying = os.pipe()
         try:
             socket.send_fds(self._ours, [asked.encode()], [stdout.fileno(), stderr.fileno(), saying])
         finally:
             os.close(saying)
-        return Running(FileIO(said))
+        return Running(FileIO(answer))
 
 
 @dataclass(frozen=True)
@@ -219,9 +219,9 @@ def _become(
     os.environ.update(environment)
     os.umask(umask)
     sys.argv = ["meshwright", *arguments]
-    for number, each in enumerate((os.open(os.devnull, os.O_RDONLY), *streams)):
-        os.dup2(each, number)
-        os.close(each)
+    for number, item in enumerate((os.open(os.devnull, os.O_RDONLY), *streams)):
+        os.dup2(item, number)
+        os.close(item)
 
 
 def forked() -> int:
@@ -253,13 +253,13 @@ def _await_command(here: socket.socket) -> None:
                 os.close(saying)
                 _become(streams, *json.loads(asked))
                 return
-            for each in streams:
-                os.close(each)
+            for stream in streams:
+                os.close(stream)
             os.write(saying, f"{child}\n".encode())
             os.write(saying, f"{os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}\n".encode())
             os._exit(0)
-        for each in sent:
-            os.close(each)
+        for number in sent:
+            os.close(number)
 
 
 def preload() -> None:

@@ -128,9 +128,9 @@ def _become(asked: Mapping[str, Any], files: list[int]) -> None:
         os.setresgid(*[asked["gid"]] * 3)
         os.setresuid(*[asked["uid"]] * 3)
     sys.argv = ["meshwright", *asked["words"]]
-    for number, each in enumerate(streams):
-        os.dup2(each, number)
-        os.close(each)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
 
 
 def _received(here: socket.socket) -> tuple[Mapping[str, Any], list[int]]:
@@ -155,8 +155,8 @@ def _await_launch(listening: socket.socket) -> None:
                 here.close()
                 _become(asked, files)
                 return
-            for each in files:
-                os.close(each)
+            for file in files:
+                os.close(file)
             _report(here, child)
         here.close()
 

@@ -25,13 +25,13 @@ def of_key(pem: bytes) -> bytes:
 
 def of_keys(directory: Path) -> dict[str, bytes]:
     """Return the secrets of all private keys in the files of a directory, by the name of the file."""
-    found: dict[str, bytes] = {}
-    for path in sorted(each for each in directory.rglob("*") if each.is_file()):
+    result: dict[str, bytes] = {}
+    for path in sorted(item for item in directory.rglob("*") if item.is_file()):
         blocks = re.findall(
             rb"-----BEGIN PRIVATE KEY-----.+?-----END PRIVATE KEY-----\n", path.read_bytes(), re.DOTALL
         )
-        found |= {f"{path.name} of {path.parent.name}, {n}": of_key(each) for n, each in enumerate(blocks)}
-    return found
+        result |= {f"{path.name} of {path.parent.name}, {n}": of_key(block) for n, block in enumerate(blocks)}
+    return result
 
 
 def forms(secret: bytes) -> Iterator[tuple[str, bytes]]:

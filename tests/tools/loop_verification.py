@@ -70,9 +70,9 @@ def pytest_testnodedown(node: Any) -> None:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail a run that compared nothing; one of several processes tells what it found instead."""
-    told: dict[str, object] | None = getattr(session.config, "workeroutput", None)
-    if told is not None:
-        told[_FOUND] = (VERIFIED.waves, VERIFIED.differences)
+    fields: dict[str, object] | None = getattr(session.config, "workeroutput", None)
+    if fields is not None:
+        fields[_FOUND] = (VERIFIED.waves, VERIFIED.differences)
     elif not VERIFIED.waves and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -80,5 +80,5 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say how much was compared."""
     waves, differences = VERIFIED.waves, len(VERIFIED.differences)
-    said = f"{waves} waves were compared with ones from nothing: {differences} differences"
-    terminalreporter.write_line(said)
+    text = f"{waves} waves were compared with ones from nothing: {differences} differences"
+    terminalreporter.write_line(text)

@@ -70,8 +70,8 @@ def openbao(folder: Path) -> Iterator[OpenBao]:
     words = ["server", "-dev", "-dev-no-store-token", f"-dev-root-token-id={ROOT_TOKEN}"]
     where = ["-dev-tls", f"-dev-tls-cert-dir={tls}", f"-dev-listen-address={at}"]
     environment = {"HOME": str(folder), "PATH": os.environ["PATH"]}
-    with log.open("wb") as said, subprocess.Popen(
-        [program() or "", *words, *where], env=environment, stdout=said, stderr=said
+    with log.open("wb") as buffered_writer, subprocess.Popen(
+        [program() or "", *words, *where], env=environment, stdout=buffered_writer, stderr=buffered_writer
     ) as process:  # fmt: skip
         try:
             key = _unseal_key(log, process)
@@ -84,8 +84,8 @@ def openbao(folder: Path) -> Iterator[OpenBao]:
 
 def _unseal_key(log: Path, process: subprocess.Popen[bytes]) -> str:
     deadline = time.monotonic() + SECONDS
-    while (found := re.search(r"Unseal Key: (\S+)\s", log.read_text())) is None:
+    while (match := re.search(r"Unseal Key: (\S+)\s", log.read_text())) is None:
         assert process.poll() is None, log.read_text()
         assert time.monotonic() < deadline, log.read_text()
         time.sleep(0.05)
-    return found[1]
+    return match[1]

@@ -50,16 +50,16 @@ class Server:
 
     def metric(self, name: str) -> float:
         """Return the value of a metric without labels."""
-        (line,) = (each for each in self.get("/metrics")[1].splitlines() if each.startswith(name + " "))
+        (line,) = (item for item in self.get("/metrics")[1].splitlines() if item.startswith(name + " "))
         return float(line.rpartition(" ")[2])
 
     def until(self, condition: Callable[[], object], seconds: float = SECONDS) -> None:
         """Wait until the condition holds."""
 
         def holds() -> object:
-            found = condition()
-            assert found or self.process.poll() is None, self.log()[-10:]
-            return found
+            result = condition()
+            assert result or self.process.poll() is None, self.log()[-10:]
+            return result
 
         wait_until(holds, seconds, lambda: self.log()[-10:])
 
@@ -82,8 +82,8 @@ class Program:
         self.reads: tuple[str, ...] = ("--mesh", str(self.mesh))
         self.mesh.mkdir(parents=True)
         workloads = (
-            texts.workload(f"w-{each}", f"10.0.0.{number}", app="store", account="store", uuid=each)
-            for number, each in enumerate(PROXIES, 1)
+            texts.workload(f"w-{proxy}", f"10.0.0.{number}", app="store", account="store", uuid=proxy)
+            for number, proxy in enumerate(PROXIES, 1)
         )
         service = texts.service("store", texts.port(80, 18080))
         (self.mesh / "mesh.yaml").write_text(texts.joined(service, *workloads))
@@ -94,9 +94,9 @@ class Program:
         server = self._start(*flags)
 
         def serving() -> bool:
-            found = server.said("server started")
-            server.bound = found[0] if found else {}
-            return bool(found)
+            result = server.said("server started")
+            server.bound = result[0] if result else {}
+            return bool(result)
 
         server.until(serving)
         return server
@@ -147,7 +147,8 @@ class Program:
         running = asyncio.create_task(sidecar.run(address, self.files / uuid))
         async with asyncio.timeout(SECONDS):
             while (
-                not (served := wanted <= {each.type_url for each in sidecar.responses}) and not running.done()
+                not (served := wanted <= {response.type_url for response in sidecar.responses})
+                and not running.done()
             ):
                 await asyncio.sleep(0.01)
             if served:  # a call that is cancelled takes acknowledgements with it that are not read yet
@@ -164,7 +165,7 @@ class Program:
 
     def _start(self, *flags: str) -> Server:
         at = (*self.reads, "--state", str(self.state))
-        addresses = [f"--{each}-address=127.0.0.1:0" for each in ("ads", "http", "debug")]
+        addresses = [f"--{item}-address=127.0.0.1:0" for item in ("ads", "http", "debug")]
         log_path = self.files / f"serve-{len(self._started)}.log"
         arguments = (
             *("serve", *at, *addresses),

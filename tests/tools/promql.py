@@ -34,10 +34,10 @@ class Series:
 
     def fits(self, wanted: Mapping[str, str]) -> bool:
         """Say whether any has these values; `$` begins a variable, which takes all that there are."""
-        found = {name: self.labels.get(name) for name in wanted if name in self.labels}
-        return len(found) == len(wanted) and all(
+        result = {name: self.labels.get(name) for name in wanted if name in self.labels}
+        return len(result) == len(wanted) and all(
             values is None or wanted[name] in values or wanted[name].startswith("$")
-            for name, values in found.items()
+            for name, values in result.items()
         )
 
 
@@ -53,22 +53,22 @@ class Answer:
 def labels_of(query: str, known: Sequence[Series]) -> frozenset[str]:
     """Return the labels of a query's answer, none of a number; raise Wrong."""
     reader = _Reader(list(_tokens(query)), known)
-    found = reader.expression(1)
+    answer = reader.expression(1)
     if reader.tokens:
         raise Wrong(f"what is {reader.tokens[0]!r} here?")
-    if found.ranged:
+    if answer.ranged:
         raise Wrong("a range is no answer")
-    return found.labels or frozenset()
+    return answer.labels or frozenset()
 
 
 def _tokens(query: str) -> Iterator[str]:
     at, end = 0, len(query.rstrip())
     while at < end:
-        found = _TOKEN.match(query, at)
-        if found is None:
+        match = _TOKEN.match(query, at)
+        if match is None:
             raise Wrong(f"what is {query[at:]!r} here?")
-        yield found[0].strip()
-        at = found.end()
+        yield match[0].strip()
+        at = match.end()
 
 
 @dataclass(slots=True)
@@ -95,9 +95,9 @@ class _Reader:
     def one(self) -> Answer:
         token = self.next()
         if token == "(":
-            found = self.expression(1)
+            answer = self.expression(1)
             self.next(")")
-            return found
+            return answer
         if token[0].isdigit():
             return Answer(None)
         if token in _AGGREGATIONS and self.has("by", "without", "("):
@@ -108,17 +108,17 @@ class _Reader:
 
     def arguments(self) -> list[Answer]:
         self.next("(")
-        found = [self.expression(1)]
+        answers = [self.expression(1)]
         while self.next(",", ")") == ",":
-            found.append(self.expression(1))
-        return found
+            answers.append(self.expression(1))
+        return answers
 
     def names(self) -> frozenset[str]:
         self.next("(")
-        found = [self.next()]
+        result = [self.next()]
         while self.next(",", ")") == ",":
-            found.append(self.next())
-        return frozenset(found)
+            result.append(self.next())
+        return frozenset(result)
 
     def aggregated(self, how: str) -> Answer:
         by = (self.next(), self.names()) if self.has("by", "without") else None
@@ -150,27 +150,27 @@ class _Reader:
         return Answer(labels - {"le"} if function == "histogram_quantile" else labels)
 
     def matchers(self) -> dict[str, str]:
-        found: dict[str, str] = {}
+        result: dict[str, str] = {}
         while self.next("{", ",", "}") != "}":
             label, sign = self.next(), self.next("=", "!=")
             value = self.next().strip('"')
             if sign == "=":  # a label that is another one leaves the others, whatever they are
-                found[label] = value
-        return found
+                result[label] = value
+        return result
 
     def selected(self, metric: str) -> Answer:
         wanted = self.matchers() if self.has("{") else {}
-        every = [each for each in self.known if each.name == metric]
+        every = [series for series in self.known if series.name == metric]
         if not every:
             raise Wrong(f"there is no {metric}")
-        found = [each for each in every if each.fits(wanted)]
-        if not found:
-            raise Wrong(f"no {metric} has {wanted}: there are {[dict(each.labels) for each in every]}")
-        labels = frozenset(label for each in found for label in each.labels)
+        result = [series for series in every if series.fits(wanted)]
+        if not result:
+            raise Wrong(f"no {metric} has {wanted}: there are {[dict(item.labels) for item in every]}")
+        labels = frozenset(label for series in result for label in series.labels)
         ranged = bool(self.tokens) and self.tokens[0].startswith("[")
         if ranged:
             self.next()
-        return Answer(labels, found[0].counter, ranged)
+        return Answer(labels, result[0].counter, ranged)
 
 
 def _joined(left: Answer, sign: str, right: Answer, by: tuple[str, frozenset[str]] | None) -> Answer:
@@ -184,7 +184,7 @@ def _joined(left: Answer, sign: str, right: Answer, by: tuple[str, frozenset[str
     if by is not None:
         if unknown := by[1] - left.labels - right.labels:
             raise Wrong(f"{by[0]} {sorted(unknown)}: there are {sorted(left.labels | right.labels)}")
-        ends = [each & by[1] if by[0] == "on" else each - by[1] for each in ends]
+        ends = [end & by[1] if by[0] == "on" else end - by[1] for end in ends]
     if ends[0] != ends[1]:
         raise Wrong(f"{sign} of {sorted(ends[0])} and {sorted(ends[1])}: nothing fits")
     return Answer(left.labels if sign in ("and", "unless") else ends[0])

@@ -92,7 +92,7 @@ def source_of(tmp_path: Path) -> Callable[..., DirectorySource]:
     def made(*workloads: tuple[str, str]) -> DirectorySource:
         directory = tmp_path / "mesh"
         directory.mkdir(exist_ok=True)
-        documents = (texts.service("store"), *(workload(*each) for each in workloads))
+        documents = (texts.service("store"), *(workload(*item) for item in workloads))
         (directory / "mesh.yaml").write_text(texts.joined(*documents))
         source = DirectorySource(directory, lambda: NOW)
         source.load()

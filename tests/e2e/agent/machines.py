@@ -171,8 +171,8 @@ def join(switch: Machine, at: str, machines: Mapping[str, Machine]) -> None:
     """Cable machines, by their addresses, to a switch, which is a machine of that network too."""
     lines = ["link add bridge0 type bridge", f"address add {at}/24 dev bridge0", "link set bridge0 up"]
     switch.run("ip", "-batch", "-", given="\n".join(lines) + "\n")
-    for address, each in machines.items():
-        cable(switch, address, each)
+    for address, item in machines.items():
+        cable(switch, address, item)
 
 
 def cable(switch: Machine, address: str, joining: Machine) -> None:
@@ -191,11 +191,11 @@ def pair() -> Iterator[tuple[Machine, Machine]]:
     with machine() as workload, machine() as client:
         cable = f"link add eth0 type veth peer name eth0 netns {client.pid}\n"
         workload.run("ip", "-batch", "-", given=cable)
-        for each, mine, other in ((workload, WORKLOAD, CLIENT), (client, CLIENT, WORKLOAD)):
+        for item, mine, other in ((workload, WORKLOAD, CLIENT), (client, CLIENT, WORKLOAD)):
             v4, v6 = socket.AF_INET, socket.AF_INET6
             lines = (
                 f"address add {mine[v4]}/24 dev eth0\naddress add {mine[v6]}/64 dev eth0 nodad\n"
                 f"link set eth0 up\nroute add default via {other[v4]}\nroute add default via {other[v6]}\n"
             )
-            each.run("ip", "-batch", "-", given=lines)
+            item.run("ip", "-batch", "-", given=lines)
         yield workload, client

@@ -198,8 +198,8 @@ class Meshed:
     async def intercept(self, how: Transparent) -> None:
         """Put the rules of both machines in force."""
         flags = ["--capture", how.capture.value, *(["--ipv6"] if how.ipv6 else [])]
-        for each in ADDRESSES:
-            await asyncio.to_thread(self.machines[each].run, str(COMMAND), "intercept", *flags)
+        for address in ADDRESSES:
+            await asyncio.to_thread(self.machines[address].run, str(COMMAND), "intercept", *flags)
 
     def write(self, name: str, text: str) -> None:
         """Replace a file of the mesh directory, as an editor does."""
@@ -216,7 +216,7 @@ class Meshed:
         if self.joining:
             command += ["--set", f"enrolment_address={JOINED}", "--set", f"renewal_address={RENEWED}"]
             command += ["--set", "trust_seconds=2"]
-        command += [part for each in self.settings for part in ("--set", each)]
+        command += [part for setting in self.settings for part in ("--set", setting)]
         with (self.state / "serve.log").open("ab") as log:
             self.serving = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
         self.ends.push_async_callback(_gone, self.serving)
@@ -265,16 +265,16 @@ class Meshed:
 
     async def serves(self) -> bool:
         """Say whether both machines get books at both addresses."""
-        calls = [self.books(caller, each) for caller in ADDRESSES for each in self.families(caller)]
+        calls = [self.books(caller, family) for caller in ADDRESSES for family in self.families(caller)]
         return {status for status, _ in await asyncio.gather(*calls)} == {200}
 
     def log(self, name: str, caller: str | None) -> list[dict[str, Any]]:
         """Return a proxy's access log of calls that came in from that identity; None: from nobody known."""
         lines = (self.state / name / "agent.log").read_text().splitlines()
-        found = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+        result = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
         if caller is None:
-            return [each for each in found if "caller" in each and each["caller"] is None]
-        return [each for each in found if str(each.get("caller")).endswith(f"/sa/{caller}")]
+            return [item for item in result if "caller" in item and item["caller"] is None]
+        return [item for item in result if str(item.get("caller")).endswith(f"/sa/{caller}")]
 
     async def stat(self, name: str, pattern: str) -> int:
         """Return the sum of a proxy's counters and gauges of that pattern."""
@@ -305,8 +305,8 @@ class Meshed:
     async def begin(self, name: str, capabilities: tuple[str, ...] = (), *, seconds: float = 60) -> Agent:
         """Start a machine's agent with the files that it has; return when its proxy is ready."""
         folder = self.state / name
-        for each in (folder, *folder.rglob("*")):
-            os.chown(each, PROXY_UID, PROXY_UID, follow_symlinks=False)
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, PROXY_UID, PROXY_UID, follow_symlinks=False)
         command = [str(COMMAND), "agent", "--credentials", str(folder / "credentials")]
         command += ["--ads", self.plane.ads]
         command += ["--run", str(folder / "run"), "--envoy", str(self._program()), "--concurrency", "1"]

@@ -78,15 +78,15 @@ class Agent:
     @property
     def events(self) -> list[dict[str, object]]:
         """Return the agent's own log lines, as far as they are whole; Envoy's stand among or within them."""
-        found = []
+        result = []
         for line in (self.folder / "agent.log").read_text().splitlines():
             with contextlib.suppress(json.JSONDecodeError):
-                found.append(json.loads(line))
-        return [each for each in found if isinstance(each, dict) and "event" in each]
+                result.append(json.loads(line))
+        return [item for item in result if isinstance(item, dict) and "event" in item]
 
     def started(self) -> list[int]:
         """Return the process ids of all Envoys so far."""
-        return [int(str(each["pid"])) for each in self.events if each["event"] == "envoy started"]
+        return [int(str(event["pid"])) for event in self.events if event["event"] == "envoy started"]
 
     async def ready(self) -> bool:
         """Ask for readiness."""
@@ -95,10 +95,10 @@ class Agent:
     async def epoch(self) -> int:
         """Ask Envoy which epoch answers; -1 while none is live."""
         status, text = await self.get(f"{self.admin}/server_info")
-        found = json.loads(text) if status == 200 else {}
-        if found.get("state") != "LIVE":
+        result = json.loads(text) if status == 200 else {}
+        if result.get("state") != "LIVE":
             return -1
-        return int(found["command_line_options"].get("restart_epoch", 0))
+        return int(result["command_line_options"].get("restart_epoch", 0))
 
 
 class Scene:

@@ -51,16 +51,16 @@ async def test_envoy_is_told_what_spans_say_of_it(scene: Scene, monkeypatch: pyt
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=prod")
     agent = await scene.agent("alice-uuid")
     (envoy,) = agent.started()
-    told = Path(f"/proc/{envoy}/environ").read_bytes().split(b"\0")
+    messages = Path(f"/proc/{envoy}/environ").read_bytes().split(b"\0")
     known = b"service.name=alice.default,service.instance.id=alice-uuid"
-    assert b"OTEL_RESOURCE_ATTRIBUTES=" + known + b",deployment.environment=prod" in told
+    assert b"OTEL_RESOURCE_ATTRIBUTES=" + known + b",deployment.environment=prod" in messages
 
 
 async def test_a_renewed_certificate_is_shown_without_a_restart(scene: Scene) -> None:
     """New files, one by one, are taken as a pair; the next stream is claimed with the new serial."""
     agent = await scene.agent("alice-uuid")
     serial = scene.issue("alice-uuid", agent.folder / "credentials")
-    await when(lambda: any(each.get("serial") == serial for each in agent.events))
+    await when(lambda: any(event.get("serial") == serial for event in agent.events))
     seen: list[str] = []
     old = scene.mesh.server
     await _reconnected(scene, seen)
@@ -108,7 +108,7 @@ async def test_a_pair_that_does_not_fit_is_not_used(scene: Scene) -> None:
     other.mkdir()
     scene.issue("alice-uuid", other)
     (folder / "proxy.pem").write_bytes((other / "proxy.pem").read_bytes())
-    await when(lambda: any("do not belong together" in str(each.get("reason")) for each in agent.events))
+    await when(lambda: any("do not belong together" in str(event.get("reason")) for event in agent.events))
     assert (agent.folder / "run" / "certificates" / "current").readlink() == good
     assert "BEGIN" not in (agent.folder / "agent.log").read_text()
     (folder / "proxy.key").write_bytes((other / "proxy.key").read_bytes())
@@ -146,7 +146,7 @@ async def test_what_envoy_refuses_is_not_used(scene: Scene, tmp_path: Path) -> N
     override.write_text("{}")
     agent = await scene.agent("alice-uuid", "--override", str(override))
     override.write_text('{"admin": {"address": {"socketAddress": {"address": "nowhere"}}}}')
-    await when(lambda: any("does not accept" in str(each.get("reason")) for each in agent.events))
+    await when(lambda: any("does not accept" in str(event.get("reason")) for event in agent.events))
     assert (await agent.epoch(), len(agent.started())) == (0, 1)
     failed = await scene.start("shop-uuid", "--override", str(override))
     async with asyncio.timeout(60):
@@ -194,20 +194,21 @@ async def test_readiness_is_that_of_our_own_envoy(scene: Scene) -> None:
     admin = f"{NET}.9:{free_port(f'{NET}.9')}"
     first = await scene.agent("alice-uuid", "--admin", admin)
     other = await scene.start("shop-uuid", "--admin", admin)
-    said: set[str] = set()
+    answer: set[str] = set()
 
     async def has_failed() -> bool:
         status, words = await get(f"{other.status}/healthz/ready")
         assert status != 200, words
-        said.update(words.splitlines())
+        answer.update(words.splitlines())
         # This line is there between two tries alone, and pauses double from 0.2 s.
-        has_said = any(line.startswith("Envoy does not run: it failed ") for line in said)
-        return has_said and sum(each["event"] == "envoy exited" for each in other.events) >= 2
+        has_said = any(line.startswith("Envoy does not run: it failed ") for line in answer)
+        return has_said and sum(event["event"] == "envoy exited" for event in other.events) >= 2
 
-    await until(has_failed, explain=lambda: said)
+    await until(has_failed, explain=lambda: answer)
     assert any(
-        "; give each proxy on this machine its own --admin" in line or "does not run" in line for line in said
-    ), said
+        "; give each proxy on this machine its own --admin" in line or "does not run" in line
+        for line in answer
+    ), answer
     metrics = (await get(f"{other.status}/stats/prometheus"))[1]
     assert "envoy_server_live" not in metrics
     assert (await get(f"{other.status}/drain", "POST"))[0] == 200
@@ -244,7 +245,7 @@ async def test_an_epoch_that_fails_takes_the_draining_one_along(scene: Scene, tm
     assert not is_alive(first)
     await until(lambda: _is_at(agent, 0))
     assert "new" in (await get(f"{agent.admin}/server_info"))[1]
-    ended = [(each["epoch"], each["status"]) for each in agent.events if each["event"] == "envoy exited"]
+    ended = [(event["epoch"], event["status"]) for event in agent.events if event["event"] == "envoy exited"]
     assert ended == [(1, -9), (0, -9)]
 
 
@@ -262,7 +263,7 @@ async def test_one_that_is_to_end_before_its_envoy_serves_drains_nothing(
     agent = await scene.start("alice-uuid", "--envoy", str(program), *least)
     await when(judging.exists)
     agent.process.terminate()
-    await when(lambda: any(each["event"] == "shutdown started" for each in agent.events))
+    await when(lambda: any(event["event"] == "shutdown started" for event in agent.events))
     judged.touch()
     async with asyncio.timeout(40):
         assert await agent.process.wait() == 0
@@ -272,7 +273,7 @@ async def test_every_line_of_the_agent_is_json_and_a_hang_up_ends_nothing(scene:
     """Envoy's own among them, with its level and logger; its log level is asked for and changed from here."""
     agent = await scene.agent("alice-uuid", "--envoy-log-level", "info")
     agent.process.send_signal(signal.SIGHUP)
-    await when(lambda: any(str(each["event"]).startswith("files reloaded") for each in agent.events))
+    await when(lambda: any(str(event["event"]).startswith("files reloaded") for event in agent.events))
     assert len(agent.started()) == 1
     done = await asyncio.create_subprocess_exec(
         *(scene.meshwright, "log-level", "error", "--logger", "envoy"),

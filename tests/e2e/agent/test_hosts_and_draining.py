@@ -196,10 +196,10 @@ class OverWebSocket:
         """Send a message, and receive one."""
         try:
             await self._socket.send_str(word)
-            found = await self._socket.receive()
+            result = await self._socket.receive()
         except ConnectionError:
             return ""
-        return str(found.data) if found.type is aiohttp.WSMsgType.TEXT else ""
+        return str(result.data) if result.type is aiohttp.WSMsgType.TEXT else ""
 
     async def end(self) -> None:
         """Close it."""
@@ -228,11 +228,11 @@ async def _greet(ends: AsyncExitStack) -> None:
         writer.close()
 
     async def messages(request: web.Request) -> web.WebSocketResponse:
-        found = web.WebSocketResponse()
-        await found.prepare(request)
-        async for message in found:
-            await found.send_str(f"heard {message.data}")
-        return found
+        web_socket_response = web.WebSocketResponse()
+        await web_socket_response.prepare(request)
+        async for message in web_socket_response:
+            await web_socket_response.send_str(f"heard {message.data}")
+        return web_socket_response
 
     await serve(ends, APPLICATION, GREETER, lines)
     app = web.Application()
@@ -255,5 +255,5 @@ async def _asked(under_way: asyncio.Event) -> asyncio.Task[tuple[int, str]]:
 
 async def _draining(agent: Agent) -> bool:
     """Say whether it drains, or has ended: where it waits for a second at most, nobody may see it drain."""
-    said = (await get(f"{agent.status}/healthz/ready"))[1]
-    return "draining" in said or agent.process.returncode is not None
+    text = (await get(f"{agent.status}/healthz/ready"))[1]
+    return "draining" in text or agent.process.returncode is not None

@@ -29,7 +29,7 @@ def envoys(bookstore: Bookstore, name: str) -> list[int]:
     """Return the Envoys among the children of a place's agent, which has others read its certificates."""
     agent = bookstore.supervisor.pid(f"sidecar of {name}")
     children = Path(f"/proc/{agent}/task/{agent}/children").read_text().split()
-    return [int(each) for each in children if _is_envoy(each)]
+    return [int(child) for child in children if _is_envoy(child)]
 
 
 def _is_envoy(child: str) -> bool:

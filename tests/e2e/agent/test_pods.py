@@ -44,12 +44,12 @@ def _sidecar(how: Transparent) -> Container:
     )
     spec = made["spec"]
     every: list[Container] = [*spec.get("initContainers", []), *spec["containers"]]  # it may be in either
-    return next(each for each in every if each["name"] == SIDECAR_CONTAINER)
+    return next(item for item in every if item["name"] == SIDECAR_CONTAINER)
 
 
 def _confined(security: SecurityContext) -> list[str]:
     """Return what begins a program as a container runtime does: this user, these rights and no new ones."""
-    added = [f"+{each.lower()}" for each in security["capabilities"].get("add", ())]
+    added = [f"+{item.lower()}" for item in security["capabilities"].get("add", ())]
     user = ["--reuid", str(security["runAsUser"]), "--regid", str(security["runAsGroup"]), "--clear-groups"]
     assert security["capabilities"]["drop"] == ["ALL"]
     assert security["allowPrivilegeEscalation"] is False
@@ -73,4 +73,4 @@ def test_the_agent_is_the_proxy_s_user_with_no_more_than_it_needs(how: Transpare
         timeout=30,
     ).stdout.split()
     assert shown[:2] == ["1500", "1500"]
-    assert [int(each, 16) for each in shown[2:]] == [expected, expected]
+    assert [int(item, 16) for item in shown[2:]] == [expected, expected]

@@ -78,7 +78,7 @@ async def test_the_readme_s_walk_comes_to_what_it_says(walker: Walker, tmp_path:
 
     Every command of the table, typed there, answers yes.
     """
-    (walk,) = [each for each in _shell(README) if PLACE in each]
+    (walk,) = [item for item in _shell(README) if PLACE in item]
     first, looking, rest = walk.partition(LOOKING)
     assert "\nenvoy " not in walk
     begun = walker.begin(first)
@@ -94,10 +94,10 @@ async def test_the_readme_s_walk_comes_to_what_it_says(walker: Walker, tmp_path:
 
         await until(answered, 120)
         state = looking + rest.partition("\n")[0]
-        asked = {each: walker.type(f"{state}\n{each} >&2; echo $?") for each in COMMANDS}
+        asked = {command: walker.type(f"{state}\n{command} >&2; echo $?") for command in COMMANDS}
     finally:
-        for each in AGENTS:
-            walker.type(f"curl -sS -X POST http://{each}/quitquitquit")
+        for agent in AGENTS:
+            walker.type(f"curl -sS -X POST http://{agent}/quitquitquit")
         os.killpg(begun.pid, signal.SIGTERM)
     rows = [line.split() for line in printed.splitlines() if line.startswith(("caller-1 ", "hello-1 "))]
     assert [(row[0], row[1], row[2]) for row in rows] == [

@@ -147,5 +147,5 @@ async def _count(request: bytes, context: object) -> AsyncIterator[bytes]:
 
 
 async def _chat(requests: AsyncIterator[bytes], context: object) -> AsyncIterator[bytes]:
-    async for each in requests:
-        yield b"heard " + each
+    async for request in requests:
+        yield b"heard " + request

@@ -152,10 +152,10 @@ class Load:
 @asynccontextmanager
 async def load(call: Callable[[], Awaitable[str]], concurrency: int = 2) -> AsyncIterator[Load]:
     """Call again and again while the block runs; `call` returns a word for what came of it."""
-    found = Load()
-    tasks = [asyncio.create_task(found.again(call), name="load") for _ in range(concurrency)]
+    result = Load()
+    tasks = [asyncio.create_task(result.again(call), name="load") for _ in range(concurrency)]
     try:
-        yield found
+        yield result
         assert not any(task.done() for task in tasks), "the load has ended by itself"
     finally:
         for task in tasks:

@@ -112,8 +112,8 @@ class Pods:
 
     def resolve(self, name: str) -> tuple[str, ...]:
         """Return the addresses of a name, as the mesh's hosts lines have them."""
-        found = hosts(self.live.view, Namespace("shop"))
-        return tuple(address for address, names in found if name in names)
+        result = hosts(self.live.view, Namespace("shop"))
+        return tuple(address for address, names in result if name in names)
 
     async def get(
         self, caller: str, address: str, port: int = 80, path: str = "/", host: str = "", method: str = "GET"

@@ -61,7 +61,7 @@ def target(
     """Make a TrafficTarget; accounts are `<namespace>/<name>`."""
     spec = {
         "destination": _account(destination),
-        "sources": [_account(each) for each in sources],
+        "sources": [_account(source) for source in sources],
         "rules": list(rules),
     }
     return _object("access", "TrafficTarget", namespace, name, spec)
@@ -89,7 +89,7 @@ def split(name: str, apex: str, weights: Mapping[str, int], *matches: str) -> Do
     backends = [{"service": service, "weight": weight} for service, weight in weights.items()]
     spec: Document = {"service": apex, "backends": backends}
     if matches:
-        spec["matches"] = [{"kind": "HTTPRouteGroup", "name": each} for each in matches]
+        spec["matches"] = [{"kind": "HTTPRouteGroup", "name": match} for match in matches]
     return _object("split", "TrafficSplit", "shop", name, spec)
 
 
@@ -147,7 +147,9 @@ def retry(name: str, source: str, services: tuple[str, ...], policy: Document) -
         "metadata": {"name": name, "namespace": source.partition("/")[0]},
         "spec": {
             "source": _account(source),
-            "destinations": [{"kind": "Service", "name": each, "namespace": "shop"} for each in services],
+            "destinations": [
+                {"kind": "Service", "name": service, "namespace": "shop"} for service in services
+            ],
             "retryPolicy": policy,
         },
     }

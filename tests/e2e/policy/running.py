@@ -45,8 +45,12 @@ class PolicyMesh:
 
         A Service or Workload among it stands in the place of the topology's own of that name.
         """
-        named = {(each["kind"], each["metadata"]["name"]) for each in policy}
-        kept = [each for each in documents() if (each["kind"], each["metadata"]["name"]) not in named]
+        named = {(item["kind"], item["metadata"]["name"]) for item in policy}
+        kept = [
+            document
+            for document in documents()
+            if (document["kind"], document["metadata"]["name"]) not in named
+        ]
         self.live.apply(yaml.safe_dump_all([*kept, *policy]), said)
         await self.live.in_force()
 
@@ -79,8 +83,8 @@ class PolicyMesh:
 
     async def answering(self, caller: str, service: str, count: int, path: str = "/") -> Counter[str]:
         """Return who answers so many requests; a refusal counts under its status."""
-        found = [await self.get(caller, service, path) for _ in range(count)]
-        return Counter(each.by or str(each.status) for each in found)
+        answers = [await self.get(caller, service, path) for _ in range(count)]
+        return Counter(answer.by or str(answer.status) for answer in answers)
 
     def url(self, caller: str, service: str, port: int = 80) -> str:
         """Return where a caller's sidecar offers an HTTP port of a service."""

@@ -104,18 +104,19 @@ class RateLimiter:
         self._seen.clear()
 
     async def _should(self, request: rls_pb2.RateLimitRequest, _: object) -> rls_pb2.RateLimitResponse:
-        told = tuple(
-            tuple((entry.key, entry.value) for entry in each.entries) for each in request.descriptors
+        messages = tuple(
+            tuple((entry.key, entry.value) for entry in descriptor.entries)
+            for descriptor in request.descriptors
         )
-        self.asked.append((request.domain, told))
+        self.asked.append((request.domain, messages))
         await self.answering.wait()
-        self._seen.update(told)
+        self._seen.update(messages)
         code = rls_pb2.RateLimitResponse.Code
-        over = any(self._seen[each] > self.limits.get(each, self._seen[each]) for each in told)
+        over = any(self._seen[item] > self.limits.get(item, self._seen[item]) for item in messages)
         answer = rls_pb2.RateLimitResponse(overall_code=code.OVER_LIMIT if over else code.OK)
-        for each in told:
-            limit = self.limits.get(each)
-            left = 0 if limit is None else max(0, limit - self._seen[each])
+        for item in messages:
+            limit = self.limits.get(item)
+            left = 0 if limit is None else max(0, limit - self._seen[item])
             state = answer.statuses.add(code=code.OVER_LIMIT if over else code.OK, limit_remaining=left)
             if limit is not None:
                 state.current_limit.requests_per_unit = limit
@@ -153,9 +154,9 @@ class Collector:
     async def traced(self, trace: str, count: int) -> list[dict[str, Any]]:
         """Return the spans of a trace as soon as there are so many; TimeoutError after 20 seconds."""
         async with asyncio.timeout(20):
-            while len(found := [each for each in self.spans if each["traceId"] == trace]) < count:
+            while len(result := [span for span in self.spans if span["traceId"] == trace]) < count:
                 await asyncio.sleep(0.05)
-        return found
+        return result
 
 
 @dataclass
@@ -188,18 +189,20 @@ class OtlpCollector:
     async def _export(
         self, request: trace_service_pb2.ExportTraceServiceRequest, _: object
     ) -> trace_service_pb2.ExportTraceServiceResponse:
-        for told in request.resource_spans:
-            teller = {each.key: each.value.string_value for each in told.resource.attributes}
-            for scope in told.instrumentation_library_spans:  # scope_spans, by its older name
+        for resource_span in request.resource_spans:
+            teller = {
+                attribute.key: attribute.value.string_value for attribute in resource_span.resource.attributes
+            }
+            for scope in resource_span.instrumentation_library_spans:  # scope_spans, by its older name
                 self.spans += [(teller, span) for span in scope.spans]
         return trace_service_pb2.ExportTraceServiceResponse()
 
     async def traced(self, trace: str, count: int) -> list[tuple[dict[str, str], trace_pb2.Span]]:
         """Return the spans of a trace as soon as there are so many; TimeoutError after 20 seconds."""
         async with asyncio.timeout(20):
-            while len(found := [each for each in self.spans if each[1].trace_id.hex() == trace]) < count:
+            while len(result := [span for span in self.spans if span[1].trace_id.hex() == trace]) < count:
                 await asyncio.sleep(0.05)
-        return found
+        return result
 
 
 @dataclass
@@ -229,17 +232,19 @@ class LogCollector:
     async def _export(
         self, request: logs_service_pb2.ExportLogsServiceRequest, _: object
     ) -> logs_service_pb2.ExportLogsServiceResponse:
-        for told in request.resource_logs:
-            labels = pairs(told.resource.attributes)
-            for scope in told.instrumentation_library_logs:  # scope_logs, by its older name
-                self.records += [(labels, each) for each in scope.logs]
+        for resource_log in request.resource_logs:
+            labels = pairs(resource_log.resource.attributes)
+            for scope in resource_log.instrumentation_library_logs:  # scope_logs, by its older name
+                self.records += [(labels, log) for log in scope.logs]
         return logs_service_pb2.ExportLogsServiceResponse()
 
 
-def pairs(found: Iterable[common_pb2.KeyValue]) -> dict[str, Any]:
+def pairs(key_values: Iterable[common_pb2.KeyValue]) -> dict[str, Any]:
     """Return attributes as they are written in JSON: mappings and texts."""
-    return {each.key: _value(each.value) for each in found}
+    return {key_value.key: _value(key_value.value) for key_value in key_values}
 
 
-def _value(found: common_pb2.AnyValue) -> Any:
-    return pairs(found.kvlist_value.values) if found.HasField("kvlist_value") else found.string_value
+def _value(any_value: common_pb2.AnyValue) -> Any:
+    return (
+        pairs(any_value.kvlist_value.values) if any_value.HasField("kvlist_value") else any_value.string_value
+    )

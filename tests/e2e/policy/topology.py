@@ -42,8 +42,8 @@ class Workload:
 
 
 WORKLOADS = {
-    each.name: each
-    for each in (
+    item.name: item
+    for item in (
         Workload("shop", "client", 1, "client", calls=True),
         Workload("office", "clerk", 2, "clerk", calls=True),
         Workload("shop", "v1", 3, "v1", ("v1", "web", "both"), calls=True),
@@ -57,7 +57,7 @@ SERVICES = ("v1", "v2", "v1-again", "web", "both", "root")
 
 def local_port(service: str, port: int) -> int:
     """Return at which port of its own address a caller's sidecar offers a service's port."""
-    return 20000 + SERVICES.index(service) * 10 + [each["port"] for each in PORTS].index(port)
+    return 20000 + SERVICES.index(service) * 10 + [item["port"] for item in PORTS].index(port)
 
 
 def documents() -> list[Document]:
@@ -70,7 +70,7 @@ def _service(name: str) -> Document:
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {"name": name, "namespace": "shop"},
-        "spec": {"selector": {name: "yes"}, "ports": [dict(each) for each in PORTS]},
+        "spec": {"selector": {name: "yes"}, "ports": [dict(port) for port in PORTS]},
     }
 
 

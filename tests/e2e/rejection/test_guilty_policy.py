@@ -120,7 +120,7 @@ class Callers:
             (OTHER, "/other", "GET"),
             (OTHER, "/moved", "GET"),
         )
-        return [await self.status(*each) for each in calls] == [*expected]
+        return [await self.status(*call) for call in calls] == [*expected]
 
 
 def _context(server: Server, file: Path, account: str) -> ssl.SSLContext:
@@ -153,13 +153,13 @@ async def application() -> AsyncIterator[None]:
 
 async def _is_named(server: Server) -> bool:
     """Say whether the guilty object is named with Envoy's words first, and it alone, wherever one looks."""
-    found = await rejections(server)
-    if [each["object"] for each in found] != ["HTTPRouteGroup shop/for-hexer"]:
+    result = await rejections(server)
+    if [item["object"] for item in result] != ["HTTPRouteGroup shop/for-hexer"]:
         return False
     (shown,) = [e for e in (await server.ask("GET", "/debug/proxy"))["proxies"] if e["uuid"] == "shop"]
-    said = found[0]["value"].startswith(f"rejected: regex '{GUILTY}' RE2 program size of 248")
+    answer = result[0]["value"].startswith(f"rejected: regex '{GUILTY}' RE2 program size of 248")
     why = shown["why"].startswith(f"route rejected: regex '{GUILTY}' RE2 program size of 248")
-    return bool(said and why and shown["why"].count("(mesh.yaml:") == 1)
+    return bool(answer and why and shown["why"].count("(mesh.yaml:") == 1)
 
 
 @pytest.mark.usefixtures("application")
@@ -229,6 +229,8 @@ spec: {{accessLog: {{file: {missing}}}}}
             await until(lambda: callers.are(403, 200, 200, 403, 200))
 
             async def named() -> bool:
-                return [each["object"] for each in await rejections(server)] == ["Telemetry shop/logs"]
+                return [rejection["object"] for rejection in await rejections(server)] == [
+                    "Telemetry shop/logs"
+                ]
 
             await until(named)

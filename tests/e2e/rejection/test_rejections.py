@@ -62,8 +62,8 @@ async def test_a_rejected_route_keeps_its_last_good_version_over_a_restart(
     """The other service's route changes meanwhile; the new Envoy is never sent the bad one."""
     server = await serve(*DOCUMENTS, _buyer(), _split("good"), verify=True)
 
-    async def has(found: Envoy, shop: str, bank: str) -> bool:
-        held = await found.routes()
+    async def has(result: Envoy, shop: str, bank: str) -> bool:
+        held = await result.routes()
         return f"split:shop/{shop}" in held.get(SHOP, "") and bank in held.get(BANK, "")
 
     async with running(envoy, server, tmp_path / "first", protocol, picky=True) as first:
@@ -103,7 +103,9 @@ async def test_a_route_that_was_never_good_leaves_the_others_alone(
         await until(others)
 
         async def said() -> bool:
-            return [each["object"] for each in await rejections(server)] == ["HTTPRouteGroup shop/big"]
+            return [rejection["object"] for rejection in await rejections(server)] == [
+                "HTTPRouteGroup shop/big"
+            ]
 
         await until(said)
         await until(lambda: only.listens(ADDRESS, 7001, 7002))
@@ -145,11 +147,11 @@ async def test_a_listener_that_cannot_be_bound_is_held_against_its_workload(
 async def test_of_two_listeners_each_has_its_own_words(envoy: str, serve: Serve, tmp_path: Path) -> None:
     """What the machine says of one port is not said of the other, and each is free again by itself."""
     with socket.create_server((ADDRESS, 0)) as one, socket.create_server((ADDRESS, 0)) as two:
-        ports = [each.getsockname()[1] for each in (one, two)]
+        ports = [item.getsockname()[1] for item in (one, two)]
         server = await serve(*DOCUMENTS, _buyer(*reversed(ports)), verify=True)
 
         async def said() -> dict[str, str]:
-            return {each["field"]: each["value"] for each in await rejections(server)}
+            return {rejection["field"]: rejection["value"] for rejection in await rejections(server)}
 
         async def both() -> bool:
             return len(await said()) == len(ports)
@@ -216,9 +218,9 @@ async def test_a_port_that_is_free_again_is_bound_on_request_and_by_a_new_envoy(
 def _retry(typed: Typed, server: Server, name: str) -> str:
     """Have it offered again by a process of its own: what the server logs is not among its words."""
     arguments = ("proxy", "retry", name, "--state", str(server.state))
-    found = typed.run(Command(server.state, arguments, {}), 60)
-    assert found.returncode == 0, found.stderr
-    return found.stdout
+    done = typed.run(Command(server.state, arguments, {}), 60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 async def _none(server: Server) -> bool:

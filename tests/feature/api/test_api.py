@@ -77,35 +77,35 @@ def _closed(schema: Any) -> Any:
     """Return a copy of a schema that permits no undeclared properties."""
     match schema:
         case {"properties": dict()}:
-            inner = {name: _closed(each) for name, each in schema["properties"].items()}
+            inner = {name: _closed(item) for name, item in schema["properties"].items()}
             return schema | {"properties": inner, "additionalProperties": False}
         case dict():
-            return {name: _closed(each) for name, each in schema.items()}
+            return {name: _closed(item) for name, item in schema.items()}
         case list():
-            return [_closed(each) for each in schema]
+            return [_closed(item) for item in schema]
         case _:
             return schema
 
 
 def _wrong(document: dict[str, Any], path: str, answer: object) -> list[str]:
     """Return the violations of the documented schema in an answer, including undeclared fields."""
-    found = document["paths"][f"/api/v1{path}"]["get"]["responses"]["200"]["content"]
+    result = document["paths"][f"/api/v1{path}"]["get"]["responses"]["200"]["content"]
     validator = Draft202012Validator(
-        _closed(found["application/json"]["schema"]), format_checker=Draft202012Validator.FORMAT_CHECKER
+        _closed(result["application/json"]["schema"]), format_checker=Draft202012Validator.FORMAT_CHECKER
     )
-    return [each.message for each in validator.iter_errors(answer)]
+    return [iter_error.message for iter_error in validator.iter_errors(answer)]
 
 
 def _fields(value: object, at: str = "") -> Iterator[str]:
     """Yield the path of every field of an answer."""
     match value:
         case dict():
-            for name, each in value.items():
+            for name, item in value.items():
                 yield f"{at}.{name}"
-                yield from _fields(each, f"{at}.{name}")
+                yield from _fields(item, f"{at}.{name}")
         case list():
-            for each in value:
-                yield from _fields(each, f"{at}[]")
+            for item in value:
+                yield from _fields(item, f"{at}[]")
         case _:
             pass
 
@@ -116,7 +116,7 @@ async def test_every_response_matches_the_openapi_document(
     """Every path has exactly the documented fields, at the debug address and on the socket."""
     _, document = await _get(session, mesh, "/openapi.json")
     _, index = await _get(session, mesh, "")
-    there = sorted(f"/api/v1{each}" for each in (*ASKED, "/events", "/try"))
+    there = sorted(f"/api/v1{item}" for item in (*ASKED, "/events", "/try"))
     assert sorted(index) == sorted(document["paths"]) == there
     for path, query in ASKED.items():
         for name in (ONE, TWO, STRANGER) if "{name}" in path else ("",):
@@ -137,8 +137,8 @@ async def test_missing_or_undeclared_field_violates_the_document(
     del few["pushes"][0]["trigger"]["why"]
     many["pushes"][0]["trigger"]["pid"] = 1
     for wrong, name in ((few, "'why'"), (many, "'pid'")):
-        (found,) = _wrong(document, "/proxies/{name}/pushes", wrong)
-        assert name in found
+        (result,) = _wrong(document, "/proxies/{name}/pushes", wrong)
+        assert name in result
 
 
 async def test_response_without_a_required_field_is_an_internal_error(
@@ -148,7 +148,7 @@ async def test_response_without_a_required_field_is_an_internal_error(
     whole = shown_pushes.push
 
     def less(shown: Any, kept: Any) -> dict[str, Any]:
-        return {name: each for name, each in whole(shown, kept).items() if name != "nonce"}
+        return {name: item for name, item in whole(shown, kept).items() if name != "nonce"}
 
     monkeypatch.setattr("meshwright.admin.pages.proxies.proxy.push", less)
     path = f"/proxies/{TWO}/pushes"
@@ -160,19 +160,19 @@ async def test_api_reports_the_same_states_as_the_debug_pages(
     mesh: Server, session: aiohttp.ClientSession
 ) -> None:
     """Proxy states, rejections, streams and the overview's worst verdict agree with the debug pages."""
-    _, found = await _get(session, mesh, "/proxies")
-    of_all = {each["cn"]: each["sync"] for each in (await mesh.ask("GET", "/debug/proxy"))["proxies"]}
-    assert {each["name"]: each["sync"] for each in found["proxies"]} == of_all
+    _, result = await _get(session, mesh, "/proxies")
+    of_all = {proxy["cn"]: proxy["sync"] for proxy in (await mesh.ask("GET", "/debug/proxy"))["proxies"]}
+    assert {proxy["name"]: proxy["sync"] for proxy in result["proxies"]} == of_all
     _, one = await _get(session, mesh, f"/proxies/{ONE}")
-    assert [each.partition(":")[0] for each in one["rejected"]] == ["route rds-outbound.shop/shop|80"]
+    assert [item.partition(":")[0] for item in one["rejected"]] == ["route rds-outbound.shop/shop|80"]
     _, streams = await _get(session, mesh, "/streams?proxy=one")
-    assert [each["proxy"] for each in streams["streams"]] == [ONE]
+    assert [stream["proxy"] for stream in streams["streams"]] == [ONE]
     _, every = await _get(session, mesh, "/streams")
-    assert {each["proxy"] for each in every["streams"]} == {ONE, STRANGER, TWO}
+    assert {stream["proxy"] for stream in every["streams"]} == {ONE, STRANGER, TWO}
     _, overview = await _get(session, mesh, "/overview")
-    verdicts = {each["part"]: each["verdict"] for each in overview["parts"]}
+    verdicts = {part["part"]: part["verdict"] for part in overview["parts"]}
     assert verdicts == {"sources": "warning", "policies": "failed", "proxies": "failed", "certificates": "ok"}
-    worst = next(each for each in overview["parts"] if each["verdict"] == "failed")
+    worst = next(part for part in overview["parts"] if part["verdict"] == "failed")
     assert (overview["verdict"], overview["sentence"]) == ("failed", worst["sentence"])
 
 
@@ -201,8 +201,8 @@ async def test_invalid_request_is_refused_with_its_reason(
     mesh: Server, session: aiohttp.ClientSession, path: str, status: int, words: str
 ) -> None:
     """An unknown path, object or parameter is refused with a message that names the problem."""
-    found, answer = await _get(session, mesh, path)
-    assert (found, list(answer)) == (status, ["error"])
+    number, answer = await _get(session, mesh, path)
+    assert (number, list(answer)) == (status, ["error"])
     assert words in answer["error"]
 
 
@@ -226,8 +226,8 @@ async def test_generated_requests_get_documented_responses(mesh: Server) -> None
         document = schemathesis.openapi.from_url(f"{address}/api/v1/openapi.json")
         schema = document.exclude(path="/api/v1/events")  # which does not end
         tried = 0
-        for each in schema.get_all_operations():
-            operation: Any = each.ok()  # type: ignore[union-attr]  # else it raises: the document is wrong
+        for item in schema.get_all_operations():
+            operation: Any = item.ok()  # type: ignore[union-attr]  # else it raises: the document is wrong
 
             @hypothesis.settings(max_examples=25, deadline=None, derandomize=True, database=None)
             @hypothesis.given(case=operation.as_strategy())

@@ -104,10 +104,10 @@ async def between(
     folder = tmp_path_factory.mktemp("between")
     (folder / "other").mkdir()
     (folder / "other" / "mesh.yaml").write_text("\n---\n".join((*DOCUMENTS[:8], AFTER)))
-    found = Between(folder / "state", typed)
-    found.state.mkdir(mode=0o700)
-    async with _standing(found, mesh.state / SOCKET_NAME):
-        yield found
+    result = Between(folder / "state", typed)
+    result.state.mkdir(mode=0o700)
+    async with _standing(result, mesh.state / SOCKET_NAME):
+        yield result
 
 
 @asynccontextmanager
@@ -146,7 +146,7 @@ async def test_reading_command_uses_only_the_json_api(between: Between, asked: l
         assert done.returncode in (Status.YES, Status.NO), done.stderr
         assert done.stdout
     assert asked
-    assert [each for each in asked if not each.startswith(f"GET {API}/")] == []
+    assert [item for item in asked if not item.startswith(f"GET {API}/")] == []
     assert set(PRINTED.get(name, ())) - set(_fields(json.loads(for_programs.stdout))) == set()
 
 
@@ -158,7 +158,7 @@ async def test_changing_commands_use_paths_outside_the_json_api(between: Between
     assert asked == ["POST /proxies/retry", "GET /certs/tokens", "GET /logging"]
 
 
-@pytest.mark.parametrize("name", [each for each in READING if each not in NEVER_FAIL])
+@pytest.mark.parametrize("name", [item for item in READING if item not in NEVER_FAIL])
 async def test_command_reports_an_older_server_without_the_api(
     between: Between, asked: list[str], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,7 +171,7 @@ async def test_command_reports_an_older_server_without_the_api(
         ", because the server is older than this command: use the `meshwright` of the server's version; "
         "`meshwright version` prints the version of this one\n"
     )
-    assert [each for each in asked if not each.startswith(f"GET {API}/")] == []
+    assert [item for item in asked if not item.startswith(f"GET {API}/")] == []
 
 
 async def test_unknown_api_path_differs_from_an_unknown_object(between: Between, asked: list[str]) -> None:
@@ -189,13 +189,13 @@ def _fields(value: object, at: str = "") -> Iterator[str]:
     """Yield the path of every field, except below objects whose keys are data."""
     match value:
         case dict():
-            for name, each in value.items():
+            for name, item in value.items():
                 yield f"{at}.{name}"
                 if name not in _OF_MANY_NAMES:
-                    yield from _fields(each, f"{at}.{name}")
+                    yield from _fields(item, f"{at}.{name}")
         case list():
-            for each in value:
-                yield from _fields(each, f"{at}[]")
+            for item in value:
+                yield from _fields(item, f"{at}[]")
         case _:
             pass
 

@@ -38,8 +38,8 @@ class Watching:
     async def line(self) -> dict[str, Any]:
         """Return the next line, or an empty object at the end of the stream."""
         async with asyncio.timeout(20):
-            found: dict[str, Any] = json.loads(await self.response.content.readline() or b"{}")
-            return found
+            result: dict[str, Any] = json.loads(await self.response.content.readline() or b"{}")
+            return result
 
 
 @asynccontextmanager
@@ -55,13 +55,13 @@ async def watching(server: Server, path: str = ASKED) -> AsyncIterator[Watching]
 
 def message(*paths: str, status: int = 200) -> bytes:
     """Return an Envoy's access log message for requests to these paths."""
-    said = als_pb2.StreamAccessLogsMessage()
+    logs_message = als_pb2.StreamAccessLogsMessage()
     for path in paths:
-        entry = said.http_logs.log_entry.add()
+        entry = logs_message.http_logs.log_entry.add()
         entry.request.path = path
         entry.request.request_method = base_pb2.GET
         entry.response.response_code.value = status
-    return said.SerializeToString()
+    return logs_message.SerializeToString()
 
 
 @asynccontextmanager
@@ -104,8 +104,8 @@ async def test_matching_requests_of_the_tapped_service_reach_the_watcher(
                 await call.write(message("/a/well"))
                 await call.write(message("/b", "/a/first?token=secret", status=500))
                 await call.write(message("/a/second", "/a/third", status=503))
-                told = [(await tap.line())["request"] for _ in range(2)]
-                assert [(each["path"], each["status"], each["proxy"]) for each in told] == [
+                messages = [(await tap.line())["request"] for _ in range(2)]
+                assert [(item["path"], item["status"], item["proxy"]) for item in messages] == [
                     ("/a/first", 500, STORE),
                     ("/a/second", 503, STORE),
                 ]
@@ -146,12 +146,12 @@ async def test_requests_above_the_rate_limit_are_counted_as_lost(
             await tap.line()
             flood = 5 * PER_SECOND
             await call.write(message(*["/"] * flood))
-            told = lost = 0
-            while told + lost < flood:
+            answer = lost = 0
+            while answer + lost < flood:
                 line = await tap.line()
-                told += "request" in line
+                answer += "request" in line
                 lost += line.get("lost", 0)
-            assert told + lost == flood
+            assert answer + lost == flood
             assert lost >= 2 * PER_SECOND, "it is one message, of a second or, at its turn, of two"
 
 
@@ -163,9 +163,9 @@ async def test_tap_above_the_limit_is_refused_until_another_ends(
         server = await start(*DOCUMENTS)
         async with AsyncExitStack() as ends:
             first, *others = [watching(server) for _ in range(MOST_TAPS)]
-            there = [await ends.enter_async_context(each) for each in others]
+            there = [await ends.enter_async_context(context_manager) for context_manager in others]
             async with first as tap:
-                assert {each.response.status for each in (tap, *there)} == {200}
+                assert {item.response.status for item in (tap, *there)} == {200}
                 async with watching(server) as refused:
                     assert refused.response.status == 503
                     assert f"{MOST_TAPS} taps are running already" in (await refused.line())["error"]
@@ -219,5 +219,5 @@ async def test_invalid_tap_parameter_is_refused_with_the_valid_values(
         server = await start(*DOCUMENTS)
         for query, status, words in WRONG:
             async with watching(server, f"/api/v1/tap?{query.replace('/a?b', '/a%3Fb')}") as tap:
-                said = (await tap.line())["error"]
-                assert (tap.response.status, words in said) == (status, True), said
+                answer = (await tap.line())["error"]
+                assert (tap.response.status, words in answer) == (status, True), answer

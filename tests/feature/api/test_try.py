@@ -21,41 +21,44 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 async def _try(server: Server, body: object, **headers: str) -> tuple[int, dict[str, Any]]:
     address = f"http://{server.bound.debug}/api/v1/try"
-    said = {"Content-Type": "application/json"} | headers
+    answer = {"Content-Type": "application/json"} | headers
     data = io.BytesIO(json.dumps(body).encode())
-    async with aiohttp.ClientSession() as session, session.post(address, data=data, headers=said) as found:
-        return found.status, await found.json()
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(address, data=data, headers=answer) as client_response,
+    ):
+        return client_response.status, await client_response.json()
 
 
 async def test_trial_reports_changed_resources_and_applies_nothing(mesh: Server) -> None:
     """A route with one more match reports resource and diff, and the published state does not change."""
     before = await mesh.ask("GET", "/debug/published")
     match = texts.match("buy", "/sold-only-when-tried")
-    status, found = await _try(mesh, {"manifests": texts.route_group("routes", match)})
+    status, result = await _try(mesh, {"manifests": texts.route_group("routes", match)})
     assert status == 200
-    Draft202012Validator(TRIED).validate(found)
-    assert (found["objects"], found["problems"], found["new"], found["gone"]) == (1, [], [], [])
-    changed = [each for entry in found["changed"] for each in entry["resources"]]
-    assert {(each["change"], each["type"]) for each in changed} == {("changed", "route")}
-    assert any("/sold-only-when-tried" in line for each in changed for line in each["diff"])
+    Draft202012Validator(TRIED).validate(result)
+    assert (result["objects"], result["problems"], result["new"], result["gone"]) == (1, [], [], [])
+    changed = [resource for entry in result["changed"] for resource in entry["resources"]]
+    assert {(item["change"], item["type"]) for item in changed} == {("changed", "route")}
+    assert any("/sold-only-when-tried" in line for item in changed for line in item["diff"])
     assert await mesh.ask("GET", "/debug/published") == before
 
 
 async def test_trial_of_an_empty_manifest_reports_no_change(mesh: Server) -> None:
     """Without manifests every proxy is unchanged, so each reported difference comes from the manifests."""
-    status, found = await _try(mesh, {"manifests": ""})
-    assert (status, found["changed"], found["new"], found["gone"]) == (200, [], [], [])
-    assert found["unchanged"] > 0
+    status, result = await _try(mesh, {"manifests": ""})
+    assert (status, result["changed"], result["new"], result["gone"]) == (200, [], [], [])
+    assert result["unchanged"] > 0
 
 
 async def test_trial_reports_new_proxies_and_problems_without_secrets(mesh: Server) -> None:
     """A new proxy is named, an invalid object is a problem, and no private key is in the answer."""
     more = texts.workload("six", "10.0.0.6", app="buyer", account="buyer", spec="service: buyer")
-    status, found = await _try(mesh, {"manifests": f"{more}\n---\n{texts.service('bad', '{port: none}')}"})
-    assert (status, found["new"]) == (200, ["six.buyer.shop"])
-    assert [each["object"] for each in found["problems"]] == ["Service shop/bad"]
-    assert TWO not in found["gone"]
-    assert "PRIVATE KEY" not in str(found)
+    status, result = await _try(mesh, {"manifests": f"{more}\n---\n{texts.service('bad', '{port: none}')}"})
+    assert (status, result["new"]) == (200, ["six.buyer.shop"])
+    assert [problem["object"] for problem in result["problems"]] == ["Service shop/bad"]
+    assert TWO not in result["gone"]
+    assert "PRIVATE KEY" not in str(result)
 
 
 async def test_trial_reports_proxies_whose_configuration_would_fail(mesh: Server) -> None:
@@ -65,15 +68,15 @@ async def test_trial_reports_proxies_whose_configuration_would_fail(mesh: Server
     """
     new = texts.workload("six", "10.0.0.6", app="buyer", account="buyer", spec="service: buyer")
     config = texts.mesh_config("sidecar: {sidecarClass: nginx}")
-    status, found = await _try(mesh, {"manifests": f"{new}\n---\n{config}"})
-    Draft202012Validator(TRIED).validate(found)
-    (failed,) = found["failed"]
+    status, result = await _try(mesh, {"manifests": f"{new}\n---\n{config}"})
+    Draft202012Validator(TRIED).validate(result)
+    (failed,) = result["failed"]
     assert (status, failed["error"]) == (
         200,
         "UnknownDriverError: sidecar driver 'nginx' is unknown; known: document, envoy",
     )
     assert {TWO, "six.buyer.shop"} <= set(failed["proxies"])
-    assert (found["gone"], found["changed"], found["new"]) == ([], [], [])
+    assert (result["gone"], result["changed"], result["new"]) == ([], [], [])
     assert (await _try(mesh, {"manifests": ""}))[1]["failed"] == []
 
 
@@ -86,8 +89,8 @@ async def test_internal_error_of_a_trial_is_json_without_details(
         raise ZeroDivisionError("of ours")
 
     monkeypatch.setattr("meshwright.admin.pages.trial_runner.tried", broken)
-    status, found = await _try(mesh, {"manifests": ""})
-    assert (status, found) == (
+    status, result = await _try(mesh, {"manifests": ""})
+    assert (status, result) == (
         500,
         {"error": "/api/v1/try failed with an internal error: see the server log"},
     )
@@ -112,8 +115,8 @@ async def test_invalid_or_cross_site_trial_is_refused(
     mesh: Server, headers: dict[str, str], body: object, status: int
 ) -> None:
     """Requests of other sites, other content types, and invalid or too large bodies are refused."""
-    found, answer = await _try(mesh, body, **headers)
-    assert (found, list(answer)) == (status, ["error"])
+    number, answer = await _try(mesh, body, **headers)
+    assert (number, list(answer)) == (status, ["error"])
 
 
 async def test_manifests_of_the_maximum_size_are_tried(mesh: Server) -> None:

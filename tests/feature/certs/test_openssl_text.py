@@ -121,13 +121,13 @@ def test_openssl_reads_the_expected_fields_and_purposes_of_each_kind(
     chain, roots = _made(kind, authority, state, tmp_path, now)
     (tmp_path / "chain.pem").write_bytes(chain)
     (tmp_path / "roots.pem").write_bytes(roots)
-    said = _run("x509", "-noout", "-text", "-in", "chain.pem", folder=tmp_path).stdout
-    names = [each.strip() for each in re.findall(r"^ +(?:Issuer|Subject): (.*)$", said, re.MULTILINE)]
-    assert "Version: 3 (0x2)" in said
+    stdout = _run("x509", "-noout", "-text", "-in", "chain.pem", folder=tmp_path).stdout
+    names = [item.strip() for item in re.findall(r"^ +(?:Issuer|Subject): (.*)$", stdout, re.MULTILINE)]
+    assert "Version: 3 (0x2)" in stdout
     assert re.fullmatch(expected.subject, names[1]), names
-    assert re.findall("Signature Algorithm: (.*)", said) == ["ecdsa-with-SHA256"] * 2
-    assert expected.key in said
-    extensions = _extensions(said)
+    assert re.findall("Signature Algorithm: (.*)", stdout) == ["ecdsa-with-SHA256"] * 2
+    assert expected.key in stdout
+    extensions = _extensions(stdout)
     key, above = extensions.pop("Subject Key Identifier"), extensions.pop("Authority Key Identifier", None)
     assert extensions == expected.extensions
     assert (names[0] == names[1], above is None) == (expected.own, expected.own)
@@ -138,10 +138,10 @@ def test_openssl_reads_the_expected_fields_and_purposes_of_each_kind(
         upper = _run("x509", "-noout", "-text", "-in", "above.pem", folder=tmp_path).stdout
         assert above == _extensions(upper)["Subject Key Identifier"]
         assert re.search(r"Subject: (.*)", upper)[1] == names[0]  # type: ignore[index] # each has one
-    began, ends = (_moment(said, each) for each in ("Not Before", "Not After "))
+    began, ends = (_moment(stdout, item) for item in ("Not Before", "Not After "))
     assert now - began == timedelta(seconds=60)
     assert ends - now == expected.days * DAY
-    serial = re.search(r"Serial Number:\s+([0-9a-f:]+)", said)
+    serial = re.search(r"Serial Number:\s+([0-9a-f:]+)", stdout)
     assert serial is not None
     assert int(serial[1].replace(":", ""), 16).bit_length() > 64, "of 128 random bits"
     assert _purposes(tmp_path, now) == (() if expected.own else expected.purposes)
@@ -194,27 +194,27 @@ def _request() -> bytes:
 
 def _extensions(said: str) -> dict[str, str]:
     """Return the value of each extension by its title."""
-    found = re.findall(r"^ {12}X509v3 ([^\n]*)\n((?: {16}[^\n]*\n)+)", said, re.MULTILINE)
+    result = re.findall(r"^ {12}X509v3 ([^\n]*)\n((?: {16}[^\n]*\n)+)", said, re.MULTILINE)
     return {
         title.strip().removesuffix(":"): " ".join(value.split()).removeprefix("keyid:")
-        for title, value in found
+        for title, value in result
     }
 
 
 def _moment(said: str, which: str) -> datetime:
-    found = re.search(rf"{which}: (.*) GMT", said)
-    assert found is not None
-    return datetime.strptime(f"{found[1]} +0000", "%b %d %H:%M:%S %Y %z")
+    match = re.search(rf"{which}: (.*) GMT", said)
+    assert match is not None
+    return datetime.strptime(f"{match[1]} +0000", "%b %d %H:%M:%S %Y %z")
 
 
 def _purposes(folder: Path, now: datetime) -> tuple[str, ...]:
     """Return the purposes for which OpenSSL accepts the chain below the roots."""
     at = ["-x509_strict", "-attime", str(int(now.timestamp())), "-untrusted", "chain.pem"]
     return tuple(
-        each
-        for each in ("sslserver", "sslclient")
+        item
+        for item in ("sslserver", "sslclient")
         if _run(
-            "verify", *at, "-purpose", each, "-CAfile", "roots.pem", "chain.pem", folder=folder
+            "verify", *at, "-purpose", item, "-CAfile", "roots.pem", "chain.pem", folder=folder
         ).returncode
         == 0
     )

@@ -49,8 +49,8 @@ class Silent:
             self.came.release()
             talking.append(threading.Thread(target=self._talk, args=(connection,)))
             talking[-1].start()
-        for each in talking:
-            each.join(LONG)
+        for thread in talking:
+            thread.join(LONG)
 
     def _talk(self, connection: socket.socket) -> None:
         with connection:
@@ -94,9 +94,9 @@ def test_concurrent_callers_share_a_login(tmp_path: Path) -> None:
             together.wait(LONG)
             issuer._session.token(NOW)
 
-        for each in [pool.submit(ask) for _ in range(8)]:
+        for future in [pool.submit(ask) for _ in range(8)]:
             with pytest.raises(IssuerError, match=r"cannot be reached: timed out after 1 s"):
-                each.result(LONG)
+                future.result(LONG)
         assert vault.count < 8, "a thread that came only when the first had its answer asks anew"
 
 
@@ -115,7 +115,9 @@ def test_endless_answer_ends_at_the_time_limit(tmp_path: Path, drops: bytes) -> 
         scheme = "https" if drops.startswith(b"\x16") else "http"
         with pytest.raises(IssuerError, match="cannot be reached"):
             _issuer(tmp_path, vault.port, 0.5, scheme).refresh()
-    assert not [each for each in threading.enumerate() if each.name == "issuer question" and _lives(each)]
+    assert not [
+        thread for thread in threading.enumerate() if thread.name == "issuer question" and _lives(thread)
+    ]
 
 
 def test_start_without_vault_uses_the_saved_roots(tmp_path: Path) -> None:
@@ -125,15 +127,15 @@ def test_start_without_vault_uses_the_saved_roots(tmp_path: Path) -> None:
     """
     with socket.create_server(("127.0.0.1", 0)) as gone:
         api = VaultApi(f"http://127.0.0.1:{gone.getsockname()[1]}")
-    told = ByAppRole(tmp_path / "none"), VaultPki("pki", "mesh"), TrustDomain("m.x")
+    messages = ByAppRole(tmp_path / "none"), VaultPki("pki", "mesh"), TrustDomain("m.x")
     known = TrustBundle.of([ca("root", NOW).pem])
     with capture_logs() as logs:
-        assert VaultIssuer.open(api, *told, known).trust_bundle() == known.pem
-    (said,) = logs
-    assert said["event"] == "issuer check failed; the saved roots stay in use"
-    assert "cannot be reached" in said["reason"]
+        assert VaultIssuer.open(api, *messages, known).trust_bundle() == known.pem
+    (answer,) = logs
+    assert answer["event"] == "issuer check failed; the saved roots stay in use"
+    assert "cannot be reached" in answer["reason"]
     with pytest.raises(IssuerError, match="cannot be reached"):
-        VaultIssuer.open(api, *told, TrustBundle.of([]))
+        VaultIssuer.open(api, *messages, TrustBundle.of([]))
 
 
 class _Late(Line):
@@ -166,12 +168,14 @@ def test_stop_ends_pending_and_later_requests(tmp_path: Path, scheme: str) -> No
         for _ in range(2):
             assert vault.came.acquire(timeout=LONG)
         issuer.close()
-        for each in asked:
+        for future in asked:
             with pytest.raises(IssuerError, match="cannot be reached: the server is stopping"):
-                each.result(LONG)
+                future.result(LONG)
         with pytest.raises(IssuerError, match="the server is stopping"):
             issuer.refresh()
-    assert not [each for each in threading.enumerate() if each.name == "issuer question" and _lives(each)]
+    assert not [
+        thread for thread in threading.enumerate() if thread.name == "issuer question" and _lives(thread)
+    ]
 
 
 def test_too_large_answer_is_truncated() -> None:

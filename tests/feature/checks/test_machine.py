@@ -22,7 +22,7 @@ def before(typed: Typed, tmp_path: Path) -> Before:
         words = ("agent", "check", "--before", "--json", "--run", "run", "--uid", str(os.getuid()), *more)
         done = typed.run(Command(tmp_path, words, {}))
         assert done.stderr == ""
-        return done.returncode, {each["name"]: each for each in json.loads(done.stdout)["checks"]}
+        return done.returncode, {check["name"]: check for check in json.loads(done.stdout)["checks"]}
 
     return run
 

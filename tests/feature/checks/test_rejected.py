@@ -29,16 +29,16 @@ def _split(name: str) -> str:
 
 async def _checks(server: Server) -> dict[str, Check]:
     def found() -> dict[str, Check]:
-        return {each.name: each for each in running.checks(running.told(server.state))}
+        return {check.name: check for check in running.checks(running.told(server.state))}
 
     return await asyncio.to_thread(found)
 
 
 async def _until(server: Server, name: str, status: Status, said: str = "") -> Check:
     async with asyncio.timeout(60):
-        while (found := (await _checks(server))[name]).status is not status or said not in found.said:
+        while (check := (await _checks(server))[name]).status is not status or said not in check.said:
             await asyncio.sleep(0.01)
-    return found
+    return check
 
 
 async def test_check_reports_rejections_and_proxies_without_configuration(serve: Serve, join: Join) -> None:
@@ -50,12 +50,12 @@ async def test_check_reports_rejections_and_proxies_without_configuration(serve:
     join(server, "one.buyer.shop", Variant.DELTA, lambda value: b"poison" in value)
     await _until(server, "rejections", Status.OK)
     server.write(*DOCUMENTS, _split("poison"))
-    found = await _until(server, "rejections", Status.FAILED, WORDS)
-    assert found.said.startswith("rejected by one.buyer.shop (route): ")
-    assert "TrafficSplit shop/poison" in found.said
+    check = await _until(server, "rejections", Status.FAILED, WORDS)
+    assert check.said.startswith("rejected by one.buyer.shop (route): ")
+    assert "TrafficSplit shop/poison" in check.said
     server.write(*DOCUMENTS, _split("good"))
     await _until(server, "rejections", Status.OK)
 
     join(server, "nobody.buyer.shop", Variant.DELTA)
-    found = await _until(server, "proxies", Status.FAILED)
-    assert found.said.startswith("connected, but without configuration: nobody.buyer.shop")
+    check = await _until(server, "proxies", Status.FAILED)
+    assert check.said.startswith("connected, but without configuration: nobody.buyer.shop")

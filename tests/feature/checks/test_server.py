@@ -34,17 +34,17 @@ def check(program: Program, *more: str, stopped: bool = True) -> tuple[int, dict
     status, out, complaint = program.run(*words)
     assert complaint == ""
     page = json.loads(out)
-    found = {each["name"]: Line(**each) for each in page["checks"]}
-    assert len(found) == len(page["checks"])
-    assert all(bool(each.do) == (each.status != "ok") for each in found.values())
-    failed = any(each.status == "failed" for each in found.values())
+    lines = {item["name"]: Line(**item) for item in page["checks"]}
+    assert len(lines) == len(page["checks"])
+    assert all(bool(line.do) == (line.status != "ok") for line in lines.values())
+    failed = any(line.status == "failed" for line in lines.values())
     assert (status, page["status"] == "failed") == (int(failed), failed)
-    return status, found
+    return status, lines
 
 
 def wrong(lines: dict[str, Line], status: str = "failed") -> set[str]:
     """Return the names of the lines with this status."""
-    return {each.name for each in lines.values() if each.status == status}
+    return {line.name for line in lines.values() if line.status == status}
 
 
 def test_check_of_a_running_server_and_after_its_stop(used: Program) -> None:
@@ -53,30 +53,30 @@ def test_check_of_a_running_server_and_after_its_stop(used: Program) -> None:
     After its stop the server line fails, and the state directory is still checked.
     """
     server = used.serve()
-    status, found = check(used, stopped=False)
-    assert (status, wrong(found), wrong(found, "warning")) == (0, set(), {"proxies"}), found
-    assert list(found) == [
+    status, lines = check(used, stopped=False)
+    assert (status, wrong(lines), wrong(lines, "warning")) == (0, set(), {"proxies"}), lines
+    assert list(lines) == [
         *("state directory", "server", "readiness", "ledger", "source directory", "source dns", "CA"),
         *("service certificates", "proxy certificates", "port ADS", "port HTTP", "port debug", "clock"),
         *("proxies", "in step", "problems", "rejections", "withheld", "event loop"),
     ]
-    assert f"(pid {server.process.pid}) serves at {server.bound['ads']}" in found["port ADS"].said
-    assert found["ledger"].said.endswith("3 proxy certificates")
+    assert f"(pid {server.process.pid}) serves at {server.bound['ads']}" in lines["port ADS"].said
+    assert lines["ledger"].said.endswith("3 proxy certificates")
 
     assert used.served(server, "one")  # and is gone again
     server.until(lambda: check(used, stopped=False)[1]["proxies"].status == "failed")
-    found = check(used, stopped=False)[1]
-    assert "0 connected, 2 expected, 1 disconnected: one.store.shop" in found["proxies"].said
+    lines = check(used, stopped=False)[1]
+    assert "0 connected, 2 expected, 1 disconnected: one.store.shop" in lines["proxies"].said
 
     (used.mesh / "more.yaml").write_text("kind: Nothing\n")
     server.until(lambda: "problems" in wrong(check(used, stopped=False)[1]))
     (used.mesh / "more.yaml").unlink()
 
     server.stop()
-    status, found = check(used)
-    assert (status, wrong(found), wrong(found, "warning")) == (1, {"server"}, set())
-    assert found["server"].said == f"no server is running with the state directory {used.state}"
-    assert list(found) == [
+    status, lines = check(used)
+    assert (status, wrong(lines), wrong(lines, "warning")) == (1, {"server"}, set())
+    assert lines["server"].said == f"no server is running with the state directory {used.state}"
+    assert list(lines) == [
         *("state directory", "server", "ledger", "mesh directory", "CA", "proxy certificates", "port ADS"),
         *("port HTTP", "port debug", "clock"),
     ]
@@ -87,10 +87,10 @@ def test_check_of_a_suspended_server_reports_a_timeout(used: Program) -> None:
     server = used.serve()
     server.process.send_signal(signal.SIGSTOP)
     try:
-        _, found = check(used)
-        assert "server" in wrong(found)
-        assert "has not answered within 8 s" in found["server"].said
-        assert found["state directory"].status == "ok"
+        _, lines = check(used)
+        assert "server" in wrong(lines)
+        assert "has not answered within 8 s" in lines["server"].said
+        assert lines["state directory"].status == "ok"
     finally:
         server.process.send_signal(signal.SIGCONT)
 
@@ -99,11 +99,11 @@ def test_ca_key_readable_by_others_is_reported_with_its_remedy(used: Program) ->
     """The failure names the `chmod` command. With `--shared-state` the mode is accepted."""
     key = used.state / "ca" / "ca.key"
     key.chmod(0o644)
-    _, found = check(used)
-    assert wrong(found) == {"server", "state directory"}
+    _, lines = check(used)
+    assert wrong(lines) == {"server", "state directory"}
     assert (
-        f"{key} can be read by other users" in found["state directory"].said,
-        found["state directory"].do,
+        f"{key} can be read by other users" in lines["state directory"].said,
+        lines["state directory"].do,
     ) == (
         True,
         f"chmod 600 {key}, or set shared_state if that is meant",
@@ -120,10 +120,10 @@ def test_lost_or_damaged_ledger_is_reported_and_left_unchanged(used: Program) ->
     for path in used.state.glob("ledger.sqlite*"):
         path.rename(used.files / path.name)
     before = _tree(used.state)
-    _, found = check(used)
-    assert wrong(found) == {"server", "ledger"}
-    assert f"ledger {ledger} is missing or empty" in found["ledger"].said
-    assert "start a new ledger with --begin-anew" in found["ledger"].do
+    _, lines = check(used)
+    assert wrong(lines) == {"server", "ledger"}
+    assert f"ledger {ledger} is missing or empty" in lines["ledger"].said
+    assert "start a new ledger with --begin-anew" in lines["ledger"].do
     assert _tree(used.state) == before
 
     ledger.write_bytes(b"not a ledger" * 1000)
@@ -136,8 +136,8 @@ def test_lost_or_damaged_ledger_is_reported_and_left_unchanged(used: Program) ->
 
 
 def _tree(state: Path) -> dict[str, bytes]:
-    found = {str(each): each.read_bytes() for each in state.rglob("*") if each.is_file()}
-    return {name: content for name, content in found.items() if not name.endswith(".lock")}
+    result = {str(path): path.read_bytes() for path in state.rglob("*") if path.is_file()}
+    return {name: content for name, content in result.items() if not name.endswith(".lock")}
 
 
 @contextmanager
@@ -164,9 +164,9 @@ def test_port_used_by_another_program_is_reported(program: Program, more: tuple[
     """
     at = f"127.0.0.1:{free_port('127.0.0.1')}"
     with _listener(at) as pid:
-        _, found = check(program, "--http-address", at, *more)
-        assert f"{at} is in use by python" in found["port HTTP"].said
-        assert f"(pid {pid})" in found["port HTTP"].said
+        _, lines = check(program, "--http-address", at, *more)
+        assert f"{at} is in use by python" in lines["port HTTP"].said
+        assert f"(pid {pid})" in lines["port HTTP"].said
         everywhere = at.replace("127.0.0.1", "0.0.0.0")
         assert "port HTTP" in wrong(check(program, "--http-address", everywhere, *more)[1])
         elsewhere = at.replace("127.0.0.1", "127.0.0.2")
@@ -178,9 +178,9 @@ def test_check_before_setup_of_a_server_reports_what_is_missing(program: Program
     envoy = program.files / "envoy"
     envoy.touch(mode=0o755)
     fit = ("--before", "--envoy", str(envoy))
-    status, found = check(program, *fit)
-    assert (status, wrong(found), wrong(found, "warning")) == (0, set(), set()), found
-    assert list(found) == [
+    status, lines = check(program, *fit)
+    assert (status, wrong(lines), wrong(lines, "warning")) == (0, set(), set()), lines
+    assert list(lines) == [
         *("Python", "state directory", "mesh directory", "port ADS", "port HTTP", "port debug", "Envoy"),
         "clock",
     ]
@@ -196,9 +196,9 @@ def test_check_without_any_directory_reports_each_missing_one(program: Program) 
     """A missing state directory fails, a missing mesh setting is a warning, and no directory is created."""
     words = ("check", "--state", str(program.state), "--json")
     status, out, _ = program.run(*words)
-    found = {each["name"]: Line(**each) for each in json.loads(out)["checks"]}
-    assert (status, found["state directory"].status, found["server"].status) == (1, "failed", "failed")
-    assert (found["mesh directory"].status, found["mesh directory"].do) == (
+    lines = {item["name"]: Line(**item) for item in json.loads(out)["checks"]}
+    assert (status, lines["state directory"].status, lines["server"].status) == (1, "failed", "failed")
+    assert (lines["mesh directory"].status, lines["mesh directory"].do) == (
         "warning",
         "give --mesh or MESHWRIGHT_MESH, or --kubernetes",
     )

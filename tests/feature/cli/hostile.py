@@ -217,12 +217,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         if path == "/raw":
             self._send(200, TEXT.encode())
-        elif (found := ANSWERS.get(path)) is None:
+        elif (result := ANSWERS.get(path)) is None:
             self._send(409, json.dumps({"error": TEXT}).encode())
-        elif isinstance(found, list):
-            self._send(200, "".join(json.dumps(each) + "\n" for each in found).encode())
+        elif isinstance(result, list):
+            self._send(200, "".join(json.dumps(item) + "\n" for item in result).encode())
         else:
-            self._send(200, json.dumps(found).encode())
+            self._send(200, json.dumps(result).encode())
 
     def do_POST(self) -> None:
         """Send the answer for the path after the body is read."""
@@ -254,10 +254,10 @@ def answering(state: Path) -> Iterator[str]:
         _UnixServer(str(state / "meshwright.sock"), _Handler) as server,
         http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as port,
     ):
-        for each in (server, port):
-            threading.Thread(target=each.serve_forever, args=(0.01,), daemon=True).start()
+        for item in (server, port):
+            threading.Thread(target=item.serve_forever, args=(0.01,), daemon=True).start()
         try:
             yield f"127.0.0.1:{port.server_port}"
         finally:
-            for each in (server, port):
-                each.shutdown()
+            for item in (server, port):
+                item.shutdown()

@@ -70,10 +70,10 @@ async def test_completion_offers_commands_options_and_names_of_the_server(
     app.router.add_get("/api/v1/{path}", answer)
     at = f"--state {tmp_path}"
     async with serving(app, unix_socket(tmp_path / SOCKET_NAME)):
-        found = await asyncio.to_thread(
+        result = await asyncio.to_thread(
             complete, "pro", "lint --st", f"proxy show {at} u", f"certs revoke {at} a"
         )
-    assert found == ["proxies proxy", "--strict", "u1.store.shop u2.buyer.shop", "ab12"]
+    assert result == ["proxies proxy", "--strict", "u1.store.shop u2.buyer.shop", "ab12"]
 
 
 def test_completion_without_a_server_offers_no_names(tmp_path: Path) -> None:

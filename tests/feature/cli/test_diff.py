@@ -145,10 +145,10 @@ async def test_diff_with_an_older_server_names_the_missing_setting(
     diff: Diff, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server that lacks a setting of this command is one message, without a stack trace."""
-    told = Served.settings
+    settings = Served.settings
 
     def older(self: Served) -> dict[str, object]:
-        return {name: each for name, each in told(self).items() if name != "connect_retries"}
+        return {name: item for name, item in settings(self).items() if name != "connect_retries"}
 
     monkeypatch.setattr(Served, "settings", older)
     done = await diff(texts.joined(MESH, POLICY))
@@ -211,8 +211,8 @@ async def test_diff_compares_proxies_of_other_drivers(diff: Diff) -> None:
     assert "  - listener inbound-listener" in lines
     done = await diff(MESH.replace("metadata: {name: store-1, namespace: shop,", named % "pipy") + policy)
     unknown = "sidecar driver 'pipy' is unknown; known: document, envoy"
-    said = f"0 proxies would change, 1 would not\nkeeps its configuration: u1.store.shop: {unknown}\n"
-    assert done == Done(0, said, "")
+    text = f"0 proxies would change, 1 would not\nkeeps its configuration: u1.store.shop: {unknown}\n"
+    assert done == Done(0, text, "")
 
 
 def test_equal_changes_of_several_proxies_are_one_entry() -> None:

@@ -99,23 +99,23 @@ TYPED = [
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with hostile files."""
-    found = tmp_path_factory.mktemp("h")
-    for each in ("mesh", "s"):
-        (found / each).mkdir(mode=0o700)
-    (found / "mesh" / FILE).write_text(MESH)
-    (found / "mesh" / f"b{FILE}").write_text(f"{{{TEXT}")
-    (found / "mesh" / f"c{FILE}").symlink_to("../secret")
-    (found / FILE).write_text(f"{TEXT}: [")
-    (found / "pods.yaml").write_text(POD)
-    (found / "config.yaml").write_text(f"policy: {hostile.MANIFEST}\n{hostile.MANIFEST}: 1\n")
-    return found
+    path = tmp_path_factory.mktemp("h")
+    for item in ("mesh", "s"):
+        (path / item).mkdir(mode=0o700)
+    (path / "mesh" / FILE).write_text(MESH)
+    (path / "mesh" / f"b{FILE}").write_text(f"{{{TEXT}")
+    (path / "mesh" / f"c{FILE}").symlink_to("../secret")
+    (path / FILE).write_text(f"{TEXT}: [")
+    (path / "pods.yaml").write_text(POD)
+    (path / "config.yaml").write_text(f"policy: {hostile.MANIFEST}\n{hostile.MANIFEST}: 1\n")
+    return path
 
 
 @pytest.fixture(scope="module")
 def at(folder: Path) -> Iterator[str]:
     """Serve hostile answers to every command, and return the address for an agent and an Envoy."""
-    with hostile.answering(folder / "s") as found:
-        yield found
+    with hostile.answering(folder / "s") as result:
+        yield result
 
 
 @pytest.fixture
@@ -123,8 +123,8 @@ def run(typed: Typed, folder: Path, at: str) -> Callable[..., Done]:
     """A function that runs commands among the hostile files and servers."""
 
     def typed_there(*arguments: str, **environment: str) -> Done:
-        told = tuple(at if each == AT else each for each in arguments)
-        return typed.run(Command(folder, told, {"TMPDIR": str(folder), **environment}), timeout=60)
+        messages = tuple(at if argument == AT else argument for argument in arguments)
+        return typed.run(Command(folder, messages, {"TMPDIR": str(folder), **environment}), timeout=60)
 
     return typed_there
 
@@ -133,13 +133,13 @@ def faults(done: Done) -> set[str]:
     """Return unprintable characters and forged lines in the output."""
     lines = f"{done.stdout}\n{done.stderr}".split("\n")
     return {
-        *(each for line in lines for each in line if not each.isprintable()),
+        *(item for line in lines for item in line if not item.isprintable()),
         *(line for line in lines if line.removeprefix("│ ").startswith(FORGED)),
     }
 
 
 @pytest.mark.parametrize(
-    "arguments", TYPED, ids=lambda each: " ".join(each)[:24].encode("unicode_escape").decode()
+    "arguments", TYPED, ids=lambda item: " ".join(item)[:24].encode("unicode_escape").decode()
 )
 def test_hostile_text_neither_controls_the_terminal_nor_forges_lines(
     run: Callable[..., Done], arguments: tuple[str, ...]
@@ -190,10 +190,10 @@ def test_output_on_a_terminal_has_colours_but_no_foreign_escapes(
 ) -> None:
     """The only escape sequences on a terminal are the command's own colours."""
     (folder / "same.json").write_text('{"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "\x9b"}}\n')
-    told = tuple(at if each == AT else each for each in arguments)
-    shown = _on_a_terminal(typed, Command(folder, told, {"TERM": "xterm", "COLUMNS": "200"}))
+    messages = tuple(at if argument == AT else argument for argument in arguments)
+    shown = _on_a_terminal(typed, Command(folder, messages, {"TERM": "xterm", "COLUMNS": "200"}))
     plain = re.sub(r"\x1b\[(?:0|[1-9][0-9;]{0,5})m", "", shown).replace("\r\n", "\n")
-    assert {each for each in plain if not each.isprintable()} <= {"\n"}
+    assert {item for item in plain if not item.isprintable()} <= {"\n"}
     if "request" not in arguments:  # the text has several lines
         assert faults(Done(0, plain, "")) == set()
     if "--help" in arguments or "--typo" in arguments:

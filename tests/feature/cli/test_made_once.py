@@ -20,8 +20,8 @@ SERVICE = ("--service", "s", "--namespace", "n")
 
 def _tokens(run: Run) -> list[dict[str, object]]:
     done = run("certs", "token", "list", "--state", "state", "--json")
-    found: list[dict[str, object]] = json.loads(done.stdout)["join_tokens"]
-    return found
+    result: list[dict[str, object]] = json.loads(done.stdout)["join_tokens"]
+    return result
 
 
 def _create(run: Run, *arguments: str) -> Done:
@@ -48,10 +48,10 @@ def test_token_is_created_only_if_its_file_can_be(run: Run, tmp_path: Path) -> N
         ("state", "File exists"),
     ):
         done = _create(run, "--out", out)
-        said = f"meshwright: cannot write {out}: {why}; no token was created: give a new file with --out\n"
-        assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+        text = f"meshwright: cannot write {out}: {why}; no token was created: give a new file with --out\n"
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", text)
     assert (tmp_path / "token").read_text() == before
-    assert [each["id"] for each in _tokens(run)] == [before.partition(".")[0]]
+    assert [token["id"] for token in _tokens(run)] == [before.partition(".")[0]]
 
 
 def test_token_that_could_not_be_written_is_named_for_revocation(
@@ -70,8 +70,8 @@ def test_token_that_could_not_be_written_is_named_for_revocation(
         tokens.create(state, TokenRequest("s", "n"), "cluster.local", out)
     (made,) = cast("dict[str, Any]", tokens.listed(state, "cluster.local"))["join_tokens"]
     command = f"`meshwright certs token revoke {made['id']}`"
-    said = f"File too large; the secret of token {made['id']} is lost: revoke the token with {command}"
-    assert str(failed.value) == f"cannot write {out}: {said}"
+    text = f"File too large; the secret of token {made['id']} is lost: revoke the token with {command}"
+    assert str(failed.value) == f"cannot write {out}: {text}"
     assert not out.exists()
 
 
@@ -129,16 +129,16 @@ def test_refused_certificate_leaves_no_directory(run: Run, tmp_path: Path) -> No
 def test_zero_duration_is_refused(run: Run, command: tuple[str, ...], text: str) -> None:
     """A duration of zero has a valid form, so the message asks for more than 0."""
     done = run(*command, text, "--state", "state")
-    said = f"meshwright: {command[-1]} is {text!r}: must be more than 0, for example 24h\n"
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+    message = f"meshwright: {command[-1]} is {text!r}: must be more than 0, for example 24h\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
 
 
 def test_duration_with_too_many_digits_is_refused(run: Run) -> None:
     """The limit is 9 digits. 5000 digits, more than Python converts, give the same message."""
     for digits in ("9" * 10, "9" * 5000):
         done = _create(run, "--valid-for", f"{digits}s")
-        said = f"meshwright: --valid-for is '{f'{digits}s'[:40]}': must be less than 1000000000 of its unit"
-        assert (done.returncode, done.stderr) == (2, f"{said}, for example 24h\n")
+        text = f"meshwright: --valid-for is '{f'{digits}s'[:40]}': must be less than 1000000000 of its unit"
+        assert (done.returncode, done.stderr) == (2, f"{text}, for example 24h\n")
 
 
 @pytest.mark.parametrize("text", ["", "s", "1", "-1s", "1.5h", "1 h", "1w", "\u0661s", "1h\n"])

@@ -106,8 +106,8 @@ def test_certificates_of_a_proxy_are_revoked_by_its_name(run: Run) -> None:
     third = _issue(run)
     done = run("certs", "revoke", "--state", "state", "u.s.n", "--reason", "stolen", "--json")
     assert done.returncode == 0
-    found = json.loads(done.stdout)
-    assert (found["name"], sorted(found["serials"])) == ("u.s.n", sorted([serials[1], third]))
+    result = json.loads(done.stdout)
+    assert (result["name"], sorted(result["serials"])) == ("u.s.n", sorted([serials[1], third]))
     again = run("certs", "revoke", "--state", "state", "u.s.n")
     assert (again.returncode, again.stdout) == (1, "")
     assert again.stderr == "meshwright: proxy u.s.n has no valid certificate\n"
@@ -139,7 +139,7 @@ def test_revocation_names_the_join_token_that_is_still_valid(run: Run, tmp_path:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"revoked {serials[1]} of ub.s.n\nrevoked token {token}\n"
     listed = run("certs", "token", "list", "--state", "state", "--json").stdout
-    assert [each["state"] for each in json.loads(listed)["join_tokens"]] == ["revoked"]
+    assert [join_token["state"] for join_token in json.loads(listed)["join_tokens"]] == ["revoked"]
     done = run("certs", "revoke", "--state", "state", serials[2])
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -147,8 +147,8 @@ def test_revocation_names_the_join_token_that_is_still_valid(run: Run, tmp_path:
 def test_token_command_reports_a_new_ca_once(run: Run) -> None:
     """A new CA is reported, because a mistyped path has another CA than the server that machines join."""
     done = run("certs", "token", "create", "--state", "state", *NAME[2:])
-    said = "meshwright: created a new CA in state, which was not a state directory before\n"
-    assert (done.returncode, done.stderr.startswith(said)) == (0, True)
+    text = "meshwright: created a new CA in state, which was not a state directory before\n"
+    assert (done.returncode, done.stderr.startswith(text)) == (0, True)
     done = run("certs", "token", "create", "--state", "state", *NAME[2:], "--json")
     assert (json.loads(done.stdout)["ca_made"], "new CA" in done.stderr) == (False, False)
 
@@ -159,9 +159,9 @@ def test_token_for_a_named_proxy_warns_that_the_name_was_not_checked(run: Run) -
     The warning is absent with `--anyway`, and for a token without a UUID.
     """
     words = "meshwright: the name was not compared with workloads, because no server runs: give --mesh DIR"
-    for arguments, said in ((NAME, True), ((*NAME, "--anyway"), False), (NAME[2:], False)):
+    for arguments, answer in ((NAME, True), ((*NAME, "--anyway"), False), (NAME[2:], False)):
         done = run("certs", "token", "create", "--state", "state", *arguments)
-        assert (done.returncode, words in done.stderr) == (0, said)
+        assert (done.returncode, words in done.stderr) == (0, answer)
 
 
 @pytest.mark.parametrize(

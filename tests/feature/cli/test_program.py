@@ -154,8 +154,8 @@ def _commands() -> Iterator[tuple[str, Any]]:
         group = getattr(command, "commands", None)
         if words and (group is None or command.invoke_without_command):
             yield " ".join(words), command
-        for name, each in (group or {}).items():
-            yield from below(each, (*words, name))
+        for name, item in (group or {}).items():
+            yield from below(item, (*words, name))
 
     return below(typer.main.get_command(main.app), ())
 
@@ -191,8 +191,8 @@ def test_successful_command_exits_with_0_and_prints_json(run: Run, folder: Path)
 
 def test_every_command_is_in_the_tables_of_statuses() -> None:
     """The tables above have every command, so that a new command must be added."""
-    tried = {" ".join(arguments) for arguments, _ in NO_AND_UNKNOWN} | {" ".join(each) for each in YES}
-    missing = {name for name in COMMANDS if not any(each.startswith(name) for each in tried)}
+    tried = {" ".join(arguments) for arguments, _ in NO_AND_UNKNOWN} | {" ".join(item) for item in YES}
+    missing = {name for name in COMMANDS if not any(item.startswith(name) for item in tried)}
     assert missing == set()
 
 
@@ -201,7 +201,7 @@ def test_every_command_has_the_json_option() -> None:
     without = [
         name
         for name, command in COMMANDS.items()
-        if not any("--json" in each.opts for each in command.params)
+        if not any("--json" in param.opts for param in command.params)
     ]
     assert without == []
 
@@ -290,11 +290,11 @@ def test_input_with_an_empty_list_has_no_problems(run: Run, tmp_path: Path) -> N
     assert run("lint", "list.yaml") == Done(0, "no problems found\n", "")
     assert run("lint", ".") == Done(0, "no problems found\n", "")
     (tmp_path / "a.yaml").write_bytes(b"\xff")
-    said = (
+    text = (
         "error: MW1105 a.yaml:1 (document 1): document: must be UTF-8 text; the byte at "
         "position 0 is not valid\n1 error\n"
     )
-    assert run("lint", ".") == Done(1, said, "")
+    assert run("lint", ".") == Done(1, text, "")
 
 
 def test_certificate_for_an_unknown_name_needs_anyway(run: Run, folder: Path) -> None:
@@ -310,8 +310,8 @@ def test_certificate_for_an_unknown_name_needs_anyway(run: Run, folder: Path) ->
     assert not (folder / "out").exists()
     assert run(*arguments, "--anyway").returncode == 0
     other = ("certs", "issue-proxy", "--state", "s", "--mesh", "mesh", "--uuid", "u1", "--service", "buyer")
-    said = run(*other, *NAME[2:]).stderr
-    assert "workload shop/store-1 has the UUID u1, and its proxy is u1.store.shop" in said
+    stderr = run(*other, *NAME[2:]).stderr
+    assert "workload shop/store-1 has the UUID u1, and its proxy is u1.store.shop" in stderr
 
 
 def test_certificate_without_a_name_check_is_issued_with_a_warning(run: Run, folder: Path) -> None:
@@ -330,11 +330,11 @@ def test_proxy_certificates_are_listed_without_a_server(run: Run, folder: Path) 
     assert (listed.returncode, listed.stderr) == (0, "")
     assert "u1.store.shop" in listed.stdout
     assert "IDENTITY" not in listed.stdout
-    found = json.loads(run("certs", "list", "--state", "s", "--json").stdout)
-    assert found["service_certificates"] is None
-    assert [each["serial"] for each in found["proxy_certificates"]] == [serial]
+    result = json.loads(run("certs", "list", "--state", "s", "--json").stdout)
+    assert result["service_certificates"] is None
+    assert [proxy_certificate["serial"] for proxy_certificate in result["proxy_certificates"]] == [serial]
     shown = json.loads(run("certs", "show", "u1", "--state", "s", "--json").stdout)
-    assert shown == found | {"participants": None}
+    assert shown == result | {"participants": None}
     assert (
         f"proxy certificate {serial} of u1.store.shop: issued\n"
         in run(*("certs", "show", serial, "--state", "s")).stdout
@@ -362,6 +362,8 @@ def test_token_secret_is_shown_once_and_never_listed(run: Run, folder: Path) -> 
     assert (again.returncode, again.stdout) == (2, "")
     assert "cannot write token: File exists" in again.stderr
     for listed in (run("certs", "token", "list", "--state", "s", "--json"), again, written):
-        assert not [each for each in (token, other) if each.secret in listed.stdout + listed.stderr]
+        assert not [
+            join_token for join_token in (token, other) if join_token.secret in listed.stdout + listed.stderr
+        ]
     revoked = run("certs", "token", "revoke", "--state", "s", token.id)
     assert revoked.stdout == f"revoked token {token.id}, used 0 of 1 times\n"

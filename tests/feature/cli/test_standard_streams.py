@@ -73,8 +73,8 @@ def test_unwritable_output_ends_with_a_message_and_a_status(tmp_path: Path, line
     A user who closes standard error wants no messages, so that alone is no failure.
     """
     (tmp_path / "pod.yaml").write_text(HOST_NETWORK)
-    status, printed, said = shell(line, tmp_path)
-    assert Done(status, printed.decode(), said) == done
+    status, printed, text = shell(line, tmp_path)
+    assert Done(status, printed.decode(), text) == done
 
 
 @pytest.mark.parametrize(
@@ -134,8 +134,8 @@ def test_closed_standard_input_is_reported(tmp_path: Path, arguments: str) -> No
 @pytest.mark.parametrize("arguments", ["explain - --mesh .", "connectivity --facts -", "inject -f -"])
 def test_standard_input_that_is_not_utf_8_is_reported(tmp_path: Path, arguments: str) -> None:
     """The message names the first invalid byte and the remedy."""
-    said = "meshwright: standard input is not UTF-8 (byte 1): convert it to UTF-8\n"
-    assert shell(f"meshwright {arguments}", tmp_path, b"a\xff") == (2, b"", said)
+    text = "meshwright: standard input is not UTF-8 (byte 1): convert it to UTF-8\n"
+    assert shell(f"meshwright {arguments}", tmp_path, b"a\xff") == (2, b"", text)
 
 
 BARE = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
@@ -149,14 +149,14 @@ def test_characters_that_the_encoding_lacks_are_printed_as_escapes(
 ) -> None:
     """People get escapes in such a terminal. Programs get JSON with the same value."""
     (tmp_path / "a.yaml").write_text(WRONG, "utf-8")
-    status, printed, said = shell("meshwright lint a.yaml", tmp_path, variables=variables)
-    assert (status, said) == (1, "")
+    status, printed, text = shell("meshwright lint a.yaml", tmp_path, variables=variables)
+    assert (status, text) == (1, "")
     rule = "must be a Kubernetes name: at most 253 characters a-z, 0-9, hyphens and dots"
     assert printed.decode("ascii") == (
         f'error: MW1006 a.yaml:1 (document 1): document: metadata.name is "\\u0161\\u010d": {rule}\n1 error\n'
     )
-    status, printed, said = shell("meshwright lint a.yaml --json", tmp_path, variables=variables)
-    assert (status, said, json.loads(printed)[0]["value"]) == (1, "", '"šč"')
+    status, printed, text = shell("meshwright lint a.yaml --json", tmp_path, variables=variables)
+    assert (status, text, json.loads(printed)[0]["value"]) == (1, "", '"šč"')
 
 
 @pytest.mark.parametrize("variables", ENCODINGS)
@@ -164,18 +164,18 @@ def test_manifests_and_units_are_printed_in_utf_8(tmp_path: Path, variables: Map
     """YAML and unit files are UTF-8 in every locale, because programs read them."""
     (tmp_path / "values.yaml").write_text("image: {repository: reg.example/š}\n", "utf-8")
     install = "meshwright install --print -f values.yaml"
-    status, printed, said = shell(install, tmp_path, variables=variables)
-    assert (status, said) == (0, "")
+    status, printed, text = shell(install, tmp_path, variables=variables)
+    assert (status, text) == (0, "")
     images = [
         container["image"]
-        for each in yaml.safe_load_all(printed.decode("utf-8"))
-        if "template" in each.get("spec", {})
-        for container in each["spec"]["template"]["spec"]["containers"]
+        for item in yaml.safe_load_all(printed.decode("utf-8"))
+        if "template" in item.get("spec", {})
+        for container in item["spec"]["template"]["spec"]["containers"]
     ]
     assert images == [f"reg.example/š:{VERSION.strip()}"]
     unit = "meshwright unit agent --program /opt/m -- --ads a:1 --hosts-file /etc/š"
-    status, printed, said = shell(unit, tmp_path, variables=variables)
-    assert (status, said) == (0, "")
+    status, printed, text = shell(unit, tmp_path, variables=variables)
+    assert (status, text) == (0, "")
     # In an ASCII locale the path is bytes to Python, and is printed in quotes.
     assert "\nReadWritePaths=/etc/š\n" in printed.decode("utf-8").replace('"', "")
 
@@ -185,9 +185,9 @@ def test_log_line_is_read_as_utf_8(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(SERVICE_ACCOUNT)
     line = {"start_time": "", "local_address": "10.0.0.1:8080", "caller": "é"}
     given = json.dumps(line, ensure_ascii=False).encode()
-    said = "meshwright: caller is 'é': must be spiffe://<trust domain>/ns/<namespace>/sa/<service account>\n"
-    assert shell("meshwright explain - --mesh .", tmp_path, given) == (2, b"", said)
-    said = (
+    text = "meshwright: caller is 'é': must be spiffe://<trust domain>/ns/<namespace>/sa/<service account>\n"
+    assert shell("meshwright explain - --mesh .", tmp_path, given) == (2, b"", text)
+    text = (
         "meshwright: caller is '\\xe9': must be spiffe://<trust domain>/ns/<namespace>/sa/<service account>\n"
     )
-    assert shell("meshwright explain - --mesh .", tmp_path, given, BARE) == (2, b"", said)
+    assert shell("meshwright explain - --mesh .", tmp_path, given, BARE) == (2, b"", text)

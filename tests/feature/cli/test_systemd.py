@@ -42,12 +42,14 @@ def test_systemd_verifies_every_unit_and_its_confinement(
             re.sub(r"/(opt|bin)/\S+", "/bin/sh", text).replace("User=meshwright-proxy", "User=root")
         )
     done = subprocess.run(["systemd-analyze", "verify", *paths], capture_output=True, text=True, check=False)
-    said = [line for line in done.stderr.splitlines() if str(tmp_path) in line or ".service:" in line]
-    assert [line for line in said if not re.search(r"Unknown key.* 'Restart(Steps|MaxDelaySec)'", line)] == []
+    lines = [line for line in done.stderr.splitlines() if str(tmp_path) in line or ".service:" in line]
+    assert [
+        line for line in lines if not re.search(r"Unknown key.* 'Restart(Steps|MaxDelaySec)'", line)
+    ] == []
     for path in paths:
         path.write_text(unit(*VARIANTS[path.name]))
         words = ("systemd-analyze", "security", "--offline=true", "--no-pager", str(path))
         done = subprocess.run(words, capture_output=True, text=True, check=True)
-        found = re.search(r"Overall exposure level for \S+: ([\d.]+)", done.stdout)
-        assert found is not None
-        assert float(found[1]) <= WORST, done.stdout
+        match = re.search(r"Overall exposure level for \S+: ([\d.]+)", done.stdout)
+        assert match is not None
+        assert float(match[1]) <= WORST, done.stdout

@@ -65,9 +65,9 @@ def test_unit_refuses_invalid_options_with_the_programs_message(
     unit: Unit, run: Callable[..., Done], which: str, arguments: tuple[str, ...], words: str
 ) -> None:
     """A unit with these options would fail at each start, so it is not written."""
-    told = (*ADS, "--credentials", "/etc/meshwright/credentials") if which == "agent" else ()
-    refused = unit(which, "--", *told, *arguments)
-    assert Done(*refused) == run(which, *told, *arguments)
+    answer = (*ADS, "--credentials", "/etc/meshwright/credentials") if which == "agent" else ()
+    refused = unit(which, "--", *answer, *arguments)
+    assert Done(*refused) == run(which, *answer, *arguments)
     assert refused[:2] == (2, "")
     assert refused[2].startswith(f"meshwright: {words}")
 

@@ -205,5 +205,5 @@ def test_commands_ended_by_a_signal_leave_no_process_and_print_nothing(tmp_path:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (out, err, process.returncode) == (b"ended\n", b"", 0)
-    started = [ProcessId.of(int(each)) for each in pids.read_text().split()]
-    assert all(_gone(each) for each in started if each is not None)
+    started = [ProcessId.of(int(item)) for item in pids.read_text().split()]
+    assert all(_gone(process_id) for process_id in started if process_id is not None)

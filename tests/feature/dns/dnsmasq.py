@@ -76,7 +76,7 @@ class Dnsmasq:
 
     def zone(self, **addresses: Sequence[str]) -> None:
         """Set the addresses of `<name>.mesh.test`, and return when they are in force."""
-        lines = [f"{address} {name}.mesh.test\n" for name, each in addresses.items() for address in each]
+        lines = [f"{address} {name}.mesh.test\n" for name, item in addresses.items() for address in item]
         self._hosts.write_text("".join(lines))
         if self._process is not None:
             read = self._read()

@@ -45,13 +45,19 @@ class Watched(watched.WatchedSource[DnsSource]):
 
     def slices(self) -> dict[str, tuple[tuple[str, ...], tuple[int, ...]]]:
         """Return addresses and ports by slice."""
-        found = slices(self.source.objects())
-        return {each.name: (each.addresses, tuple(number for _, number in each.ports)) for each in found}
+        endpoint_slices = slices(self.source.objects())
+        return {
+            endpoint_slice.name: (
+                endpoint_slice.addresses,
+                tuple(number for _, number in endpoint_slice.ports),
+            )
+            for endpoint_slice in endpoint_slices
+        }
 
     async def until_addresses(self, *addresses: str) -> None:
         """Wait until all slices together have exactly these addresses."""
         await self.until(
-            lambda: sorted(a for each, _ in self.slices().values() for a in each) == [*addresses]
+            lambda: sorted(a for item, _ in self.slices().values() for a in item) == [*addresses]
         )
 
 
@@ -66,8 +72,8 @@ async def _watching(
     resolver = Resolver((Nameserver.parse(server.nameserver),), patience)
     source = DnsSource(resolver, lambda: datetime.now(UTC), pacing=SOON, hold=hold, keep=keep)
     source.follow(instead(services))
-    async with watched.running(Watched(source)) as found:
-        yield found
+    async with watched.running(Watched(source)) as result:
+        yield result
 
 
 def _found_at(server: Dnsmasq, ttl: float, *addresses: str) -> DnsAnswer:
@@ -102,9 +108,9 @@ async def test_resolver_parses_each_kind_of_answer(tmp_path: Path) -> None:
         (target,) = (await _ask(server, "_db._tcp.mesh.test", srv)).targets  # type: ignore[union-attr]  # Found
         assert (target.name, target.port, target.priority, target.weight) == ("db.mesh.test", 5432, 10, 5)
         for name, record in (("slow.mesh.test", aaaa), ("none.mesh.test", a), ("_gone._tcp.mesh.test", srv)):
-            found = await _ask(server, name, record)
-            assert isinstance(found, DnsAnswer)
-            assert (found.addresses, found.targets) == ((), ())
+            result = await _ask(server, name, record)
+            assert isinstance(result, DnsAnswer)
+            assert (result.addresses, result.targets) == ((), ())
         refused = f"127.0.0.1 port {server.port}: REFUSED"
         assert await _ask(server, "other.test", a) == DnsFailure(refused)
     finally:
@@ -223,9 +229,11 @@ async def test_answers_are_saved_after_a_change_and_at_the_end(server: Dnsmasq) 
             await asyncio.sleep(0.01)
         (first,) = kept
     (_, last) = kept
-    assert [found.value for each in first.in_force.values() for found in each.in_force] == slices(
-        watched.source.objects()
-    )
+    assert [
+        found_slice.value
+        for guarded_value in first.in_force.values()
+        for found_slice in guarded_value.in_force
+    ] == slices(watched.source.objects())
     before, after = first.states[question].answered, last.states[question].answered
     assert before is not None
     assert after is not None
@@ -238,7 +246,7 @@ async def test_missing_name_is_held_and_reported_until_it_returns(server: Dnsmas
     async with _watching(server, _service(DnsName("db.mesh.test")), hold=NEVER) as watched:
         await watched.until_addresses("10.0.0.1")
         server.zone(other=["10.0.0.9"])
-        await watched.until(lambda: [each.code for each in watched.source.problems()] == ["MW1110"])
+        await watched.until(lambda: [problem.code for problem in watched.source.problems()] == ["MW1110"])
         assert watched.source.freshness().held == ("shop/db",)
         assert watched.slices() == {"db-dns": (("10.0.0.1",), (8080,))}
         server.zone(db=["10.0.0.1"])
@@ -267,11 +275,11 @@ async def test_first_answers_are_awaited_up_to_a_time_limit(server: Dnsmasq) -> 
     source = DnsSource(resolver, lambda: datetime.now(UTC), pacing=SOON, patience=timedelta(seconds=DEADLINE))
     await source.first()
     assert len(source.objects()) == 0
-    found, other = _service(DnsName("_db._tcp.mesh.test", srv=True)), _service(DnsName("other.mesh.test"))
-    source.follow(instead([found]))
+    service, other = _service(DnsName("_db._tcp.mesh.test", srv=True)), _service(DnsName("other.mesh.test"))
+    source.follow(instead([service]))
     await source.first()
     (sliced,) = source.objects().values()
-    assert [each.addresses for each in slices(source.objects())] == [("10.0.0.1",)]
+    assert [endpoint_slice.addresses for endpoint_slice in slices(source.objects())] == [("10.0.0.1",)]
     where = f"_db._tcp.mesh.test at 127.0.0.1:{server.port}"
     assert where in str(sliced.origin)
     server.stop()

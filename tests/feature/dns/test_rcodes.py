@@ -53,8 +53,8 @@ async def test_servfail_or_refused_is_a_failure() -> None:
     """Both are failures that name the server, and never an empty answer, which would remove endpoints."""
     for rcode in (dns.rcode.SERVFAIL, dns.rcode.REFUSED):
         async with _answering(rcode) as server:
-            said = f"127.0.0.1 port {server.port}: {dns.rcode.to_text(rcode)}"
-            assert await Resolver((server,)).ask(NAME) == DnsFailure(said)
+            text = f"127.0.0.1 port {server.port}: {dns.rcode.to_text(rcode)}"
+            assert await Resolver((server,)).ask(NAME) == DnsFailure(text)
 
 
 async def test_nxdomain_is_an_empty_answer() -> None:

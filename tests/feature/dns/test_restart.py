@@ -68,8 +68,8 @@ async def served(state: Path) -> AsyncIterator[tuple[ControlPlane, Sidecar]]:
 def _source(state: Path) -> Any:
     """Return the DNS source from the output of `meshwright sources`."""
     command = [*COMMAND, "sources", "--json", "--state", str(state)]
-    found = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-    (source,) = (each for each in found["sources"] if each["name"] == "dns")
+    result = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    (source,) = (item for item in result["sources"] if item["name"] == "dns")
     return source
 
 
@@ -122,9 +122,9 @@ async def test_without_saved_dns_answers_no_endpoint_is_served(
         kept.write_bytes(content)
     async with served(state) as (plane, client):
         assert client.endpoints[CLUSTER] == set()
-        said = plane.said(UNUSED)
-        assert (said is None) == (content is None)
-        assert said is None or said["reason"].startswith(f"{kept} is damaged, or of another version: ")
+        answer = plane.said(UNUSED)
+        assert (answer is None) == (content is None)
+        assert answer is None or answer["reason"].startswith(f"{kept} is damaged, or of another version: ")
         dns.start()
         await until(lambda: client.endpoints[CLUSTER] == {"10.0.0.1"})
         await until(lambda: kept.exists() and b"10.0.0.1" in kept.read_bytes())

@@ -42,21 +42,26 @@ async def _until_addresses(client: Any, *expected: str) -> None:
     while True:
         response = await client.receive()
         for resource in response.resources if response.type_url == ENDPOINT else ():
-            found = endpoint_pb2.ClusterLoadAssignment()
-            assert resource.resource.Unpack(found)
-            endpoints = [each.endpoint.address for place in found.endpoints for each in place.lb_endpoints]
+            cluster_load_assignment = endpoint_pb2.ClusterLoadAssignment()
+            assert resource.resource.Unpack(cluster_load_assignment)
+            endpoints = [
+                lb_endpoint.endpoint.address
+                for place in cluster_load_assignment.endpoints
+                for lb_endpoint in place.lb_endpoints
+            ]
             sockets = sorted(
-                (each.socket_address.address, each.socket_address.port_value) for each in endpoints
+                (endpoint.socket_address.address, endpoint.socket_address.port_value)
+                for endpoint in endpoints
             )
-            if sockets == [(each, 8080) for each in expected]:
+            if sockets == [(item, 8080) for item in expected]:
                 return
 
 
 async def _until(server: Any, path: str, condition: Callable[[Any], object]) -> Any:
     async with asyncio.timeout(DEADLINE):
-        while not condition(found := await server.ask("GET", path)):
+        while not condition(result := await server.ask("GET", path)):
             await asyncio.sleep(0.02)
-    return found
+    return result
 
 
 async def test_zone_change_reaches_a_proxy(serve: Serve, tmp_path: Path) -> None:
@@ -88,16 +93,16 @@ async def test_zone_change_reaches_a_proxy(serve: Serve, tmp_path: Path) -> None
         assert await server.metric("meshwright_verification_differences_total") == 0
         dns.zone(other=["10.0.0.7"])
         # A late answer is an error until the next answer.
-        told = await _until(server, "/debug/sources", lambda found: _held(found["sources"][1]))
-        (_, source) = told["sources"]
+        answer = await _until(server, "/debug/sources", lambda result: _held(result["sources"][1]))
+        (_, source) = answer["sources"]
         assert (source["name"], source["held"], source["error"]) == ("dns", ["shop/db"], None)
         assert source["objects"] == {"good": 1, "stale": 0, "refused": 0}
-        told = await _until(server, "/debug/policies", lambda found: _said(found, "MW1110"))
-        assert _said(told, "MW1110") == ["Service shop/db"]
+        answer = await _until(server, "/debug/policies", lambda result: _said(result, "MW1110"))
+        assert _said(answer, "MW1110") == ["Service shop/db"]
         dns.stop()
-        await _until(server, "/debug/sources", lambda found: found["sources"][1]["objects"]["stale"])
-        told = await _until(server, "/debug/policies", lambda found: _said(found, "MW1111"))
-        assert _said(told, "MW1111") == ["Service shop/db"]
+        await _until(server, "/debug/sources", lambda result: result["sources"][1]["objects"]["stale"])
+        answer = await _until(server, "/debug/policies", lambda result: _said(result, "MW1111"))
+        assert _said(answer, "MW1111") == ["Service shop/db"]
 
 
 def _held(source: Any) -> bool:
@@ -122,17 +127,17 @@ async def test_slice_in_the_directory_has_precedence_over_dns(serve: Serve, tmp_
             )
             await _until_addresses(client, "10.0.0.2")
         policies = await server.ask("GET", "/debug/policies")
-        (said,) = (each for each in policies["problems"] if each["code"] == "MW1108")
-        (found,) = (each for each in policies["objects"] if each["name"] == "db-dns")
+        (answer,) = (problem for problem in policies["problems"] if problem["code"] == "MW1108")
+        (found,) = (item for item in policies["objects"] if item["name"] == "db-dns")
         where = (
             f"({found['origin']}); the object of directory is used, because directory has precedence. "
             "Remove one of the two objects"
         )
-        assert said["object"] == "EndpointSlice shop/db-dns"
-        assert said["expected"] == f"the source directory has a different object of this name {where}"
+        assert answer["object"] == "EndpointSlice shop/db-dns"
+        assert answer["expected"] == f"the source directory has a different object of this name {where}"
         assert found["origin"].startswith("mesh.yaml:")
-        assert said["origin"] == f"dns (db.mesh.test at {dns.nameserver})"
+        assert answer["origin"] == f"dns (db.mesh.test at {dns.nameserver})"
 
 
 def _said(policies: Any, code: str) -> list[str]:
-    return [each["object"] for each in policies["problems"] if each["code"] == code]
+    return [problem["object"] for problem in policies["problems"] if problem["code"] == code]

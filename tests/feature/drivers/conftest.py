@@ -48,8 +48,8 @@ async def documents(serve: Callable[..., Any]) -> Callable[..., Any]:
     """A function that starts a server which also listens for document readers."""
 
     async def start(*manifests: str, **settings: object) -> Server:
-        told = {"driver_addresses": "document=127.0.0.1:0", **settings}
-        server = await serve(*manifests, **told)
+        fields = {"driver_addresses": "document=127.0.0.1:0", **settings}
+        server = await serve(*manifests, **fields)
         assert isinstance(server, Server)
         return server
 

@@ -41,8 +41,8 @@ async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 @asynccontextmanager
 async def enforcing(body: bytes, directory: Path) -> AsyncIterator[dict[str, Any]]:
     """Serve a document's inbound ports with mutual TLS within the context."""
-    said = json.loads(body)
-    context = mutual(said["credentials"], ssl.PROTOCOL_TLS_SERVER, directory)
+    answer = json.loads(body)
+    context = mutual(answer["credentials"], ssl.PROTOCOL_TLS_SERVER, directory)
 
     async def listen(port: dict[str, Any]) -> asyncio.Server:
         async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -57,9 +57,9 @@ async def enforcing(body: bytes, directory: Path) -> AsyncIterator[dict[str, Any
 
         return await asyncio.start_server(accept, port["address"], port["port"], ssl=context)
 
-    servers = [await listen(port) for port in said["document"]["inbound"]]
+    servers = [await listen(port) for port in answer["document"]["inbound"]]
     try:
-        yield said["document"]
+        yield answer["document"]
     finally:
         for server in servers:
             server.close()

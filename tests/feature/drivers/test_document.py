@@ -39,9 +39,9 @@ POLICY = texts.joined(
 
 def workload(uuid: str = "one", driver: str = "document", host: int = 1) -> str:
     """Return the manifest of a workload with a driver. An empty name means the mesh's default driver."""
-    said = f"{texts.DRIVER}: {driver}" if driver else ""
+    text = f"{texts.DRIVER}: {driver}" if driver else ""
     more = f"service: store, ports: [{{port: 18080, protocol: http}}], applicationAddress: {NET}.101"
-    return texts.workload(uuid, f"{NET}.{host}", app="store", account="store", spec=more, annotations=said)
+    return texts.workload(uuid, f"{NET}.{host}", app="store", account="store", spec=more, annotations=text)
 
 
 async def test_document_has_an_etag_and_changes_with_the_policy(documents: Start, read: Read) -> None:
@@ -110,7 +110,9 @@ async def test_reader_with_a_revoked_certificate_is_refused_at_once(documents: S
     async with read(server, pair) as get:
         _, etag, _ = await get()
         waiting = asyncio.ensure_future(get(etag, wait=50))
-        while not any(each["waiting"] for each in (await server.ask("GET", "/debug/documents"))["readers"]):
+        while not any(
+            reader["waiting"] for reader in (await server.ask("GET", "/debug/documents"))["readers"]
+        ):
             await asyncio.sleep(0.01)
         await server.ask("POST", "/certs/revoke", {"serial": pair.leaf.serial})
         assert (await waiting)[0] == 403
@@ -152,8 +154,8 @@ async def test_rule_that_a_document_cannot_express_is_reported(documents: Start,
     server = await documents(workload(), by_path)
     async with read(server, server.certificate(NAME)) as get:
         assert json.loads((await get())[2])["document"]["inbound"][0]["admitted"] == []
-    lines = [each["line"] for each in (await server.ask("GET", "/debug/policies"))["problems"]]
-    (line,) = [each for each in lines if each.startswith("MW3003")]
+    lines = [problem["line"] for problem in (await server.ask("GET", "/debug/policies"))["problems"]]
+    (line,) = [item for item in lines if item.startswith("MW3003")]
     assert "Workload shop/one" in line
     assert "http-routes, which TrafficTarget shop/friends needs" in line
 
@@ -231,8 +233,8 @@ async def test_shared_snapshots_would_remove_resources_after_a_driver_change(
 async def test_unknown_driver_is_reported_and_affects_only_its_workload(documents: Start) -> None:
     """The problem names the workload and the known drivers. Other workloads are served."""
     server = await documents(workload("one", "pipy"), workload("two", "", host=2))
-    lines = [each["line"] for each in (await server.ask("GET", "/debug/policies"))["problems"]]
-    (line,) = [each for each in lines if each.startswith("MW3001")]
+    lines = [problem["line"] for problem in (await server.ask("GET", "/debug/policies"))["problems"]]
+    (line,) = [item for item in lines if item.startswith("MW3001")]
     assert "Workload shop/one: metadata.annotations.meshwright.dev/sidecar-driver is pipy" in line
     assert "known: document, envoy" in line
     async with server.client(server.certificate(ENVOY)) as client:
@@ -254,14 +256,14 @@ async def test_used_port_of_a_driver_is_a_startup_error(tmp_path: Path) -> None:
     taken = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
     async with taken:
         port = taken.sockets[0].getsockname()[1]
-        said = await _cannot_start(tmp_path, f"document=127.0.0.1:{port}")
-    assert said.startswith(f"the document server cannot listen on 127.0.0.1 port {port}: ")
+        text = await _cannot_start(tmp_path, f"document=127.0.0.1:{port}")
+    assert text.startswith(f"the document server cannot listen on 127.0.0.1 port {port}: ")
 
 
 async def test_unknown_driver_in_the_settings_is_a_startup_error(tmp_path: Path) -> None:
     """The error names the known drivers."""
-    said = await _cannot_start(tmp_path, "pipy=127.0.0.1:0")
-    assert said == "driver_addresses: sidecar driver 'pipy' is unknown; known: document, envoy"
+    text = await _cannot_start(tmp_path, "pipy=127.0.0.1:0")
+    assert text == "driver_addresses: sidecar driver 'pipy' is unknown; known: document, envoy"
 
 
 async def test_private_key_is_in_no_page_and_no_log(
@@ -273,17 +275,17 @@ async def test_private_key_is_in_no_page_and_no_log(
         _, etag, body = await get()
         await get(etag)
     assert b"PRIVATE KEY" in body
-    said = ""
+    message = ""
     for path in (
         *(await server.ask("GET", "/debug")),
         f"/debug/proxy?proxy={NAME}",
         f"/debug/xds?proxy={NAME}",
     ):
         if path not in ("/debug/proxy/show", "/debug/xds/diff"):  # these need more parameters
-            said += json.dumps(await server.ask("GET", path))
-    assert NAME in said
+            message += json.dumps(await server.ask("GET", path))
+    assert NAME in message
     log = capsys.readouterr().out
     assert "document=127.0.0.1:" in log
-    for text in (said, log):
+    for text in (message, log):
         assert "PRIVATE KEY" not in text
         assert json.loads(body)["credentials"]["privateKey"].splitlines()[1] not in text

@@ -139,18 +139,18 @@ class Server:
 
     async def proxies(self) -> dict[str, str]:
         """Return the state of each proxy by common name."""
-        return {each["cn"]: each["state"] for each in (await self.ask("GET", "/debug/proxy"))["proxies"]}
+        return {proxy["cn"]: proxy["state"] for proxy in (await self.ask("GET", "/debug/proxy"))["proxies"]}
 
     async def until(self, expected: dict[str, str]) -> None:
         """Return once the proxies have these states."""
-        found: dict[str, str] = {}
+        result: dict[str, str] = {}
 
         async def holds() -> bool:
-            found.clear()
-            found.update(await self.proxies())
-            return found == expected
+            result.clear()
+            result.update(await self.proxies())
+            return result == expected
 
-        await until(holds, explain=lambda: found)
+        await until(holds, explain=lambda: result)
 
     async def metric(self, line: str) -> float:
         """Return the value of one line of /metrics, or 0 if the line is missing."""
@@ -158,22 +158,22 @@ class Server:
             aiohttp.ClientSession() as session,
             session.get(f"http://{self.bound.http}/metrics") as response,
         ):
-            for found in (await response.text()).splitlines():
-                if found.startswith(line + " "):
-                    return float(found.rpartition(" ")[2])
+            for result in (await response.text()).splitlines():
+                if result.startswith(line + " "):
+                    return float(result.rpartition(" ")[2])
         return 0.0
 
     async def counted(self, line: str, least: int) -> float:
         """Return a counter once it is at least `least`. A client may see an event before it is counted."""
-        while (found := await self.metric(line)) < least:
+        while (number := await self.metric(line)) < least:
             await asyncio.sleep(0.01)
-        return found
+        return number
 
 
 def authority(state: Path, settings: Mapping[str, object]) -> Authority:
     """Return the issuer of a server with these settings."""
     domain, now = TrustDomain("cluster.local"), datetime.now(UTC)
-    passphrase, elsewhere = (settings.get(each) for each in ("key_passphrase_file", "authority_directory"))
+    passphrase, elsewhere = (settings.get(item) for item in ("key_passphrase_file", "authority_directory"))
     if isinstance(elsewhere, Path):
         return WatchedIssuer(WatchedFiles.within(elsewhere), domain, now)
     seal = sealed_state.opened(state, passphrase if isinstance(passphrase, Path) else None)

@@ -84,10 +84,10 @@ class Follower:
             await asyncio.sleep(0.05)
 
     def _take(self, response: discovery_pb2.DeltaDiscoveryResponse) -> None:
-        for each in response.resources:
+        for resource in response.resources:
             secret = secret_pb2.Secret()
-            Packed.FromString(each.resource.SerializeToString()).Unpack(secret)
-            self.secrets[each.name] = secret
+            Packed.FromString(resource.resource.SerializeToString()).Unpack(secret)
+            self.secrets[resource.name] = secret
         if len(self.secrets) == len(NAMES):
             assert stands_below(self.chain, self.mesh_roots), "its own certificate is none by its own roots"
 
@@ -95,8 +95,8 @@ class Follower:
         """Report the present roots, store new roots, and renew when the server asks for it, if `renews`."""
         while True:
             with contextlib.suppress(grpc.aio.AioRpcError, ConnectionError):
-                told = await self._asked(TRUST, self._trust_request())
-                answer = wire.TrustResponse.FromString(told)
+                details = await self._asked(TRUST, self._trust_request())
+                answer = wire.TrustResponse.FromString(details)
                 self.roots = answer.trust_bundle_pem or self.roots
                 if renews and answer.renew_after.ToDatetime(UTC) <= datetime.now(UTC):
                     machine = Machine()

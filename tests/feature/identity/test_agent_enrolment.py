@@ -70,9 +70,11 @@ class Joining:
 
     def shown(self) -> Any:
         """Return the certificate in use."""
-        found = certificate(self.folder / "proxy.pem")
+        peer_certificate = certificate(self.folder / "proxy.pem")
         return replace(
-            found, not_before=found.not_before - self.ahead, not_after=found.not_after - self.ahead
+            peer_certificate,
+            not_before=peer_certificate.not_before - self.ahead,
+            not_after=peer_certificate.not_after - self.ahead,
         )
 
     async def _replace(self, change: Callable[[], None]) -> bool:
@@ -87,12 +89,12 @@ def joining(server: Any, tmp_path: Path, token: str, *, apart: bool = False, **c
     path = tmp_path / "token"
     path.touch(mode=0o600)
     path.write_text(f"{token}\n")
-    told = {
+    fields = {
         "join": server.bound.enrolment["enrolment"],
         "renewal": server.bound.enrolment["renewal"],
         "proof": path,
     }
-    return Joining(tmp_path / "credentials", EnrolmentSettings(**{**told, **changes}), apart=apart)
+    return Joining(tmp_path / "credentials", EnrolmentSettings(**{**fields, **changes}), apart=apart)
 
 
 async def _token(server: Any, **more: object) -> str:
@@ -106,14 +108,14 @@ async def test_agent_joins_and_renews_with_a_new_private_key(serve: Serve, tmp_p
     await machine.enrolled.begin(machine.stop)
     first = certificates.read(machine.folder)
     assert str(first.name) == NAME
-    assert sorted(each.name for each in machine.folder.iterdir()) == [
+    assert sorted(path.name for path in machine.folder.iterdir()) == [
         "ca.pem",
         "joined",
         "proxy.key",
         "proxy.pem",
         "trust-domain",
     ]
-    assert {each.stat().st_mode & 0o777 for each in machine.folder.iterdir()} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in machine.folder.iterdir()} == {0o600}
     assert machine.folder.stat().st_mode & 0o777 == 0o700
     await machine.enrolled._renew()
     second = certificates.read(machine.folder)
@@ -139,7 +141,7 @@ async def test_new_token_starts_a_new_join(serve: Serve, tmp_path: Path) -> None
     await server.ask("POST", "/certs/tokens/revoke", {"token": spent.partition(".")[0]})
     with structlog.testing.capture_logs() as logs:
         await machine.enrolled.begin(machine.stop)
-    assert [each["event"] for each in logs if each["log_level"] == "error"] == [
+    assert [log["event"] for log in logs if log["log_level"] == "error"] == [
         "join failed; the present certificate stays in use"
     ]
     assert certificates.read(machine.folder).serial == second
@@ -171,9 +173,9 @@ async def test_useless_token_does_not_prevent_renewal(serve: Serve, tmp_path: Pa
     machine.enrolled._renew_after = datetime.now(UTC)
     with structlog.testing.capture_logs() as logs:
         await machine.enrolled._renew()
-    said = [each["event"] for each in logs]
-    assert "new join failed; the present certificate was renewed instead" in said
-    assert "certificate not renewed" not in said
+    answer = [log["event"] for log in logs]
+    assert "new join failed; the present certificate was renewed instead" in answer
+    assert "certificate not renewed" not in answer
     assert certificates.read(machine.folder).serial != first
 
 
@@ -366,9 +368,9 @@ async def test_workload_cannot_impersonate_the_control_plane(serve: Serve, tmp_p
     forged = x509.CertificateBuilder(root.issuer, root.subject, root.public_key(), root.serial_number)
     forged = forged.not_valid_before(root.not_valid_before_utc).not_valid_after(root.not_valid_after_utc)
     domain = x509.SubjectAlternativeName([x509.UniformResourceIdentifier("spiffe://shop.svc.cluster.local")])
-    for each in root.extensions:
-        own = isinstance(each.value, x509.SubjectAlternativeName)
-        forged = forged.add_extension(domain if own else each.value, each.critical)
+    for extension in root.extensions:
+        own = isinstance(extension.value, x509.SubjectAlternativeName)
+        forged = forged.add_extension(domain if own else extension.value, extension.critical)
     shown = forged.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
     chain = held.chain_pem + shown.public_bytes(serialization.Encoding.PEM)
     for more, words in (
@@ -401,11 +403,11 @@ async def test_clock_that_is_an_hour_off_is_reported(serve: Serve, tmp_path: Pat
         machine = joining(server, tmp_path, await _token(server), join=at)
         answered = await machine.enrolled._asked(EnrolmentRequestKind.JOIN)
     assert isinstance(answered, EnrolmentFailure)
-    said = (
+    text = (
         r"the certificate of \S+ is not valid now: it is valid from \S+ to \S+, and the clock of this "
         r"machine shows \S+; set the clock if it is wrong"
     )
-    assert re.search(said, answered.why), answered.why
+    assert re.search(text, answered.why), answered.why
     assert (seen, answered.refused) == ([], False)
 
 
@@ -417,8 +419,8 @@ async def test_unusable_certificate_is_requested_again_later(serve: Serve, tmp_p
     machine.refuses = True
     with structlog.testing.capture_logs() as logs:
         await machine.enrolled._renew()
-    (said,) = [each for each in logs if each["event"] == "certificate not renewed"]
-    assert said["again_in"] >= 2.5
+    (answer,) = [log for log in logs if log["event"] == "certificate not renewed"]
+    assert answer["again_in"] >= 2.5
     assert machine.enrolled._retry is not None
     machine.refuses = False
     machine.ahead = timedelta(days=60)
@@ -433,7 +435,7 @@ async def test_unreachable_server_is_retried_until_a_stop(serve: Serve, tmp_path
     with structlog.testing.capture_logs() as logs:
         beginning = asyncio.create_task(machine.enrolled.begin(machine.stop))
         async with asyncio.timeout(60):
-            while not [each for each in logs if each["event"] == "join failed; the agent tries again"]:
+            while not [log for log in logs if log["event"] == "join failed; the agent tries again"]:
                 await asyncio.sleep(0.01)
         machine.stop.set()
         await beginning

@@ -43,9 +43,9 @@ class Volume:
         link = self.folder / "..tmp"
         link.symlink_to(f"..{self._times}")
         link.rename(self.folder / "..data")
-        for each in ("tls.crt", "tls.key", "ca.crt"):
-            if not (self.folder / each).is_symlink():
-                (self.folder / each).symlink_to(f"..data/{each}")
+        for item in ("tls.crt", "tls.key", "ca.crt"):
+            if not (self.folder / item).is_symlink():
+                (self.folder / item).symlink_to(f"..data/{item}")
         return made
 
 
@@ -54,10 +54,10 @@ async def standing(server: Any, former: int) -> dict[str, Any]:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + 60
     while True:
-        found: dict[str, Any] = (await server.ask("GET", "/debug/certs"))["authority"]
-        if len(found["formers"]) == former:
-            return found
-        assert loop.time() < deadline, found
+        result: dict[str, Any] = (await server.ask("GET", "/debug/certs"))["authority"]
+        if len(result["formers"]) == former:
+            return result
+        assert loop.time() < deadline, result
         await asyncio.sleep(0.05)
 
 
@@ -82,8 +82,8 @@ async def test_replaced_ca_files_reach_connected_proxies_without_a_disconnect(
         assert two.roots == first.pem
         opened = await server.metric('meshwright_xds_streams_opened_total{protocol="delta"}')
         second = volume.exchange("second")
-        found = await standing(server, 1)
-        assert (found["kind"], found["place"]) == ("files", str(volume.folder))
+        result = await standing(server, 1)
+        assert (result["kind"], result["place"]) == ("files", str(volume.folder))
         three = await stack.enter_async_context((await newcomer(server, "three")).running())
         assert stands_below(three.pair.chain_pem, second.pem)
         both = TrustBundle.of([first.pem, second.pem])

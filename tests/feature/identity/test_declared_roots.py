@@ -53,17 +53,21 @@ async def told(server: Any, code: str) -> list[str]:
     """Return the problems with this code once there is one."""
     while True:
         problems = (await server.ask("GET", "/debug/policies"))["problems"]
-        if found := [each["expected"] for each in problems if each["code"] == code]:
-            return found
+        if result := [problem["expected"] for problem in problems if problem["code"] == code]:
+            return result
         await asyncio.sleep(0.02)
 
 
 async def held_by_objects(server: Any, stage: str) -> str:
     """Return the reason why objects hold a stage, once nothing else holds it."""
     while True:
-        found = await server.ask("GET", ROTATE)
-        also = found.get("also_waiting_for", [])
-        if found["stage"] == stage and not found["waiting_for"] and [e["part"] for e in also] == ["objects"]:
+        result = await server.ask("GET", ROTATE)
+        also = result.get("also_waiting_for", [])
+        if (
+            result["stage"] == stage
+            and not result["waiting_for"]
+            and [e["part"] for e in also] == ["objects"]
+        ):
             return str(also[0]["reason"])
         await asyncio.sleep(0.02)
 
@@ -120,7 +124,7 @@ async def test_given_ca_replaces_the_servers_own_ca(serve: Serve, tmp_path: Path
         one, two = await running(server, stack)
         declare(server, root("bundle", 1))
         await signed_by(server, fingerprint_of(given.certificate))
-        assert all(stands_below(each.chain, given.pem) for each in (one, two))
+        assert all(stands_below(item.chain, given.pem) for item in (one, two))
         assert one.mesh_roots.strip() == given.pem.strip()
 
         below.put(folder / "osm-system" / "below", company)
@@ -129,7 +133,7 @@ async def test_given_ca_replaces_the_servers_own_ca(serve: Serve, tmp_path: Path
         assert stands_below(one.chain, company.pem)
         assert one.mesh_roots.strip() == company.pem.strip()
         await server.until(dict.fromkeys(NAMES, "connected"))
-    held = "".join(each.read_text() for each in (server.state / "ca").iterdir() if each.suffix == ".pem")
+    held = "".join(path.read_text() for path in (server.state / "ca").iterdir() if path.suffix == ".pem")
     assert "PRIVATE" not in held
 
 
@@ -142,14 +146,14 @@ async def test_invalid_given_ca_leaves_the_ca_in_force_unchanged(serve: Serve, t
     (place / "tls.key").write_bytes(other.key_pem)
     server = await serve(*MESH, root("bundle", 1), **PORTS, root_secrets=folder)
     old = fingerprint_in(server.state / "ca")
-    (said,) = await told(server, "root-not-taken")
-    assert f"CA key {place / 'tls.key'} does not match CA certificate {place / 'tls.crt'}" in said
-    assert "PRIVATE" not in said
+    (text,) = await told(server, "root-not-taken")
+    assert f"CA key {place / 'tls.key'} does not match CA certificate {place / 'tls.crt'}" in text
+    assert "PRIVATE" not in text
     (place / "tls.key").unlink()
-    while "is missing in" not in said:
-        (said,) = await told(server, "root-not-taken")
+    while "is missing in" not in text:
+        (text,) = await told(server, "root-not-taken")
     assert (
-        said == f"tls.key is missing in {place}, which must have the keys tls.crt, tls.key and "
+        text == f"tls.key is missing in {place}, which must have the keys tls.crt, tls.key and "
         "ca.crt, or ca.crt and private.key"
     )
     assert (fingerprint_in(server.state / "ca"), await server.ask("GET", ROTATE)) == (old, {"stage": None})
@@ -157,8 +161,8 @@ async def test_invalid_given_ca_leaves_the_ca_in_force_unchanged(serve: Serve, t
     good.put(place)
     await signed_by(server, fingerprint_of(good.certificate))
     other.put(place)
-    (said,) = await told(server, "root-not-taken")
-    assert said == (
+    (text,) = await told(server, "root-not-taken")
+    assert text == (
         f"{place} has another CA than the one that the mesh took from it before; put the new CA into a "
         "Secret of another name, with its own MeshRootCertificate"
     )
@@ -215,8 +219,8 @@ async def test_external_ca_refuses_declared_roots_with_its_location(serve: Serve
     """The CA's files belong to the operator, so the problem refers to their directory."""
     ca("company", datetime.now(UTC)).put(tmp_path / "authority")
     server = await serve(*MESH, root("first", 1), **PORTS, authority_directory=tmp_path / "authority")
-    (said,) = await told(server, "root-not-taken")
-    assert said.startswith("this server does not own the root; rotate the CA in ")
+    (text,) = await told(server, "root-not-taken")
+    assert text.startswith("this server does not own the root; rotate the CA in ")
 
 
 def as_osm(made: Ca, folder: Path) -> None:

@@ -79,7 +79,7 @@ async def test_machine_joins_renews_and_is_revoked(serve: Serve) -> None:
     assert _name(renewed) == NAME
     assert second.leaf.serial != first.leaf.serial
     entries = (await server.ask("GET", "/debug/certs"))["proxy_certificates"]
-    assert {each["serial"] for each in entries} == {first.leaf.serial, second.leaf.serial}
+    assert {entry["serial"] for entry in entries} == {first.leaf.serial, second.leaf.serial}
     await server.ask("POST", "/certs/revoke", {"serial": first.leaf.serial})
     refused = await renew(server, first, Machine())
     assert (refused.code, refused.reason) == (grpc.StatusCode.PERMISSION_DENIED, "revoked")
@@ -117,9 +117,9 @@ async def test_renewal_keeps_the_requested_validity(serve: Serve) -> None:
     assert _days(await renew(server, three.pair(unasked.certificate), Machine())) == 30
     entries = (await server.ask("GET", "/debug/certs"))["proxy_certificates"]
     day = 86400
-    assert [each["term_seconds"] for each in entries if each["cn"] == NAME] == [3 * day] * 3
-    assert sum(each["term_seconds"] == 7 * day for each in entries) == 3
-    assert {each["term_seconds"] for each in entries} == {3 * day, 7 * day, None}
+    assert [entry["term_seconds"] for entry in entries if entry["cn"] == NAME] == [3 * day] * 3
+    assert sum(entry["term_seconds"] == 7 * day for entry in entries) == 3
+    assert {entry["term_seconds"] for entry in entries} == {3 * day, 7 * day, None}
 
 
 async def test_revoked_machine_cannot_join_again_with_the_same_token(serve: Serve) -> None:
@@ -135,20 +135,22 @@ async def test_revoked_machine_cannot_join_again_with_the_same_token(serve: Serv
     one = Machine()
     await join(server, one, bound)
     entries = (await server.ask("GET", "/debug/certs"))["proxy_certificates"]
-    ids = {each: f"join-token {each.partition('.')[0]}" for each in (many, bound)}
-    assert sorted(each["joined_by"] for each in entries) == sorted((ids[many], ids[many], ids[bound]))
+    ids = {item: f"join-token {item.partition('.')[0]}" for item in (many, bound)}
+    assert sorted(entry["joined_by"] for entry in entries) == sorted((ids[many], ids[many], ids[bound]))
     # Revoking the renewed certificate is enough, because both came from the same token.
     serials = [read_leaf(renewed.certificate.chain_pem).serial]
-    serials += [each["serial"] for each in entries if each["cn"] == NAME]
+    serials += [entry["serial"] for entry in entries if entry["cn"] == NAME]
     for serial in serials:
         await server.ask("POST", "/certs/revoke", {"serial": serial})
     for who, token in ((machine, many), (one, bound)):
         with structlog.testing.capture_logs() as logs:
             assert await join(server, who, token) == STRANGER
-        assert [each["reason"] for each in logs if each["event"] == "join refused"] == ["proxy_revoked"]
+        assert [log["reason"] for log in logs if log["event"] == "join refused"] == ["proxy_revoked"]
     assert (await join(server, Machine(), many)).code is grpc.StatusCode.OK
     (listed,) = [
-        each for each in (await server.ask("GET", "/certs/tokens"))["join_tokens"] if each["uses"] == 5
+        join_token
+        for join_token in (await server.ask("GET", "/certs/tokens"))["join_tokens"]
+        if join_token["uses"] == 5
     ]
     assert listed["used"] == 2
     for who, more in ((machine, {}), (one, {"uuid": "one", "anyway": True})):
@@ -180,8 +182,10 @@ async def test_cancelled_join_requests_use_a_token_only_once(serve: Serve) -> No
             made.cancel()
         async with asyncio.timeout(60):
             # A refusal here means that another request of the same key is in progress.
-            while (found := await call(opened, JOIN, machine.joining(token))).code is not grpc.StatusCode.OK:
-                assert found.code in (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
+            while (
+                answered := await call(opened, JOIN, machine.joining(token))
+            ).code is not grpc.StatusCode.OK:
+                assert answered.code in (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
                 await asyncio.sleep(0.5)
     (listed,) = (await server.ask("GET", "/certs/tokens"))["join_tokens"]
     assert listed["used"] == 1
@@ -191,7 +195,7 @@ async def test_multi_use_token_gives_each_machine_its_own_name(serve: Serve) -> 
     """The UUID follows from the machine's key, so a repeated join has the same name and costs no use."""
     server = await serve(**PORTS)
     token, machine = await _token(server, uses=2), Machine()
-    names = [_name(await join(server, each, token)) for each in (machine, Machine(), machine)]
+    names = [_name(await join(server, item, token)) for item in (machine, Machine(), machine)]
     assert names[0] == names[2] != names[1]
     assert {name.partition(".")[2] for name in names} == {"store.shop"}
     (listed,) = (await server.ask("GET", "/certs/tokens"))["join_tokens"]
@@ -230,12 +234,12 @@ async def test_refused_join_has_its_reason_in_the_log_only(serve: Serve) -> None
     for reason, token in wrong.items():
         with structlog.testing.capture_logs() as logs:
             assert await join(server, Machine(), token) == STRANGER, reason
-        (said,) = [each for each in logs if each["event"] == "join refused"]
-        assert said["reason"] == reason
-        assert not [each for each in logs for part in token.split(".")[1:2] if part in str(each)]
+        (answer,) = [log for log in logs if log["event"] == "join refused"]
+        assert answer["reason"] == reason
+        assert not [log for log in logs for part in token.split(".")[1:2] if part in str(log)]
     with structlog.testing.capture_logs() as logs:
         assert await join(server, Machine(), good, "certificate") == STRANGER
-    assert [each["reason"] for each in logs if each["event"] == "join refused"] == ["proof_kind_not_accepted"]
+    assert [log["reason"] for log in logs if log["event"] == "join refused"] == ["proof_kind_not_accepted"]
     assert (await join(server, Machine(), good)).code is grpc.StatusCode.OK
 
 
@@ -261,9 +265,9 @@ async def test_token_with_ten_uses_admits_exactly_ten_concurrent_machines(serve:
     server = await serve(**PORTS)
     token = await _token(server, uses=10)
     answers = await asyncio.gather(*(join(server, Machine(), token) for _ in range(50)))
-    joined = [each for each in answers if each.code is grpc.StatusCode.OK]
-    assert len(joined) == len({_name(each) for each in joined}) == 10
-    others = {each.code for each in answers} - {grpc.StatusCode.OK}
+    joined = [answer for answer in answers if answer.code is grpc.StatusCode.OK]
+    assert len(joined) == len({_name(answered) for answered in joined}) == 10
+    others = {answer.code for answer in answers} - {grpc.StatusCode.OK}
     assert others <= {grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.RESOURCE_EXHAUSTED}
 
 
@@ -327,19 +331,19 @@ async def test_trust_request_returns_roots_only_if_they_differ(serve: Serve) -> 
     roots = server.authority.trust_bundle()
     holder = server.certificate(NAME)
     async with channel(server, "renewal", holder) as opened:
-        for file, told in ((roots, b""), (b"others", roots)):
+        for file, details in ((roots, b""), (b"others", roots)):
             digest = hashlib.sha256(file).hexdigest()
             answered = await call(opened, TRUST, wire.TrustRequest(bundle_digest=digest).SerializeToString())
             answer = wire.TrustResponse.FromString(answered.message)
-            assert answer.trust_bundle_pem == told
+            assert answer.trust_bundle_pem == details
             assert answer.ask_again_seconds == 600
             due = answer.renew_after.ToDatetime(UTC)
             assert holder.leaf.not_before < due < holder.leaf.not_after
 
 
 def _ejecting(*endpoints: tuple[str, int]) -> bytes:
-    found = [wire.Endpoint(address=address, port=port) for address, port in endpoints]
-    return wire.EjectRequest(ejected=found).SerializeToString()
+    result = [wire.Endpoint(address=address, port=port) for address, port in endpoints]
+    return wire.EjectRequest(ejected=result).SerializeToString()
 
 
 async def test_ejections_that_a_machine_reports_are_shown(serve: Serve) -> None:
@@ -349,7 +353,7 @@ async def test_ejections_that_a_machine_reports_are_shown(serve: Serve) -> None:
 
     async def shown() -> list[tuple[list[str], bool, bool]]:
         proxies = (await server.ask("GET", "/debug/proxy"))["proxies"]
-        return [(each["ejected_by"], each["dead"], "ejected" in each["why"]) for each in proxies]
+        return [(proxy["ejected_by"], proxy["dead"], "ejected" in proxy["why"]) for proxy in proxies]
 
     nobody: list[tuple[list[str], bool, bool]] = [([], False, False), ([], False, False)]
     assert await shown() == nobody
@@ -405,9 +409,9 @@ async def test_log_names_a_token_by_its_id_and_never_by_its_secret(serve: Serve)
         assert (await join(server, Machine(), token)).code is grpc.StatusCode.OK
         assert (await join(server, Machine(), token)) == STRANGER
         await server.ask("POST", "/certs/tokens/revoke", {"token": identifier})
-    written = [redact(None, "info", dict(each)) for each in logs]
-    told = [each["event"] for each in written if identifier in each.values()]
-    assert told == ["join token created", "proxy joined", "join refused", "join token revoked"]
+    written = [redact(None, "info", dict(log)) for log in logs]
+    messages = [item["event"] for item in written if identifier in item.values()]
+    assert messages == ["join token created", "proxy joined", "join refused", "join token revoked"]
     assert secret not in str(written)
 
 
@@ -435,5 +439,5 @@ async def test_timeout_of_a_proof_check_is_an_internal_error(tmp_path: Path) -> 
         grpc.StatusCode.INTERNAL,
         "internal error of the control plane: see its log",
     )
-    assert [each["event"] for each in logs] == ["request failed"]
+    assert [log["event"] for log in logs] == ["request failed"]
     assert counted == [("Join", "failed")]

@@ -43,7 +43,7 @@ async def test_random_join_requests_are_refused_with_a_message(serve: Callable[.
                 answered = await call(opened, JOIN, request)
             assert answered.code in REFUSED, (answered, request)
             assert (answered.reason, 0 < len(answered.words) < 300) == ("", True), request
-    assert not [each for each in logs if each["log_level"] == "error"]
+    assert not [log for log in logs if log["log_level"] == "error"]
     assert secret not in str(logs)
     assert (await join(server, machine, made["token"])).code is grpc.StatusCode.OK
     (listed,) = (await server.ask("GET", "/certs/tokens"))["join_tokens"]

@@ -88,7 +88,7 @@ async def test_issued_credentials_include_the_trust_domain(serve: Serve, tmp_pat
     put(tmp_path / "ca", intermediate=True)
     server = await serve(workload("one"), **PORTS, authority_directory=tmp_path / "ca")
     made = await server.ask("POST", "/certs/issue-proxy", WANTED)
-    chain, key, roots = (made[each].encode() for each in ("chain_pem", "key_pem", "trust_bundle_pem"))
+    chain, key, roots = (made[item].encode() for item in ("chain_pem", "key_pem", "trust_bundle_pem"))
     out = tmp_path / "out"
     write_credentials(out, chain, key, roots, made["trust_domain"])
     assert certificates.read(out).trust_domain == MESHS

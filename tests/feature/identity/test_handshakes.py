@@ -74,14 +74,14 @@ def test_failed_handshakes_are_logged_and_counted_by_reason(program: Program, tm
     }
     for context in clients.values():
         _dial(server, context)
-    server.until(lambda: {each["reason"] for each in server.said("handshakes failed")} == clients.keys())
+    server.until(lambda: {item["reason"] for item in server.said("handshakes failed")} == clients.keys())
     (line,) = (e for e in server.said("handshakes failed") if e["reason"] == "certificate-expired")
     assert (line["level"], line["count"], line["said"]) == ("warning", 1, "certificate has expired")
     counted = 'meshwright_xds_handshakes_failed_total{reason="no-tls"}'
     assert server.metric(counted) == 1
     server.stop()
     assert RAW not in server.log_path.read_text()
-    assert [each for each in server.log_path.read_text().splitlines() if not each.startswith("{")] == []
+    assert [item for item in server.log_path.read_text().splitlines() if not item.startswith("{")] == []
 
 
 def test_requested_grpc_messages_become_log_lines(program: Program) -> None:
@@ -91,8 +91,8 @@ def test_requested_grpc_messages_become_log_lines(program: Program) -> None:
     server = program.serve()
     _dial(server, None)
     server.until(lambda: server.said("gRPC message") and server.said("handshakes failed"))
-    assert {each["source"] for each in server.said("gRPC message")} == {"grpc"}
-    assert all(".cc:" in each["place"] or ".h:" in each["place"] for each in server.said("gRPC message"))
+    assert {item["source"] for item in server.said("gRPC message")} == {"grpc"}
+    assert all(".cc:" in item["place"] or ".h:" in item["place"] for item in server.said("gRPC message"))
 
 
 async def test_stderr_lines_that_are_not_from_grpc_pass_unchanged(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ async def test_stderr_lines_that_are_not_from_grpc_pass_unchanged(tmp_path: Path
         stderr=asyncio.subprocess.PIPE,
         env={"PATH": "/usr/bin:/bin"},
     )
-    _, said = await process.communicate()
+    _, answer = await process.communicate()
     assert process.returncode == 0
-    lines = sorted(said.decode().splitlines())
+    lines = sorted(answer.decode().splitlines())
     assert lines == ["after", "native words", "no end", "python words"], json.dumps(lines)

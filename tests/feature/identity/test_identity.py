@@ -35,9 +35,9 @@ async def _refused_as(server: Any, pair: Any, reason: str) -> None:
     """Assert that a client is refused with exactly this reason, in trailers and in metrics."""
     async with server.client(pair) as client:
         assert await client.ended() == REFUSED
-        told = dict(await client.call.trailing_metadata())
-        assert sorted(told) == ["date", "meshwright-reason"]
-        assert told["meshwright-reason"] == reason
+        fields = dict(await client.call.trailing_metadata())
+        assert sorted(fields) == ["date", "meshwright-reason"]
+        assert fields["meshwright-reason"] == reason
     assert await server.metric(f'meshwright_xds_streams_refused_total{{reason="{reason}"}}') == 1
     assert await server.metric('meshwright_xds_streams_opened_total{protocol="delta"}') == 0
 
@@ -197,7 +197,7 @@ async def test_deleted_workload_leaves_its_proxy_unchanged(serve: Serve) -> None
         assert await client.names() == CLUSTERS
         server.write(workload("two", host=2))
         await server.until({NAME: "connected", "two.store.shop": "expected"})
-        while any(each["workload"] for each in await _named(server, NAME)):
+        while any(item["workload"] for item in await _named(server, NAME)):
             pass
         server.write(workload("one"), workload("two", host=2), workload("three", host=3))
         await server.until({NAME: "connected", "two.store.shop": "expected", "three.store.shop": "expected"})
@@ -206,7 +206,7 @@ async def test_deleted_workload_leaves_its_proxy_unchanged(serve: Serve) -> None
 
 async def _named(server: Any, name: str) -> list[dict[str, Any]]:
     proxies = (await server.ask("GET", "/debug/proxy"))["proxies"]
-    return [each for each in proxies if each["cn"] == name]
+    return [proxy for proxy in proxies if proxy["cn"] == name]
 
 
 async def test_two_streams_of_one_certificate_are_independent(serve: Serve) -> None:

@@ -290,8 +290,10 @@ def test_dropped_rejected_and_unroutable_packets_are_reported(credentials: Path)
 
         assert why(at).reason is Reason.PORT_CLOSED
         there.run("iptables", "-A", "INPUT", "-p", "tcp", "--dport", "15128", "-j", "DROP")
-        found = why(at)
-        assert (found.reason, "0.5 s" in found.said) == (Reason.NO_ANSWER, True), found
+        unreachable_reason = why(at)
+        assert (unreachable_reason.reason, "0.5 s" in unreachable_reason.said) == (Reason.NO_ANSWER, True), (
+            unreachable_reason
+        )
         there.run("iptables", "-F")
         reject = ("-j", "REJECT", "--reject-with", "icmp-host-prohibited")
         there.run("iptables", "-A", "INPUT", "-s", CLIENT[v4], *reject)

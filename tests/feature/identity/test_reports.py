@@ -67,10 +67,10 @@ async def test_reported_counts_are_shown_for_the_certificates_proxy(serve: Serve
             assert wire.ReportResponse.FromString(answered.message).next_after_seconds == 10
 
     async def rows(of: str, query: str = "") -> list[dict[str, object]]:
-        found = await server.ask("GET", f"/api/v1/stat/{of}{query}")
-        Draft202012Validator(STAT).validate(found)
-        assert found["reporting"] == {"proxies": 1, "connected": 0, "every_seconds": 10}
-        return [{name: value for name, value in row.items() if value} for row in found["rows"]]
+        result = await server.ask("GET", f"/api/v1/stat/{of}{query}")
+        Draft202012Validator(STAT).validate(result)
+        assert result["reporting"] == {"proxies": 1, "connected": 0, "every_seconds": 10}
+        return [{name: value for name, value in row.items() if value} for row in result["rows"]]
 
     bank = {"namespace": "shop", "service": "bank", "port": 80}
     store = {"namespace": "shop", "service": "store"}
@@ -149,8 +149,10 @@ async def test_invalid_report_is_refused_with_the_field_name(serve: Serve) -> No
     server = await serve(workload("one"), **PORTS)
     async with channel(server, "renewal", server.certificate(NAME)) as opened:
         refused = [await call(opened, REPORT, said(**more)) for more, _ in BAD]
-        found = [(each.code, name in each.words) for each, (_, name) in zip(refused, BAD, strict=True)]
-        assert found == [(grpc.StatusCode.INVALID_ARGUMENT, True)] * len(BAD)
+        result = [
+            (answered.code, name in answered.words) for answered, (_, name) in zip(refused, BAD, strict=True)
+        ]
+        assert result == [(grpc.StatusCode.INVALID_ARGUMENT, True)] * len(BAD)
         assert (await call(opened, REPORT, b"\xff")).code is grpc.StatusCode.INVALID_ARGUMENT
         assert (await server.ask("GET", "/api/v1/stat/edges"))["rows"] == []
         assert (await call(opened, REPORT, said())).code is grpc.StatusCode.OK

@@ -40,11 +40,11 @@ async def until(server: Any, stage: str | None, **waiting: list[str]) -> dict[st
     """Return the rotation once it is at a stage and waits for these UUIDs for these reasons."""
     deadline = Deadline(60)
     while True:
-        found: dict[str, Any] = await server.ask("GET", ROTATE)
-        held = {each["proxy"].partition(".")[0]: each["why"] for each in found.get("waiting_for", [])}
-        if found["stage"] == stage and held == waiting:
-            return found
-        assert not deadline.has_passed(), (found["stage"], held)
+        result: dict[str, Any] = await server.ask("GET", ROTATE)
+        held = {item["proxy"].partition(".")[0]: item["why"] for item in result.get("waiting_for", [])}
+        if result["stage"] == stage and held == waiting:
+            return result
+        assert not deadline.has_passed(), (result["stage"], held)
         await asyncio.sleep(deadline.pause())
 
 
@@ -65,8 +65,8 @@ async def test_rotation_waits_for_every_proxy_until_it_is_given_up(serve: Serve)
         begun = await server.ask("POST", ROTATE, {})
         assert (begun["stage"], begun["signer"]) == ("trusting", old)
         waiting = {"two": ["channel-trust"], "three": ["never-connected", "channel-trust"]}
-        found = await until(server, "trusting", **waiting)
-        assert found["trusted"] == [old, found["other"]]
+        result = await until(server, "trusting", **waiting)
+        assert result["trusted"] == [old, result["other"]]
         # Both followers trust both roots, and no certificate has changed.
         assert stands_below(one.chain, two.mesh_roots)
         assert one.chain == first
@@ -74,7 +74,7 @@ async def test_rotation_waits_for_every_proxy_until_it_is_given_up(serve: Serve)
         await until(server, "trusting", two=waiting["two"])
         await server.ask("POST", ROTATE, {"give_up": [BARE]})
         await until(server, None)
-        assert fingerprint_in(server.state / "ca") == found["other"]
+        assert fingerprint_in(server.state / "ca") == result["other"]
         assert one.serials, "it has renewed"
         assert one.chain != first
         assert stands_below(one.chain, one.mesh_roots)
@@ -119,10 +119,10 @@ async def test_aborted_rotation_returns_to_the_old_root(serve: Serve, stage: str
 async def test_rotation_does_not_advance_while_the_ledger_is_rebuilt(serve: Serve, tmp_path: Path) -> None:
     """The proxies are unknown during the rebuild, so no step is taken and the needed root stays."""
     state, now = tmp_path / "state", datetime.now(UTC)
-    with opened(state, DOMAIN, now) as found:
+    with opened(state, DOMAIN, now) as authority:
         name = ProxyName.parse(ENROLLED)
-        serial = issue_proxy(found.authority, found.ledger, name, timedelta(hours=1), now).serial
-        found.first.note(found.ledger)
+        serial = issue_proxy(authority.authority, authority.ledger, name, timedelta(hours=1), now).serial
+        authority.first.note(authority.ledger)
     rotation = advanced(kept.begin(state, DOMAIN, now), now)
     assert rotation is not None
     kept.keep(state, rotation)

@@ -27,10 +27,10 @@ def passphrase(tmp_path: Path) -> Path:
 
 def readable(state: Path) -> list[str]:
     """Return the files of a directory that contain a readable private key or the passphrase."""
-    files = [each for each in state.rglob("*") if each.is_file()]
+    files = [path for path in state.rglob("*") if path.is_file()]
     assert len(files) > 5
     return [
-        each.name for each in files if b"PRIVATE KEY" in (found := each.read_bytes()) or b"horse" in found
+        file.name for file in files if b"PRIVATE KEY" in (result := file.read_bytes()) or b"horse" in result
     ]
 
 

@@ -32,10 +32,10 @@ _numbers = itertools.count(1)
 def bao(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenBao]:
     """The OpenBao of all tests."""
     if program() is None:
-        said = "there is no OpenBao: `make openbao` makes one"
+        text = "there is no OpenBao: `make openbao` makes one"
         if os.environ.get("MESHWRIGHT_PARTS") == "required":
-            pytest.fail(said)
-        pytest.skip(said)
+            pytest.fail(text)
+        pytest.skip(text)
     with openbao(tmp_path_factory.mktemp("openbao")) as started:
         yield started
 

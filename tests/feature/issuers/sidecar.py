@@ -21,8 +21,8 @@ async def _asked(program: Program, address: str, wanted: int) -> tuple[bytes, by
             assert not running.done()
             await asyncio.sleep(0.02)
     await gone(running)
-    (chain,) = (each for each in there if each.HasField("tls_certificate"))
-    (roots,) = (each for each in there if each.HasField("validation_context"))
+    (chain,) = (secret for secret in there if secret.HasField("tls_certificate"))
+    (roots,) = (secret for secret in there if secret.HasField("validation_context"))
     return (
         chain.tls_certificate.certificate_chain.inline_bytes,
         roots.validation_context.trusted_ca.inline_bytes,
@@ -47,7 +47,10 @@ async def gone(running: asyncio.Task[None]) -> None:
 def found(sidecar: Sidecar) -> list[secret_pb2.Secret]:
     """Return the sidecar's current secrets."""
     resources = (
-        each for response in sidecar.responses if response.type_url == SECRET for each in response.resources
+        resource
+        for response in sidecar.responses
+        if response.type_url == SECRET
+        for resource in response.resources
     )
-    newest = {each.name: secret_pb2.Secret.FromString(each.resource.value) for each in resources}
+    newest = {resource.name: secret_pb2.Secret.FromString(resource.resource.value) for resource in resources}
     return list(newest.values())

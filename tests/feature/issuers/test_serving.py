@@ -24,7 +24,7 @@ def program(tmp_path: Path, typed: Typed) -> Iterator[Program]:
 
 
 def _told(pki: Pki, token: Path) -> list[str]:
-    said = {
+    answer = {
         "issuer": "vault",
         "vault_address": pki.bao.api.address,
         "vault_ca": str(pki.bao.api.ca),
@@ -33,7 +33,7 @@ def _told(pki: Pki, token: Path) -> list[str]:
         "vault_token_file": str(token),
         "log_level": "debug",
     }
-    return [word for name, value in said.items() for word in ("--set", f"{name}={value}")]
+    return [word for name, value in answer.items() for word in ("--set", f"{name}={value}")]
 
 
 def test_certificate_of_vault_is_served_on_after_a_change_of_issuer(pki: Pki, program: Program) -> None:
@@ -54,7 +54,7 @@ def test_certificate_of_vault_is_served_on_after_a_change_of_issuer(pki: Pki, pr
     kept = (program.state / "services" / "shop" / "store" / "certificate.pem").read_text()
     key = kept.partition("-----END PRIVATE KEY-----")[0].split()[3:5]
     assert len(key) == 2
-    assert not [each for each in (token, *key) if each in server.log_path.read_text()]
+    assert not [item for item in (token, *key) if item in server.log_path.read_text()]
     (pages,) = [program.run("debug", "settings", "--state", str(program.state))[1]]
     assert token not in pages
     server.stop()
@@ -65,8 +65,8 @@ def test_certificate_of_vault_is_served_on_after_a_change_of_issuer(pki: Pki, pr
     assert TrustBundle.of([both]) == vault.union(
         TrustBundle.of([(program.files / "one" / "ca.pem").read_bytes()])
     )
-    (said,) = server.said("issuer of service certificates replaced")
-    assert said["issuer"] == "built-in"
+    (answer,) = server.said("issuer of service certificates replaced")
+    assert answer["issuer"] == "built-in"
     server.stop()
 
 
@@ -104,8 +104,8 @@ def test_first_start_with_a_sealed_vault_is_refused(pki: Pki, program: Program) 
     """Without saved roots there is nothing to trust. The message has the request and Vault's answer."""
     flags = _told(pki, pki.file("token", pki.token()))
     with pki.bao.sealed():
-        said = program.refused(*flags)
-    assert said.endswith("answered 503 at " + f"{pki.mount}/cert/ca_chain: Vault is sealed")
+        text = program.refused(*flags)
+    assert text.endswith("answered 503 at " + f"{pki.mount}/cert/ca_chain: Vault is sealed")
 
 
 def test_stop_during_the_first_start_does_not_wait_for_a_silent_vault(pki: Pki, program: Program) -> None:
@@ -118,4 +118,4 @@ def test_stop_during_the_first_start_does_not_wait_for_a_silent_vault(pki: Pki, 
         with connection:
             server.stop()
     assert server.log_path.with_suffix(".out").read_text() == ""
-    assert [each["event"] for each in server.log()][-1] == "shutdown started"
+    assert [item["event"] for item in server.log()][-1] == "shutdown started"

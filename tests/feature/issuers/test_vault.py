@@ -61,11 +61,11 @@ def test_vault_role_signs_the_requested_certificate(pki: Pki, tmp_path: Path, ki
         pytest.skip("there is no openssl")
     (tmp_path / "chain.pem").write_bytes(pair.chain_pem)
     (tmp_path / "roots.pem").write_bytes(issuer.trust_bundle())
-    said = subprocess.run(
+    result = subprocess.run(
         [openssl, "verify", "-CAfile", str(tmp_path / "roots.pem"), str(tmp_path / "chain.pem")],
         capture_output=True, timeout=60, check=False,
     )  # fmt: skip
-    assert said.returncode == 0, said
+    assert result.returncode == 0, result
 
 
 def test_requested_names_are_sent_beside_the_csr(pki: Pki) -> None:
@@ -173,7 +173,7 @@ def test_token_of_our_own_login_is_revoked_on_close(pki: Pki) -> None:
     tokens = _tokens_of(issuer, now)
     first = next(tokens)
     second = tokens.send(now + timedelta(seconds=95))
-    assert [_is_good(pki, each) for each in (first, second)] == [False, True]
+    assert [_is_good(pki, item) for item in (first, second)] == [False, True]
     issuer.close()
     assert not _is_good(pki, second)
     issuer.close()
@@ -195,8 +195,8 @@ def test_refused_signing_leaves_no_login_tokens(pki: Pki) -> None:
     issuer = pki.issuer(_app_role(pki))
 
     def left() -> set[str]:
-        found: Any = pki.bao("LIST", "auth/token/accessors")
-        return set(found["data"]["keys"])
+        result: Any = pki.bao("LIST", "auth/token/accessors")
+        return set(result["data"]["keys"])
 
     before = left()
     for _ in range(4):
@@ -245,7 +245,7 @@ def _jwt(key: ec.EllipticCurvePrivateKey, audience: str) -> str:
         "nbf": time.time() - 60,
         "exp": time.time() + 600,
     }
-    signed = ".".join(encoded(json.dumps(each).encode()) for each in ({"alg": "ES256", "typ": "JWT"}, claims))
+    signed = ".".join(encoded(json.dumps(item).encode()) for item in ({"alg": "ES256", "typ": "JWT"}, claims))
     r, s = decode_dss_signature(key.sign(signed.encode(), ec.ECDSA(hashes.SHA256())))
     return f"{signed}.{encoded(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
 
@@ -273,9 +273,9 @@ def test_unreadable_token_file_is_tolerated_until_the_token_expires(pki: Pki) ->
     with structlog.testing.capture_logs() as logs:
         for minutes in (20, 25):
             assert tokens.send(now + timedelta(minutes=minutes)) == token
-    (said,) = (each for each in logs if each["event"] == "Vault login cannot be renewed")
-    assert said["reason"].startswith("cannot read ")
-    assert said["reason"].endswith(": No such file or directory")
+    (answer,) = (log for log in logs if log["event"] == "Vault login cannot be renewed")
+    assert answer["reason"].startswith("cannot read ")
+    assert answer["reason"].endswith(": No such file or directory")
     with pytest.raises(StateError, match=r"^cannot read .*: No such file"):
         tokens.send(now + timedelta(minutes=31))
 
@@ -362,8 +362,8 @@ def _answering(server: socket.socket, answer: bytes) -> Iterator[None]:
         yield
     finally:
         thread.join(60)
-        for each in kept:
-            each.close()
+        for item in kept:
+            item.close()
 
 
 def test_intermediate_issuer_needs_its_root_file(pki: Pki, bao: OpenBao) -> None:
@@ -416,8 +416,8 @@ def test_error_contains_no_secret(
     issuer = pki.issuer(login(pki.file("secret", content)))
     with pytest.raises(CertificateError, match=sentence) as failed:
         _issued(issuer)
-    said = "".join(traceback.format_exception(failed.value)) + repr(failed.value) + repr(issuer)
-    assert SECRET not in said
+    text = "".join(traceback.format_exception(failed.value)) + repr(failed.value) + repr(issuer)
+    assert SECRET not in text
 
 
 def test_missing_token_file_and_wrong_ca_are_named_with_their_setting(pki: Pki) -> None:

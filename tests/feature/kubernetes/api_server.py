@@ -74,7 +74,7 @@ class ApiServer:
 
     def apply(self, text: str) -> None:
         """Create or replace the objects in YAML."""
-        self._do(self._apply([each for each in yaml.safe_load_all(text) if each]))
+        self._do(self._apply([item for item in yaml.safe_load_all(text) if item]))
 
     def delete(self, kind: str, namespace: str, name: str) -> None:
         """Remove an object."""
@@ -115,8 +115,8 @@ class ApiServer:
         self._loop.close()
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
-        found: Future[None] = asyncio.run_coroutine_threadsafe(work, self._loop)
-        found.result(10)
+        future: Future[None] = asyncio.run_coroutine_threadsafe(work, self._loop)
+        future.result(10)
 
     async def _serve(self) -> None:
         app = web.Application()
@@ -127,14 +127,14 @@ class ApiServer:
         await site.start()
         self._port = self._runner.addresses[0][1]
 
-    async def _apply(self, found: Iterable[Raw]) -> None:
-        for each in found:
-            plural = KINDS[each["kind"]][2]
-            key = (each["metadata"].get("namespace", ""), each["metadata"]["name"])
+    async def _apply(self, result: Iterable[Raw]) -> None:
+        for item in result:
+            plural = KINDS[item["kind"]][2]
+            key = (item["metadata"].get("namespace", ""), item["metadata"]["name"])
             known = key in self._kinds[plural].objects
             self._version += 1
-            stamped = each | {
-                "metadata": each["metadata"] | {"resourceVersion": str(self._version), "uid": "u"}
+            stamped = item | {
+                "metadata": item["metadata"] | {"resourceVersion": str(self._version), "uid": "u"}
             }
             self._kinds[plural].objects[key] = stamped
             self._happened(plural, "MODIFIED" if known else "ADDED", stamped)
@@ -148,8 +148,8 @@ class ApiServer:
         self._happened(plural, "DELETED", gone)
         await self._move()
 
-    def _happened(self, plural: str, what: str, found: Raw) -> None:
-        self._kinds[plural].events.append((self._version, {"type": what, "object": found}))
+    def _happened(self, plural: str, what: str, result: Raw) -> None:
+        self._kinds[plural].events.append((self._version, {"type": what, "object": result}))
 
     async def _move(self) -> None:
         async with self._moved:
@@ -171,20 +171,20 @@ class ApiServer:
         plural = parts[-1]
         if plural not in self._kinds:
             return _status(404, "NotFound", "the server could not find the requested resource")
-        group, version = next((g, v) for g, v, each, _ in KINDS.values() if each == plural)
+        group, version = next((g, v) for g, v, item, _ in KINDS.values() if item == plural)
         verb = "watch" if "watch" in request.query else "list"
         if plural in self.forbidden:
-            said = (
+            text = (
                 f'User "{USER}" cannot {verb} resource "{plural}" in API group "{group}" at the cluster scope'
             )
-            return _status(403, "Forbidden", f"{plural} is forbidden: {said}")
+            return _status(403, "Forbidden", f"{plural} is forbidden: {text}")
         if request.query.get("sendInitialEvents"):
             return _status(
                 422, "Invalid", "sendInitialEvents is forbidden for watch unless WatchList is enabled"
             )
         if verb == "watch":
             return await self._watch(request, plural)
-        kind = next(name for name, each in KINDS.items() if each[2] == plural)
+        kind = next(name for name, item in KINDS.items() if item[2] == plural)
         return web.json_response(
             {
                 "kind": f"{kind}List",
@@ -199,7 +199,7 @@ class ApiServer:
         answer = web.StreamResponse(headers={"Content-Type": "application/json"})
         await answer.prepare(request)
         while mood == self._mood:
-            news = [each for each in self._kinds[plural].events if each[0] > seen]
+            news = [item for item in self._kinds[plural].events if item[0] > seen]
             for version, event in news:
                 seen = version
                 with contextlib.suppress(ConnectionResetError):
@@ -242,14 +242,14 @@ def serving(files: Path) -> Iterator[ApiServer]:
 async def _ended() -> None:
     """Cancel all other tasks, and wait for their end."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
-    for each in others:
-        each.cancel()
+    for task in others:
+        task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
 
 
 def _status(code: int, reason: str, message: str) -> web.Response:
-    found = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "metadata": {}}
-    return web.json_response(found | {"code": code, "reason": reason, "message": message}, status=code)
+    result = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "metadata": {}}
+    return web.json_response(result | {"code": code, "reason": reason, "message": message}, status=code)
 
 
 def _discovery(*, core: bool) -> Raw:
@@ -268,8 +268,8 @@ def _discovery(*, core: bool) -> Raw:
         {
             "metadata": {"name": group},
             "versions": [
-                {"version": version, "resources": found, "freshness": "Current"}
-                for version, found in versions.items()
+                {"version": version, "resources": result, "freshness": "Current"}
+                for version, result in versions.items()
             ],
         }
         for group, versions in groups.items()

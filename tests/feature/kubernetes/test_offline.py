@@ -56,7 +56,7 @@ def test_lint_of_manifests_reports_only_new_problems(program: Program, at: tuple
     assert (status, out, complaint) == (0, f"no problems found; {there} more already in the cluster\n", "")
     wrong = _written(program, TARGET.replace("TrafficTarget", "TrafficTraget"))
     status, out, _ = program.run("lint", *at, "--json", str(wrong))
-    assert (status, {each["code"] for each in json.loads(out)}) == (1, {"MW1003"})
+    assert (status, {load["code"] for load in json.loads(out)}) == (1, {"MW1003"})
     mended = _written(program, texts.joined(TARGET, texts.service("none")))
     assert "MW2011" not in program.run("lint", *at, str(mended))[1]
 
@@ -90,13 +90,13 @@ def test_partly_unreadable_cluster_is_not_judged(
     """Unread objects would look missing, so the status is 2, with the missing permission."""
     _written(program, TARGET)
     api.be(forbidden=["workloads", "services"])
-    status, out, said = program.run(*command, *at)
+    status, out, text = program.run(*command, *at)
     assert (status, out) == (2, "")
-    assert "RBAC grants no `list` on `services` to the-tester" in said
+    assert "RBAC grants no `list` on `services` to the-tester" in text
     api.go()
-    status, out, said = program.run(*command, *at)
+    status, out, text = program.run(*command, *at)
     assert (status, out) == (2, "")
-    assert "the-cluster" in said
+    assert "the-cluster" in text
 
 
 @pytest.mark.parametrize(
@@ -123,9 +123,9 @@ def test_check_before_setup_examines_the_cluster(
     """The cluster's problems or its failure are reported, and no mesh directory is checked."""
     words = ("check", "--before", "--state", str(program.state), *at, "--json")
     _, out, _ = program.run(*words)
-    lines = {each["name"]: each for each in json.loads(out)["checks"]}
+    lines = {check["name"]: check for check in json.loads(out)["checks"]}
     assert "mesh directory" not in lines
     assert (lines["cluster"]["status"], "MW2011" in lines["cluster"]["said"]) == ("failed", True)
     api.go()
-    lines = {each["name"]: each for each in json.loads(program.run(*words)[1])["checks"]}
+    lines = {check["name"]: check for check in json.loads(program.run(*words)[1])["checks"]}
     assert (lines["cluster"]["status"], "the-cluster" in lines["cluster"]["said"]) == ("failed", True)

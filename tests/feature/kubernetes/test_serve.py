@@ -25,14 +25,14 @@ MORE = texts.workload("w-2", "10.0.0.2", app="store", account="store", uuid="two
 def _source(program: Program) -> dict[str, Any]:
     status, out, complaint = program.run("sources", "--state", str(program.state), "--json")
     assert status == 0, complaint
-    found: dict[str, dict[str, Any]] = {each["name"]: each for each in json.loads(out)["sources"]}
-    return found["kubernetes"]
+    result: dict[str, dict[str, Any]] = {source["name"]: source for source in json.loads(out)["sources"]}
+    return result["kubernetes"]
 
 
 def _proxies(program: Program) -> list[str]:
     status, out, _ = program.run("proxies", "--state", str(program.state), "--json")
     assert status == 0
-    return [each["uuid"] for each in json.loads(out)["proxies"]]
+    return [proxy["uuid"] for proxy in json.loads(out)["proxies"]]
 
 
 def _good(program: Program) -> object:
@@ -41,8 +41,8 @@ def _good(program: Program) -> object:
 
 def _line(program: Program) -> dict[str, str]:
     _, out, _ = program.run("check", "--state", str(program.state), "--json")
-    found: dict[str, dict[str, str]] = {each["name"]: each for each in json.loads(out)["checks"]}
-    return found["source kubernetes"]
+    result: dict[str, dict[str, str]] = {check["name"]: check for check in json.loads(out)["checks"]}
+    return result["source kubernetes"]
 
 
 def _is_degraded(server: Server) -> bool:
@@ -55,8 +55,8 @@ def _is_degraded(server: Server) -> bool:
 def _failing(server: Server) -> set[str]:
     """Return the kinds that metrics report as failing."""
     lines = (line for line in server.get("/metrics")[1].splitlines() if line.endswith(" 1.0"))
-    found = (line for line in lines if line.startswith("meshwright_kubernetes_failing{"))
-    return {line.partition('resource="')[2].partition('"')[0] for line in found}
+    result = (line for line in lines if line.startswith("meshwright_kubernetes_failing{"))
+    return {line.partition('resource="')[2].partition('"')[0] for line in result}
 
 
 def test_server_follows_a_cluster(program: Program, api: ApiServer) -> None:
@@ -70,9 +70,9 @@ def test_server_follows_a_cluster(program: Program, api: ApiServer) -> None:
     api.delete("Workload", "shop", "w-1")
     server.until(lambda: _good(program) == OBJECTS)
     server.until(lambda: _proxies(program) == ["two"])
-    watches = {each["name"]: each for each in _source(program)["watches"]}
+    watches = {watch["name"]: watch for watch in _source(program)["watches"]}
     assert watches["workloads.meshwright.dev"]["events"] == 2
-    assert all(each["last_list"] and each["heard"] and not each["error"] for each in watches.values())
+    assert all(watch["last_list"] and watch["heard"] and not watch["error"] for watch in watches.values())
     server.stop()
     for path in (server.log_path, *program.state.rglob("*.json")):
         assert TOKEN not in path.read_text()
@@ -85,8 +85,8 @@ def test_unreachable_api_server_keeps_the_mesh(program: Program, api: ApiServer)
     api.go()
     server.until(lambda: _is_degraded(server))
     assert _good(program) == OBJECTS
-    found = _line(program)
-    assert (found["status"], "since 20" in found["said"]) == ("failed", True)
+    result = _line(program)
+    assert (result["status"], "since 20" in result["said"]) == ("failed", True)
     assert "services" in _failing(server)
     server.stop()
 
@@ -98,7 +98,7 @@ def test_unreachable_api_server_keeps_the_mesh(program: Program, api: ApiServer)
     again.until(lambda: _good(program) == OBJECTS + 1)
     again.until(lambda: not _is_degraded(again))
     again.until(lambda: not _failing(again))
-    assert (found := _line(program))["status"] == "ok", found
+    assert (result := _line(program))["status"] == "ok", result
 
 
 def test_forbidden_kind_is_named_and_other_kinds_are_followed(program: Program, api: ApiServer) -> None:
@@ -145,8 +145,8 @@ def test_namespaces_without_the_selected_label_are_ignored(program: Program, api
     server = program.serve("--namespace-selector", "mesh=yes")
     assert _good(program) == 2
     server.stop()
-    said = program.refused("--namespace-selector", "a in b")
-    assert said.startswith("--namespace-selector is 'a in b': 'a in b' must be a label selector")
+    text = program.refused("--namespace-selector", "a in b")
+    assert text.startswith("--namespace-selector is 'a in b': 'a in b' must be a label selector")
 
 
 def test_directory_has_precedence_over_the_cluster(program: Program, api: ApiServer) -> None:
@@ -158,5 +158,5 @@ def test_directory_has_precedence_over_the_cluster(program: Program, api: ApiSer
     )
     server = program.serve()
     status, out, _ = program.run("proxies", "--state", str(program.state), "--json")
-    assert (status, [each["uuid"] for each in json.loads(out)["proxies"]]) == (0, ["one", "two"])
-    assert [each["code"] for each in server.said("problem")] == ["MW1108"]
+    assert (status, [proxy["uuid"] for proxy in json.loads(out)["proxies"]]) == (0, ["one", "two"])
+    assert [item["code"] for item in server.said("problem")] == ["MW1108"]

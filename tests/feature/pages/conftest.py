@@ -55,11 +55,11 @@ ONE, TWO, GONE, STRANGER = "one.buyer.shop", "two.buyer.shop", "b1.bank.shop", "
 @pytest.fixture(scope="session")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the running Chromium."""
-    found = program()
-    if found is None and os.environ.get("MESHWRIGHT_BROWSER") != "required":
+    result = program()
+    if result is None and os.environ.get("MESHWRIGHT_BROWSER") != "required":
         pytest.skip("there is no Chromium: `make system` installs one")
-    assert found is not None, "there is no Chromium, and it is required here"
-    with running(found, tmp_path_factory.mktemp("chromium")) as address:
+    assert result is not None, "there is no Chromium, and it is required here"
+    with running(result, tmp_path_factory.mktemp("chromium")) as address:
         yield address
 
 
@@ -114,21 +114,21 @@ async def report(server: Server, run: str) -> None:
     edges.append(
         wire.Edge(direction=wire.INBOUND, protocol=wire.HTTP, called=wire.Called(port=18080), requests=coming)
     )
-    said = wire.ReportRequest(run=run, number=1, seconds=10, edges=edges)
+    report_request = wire.ReportRequest(run=run, number=1, seconds=10, edges=edges)
     async with channel(server, "renewal", server.certificate(TWO)) as port:
-        assert (await call(port, REPORT, said.SerializeToString())).code is grpc.StatusCode.OK
+        assert (await call(port, REPORT, report_request.SerializeToString())).code is grpc.StatusCode.OK
 
 
 async def _settled(server: Server) -> bool:
     shown = (await server.ask("GET", "/debug/proxy"))["proxies"]
-    found: dict[str, Any] = {each["cn"]: each for each in shown}
+    result: dict[str, Any] = {item["cn"]: item for item in shown}
     wrong = (await server.ask("GET", "/debug/policies"))["problems"]
     pushes = (await server.ask("GET", f"/debug/xds?proxy={TWO}"))["pushes"]
-    states = [found.get(name, {}).get("state") for name in (ONE, TWO, GONE, STRANGER)]
+    states = [result.get(name, {}).get("state") for name in (ONE, TWO, GONE, STRANGER)]
     return (
         states == ["connected", "connected", "disconnected", "connected"]
-        and "rejected" in found[ONE]["why"]
-        and set(found[TWO]["sync"].values()) == {"synced"}
-        and any(each["code"] == "resource-rejected" for each in wrong)
+        and "rejected" in result[ONE]["why"]
+        and set(result[TWO]["sync"].values()) == {"synced"}
+        and any(item["code"] == "resource-rejected" for item in wrong)
         and any(changed["name"] == ROUTE for push in pushes for changed in push["changed"])
     )

@@ -111,8 +111,8 @@ async def test_acknowledgement_updates_the_page_of_pushes(
             # The page has updated once.
             await holds(browser, "document.getElementById('as-of').textContent !== window.stays")
             assert await browser.run(shown("pending"))
-            said = {"type_url": sent.type_url, "response_nonce": sent.nonce}
-            await client.call.write(discovery_pb2.DeltaDiscoveryRequest(**said))
+            answer = {"type_url": sent.type_url, "response_nonce": sent.nonce}
+            await client.call.write(discovery_pb2.DeltaDiscoveryRequest(**answer))
             await holds(browser, f"!{shown('pending')}")
             assert await browser.run("Boolean(window.stays)")  # no reload
 

@@ -82,7 +82,7 @@ async def test_every_page_is_readable_at_each_width_and_colour_scheme(
         wrong[name] = await browser.run(LOOKS)
         await browser.run(OPENED)
         wrong[f"{name}, opened"] = await browser.run(LOOKS)
-    assert {name: found for name, found in wrong.items() if found} == {}
+    assert {name: result for name, result in wrong.items() if result} == {}
 
 
 async def test_page_shows_foreign_text_without_running_it(browser: Browser, mesh: Server) -> None:
@@ -112,23 +112,23 @@ async def test_form_keeps_every_parameter_of_its_page(browser: Browser, mesh: Se
     lost = {}
     for name, path in PAGES.items():
         await browser.open(_address(mesh, path))
-        if shown := {tuple(each) for each in await browser.run(fields)}:
-            lost[name] = {each for each in URL(path).query.items() if each[1]} - shown
-    assert {name: found for name, found in lost.items() if found} == {}
+        if shown := {tuple(item) for item in await browser.run(fields)}:
+            lost[name] = {item for item in URL(path).query.items() if item[1]} - shown
+    assert {name: result for name, result in lost.items() if result} == {}
 
 
 async def test_topology_picture_has_every_node_and_edge_of_the_api(browser: Browser, mesh: Server) -> None:
     """A node is reached by the keyboard, and leads to its neighbours with the same window."""
-    found = await mesh.ask("GET", "/api/v1/topology?window=600")
+    result = await mesh.ask("GET", "/api/v1/topology?window=600")
     await browser.look(1300, dark=False)
     await browser.open(_address(mesh, "/debug/topology?window=600"))
     titles = "[...document.querySelectorAll('.picture {} > title')].map(each => each.textContent)"
-    nodes, edges = [await browser.run(titles.format(each)) for each in ("a.node", "path.edge")]
-    assert sorted(each.split(":")[0] for each in nodes) == sorted(
-        each["id"].split(":")[0] for each in found["nodes"]
+    nodes, edges = [await browser.run(titles.format(item)) for item in ("a.node", "path.edge")]
+    assert sorted(node.split(":")[0] for node in nodes) == sorted(
+        node["id"].split(":")[0] for node in result["nodes"]
     )
-    assert len(edges) == len([each for each in found["edges"] if each["source"] != each["destination"]])
-    assert [each for each in edges if each.startswith("shop/buyer to shop/shop: ✕ 85.0% ")], edges
+    assert len(edges) == len([edge for edge in result["edges"] if edge["source"] != edge["destination"]])
+    assert [edge for edge in edges if edge.startswith("shop/buyer to shop/shop: ✕ 85.0% ")], edges
     inside = "document.activeElement.closest('.picture a.node')"
     for _ in range(60):
         await browser.press("Tab")
@@ -137,7 +137,7 @@ async def test_topology_picture_has_every_node_and_edge_of_the_api(browser: Brow
     wanted = await browser.run(f"{inside}.getAttribute('href')")
     assert wanted.startswith("/debug/topology?service=")
     # The links keep the window of ten minutes, because the last minute may have no calls.
-    assert all(each.endswith("&window=600") for each in await browser.run(LEADS)), wanted
+    assert all(item.endswith("&window=600") for item in await browser.run(LEADS)), wanted
     await browser.press("Enter")
     await browser.loaded()
     assert (await browser.run("location.pathname + location.search")) == wanted
@@ -199,8 +199,8 @@ async def test_every_link_leads_to_an_existing_page_and_anchor(mesh: Server) -> 
             address = left.pop(0)
             async with session.get(URL(address, encoded=True)) as response:
                 seen[address] = await response.text()
-                told = response.status == 200 or any(each in seen[address] for each in GONE)
-                assert told or address in first, (address, response.status)
+                answer = response.status == 200 or any(item in seen[address] for item in GONE)
+                assert answer or address in first, (address, response.status)
                 assert seen[address].count('<main id="content">') == 1, address
             for to in map(html.unescape, re.findall(r'href="(/[^"]*)"', seen[address])):
                 further, _, anchor = _address(mesh, to).partition("#")
@@ -208,7 +208,7 @@ async def test_every_link_leads_to_an_existing_page_and_anchor(mesh: Server) -> 
                 left += [further] if further not in {*seen, *left} else []
     assert len(seen) > 2 * len(PAGES)
     assert {
-        each for each in meant if each[1] and f'id="{html.escape(each[1])}"' not in seen[each[0]]
+        item for item in meant if item[1] and f'id="{html.escape(item[1])}"' not in seen[item[0]]
     } == set()
 
 
@@ -247,17 +247,17 @@ async def test_explanation_shows_the_objects_and_the_missing_yaml(
     browser: Browser, mesh: Server, width: int
 ) -> None:
     """Objects in force are shown, and missing YAML can be copied whole or tried with one button."""
-    found = await mesh.ask("GET", "/api/v1/explain?from=shop/buyer&to=shop/shop:80&path=/sell")
+    result = await mesh.ask("GET", "/api/v1/explain?from=shop/buyer&to=shop/shop:80&path=/sell")
     await browser.look(width, dark=width == 420)
     await browser.open(_address(mesh, PAGES["explained"]))
     first, second = "document.querySelector('.beside > :first-child')", "document.querySelector('.copied')"
     beside = f"{second}.getBoundingClientRect().left >= {first}.getBoundingClientRect().right"
     assert await browser.run(beside) is (width == 1300)
     shown = await browser.run("[...document.querySelectorAll('.beside pre')].map(each => each.textContent)")
-    missing, *in_force = [list(yaml.safe_load_all(each)) for each in shown]
-    assert missing == found["missing"] != []
-    assert [each[0] for each in in_force] == [each["manifest"] for each in found["objects"]]
-    assert {"TrafficTarget", "HTTPRouteGroup"} <= {each[0]["kind"] for each in in_force}
+    missing, *in_force = [list(yaml.safe_load_all(item)) for item in shown]
+    assert missing == result["missing"] != []
+    assert [item[0] for item in in_force] == [item["manifest"] for item in result["objects"]]
+    assert {"TrafficTarget", "HTTPRouteGroup"} <= {item[0]["kind"] for item in in_force}
     await browser.run("getSelection().selectAllChildren(document.querySelector('.copied'))")
     assert [*yaml.safe_load_all(await browser.run("getSelection().toString()"))] == missing
     await browser.submit(".beside form")
@@ -305,8 +305,8 @@ async def test_each_fault_of_a_page_is_found(
     (tmp_path / "page.html").write_text(f"<!doctype html><html lang=en>{page}")
     await browser.look(420, dark=False)
     await browser.open(f"file://{tmp_path / 'page.html'}")
-    found = await browser.run(LOOKS)
-    assert (found == []) if wrong is None else any(each.startswith(wrong) for each in found), found
+    result = await browser.run(LOOKS)
+    assert (result == []) if wrong is None else any(item.startswith(wrong) for item in result), result
 
 
 async def test_keyboard_stop_without_a_visible_focus_is_found(browser: Browser, tmp_path: Path) -> None:

@@ -55,8 +55,10 @@ async def test_large_input_is_passed_through_completely() -> None:
 
 async def test_output_above_the_limit_is_read_and_discarded() -> None:
     """A command with too much output ends like others, because the rest is read."""
-    said = await run(Command((*SHELL, "head -c 5000000 /dev/zero; echo e >&2"), most_bytes=1000), 60)
-    assert said == CommandResult(0, bytes(1000), b"e\n")
+    command_result = await run(
+        Command((*SHELL, "head -c 5000000 /dev/zero; echo e >&2"), most_bytes=1000), 60
+    )
+    assert command_result == CommandResult(0, bytes(1000), b"e\n")
 
 
 @pytest.mark.parametrize(
@@ -152,15 +154,15 @@ async def test_command_that_cannot_start_can_be_cancelled(tmp_path: Path) -> Non
 
 async def test_many_cancelled_commands_log_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The asyncio library logs a warning if another caller has waited for its process."""
-    pids = [tmp_path / str(each) for each in range(12)]
+    pids = [tmp_path / str(number) for number in range(12)]
     running = [asyncio.create_task(run(shell(_noting(pid, STARTED["child"])), 60)) for pid in pids]
     await until(lambda: all(pid.exists() for pid in pids))
-    for each in running:
-        each.cancel()
+    for task in running:
+        task.cancel()
     await asyncio.wait(running)
     for pid in pids:
         await gone(int(pid.read_text()))
-    assert [each.getMessage() for each in caplog.records] == []
+    assert [record.getMessage() for record in caplog.records] == []
 
 
 async def test_process_in_another_session_is_not_waited_for(tmp_path: Path) -> None:

@@ -34,10 +34,10 @@ FILES = ("recording.yaml", "alerts.yaml")
 @pytest.fixture(scope="session")
 def programs() -> tuple[str, str]:
     """The paths of promtool and prometheus."""
-    found = tuple(shutil.which(each) for each in ("promtool", "prometheus"))
-    if not all(found) and os.environ.get("MESHWRIGHT_PROMETHEUS") != "required":
+    result = tuple(shutil.which(item) for item in ("promtool", "prometheus"))
+    if not all(result) and os.environ.get("MESHWRIGHT_PROMETHEUS") != "required":
         pytest.skip("there is no Prometheus: `make system` installs one")
-    promtool, prometheus = found
+    promtool, prometheus = result
     assert promtool is not None
     assert prometheus is not None, "Debian's package prometheus is required here"
     return promtool, prometheus
@@ -64,10 +64,10 @@ def unit_tests(folder: Path, *, changed: tuple[str, str] = ("", "")) -> Path:
 
 def test_rules_fire_exactly_on_their_conditions(programs: tuple[str, str], tmp_path: Path) -> None:
     """The cases are a healthy mesh, a mesh with every fault, and a mesh without calls."""
-    assert (found := run(programs[0], "check", "rules", *(RULES / each for each in FILES))).returncode == 0, (
-        found
-    )
-    assert (found := run(programs[0], "test", "rules", unit_tests(tmp_path))).returncode == 0, found
+    assert (
+        result := run(programs[0], "check", "rules", *(RULES / file for file in FILES))
+    ).returncode == 0, result
+    assert (result := run(programs[0], "test", "rules", unit_tests(tmp_path))).returncode == 0, result
 
 
 @pytest.mark.parametrize(
@@ -99,11 +99,11 @@ def test_every_alert_has_a_section_in_the_docs() -> None:
     """docs/alerts.md has one heading for each alert, in order and without others."""
     page = (ROOT / "docs" / "alerts.md").read_text()
     headings = re.findall(r"^## (Meshwright\w+)$", page, re.MULTILINE)
-    assert headings == [each["alert"] for each in alerts()]
-    for each in alerts():
-        assert each["annotations"]["runbook_url"] == f"docs/alerts.md#{each['alert'].lower()}"
-        assert {"summary", "description"} <= each["annotations"].keys()
-        assert each["labels"]["severity"] in ("critical", "warning", "info")
+    assert headings == [alert["alert"] for alert in alerts()]
+    for alert in alerts():
+        assert alert["annotations"]["runbook_url"] == f"docs/alerts.md#{alert['alert'].lower()}"
+        assert {"summary", "description"} <= alert["annotations"].keys()
+        assert alert["labels"]["severity"] in ("critical", "warning", "info")
 
 
 CALLED = {
@@ -128,8 +128,8 @@ async def test_promtool_accepts_the_metrics_of_server_and_agent(
         Edges().families(read({"stats": [*stats, histogram]}), WorkloadLabels("default", "alice", "alice"))
     )
     for text in (page, edges):
-        found = await asyncio.to_thread(run, programs[0], "check", "metrics", given=text)
-        assert (found.returncode, found.stderr, found.stdout) == (0, "", "")
+        result = await asyncio.to_thread(run, programs[0], "check", "metrics", given=text)
+        assert (result.returncode, result.stderr, result.stdout) == (0, "", "")
     assert "_created" not in page
     assert "process_cpu_seconds_total" in page
     wrong = await asyncio.to_thread(
@@ -144,17 +144,17 @@ def dashboards() -> list[str]:
     panels = [panel for file in files for panel in json.loads(file.read_text())["panels"]]
     queries = [target["expr"] for panel in panels for target in panel["targets"]]
     assert len(files) == 3
-    return [each.replace("$namespace", "shop").replace("$service", "store") for each in queries]
+    return [query.replace("$namespace", "shop").replace("$service", "store") for query in queries]
 
 
 @asynccontextmanager
 async def scraping(prometheus: str, folder: Path, target: str) -> AsyncIterator[str]:
     """Run a Prometheus with our rules on the control plane, and yield its address."""
-    for each in FILES:
-        (folder / each).write_text((RULES / each).read_text().replace("interval: 30s", "interval: 1s"))
+    for file in FILES:
+        (folder / file).write_text((RULES / file).read_text().replace("interval: 30s", "interval: 1s"))
     config = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
-        "rule_files": [str(folder / each) for each in FILES],
+        "rule_files": [str(folder / file) for file in FILES],
         "scrape_configs": [{"job_name": "meshwright", "static_configs": [{"targets": [target]}]}],
     }
     (folder / "prometheus.yml").write_text(json.dumps(config))
@@ -195,8 +195,8 @@ async def test_prometheus_scrapes_the_server_and_evaluates_every_rule(
         async with asyncio.timeout(90):
             while not await _is_evaluated(ask, rules):
                 await asyncio.sleep(0.1)
-        found = await rules()
-        assert {each["name"]: each.get("lastError", "") for each in found if each["health"] != "ok"} == {}
+        result = await rules()
+        assert {item["name"]: item.get("lastError", "") for item in result if item["health"] != "ok"} == {}
         for query in dashboards():
             async with session.get(f"{at}/query", params={"query": query}) as answer:
                 assert answer.status == 200, (query, await answer.text())
@@ -211,10 +211,10 @@ async def test_prometheus_scrapes_the_server_and_evaluates_every_rule(
 async def _is_evaluated(ask: Any, rules: Any) -> bool:
     try:
         targets = (await ask("/targets"))["activeTargets"]
-        found = await rules()
-        healths = {each["health"] for each in found}
+        result = await rules()
+        healths = {item["health"] for item in result}
         # An alert for absent metrics is pending until the first scrape.
-        waiting = [each["name"] for each in found if each.get("state", "inactive") != "inactive"]
+        waiting = [item["name"] for item in result if item.get("state", "inactive") != "inactive"]
     except aiohttp.ClientError:
         return False
-    return [each["health"] for each in targets] == ["up"] and healths == {"ok"} and not waiting
+    return [target["health"] for target in targets] == ["up"] and healths == {"ok"} and not waiting

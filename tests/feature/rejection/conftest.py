@@ -81,39 +81,39 @@ class Sidecar:
 
     async def _take(self, response: Any) -> None:
         type_url = TypeUrl(response.type_url)
-        found = dict(self._named(type_url, response))
-        self.sent.extend(found.items())
-        bad = [key for key, value in found.items() if self.rejects(value)]
-        said = {"response_nonce": response.nonce}
+        result = dict(self._named(type_url, response))
+        self.sent.extend(result.items())
+        bad = [key for key, value in result.items() if self.rejects(value)]
+        answer = {"response_nonce": response.nonce}
         if bad:
             self.rejected.extend(bad)
             if self.words:
-                self.held.update((key, value) for key, value in found.items() if key not in bad)
-            await self._say(type_url, error_detail={"code": 13, "message": self._reason(bad)}, **said)
+                self.held.update((key, value) for key, value in result.items() if key not in bad)
+            await self._say(type_url, error_detail={"code": 13, "message": self._reason(bad)}, **answer)
             return
-        self.held.update(found)
-        for key in self._removed(type_url, response, found):
+        self.held.update(result)
+        for key in self._removed(type_url, response, result):
             self.removed.append(key)
             self.held.pop(key, None)
-        await self._say(type_url, **said)
+        await self._say(type_url, **answer)
         await self._follow()
 
     def _reason(self, bad: list[Reference]) -> str:
-        each = "\n".join(f"{name}: {self.words}" for _, name in bad)
-        return f"Error adding/updating listener(s) {each}\n" if self.words else WORDS
+        item = "\n".join(f"{name}: {self.words}" for _, name in bad)
+        return f"Error adding/updating listener(s) {item}\n" if self.words else WORDS
 
-    def _removed(self, type_url: TypeUrl, response: Any, found: Resources) -> list[Reference]:
+    def _removed(self, type_url: TypeUrl, response: Any, result: Resources) -> list[Reference]:
         if self.variant is Variant.DELTA:
             return [(type_url, name) for name in response.removed_resources]
         full = type_url in (CLUSTER, LISTENER)
-        return [key for key in self.held if full and key[0] == type_url and key not in found]
+        return [key for key in self.held if full and key[0] == type_url and key not in result]
 
     def _named(self, type_url: TypeUrl, response: Any) -> Iterable[tuple[Reference, bytes]]:
-        for each in response.resources:
+        for resource in response.resources:
             if self.variant is Variant.DELTA:
-                yield (type_url, ResourceName(each.name)), each.resource.value
+                yield (type_url, ResourceName(resource.name)), resource.resource.value
             else:
-                yield (type_url, _name(type_url, each.value)), each.value
+                yield (type_url, _name(type_url, resource.value)), resource.value
 
     async def _follow(self) -> None:
         """Subscribe to resources that clusters and listeners refer to, as Envoy does."""

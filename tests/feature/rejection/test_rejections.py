@@ -43,15 +43,15 @@ DOCUMENTS = (
 
 
 async def _problems(server: Server) -> list[dict[str, Any]]:
-    found = (await server.ask("GET", "/debug/policies"))["problems"]
-    return [each for each in found if each["code"] == "resource-rejected"]
+    result = (await server.ask("GET", "/debug/policies"))["problems"]
+    return [item for item in result if item["code"] == "resource-rejected"]
 
 
 async def _problems_until(server: Server, count: int) -> list[dict[str, Any]]:
     async with asyncio.timeout(60):
-        while len(found := await _problems(server)) != count:
+        while len(result := await _problems(server)) != count:
             await asyncio.sleep(0.01)
-    return found
+    return result
 
 
 def _poisoned(value: bytes) -> bool:
@@ -64,7 +64,7 @@ async def test_rejected_route_keeps_its_last_good_version(serve: Serve, join: Jo
     server = await serve(*DOCUMENTS, _split("good"), verify=True)
     picky = join(server, "one.buyer.shop", variant, _poisoned)
     easy = join(server, "two.buyer.shop", variant)
-    await until(lambda: all(b"split:shop/good" in each.routes(SHOP) for each in (picky, easy)))
+    await until(lambda: all(b"split:shop/good" in sidecar.routes(SHOP) for sidecar in (picky, easy)))
 
     server.write(*DOCUMENTS, _split("poison"))
     await until(lambda: picky.rejected and b"poison" in easy.routes(SHOP))
@@ -75,7 +75,7 @@ async def test_rejected_route_keeps_its_last_good_version(serve: Serve, join: Jo
     assert "Service" not in problem["expected"], "bystanders"
 
     server.write(*DOCUMENTS, _split("poison"), _split("beside", "bank"))
-    await until(lambda: all(b"split:shop/beside" in each.routes(BANK) for each in (picky, easy)))
+    await until(lambda: all(b"split:shop/beside" in sidecar.routes(BANK) for sidecar in (picky, easy)))
     assert b"split:shop/good" in picky.routes(SHOP)
     assert picky.rejected == [(ROUTE, ResourceName(SHOP))]
 
@@ -87,7 +87,7 @@ async def test_rejected_route_keeps_its_last_good_version(serve: Serve, join: Jo
 
     server.write(*DOCUMENTS, _split("mended"), _split("beside", "bank"))
     sidecars = (picky, easy, again)
-    await until(lambda: all(b"split:shop/mended" in each.routes(SHOP) for each in sidecars))
+    await until(lambda: all(b"split:shop/mended" in sidecar.routes(SHOP) for sidecar in sidecars))
     await _problems_until(server, 0)
     await server.counted("meshwright_verifications_total", 4)
     assert await server.metric("meshwright_verification_differences_total") == 0
@@ -120,7 +120,7 @@ async def test_cluster_of_the_last_good_route_is_kept(serve: Serve, join: Join, 
     """The bad route needs another cluster. The old one stays until the fixed route replaces the good one."""
     narrow = _workload("one", "buyer", "10.0.0.1").replace("ports: [", "upstreams: [UPSTREAM], ports: [")
     narrow = narrow.replace("UPSTREAM", "{service: shop, port: 80, address: 127.0.0.1, localPort: 7001}")
-    documents = tuple(narrow if "name: one," in each else each for each in DOCUMENTS)
+    documents = tuple(narrow if "name: one," in document else document for document in DOCUMENTS)
     server = await serve(*documents, _split("good"), verify=True)
     picky = join(server, "one.buyer.shop", variant, _poisoned)
     await until(lambda: b"split:shop/good" in picky.routes(SHOP))
@@ -144,12 +144,12 @@ async def test_rejected_secret_is_reported_without_its_content(serve: Serve, joi
     server = await serve(*DOCUMENTS)
     picky = join(server, "one.buyer.shop", Variant.DELTA, lambda value: b"PRIVATE KEY" in value)
     await until(lambda: picky.rejected)
-    found = await _problems_until(server, 2)  # the rejection is of a response, and does not name the secret
-    assert [(each["object"], each["field"]) for each in found] == [
+    result = await _problems_until(server, 2)  # the rejection is of a response, and does not name the secret
+    assert [(item["object"], item["field"]) for item in result] == [
         ("trust bundle cluster.local", "secret root-cert:cluster.local"),
         ("Service shop/buyer", "secret service-cert"),
     ]
-    assert "PRIVATE" not in str(found)
+    assert "PRIVATE" not in str(result)
     assert picky.rejected == [(SECRET, ResourceName("service-cert"))]
 
 
@@ -179,17 +179,17 @@ async def test_rejected_version_is_compared_with_the_version_in_force(
     server = await serve(*DOCUMENTS, _split("good"))
     picky = join(server, "one.buyer.shop", variant, _poisoned)
     easy = join(server, "two.buyer.shop", variant)
-    await until(lambda: all(b"split:shop/good" in each.routes(SHOP) for each in (picky, easy)))
+    await until(lambda: all(b"split:shop/good" in sidecar.routes(SHOP) for sidecar in (picky, easy)))
     server.write(*DOCUMENTS, _split("poison"))
     await until(lambda: picky.rejected and b"poison" in easy.routes(SHOP))
     await _problems_until(server, 1)
 
     pushes = (await server.ask("GET", "/debug/xds?proxy=one.buyer.shop"))["pushes"]
-    (rejected,) = (each for each in pushes if each["answer"] == "nack")
+    (rejected,) = (push for push in pushes if push["answer"] == "nack")
     (change,) = rejected["changed"]
     asked = f"/debug/xds/diff?proxy=one.buyer.shop&type=route&name={quote(SHOP, safe='')}"
-    found = await server.ask("GET", f"{asked}&from={change['from']}&to={change['to']}")
-    added = [each for each in found["diff"] if each.startswith("+") and "poison" in each]
+    result = await server.ask("GET", f"{asked}&from={change['from']}&to={change['to']}")
+    added = [item for item in result["diff"] if item.startswith("+") and "poison" in item]
     assert (change["name"], change["comparable"], bool(added)) == (SHOP, True, True)
     back = await server.ask("GET", asked)  # the rejected version and the version in force
     assert (back["from"], back["to"]) == (change["to"], change["from"])

@@ -40,14 +40,14 @@ def _inbound(value: bytes) -> bool:
 async def _row(server: Server, name: str = NAME) -> dict[str, Any]:
     """Return a proxy's row of `meshwright proxies`."""
     rows = (await server.ask("GET", "/debug/proxy"))["proxies"]
-    (found,) = (each for each in rows if each["cn"] == name)
-    return dict(found)
+    (result,) = (row for row in rows if row["cn"] == name)
+    return dict(result)
 
 
 async def _shared(server: Server) -> list[dict[str, Any]]:
     """Return the problems of shared identities."""
-    found = (await server.ask("GET", "/debug/policies"))["problems"]
-    return [each for each in found if each["code"] == "identity-shared"]
+    result = (await server.ask("GET", "/debug/policies"))["problems"]
+    return [item for item in result if item["code"] == "identity-shared"]
 
 
 async def _gauge(server: Server) -> float:
@@ -75,7 +75,7 @@ async def test_transient_rejection_of_one_proxy_removes_nothing_from_the_other(
     second = join(server, NAME, variant, _inbound, words, pair=pair)
     await until(lambda: INBOUND in second.rejected)
     server.write(*DOCUMENTS, texts.service("another", texts.port(81, 18081)))
-    await until(lambda: all(_knows(each, b"another") for each in (first, second)))
+    await until(lambda: all(_knows(sidecar, b"another") for sidecar in (first, second)))
     assert INBOUND in first.held
     assert INBOUND not in second.held
     assert first.removed == []
@@ -97,9 +97,9 @@ async def test_shared_identity_is_reported_while_both_proxies_are_connected(serv
     await until(told)
     (problem,) = await _shared(server)
     row = await _row(server)
-    said, _, rest = row["why"].partition("; ")
-    addresses = re.findall(r"127\.0\.0\.1:[0-9]+", said)
-    assert said == f"2 proxies share this identity: {', '.join(addresses)}"
+    answer, _, rest = row["why"].partition("; ")
+    addresses = re.findall(r"127\.0\.0\.1:[0-9]+", answer)
+    assert answer == f"2 proxies share this identity: {', '.join(addresses)}"
     assert (len({*addresses}), row["address"], row["streams"]) == (2, addresses[-1], 2)
     bad = f"Error adding/updating listener(s) inbound-listener: {BUSY}"
     assert rest == f"listener rejected: {bad}: Workload shop/w-1 ({problem['origin']})"

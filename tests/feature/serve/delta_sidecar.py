@@ -61,22 +61,22 @@ class Sidecar:
 
     def held(self) -> dict[TypeUrl, dict[str, str]]:
         """Return the version of every received resource."""
-        found: dict[TypeUrl, dict[str, str]] = {}
+        result: dict[TypeUrl, dict[str, str]] = {}
         for response in self.responses:
-            versions = found.setdefault(TypeUrl(response.type_url), {})
-            versions.update((each.name, each.version) for each in response.resources)
-        return found
+            versions = result.setdefault(TypeUrl(response.type_url), {})
+            versions.update((resource.name, resource.version) for resource in response.resources)
+        return result
 
     def has_all(self) -> bool:
         """Return whether every resource that was requested by name has arrived."""
         held = self.held()
-        return all(names <= held.get(each, {}).keys() for each, names in self._asked.items())
+        return all(names <= held.get(type_url, {}).keys() for type_url, names in self._asked.items())
 
     def kinds(self, since: int = 0) -> list[tuple[str, int]]:
         """Return the type and number of resources of each response from the index `since`."""
         return [
-            (each.type_url.rpartition(".")[2], len(each.resources) + len(each.removed_resources))
-            for each in self.responses[since:]
+            (response.type_url.rpartition(".")[2], len(response.resources) + len(response.removed_resources))
+            for response in self.responses[since:]
         ]
 
     async def _begin(self, type_url: TypeUrl) -> None:
@@ -93,19 +93,19 @@ class Sidecar:
         await self._call.write(discovery_pb2.DeltaDiscoveryRequest(type_url=type_url, **fields))
 
     async def _take(self, response: discovery_pb2.DeltaDiscoveryResponse) -> None:
-        for each in response.resources:
-            value = each.resource.value
+        for resource in response.resources:
+            value = resource.resource.value
             if response.type_url == CLUSTER:
                 await self._ask(references(cluster_pb2.Cluster.FromString(value)))
             elif response.type_url == LISTENER:
                 await self._ask(references(listener_pb2.Listener.FromString(value)))
             elif response.type_url == ENDPOINT:
-                self.endpoints[each.name] = _addresses(value)
+                self.endpoints[resource.name] = _addresses(value)
 
-    async def _ask(self, found: Iterable[tuple[TypeUrl, str]]) -> None:
+    async def _ask(self, result: Iterable[tuple[TypeUrl, str]]) -> None:
         for type_url in (ENDPOINT, SECRET, ROUTE):
             asked = self._asked.setdefault(type_url, set())
-            names = {name for wanted, name in found if wanted == type_url} - asked
+            names = {name for wanted, name in result if wanted == type_url} - asked
             asked |= names
             if names:
                 await self._say(type_url, resource_names_subscribe=sorted(names))
@@ -113,7 +113,7 @@ class Sidecar:
 
 def _addresses(assignment: bytes) -> set[str]:
     return {
-        each.endpoint.address.socket_address.address
+        lb_endpoint.endpoint.address.socket_address.address
         for group in endpoint_pb2.ClusterLoadAssignment.FromString(assignment).endpoints
-        for each in group.lb_endpoints
+        for lb_endpoint in group.lb_endpoints
     }

@@ -74,7 +74,7 @@ async def test_accepted_listeners_admit_and_only_revocation_withdraws(state: Pat
                 await until(lambda: addresses(caller) == {AT[ONE]})
             async with connected(plane, state, OTHER):  # while the first one is disconnected
                 await until(lambda: addresses(caller) == set(AT.values()))
-            moved = [each for each in caller.kinds(before) if each[0] in ("Cluster", "ClusterLoadAssignment")]
+            moved = [item for item in caller.kinds(before) if item[0] in ("Cluster", "ClusterLoadAssignment")]
             assert moved == [("ClusterLoadAssignment", 1)] * 2
     with control_plane(mesh, state) as (plane, _):
         async with connected(plane, state, CALLER) as caller:
@@ -102,8 +102,8 @@ def shown(state: Path, *command: str) -> dict[str, Any]:
     """Return the JSON of a `certs` command."""
     arguments = [*COMMAND, "certs", *command, "--state", str(state), "--json"]
     done = subprocess.run(arguments, check=True, capture_output=True, text=True)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
 
 
 async def test_participation_of_a_sidecar_is_shown_with_its_certificates(state: Path) -> None:
@@ -111,9 +111,9 @@ async def test_participation_of_a_sidecar_is_shown_with_its_certificates(state: 
     with control_plane(state.with_name("mesh"), state) as (plane, _):
         async with connected(plane, state, ONE) as sidecar:
             await until(lambda: sidecar.held().get(SECRET) and sidecar.has_all())
-            found = await asyncio.to_thread(shown, state, "show", ONE)
-            (entry,), (one,) = found["proxy_certificates"], found["participants"]
-            (service,) = found["service_certificates"]
+            result = await asyncio.to_thread(shown, state, "show", ONE)
+            (entry,), (one,) = result["proxy_certificates"], result["participants"]
+            (service,) = result["service_certificates"]
             assert (one["takes_part"], one["lacks"], one["serial"]) == (True, [], entry["serial"])
             held = {name: service[name] for name in ("serial", "not_after")}
             assert one["service_certificate"] == held
@@ -128,10 +128,10 @@ async def test_participation_of_a_sidecar_is_shown_with_its_certificates(state: 
         await until(gone)
         arguments = ("revoke", entry["serial"], "--reason", "lost in a train")
         await asyncio.to_thread(shown, state, *arguments)
-        found = await asyncio.to_thread(shown, state, "show", entry["serial"])
-        (entry,), (one,) = found["proxy_certificates"], found["participants"]
+        result = await asyncio.to_thread(shown, state, "show", entry["serial"])
+        (entry,), (one,) = result["proxy_certificates"], result["participants"]
         assert (entry["revoked_why"], entry["in_force"]) == ("lost in a train", False)
         assert one["lacks"] == ["certificate-revoked", "not-connected"]
         listed = await asyncio.to_thread(shown, state, "list")
-        lacks = {each["cn"]: each["lacks"] for each in listed["participants"]}
+        lacks = {participant["cn"]: participant["lacks"] for participant in listed["participants"]}
         assert lacks == {name: ["never-connected"] for name in NAMES} | {ONE: one["lacks"]}

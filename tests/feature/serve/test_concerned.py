@@ -44,24 +44,24 @@ async def sidecars(folder: MeshFolder, plane: ControlPlane) -> AsyncIterator[lis
     """All sidecars, each with both endpoints of every service that it calls."""
     made = [Sidecar(name) for name in meshes.proxy_names(SERVICES)]
     tls = folder.path.with_name("tls")
-    tasks = [asyncio.create_task(each.run(plane.ads, tls), name=each.name) for each in made]
-    await until(lambda: all(_complete(each) for each in made))
+    tasks = [asyncio.create_task(sidecar.run(plane.ads, tls), name=sidecar.name) for sidecar in made]
+    await until(lambda: all(_complete(sidecar) for sidecar in made))
     yield made
     for task in tasks:
         task.cancel()
     ended = await asyncio.gather(*tasks, return_exceptions=True)
-    assert {type(each) for each in ended} == {asyncio.CancelledError}
+    assert {type(base_exception) for base_exception in ended} == {asyncio.CancelledError}
 
 
 def _complete(sidecar: Sidecar) -> bool:
-    return [len(found) for found in sidecar.endpoints.values()] == [2] * CALLED
+    return [len(endpoint) for endpoint in sidecar.endpoints.values()] == [2] * CALLED
 
 
 def _before_clusters(sidecar: Sidecar, since: int) -> list[tuple[str, int]] | None:
     """Return the responses before the next clusters, or None while no clusters have come."""
-    found = sidecar.kinds(since)
-    kinds = [kind for kind, _ in found]
-    return found[: kinds.index("Cluster")] if "Cluster" in kinds else None
+    result = sidecar.kinds(since)
+    kinds = [kind for kind, _ in result]
+    return result[: kinds.index("Cluster")] if "Cluster" in kinds else None
 
 
 async def _reached(
@@ -72,17 +72,17 @@ async def _reached(
     After `first` sidecars have a response, a change of the mesh's settings sends clusters to every sidecar. A
     sidecar's earlier responses belong to the first change.
     """
-    since = [len(each.responses) for each in sidecars]
+    since = [len(sidecar.responses) for sidecar in sidecars]
 
     def touched() -> int:
-        return sum(len(each.responses) > old for each, old in zip(sidecars, since, strict=True))
+        return sum(len(sidecar.responses) > old for sidecar, old in zip(sidecars, since, strict=True))
 
     change.write(changes.InFolder(folder, SERVICES), 0)
     await until(lambda: touched() >= first)
     changes.SETTING.write(changes.InFolder(folder, SERVICES), 0)
     pairs = list(zip(sidecars, since, strict=True))
-    await until(lambda: all(_before_clusters(each, old) is not None for each, old in pairs))
-    return {each.name: came for each, old in pairs if (came := _before_clusters(each, old))}
+    await until(lambda: all(_before_clusters(sidecar, old) is not None for sidecar, old in pairs))
+    return {sidecar.name: came for sidecar, old in pairs if (came := _before_clusters(sidecar, old))}
 
 
 async def test_moved_endpoint_reaches_only_its_callers(
@@ -95,7 +95,9 @@ async def test_moved_endpoint_reaches_only_its_callers(
     reached = await _reached(folder, plane, sidecars, changes.ENDPOINT, len(callers))
     assert reached == {name: [("ClusterLoadAssignment", 1)] for name in callers}
     moved = str(meshes.workload(17, 1, moved=1).address)
-    assert {each.name for each in sidecars if moved in set().union(*each.endpoints.values())} == set(callers)
+    assert {sidecar.name for sidecar in sidecars if moved in set().union(*sidecar.endpoints.values())} == set(
+        callers
+    )
     after = plane.metrics()
     nacks = [value for (name, *_), value in after.items() if name == "meshwright_xds_nacks_total"]
     assert not any(nacks)

@@ -99,15 +99,15 @@ class Running:
 
     def routes(self) -> list[dict[str, Any]]:
         """Return the pushes of routes, newest first. Listeners are also sent when routes admit less."""
-        return [each for each in self.ask("/debug/xds", proxy=STORE)["pushes"] if each["type"] == "route"]
+        return [push for push in self.ask("/debug/xds", proxy=STORE)["pushes"] if push["type"] == "route"]
 
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Running]:
     """Serve the mesh, with certificates for both sidecars."""
     mesh, state = tmp_path / "mesh", tmp_path / "state"
-    for each in (mesh, tmp_path / "tls"):
-        each.mkdir()
+    for path in (mesh, tmp_path / "tls"):
+        path.mkdir()
     (mesh / "mesh.yaml").write_text(MESH)
     (mesh / "buyers.yaml").write_text(TARGET)
     issue_each(state, tmp_path / "tls", [STORE, BUYER])
@@ -157,7 +157,7 @@ async def test_push_shows_its_objects_and_the_difference_of_versions(running: Ru
     push = await running.change()
     (changed,) = push["changed"]
     shown = running.ask("/debug/xds", proxy="store-1", resource=f"route/{NAME}")
-    behind = {each["object"]: each["origin"] for each in shown["objects"]}
+    behind = {item["object"]: item["origin"] for item in shown["objects"]}
     assert behind["TrafficTarget shop/buyers"] == CAUSE["origin"]
     assert "HTTPRouteGroup shop/books" in behind
     asked = {"proxy": "store-1", "type": "route", "name": NAME}
@@ -195,8 +195,8 @@ async def test_commands_show_proxies_routes_and_history_in_mesh_terms(running: R
         f"changed {NAME}" in line and "TrafficTarget shop/buyers changed (buyers.yaml:1" in line
         for line in history
     )
-    found = json.loads(running.command("proxy", "show", STORE, "secrets", "--json"))
-    names = {each["name"]: each["serial"] for each in found["secrets"]}
+    result = json.loads(running.command("proxy", "show", STORE, "secrets", "--json"))
+    names = {secret["name"]: secret["serial"] for secret in result["secrets"]}
     assert list(names) == ["root-cert:cluster.local", "service-cert:shop/store"]
     assert all(names.values())
     with pytest.raises(ServerRefused, match=r"proxy 'stor' does not exist; known proxies: "):
@@ -213,7 +213,7 @@ async def test_rejection_names_the_objects_behind_the_rejected_route(running: Ru
     (bad,), (good,) = rejected["changed"], restored["changed"]
     assert (good["name"], good["from"], good["to"]) == (NAME, bad["to"], bad["from"])
     (wave,) = restored["trigger"]["waves"]
-    assert [each["object"] for each in wave["causes"]] == [f"rejection {STORE}"]
+    assert [cause["object"] for cause in wave["causes"]] == [f"rejection {STORE}"]
     # The restored route admits less, so the listener is sent once more, and answered (O11).
     behind = {"cluster": "synced", "listener": "synced", "route": "nacked", "secret": "synced"}
     await until(lambda: running.ask("/debug/proxy")["proxies"][0]["sync"] == behind)
@@ -227,8 +227,8 @@ async def test_times_from_event_to_push_and_ack_are_measured(running: Running) -
     names = ("meshwright_event_to_send_seconds_count", "meshwright_event_to_ack_seconds_count")
 
     def counted() -> list[float]:
-        found = running.plane.metrics()
-        return [found[(name,)] for name in names]
+        result = running.plane.metrics()
+        return [result[(name,)] for name in names]
 
     assert counted() == [0, 0]
     await running.change()

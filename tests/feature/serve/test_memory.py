@@ -25,8 +25,8 @@ print(next(line for line in open("/proc/self/status") if line.startswith("VmRSS"
 """
     sizes = {}
     for word in ("told", "untold"):
-        found = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", program, word], capture_output=True, text=True, check=True
         )
-        sizes[word] = int(found.stdout)
+        sizes[word] = int(result.stdout)
     assert sizes["told"] + 10_000 < sizes["untold"]

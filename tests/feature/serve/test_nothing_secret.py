@@ -47,11 +47,11 @@ def asked(server: Server, url: str, accept: str) -> bytes:
     request = urllib.request.Request(url, headers={"Accept": accept})  # noqa: S310 - http only
     try:
         with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - http only
-            found: bytes = answer.read()
+            result: bytes = answer.read()
     except urllib.error.HTTPError as error:
         with error:
             return error.read()
-    return found
+    return result
 
 
 def pages(program: Program, server: Server) -> bytes:
@@ -59,16 +59,16 @@ def pages(program: Program, server: Server) -> bytes:
     debug = f"http://{server.bound['debug']}"
     paths = json.loads(asked(server, f"{debug}/debug", "application/json"))
     queries = ("", f"?proxy={NAME}", *(f"?proxy={NAME}&section={each}" for each in ("secrets", "history")))
-    found = b""
+    result = b""
     for path in paths:
         for query in queries:
             for accept in ("application/json", "text/html"):
-                found += asked(server, f"{debug}{path}{query}", accept)
+                result += asked(server, f"{debug}{path}{query}", accept)
     for difference in ("secret&name=service-cert", "cluster&name=x"):
-        found += asked(server, f"{debug}/debug/xds/diff?proxy={NAME}&type={difference}", "text/html")
+        result += asked(server, f"{debug}/debug/xds/diff?proxy={NAME}&type={difference}", "text/html")
     assert len(paths) > 10
-    assert NAME.encode() in found
-    return found
+    assert NAME.encode() in result
+    return result
 
 
 def commands(program: Program, server: Server) -> bytes:
@@ -95,10 +95,10 @@ def commands(program: Program, server: Server) -> bytes:
         ("serve", "--settings"),
     )
     done = (program.run(*line) for line in lines)
-    found = "".join(f"{out}{complaint}" for _, out, complaint in done)
+    result = "".join(f"{out}{complaint}" for _, out, complaint in done)
     status, out, complaint = program.issue("two", program.files / "again")
     assert status == 0, complaint
-    return (found + out + complaint).encode()
+    return (result + out + complaint).encode()
 
 
 def report(program: Program, server: Server) -> bytes:
@@ -109,12 +109,12 @@ def report(program: Program, server: Server) -> bytes:
     key = (program.files / "one" / "proxy.key").read_text()
     log.write_text(f"kept: a line\nAuthorization: Bearer {PLANTED}\n{key}\n{json.dumps({'key': key})}\n")
     logged = ("--log", str(log), "--log", str(server.log_path))
-    status, said, complaint = program.run(
+    status, text, complaint = program.run(
         "bug-report", "--state", str(program.state), "--out", str(out), *logged
     )
-    assert (status, complaint, "not in it" in said) == (0, "", False), said
+    assert (status, complaint, "not in it" in text) == (0, "", False), text
     with tarfile.open(out) as made:
-        files = {each.name: made.extractfile(each) for each in made if each.isfile()}
+        files = {tar_info.name: made.extractfile(tar_info) for tar_info in made if tar_info.isfile()}
         texts = {name.partition("/")[2]: file.read() for name, file in files.items() if file is not None}
     about = json.loads(texts["about.json"])
     assert sorted([*about["files"], "about.json"]) == sorted(texts)
@@ -123,17 +123,17 @@ def report(program: Program, server: Server) -> bytes:
     assert b'"RoutePolicy shop/wrong"' in texts["pages/policies.json"]
     assert b"meshwright_proxies" in texts["metrics.txt"]
     assert b"kept: a line\n" in texts["logs/some.log"]
-    found = b"".join(texts.values()) + said.encode()
-    assert WRITTEN.encode() not in found
+    result = b"".join(texts.values()) + text.encode()
+    assert WRITTEN.encode() not in result
     assert b": [withheld]" in texts[f"logs/{server.log_path.name}"]
-    return found
+    return result
 
 
 def logs(program: Program, server: Server) -> bytes:
     """Return the server's log at debug level and its other output."""
-    found = server.log_path.read_bytes() + server.log_path.with_suffix(".out").read_bytes()
-    assert b'"level": "debug"' in found
-    return found
+    result = server.log_path.read_bytes() + server.log_path.with_suffix(".out").read_bytes()
+    assert b'"level": "debug"' in result
+    return result
 
 
 def probes(program: Program, server: Server) -> bytes:
@@ -174,6 +174,6 @@ def test_secrets_are_in_no_page_command_log_or_report(program: Program) -> None:
     secrets = of_keys(program.state) | of_keys(program.files / "one") | of_keys(program.files / "two")
     assert len(secrets) >= 5  # the CA's, the server's, a service's, and those of two proxies
     secrets |= {"the token": token.encode(), "the environment": PLANTED.encode()}
-    assert {name: found for name, place in shown.items() if (found := seen(place, secrets))} == {}
+    assert {name: result for name, place in shown.items() if (result := seen(place, secrets))} == {}
     assert seen((program.files / "one" / "proxy.key").read_bytes(), secrets)  # positive control
     server.stop()

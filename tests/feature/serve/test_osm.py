@@ -18,11 +18,11 @@ ROOT = Path(__file__).parents[3]
 def _until_serving(process: "subprocess.Popen[str]") -> list[dict[str, Any]]:
     """Read the log until the server reports its addresses."""
     assert process.stderr is not None
-    said = []
+    answer = []
     for line in process.stderr:
-        said.append(json.loads(line))
-        if said[-1]["event"] == "server started":
-            return said
+        answer.append(json.loads(line))
+        if answer[-1]["event"] == "server started":
+            return answer
     raise AssertionError(f"it ended: {process.wait()}")
 
 
@@ -49,14 +49,17 @@ def test_log_and_page_report_osm_policy_that_is_not_enforced(tmp_path: Path) -> 
             process.kill()
             process.communicate()
     kinds = ["AccessControl", "MeshConfig"]
-    warned = [each for each in log if each.get("code") == "MW1030"]
-    assert {each["level"] for each in warned} == {"warning"}
-    assert sorted(each["problem"].split(": ")[1].split()[0] for each in warned) == kinds
-    found = [(each["severity"], each["code"], each["object"], each["value"]) for each in page["problems"]]
-    assert [each for each in found if each[0] == "error"] == []
-    assert sorted(each[2].split()[0] for each in found if each[0] == "warning") == kinds
-    assert sorted(each for each in found if each[1] == "MW2025") == TO_COME
-    objects = {(each["kind"], each["name"]) for each in page["objects"]}
+    warned = [item for item in log if item.get("code") == "MW1030"]
+    assert {item["level"] for item in warned} == {"warning"}
+    assert sorted(item["problem"].split(": ")[1].split()[0] for item in warned) == kinds
+    result = [
+        (problem["severity"], problem["code"], problem["object"], problem["value"])
+        for problem in page["problems"]
+    ]
+    assert [item for item in result if item[0] == "error"] == []
+    assert sorted(item[2].split()[0] for item in result if item[0] == "warning") == kinds
+    assert sorted(item for item in result if item[1] == "MW2025") == TO_COME
+    objects = {(item["kind"], item["name"]) for item in page["objects"]}
     assert {("Deployment", "bookstore"), ("StatefulSet", "mysql")} <= objects
     assert not objects & {("Workload", "bookstore"), ("Secret", "database")}
     assert "hunter2" not in json.dumps([log, page])

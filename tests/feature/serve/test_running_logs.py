@@ -64,14 +64,14 @@ def test_log_level_is_changed_at_run_time(program: Program) -> None:
     assert program.run("log-level", *state)[1].splitlines()[0] == "everything else: info"
     status, out, _ = program.run("log-level", "debug", "--logger", "delivery", *state)
     assert (status, out) == (0, "everything else: info\ndelivery: debug\n")
-    found = json.loads(program.run("log-level", "--json", *state)[1])
-    assert found["levels"][""] == "info"
-    assert found["levels"]["delivery"] == "debug"
+    result = json.loads(program.run("log-level", "--json", *state)[1])
+    assert result["levels"][""] == "info"
+    assert result["levels"]["delivery"] == "debug"
     assert program.run("log-level", "default", "--logger", "delivery", *state)[1] == "everything else: info\n"
-    status, _, said = program.run("log-level", "debug", "--logger", "delivry", *state)
-    assert (status, said) == (2, "logger is 'delivry': did you mean delivery?")
-    status, _, said = program.run("log-level", "loud", *state)
-    assert (status, said) == (2, "level is 'loud': must be debug, info, warning, error")
+    status, _, text = program.run("log-level", "debug", "--logger", "delivry", *state)
+    assert (status, text) == (2, "logger is 'delivry': did you mean delivery?")
+    status, _, text = program.run("log-level", "loud", *state)
+    assert (status, text) == (2, "level is 'loud': must be debug, info, warning, error")
     assert program.run("log-level", "error", *state)[1].splitlines()[0] == "everything else: error"
     for number, name in enumerate(("one.yaml", "two.yaml"), 1):
         (program.mesh / name).write_text("kind: [\n")
@@ -82,7 +82,7 @@ def test_log_level_is_changed_at_run_time(program: Program) -> None:
     assert program.run("log-level", "info", *state)[0] == 0
     (program.mesh / "two.yaml").unlink()
     server.until(lambda: server.said("problem resolved"))
-    assert [each["code"] for each in server.said("problem resolved")] == ["MW1101"]
+    assert [item["code"] for item in server.said("problem resolved")] == ["MW1101"]
 
 
 def test_sighup_reloads_the_settings(program: Program) -> None:

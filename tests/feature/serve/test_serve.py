@@ -52,8 +52,8 @@ def test_used_port_is_named_with_its_setting(program: Program, setting: str) -> 
     """The message names address and setting for each of the three ports."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        said = program.refused(f"--{setting.replace('_', '-')}={address}")
-    assert said == f"cannot listen on {address} ({setting}): Address already in use"
+        text = program.refused(f"--{setting.replace('_', '-')}={address}")
+    assert text == f"cannot listen on {address} ({setting}): Address already in use"
 
 
 def test_state_directory_that_cannot_be_created_is_reported(program: Program) -> None:
@@ -88,15 +88,15 @@ def test_unusable_ca_key_is_reported(program: Program, content: str) -> None:
         )
     key = state / "ca" / "ca.key"
     key.write_bytes(b"garbage" if content == "garbage" else (other / "ca" / "ca.key").read_bytes())
-    said = program.refused()
-    assert str(key) in said
-    assert ("is not a private key" if content == "garbage" else "does not match") in said
+    text = program.refused()
+    assert str(key) in text
+    assert ("is not a private key" if content == "garbage" else "does not match") in text
 
 
 def test_address_of_another_host_is_reported(program: Program) -> None:
     """The address is reserved for documentation (RFC 5737)."""
-    said = program.refused("--ads-address=192.0.2.1:1")
-    assert said == "cannot listen on 192.0.2.1:1 (ads_address): Cannot assign requested address"
+    text = program.refused("--ads-address=192.0.2.1:1")
+    assert text == "cannot listen on 192.0.2.1:1 (ads_address): Cannot assign requested address"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -105,10 +105,10 @@ def test_signal_ends_the_server_with_status_0_and_removes_its_socket(
 ) -> None:
     """A new server on the same directory has the same CA."""
     server, state = program.serve(), program.state
-    said = server.bound
-    assert _status(f"http://{said['http']}/healthz/ready") == 200
-    assert _status(f"http://{said['http']}/healthz/live") == 200
-    assert _status(f"http://{said['debug']}/debug") == 200
+    bound = server.bound
+    assert _status(f"http://{bound['http']}/healthz/ready") == 200
+    assert _status(f"http://{bound['http']}/healthz/live") == 200
+    assert _status(f"http://{bound['debug']}/debug") == 200
     bundle = (state / "ca" / "ca.pem").read_bytes()
     server.process.send_signal(number)
     assert server.process.wait(SECONDS) == 0, server.log()[-10:]
@@ -151,7 +151,9 @@ def test_commands_use_the_running_server(program: Program) -> None:
     assert (entry["serial"], entry["state"]) == (serial, "revoked")
     assert "revoked" in _run(program, "certs", "list", *at)
     assert _run(program, "hosts", *at, "--namespace", "shop") == ""
-    sources = {each["name"]: each for each in json.loads(_run(program, "sources", *at, "--json"))["sources"]}
+    sources = {
+        source["name"]: source for source in json.loads(_run(program, "sources", *at, "--json"))["sources"]
+    }
     assert sources["directory"]["objects"] == {"good": 1, "stale": 0, "refused": 0}
     assert sources["dns"]["error"] is None
     assert "directory" in _run(program, "sources", *at)
@@ -161,5 +163,5 @@ def test_debug_log_contains_no_private_key(program: Program) -> None:
     """The log at level debug and the other output contain no private key."""
     server = program.serve("--log-level=debug")
     server.stop()
-    printed = [server.log_path.with_suffix(each).read_text() for each in (".log", ".out")]
+    printed = [server.log_path.with_suffix(item).read_text() for item in (".log", ".out")]
     assert "PRIVATE KEY" not in "".join(printed)

@@ -33,23 +33,23 @@ def test_service_manager_is_notified_of_each_state_of_the_server(
 ) -> None:
     """The server reports readiness, watchdog, reload and stop."""
     program.environment |= {"NOTIFY_SOCKET": str(listening.getsockname()), "WATCHDOG_USEC": "400000"}
-    told = list[str]()
+    messages = list[str]()
 
     def heard(words: str) -> bool:
         try:
             while True:
-                told.append(listening.recv(4096).decode())
+                messages.append(listening.recv(4096).decode())
         except BlockingIOError:
-            return any(each.startswith(words) for each in told)
+            return any(item.startswith(words) for item in messages)
 
     server = program.serve()
     server.until(lambda: heard("READY=1") and heard("STATUS=ready"))
     assert server.get("/healthz/ready")[1].startswith("ready\n")
     server.until(lambda: heard("WATCHDOG=1"))
-    told.clear()
+    messages.clear()
     server.process.send_signal(signal.SIGHUP)
     server.until(lambda: heard("RELOADING=1\nMONOTONIC_USEC=") and heard("READY=1"))
-    assert [each.partition("=")[0] for each in told if not each.startswith("WATCHDOG")] == [
+    assert [item.partition("=")[0] for item in messages if not item.startswith("WATCHDOG")] == [
         "RELOADING",
         "READY",
     ]

@@ -39,8 +39,11 @@ ONE = IN_FILE % ("one", "store", "10.0.0.1", "one", "store")
 
 
 def _in_cluster(*things: object) -> dict[ObjectKey, SourcedObject]:
-    found = a.objects(*things)
-    return {key: replace(each, origin=InCluster("east", "17")) for key, each in found.items()}
+    sourced_objects = a.objects(*things)
+    return {
+        key: replace(sourced_object, origin=InCluster("east", "17"))
+        for key, sourced_object in sourced_objects.items()
+    }
 
 
 def _store(name: str, address: str) -> object:
@@ -65,10 +68,14 @@ async def _until_addresses(client: Any, *expected: str) -> None:
     while True:
         response = await client.receive()
         for resource in response.resources if response.type_url == ENDPOINT else ():
-            found = endpoint_pb2.ClusterLoadAssignment()
-            assert resource.resource.Unpack(found)
-            endpoints = [each.endpoint.address for place in found.endpoints for each in place.lb_endpoints]
-            if sorted(each.socket_address.address for each in endpoints) == list(expected):
+            cluster_load_assignment = endpoint_pb2.ClusterLoadAssignment()
+            assert resource.resource.Unpack(cluster_load_assignment)
+            endpoints = [
+                lb_endpoint.endpoint.address
+                for place in cluster_load_assignment.endpoints
+                for lb_endpoint in place.lb_endpoints
+            ]
+            if sorted(endpoint.socket_address.address for endpoint in endpoints) == list(expected):
                 return
 
 
@@ -89,8 +96,8 @@ async def test_directory_and_cluster_form_one_mesh(serve: Serve, cluster: Memory
         cluster.change({a.object_key(_store("two", "10.0.0.2")): None})
         await _until_addresses(client, "10.0.0.3")
     assert await server.metric("meshwright_verification_differences_total") == 0
-    told = await server.ask("GET", "/debug/sources")
-    assert [each["name"] for each in told["sources"]] == ["cluster", "directory"]
+    answer = await server.ask("GET", "/debug/sources")
+    assert [source["name"] for source in answer["sources"]] == ["cluster", "directory"]
 
 
 async def test_object_in_two_sources_is_reported_and_the_directorys_is_used(
@@ -99,20 +106,20 @@ async def test_object_in_two_sources_is_reported_and_the_directorys_is_used(
     """The problem names both origins. When the file's object is deleted, the other is used."""
     cluster.change(_in_cluster(_store("one", "10.0.0.7")))
     server = await serve(BUYER, ONE, endpoint_admission="off")
-    told = await server.ask("GET", "/debug/policies")
-    (said,) = (each for each in told["problems"] if each["code"] == "MW1108")
-    assert (said["object"], said["origin"]) == ("Workload shop/one", "east (resourceVersion 17)")
-    (one,) = (each for each in told["objects"] if each["name"] == "one")
+    answer = await server.ask("GET", "/debug/policies")
+    (response,) = (problem for problem in answer["problems"] if problem["code"] == "MW1108")
+    assert (response["object"], response["origin"]) == ("Workload shop/one", "east (resourceVersion 17)")
+    (one,) = (item for item in answer["objects"] if item["name"] == "one")
     assert one["origin"].startswith("mesh.yaml:")
     where = (
         f"({one['origin']}); the object of directory is used, because directory has precedence. "
         "Remove one of the two objects"
     )
-    assert said["expected"] == f"the source directory has a different object of this name {where}"
+    assert response["expected"] == f"the source directory has a different object of this name {where}"
     server.write(BUYER)
     async with asyncio.timeout(DEADLINE):
-        while any(each["code"] == "MW1108" for each in told["problems"]):
+        while any(problem["code"] == "MW1108" for problem in answer["problems"]):
             await asyncio.sleep(0.02)
-            told = await server.ask("GET", "/debug/policies")
-    (one,) = (each for each in told["objects"] if each["name"] == "one")
+            answer = await server.ask("GET", "/debug/policies")
+    (one,) = (item for item in answer["objects"] if item["name"] == "one")
     assert (one["origin"], one["value"]["address"]) == ("east (resourceVersion 17)", "10.0.0.7")

@@ -45,7 +45,7 @@ def mesh(tmp_path: Path, typed: Typed) -> Iterator[Program]:
 
 
 def _made(server: Server) -> list[float]:
-    return [server.metric(each) for each in MADE]
+    return [server.metric(item) for item in MADE]
 
 
 @contextlib.asynccontextmanager
@@ -59,7 +59,7 @@ async def _connected(program: Program, server: Server, sidecar: Sidecar) -> Asyn
 
 
 def _served(sidecar: Sidecar) -> bool:
-    return {CLUSTER, LISTENER, ENDPOINT} <= {each.type_url for each in sidecar.responses}
+    return {CLUSTER, LISTENER, ENDPOINT} <= {response.type_url for response in sidecar.responses}
 
 
 async def test_group_is_computed_for_its_first_stream_and_dropped_after_its_last(mesh: Program) -> None:
@@ -85,8 +85,8 @@ async def test_proxies_that_connect_at_once_are_all_served(mesh: Program) -> Non
     server = mesh.serve()
     async with contextlib.AsyncExitStack() as stack:
         sidecars = [
-            await stack.enter_async_context(_connected(mesh, server, Sidecar(_name(each))))
-            for each in PROXIES
+            await stack.enter_async_context(_connected(mesh, server, Sidecar(_name(proxy))))
+            for proxy in PROXIES
         ]
         await until(lambda: all(map(_served, sidecars)))
         await until(lambda: _made(server)[1:] == [3.0, 3.0])

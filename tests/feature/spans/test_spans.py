@@ -63,8 +63,8 @@ async def ends() -> AsyncIterator[AsyncExitStack]:
         yield stack
 
 
-def _said(found: trace_pb2.Span) -> Attributes:
-    return {each.key: _value(each.value) for each in found.attributes}
+def _said(span: trace_pb2.Span) -> Attributes:
+    return {attribute.key: _value(attribute.value) for attribute in span.attributes}
 
 
 def _value(value: common_pb2.AnyValue) -> str | int | list[str]:
@@ -74,20 +74,20 @@ def _value(value: common_pb2.AnyValue) -> str | int | list[str]:
         case "int_value":
             return value.int_value
         case _:
-            return [each.string_value for each in value.array_value.values]
+            return [any_value.string_value for any_value in value.array_value.values]
 
 
 def _change(collector: OtlpCollector, cause: str) -> list[trace_pb2.Span]:
     """Return the trace of the change whose cause has this prefix, root first, or an empty list."""
     spans = [span for _, span in collector.spans]
     roots = [span for span in spans if not span.parent_span_id]
-    caused = [span for span in roots if any(each.startswith(cause) for each in _causes(span))]
-    return [each for each in spans if caused and each.trace_id == caused[0].trace_id]
+    caused = [span for span in roots if any(item.startswith(cause) for item in _causes(span))]
+    return [item for item in spans if caused and item.trace_id == caused[0].trace_id]
 
 
 def _causes(root: trace_pb2.Span) -> list[str]:
-    found = _said(root)["meshwright.causes"]
-    return found if isinstance(found, list) else []
+    result = _said(root)["meshwright.causes"]
+    return result if isinstance(result, list) else []
 
 
 def _edited(collector: OtlpCollector, name: str) -> list[trace_pb2.Span]:
@@ -114,16 +114,16 @@ async def test_change_is_exported_as_a_trace_and_a_rejection_as_an_error(
     server.write(*DOCUMENTS, _split("good"))
     await until(lambda: _edited(collector, "good"))
     root, *steps = _edited(collector, "good")
-    pushes = [each for each in steps if each.kind == trace_pb2.Span.SPAN_KIND_CLIENT]
-    said = _said(root)
-    assert [each.name for each in steps if each not in pushes] == ["gather", "compute", "publish"]
-    assert {_said(each)["meshwright.proxy"] for each in pushes} == {picky.name, easy.name}
-    assert "push route" in {each.name for each in pushes}
-    assert {_said(each)["meshwright.answer"] for each in pushes} == {"ack"}
-    assert (said["meshwright.proxies.touched"], said["meshwright.proxies.reached"]) == (2, 2)
-    assert (said["meshwright.pushes"], said["meshwright.ended"]) == (len(pushes), "answered")
+    pushes = [step for step in steps if step.kind == trace_pb2.Span.SPAN_KIND_CLIENT]
+    answer = _said(root)
+    assert [step.name for step in steps if step not in pushes] == ["gather", "compute", "publish"]
+    assert {_said(span)["meshwright.proxy"] for span in pushes} == {picky.name, easy.name}
+    assert "push route" in {span.name for span in pushes}
+    assert {_said(span)["meshwright.answer"] for span in pushes} == {"ack"}
+    assert (answer["meshwright.proxies.touched"], answer["meshwright.proxies.reached"]) == (2, 2)
+    assert (answer["meshwright.pushes"], answer["meshwright.ended"]) == (len(pushes), "answered")
     assert root.status.code == trace_pb2.Status.STATUS_CODE_UNSET
-    assert {each.parent_span_id for each in steps} == {root.span_id}
+    assert {step.parent_span_id for step in steps} == {root.span_id}
     gather, compute, publish, *_ = steps
     times = (root.start_time_unix_nano, compute.start_time_unix_nano, publish.start_time_unix_nano)
     assert times == (
@@ -131,15 +131,15 @@ async def test_change_is_exported_as_a_trace_and_a_rejection_as_an_error(
         gather.end_time_unix_nano,
         compute.end_time_unix_nano,
     )
-    assert all(publish.start_time_unix_nano <= each.start_time_unix_nano for each in pushes)
-    assert root.end_time_unix_nano == max(each.end_time_unix_nano for each in steps)
-    (teller,) = {each["service.name"] for each, _ in collector.spans}
+    assert all(publish.start_time_unix_nano <= span.start_time_unix_nano for span in pushes)
+    assert root.end_time_unix_nano == max(step.end_time_unix_nano for step in steps)
+    (teller,) = {item["service.name"] for item, _ in collector.spans}
     assert teller == "meshwright"
 
     server.write(*DOCUMENTS, _split("poison"))
     await until(lambda: _edited(collector, "poison"))
     root, *steps = _edited(collector, "poison")
-    (wrong,) = (each for each in steps if each.status.code == trace_pb2.Status.STATUS_CODE_ERROR)
+    (wrong,) = (step for step in steps if step.status.code == trace_pb2.Status.STATUS_CODE_ERROR)
     assert (wrong.name, wrong.status.message) == ("push route", WORDS)
     assert (
         _said(wrong).items()
@@ -153,7 +153,7 @@ async def test_change_is_exported_as_a_trace_and_a_rejection_as_an_error(
     assert root.status.code == trace_pb2.Status.STATUS_CODE_ERROR
     stands_in = f"rejection {picky.name} changed"
     await until(lambda: _change(collector, stands_in))
-    (push,) = (each for each in _change(collector, stands_in) if each.name == "push route")
+    (push,) = (span for span in _change(collector, stands_in) if span.name == "push route")
     assert _said(push)["meshwright.proxy"] == picky.name
 
 
@@ -190,18 +190,18 @@ async def test_collector_is_verified_with_the_configured_ca(
     await until(lambda: _edited(collector, "good"))
 
     other = await OtlpCollector.start(ends, tls=tls)
-    with capture_logs() as said:
+    with capture_logs() as answer:
         trusted = collector_tls(tmp_path / "state" / "ca" / "ca.pem")
         export = SpanExport(OpenWaves(), HostPort("127.0.0.1", other.port), trusted, Metrics(), utc_now)
         _run(ends, export)
         export.offer((SPAN,))
-        await until(lambda: [each for each in said if each["event"] == "span export failed"])
+        await until(lambda: [item for item in answer if item["event"] == "span export failed"])
     assert other.spans == []
 
 
 async def test_unreadable_collector_ca_prevents_the_start(tmp_path: Path) -> None:
     """The error names the file and its setting."""
-    ca, (mesh, state) = tmp_path / "none.pem", (tmp_path / each for each in ("mesh", "state"))
+    ca, (mesh, state) = tmp_path / "none.pem", (tmp_path / item for item in ("mesh", "state"))
     mesh.mkdir()
     flags: dict[str, object] = {"mesh": mesh, "state": state, "trace_collector_ca": ca}
     flags |= {"trace_collector": "127.0.0.1:4317", "trace_collector_tls": True}
@@ -219,7 +219,7 @@ async def test_server_without_a_collector_records_no_spans(
     easy = join(server, "two.buyer.shop", Variant.DELTA)
     server.write(*DOCUMENTS, _split("good"))
     await until(lambda: b"split:shop/good" in easy.routes(ROUTE))
-    names = {each.get_name() for each in asyncio.all_tasks()}
+    names = {task.get_name() for task in asyncio.all_tasks()}
     assert "mesh loop" in names
     assert names.isdisjoint({"spans", "span collector"})
     assert collector.spans == []
@@ -230,7 +230,7 @@ SPAN = Span(b"t" * 16, b"i" * 8, b"", "change", Kind.INTERNAL, 1, 2, {})
 
 def _counted(metrics: Metrics, line: str) -> float:
     lines = metrics.text().decode().splitlines()
-    return next((float(each.rpartition(" ")[2]) for each in lines if each.startswith(line + " ")), 0.0)
+    return next((float(item.rpartition(" ")[2]) for item in lines if item.startswith(line + " ")), 0.0)
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ def main(directory: Path) -> None:
             ledger.claim(serial, NOW)
         ledger.admit(names, NOW)
         unwritten = ledger.unwritten
-        counted = [each.claimed_at == each.admitted_at == NOW for each in ledger.entries()]
+        counted = [entry.claimed_at == entry.admitted_at == NOW for entry in ledger.entries()]
         for name in names[::2]:
             ledger.revoke(serials[name], NOW)
         revoked = _revoked(path)
@@ -36,7 +36,7 @@ def main(directory: Path) -> None:
         ledger.write_unwritten()
         left = ledger.unwritten
     with SqliteLedger.open(path) as ledger:
-        written = [(each.claimed_at, each.admitted_at) == (NOW, NOW) for each in ledger.entries()]
+        written = [(entry.claimed_at, entry.admitted_at) == (NOW, NOW) for entry in ledger.entries()]
     sys.stdout.write(
         json.dumps(
             {
@@ -53,7 +53,7 @@ def main(directory: Path) -> None:
 def _revoked(path: Path) -> int:
     """Return the number of revoked certificates in the file."""
     with SqliteLedger.open(path) as ledger:
-        return sum(each.revoked_at is not None for each in ledger.entries())
+        return sum(entry.revoked_at is not None for entry in ledger.entries())
 
 
 if __name__ == "__main__":

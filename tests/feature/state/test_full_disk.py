@@ -79,7 +79,7 @@ def test_server_on_a_full_disk_stays_ready_and_logs_it_once(program: Program, di
     disk.free()
     server.until(lambda: not failing(server))
     assert server.get("/healthz/ready") == (200, "ready\n")
-    assert [each["reason"] for each in server.said(TROUBLE)] == [reason]
+    assert [item["reason"] for item in server.said(TROUBLE)] == [reason]
     assert len(server.said("state directory can be written again")) == 1
     server.until(
         lambda: listed(program) == {"one": "claimed admitted", "two": "claimed admitted", "three": ""}
@@ -105,7 +105,7 @@ def test_certificate_is_revoked_on_a_full_disk_with_or_without_a_server(
     assert program.revoke(two, *longest) == (0, f"revoked {two} of two.store.shop\n", "")
     assert listed(program) == {"one": "revoked", "two": "revoked", "three": ""}
     again = program.serve()
-    assert [program.served(again, each) for each in PROXIES] == [False, False, True]
+    assert [program.served(again, proxy) for proxy in PROXIES] == [False, False, True]
 
 
 @pytest.mark.parametrize("ending", ["stopped", "killed"])
@@ -170,10 +170,10 @@ def test_disk_without_inodes_is_reported_as_such(program: Program, disk: Volume)
     one, *_ = program.issued(*PROXIES)
     server = program.serve()
     until_full(server, disk.take_all_files)
-    (said,) = server.said(TROUBLE)
-    assert said["reason"].endswith(f"{FULL} (no more files can be made; there are blocks left)")
+    (answer,) = server.said(TROUBLE)
+    assert answer["reason"].endswith(f"{FULL} (no more files can be made; there are blocks left)")
     assert program.revoke(one)[0] == 0
-    assert [program.served(server, each) for each in PROXIES] == [False, True, True]
+    assert [program.served(server, proxy) for proxy in PROXIES] == [False, True, True]
 
 
 def test_full_disk_loses_no_claim_and_no_revocation_of_3000_certificates(disk: Volume) -> None:

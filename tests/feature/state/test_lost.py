@@ -79,14 +79,14 @@ def test_lost_ca_or_ledger_is_refused_until_begin_anew(used: Program, damage: Da
     # Without the CA, the ledger's first certificate is one of those that were issued in the same second.
     first = sentence.rpartition("--begin-anew ")[2].removesuffix(f" ({ANEW})")
     assert first in (used.serials if damage is without_ca else used.serials[:1])
-    second = next(each for each in used.serials if each != first)
+    second = next(serial for serial in used.serials if serial != first)
     assert "so the server would refuse every proxy; restore " in sentence
     for status, out, complaint in (used.issue("one", used.files / "x"), used.revoke(second)):
         assert (status, out, complaint) == (2, "", sentence)
     assert used.refused("--begin-anew", second) == sentence
     assert contents(used.state) == before
     server = used.serve("--begin-anew", first)
-    assert [each["lost"] for each in server.said("new ledger started; proxies need new certificates")]
+    assert [item["lost"] for item in server.said("new ledger started; proxies need new certificates")]
     assert not used.served(server, "one")
     used.issued("one")
     assert used.served(server, "one")
@@ -121,10 +121,10 @@ def test_ledger_or_ca_of_another_mesh_is_refused(used: Program) -> None:
     shutil.copy2(kept / "ledger.sqlite", state / "ledger.sqlite")
     for name in ("ca.pem", "ca.key"):
         shutil.copy2(other.state / "ca" / name, state / "ca" / name)
-    said = f"the CA in {state}/ca did not issue the certificates in ledger {state}/ledger.sqlite"
-    assert used.refused().startswith(said)
+    text = f"the CA in {state}/ca did not issue the certificates in ledger {state}/ledger.sqlite"
+    assert used.refused().startswith(text)
     (state / "ca" / "first-proxy").unlink()
-    assert used.refused().startswith(said)
+    assert used.refused().startswith(text)
     shutil.copy2(other.state / "ca" / "first-proxy", state / "ca" / "first-proxy")
     assert f"the first proxy certificate that the CA issued, {other_first}, is not in" in used.refused()
 
@@ -163,12 +163,12 @@ def test_command_creates_a_ca_only_in_an_empty_directory(program: Program) -> No
         f"cannot revoke serial abc: {program.state} has no CA and no issued certificates",
     )
     assert not program.state.exists()
-    status, out, said = program.issue("one")
+    status, out, text = program.issue("one")
     assert (status, out.splitlines()[0]) == (0, "one.store.shop")
-    assert said == f"created a new CA in {program.state}, which was not a state directory before"
+    assert text == f"created a new CA in {program.state}, which was not a state directory before"
     assert program.issue("two")[2] == ""
     mistaken = Program(program.files, program.files / "mistaken", program.commands)
-    status, out, said = mistaken.issue("one")
+    status, out, text = mistaken.issue("one")
     assert (status, out) == (2, "")
-    assert said.startswith(f"{program.files} has no CA, but other files (")
+    assert text.startswith(f"{program.files} has no CA, but other files (")
     assert not (program.files / "ca").exists()

@@ -23,7 +23,7 @@ def refusals(program: Program) -> set[str]:
     """Return the messages with which the server and both commands refuse."""
     commands = (program.issue("one", program.files / "x"), program.revoke("abc"))
     assert [(status, out) for status, out, _ in commands] == [(2, "")] * 2
-    return {program.refused(), *(said for _, _, said in commands)}
+    return {program.refused(), *(text for _, _, text in commands)}
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077, 0o277])
@@ -51,7 +51,7 @@ def test_directory_accessible_to_others_is_refused_unless_shared(used: Program) 
         f"{state} can be read and entered by other users (its mode is 0750): chmod 700 {state}, {MEANT}"
     }
     server = used.serve("--set", "shared_state=true")
-    assert [each["what"] for each in server.said("state directory is accessible to other users")] == [
+    assert [item["what"] for item in server.said("state directory is accessible to other users")] == [
         (f"{state} can be read and entered by other users (its mode is 0750): chmod 700 {state}")
     ]
     server.stop()

@@ -44,17 +44,17 @@ def test_rebuilt_ledger_admits_only_confirmed_proxies(used: Program, damage: Cal
     server = used.serve("--rebuild-ledger", serial)
     assert server.get("/healthz/ready")[0] == 503
     assert "the ledger is being rebuilt" in server.get("/healthz/ready")[1]
-    for each in PROXIES[:2]:
-        assert not used.served(server, each)
+    for proxy in PROXIES[:2]:
+        assert not used.served(server, proxy)
     one, two = commanded(used)["candidates"]
-    assert [each["cn"] for each in (one, two)] == ["one.store.shop", "two.store.shop"]
-    assert [each["serial"] for each in (one, two)] == [*used.serials[:2]]
+    assert [item["cn"] for item in (one, two)] == ["one.store.shop", "two.store.shop"]
+    assert [item["serial"] for item in (one, two)] == [*used.serials[:2]]
     assert (one["workload"], one["confirmed"], one["from"].partition(":")[0]) == (
         *("shop/w-one", False),
         "127.0.0.1",
     )
-    found = commanded(used, "--confirm", one["serial"].upper())["candidates"]
-    assert [each["confirmed"] for each in found] == [True, False]
+    result = commanded(used, "--confirm", one["serial"].upper())["candidates"]
+    assert [item["confirmed"] for item in result] == [True, False]
     assert not used.served(server, "one")
     for status, out, complaint in (used.issue("one", used.files / "x"), used.revoke(one["serial"])):
         assert (status, out) == (2, "")
@@ -67,7 +67,7 @@ def test_rebuilt_ledger_admits_only_confirmed_proxies(used: Program, damage: Cal
     assert commanded(used, "--finish") == {"certificates": 1}
     server = used.serve("--rebuild-ledger", serial)
     assert server.get("/healthz/ready")[0] == 200
-    assert [used.served(server, each) for each in PROXIES] == [True, False, False]
+    assert [used.served(server, proxy) for proxy in PROXIES] == [True, False, False]
     with SqliteLedger.open(used.state / LEDGER_FILE) as ledger:
         (entry,) = ledger.entries()
     assert (entry.serial, entry.claimed_at is not None) == (one["serial"], True)
@@ -80,9 +80,9 @@ def test_rebuild_cannot_finish_without_a_confirmation(used: Program) -> None:
     """A complete ledger is not rebuilt, and an unknown serial cannot be confirmed."""
 
     def complaint(*options: str) -> str:
-        status, out, said = used.run("certs", "rebuild-ledger", "--state", str(used.state), *options)
+        status, out, text = used.run("certs", "rebuild-ledger", "--state", str(used.state), *options)
         assert (status, out) == (2, "")
-        return said
+        return text
 
     assert "start the server with --rebuild-ledger" in complaint("--finish")
     server = used.serve()

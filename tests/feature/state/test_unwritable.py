@@ -43,8 +43,8 @@ def test_state_directory_removed_at_run_time_is_reported(used: Program) -> None:
     server = used.serve()
     used.state.rename(used.state.with_name("elsewhere"))
     server.until(lambda: failing(server))
-    (said,) = server.said(TROUBLE)
-    assert said["reason"] == (
+    (answer,) = server.said(TROUBLE)
+    assert answer["reason"] == (
         f"{used.state} was removed or replaced after the start: restore it and restart the server"
     )
     assert used.served(server, "one")
@@ -74,8 +74,8 @@ def test_read_only_file_system_keeps_revocations_until_the_restart(
         server = program.serve()
         device.fail()
         server.until(lambda: failing(server))
-        (said,) = server.said(TROUBLE)
-        assert said["reason"].endswith("cannot be written: Read-only file system")
+        (answer,) = server.said(TROUBLE)
+        assert answer["reason"].endswith("cannot be written: Read-only file system")
         assert program.served(server, "one")
         status, out, complaint = program.revoke(one)
         assert (status, out) == (2, "")
@@ -85,7 +85,7 @@ def test_read_only_file_system_keeps_revocations_until_the_restart(
             "this server, which tries again to write it; if the server stops before that, the revocation "
             "is lost"
         )
-        assert [program.served(server, each) for each in PROXIES] == [False, True, True]
+        assert [program.served(server, proxy) for proxy in PROXIES] == [False, True, True]
         server.stop()
         assert program.refused().endswith("is not writable: Read-only file system")
     finally:
@@ -96,15 +96,15 @@ def test_clock_behind_the_newest_certificate_is_reported(program: Program) -> No
     """A ledger with a certificate from tomorrow causes the message. A present one does not."""
     program.issued("one")
     server = program.serve()
-    said = "clock is behind the last issued proxy certificate; correct the clock"
-    assert server.said(said) == []
+    text = "clock is behind the last issued proxy certificate; correct the clock"
+    assert server.said(text) == []
     server.stop()
     tomorrow = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=1)
     connection = sqlite3.connect(program.state / "ledger.sqlite")
     connection.execute("UPDATE proxy_certificates SET issued_at = ?", (int(tomorrow.timestamp()),))
     connection.commit()
     connection.close()
-    (line,) = program.serve().said(said)
+    (line,) = program.serve().said(text)
     assert line["issued"] == tomorrow.replace(microsecond=0).isoformat()
 
 

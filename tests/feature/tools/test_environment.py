@@ -14,10 +14,10 @@ def test_image_environment_has_all_imports_and_no_developer_packages() -> None:
         "import sys, meshwright.cli.agent_program, meshwright.cli.process.server_program;"
         "print(*{m.__file__ for m in sys.modules.values() if getattr(m, '__file__', None)})"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    found = environment()
-    taken = {str(path) for path in found.values() if isinstance(path, Path)} | set(found)
-    lacking = {Path(name).parent.name for name in said.split() if name not in taken}
+    stdout = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    result = environment()
+    taken = {str(path) for path in result.values() if isinstance(path, Path)} | set(result)
+    lacking = {Path(name).parent.name for name in stdout.split() if name not in taken}
     assert lacking <= {"_distutils_hack", "grpc_tools"}  # these are imported only where they are installed
-    assert not any("/pytest/" in name or "/mypy/" in name for name in found)
-    assert isinstance(found[f"{HOME}/bin/meshwright"], Text)
+    assert not any("/pytest/" in name or "/mypy/" in name for name in result)
+    assert isinstance(result[f"{HOME}/bin/meshwright"], Text)

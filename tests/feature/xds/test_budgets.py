@@ -40,7 +40,7 @@ def publish(served: Any, *names: str) -> None:
 
 def asked_for(served: Any) -> list[list[str]]:
     """Return the types that each stream has requested."""
-    return [[each.type_url for each in status.types] for status in served.server.statuses()]
+    return [[item.type_url for item in status.types] for status in served.server.statuses()]
 
 
 def _is_here(served: Any) -> bool:
@@ -80,7 +80,7 @@ async def read_to_the_end(client: Any) -> tuple[grpc.StatusCode, str]:
         (Limits(types_per_certificate=1), (LimitKind.TYPES, 2, 1)),
         (Limits(bytes_per_certificate=17_000), (LimitKind.BYTES, 17_460, 17_000)),
     ],
-    ids=lambda each: each[0] if isinstance(each, tuple) else "",
+    ids=lambda item: item[0] if isinstance(item, tuple) else "",
 )
 @pytest.mark.parametrize("variant", list(Variant))
 async def test_streams_of_one_certificate_share_its_budget(
@@ -244,11 +244,11 @@ async def test_requests_that_wait_count_against_the_budget(
     await eventually(lambda: served.server.calls == 2)
     await second.send(long())
 
-    ends = [asyncio.create_task(read_to_the_end(each)) for each in (first, second)]
+    ends = [asyncio.create_task(read_to_the_end(item)) for item in (first, second)]
     done, others = await asyncio.wait(ends, timeout=30.0, return_when=asyncio.FIRST_COMPLETED)
-    assert [each.result()[0] for each in done] == [TOO_MUCH]
-    for each in others:
-        each.cancel()
+    assert [task.result()[0] for task in done] == [TOO_MUCH]
+    for task in others:
+        task.cancel()
 
 
 async def test_client_status_answer_has_a_maximum_size(serve: Serve, connect: Connect) -> None:
@@ -312,7 +312,7 @@ async def test_ended_stream_is_freed_without_the_garbage_collector(
     client = connect(served.port, Variant.DELTA)
     await client.ask(ENDPOINT, "a", "b")
     await client.response()
-    held = [weakref.ref(each._stream) for each in served.server._conversations.values()]
+    held = [weakref.ref(conversation._stream) for conversation in served.server._conversations.values()]
     match how:
         case "client":
             client.call.cancel()

@@ -87,16 +87,16 @@ class Told(NamedTuple):
     error: tuple[str, str, bool] | None = None
 
 
-def _told(each: csds_pb2.ClientConfig.GenericXdsConfig) -> Told:
-    error = each.error_state
+def _told(generic_xds_config: csds_pb2.ClientConfig.GenericXdsConfig) -> Told:
+    error = generic_xds_config.error_state
     return Told(
-        each.name,
-        each.config_status,
-        each.client_status,
-        each.version_info,
-        each.HasField("xds_config"),
+        generic_xds_config.name,
+        generic_xds_config.config_status,
+        generic_xds_config.client_status,
+        generic_xds_config.version_info,
+        generic_xds_config.HasField("xds_config"),
         (error.version_info, error.details, error.HasField("failed_configuration"))
-        if each.HasField("error_state")
+        if generic_xds_config.HasField("error_state")
         else None,
     )
 
@@ -161,11 +161,11 @@ async def test_each_resource_has_its_own_status(serve: Serve, connect: Connect) 
     response = await client.response()
     assert (await _asked(client))[0][:2] == [_synced(one), _stale(worse)]
 
-    said = "Error adding/updating cluster(s) two: it takes too long"
-    await _nack(client, response, said)
+    text = "Error adding/updating cluster(s) two: it takes too long"
+    await _nack(client, response, text)
     await client.ask(ENDPOINT, "other")
     await client.response()
-    bad = Told("two", csds_pb2.ERROR, config_dump_shared_pb2.NACKED, error=(worse.version, said, True))
+    bad = Told("two", csds_pb2.ERROR, config_dump_shared_pb2.NACKED, error=(worse.version, text, True))
     assert (await _asked(client))[0][:2] == [_synced(one), bad]
 
 
@@ -184,15 +184,15 @@ async def test_listener_that_waits_for_its_cluster_is_not_reported_as_sent(
         await client.ask(type_url, nonce=response.nonce)
     await eventually(
         lambda: (
-            {each.state for status in served.server.statuses() for each in status.types} == {SyncState.SYNCED}
+            {item.state for status in served.server.statuses() for item in status.types} == {SyncState.SYNCED}
         )
     )
     _publish(served, old[0], *new)
     assert (await client.response()).type_url == CLUSTER
 
-    (told,) = await _asked(client)
-    assert [each for each in told if each.name == "in"] == [_synced(old[1], body=False)]
-    assert {each.name: each.version for each in told} == {
+    (messages,) = await _asked(client)
+    assert [item for item in messages if item.name == "in"] == [_synced(old[1], body=False)]
+    assert {item.name: item.version for item in messages} == {
         "one": old[0].version,
         "two": new[0].version,
         "in": old[1].version,

@@ -39,16 +39,16 @@ class Counting(AnyNode):
 
 def ended(connections: list[socket.socket]) -> list[bool]:
     """Return for each connection whether the server has closed it."""
-    found = []
-    for each in connections:
-        each.setblocking(False)
+    result = []
+    for connection in connections:
+        connection.setblocking(False)
         try:
-            found.append(not each.recv(1))
+            result.append(not connection.recv(1))
         except BlockingIOError:
-            found.append(False)
+            result.append(False)
         except ConnectionError:
-            found.append(True)
-    return found
+            result.append(True)
+    return result
 
 
 async def attack(kind: str, port: int, folder: Path, pki: Any, count: int) -> dict[str, int]:
@@ -81,8 +81,8 @@ async def test_number_of_silent_connections_is_limited(
 
     assert {cause for _, cause in served.seen.ended_connections} == {Cause.CROWD}
     assert len(served.server.statuses()) == 1
-    for each in silent:
-        each.close()
+    for item in silent:
+        item.close()
 
 
 async def test_many_silent_connections_are_checked_again_at_once(
@@ -96,8 +96,8 @@ async def test_many_silent_connections_are_checked_again_at_once(
     await eventually(lambda: sum(ended(silent)) == 55 and served.seen.ended_connections)
 
     assert {cause for _, cause in served.seen.ended_connections} == {Cause.CROWD}
-    for each in silent:
-        each.close()
+    for item in silent:
+        item.close()
 
 
 async def test_silent_connections_stay_without_a_limit(serve: Serve, eventually: Eventually) -> None:
@@ -107,8 +107,8 @@ async def test_silent_connections_stay_without_a_limit(serve: Serve, eventually:
     await eventually(lambda: len(served.server._guard._connections._known) == 100)
 
     assert not any(ended(silent))
-    for each in silent:
-        each.close()
+    for item in silent:
+        item.close()
 
 
 async def test_handshake_has_a_time_limit(serve: Serve, eventually: Eventually) -> None:
@@ -119,8 +119,8 @@ async def test_handshake_has_a_time_limit(serve: Serve, eventually: Eventually) 
     await eventually(lambda: all(ended(begun)))
 
     assert served.seen.ended_connections == [], "gRPC's own doing"
-    for each in begun:
-        each.close()
+    for item in begun:
+        item.close()
 
 
 async def test_connection_without_calls_has_a_time_limit(

@@ -61,10 +61,10 @@ _REQUEST: Final = {
     Variant.DELTA: discovery_pb2.DeltaDiscoveryRequest,
 }
 FIRST: Final = {
-    f"/{each.service}/{each.method}": _REQUEST[each.variant](
-        type_url=each.type_url or "type.googleapis.com/t", node={"id": "n"}
+    f"/{discovery.service}/{discovery.method}": _REQUEST[discovery.variant](
+        type_url=discovery.type_url or "type.googleapis.com/t", node={"id": "n"}
     ).SerializeToString()
-    for each in DISCOVERY
+    for discovery in DISCOVERY
 }
 """A request after which the call stays open, where it is not the empty one."""
 AT_ONCE: Final = (f"/{CLIENT_STATUS}/FetchClientStatus", f"/{HEALTH}/Check")
@@ -94,7 +94,7 @@ def test_registered_methods_are_the_expected_ones() -> None:
     assert (
         sorted(
             [
-                *(f"/{each.service}/{each.method}" for each in DISCOVERY),
+                *(f"/{discovery.service}/{discovery.method}" for discovery in DISCOVERY),
                 *(f"/{CLIENT_STATUS}/{method}" for method in ("FetchClientStatus", "StreamClientStatus")),
                 *(f"/{HEALTH}/{method}" for method in ("Check", "Watch")),
             ]
@@ -111,7 +111,7 @@ async def test_caller_is_authenticated_as_one_object_per_connection(
     call = await begin(connect(served.port).channel, LASTING[0])
     await eventually(lambda: served.server.calls == 2)  # the client also has its own stream
     known = {id(use.peer) for use in served.server._guard._connections._uses.values()}
-    peers = [each.peer for each in served.server._calls.values()]
+    peers = [item.peer for item in served.server._calls.values()]
     assert known <= {id(peer) for peer in peers}
     (key,) = served.server._accounts._accounts
     assert peers[0].certificate is key

@@ -59,9 +59,9 @@ async def test_s13_o9_five_hundred_streams_share_one_connection(serve: Serve, co
     served = await serve(limits=MANY)
     publish(served.cache, *(endpoints(f"e{n}") for n in range(500)))
     method = next(
-        f"/{each.service}/{each.method}"
-        for each in DISCOVERY
-        if each.type_url == ENDPOINT and each.variant is Variant.SOTW
+        f"/{discovery.service}/{discovery.method}"
+        for discovery in DISCOVERY
+        if discovery.type_url == ENDPOINT and discovery.variant is Variant.SOTW
     )
     channel = connect(served.port).channel
     calls = [await ask(channel, method, f"e{n}") for n in range(500)]
@@ -123,7 +123,7 @@ async def test_n5_heartbeat_is_sent_despite_constant_changes(serve: Serve, conne
     await client.ask(ENDPOINT, "a", "b")
     async with asyncio.timeout(20):
         response = await client.response()
-        while {each.name for each in response.resources} != {"a"}:
+        while {resource.name for resource in response.resources} != {"a"}:
             edition += 1
             publish(served.cache, mortal, endpoints("b", edition))
             response = await client.response()

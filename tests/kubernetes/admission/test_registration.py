@@ -68,7 +68,7 @@ async def test_it_is_made_and_mended(registered: Registration, api: Api) -> None
     await api.patch(VALIDATING, None, NAME, {"webhooks": [other, spoiled]})
 
     def mended(there: Any) -> bool:
-        by_name = {each["name"]: each for each in there["webhooks"]}
+        by_name = {webhook["name"]: webhook for webhook in there["webhooks"]}
         ours = by_name["policy.meshwright.dev"]
         return (ours["failurePolicy"], ours["timeoutSeconds"]) == ("Ignore", 5) and len(by_name) == 2
 
@@ -82,12 +82,12 @@ async def test_it_is_made_and_mended(registered: Registration, api: Api) -> None
 async def test_servers_with_different_roots_have_both_in_the_bundle(api: Api, tmp_path: Path) -> None:
     """Neither takes the other's away, and both come to rest."""
     domain, paths = TrustDomain("a.example"), [tmp_path / "one", tmp_path / "two"]
-    first, second = (CertificateAuthority.open(each, domain, _now()).trust_bundle() for each in paths)
+    first, second = (CertificateAuthority.open(path, domain, _now()).trust_bundle() for path in paths)
     both = TrustBundle.of([first, second])
 
     def has_both(there: Any) -> bool:
-        encoded = [each["clientConfig"].get("caBundle", "") for each in there.get("webhooks", ())]
-        return bool(encoded) and all(TrustBundle.of([base64.b64decode(each)]) == both for each in encoded)
+        encoded = [webhook["clientConfig"].get("caBundle", "") for webhook in there.get("webhooks", ())]
+        return bool(encoded) and all(TrustBundle.of([base64.b64decode(item)]) == both for item in encoded)
 
     async with _of(api, api, first) as one, _of(api, api, second) as other:
         there = await _until(api, has_both)
@@ -126,7 +126,7 @@ async def _of(theirs: Api, api: Api, ca: bytes = b"") -> AsyncIterator[Registrat
 def _granted() -> dict[str, list[str]]:
     """Return the one rule of the role that we hand out."""
     documents = yaml.safe_load_all((ROOT / "docs" / "kubernetes" / "webhook.yaml").read_text("utf-8"))
-    ((rule,),) = (each["rules"] for each in documents if each["kind"] == "ClusterRole")
+    ((rule,),) = (document["rules"] for document in documents if document["kind"] == "ClusterRole")
     return dict(rule)
 
 
@@ -136,7 +136,7 @@ async def test_the_role_that_we_hand_out_is_the_least(accounts: Accounts, api: A
     rule = _granted()
     assert not left_out or left_out in rule["verbs"]
     account = accounts.make(
-        "webhook", [{**rule, "verbs": [each for each in rule["verbs"] if each != left_out]}]
+        "webhook", [{**rule, "verbs": [verb for verb in rule["verbs"] if verb != left_out]}]
     )
     async with _by(account.kubeconfig, api) as registration:
         if left_out:

@@ -51,15 +51,15 @@ def serve(
     def run(*flags: str, state: Path | None = None, kubeconfig: Path = shared_cluster.kubeconfig) -> Server:
         if state is not None:
             program.state = state
-        told = ("--kubernetes", "--kubeconfig", str(kubeconfig), "--namespaces", namespace)
+        messages = ("--kubernetes", "--kubeconfig", str(kubeconfig), "--namespaces", namespace)
         at = ("--webhook-address", f"{LOOPBACK}:{port}", "--webhook-reached-at", f"https://{LOOPBACK}:{port}")
-        started.append(program.serve(*told, *at, *flags))
+        started.append(program.serve(*messages, *at, *flags))
         return started[-1]
 
     yield run
-    for each in started:
-        if each.process.poll() is None:
-            each.stop()
+    for server in started:
+        if server.process.poll() is None:
+            server.stop()
     kubectl.run("delete", CONFIGURATION, "--ignore-not-found")
 
 
@@ -83,8 +83,8 @@ def test_kubectl_prints_what_it_would_come_to(serve: Serve, kubectl: Kubectl) ->
     assert '  - spec.matches[0].pathRegex is "(": must be a regular expression (RE2' in refused.err
     assert kubectl.run("get", "httproutegroup", "paths").status != 0
 
-    for each in (TARGET, GROUP):
-        taken = kubectl.run("apply", "-f", "-", given=each)
+    for item in (TARGET, GROUP):
+        taken = kubectl.run("apply", "-f", "-", given=item)
         assert (taken.status, taken.err) == (0, "")
     assert _metric(server, "refused") >= 1
 
@@ -130,8 +130,10 @@ def test_the_configuration_is_kept_right(serve: Serve, kubectl: Kubectl) -> None
     spoiled = '[{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Fail"}]'
     kubectl("patch", CONFIGURATION, "--type=json", "-p", spoiled)
     kubectl("label", CONFIGURATION, "mine=yes")
-    found = kubectl.until(lambda found: found["webhooks"][0]["failurePolicy"] == "Ignore", CONFIGURATION)
-    assert found["metadata"]["labels"]["mine"] == "yes"
+    result = kubectl.until(
+        lambda completed_process: completed_process["webhooks"][0]["failurePolicy"] == "Ignore", CONFIGURATION
+    )
+    assert result["metadata"]["labels"]["mine"] == "yes"
     kubectl("delete", CONFIGURATION)
     until(lambda: kubectl.found(CONFIGURATION))
 
@@ -144,13 +146,13 @@ def test_a_mesh_config_at_home_is_judged_though_home_is_not_in_the_mesh(
     serve("--namespaces", "elsewhere")
 
     def settings(name: str, *flags: str) -> str:
-        found = {
+        result = {
             "apiVersion": "config.openservicemesh.io/v1alpha2",
             "kind": "MeshConfig",
             "metadata": {"name": name},
             "spec": {},
         }
-        return kubectl.run("apply", *flags, "-f", "-", given=yaml.safe_dump(found)).err
+        return kubectl.run("apply", *flags, "-f", "-", given=yaml.safe_dump(result)).err
 
     assert settings("one") == ""
     until(lambda: "(MW2040)" in settings("two", "--dry-run=server"))
@@ -173,8 +175,10 @@ def test_another_ca_is_told_to_the_cluster(serve: Serve, kubectl: Kubectl, tmp_p
 
 def _bundle(kubectl: Kubectl) -> TrustBundle:
     webhooks = kubectl.get(CONFIGURATION)["webhooks"]
-    (found,) = {TrustBundle.of([base64.b64decode(each["clientConfig"]["caBundle"])]) for each in webhooks}
-    return found
+    (trust_bundle,) = {
+        TrustBundle.of([base64.b64decode(webhook["clientConfig"]["caBundle"])]) for webhook in webhooks
+    }
+    return trust_bundle
 
 
 def test_that_it_may_not_be_registered_is_said_where_probes_look(
@@ -184,8 +188,11 @@ def test_that_it_may_not_be_registered_is_said_where_probes_look(
     rule = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}
     server = serve(kubeconfig=accounts.make("reader", [rule]).kubeconfig)
     server.until(lambda: "the webhook is not registered" in server.get("/healthz/ready")[1])
-    said = server.get("/healthz/ready")
-    assert (said[0], "RBAC grants no `patch` on `validatingwebhookconfigurations" in said[1]) == (200, True)
+    answer = server.get("/healthz/ready")
+    assert (answer[0], "RBAC grants no `patch` on `validatingwebhookconfigurations" in answer[1]) == (
+        200,
+        True,
+    )
     assert "the webhook is not registered" in program.run("check", "--state", str(program.state))[1]
 
 
@@ -202,6 +209,6 @@ def test_left_alone_it_is_applied_by_hand(
     )
     assert status == 0, complaint
     assert yaml.safe_load(printed)["kind"] == "ValidatingWebhookConfiguration"
-    said = kubectl.run("apply", "-f", "-", given=printed)
-    assert (said.status, "Warning" in said.err) == (0, False), said.err
+    answer = kubectl.run("apply", "-f", "-", given=printed)
+    assert (answer.status, "Warning" in answer.err) == (0, False), answer.err
     until(lambda: _judged(kubectl))

@@ -68,9 +68,9 @@ def test_an_issuer_signs_what_was_asked_for(
     assert abs(pair.leaf.not_after - now() - HOUR) < timedelta(minutes=2)
     assert pair.chain_pem.count(b"BEGIN CERTIFICATE") == 2
     (usage,) = (
-        each.value
-        for each in x509.load_pem_x509_certificate(pair.chain_pem).extensions
-        if isinstance(each.value, x509.KeyUsage)
+        extension.value
+        for extension in x509.load_pem_x509_certificate(pair.chain_pem).extensions
+        if isinstance(extension.value, x509.KeyUsage)
     )
     assert usage.digital_signature
     assert not usage.key_cert_sign
@@ -80,11 +80,11 @@ def test_an_issuer_signs_what_was_asked_for(
     for name, pem in (("leaf", pair.chain_pem), ("roots", issuer.trust_bundle())):
         (tmp_path / name).write_bytes(pem)
     chain = ["-untrusted", str(tmp_path / "leaf"), str(tmp_path / "leaf")]
-    said = subprocess.run(
+    result = subprocess.run(
         [openssl, "verify", "-purpose", "sslserver", "-CAfile", str(tmp_path / "roots"), *chain],
         capture_output=True, timeout=60, check=False,
     )  # fmt: skip
-    assert said.returncode == 0, said
+    assert result.returncode == 0, result
 
 
 def test_a_cluster_issuer_below_a_root_that_signed_itself(
@@ -139,9 +139,9 @@ def test_a_ca_that_is_another_is_trusted_before_it_signs(
     state.mkdir()
     own = CertificateAuthority.open(tmp_path / "own", DOMAIN, now())
     whose = OpenedAuthority(own, IssuerKind.BUILT_IN, tmp_path)
-    roots = {name: TrustBundle.of([each]) for name, each in (("own", own.trust_bundle()),)}
+    roots = {name: TrustBundle.of([item]) for name, item in (("own", own.trust_bundle()),)}
     first, second = new_ca("first"), new_ca("second")
-    roots |= {name: TrustBundle.of([each.pem]) for name, each in (("first", first), ("second", second))}
+    roots |= {name: TrustBundle.of([ca.pem]) for name, ca in (("first", first), ("second", second))}
 
     def trusted(*names: str) -> bytes:
         return TrustBundle.of(roots[name].pem for name in names).pem
@@ -153,8 +153,10 @@ def test_a_ca_that_is_another_is_trusted_before_it_signs(
     kept(built_in.issuer, "before")
     signing.secret(first)
     reference = IssuerReference.parse(signing.ca_issuer())
-    told = CertManagerSettings(reference, signing.namespace, SECONDS, kubeconfig=signing.kubeconfig)
-    now_asked = open_issuer(told, whose, state, now())
+    cert_manager_settings = CertManagerSettings(
+        reference, signing.namespace, SECONDS, kubeconfig=signing.kubeconfig
+    )
+    now_asked = open_issuer(cert_manager_settings, whose, state, now())
     try:
         assert now_asked.issuer.trust_bundle() == trusted("own", "first")
         assert now_asked.issuer.signing_bundle() == trusted("own", "first")
@@ -198,7 +200,7 @@ def test_issuers_that_cannot_sign(controllers: Service, signing: Signing, issuer
     signing.make("Issuer", "itself", spec={"selfSigned": {}})
     signing.make("Issuer", "mesh", spec={"ca": {"secretName": "ca"}})
     path = f"/apis/{GROUP}/namespaces/{signing.namespace}/issuers/mesh"
-    signing.ask.until(path, lambda found: found.get("status", {}).get("conditions"))
+    signing.ask.until(path, lambda result: result.get("status", {}).get("conditions"))
     with pytest.raises(IssuerError, match=sentence):
         signing.open(issuer)
     assert not signing.listed()
@@ -234,8 +236,8 @@ def test_our_grants_are_enough_and_all_are_used(
     reference = signing.ca_issuer()
     account = accounts.make("meshwright", ())
     documents = list(yaml.safe_load_all(GRANTS.read_text("utf-8")))
-    for each in documents:
-        _moved(each, signing.namespace)
+    for document in documents:
+        _moved(document, signing.namespace)
     accounts.kubectl.apply(*documents)
     try:
         _until_granted(lambda: signing.open(reference, kubeconfig=account.kubeconfig).close())
@@ -252,8 +254,8 @@ def test_our_grants_are_enough_and_all_are_used(
 
 
 def _unused(documents: list[dict[str, Any]], log: Path, user: str) -> list[Grant]:
-    used = [each.grant for each in asked(log, user) if each.is_allowed]
-    return [each for each in granted(documents) if not any(map(each.covers, used))]
+    used = [item.grant for item in asked(log, user) if item.is_allowed]
+    return [grant for grant in granted(documents) if not any(map(grant.covers, used))]
 
 
 def _moved(document: dict[str, Any], namespace: str) -> None:
@@ -265,8 +267,8 @@ def _moved(document: dict[str, Any], namespace: str) -> None:
         metadata["name"] = f"{metadata['name']}-{namespace}"
         if "roleRef" in document:
             document["roleRef"]["name"] = metadata["name"]
-    for each in document.get("subjects", ()):
-        each["namespace"] = namespace
+    for subject in document.get("subjects", ()):
+        subject["namespace"] = namespace
 
 
 def _until_granted(does: Callable[[], None]) -> None:

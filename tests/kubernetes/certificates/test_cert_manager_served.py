@@ -24,14 +24,14 @@ def program(tmp_path: Path, typed: Typed) -> Iterator[Program]:
 
 
 def _told(signing: Signing, issuer: str) -> list[str]:
-    said = {
+    answer = {
         "issuer": "cert-manager",
         "cert_manager_issuer": issuer,
         "cert_manager_namespace": signing.namespace,
         "kubeconfig": str(signing.kubeconfig),
         "log_level": "debug",
     }
-    return [word for name, value in said.items() for word in ("--set", f"{name}={value}")]
+    return [word for name, value in answer.items() for word in ("--set", f"{name}={value}")]
 
 
 def test_a_server_whose_certificates_cert_manager_signs(
@@ -52,7 +52,7 @@ def test_a_server_whose_certificates_cert_manager_signs(
     kept = program.state / "services" / "shop" / "store" / "certificate.pem"
     key = kept.read_text().partition("-----END PRIVATE KEY-----")[0].split()[3:5]
     assert len(key) == 2
-    assert not [each for each in key if each in server.log_path.read_text()]
+    assert not [item for item in key if item in server.log_path.read_text()]
     server.stop()
 
     kept.unlink()
@@ -81,18 +81,18 @@ def test_a_first_start_waits_for_nobody_who_signs(
     controllers: Service, signing: Signing, program: Program
 ) -> None:
     """It says in one sentence what lacks; one that is told to stop meanwhile leaves no request."""
-    said = program.refused(*_told(signing, "Issuer/nobody"))
-    assert f"issuers.cert-manager.io {signing.namespace}/nobody" in said
+    text = program.refused(*_told(signing, "Issuer/nobody"))
+    assert f"issuers.cert-manager.io {signing.namespace}/nobody" in text
     signing.secret(new_ca())
     flags = _told(signing, signing.ca_issuer())
     controllers.kill()
     try:
-        said = program.refused(*flags, "--set", "cert_manager_seconds=0.5")
-        assert "was not signed within 0.5 s: it is not approved yet" in said
+        text = program.refused(*flags, "--set", "cert_manager_seconds=0.5")
+        assert "was not signed within 0.5 s: it is not approved yet" in text
         server = program._start(*flags)
         signing.waiting()
         server.stop()
     finally:
         controllers.again()
-    assert [each["event"] for each in server.log()][-1] == "shutdown started"
+    assert [item["event"] for item in server.log()][-1] == "shutdown started"
     assert not signing.listed()

@@ -74,9 +74,9 @@ def test_a_request_that_is_refused(
     issuer, request, answered = _asked(signing, opened, aside)
     del issuer
     signing.answer(request, *conditions)
-    with pytest.raises(IssuerError, match=f"{_called(signing)}: {sentence}") as said:
+    with pytest.raises(IssuerError, match=f"{_called(signing)}: {sentence}") as exception_info:
         answered.result(SECONDS)
-    assert request["metadata"]["name"] not in str(said.value)
+    assert request["metadata"]["name"] not in str(exception_info.value)
     assert not signing.listed()
 
 
@@ -272,7 +272,7 @@ def test_what_a_killed_server_has_left_is_removed(signing: Signing, opened: Open
         made = {"apiVersion": GROUP, "kind": "CertificateRequest", "metadata": metadata, "spec": spec}
         assert signing.ask.create(made).status == 201
     opened(signing.open("Widget.example.com/x", known=TrustBundle.of([new_ca().pem])))
-    assert sorted(each["metadata"]["name"] for each in signing.listed()) == ["fresh", "others"]
+    assert sorted(item["metadata"]["name"] for item in signing.listed()) == ["fresh", "others"]
 
 
 def test_a_cluster_that_refuses_requests_says_why(signing: Signing, opened: Opened, kubectl: Kubectl) -> None:

@@ -33,15 +33,15 @@ def account(definitions: str, accounts: Accounts) -> Account:
     """Return a control plane that may read the mesh, and no Secret."""
     del definitions
     roles = yaml.safe_load_all((ROLES / "rbac.yaml").read_text("utf-8"))
-    rules = [rule for each in roles if each["kind"] == "ClusterRole" for rule in each["rules"]]
+    rules = [rule for role in roles if role["kind"] == "ClusterRole" for rule in role["rules"]]
     return accounts.make("meshwright", rules)
 
 
 def permit(account: Account, edge: Kubectl) -> None:
     """Permit it this one, by the role that we hand out."""
     role, binding = yaml.safe_load_all((ROLES / "gateway.yaml").read_text("utf-8"))
-    for each in (role, binding):
-        each["metadata"]["namespace"] = edge.namespace
+    for item in (role, binding):
+        item["metadata"]["namespace"] = edge.namespace
     binding["subjects"] = [{"kind": "ServiceAccount", "name": account.name, "namespace": account.namespace}]
     edge.apply(role, binding)
 
@@ -59,8 +59,8 @@ def config(*names: str, edge: str) -> dict[str, Any]:
 
 def data(edge: Kubectl) -> dict[str, bytes]:
     """Return what the Secret holds, nothing where there is none."""
-    found = edge.found("secret", NAME) or {"data": {}}
-    return {name: base64.b64decode(each) for name, each in found["data"].items()}
+    result = edge.found("secret", NAME) or {"data": {}}
+    return {name: base64.b64decode(item) for name, item in result["data"].items()}
 
 
 def until(holds: Callable[[], object], server: Server) -> None:
@@ -97,7 +97,7 @@ def test_a_gateway_s_certificate_follows_what_is_said_of_it(
 
     words = ("certs", "rotate-root", "--state", str(program.state))
     assert program.run(*words)[0] == 0
-    until(lambda: (found := data(edge)["ca.crt"]) != first["ca.crt"] and found.count(b"BEGIN") == 1, server)
+    until(lambda: (result := data(edge)["ca.crt"]) != first["ca.crt"] and result.count(b"BEGIN") == 1, server)
     second = data(edge)
     assert read_leaf(second["tls.crt"]).serial != read_leaf(first["tls.crt"]).serial
     assert stands_below(second["tls.crt"], second["ca.crt"])
@@ -117,6 +117,6 @@ def test_a_gateway_s_certificate_follows_what_is_said_of_it(
         server,
     )
     assert data(edge) == {"mine": b"mine"}
-    for each in (first, second):
-        assert each["tls.key"].decode().splitlines()[1] not in server.log_path.read_text()
+    for item in (first, second):
+        assert item["tls.key"].decode().splitlines()[1] not in server.log_path.read_text()
     server.stop()

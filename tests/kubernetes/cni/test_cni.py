@@ -78,8 +78,8 @@ class Plugin:
 
     def daemon(self) -> Document:
         """Return the daemon's Pod."""
-        (found,) = self._kubectl.get("pods", f"--namespace={HOME}", "-l", "app=meshwright-cni")["items"]
-        return dict(found)
+        (result,) = self._kubectl.get("pods", f"--namespace={HOME}", "-l", "app=meshwright-cni")["items"]
+        return dict(result)
 
     def restarts(self) -> int:
         """Return how often its container has begun anew."""
@@ -103,11 +103,11 @@ class Plugin:
 
     def is_in(self) -> bool:
         """Say whether the runtime's list has the plug-in."""
-        return any(each["type"] == "meshwright-cni" for each in json.loads(self.file.read_bytes())["plugins"])
+        return any(item["type"] == "meshwright-cni" for item in json.loads(self.file.read_bytes())["plugins"])
 
 
-def _is_on_the_node(found: Document) -> bool:
-    return bool(found.get("status", {}).get("numberReady") == 1)
+def _is_on_the_node(result: Document) -> bool:
+    return bool(result.get("status", {}).get("numberReady") == 1)
 
 
 @pytest.fixture
@@ -157,14 +157,14 @@ def _calls(mesh: Mesh, path: str) -> str:
     return mesh.kubectl(*words).strip()
 
 
-def _waits(found: Document) -> bool:
+def _waits(result: Document) -> bool:
     """Say whether a Pod's first container runs."""
-    status = found["items"][0]["status"] if found["items"] else {}
-    return any("running" in each["state"] for each in status.get("initContainerStatuses", ()))
+    status = result["items"][0]["status"] if result["items"] else {}
+    return any("running" in item["state"] for item in status.get("initContainerStatuses", ()))
 
 
-def _is_ready(found: Document) -> bool:
-    return bool(found["status"].get("readyReplicas") == 1)
+def _is_ready(result: Document) -> bool:
+    return bool(result["status"].get("readyReplicas") == 1)
 
 
 def test_pods_without_rights_are_in_the_mesh(plugin: Plugin, mesh: Mesh) -> None:

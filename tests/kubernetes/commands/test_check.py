@@ -25,9 +25,9 @@ def found(program: Program, cluster: RunningCluster, home: str, *more: str) -> d
     at = ("--kubernetes", "--kubeconfig", str(cluster.kubeconfig), "--control-plane-namespace", home)
     status, out, complaint = program.run("check", *at, "--json", *more)
     assert complaint == ""
-    said = json.loads(out)
-    assert status == int(said["status"] == "failed")
-    return {each["name"]: each for each in said["checks"]}
+    answer = json.loads(out)
+    assert status == int(answer["status"] == "failed")
+    return {check["name"]: check for check in answer["checks"]}
 
 
 def _configuration(home: str, image: str) -> Document:
@@ -50,14 +50,14 @@ def test_before_an_installation(
 ) -> None:
     """The administrator may do it all; what is there of Open Service Mesh is said until it is gone."""
     del definitions
-    said = found(program, shared_cluster, "meshwright-system", "--before")
-    assert said.keys() == ROUTINE | {"permissions", "volume", "definitions"}
-    assert said["volume"]["status"] == "failed", "the cluster has no StorageClass"
-    assert (said["definitions"]["status"], "crds.install=false" in said["definitions"]["do"]) == (
+    answer = found(program, shared_cluster, "meshwright-system", "--before")
+    assert answer.keys() == ROUTINE | {"permissions", "volume", "definitions"}
+    assert answer["volume"]["status"] == "failed", "the cluster has no StorageClass"
+    assert (answer["definitions"]["status"], "crds.install=false" in answer["definitions"]["do"]) == (
         "warning",
         True,
     )
-    assert {said[each]["status"] for each in ("API server", "kinds", "permissions")} == {"ok"}, said
+    assert {answer[item]["status"] for item in ("API server", "kinds", "permissions")} == {"ok"}, answer
     old = objects.pod("old")
     old["metadata"]["labels"]["osm-proxy-uuid"] = "x"
     kubectl.apply(old)
@@ -84,15 +84,15 @@ def test_pods_of_an_installation(
         def line(name: str) -> Document:
             return found(program, shared_cluster, home)[name]
 
-        said = found(program, shared_cluster, home)
-        assert said["control plane"]["status"] == "failed"
-        assert f"{here}/plain" in said["Pods without sidecar"]["said"]
-        assert here in said["roots"]["said"]
+        answer = found(program, shared_cluster, home)
+        assert answer["control plane"]["status"] == "failed"
+        assert f"{here}/plain" in answer["Pods without sidecar"]["said"]
+        assert here in answer["roots"]["said"]
         kubectl("delete", "pod", "plain", "--grace-period=0", "--force")
         kubectl.apply(_injected(home, here, objects.pod("app")))
-        said = found(program, shared_cluster, home)
-        assert f"{here}/plain" not in said["Pods without sidecar"]["said"]
-        assert f"{here}/app" not in said["Pods of another make"]["said"], said
+        answer = found(program, shared_cluster, home)
+        assert f"{here}/plain" not in answer["Pods without sidecar"]["said"]
+        assert f"{here}/app" not in answer["Pods of another make"]["said"], answer
         waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
         sidecar = {"name": "meshwright-sidecar", "image": IMAGE, "imageID": "", "state": waiting}
         status = {
@@ -101,8 +101,8 @@ def test_pods_of_an_installation(
         }
         patch = json.dumps({"status": status})
         kubectl("patch", "pod", "app", "--subresource=status", "--type=merge", "-p", patch)
-        told = f"1 of 1 not ready: {here}/app (meshwright-sidecar: ImagePullBackOff of {IMAGE})"
-        assert (line("sidecars")["status"], line("sidecars")["said"]) == ("failed", told)
+        message = f"1 of 1 not ready: {here}/app (meshwright-sidecar: ImagePullBackOff of {IMAGE})"
+        assert (line("sidecars")["status"], line("sidecars")["said"]) == ("failed", message)
         in_home.apply(_configuration(home, "meshwright/proxy:newer"))
         assert (
             f"{here}/app (spec.initContainers[meshwright-init].image is {IMAGE}; a new Pod gets"

@@ -22,8 +22,8 @@ def test_webhooks_are_asked_and_silence_is_told(
     names = ("policy webhook", "injection webhook", "policy webhook asked", "injection webhook asked")
 
     def all_are(status: str, *names: str) -> bool:
-        said = found(program, shared_cluster, "meshwright-system")
-        return {said[each]["status"] for each in names} == {status}
+        answer = found(program, shared_cluster, "meshwright-system")
+        return {answer[name]["status"] for name in names} == {status}
 
     until(
         lambda: all_are("ok", *names, "namespaces")

@@ -39,11 +39,11 @@ def test_what_a_cluster_has_is_judged_and_what_is_written_is_taken(
     words = ("migrate", "osm", *at, "--control-plane-namespace", here, "--out", str(out), "--json")
 
     def found() -> tuple[dict[str, str], list[str]]:
-        status, said, complaint = program.run(*words)
+        status, text, complaint = program.run(*words)
         assert status in (0, 1), complaint
-        told = json.loads(said)
-        marked = [each for each in told["findings"] if each["standing"] != "works"]
-        return {each["what"]: each["standing"] for each in marked}, told["commands"]
+        answer = json.loads(text)
+        marked = [finding for finding in answer["findings"] if finding["standing"] != "works"]
+        return {item["what"]: item["standing"] for item in marked}, answer["commands"]
 
     before, commands = found()
     assert before[f"Namespace {here}"] == "rewritten"
@@ -55,8 +55,8 @@ def test_what_a_cluster_has_is_judged_and_what_is_written_is_taken(
     kubectl("delete", "pod", "old", "--wait=true", "--grace-period=0", "--force")
     kubectl("delete", "meshconfig", "osm-mesh-config")
     kubectl(*taken)
-    for each in commands:
-        kubectl(*shlex.split(each)[1:])
+    for command in commands:
+        kubectl(*shlex.split(command)[1:])
     labels = json.loads(kubectl("get", "namespace", here, "-o", "json"))["metadata"]["labels"]
     assert labels.items() >= {**owned, "meshwright.dev/inject": "false"}.items()
     after, _ = found()
@@ -76,9 +76,9 @@ def test_a_cluster_that_osm_was_installed_in_takes_ours_step_by_step(
     applied = ("apply", "--server-side", "-f", "-")
 
     def conversion() -> Document | None:
-        status, said, complaint = program.run("check", *at, "--before", "--json")
+        status, message, complaint = program.run("check", *at, "--before", "--json")
         assert status in (0, 1), complaint
-        lines = {each["name"]: each for each in json.loads(said)["checks"]}
+        lines = {check["name"]: check for check in json.loads(message)["checks"]}
         return lines.get("conversion")
 
     assert conversion() is None
@@ -91,10 +91,12 @@ def test_a_cluster_that_osm_was_installed_in_takes_ours_step_by_step(
         refused = kubectl.run(*applied, "--force-conflicts", given=definitions)
         assert "should not be set when strategy is not set to Webhook" in refused.err
         kubectl.apply(MESH)
-        status, said, complaint = program.run("migrate", "osm", *at, "--out", str(out), "--json")
+        status, text, complaint = program.run("migrate", "osm", *at, "--out", str(out), "--json")
         assert status in (0, 1), complaint
-        (do,) = (each["do"] for each in json.loads(said)["findings"] if each["field"] == "spec.conversion")
-        first, second = (each for each in do.split("`") if each.startswith(("kubectl ", "meshwright ")))
+        (do,) = (
+            finding["do"] for finding in json.loads(text)["findings"] if finding["field"] == "spec.conversion"
+        )
+        first, second = (item for item in do.split("`") if item.startswith(("kubectl ", "meshwright ")))
         assert second == "meshwright crds | kubectl apply --server-side --force-conflicts -f -"
         kubectl(*shlex.split(first)[1:])
         kubectl(*applied, "--force-conflicts", given=definitions)
@@ -102,7 +104,7 @@ def test_a_cluster_that_osm_was_installed_in_takes_ours_step_by_step(
         printed = program.run("install", "--print", "-n", here, "--values", str(out / "values.yaml"))
         assert printed[0] == 0, printed[2]
         made = kubectl(*applied, "--dry-run=server", given=printed[1])
-        count = sum(1 for each in yaml.safe_load_all(printed[1]) if each)
+        count = sum(1 for item in yaml.safe_load_all(printed[1]) if item)
         assert made.count("serverside-applied (server dry run)") == count
         kubectl(*applied[:-1], str(out / "manifests"), "--dry-run=server", "--force-conflicts")
     finally:

@@ -20,7 +20,7 @@ def test_what_manifests_would_make_of_a_cluster(
     at = ("--kubernetes", "--kubeconfig", str(shared_cluster.kubeconfig), "--namespaces", kubectl.namespace)
     ask = ("--from", f"{kubectl.namespace}/buyer", "--to", f"{kubectl.namespace}/shop:80")
     kubectl.until(
-        lambda found: any(each["endpoints"] for each in found["items"]),
+        lambda result: any(item["endpoints"] for item in result["items"]),
         *("endpointslices", "-l", "kubernetes.io/service-name=shop"),
     )
     assert program.run("lint", *at) == (0, "no problems found\n", "")
@@ -36,7 +36,7 @@ def test_what_manifests_would_make_of_a_cluster(
     assert (status, complaint) == (1, "")
     assert str(buyer) in out
     status, out, _ = program.run("lint", *at, "--json", str(file))
-    assert {each["object"] for each in json.loads(out)} == {f"TrafficTarget {kubectl.namespace}/buyers"}
+    assert {load["object"] for load in json.loads(out)} == {f"TrafficTarget {kubectl.namespace}/buyers"}
 
 
 def test_the_servers_mesh_config_counts_wherever_the_server_is(
@@ -61,7 +61,7 @@ def test_the_servers_mesh_config_counts_wherever_the_server_is(
         }
         administrator.apply(config)
         kubectl.until(
-            lambda found: any(each["endpoints"] for each in found["items"]),
+            lambda result: any(item["endpoints"] for item in result["items"]),
             *("endpointslices", "-l", "kubernetes.io/service-name=shop"),
         )
         assert program.run("explain", *at, *ask)[0] == 1
@@ -78,9 +78,9 @@ def test_who_may_not_see_all_of_it_is_told_what(
     rules = [READER | {"apiGroups": [group]} for group in ("access.smi-spec.io", "specs.smi-spec.io")]
     account = accounts.make("developer", [*rules, {**READER, "apiGroups": [""], "resources": ["services"]}])
     at = ("--kubernetes", "--kubeconfig", str(account.kubeconfig), "--namespaces", kubectl.namespace)
-    status, out, said = program.run("lint", *at)
+    status, out, text = program.run("lint", *at)
     assert (status, out) == (2, "")
-    assert said.startswith("the cluster cannot be read completely: may not list ")
-    assert f"to {account.user}" in said
+    assert text.startswith("the cluster cannot be read completely: may not list ")
+    assert f"to {account.user}" in text
     accounts.allow(account, [READER])
     assert program.run("lint", *at)[0] == 0

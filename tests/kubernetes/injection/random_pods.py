@@ -136,8 +136,8 @@ class Pods:
             spec: dict[str, Any] = draw(self.of("PodSpec"))
             spec["containers"] = self._containers(draw, ["a", "b"], least=1)
             if first := self._containers(draw, ["first", "second"], least=0):
-                for each in first:
-                    _as_init(each, native=draw(some.booleans()))
+                for item in first:
+                    _as_init(item, native=draw(some.booleans()))
                 spec["initContainers"] = first
             if volumes := draw(some.lists(self.of("Volume"), max_size=_MOST, unique_by=lambda v: v["name"])):
                 spec["volumes"] = volumes
@@ -150,8 +150,8 @@ class Pods:
 
     def _containers(self, draw: DrawFn, names: list[str], least: int) -> list[dict[str, Any]]:
         count = draw(some.integers(least, len(names)))
-        found = [draw(self.of("Container")) for _ in range(count)]
-        return [{**each, "name": name, "image": "a:1"} for each, name in zip(found, names, strict=False)]
+        result = [draw(self.of("Container")) for _ in range(count)]
+        return [{**item, "name": name, "image": "a:1"} for item, name in zip(result, names, strict=False)]
 
     def of(self, name: str, depth: int = 0) -> Values:
         """Return what draws an object of core/v1."""
@@ -162,7 +162,7 @@ class Pods:
     def _object(self, name: str, schema: Schema, depth: int) -> Values:
         properties: Mapping[str, Schema] = schema.get("properties", {})
         must = set(schema.get("required", ()))
-        one = [each for each in _ONE_OF.get(name, ()) if each in properties]
+        one = [item for item in _ONE_OF.get(name, ()) if item in properties]
         may = sorted(properties.keys() - must - set(one) - _NEVER.get(name, frozenset()))
         if name in ("Volume", "VolumeProjection"):
             may = []  # all of them are sources, of which there is one
@@ -174,7 +174,7 @@ class Pods:
                 chosen.add(draw(some.sampled_from(one)))
             if may and depth < _DEEPEST:
                 chosen |= set(draw(some.lists(some.sampled_from(may), max_size=_MOST, unique=True)))
-            return {each: draw(self._value(each, properties[each], depth + 1)) for each in sorted(chosen)}
+            return {item: draw(self._value(item, properties[item], depth + 1)) for item in sorted(chosen)}
 
         return made()
 
@@ -182,9 +182,9 @@ class Pods:
         """Return what draws the value of a field."""
         if name in _BY_NAME:
             return _BY_NAME[name]
-        for each in (schema, *schema.get("allOf", ()), *schema.get("oneOf", ())):
-            if "$ref" in each:
-                return self._named(str(each["$ref"]).rpartition("/")[2], depth)
+        for item in (schema, *schema.get("allOf", ()), *schema.get("oneOf", ())):
+            if "$ref" in item:
+                return self._named(str(item["$ref"]).rpartition("/")[2], depth)
         match schema.get("type"):
             case "array":
                 items = self._value(f"{name}[]", schema["items"], depth)

@@ -90,7 +90,7 @@ def test_what_is_valid_is_valid_with_a_sidecar(shared_cluster: RunningCluster, n
         schemas = ask("GET", "/openapi/v3/api/v1").body["components"]["schemas"]
         injecting = Injecting(ask, namespace)
         configs = some.sampled_from(
-            [InjectionInputs(read(each, "config.yaml"), {"envoy": EnvoyDriver()}) for each in _CONFIGS]
+            [InjectionInputs(read(config, "config.yaml"), {"envoy": EnvoyDriver()}) for config in _CONFIGS]
         )
 
         @settings(

@@ -35,8 +35,8 @@ def test_every_case_that_is_written_down_would_be_taken(kubectl: Kubectl) -> Non
     asked = ("create", "--dry-run=server", "--validate=strict", "-o", "name", "-f", "-")
     # The namespaces of cases are there: what is injected into them is asked about.
     parts = [part for text in texts for part in text.split("---\n") if "kind: Namespace\n" not in part]
-    found = kubectl(*asked, given="---\n".join(parts))
-    names = {line.partition("/")[2] for line in found.splitlines()}
+    result = kubectl(*asked, given="---\n".join(parts))
+    names = {line.partition("/")[2] for line in result.splitlines()}
     assert {
         "deployment",
         "cronjob",
@@ -85,8 +85,8 @@ def test_annotations_have_the_bound_that_injection_goes_by(
     room = MOST_ANNOTATED - len("b")
     with Asking(shared_cluster) as ask:
         for more, status in ((0, 201), (1, 422)):
-            said = {"b": "é" * (room // 2) + "e" * (room % 2 + more)}
-            assert ask.create({**pod, "metadata": {**metadata, "annotations": said}}, DRY).status == status
+            answer = {"b": "é" * (room // 2) + "e" * (room % 2 + more)}
+            assert ask.create({**pod, "metadata": {**metadata, "annotations": answer}}, DRY).status == status
 
 
 def test_an_api_server_keeps_no_nulls_of_a_pod(shared_cluster: RunningCluster, namespace: str) -> None:

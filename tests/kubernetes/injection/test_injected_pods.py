@@ -121,9 +121,9 @@ class Mesh:
         self.program = program
         program.reads = ("--kubernetes", "--kubeconfig", str(node.cluster.kubeconfig))
         program.reads += ("--namespaces", kubectl.namespace)
-        told = [f"--set={name}_address={NODE_ADDRESS}:0" for name in ("enrolment", "renewal")]
+        messages = [f"--set={name}_address={NODE_ADDRESS}:0" for name in ("enrolment", "renewal")]
         self.server: Server = program.serve(
-            f"--ads-address={NODE_ADDRESS}:0", *told, "--set=enrolment_proofs=kubernetes"
+            f"--ads-address={NODE_ADDRESS}:0", *messages, "--set=enrolment_proofs=kubernetes"
         )
         bound = {name: int(str(self.server.bound[name]).rpartition(":")[2]) for name in PORTS}
         administrator.apply(*_found_at(bound))
@@ -149,7 +149,7 @@ class Mesh:
 
     def ended(self, job: str) -> str:
         """Wait until a Job is complete, with its sidecar; return what it printed."""
-        self.kubectl.until(lambda found: found.get("status", {}).get("succeeded"), "job", job, seconds=300)
+        self.kubectl.until(lambda result: result.get("status", {}).get("succeeded"), "job", job, seconds=300)
         return self.kubectl("logs", f"job/{job}", "-c", "call").strip()
 
 
@@ -172,7 +172,7 @@ def test_pods_join_by_their_own_tokens_and_jobs_end(mesh: Mesh) -> None:
     kubectl, names = mesh.kubectl, ("buyer", "shop", "stranger")
     kubectl.apply(
         *map(objects.account, names),
-        *(objects.service(each) for each in names),
+        *(objects.service(name) for name in names),
         objects.routes("all"),
         objects.target("buyers", kubectl.namespace, "buyer", "shop", "all"),
     )
@@ -183,16 +183,16 @@ def test_pods_join_by_their_own_tokens_and_jobs_end(mesh: Mesh) -> None:
     assert mesh.ended("buyer") == "shop"
     mesh.run(_buys("stranger", ""))  # its sidecar knows of no shop, and nothing goes past it
     assert mesh.ended("stranger") == ""
-    kubectl.until(lambda found: found["status"].get("readyReplicas") == 2, "deployment", "shop")
+    kubectl.until(lambda result: result["status"].get("readyReplicas") == 2, "deployment", "shop")
     kubectl.until_pod("classic")
     pods: list[dict[str, Any]] = kubectl.get("pods")["items"]
     assert len(pods) == 5
     _has_waited_for_its_sidecar(kubectl.get("pod", "classic"))
-    joined = {each["proxy"] for each in mesh.server.said("proxy joined")}
-    named = ((each["metadata"]["uid"], each["metadata"]["labels"]["app"]) for each in pods)
+    joined = {item["proxy"] for item in mesh.server.said("proxy joined")}
+    named = ((pod["metadata"]["uid"], pod["metadata"]["labels"]["app"]) for pod in pods)
     assert joined == {f"{uid}.{account}.{kubectl.namespace}" for uid, account in named}
     assert kubectl.get("secrets")["items"] == []
-    replicas = (each for each in pods if each["metadata"]["name"].startswith("shop-"))
+    replicas = (pod for pod in pods if pod["metadata"]["name"].startswith("shop-"))
     _is_asked_by_the_agent(kubectl, next(replicas))
 
 
@@ -213,14 +213,15 @@ def test_probes_of_each_kind_are_the_application_s_and_a_wrong_one_fails(mesh: M
     mesh.run(containers.pod("probed", web, secure, serviceAccountName="shop"), "--ca", ca)
     mesh.run(containers.pod("wrong", wrong, serviceAccountName="shop"))
     kubectl.until_pod("probed")
-    kubectl.until(lambda found: any(map(_is_wrong, found["items"])), "events", seconds=300)
+    kubectl.until(lambda result: any(map(_is_wrong, result["items"])), "events", seconds=300)
     conditions = {
-        each["type"]: each["status"] for each in kubectl.get("pod", "wrong")["status"]["conditions"]
+        condition["type"]: condition["status"]
+        for condition in kubectl.get("pod", "wrong")["status"]["conditions"]
     }
     assert (conditions["Initialized"], conditions["Ready"]) == ("True", "False")
     restarts = {
-        each["name"]: each["restartCount"]
-        for each in kubectl.get("pod", "probed")["status"]["containerStatuses"]
+        container_status["name"]: container_status["restartCount"]
+        for container_status in kubectl.get("pod", "probed")["status"]["containerStatuses"]
     }
     assert restarts == {"app": 0, "secure": 0}
 
@@ -235,7 +236,8 @@ def _is_wrong(event: dict[str, Any]) -> bool:
 def _has_waited_for_its_sidecar(pod: dict[str, Any]) -> None:
     """The application of a classic one began when the hook of its sidecar had returned, and not before."""
     began = {
-        each["name"]: each["state"]["running"]["startedAt"] for each in pod["status"]["containerStatuses"]
+        container_status["name"]: container_status["state"]["running"]["startedAt"]
+        for container_status in pod["status"]["containerStatuses"]
     }
     assert began["meshwright-sidecar"] < began["app"]
 

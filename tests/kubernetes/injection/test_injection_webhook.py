@@ -42,8 +42,8 @@ def inject(program: Program, shared_cluster: RunningCluster, kubectl: Kubectl) -
         if "injection_config_map" in more:
             del flags["injection_config"]
         flags |= more
-        told = ("--kubernetes", "--kubeconfig", str(shared_cluster.kubeconfig))
-        made = program.serve(*told, *(f"--set={each}={said}" for each, said in flags.items()))
+        messages = ("--kubernetes", "--kubeconfig", str(shared_cluster.kubeconfig))
+        made = program.serve(*messages, *(f"--set={item}={flag}" for item, flag in flags.items()))
         started.append((made, name))
         return made
 
@@ -82,13 +82,13 @@ def _image(kubectl: Kubectl, pod: dict[str, Any]) -> str:
     if answer.status != HTTPStatus.CREATED:
         return f"refused: {answer.message}"
     made = answer.body["spec"].get("initContainers", ())
-    return next((str(each["image"]) for each in made if each["name"] == SIDECAR), "")
+    return next((str(item["image"]) for item in made if item["name"] == SIDECAR), "")
 
 
 def _readiness(program: Program) -> dict[str, Any]:
     """Return what `meshwright check` says of the server that runs."""
-    found = yaml.safe_load(program.run("check", "--state", str(program.state), "--json")[1])["checks"]
-    (line,) = (each for each in found if each["name"] == "readiness")
+    result = yaml.safe_load(program.run("check", "--state", str(program.state), "--json")[1])["checks"]
+    (line,) = (item for item in result if item["name"] == "readiness")
     return dict(line)
 
 
@@ -107,9 +107,9 @@ def test_a_label_is_all_it_takes(
     own = {"name": SIDECAR, "image": "auto", "resources": {"limits": {"memory": "1Gi"}}}
     larger["spec"]["containers"].append(own)
     (sidecar,) = (
-        each
-        for each in yaml.safe_load(_dry(kubectl, larger).out)["spec"]["initContainers"]
-        if each["name"] == SIDECAR
+        init_container
+        for init_container in yaml.safe_load(_dry(kubectl, larger).out)["spec"]["initContainers"]
+        if init_container["name"] == SIDECAR
     )
     assert (sidecar["image"], sidecar["imagePullPolicy"]) == ("proxy:1", "IfNotPresent")
     refused = _dry(kubectl, _pod(annotations={"meshwright.dev/overlays": "small"}))
@@ -127,26 +127,26 @@ def test_a_label_is_all_it_takes(
         "the namespace's label meshwright.dev/inject is true"
     )
     asking = ("explain-injection", "one", "-n", kubectl.namespace, "--config", "meshwright.yaml")
-    status, said, _ = program.run(*asking, "--kubeconfig", str(shared_cluster.kubeconfig))
-    assert (status, said.splitlines()[-1]) == (
+    status, text, _ = program.run(*asking, "--kubeconfig", str(shared_cluster.kubeconfig))
+    assert (status, text.splitlines()[-1]) == (
         0,
         "The existing Pod: its sidecar is up to date",
     )
     write(program.files / "other.yaml", {"sidecar": {"image": "proxy:1", "resources": {}}})
     other = (*asking[:-1], "other.yaml", "--kubeconfig", str(shared_cluster.kubeconfig))
-    status, said, _ = program.run(*other)
+    status, text, _ = program.run(*other)
     lost = [
-        f"  spec.initContainers[{each}].resources.requests.{name} is {amount}; a new Pod does not "
+        f"  spec.initContainers[{item}].resources.requests.{name} is {amount}; a new Pod does not "
         "get the field"
-        for each in ("meshwright-init", SIDECAR)
+        for item in ("meshwright-init", SIDECAR)
         for name, amount in (("cpu", "50m"), ("memory", "128Mi"))
     ]
     standing = "The existing Pod: its sidecar is outdated: a new Pod would get a different one"
-    assert (status, said.splitlines()[-5:]) == (1, [standing, *lost])
+    assert (status, text.splitlines()[-5:]) == (1, [standing, *lost])
     kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject-")
-    status, said, _ = program.run(*asking, "--kubeconfig", str(shared_cluster.kubeconfig))
+    status, text, _ = program.run(*asking, "--kubeconfig", str(shared_cluster.kubeconfig))
     assert status == 1
-    assert "namespace.inject.meshwright.dev: no: the namespace: label meshwright.dev/inject must be" in said
+    assert "namespace.inject.meshwright.dev: no: the namespace: label meshwright.dev/inject must be" in text
     assert server.metric('meshwright_injection_pods_total{reason="namespace",result="injected"}') >= 1
     assert server.metric('meshwright_injection_pods_total{reason="cannot-have-one",result="refused"}') == 1
 
@@ -165,7 +165,7 @@ def test_while_the_control_plane_is_away_controllers_try_again(inject: Inject, k
     kubectl("create", "deployment", "app", "--image=app")
 
     def reasons() -> set[str]:
-        return {each["reason"] for each in kubectl.get("events")["items"]}
+        return {item["reason"] for item in kubectl.get("events")["items"]}
 
     until(lambda: "FailedCreate" in reasons())
     assert kubectl.get("pods")["items"] == []
@@ -183,11 +183,11 @@ def test_the_configuration_is_read_again_and_a_bad_one_is_not_taken(
     until(lambda: _image(kubectl, pod) == "proxy:1")
     write(file, "sidecar: {image: 'proxy:2', imagge: x}\n")
     until(lambda: server.said("injection configuration rejected"))
-    (said,) = server.said("injection configuration rejected")
-    assert "sidecar.imagge" in str(said["reason"])
+    (answer,) = server.said("injection configuration rejected")
+    assert "sidecar.imagge" in str(answer["reason"])
     assert _image(kubectl, pod) == "proxy:1"
     wrong = "the injection configuration is invalid, the last good one stays in force: "
-    assert f"but: {wrong}{said['reason']}\n" in server.get("/healthz/ready")[1]
+    assert f"but: {wrong}{answer['reason']}\n" in server.get("/healthz/ready")[1]
     line = _readiness(program)
     assert (line["status"], wrong in line["said"], "sidecar.imagge" in line["said"]) == (
         "warning",
@@ -241,9 +241,9 @@ def test_a_config_map_is_watched_and_its_owner_is_told_of_a_bad_one(inject: Inje
 
     def told(reason: str) -> list[str]:
         events = kubectl.get("events.events.k8s.io")["items"]
-        found = [each for each in events if each["regarding"].get("name") == "injection"]
-        assert all(each["regarding"]["kind"] == "ConfigMap" for each in found)
-        return [each["note"] for each in found if each["reason"] == reason]
+        result = [event for event in events if event["regarding"].get("name") == "injection"]
+        assert all(item["regarding"]["kind"] == "ConfigMap" for item in result)
+        return [item["note"] for item in result if item["reason"] == reason]
 
     put(yaml.safe_dump(_config("proxy:1")))
     until(lambda: _image(kubectl, pod) == "proxy:1")
@@ -278,5 +278,5 @@ def test_two_revisions_are_side_by_side(inject: Inject, kubectl: Kubectl) -> Non
     until(lambda: _image(kubectl, _pod()) == "stable:1")
     kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/revision=canary")
     until(lambda: _image(kubectl, _pod()) == "canary:1")
-    names = {each["metadata"]["name"] for each in kubectl.get(CONFIGURATION)["items"]}
+    names = {item["metadata"]["name"] for item in kubectl.get(CONFIGURATION)["items"]}
     assert {"meshwright", "meshwright-canary"} <= names

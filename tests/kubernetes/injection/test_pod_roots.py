@@ -49,11 +49,11 @@ class Kept:
 
     def __init__(self, program: Program, kubeconfig: Path, spaces: list[Kubectl]) -> None:
         self.program, self.spaces = program, spaces
-        for each in spaces:
-            each("label", "namespace", each.namespace, f"{MINE}=yes")
+        for space in spaces:
+            space("label", "namespace", space.namespace, f"{MINE}=yes")
         program.reads = ("--kubernetes", "--kubeconfig", str(kubeconfig), f"--namespace-selector={MINE}=yes")
-        told = ("enrolment_address=127.0.0.1:0", "enrolment_proofs=kubernetes")
-        self.server: Server = program.serve(*(f"--set={each}" for each in told))
+        messages = ("enrolment_address=127.0.0.1:0", "enrolment_proofs=kubernetes")
+        self.server: Server = program.serve(*(f"--set={item}" for item in messages))
 
     @property
     def signer(self) -> str:
@@ -62,15 +62,15 @@ class Kept:
 
     def roots(self, of: Kubectl) -> str:
         """Return what a namespace has, empty for nothing."""
-        found = of.found("configmap", NAME)
-        return str(found["data"]["ca.pem"]) if found else ""
+        result = of.found("configmap", NAME)
+        return str(result["data"]["ca.pem"]) if result else ""
 
     def until(self, of: Kubectl, *roots: str) -> None:
         """Wait until a namespace has these roots and no others."""
 
         def has() -> bool:
             there = self.roots(of)
-            return len(there) == sum(map(len, roots)) and all(each in there for each in roots)
+            return len(there) == sum(map(len, roots)) and all(root in there for root in roots)
 
         _until(has, lambda: (self.roots(of), self.remarks(), self.server.log()[-10:]))
 
@@ -101,8 +101,8 @@ def test_namespaces_with_sidecars_have_the_mesh_s_roots(kept: Kept) -> None:
     """From the label on, or the first pod; mended; and a change of the root waits until all can follow."""
     labelled, by_pod, by_hand = kept.spaces
     by_hand("create", "configmap", NAME, "--from-literal=ca.pem=mine")
-    for each in (labelled, by_hand):
-        each("label", "namespace", each.namespace, f"{INJECT}=true")
+    for kubectl in (labelled, by_hand):
+        kubectl("label", "namespace", kubectl.namespace, f"{INJECT}=true")
     by_pod.apply(objects.pod("one", uuid="metadata.uid"))
     old = kept.signer
     kept.until(labelled, old)
@@ -135,7 +135,7 @@ def test_namespaces_with_sidecars_have_the_mesh_s_roots(kept: Kept) -> None:
 def _rules() -> list[dict[str, list[str]]]:
     """Return the rules of the role that we hand out, that for ConfigMaps last."""
     documents = yaml.safe_load_all((ROOT / "docs" / "kubernetes" / "joining.yaml").read_text("utf-8"))
-    (rules,) = (each["rules"] for each in documents if each["kind"] == "ClusterRole")
+    (rules,) = (document["rules"] for document in documents if document["kind"] == "ClusterRole")
     return list(rules)
 
 
@@ -143,8 +143,10 @@ def _rules() -> list[dict[str, list[str]]]:
 async def _keeping(kubeconfig: Path, namespace: str) -> AsyncIterator[PodRoots]:
     """Keep it in one namespace, by an account."""
     key = ObjectKey(NAMESPACE, Namespace(""), namespace)
-    said = NamespaceObject(Namespace(namespace), ((INJECT, "true"),))
-    merged = MergedObjects((("test", Picture({key: SourcedObject(key, said, InFile("a.yaml"))})),))
+    namespace_object = NamespaceObject(Namespace(namespace), ((INJECT, "true"),))
+    merged = MergedObjects(
+        (("test", Picture({key: SourcedObject(key, namespace_object, InFile("a.yaml"))})),)
+    )
     async with Api(found(kubeconfig, "")) as api:
         roots, reach = (lambda: b"roots"), Reach(at_home(HOME))
         made = PodRoots(api, NAME, HOME, reach, roots, lambda: merged, partial(datetime.now, UTC))
@@ -152,8 +154,8 @@ async def _keeping(kubeconfig: Path, namespace: str) -> AsyncIterator[PodRoots]:
         try:
             yield made
         finally:
-            for each in tasks:
-                each.cancel()
+            for task in tasks:
+                task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
@@ -169,7 +171,7 @@ async def test_the_role_that_we_hand_out_is_the_least(
     """Without any of its verbs it is said which is missing; no other name is granted."""
     rule = _rules()[-1]
     assert (rule["resourceNames"], left_out in rule["verbs"]) == ([NAME], True)
-    verbs = [each for each in rule["verbs"] if each != left_out]
+    verbs = [verb for verb in rule["verbs"] if verb != left_out]
     account = accounts.make("joining", [{**rule, "verbs": verbs}])
     async with _keeping(account.kubeconfig, kubectl.namespace) as kept:
         await until(lambda: "RBAC grants no `" in kept.error, SECONDS, lambda: kept.error)

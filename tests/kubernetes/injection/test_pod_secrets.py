@@ -18,8 +18,8 @@ CONFIG = {"identity": "secret", "sidecar": {"image": "proxy:1"}}
 
 
 def _secrets(kubectl: Kubectl) -> dict[str, Any]:
-    found = kubectl.get("secrets", "-l", LABEL)["items"]
-    return {each["metadata"]["name"]: each for each in found}
+    result = kubectl.get("secrets", "-l", LABEL)["items"]
+    return {item["metadata"]["name"]: item for item in result}
 
 
 def test_a_secret_is_made_before_its_pod_and_goes_with_it(
@@ -43,8 +43,8 @@ def test_a_secret_is_made_before_its_pod_and_goes_with_it(
     )
 
     def owners() -> list[str]:
-        found = _secrets(kubectl).get(name, {"metadata": {}})["metadata"].get("ownerReferences", ())
-        return [each["uid"] for each in found]
+        result = _secrets(kubectl).get(name, {"metadata": {}})["metadata"].get("ownerReferences", ())
+        return [item["uid"] for item in result]
 
     until(lambda: owners() == [made["metadata"]["uid"]])
     copy = {**objects.pod("copy"), "spec": made["spec"]}

@@ -84,9 +84,9 @@ def _both(
 
 def test_helm_finds_nothing_to_say(helm: Helm) -> None:
     """`helm lint --strict`, of the chart as it stands."""
-    said = helm("lint", "--strict", str(CHART))
-    assert "[WARNING]" not in said
-    assert "[ERROR]" not in said
+    text = helm("lint", "--strict", str(CHART))
+    assert "[WARNING]" not in text
+    assert "[ERROR]" not in text
 
 
 @pytest.mark.parametrize("values", [{}, *SWITCHED], ids=json.dumps)
@@ -106,10 +106,10 @@ def test_words_of_the_command_line_win_as_they_do_with_helm(helm: Helm, typed: T
         (tmp_path / name).write_text(yaml.safe_dump(value))
     files = ("--values", str(tmp_path / "a"), "--values", str(tmp_path / "b"))
     words = (r"nodeSelector.a\.b/c=d\,e,imagePullSecrets={x,y}", "crds.install=false", "resources=null")
-    told = [each for word in (*words, "settings.max_streams=100") for each in ("--set", word)]
-    theirs, ours = _both(helm, typed, tmp_path, *files, *told, namespace="1234")
+    messages = [item for word in (*words, "settings.max_streams=100") for item in ("--set", word)]
+    theirs, ours = _both(helm, typed, tmp_path, *files, *messages, namespace="1234")
     assert ours == theirs
-    (pod,) = (each["spec"]["template"]["spec"] for (kind, _), each in ours.items() if kind == "StatefulSet")
+    (pod,) = (item["spec"]["template"]["spec"] for (kind, _), item in ours.items() if kind == "StatefulSet")
     assert pod["containers"][0]["image"] == "a/meshwright/control-plane:b"
     assert pod["nodeSelector"] == {"a.b/c": "d,e"}
 

@@ -70,13 +70,13 @@ class Release:
 
     def webhooks(self) -> list[tuple[str, int]]:
         """Return whom API servers trust, as soon as they are told, and how often that was written."""
-        return [self._registered(each) for each in ("validating", "mutating")]
+        return [self._registered(item) for item in ("validating", "mutating")]
 
     def _registered(self, kind: str) -> tuple[str, int]:
-        said = (f"{kind}webhookconfiguration", "meshwright")
-        found = self._administrator.until(lambda each: each.get("webhooks"), *said)
-        (bundle,) = {each["clientConfig"]["caBundle"] for each in found["webhooks"]}
-        return bundle, found["metadata"]["generation"]
+        lines = (f"{kind}webhookconfiguration", "meshwright")
+        result = self._administrator.until(lambda item: item.get("webhooks"), *lines)
+        (bundle,) = {webhook["clientConfig"]["caBundle"] for webhook in result["webhooks"]}
+        return bundle, result["metadata"]["generation"]
 
 
 @pytest.fixture
@@ -146,8 +146,8 @@ class Shop:
             self._kubectl.apply(made)
         for name in names:
             self._kubectl.until_pod(name)
-            found = self._kubectl.get("pod", name)["spec"]["initContainers"]
-            assert {each["image"] for each in found} == {"meshwright/proxy:1"}
+            result = self._kubectl.get("pod", name)["spec"]["initContainers"]
+            assert {item["image"] for item in result} == {"meshwright/proxy:1"}
 
     def buyer_without_rights(self) -> None:
         """Have the buyer's Pod made anew where none may have a right: the node sets its rules.
@@ -159,9 +159,11 @@ class Shop:
         self._begin("buyer", securityContext=NO_RIGHT)
         made = self._kubectl.get("pod", "buyer")
         name = f"meshwright-proxy-{made['metadata']['labels']['meshwright.dev/proxy-uuid']}"
-        assert name in [each.get("secret", {}).get("secretName") for each in made["spec"]["volumes"]]
-        owned = self._kubectl.until(lambda each: each["metadata"].get("ownerReferences"), "secret", name)
-        assert [each["uid"] for each in owned["metadata"]["ownerReferences"]] == [made["metadata"]["uid"]]
+        assert name in [volume.get("secret", {}).get("secretName") for volume in made["spec"]["volumes"]]
+        owned = self._kubectl.until(lambda item: item["metadata"].get("ownerReferences"), "secret", name)
+        assert [owner_reference["uid"] for owner_reference in owned["metadata"]["ownerReferences"]] == [
+            made["metadata"]["uid"]
+        ]
 
     def connectivity(self, administrator: Kubectl) -> tuple[str, list[str]]:
         """Make the request of `meshwright connectivity` in a debug container, as the docs do.
@@ -173,9 +175,9 @@ class Shop:
         facts = administrator(*home, *asked, "--no-request", "--json")
         image = str(administrator.get("pod", "meshwright-0", "-n", HOME)["spec"]["containers"][0]["image"])
         flags = ("debug", "--attach", "-q", "buyer", "--profile=restricted", f"--image={image}")
-        said = self._kubectl(*flags, "--", "meshwright", "connectivity", "--json", "--facts", facts)
-        found = json.loads(said[said.index("{") :])
-        return found["headline"].rpartition(": ")[2], [each["verdict"] for each in found["steps"]]
+        text = self._kubectl(*flags, "--", "meshwright", "connectivity", "--json", "--facts", facts)
+        result = json.loads(text[text.index("{") :])
+        return result["headline"].rpartition(": ")[2], [step["verdict"] for step in result["steps"]]
 
     def answers(self) -> None:
         """Have the buyer call, until it is the shop that answers: first it must be told where that is."""
@@ -184,8 +186,8 @@ class Shop:
         )
 
         def answered() -> bool:
-            said = self._kubectl.run("exec", "buyer", "-c", "app", "--", PYTHON, "-c", code)
-            return said.out.strip() == "shop"
+            answer = self._kubectl.run("exec", "buyer", "-c", "app", "--", PYTHON, "-c", code)
+            return answer.out.strip() == "shop"
 
         wait_until(answered, 3 * SECONDS)
 
@@ -199,7 +201,7 @@ def test_what_is_installed_is_upgraded_rolled_back_and_gone(
     before = _everything(administrator)
     helm = Helm(tmp_path, administrator.kubeconfig, administrator.enter)
     release = Release(helm, administrator, tmp_path)
-    switched = [f"--set={each}.enabled=true" for each in _SWITCHES]
+    switched = [f"--set={switch}.enabled=true" for switch in _SWITCHES]
     printed = helm("template", "meshwright", str(CHART), "-n", HOME, *switched)
     administrator("apply", "--dry-run=server", "-f", "-", given=printed)
 
@@ -237,40 +239,40 @@ def _is_well(administrator: Kubectl, commands: Commands, folder: Path) -> None:
     """From outside: nothing has failed, and both sidecars are connected, with certificates that are valid."""
     home = ("--control-plane-namespace", HOME, "--kubeconfig", str(administrator.kubeconfig))
     words = ("check", "--kubernetes", "--json", *home, "--values", str(folder / "values.json"))
-    said: dict[str, Any] = {}
+    answer: dict[str, Any] = {}
 
     def is_known() -> bool:  # what proxies hold is known once they have said it
         done = commands.run(Command(folder, words, {}), SECONDS)
-        said.update({each["name"]: each for each in json.loads(done.stdout)["checks"]})
-        assert done.returncode == 0, said
-        return bool(said["certificates"]["said"] != "no proxy holds one")
+        answer.update({check["name"]: check for check in json.loads(done.stdout)["checks"]})
+        assert done.returncode == 0, answer
+        return bool(answer["certificates"]["said"] != "no proxy holds one")
 
-    wait_until(is_known, SECONDS, lambda: said)
+    wait_until(is_known, SECONDS, lambda: answer)
     wanted = {"readiness", "proxies", "certificates", "policy webhook asked", "injection webhook asked"}
     wanted |= {"proxies of Pods"}
-    assert {said[each]["status"] for each in wanted} == {"ok"}, said
-    assert said["proxies"]["said"] == "2 connected, 0 expected, 0 disconnected"
-    assert "the first of proxy ends in " in said["certificates"]["said"]
+    assert {answer[item]["status"] for item in wanted} == {"ok"}, answer
+    assert answer["proxies"]["said"] == "2 connected, 0 expected, 0 disconnected"
+    assert "the first of proxy ends in " in answer["certificates"]["said"]
 
 
 def _is_missed(administrator: Kubectl, commands: Commands, pods: set[str]) -> None:
     """Without its control plane each Pod is named, by what its agent says; they serve on."""
     administrator("-n", HOME, "scale", "statefulset", "meshwright", "--replicas=0")
-    said: dict[str, Any] = {}
+    answer: dict[str, Any] = {}
 
     def are_named() -> bool:
-        said.update(_checked(administrator, commands)["proxies of Pods"])
-        return said["status"] == "failed" and all(each in said["said"] for each in pods)
+        answer.update(_checked(administrator, commands)["proxies of Pods"])
+        return answer["status"] == "failed" and all(item in answer["said"] for item in pods)
 
-    wait_until(are_named, SECONDS, lambda: said)
-    assert said["said"].startswith(f"{len(pods)} of {len(pods)} not connected to the control plane: ")
+    wait_until(are_named, SECONDS, lambda: answer)
+    assert answer["said"].startswith(f"{len(pods)} of {len(pods)} not connected to the control plane: ")
 
 
 def _checked(administrator: Kubectl, commands: Commands) -> dict[str, Any]:
     words = ("check", "--kubernetes", "--json", "--control-plane-namespace", HOME)
     command = Command(Path("/"), (*words, "--kubeconfig", str(administrator.kubeconfig)), {})
     done = commands.run(command, SECONDS)
-    return {each["name"]: each for each in json.loads(done.stdout)["checks"]}
+    return {check["name"]: check for check in json.loads(done.stdout)["checks"]}
 
 
 def _judges(administrator: Kubectl) -> None:
@@ -287,9 +289,11 @@ def _judges(administrator: Kubectl) -> None:
 def _everything(administrator: Kubectl) -> set[tuple[str, str, str]]:
     """Return all objects that there are, by kind, namespace and name."""
     kinds = administrator("api-resources", "--verbs=list", "-o", "name").split()
-    wanted = ",".join(each for each in kinds if each not in _WRITTEN_BY_OTHERS)
-    found = json.loads(administrator("get", wanted, "-A", "-o", "json"))["items"]
-    return {(each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]) for each in found}
+    wanted = ",".join(kind for kind in kinds if kind not in _WRITTEN_BY_OTHERS)
+    result = json.loads(administrator("get", wanted, "-A", "-o", "json"))["items"]
+    return {
+        (item["kind"], item["metadata"].get("namespace", ""), item["metadata"]["name"]) for item in result
+    }
 
 
 def _until_nothing_is_left(before: set[tuple[str, str, str]], administrator: Kubectl) -> None:

@@ -96,10 +96,10 @@ def _write_manifests(folder: Path) -> None:
         (folder / name).mkdir(parents=True)
     (folder / "access" / POLICIES.name).write_text(POLICIES.read_text("utf-8"), "utf-8")
     files: dict[str, list[object]] = {}
-    for each in applications():
-        name, namespace = each["metadata"]["name"], each["metadata"]["namespace"]
+    for application in applications():
+        name, namespace = application["metadata"]["name"], application["metadata"]["namespace"]
         file = name if name in ("mysql", "bookstore-v2") else namespace
-        files.setdefault(file, []).append(with_image(each, images.BOOKSTORE))
+        files.setdefault(file, []).append(with_image(application, images.BOOKSTORE))
     for file, documents in files.items():
         (folder / "apps" / f"{file}.yaml").write_text(yaml.safe_dump_all(documents), "utf-8")
 
@@ -120,7 +120,7 @@ def test_the_readme_s_commands_lead_to_a_denial_and_an_answer(
     No command warns of anything: a newcomer stops at the first warning, also at one that settles itself.
     """
     newcomer = Newcomer(cluster, node_administrator, tmp_path)
-    typed = [each for each in _commands() if not each.startswith(ELSEWHERE)]
+    typed = [item for item in _commands() if not item.startswith(ELSEWHERE)]
     done = []
     try:
         for command in typed:
@@ -131,9 +131,9 @@ def test_the_readme_s_commands_lead_to_a_denial_and_an_answer(
             newcomer.type("kubectl delete -f docs/examples/bookstore-namespaces.yaml"),
             newcomer.type(f"helm uninstall meshwright -n {HOME} --wait"),
         ]
-    assert [line for each in done for line in each.stdout.splitlines() if "Warning" in line] == []
-    *_, denied, explained, _, answered = [each.stdout for each in done]
+    assert [line for result in done for line in result.stdout.splitlines() if "Warning" in line] == []
+    *_, denied, explained, _, answered = [result.stdout for result in done]
     assert re.fullmatch(r"Error fetching http://bookstore\.bookstore:14001/\S+: refused\n", denied)
     assert "No TrafficTarget has the destination bookstore/bookstore.\n" in explained
     assert re.fullmatch(r"Status: 200 \(http://bookstore\.bookstore:14001/\S+\)\n", answered)
-    assert [each.returncode for each in removed] == [0, 0]
+    assert [result.returncode for result in removed] == [0, 0]

@@ -33,7 +33,7 @@ from tools.real_parts.cluster import RunningCluster
 from tools.real_parts.keys import LOOPBACK
 
 _HERE: Final = Path(__file__).parents[3] / "docs" / "kubernetes"
-ROLES: Final = tuple(_HERE / f"{each}.yaml" for each in ("rbac", "webhook", "injection"))
+ROLES: Final = tuple(_HERE / f"{item}.yaml" for item in ("rbac", "webhook", "injection"))
 HOME: Final = "meshwright-system"
 EVENTS: Final = ("events.events.k8s.io",)
 
@@ -44,7 +44,7 @@ UNENFORCED: Final = (objects.definition("specs.smi-spec.io", "udproutes", "UDPRo
 
 def documents() -> list[dict[str, Any]]:
     """Return the manifests that we hand out."""
-    return [each for path in ROLES for each in yaml.safe_load_all(path.read_text("utf-8"))]
+    return [item for path in ROLES for item in yaml.safe_load_all(path.read_text("utf-8"))]
 
 
 async def test_a_server_with_our_roles_is_refused_nothing_and_uses_them_all(
@@ -69,13 +69,13 @@ async def test_a_server_with_our_roles_is_refused_nothing_and_uses_them_all(
     log, grants = shared_cluster.place.audit, set(granted(documents()))
 
     def unused() -> list[Grant]:
-        used = [each.grant for each in asked(log, account.user) if each.is_allowed]
-        return sorted(each for each in grants if not any(map(each.covers, used)))
+        used = [item.grant for item in asked(log, account.user) if item.is_allowed]
+        return sorted(grant for grant in grants if not any(map(grant.covers, used)))
 
     try:
         flags = (*everywhere(account.kubeconfig), *_judging())
-        async with following(program, buyer, *flags) as found:
-            await found.until_at(FIRST)
+        async with following(program, buyer, *flags) as result:
+            await result.until_at(FIRST)
             async with spoiling.spoiling(shared_cluster) as between:
                 between.spoil = spoiling.without_streaming_lists  # else nobody would ever list
                 way = by_way_of(account.kubeconfig, between.server, tmp_path / "by-way-of")
@@ -90,17 +90,17 @@ async def test_a_server_with_our_roles_is_refused_nothing_and_uses_them_all(
             await asyncio.to_thread(partial(kubectl.until, _is_mended, *EVENTS, seconds=2 * SETTLED))
             await asyncio.to_thread(kubectl, "delete", "httproutegroup", "missing")
             try:
-                await found.until(lambda: not unused())
+                await result.until(lambda: not unused())
             except AssertionError:
                 raise AssertionError(f"nobody uses: {', '.join(map(str, unused()))}") from None
-            assert not found.failing()
-        refused = sorted({each.grant for each in asked(log, account.user) if not each.is_allowed})
+            assert not result.failing()
+        refused = sorted({item.grant for item in asked(log, account.user) if not item.is_allowed})
         assert not refused, ", ".join(map(str, refused))
     finally:
         for kind in (VALIDATING, MUTATING):
             administrator("delete", kind.plural, NAME, "--ignore-not-found")
         administrator("delete", *files, "--wait=false")
-        administrator("delete", "crd", *(each["metadata"]["name"] for each in UNENFORCED))
+        administrator("delete", "crd", *(item["metadata"]["name"] for item in UNENFORCED))
 
 
 async def _followed(kubeconfig: Path) -> None:
@@ -119,14 +119,14 @@ async def _followed(kubeconfig: Path) -> None:
 
 def _judging() -> tuple[str, ...]:
     at = f"{LOOPBACK}:{free_port(LOOPBACK)}"
-    told = {"webhook_address": at, "webhook_reached_at": f"https://{at}", "injection": "yes"}
-    told["injection_config_map"] = f"{HOME}/{CONFIG_MAP}"
-    return tuple(word for each in told.items() for word in ("--set", "=".join(each)))
+    fields = {"webhook_address": at, "webhook_reached_at": f"https://{at}", "injection": "yes"}
+    fields["injection_config_map"] = f"{HOME}/{CONFIG_MAP}"
+    return tuple(word for item in fields.items() for word in ("--set", "=".join(item)))
 
 
-def _is_told(found: dict[str, Any]) -> bool:
-    return any(each["regarding"]["name"] == "nobodys" for each in found["items"])
+def _is_told(result: dict[str, Any]) -> bool:
+    return any(item["regarding"]["name"] == "nobodys" for item in result["items"])
 
 
-def _is_mended(found: dict[str, Any]) -> bool:
-    return any(each["reason"] == MENDED for each in found["items"])
+def _is_mended(result: dict[str, Any]) -> bool:
+    return any(item["reason"] == MENDED for item in result["items"])

@@ -61,7 +61,7 @@ class Meshed:
 
     async def run(self, *names: ProxyName) -> None:
         """Have the node run Pods with sidecars, behind the Service of each, and wait until they are ready."""
-        await asyncio.gather(*(asyncio.to_thread(self._run, each) for each in names))
+        await asyncio.gather(*(asyncio.to_thread(self._run, name) for name in names))
 
     def _run(self, who: ProxyName) -> None:
         name, folder = str(who.uuid), self.program.files / str(who.uuid)
@@ -98,9 +98,9 @@ class Meshed:
         place = pods.place(made, self.program.files)
         session = await self.ends.enter_async_context(place.session())
         running = RunningEnvoy(folder, "", session)
-        found = envoy.program()
-        assert found is not None
-        await keep(found, running, place, 45, self.ends)
+        result = envoy.program()
+        assert result is not None
+        await keep(result, running, place, 45, self.ends)
         self.envoys[name] = running
         await until(lambda: self._is_live(running))
 
@@ -112,17 +112,17 @@ class Meshed:
 
     async def answering(self, caller: str, address: str, count: int) -> Counter[str]:
         """Return who answers so many requests; a refusal counts under its status."""
-        found = [await self.get(caller, address) for _ in range(count)]
-        return Counter(each.by or str(each.status) for each in found)
+        answers = [await self.get(caller, address) for _ in range(count)]
+        return Counter(answer.by or str(answer.status) for answer in answers)
 
     async def rejected(self) -> dict[str, str]:
         """Return what each Envoy says of updates that it has rejected."""
-        found = {name: await each.text(_REJECTED) for name, each in self.envoys.items()}
+        result = {name: await running_envoy.text(_REJECTED) for name, running_envoy in self.envoys.items()}
         asked = (f"{HOME}/bin/meshwright", "agent", "request", "--run=/tmp/agent", "GET", _REJECTED)
         for name in self.pods:
             words = ("exec", name, "-c", "sidecar", "--", *asked)
-            found[name] = await asyncio.to_thread(self.kubectl, *words)
-        return found
+            result[name] = await asyncio.to_thread(self.kubectl, *words)
+        return result
 
     def _issue(self, name: ProxyName, folder: Path) -> None:
         status, _, complaint = self.program.run(

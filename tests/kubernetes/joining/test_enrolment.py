@@ -68,11 +68,11 @@ async def test_a_pod_gets_the_certificate_of_its_proxy_and_of_no_other(
     server = await asyncio.to_thread(program.serve, *flags, *ports)
     at = _joined(program, server)
     good = _token(kubectl, "shop", "shop")
-    answered = await _once(lambda each: each.code is grpc.StatusCode.OK, at, good)
+    answered = await _once(lambda item: item.code is grpc.StatusCode.OK, at, good)
     name = read_leaf(answered.certificate.chain_pem).names.common_name
     assert name == f"shop-{namespace}.shop.{namespace}"
-    (said,) = server.said("proxy joined")
-    assert said["shown"].startswith(f"Pod {namespace}/shop (")
+    (answer,) = server.said("proxy joined")
+    assert answer["shown"].startswith(f"Pod {namespace}/shop (")
 
     refused = {
         "another audience": _token(kubectl, "shop", "shop", "https://kubernetes.default.svc"),
@@ -81,15 +81,15 @@ async def test_a_pod_gets_the_certificate_of_its_proxy_and_of_no_other(
         "nothing": "",
     }
     for which, token in refused.items():
-        found = await join(at, Machine(), token, "kubernetes")
-        assert (found.code, found.words, found.reason) == REFUSED, which
-    reasons = [each["reason"] for each in server.said("join refused")]
+        result = await join(at, Machine(), token, "kubernetes")
+        assert (result.code, result.words, result.reason) == REFUSED, which
+    reasons = [item["reason"] for item in server.said("join refused")]
     assert reasons == ["not_authenticated", "no_workload", "not_authenticated", "proof_unreadable"]
     without = await join(at, Machine(), _token(kubectl, "other", "plain"), "kubernetes")
     assert without.code is grpc.StatusCode.UNAVAILABLE
     assert not server.said("proof cannot be verified now")
     assert server.said("join postponed")[-1]["reason"].endswith("has no known proxy in the mesh")
-    assert not [each for each in server.log() if good in str(each)]
+    assert not [item for item in server.log() if good in str(item)]
 
     leaf = read_leaf(answered.certificate.chain_pem)
     status, _, words = await asyncio.to_thread(program.revoke, leaf.serial)
@@ -102,7 +102,7 @@ async def test_a_pod_gets_the_certificate_of_its_proxy_and_of_no_other(
     kubectl.apply(objects.pod("shop", "shop", uuid=f"shop-{namespace}"))
     kubectl.status(objects.runs("shop", FIRST))
     fresh = _token(kubectl, "shop", "shop")
-    answered = await _once(lambda each: each.code is grpc.StatusCode.OK, at, fresh)
+    answered = await _once(lambda item: item.code is grpc.StatusCode.OK, at, fresh)
     assert read_leaf(answered.certificate.chain_pem).names.common_name == name
-    await _once(lambda each: each.code is grpc.StatusCode.PERMISSION_DENIED, at, good)
+    await _once(lambda item: item.code is grpc.StatusCode.PERMISSION_DENIED, at, good)
     server.stop()

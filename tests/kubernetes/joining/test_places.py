@@ -54,8 +54,8 @@ class Shop:
         """Wait until the shop answers from these places and no other."""
 
         async def those() -> bool:
-            found = await self.meshed.answering(BUYER, self.address, 12)
-            return set(found) == set(places)
+            result = await self.meshed.answering(BUYER, self.address, 12)
+            return set(result) == set(places)
 
         await until(those, _SECONDS)
 

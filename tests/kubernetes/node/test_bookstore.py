@@ -45,7 +45,7 @@ def plane(real_node: Node, tmp_path: Path) -> Iterator[Plane]:
 
 
 async def _remove(plane: Plane) -> None:
-    names = [each["metadata"]["name"] for each in namespaces()]
+    names = [namespace["metadata"]["name"] for namespace in namespaces()]
     await plane.kubectl("delete", "namespace", *names, "--ignore-not-found", "--wait=false")
     # Kubernetes looks at a namespace again only after half of the grace period of a Pod that is still in it,
     # and after 8 s where a claim is still protected: so both go before it.
@@ -64,7 +64,7 @@ async def _demonstrated(plane: Plane, node: Node) -> tuple[Verdict, ...]:
     await plane.kubectl.apply(namespaces())
     store = PodStore(plane, images.BOOKSTORE, _PLACES)
     try:
-        await store.deploy(each for each in applications() if _is_wanted(each))
+        await store.deploy(application for application in applications() if _is_wanted(application))
         await store.wait()
         walked = await Walk(store, print, _nothing, PHASES[:3]).run()
         return (*walked, *await Scenes(store, plane, print).run(("rolling", "job")))

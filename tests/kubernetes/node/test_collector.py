@@ -38,7 +38,7 @@ class Collector:
     def has(self, *words: str) -> bool:
         """Say whether one thing that came has all of these words."""
         return any(
-            all(word in each for word in words) for each in self.log.read_text("utf-8").split("Resource")
+            all(word in item for word in words) for item in self.log.read_text("utf-8").split("Resource")
         )
 
 
@@ -48,7 +48,7 @@ def collector(tmp_path: Path) -> Iterator[Collector]:
     port, own = free_port("127.0.0.1"), free_port("127.0.0.1")
     pipeline = {"receivers": ["otlp"], "exporters": ["debug"]}
     reader = {"pull": {"exporter": {"prometheus": {"host": "127.0.0.1", "port": own}}}}
-    said = {
+    answer = {
         "receivers": {"otlp": {"protocols": {"grpc": {"endpoint": f"127.0.0.1:{port}"}}}},
         "exporters": {"debug": {"verbosity": "detailed"}},
         "service": {
@@ -57,7 +57,7 @@ def collector(tmp_path: Path) -> Iterator[Collector]:
         },
     }
     file = tmp_path / "collector.yaml"
-    file.write_text(yaml.safe_dump(said))
+    file.write_text(yaml.safe_dump(answer))
     words = ("--config", f"file:{file}")
     started = Program(program(COLLECTOR), words, tmp_path, f"http://127.0.0.1:{own}/metrics")
     with running(started):
@@ -85,8 +85,8 @@ async def test_it_takes_what_sidecars_tell(
         extension_service("collector", collector.port),
         telemetry("logs", accessLog={"stdout": False, "openTelemetry": exported}),
     )
-    told = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
-    assert (await mesh.get("client", "v1", "/told", headers=told)).status == 200
+    fields = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
+    assert (await mesh.get("client", "v1", "/told", headers=fields)).status == 200
 
     async def has_come() -> bool:
         ends = (("v1.shop", "Server"), ("client.shop", "Client"))

@@ -23,8 +23,8 @@ pytestmark = pytest.mark.usefixtures("node_parts")
 
 
 def _pairs(stage: Stage, word: str) -> dict[str, str]:
-    said = [each for rest in stage.arguments(word) for each in shlex.split(rest)]
-    return dict(each.split("=", 1) for each in said)
+    lines = [item for rest in stage.arguments(word) for item in shlex.split(rest)]
+    return dict(item.split("=", 1) for item in lines)
 
 
 def _made(name: str, folder: Path) -> Image:
@@ -38,10 +38,10 @@ def _made(name: str, folder: Path) -> Image:
 def test_an_image_is_what_its_target_says(name: str, tmp_path: Path) -> None:
     """Entrypoint, command, user, environment, labels, and all that is copied."""
     stage, image = stages(FILE.read_text("utf-8"))[name], _made(name, tmp_path)
-    said: dict[str, Any] = dict(stage.instructions)
-    assert json.loads(said["ENTRYPOINT"]) == list(image.entrypoint)
-    assert json.loads(said["CMD"]) == list(image.command)
-    assert said["USER"] == image.user
+    answer: dict[str, Any] = dict(stage.instructions)
+    assert json.loads(answer["ENTRYPOINT"]) == list(image.entrypoint)
+    assert json.loads(answer["CMD"]) == list(image.command)
+    assert answer["USER"] == image.user
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", image.user), (
         "Kubernetes sees by a number alone that it is not root"
     )
@@ -49,14 +49,14 @@ def test_an_image_is_what_its_target_says(name: str, tmp_path: Path) -> None:
     assert _pairs(stage, "LABEL") == image.labels
     copied = [rest.split()[-1] for rest in stage.arguments("COPY")]
     for path in copied:
-        assert any(each == path or each.startswith(f"{path}/") for each in image.everything), path
+        assert any(item == path or item.startswith(f"{path}/") for item in image.everything), path
     assert isinstance(image.everything["/opt/meshwright/bin/meshwright"], Text)
 
 
 def test_whatever_manifests_start_is_in_the_image() -> None:
     """Each command, of scenes and of the newcomer's shop as well."""
     files = images.bookstore().everything
-    documents = [*applications(), *(each for file in SCENES.iterdir() for each in scene(file.name))]
+    documents = [*applications(), *(item for file in SCENES.iterdir() for item in scene(file.name))]
     text = (MANIFESTS / "shop.yaml").read_text("utf-8")
     started = [
         container["command"][0]

@@ -49,14 +49,14 @@ def kubectl(node_administrator: Kubectl) -> Iterator[Kubectl]:
     )
     volumes = [{"name": "shared", "emptyDir": {}}, {"name": "token", "projected": {"sources": [_TOKEN]}}]
     first = script("first", "echo from the first >/shared/index.html", volumeMounts=_GIVEN)
-    with namespaced(node_administrator) as found:
-        found.apply(
+    with namespaced(node_administrator) as result:
+        result.apply(
             objects.account("web"),
             objects.service("web"),
             pod("web", web, volumes=volumes, initContainers=[first], serviceAccountName="web"),
         )
-        found.until_pod("web")
-        yield found
+        result.until_pod("web")
+        yield result
 
 
 def test_a_pod_runs_what_stands_before_its_application_and_is_ready_by_its_probe(kubectl: Kubectl) -> None:
@@ -80,7 +80,7 @@ def test_a_pod_reaches_another_by_its_services_address_and_name(kubectl: Kubectl
     name = f"web.{kubectl.namespace}.svc.cluster.local"
     asked = container("call", PYTHON, "-c", _CALLER, *(f"http://{each}/" for each in (address, "web", name)))
     kubectl.apply(pod("caller", asked, restartPolicy="Never"))
-    kubectl.until_pod("caller", lambda found: found["status"].get("phase") == "Succeeded")
+    kubectl.until_pod("caller", lambda result: result["status"].get("phase") == "Succeeded")
     assert kubectl("logs", "caller") == "from the first\n" * 3
 
 
@@ -93,9 +93,9 @@ def test_a_pods_token_says_which_pod_it_is(kubectl: Kubectl) -> None:
         asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec}
         return dict(json.loads(kubectl("create", "-o", "json", "-f", "-", given=json.dumps(asked)))["status"])
 
-    said = reviewed(AUDIENCE)
-    assert said["authenticated"] is True
-    user = said["user"]
+    answer = reviewed(AUDIENCE)
+    assert answer["authenticated"] is True
+    user = answer["user"]
     assert isinstance(user, dict)
     assert user["username"] == f"system:serviceaccount:{kubectl.namespace}:web"
     assert user["extra"]["authentication.kubernetes.io/pod-uid"] == [

@@ -31,15 +31,15 @@ async def test_a_list_after_an_outage_sends_nothing_that_has_not_changed(
     shared_cluster: RunningCluster, kubectl: Kubectl, program: Program, buyer: ProxyName
 ) -> None:
     """The API server was killed and etcd compacted, so that nobody's resourceVersion is of any use."""
-    async with served(program, buyer, shared_cluster.kubeconfig) as found:
-        responses, relists = len(found.sidecar.responses), found.relists()
+    async with served(program, buyer, shared_cluster.kubeconfig) as result:
+        responses, relists = len(result.sidecar.responses), result.relists()
         await asyncio.to_thread(shared_cluster.api.kill)
         await asyncio.to_thread(shared_cluster.compact)
         await asyncio.to_thread(shared_cluster.api.again)
-        await found.until(lambda: all(count > relists[each] for each, count in found.relists().items()))
-        assert found.sidecar.kinds(responses) == []
-        await moves(kubectl, found, SECOND)
-        assert found.sidecar.kinds(responses) == [("ClusterLoadAssignment", 1)]
+        await result.until(lambda: all(count > relists[item] for item, count in result.relists().items()))
+        assert result.sidecar.kinds(responses) == []
+        await moves(kubectl, result, SECOND)
+        assert result.sidecar.kinds(responses) == [("ClusterLoadAssignment", 1)]
 
 
 @pytest.mark.parametrize(
@@ -59,15 +59,15 @@ async def test_what_was_known_stays_while_the_api_server_is_not_itself(
     """It is said that it cannot be read; once it can be, what has changed in the meantime is there."""
     async with spoiling.spoiling(shared_cluster) as between:
         kubeconfig = by_way_of(account.kubeconfig, between.server, tmp_path / "by-way-of")
-        async with served(program, buyer, kubeconfig) as found:
-            responses = len(found.sidecar.responses)
+        async with served(program, buyer, kubeconfig) as result:
+            responses = len(result.sidecar.responses)
             between.turn(spoil)
-            await found.until(found.failing)
+            await result.until(result.failing)
             await asyncio.to_thread(kubectl.status, objects.runs("shop", SECOND))
-            assert found.sidecar.kinds(responses) == []
+            assert result.sidecar.kinds(responses) == []
             between.turn(None)
-            await found.until_at(SECOND)
-            await found.until(lambda: not found.failing())
+            await result.until_at(SECOND)
+            await result.until(lambda: not result.failing())
 
 
 async def test_a_server_that_starts_without_the_api_server_serves_what_was_known(
@@ -79,11 +79,11 @@ async def test_a_server_that_starts_without_the_api_server_serves_what_was_known
     await asyncio.to_thread(kubectl.status, objects.runs("shop", SECOND))
     await asyncio.to_thread(shared_cluster.api.kill)
     try:
-        async with served(program, buyer, shared_cluster.kubeconfig, FIRST) as found:
-            assert found.failing()
+        async with served(program, buyer, shared_cluster.kubeconfig, FIRST) as result:
+            assert result.failing()
             await asyncio.to_thread(shared_cluster.api.again)
-            await found.until_at(SECOND)
-            await found.until(lambda: not found.failing())
+            await result.until_at(SECOND)
+            await result.until(lambda: not result.failing())
     finally:
         if shared_cluster.api.process.poll() is not None:
             await asyncio.to_thread(shared_cluster.api.again)
@@ -103,8 +103,8 @@ async def test_a_verb_that_is_not_granted_is_named_and_the_rest_works(
         {
             "apiGroups": [
                 "discovery.k8s.io",
-                *(f"{each}.smi-spec.io" for each in ("access", "specs", "split")),
-                *(f"{each}.openservicemesh.io" for each in ("config", "policy")),
+                *(f"{item}.smi-spec.io" for item in ("access", "specs", "split")),
+                *(f"{item}.openservicemesh.io" for item in ("config", "policy")),
                 *("meshwright.dev", "policy.meshwright.dev"),
             ],
             "resources": ["*"],
@@ -112,14 +112,14 @@ async def test_a_verb_that_is_not_granted_is_named_and_the_rest_works(
         },
     )
     accounts.allow(account, lacking)
-    async with served(program, buyer, account.kubeconfig) as found:
-        await found.until(found.failing)
-        assert found.failing() == {"services"}
-        (said,) = (each for each in found.problems() if "services" in each["problem"])
-        assert "watch" in said["problem"], said
-        await moves(kubectl, found, SECOND)
+    async with served(program, buyer, account.kubeconfig) as result:
+        await result.until(result.failing)
+        assert result.failing() == {"services"}
+        (answer,) = (problem for problem in result.problems() if "services" in problem["problem"])
+        assert "watch" in answer["problem"], answer
+        await moves(kubectl, result, SECOND)
         await asyncio.to_thread(accounts.allow, account, EVERYTHING)
-        await found.until(lambda: not found.failing())
+        await result.until(lambda: not result.failing())
 
 
 async def test_a_token_that_expires_is_read_anew(
@@ -127,14 +127,16 @@ async def test_a_token_that_expires_is_read_anew(
 ) -> None:
     """Until there is a new one, what was known stays, and it is said why."""
     account.token_file.write_text(account.token(600))
-    async with served(program, buyer, account.kubeconfig_by_file) as found:
+    async with served(program, buyer, account.kubeconfig_by_file) as result:
         account.token_file.write_text(account.token(-60))  # as a kubelet that has died leaves it
         await asyncio.to_thread(shared_cluster.api.kill)
         await asyncio.to_thread(shared_cluster.api.again)
-        await found.until(
-            lambda: any("Unauthorized" in str(each) or "401" in str(each) for each in found.problems())
+        await result.until(
+            lambda: any(
+                "Unauthorized" in str(problem) or "401" in str(problem) for problem in result.problems()
+            )
         )
-        assert found.addresses() == {FIRST}
+        assert result.addresses() == {FIRST}
         account.token_file.write_text(account.token(600))
-        await moves(kubectl, found, THIRD)
-        await found.until(lambda: not found.failing())
+        await moves(kubectl, result, THIRD)
+        await result.until(lambda: not result.failing())

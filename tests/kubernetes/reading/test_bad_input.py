@@ -16,11 +16,13 @@ TARGETS: Final = "traffictargets.access.smi-spec.io"
 MANY: Final = 5000
 
 
-def may(found: Following, buyer: ProxyName) -> bool:
+def may(result: Following, buyer: ProxyName) -> bool:
     """Say whether the buyer may call the shop, as the server explains it."""
     namespace = buyer.namespace
-    said = found.debug("explain", **{"from": f"{namespace}/buyer", "to": f"{namespace}/shop:80", "path": "/"})
-    return bool(said["policy"] == "allowed")
+    answer = result.debug(
+        "explain", **{"from": f"{namespace}/buyer", "to": f"{namespace}/shop:80", "path": "/"}
+    )
+    return bool(answer["policy"] == "allowed")
 
 
 def _until_served(kubectl: Kubectl) -> None:
@@ -32,18 +34,18 @@ async def test_a_kind_that_is_removed_while_in_use_is_gone_and_may_come_back(
     shared_cluster: RunningCluster, kubectl: Kubectl, program: Program, buyer: ProxyName, definitions: str
 ) -> None:
     """With its definition go its objects; installed again it is followed without a restart."""
-    async with served(program, buyer, shared_cluster.kubeconfig) as found:
-        assert may(found, buyer)
+    async with served(program, buyer, shared_cluster.kubeconfig) as result:
+        assert may(result, buyer)
         try:
             await asyncio.to_thread(kubectl, "delete", "crd", TARGETS)
-            await found.until(lambda: not may(found, buyer))
-            await found.until(lambda: not found.failing())
+            await result.until(lambda: not may(result, buyer))
+            await result.until(lambda: not result.failing())
         finally:
             await asyncio.to_thread(kubectl, "apply", "--server-side", "-f", "-", given=definitions)
             await asyncio.to_thread(_until_served, kubectl)
         target = objects.target("buyers", kubectl.namespace, "buyer", "shop", "all")
         await asyncio.to_thread(kubectl.apply, target)
-        await found.until(lambda: may(found, buyer))
+        await result.until(lambda: may(result, buyer))
 
 
 async def test_an_object_of_two_sources_is_the_directorys_and_that_is_said(
@@ -54,11 +56,11 @@ async def test_an_object_of_two_sources_is_the_directorys_and_that_is_said(
     here = texts.workload("vm", THIRD, app="shop", account="shop", namespace=kubectl.namespace)
     (program.mesh / "mesh.yaml").write_text(here)
     program.reads = ("--mesh", str(program.mesh))
-    async with served(program, buyer, shared_cluster.kubeconfig, FIRST, THIRD) as found:
-        assert found.codes()["MW1108"] == 1
+    async with served(program, buyer, shared_cluster.kubeconfig, FIRST, THIRD) as result:
+        assert result.codes()["MW1108"] == 1
         (program.mesh / "mesh.yaml").write_text("")
-        await found.until_at(FIRST, SECOND)
-        assert found.codes()["MW1108"] == 0
+        await result.until_at(FIRST, SECOND)
+        assert result.codes()["MW1108"] == 0
 
 
 async def test_an_object_of_thousands_of_entries_holds_nobody_up(
@@ -70,11 +72,11 @@ async def test_an_object_of_thousands_of_entries_holds_nobody_up(
     strangers = [
         {"kind": "ServiceAccount", "name": f"stranger-{each}", "namespace": namespace} for each in range(MANY)
     ]
-    async with served(program, buyer, shared_cluster.kubeconfig) as found:
+    async with served(program, buyer, shared_cluster.kubeconfig) as result:
         target["spec"]["sources"] = [*strangers, *target["spec"]["sources"]]
         await asyncio.to_thread(kubectl.apply, target)
-        await moves(kubectl, found, SECOND)
-        assert may(found, buyer)
+        await moves(kubectl, result, SECOND)
+        assert may(result, buyer)
         target["spec"]["sources"] = strangers
         await asyncio.to_thread(kubectl.apply, target)
-        await found.until(lambda: not may(found, buyer))
+        await result.until(lambda: not may(result, buyer))

@@ -166,9 +166,11 @@ async def test_versions_that_etcd_has_forgotten(
             params = {"resourceVersion": first["resourceVersion"], "timeoutSeconds": "20"}
             async with api.watch(MAPS, namespace, params, 30.0) as batches:
                 async for batch in batches:
-                    said: dict[str, Any] = json.loads(batch[0])
-                    assert said["type"] == "ERROR", said
-                    raise ApiError.of(said["object"], verb="watch", resource="configmaps", what="configmaps")
+                    answer: dict[str, Any] = json.loads(batch[0])
+                    assert answer["type"] == "ERROR", answer
+                    raise ApiError.of(
+                        answer["object"], verb="watch", resource="configmaps", what="configmaps"
+                    )
             return {}
 
         with pytest.raises(ApiError) as caught:
@@ -198,8 +200,8 @@ async def test_a_list_whose_rest_is_forgotten(
             await asyncio.to_thread(shared_cluster.api.kill)
             await asyncio.to_thread(shared_cluster.compact)
             await asyncio.to_thread(shared_cluster.api.again)
-        async with parts(self, call) as found:
-            yield found
+        async with parts(self, call) as result:
+            yield result
 
     monkeypatch.setattr(Transport, "parts", paged)
     async with watched(connection, namespace) as made:
@@ -277,7 +279,7 @@ async def test_what_is_served(connection: Connection, kubectl: Kubectl) -> None:
 
         await until(things)
         there = await things()
-        assert [each.version for each in there] == ["v1", "v1alpha1"]
+        assert [resource.version for resource in there] == ["v1", "v1alpha1"]
         await asyncio.to_thread(kubectl, "delete", "crd", "things.tests.example.com")
 
         async def has_none() -> bool:
@@ -320,7 +322,7 @@ async def test_exec_plugins(
         statuses = [{"token": account.token(-60)}, {"token": account.token(600)}]
     else:
         shared_cluster.keys.issue("plugged", "plugged", "system:masters")
-        certificate, key = ((keys / f"plugged.{each}").read_text() for each in ("crt", "key"))
+        certificate, key = ((keys / f"plugged.{item}").read_text() for item in ("crt", "key"))
         statuses = [{"clientCertificateData": certificate, "clientKeyData": key}]
     kubeconfig = _with_plugin(shared_cluster, tmp_path, statuses)
     async with Api(found(kubeconfig, "")) as api:
@@ -332,17 +334,17 @@ def _with_plugin(cluster: RunningCluster, folder: Path, statuses: list[dict[str,
     """Write a plug-in that gives one after the other, and a kubeconfig that names it."""
     version = "client.authentication.k8s.io/v1"
     for number, status in enumerate(statuses, start=1):
-        said = {"apiVersion": version, "kind": "ExecCredential", "status": status}
-        (folder / f"x{'x' * (number - 1)}").write_text(json.dumps(said))
+        answer = {"apiVersion": version, "kind": "ExecCredential", "status": status}
+        (folder / f"x{'x' * (number - 1)}").write_text(json.dumps(answer))
     script = folder / "login"
     script.write_text(f"#!/bin/sh\nprintf x >> {folder}/count; cat {folder}/$(cat {folder}/count)\n")
     script.chmod(0o700)
-    said = yaml.safe_load(cluster.kubeconfig.read_text())
-    said["users"][0]["user"] = {
+    answer = yaml.safe_load(cluster.kubeconfig.read_text())
+    answer["users"][0]["user"] = {
         "exec": {"apiVersion": version, "command": "./login", "interactiveMode": "Never"}
     }
     kubeconfig = folder / "kubeconfig"
-    kubeconfig.write_text(yaml.safe_dump(said))
+    kubeconfig.write_text(yaml.safe_dump(answer))
     return kubeconfig
 
 
@@ -401,10 +403,10 @@ def test_kubeconfigs_are_merged_as_kubectl_does(
 
 async def test_nobody(shared_cluster: RunningCluster, tmp_path: Path, namespace: str) -> None:
     """Who has no credentials is `system:anonymous`, and is told so."""
-    said = yaml.safe_load(shared_cluster.kubeconfig.read_text())
-    said["users"][0]["user"] = {}
+    answer = yaml.safe_load(shared_cluster.kubeconfig.read_text())
+    answer["users"][0]["user"] = {}
     kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(yaml.safe_dump(said))
+    kubeconfig.write_text(yaml.safe_dump(answer))
     async with Api(found(kubeconfig, "")) as api:
         with pytest.raises(KubeError, match="RBAC grants no `list` on `configmaps` to system:anonymous"):
             await api.list(MAPS, namespace)

@@ -22,15 +22,19 @@ from tests.kubernetes.tools.api_requests import DRY, STRICT, TABLE, Asking, esta
 from tests.unit.specs.reference.test_schema import _bare, _probed
 from tools.real_parts.cluster import cluster
 
-DESCRIBED = [each for each in reference.described() if each.kind in INSTALLED]
+DESCRIBED = [described_kind for described_kind in reference.described() if described_kind.kind in INSTALLED]
 ORIGIN = InCluster("here", "")
 EXAMPLES = [
-    pytest.param(dict(example), id=f"{each.kind.name}-{number}")
-    for each in DESCRIBED
-    for number, example in enumerate(each.examples)
+    pytest.param(dict(example), id=f"{described_kind.kind.name}-{number}")
+    for described_kind in DESCRIBED
+    for number, example in enumerate(described_kind.examples)
 ]
-KEYS = [key_of(each.kind, example) for each in DESCRIBED for example in each.examples]
-NAMESPACES = {each.namespace for each in KEYS if each is not None} - {DEFAULT_NAMESPACE}
+KEYS = [
+    key_of(described_kind.kind, example)
+    for described_kind in DESCRIBED
+    for example in described_kind.examples
+]
+NAMESPACES = {object_key.namespace for object_key in KEYS if object_key is not None} - {DEFAULT_NAMESPACE}
 ONLY_THE_READER = {
     ("MeshConfig", "spec.traffic.inboundExternalAuthorization.enable"),  # what must stand beside it
     ("MeshConfig", "spec.certificate.ingressGateway.subjectAltNames"),  # at least one
@@ -101,8 +105,8 @@ def test_an_object_keeps_its_fields_and_its_meaning_in_every_version(
 ) -> None:
     """Nothing converts: as it was written it is shown, and whoever changes a label loses nothing of it."""
     kind = str(example["kind"])
-    reader = next(each for of, each in READ.items() if of.name == kind)
-    metadata = {key: each for key, each in example["metadata"].items() if key != "creationTimestamp"}
+    reader = next(item for of, item in READ.items() if of.name == kind)
+    metadata = {key: item for key, item in example["metadata"].items() if key != "creationTimestamp"}
     given = {
         **example,
         "metadata": {**metadata, "name": f"kept-{split_api_version(example['apiVersion'])[1]}"},
@@ -141,7 +145,7 @@ def _plain(value: Any) -> Mapping[str, object]:
     }
 
 
-@pytest.mark.parametrize("described", DESCRIBED, ids=lambda each: each.kind.name)
+@pytest.mark.parametrize("described", DESCRIBED, ids=lambda item: item.kind.name)
 def test_the_api_server_and_the_reader_refuse_the_same(asking: Asking, described: DescribedKind) -> None:
     """Each value of each example is exchanged for one of another type, out of range, none, or nothing.
 
@@ -154,31 +158,31 @@ def test_the_api_server_and_the_reader_refuse_the_same(asking: Asking, described
         if not place.startswith("metadata")
     ]
     with ThreadPoolExecutor(4) as threads:
-        answers = [*threads.map(lambda each: asking.create(each[0], DRY), probes)]
+        answers = [*threads.map(lambda item: asking.create(item[0], DRY), probes)]
     choices = {
         field.place for shape in described.shapes for field in walked(shape.body) if _has_choice(field)
     }
     wrongly, missed = set(), set()
     for (document, place, probe), answer in zip(probes, answers, strict=True):
         assert answer.status in (201, 400, 422), answer.message
-        found = read(document, ORIGIN).problems
-        refused = [each.field for each in found if each.severity is Severity.ERROR]
+        problems = read(document, ORIGIN).problems
+        refused = [problem.field for problem in problems if problem.severity is Severity.ERROR]
         if answer.status == 201 and refused:
             missed.add((described.kind.name, _left_to_the_reader(_bare(refused[0]))))
         elif answer.status != 201 and not (refused or _is_default(probe, place, choices) or probe == 1.5):
             wrongly.add((place, repr(probe), answer.message[:300]))
     assert sorted(wrongly) == []
-    assert sorted(missed) == sorted(each for each in ONLY_THE_READER if each[0] == described.kind.name)
+    assert sorted(missed) == sorted(item for item in ONLY_THE_READER if item[0] == described.kind.name)
 
 
 def _left_to_the_reader(place: str) -> str:
     names = [*itertools.accumulate(place.split("."), lambda before, name: f"{before}.{name}")]
-    whole = (each for each in names if each.rpartition(".")[2].partition("[")[0] in OF_SEVERAL_TYPES)
-    return next((each.removesuffix("[]") for each in whole), place)
+    whole = (item for item in names if item.rpartition(".")[2].partition("[")[0] in OF_SEVERAL_TYPES)
+    return next((item.removesuffix("[]") for item in whole), place)
 
 
 def _has_choice(field: Field) -> bool:
-    return any(isinstance(each, Choice) for each in field.asked)
+    return any(isinstance(item, Choice) for item in field.asked)
 
 
 def _is_default(probe: object, place: str, choices: set[str]) -> bool:
@@ -217,7 +221,7 @@ def _group(*names: str) -> dict[str, Any]:
         "apiVersion": "specs.smi-spec.io/v1alpha4",
         "kind": "HTTPRouteGroup",
         "metadata": {"name": "g", "namespace": "books"},
-        "spec": {"matches": [{"name": each} for each in names]},
+        "spec": {"matches": [{"name": name} for name in names]},
     }
 
 
@@ -257,7 +261,7 @@ RIGHT = [
 
 
 @pytest.mark.parametrize(
-    ("document", "said"), RULES, ids=[f"{each['kind']}-{said[:20]}" for each, said in RULES]
+    ("document", "said"), RULES, ids=[f"{item['kind']}-{text[:20]}" for item, text in RULES]
 )
 def test_what_a_field_must_be_to_another_is_refused(
     asking: Asking, document: dict[str, Any], said: str
@@ -265,7 +269,7 @@ def test_what_a_field_must_be_to_another_is_refused(
     """By the API server, as by the reader."""
     answer = asking.create(document, DRY)
     assert (answer.status, said in answer.message) == (422, True), answer.message
-    assert [each for each in read(document, ORIGIN).problems if each.severity is Severity.ERROR]
+    assert [problem for problem in read(document, ORIGIN).problems if problem.severity is Severity.ERROR]
 
 
 @pytest.mark.parametrize("document", RIGHT, ids=[f"{each['kind']}-{n}" for n, each in enumerate(RIGHT)])
@@ -273,7 +277,7 @@ def test_what_is_right_between_fields_is_taken(asking: Asking, document: dict[st
     """By both."""
     answer = asking.create(document, DRY)
     assert answer.status == 201, answer.message
-    assert not [each for each in read(document, ORIGIN).problems if each.severity is Severity.ERROR]
+    assert not [problem for problem in read(document, ORIGIN).problems if problem.severity is Severity.ERROR]
 
 
 def test_a_field_that_is_none_is_refused_to_whoever_asks_strictly(asking: Asking) -> None:
@@ -283,7 +287,7 @@ def test_a_field_that_is_none_is_refused_to_whoever_asks_strictly(asking: Asking
     assert (strict.status, 'unknown field "spec.rules[0].matchs"' in strict.message) == (400, True)
     lax = asking.create(wrong, "dryRun=All")
     assert lax.status == 201
-    assert any(r"unknown field \"spec.rules[0].matchs\"" in each for each in lax.warnings)
+    assert any(r"unknown field \"spec.rules[0].matchs\"" in warning for warning in lax.warnings)
 
 
 def test_large_objects_are_taken(asking: Asking) -> None:
@@ -314,21 +318,21 @@ def test_a_status_is_written_by_itself(asking: Asking) -> None:
         applied = {**given, "spec": {"address": "10.0.0.9"}, "status": {"conditions": [condition]}}
         at = f"{path(given)}/status?fieldManager=test&force=true"
         assert asking("PATCH", at, applied, "application/apply-patch+yaml").status == 200
-        found = asking("GET", path(given)).body
-        assert (found["status"]["conditions"], found["spec"]["address"]) == ([condition], "10.0.0.7")
+        body = asking("GET", path(given)).body
+        assert (body["status"]["conditions"], body["spec"]["address"]) == ([condition], "10.0.0.7")
     finally:
         asking("DELETE", path(given))
 
 
 def _table(asking: Asking, at: str) -> Mapping[str, Any]:
-    found = asking("GET", at, accept=TABLE).body
-    names = (each["name"] for each in found["columnDefinitions"])
-    return dict(zip(names, found["rows"][0]["cells"], strict=True))
+    body = asking("GET", at, accept=TABLE).body
+    names = (column_definition["name"] for column_definition in body["columnDefinitions"])
+    return dict(zip(names, body["rows"][0]["cells"], strict=True))
 
 
 def test_what_is_printed_of_an_object_says_what_it_is_about(asking: Asking) -> None:
     """In the columns of its version."""
-    (example,) = (each for each in DESCRIBED[1].examples if str(each["apiVersion"]).endswith("v1alpha3"))
+    (example,) = (item for item in DESCRIBED[1].examples if str(item["apiVersion"]).endswith("v1alpha3"))
     given = dict(example)
     assert asking.create(given).status == 201
     try:
@@ -342,15 +346,15 @@ def test_what_is_printed_of_an_object_says_what_it_is_about(asking: Asking) -> N
 
 def test_kinds_are_found_by_their_short_names_and_categories(asking: Asking) -> None:
     """Those of SMI's own definitions."""
-    found = {}
-    for group in sorted({each.kind.group for each in DESCRIBED}):
+    result = {}
+    for group in sorted({described_kind.kind.group for described_kind in DESCRIBED}):
         preferred = asking("GET", f"/apis/{group}").body["preferredVersion"]["groupVersion"]
-        for each in asking("GET", f"/apis/{preferred}").body["resources"]:
-            if "/" not in each["name"]:
-                found[each["kind"]] = (preferred, each["shortNames"], each["categories"])
-    assert found["TrafficTarget"] == ("access.smi-spec.io/v1alpha3", ["tt"], ["meshwright", "smi"])
-    assert found["HTTPRouteGroup"] == ("specs.smi-spec.io/v1alpha4", ["htr"], ["meshwright", "smi"])
-    assert found["TCPRoute"][1] == ["tr"]
-    assert found["TrafficSplit"][1] == ["ts"]
-    assert found["MeshConfig"] == ("config.openservicemesh.io/v1alpha3", ["meshconfig"], ["meshwright"])
-    assert found["Workload"] == ("meshwright.dev/v1alpha1", ["wl"], ["meshwright"])
+        for resource in asking("GET", f"/apis/{preferred}").body["resources"]:
+            if "/" not in resource["name"]:
+                result[resource["kind"]] = (preferred, resource["shortNames"], resource["categories"])
+    assert result["TrafficTarget"] == ("access.smi-spec.io/v1alpha3", ["tt"], ["meshwright", "smi"])
+    assert result["HTTPRouteGroup"] == ("specs.smi-spec.io/v1alpha4", ["htr"], ["meshwright", "smi"])
+    assert result["TCPRoute"][1] == ["tr"]
+    assert result["TrafficSplit"][1] == ["ts"]
+    assert result["MeshConfig"] == ("config.openservicemesh.io/v1alpha3", ["meshconfig"], ["meshwright"])
+    assert result["Workload"] == ("meshwright.dev/v1alpha1", ["wl"], ["meshwright"])

@@ -29,9 +29,9 @@ def asking(parts: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[As
 def _read(asking: Asking, document: dict[str, Any], api_version: str = "") -> Any:
     """Return what an object means as the API server shows it."""
     shown = dict(asking("GET", path(document, api_version)).body)
-    found = read_shown(shown, ORIGIN)
-    assert [each for each in found.problems if each.severity is Severity.ERROR] == []
-    ((_, value),) = found.objects
+    manifest_reading = read_shown(shown, ORIGIN)
+    assert [problem for problem in manifest_reading.problems if problem.severity is Severity.ERROR] == []
+    ((_, value),) = manifest_reading.objects
     return value
 
 
@@ -66,12 +66,12 @@ def test_their_objects_are_read_and_stay_when_ours_take_their_place(asking: Aski
     """In whatever version they are written and shown: a quantity in v1alpha1, asked for as v1alpha2."""
     for document in (SPLIT, TARGET, CONFIG):
         assert asking.create(document).status == 201
-    before = [_read(asking, each) for each in (SPLIT, TARGET, CONFIG)]
+    before = [_read(asking, item) for item in (SPLIT, TARGET, CONFIG)]
     split, target, config = before
     assert isinstance(split, TrafficSplit)
     assert isinstance(target, TrafficTarget)
     assert isinstance(config, MeshConfig)
-    assert [each.weight for each in split.backends] == [500, 1000]
+    assert [backend.weight for backend in split.backends] == [500, 1000]
     assert _read(asking, SPLIT, "split.smi-spec.io/v1alpha2") == split
     assert config.egress
 
@@ -80,8 +80,10 @@ def test_their_objects_are_read_and_stay_when_ours_take_their_place(asking: Aski
     def served(group: str) -> str:
         return str(asking("GET", f"/apis/{group}").body["preferredVersion"]["version"])
 
-    asking.until("/apis/split.smi-spec.io", lambda found: found["preferredVersion"]["version"] == "v1alpha4")
-    assert [_read(asking, each) for each in (SPLIT, TARGET, CONFIG)] == before
+    asking.until(
+        "/apis/split.smi-spec.io", lambda result: result["preferredVersion"]["version"] == "v1alpha4"
+    )
+    assert [_read(asking, item) for item in (SPLIT, TARGET, CONFIG)] == before
     assert _read(asking, SPLIT, "split.smi-spec.io/v1alpha4") == split
     assert served("access.smi-spec.io") == "v1alpha3"
     at = f"{path(TARGET, 'access.smi-spec.io/v1alpha1')}?{STRICT}"

@@ -43,7 +43,7 @@ class Looking:
             return {}
         port = view.services[key].ports[0]
         there = (taking_traffic if taking else endpoints)(view, key, port)
-        return {f"{each.address}:{each.port}": each.health for each in there}
+        return {f"{endpoint.address}:{endpoint.port}": endpoint.health for endpoint in there}
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """Wait until something holds."""
@@ -91,7 +91,7 @@ async def test_pods_and_their_slices_are_the_same_endpoints(
         await look.until(lambda: look.places("shop", taking=True) == {"10.200.0.1:8080": Health.DRAINING})
         await do(kubectl, "delete", "pod", "shop-1", "--force", "--grace-period=0")
         await look.until(lambda: look.places("shop") == {})
-        assert [each for each in look.source.problems() if each.severity != "info"] == []
+        assert [problem for problem in look.source.problems() if problem.severity != "info"] == []
 
 
 async def test_named_ports_are_found_where_each_pod_has_them(
@@ -116,7 +116,7 @@ async def test_named_ports_are_found_where_each_pod_has_them(
             "-l",
             "kubernetes.io/service-name=shop",
         )
-        assert {port["port"] for each in slices["items"] for port in each["ports"]} == {8081, 8082}
+        assert {port["port"] for item in slices["items"] for port in item["ports"]} == {8081, 8082}
         assert look.places("shop") == both
         assert look.places("lacking") == {}
 
@@ -147,6 +147,6 @@ async def test_services_of_other_kinds(
         await do(kubectl.status, objects.runs("shop-1", "10.200.0.1"))
         await look.until(lambda: look.places("by-hand", taking=True) == {"10.200.0.1:8080": Health.READY})
         assert look.places("external") == {}
-        assert {(each.code, str(each.key)) for each in look.source.problems()} == {
+        assert {(problem.code, str(problem.key)) for problem in look.source.problems()} == {
             ("MW1020", f"Service {namespace}/external")
         }

@@ -87,25 +87,25 @@ class Reports:
     async def events(self, holds: Callable[[Counter[str]], object]) -> list[Document]:
         """Wait until our Events are as wanted, counted by their reason; return them."""
         words = ("events.events.k8s.io", "--selector=meshwright.dev/home")
-        return list((await self.until(lambda said: holds(_reasons(said)), *words))["items"])
+        return list((await self.until(lambda answer: holds(_reasons(answer)), *words))["items"])
 
 
 def _reasons(said: Document) -> Counter[str]:
-    return Counter(each["reason"] for each in said["items"])
+    return Counter(item["reason"] for item in said["items"])
 
 
 def conditions(said: Document) -> dict[str, tuple[str, str, str]]:
     """Return an object's conditions by type: status, reason and message."""
     listed = said.get("status", {}).get("conditions", [])
-    return {each["type"]: (each["status"], each["reason"], each["message"]) for each in listed}
+    return {item["type"]: (item["status"], item["reason"], item["message"]) for item in listed}
 
 
 def all_well(said: Document) -> bool:
     """Say whether an object is accepted and programmed as it stands."""
-    listed = {each["type"]: each for each in said.get("status", {}).get("conditions", [])}
+    listed = {condition["type"]: condition for condition in said.get("status", {}).get("conditions", [])}
     wanted = ("True", said["metadata"]["generation"])
-    found = [listed.get(each, {}) for each in ("Accepted", "Programmed")]
-    return [(each.get("status"), each.get("observedGeneration")) for each in found] == [wanted] * 2
+    result = [listed.get(item, {}) for item in ("Accepted", "Programmed")]
+    return [(item.get("status"), item.get("observedGeneration")) for item in result] == [wanted] * 2
 
 
 def is_applied(said: Document) -> bool:
@@ -150,11 +150,11 @@ async def test_describe_says_what_is_wrong_once_and_that_it_is_mended(reports: R
     async with reports.serving():
         await reports.until(all_well, "workload", "shop-vm")
         events = await reports.events(lambda reasons: reasons == WRONG)
-        assert {each["regarding"]["name"] for each in events} == {"buyers"}
-        assert {each["reportingController"] for each in events} == {"meshwright.dev/control-plane"}
-        said = (await reports.describe("traffictarget", "buyers")).partition("Events:")[2]
-        assert "HTTPRouteGroup" in said
-        assert "does not exist" in said
+        assert {event["regarding"]["name"] for event in events} == {"buyers"}
+        assert {event["reportingController"] for event in events} == {"meshwright.dev/control-plane"}
+        text = (await reports.describe("traffictarget", "buyers")).partition("Events:")[2]
+        assert "HTTPRouteGroup" in text
+        assert "does not exist" in text
     async with reports.serving() as again:
         await reports.until(all_well, "workload", "shop-vm")
         same = await reports.events(lambda reasons: reasons == WRONG)
@@ -165,12 +165,12 @@ async def test_describe_says_what_is_wrong_once_and_that_it_is_mended(reports: R
         assert await again.metric(WRITTEN) == 0, "the conditions that there were still hold"
         await reports.apply(*shop(reports, "missing"))
         words = ("events.events.k8s.io", "--field-selector=reason=MW2001")
-        found = await reports.until(lambda said: "series" in said["items"][0], *words)
-        assert [each["series"]["count"] for each in found["items"]] == [2]
+        result = await reports.until(lambda answer: "series" in answer["items"][0], *words)
+        assert [item["series"]["count"] for item in result["items"]] == [2]
 
 
 def _identities(events: list[Document]) -> set[tuple[str, str, bool]]:
-    return {(each["reason"], each["metadata"]["uid"], "series" in each) for each in events}
+    return {(event["reason"], event["metadata"]["uid"], "series" in event) for event in events}
 
 
 @pytest.mark.envoy
@@ -188,8 +188,8 @@ async def test_describe_says_that_an_envoy_rejected_a_policy_and_where(reports: 
 
             await until(is_connected)
             await reports.apply(objects.workload("shop-vm", "127.0.0.77", "shop", app="shop"))
-            said = await reports.until(is_applied, "workload", "shop-vm")
-            assert conditions(said)["Programmed"] == (
+            answer = await reports.until(is_applied, "workload", "shop-vm")
+            assert conditions(answer)["Programmed"] == (
                 "True",
                 "Applied",
                 f"applied by 1 of 1 proxies connected to {socket.gethostname()}",
@@ -218,9 +218,9 @@ async def test_a_status_is_written_when_it_is_other_and_others_fields_stay(repor
         second = await reports.until(all_well, "workload", "shop-vm")
         assert conditions(second)["Patched"] == ("True", "ByOwner", "last week")
         assert _since(second, "Accepted") == _since(first, "Accepted")
-        found = await reports.get("workload", "shop-vm", "--show-managed-fields")
-        listed = found["metadata"]["managedFields"]
-        managers = {each["manager"] for each in listed if each.get("subresource")}
+        result = await reports.get("workload", "shop-vm", "--show-managed-fields")
+        listed = result["metadata"]["managedFields"]
+        managers = {item["manager"] for item in listed if item.get("subresource")}
         assert managers == {"meshwright.dev/control-plane", "owner"}
         assert await server.metric(WRITTEN) == 3, "each of two, and one again"
         await reports.apply(objects.workload("shop-vm", "127.0.0.79", "shop", app="nobody"))
@@ -231,7 +231,11 @@ async def test_a_status_is_written_when_it_is_other_and_others_fields_stay(repor
 
 def _since(said: Document, kind: str) -> str:
     return str(
-        next(each["lastTransitionTime"] for each in said["status"]["conditions"] if each["type"] == kind)
+        next(
+            condition["lastTransitionTime"]
+            for condition in said["status"]["conditions"]
+            if condition["type"] == kind
+        )
     )
 
 
@@ -252,9 +256,9 @@ async def test_what_rbac_lacks_is_said_once_and_the_rest_is_written(
         async with reports.serving(account.kubeconfig) as server:
             await reports.until(all_well, "workload", "shop-vm")
             await server.counted(FORBIDDEN, 1)
-    said = [each["error"] for each in logs if each["event"] == "status report not written"]
-    assert len(said) == 1
-    assert "RBAC grants no `create` on `events.events.k8s.io`" in said[0]
+    answer = [log["error"] for log in logs if log["event"] == "status report not written"]
+    assert len(answer) == 1
+    assert "RBAC grants no `create` on `events.events.k8s.io`" in answer[0]
 
 
 async def test_thousands_of_problems_are_told_so_many_at_once_and_the_rest_is_summed(
@@ -268,7 +272,7 @@ async def test_thousands_of_problems_are_told_so_many_at_once_and_the_rest_is_su
     await reports.apply(*shop(reports), *wrong)
     async with reports.serving():
         events = await reports.events(lambda reasons: reasons["MoreProblems"])
-        (more,) = (each["note"] for each in events if each["reason"] == "MoreProblems")
+        (more,) = (event["note"] for event in events if event["reason"] == "MoreProblems")
         assert more.startswith("at least 200 more problems")
         assert len(events) <= 21
 
@@ -281,25 +285,25 @@ def test_when_the_server_that_writes_is_killed_another_goes_on(
     kubectl.apply(*shop(reports, "missing"))
     programs = [Program(tmp_path / f"state-{n}", tmp_path / f"files-{n}", typed) for n in (1, 2)]
     words = ("events.events.k8s.io", "--selector=meshwright.dev/home")
-    for each in programs:
-        each.reads = ("--kubernetes", "--kubeconfig", str(reports.kubeconfig), "--namespaces", namespace)
-        each.environment["POD_NAMESPACE"] = namespace
+    for item in programs:
+        item.reads = ("--kubernetes", "--kubeconfig", str(reports.kubeconfig), "--namespaces", namespace)
+        item.environment["POD_NAMESPACE"] = namespace
     try:
         first = programs[0].serve()
         first.until(lambda: first.metric(REPORTING) == 1)
         second = programs[1].serve()
-        told = kubectl.until(lambda said: _reasons(said) == WRONG, *words)["items"]
+        answer = kubectl.until(lambda answer: _reasons(answer) == WRONG, *words)["items"]
         assert second.metric(REPORTING) == 0
         first.process.kill()
         second.until(lambda: second.metric(REPORTING) == 1)
         kubectl.apply(objects.target("others", namespace, "buyer", "shop", "missing-too"))
-        found = kubectl.until(lambda said: _reasons(said)["MW2001"] == 2, *words)["items"]
-        assert _identities(told) == _identities(
-            [each for each in found if each["regarding"]["name"] == "buyers"]
+        result = kubectl.until(lambda response: _reasons(response)["MW2001"] == 2, *words)["items"]
+        assert _identities(answer) == _identities(
+            [item for item in result if item["regarding"]["name"] == "buyers"]
         )
     finally:
-        for each in programs:
-            each.end()
+        for item in programs:
+            item.end()
 
 
 async def test_the_status_of_osm_s_kinds_has_their_words(reports: Reports) -> None:
@@ -307,7 +311,7 @@ async def test_the_status_of_osm_s_kinds_has_their_words(reports: Reports) -> No
     root = partial(objects.root, namespace=reports.kubectl.namespace)
 
     def says(**words: str) -> Callable[[Document], object]:
-        return lambda said: words.items() <= said.get("status", {}).items()
+        return lambda response: words.items() <= response.get("status", {}).items()
 
     await reports.apply(*shop(reports), objects.ingress("shop"), root("first", trustDomain="cluster.local"))
     async with reports.serving():
@@ -320,8 +324,8 @@ async def test_the_status_of_osm_s_kinds_has_their_words(reports: Reports) -> No
         await reports.until(says(state="validatingRollout"), "mrc", "second")
         assert (await reports.get("mrc", "first"))["status"] == {"state": "active"}
         await reports.apply(objects.ingress("younger"))
-        said = await reports.until(says(currentStatus="error"), "ingressbackend", "younger")
-        assert said["status"]["reason"].startswith("MW2065: ")
+        answer = await reports.until(says(currentStatus="error"), "ingressbackend", "younger")
+        assert answer["status"]["reason"].startswith("MW2065: ")
         await asyncio.to_thread(reports.kubectl, "delete", "ingressbackend", "shop")
         await reports.until(fine, "ingressbackend", "younger")
 
@@ -341,14 +345,14 @@ async def test_the_owner_of_a_mesh_config_is_told_that_its_gateway_has_no_certif
     await asyncio.to_thread(reports.kubectl, "create", "secret", "generic", "tls", "--from-literal=a=b")
     await reports.apply(config)
     async with reports.serving():
-        (told,) = await reports.events(lambda said: said["GatewayCertificateNotWritten"] == 1)
-        assert told["regarding"]["kind"] == "MeshConfig"
+        (fields,) = await reports.events(lambda answer: answer["GatewayCertificateNotWritten"] == 1)
+        assert fields["regarding"]["kind"] == "MeshConfig"
         assert (
             f"Secret {here}/tls was not created by this control plane, so it is not overwritten"
-            in told["note"]
+            in fields["note"]
         )
         line = (await asyncio.to_thread(found, program, shared_cluster, here))["reported problems"]
-        said = f"MeshConfig {here}/osm-mesh-config: {told['note']} (GatewayCertificateNotWritten)"
-        assert (line["status"], line["said"]) == ("failed", said)
+        text = f"MeshConfig {here}/osm-mesh-config: {fields['note']} (GatewayCertificateNotWritten)"
+        assert (line["status"], line["said"]) == ("failed", text)
         await asyncio.to_thread(reports.kubectl, "delete", "secret", "tls")
-        await reports.until(lambda said: said["type"] == "kubernetes.io/tls", "secret", "tls")
+        await reports.until(lambda answer: answer["type"] == "kubernetes.io/tls", "secret", "tls")

@@ -94,7 +94,7 @@ class Accounts:
         kind = "ClusterRole" if everywhere else "Role"
         metadata = {"name": f"{account.namespace}-{account.name}" if everywhere else account.name}
         subject = {"kind": "ServiceAccount", "name": account.name, "namespace": account.namespace}
-        role = {"kind": kind, "metadata": metadata, "rules": [dict(each) for each in rules]}
+        role = {"kind": kind, "metadata": metadata, "rules": [dict(rule) for rule in rules]}
         reference = {"apiGroup": _RBAC, "kind": kind, "name": metadata["name"]}
         bound = {
             "kind": f"{kind}Binding",
@@ -102,7 +102,7 @@ class Accounts:
             "roleRef": reference,
             "subjects": [subject],
         }
-        self.kubectl.apply(*({"apiVersion": f"{_RBAC}/v1", **each} for each in (role, bound)))
+        self.kubectl.apply(*({"apiVersion": f"{_RBAC}/v1", **item} for item in (role, bound)))
         if rules:
             self._until_allowed(account, rules[-1])
 

@@ -78,14 +78,14 @@ class Kinds:
 
     def _read(self) -> Mapping[str | tuple[str, str], Served]:
         """Read all resources anew, and return them; those that are gone stay known."""
-        found: dict[str | tuple[str, str], Served] = {}
+        serveds: dict[str | tuple[str, str], Served] = {}
         for at in ("/api", "/apis"):
             for group in self.ask("GET", at, accept=_DISCOVERY).body["items"]:
                 for version in group["versions"]:
-                    for key, each in _resources(at, group.get("metadata", {}).get("name", ""), version):
-                        found.setdefault(key, each)
-        self._found |= found
-        return found
+                    for key, served in _resources(at, group.get("metadata", {}).get("name", ""), version):
+                        serveds.setdefault(key, served)
+        self._found |= serveds
+        return serveds
 
 
 def _resources(
@@ -93,13 +93,18 @@ def _resources(
 ) -> Iterator[tuple[str | tuple[str, str], Served]]:
     """Yield the resources of a version by all their names, and by version and kind."""
     api_version = f"{group}/{version['version']}" if group else str(version["version"])
-    for each in version["resources"]:
-        found = Served(f"{at}/{api_version}", each["resource"], each["scope"] == "Namespaced")
-        kind = each["responseKind"]["kind"]
-        yield (api_version, kind), found
-        for name in (each["resource"], each["singularResource"], kind.lower(), *each.get("shortNames", ())):
-            yield name, found
-            yield f"{name}.{group}", found
+    for resource in version["resources"]:
+        served = Served(f"{at}/{api_version}", resource["resource"], resource["scope"] == "Namespaced")
+        kind = resource["responseKind"]["kind"]
+        yield (api_version, kind), served
+        for name in (
+            resource["resource"],
+            resource["singularResource"],
+            kind.lower(),
+            *resource.get("shortNames", ()),
+        ):
+            yield name, served
+            yield f"{name}.{group}", served
 
 
 def _flags(words: tuple[str, ...]) -> Iterator[tuple[str, str]]:

@@ -87,7 +87,7 @@ class Signing:
         """Put a CA into a Secret, as cert-manager itself does."""
         data = {"tls.crt": text(ca.pem + between), "tls.key": text(ca.key_pem)}
         if roots:
-            data["ca.crt"] = text(b"".join(each.pem for each in roots))
+            data["ca.crt"] = text(b"".join(root.pem for root in roots))
         self.make("Secret", name, "v1", at, type="kubernetes.io/tls", data=data)
 
     def replace_secret(self, ca: Ca, name: str = "ca") -> None:
@@ -143,8 +143,10 @@ class Signing:
     def answer(self, request: Mapping[str, Any], *conditions: Mapping[str, str], **status: str) -> None:
         """Say what became of a request, as who signs or approves does."""
         at = now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        said = [{"lastTransitionTime": at, "message": "by a test", **each} for each in conditions]
-        body = {"status": {"conditions": said, **status}}
+        response = [
+            {"lastTransitionTime": at, "message": "by a test", **condition} for condition in conditions
+        ]
+        body = {"status": {"conditions": response, **status}}
         path = f"{self.requests}/{request['metadata']['name']}/status"
         answer = self.ask("PATCH", path, body, "application/merge-patch+json")
         assert answer.status == 200, answer
@@ -154,7 +156,7 @@ Opened = Callable[[CertManagerIssuer], CertManagerIssuer]
 """Takes note of an issuer that the test is to close, and returns it."""
 
 
-def is_ready(found: Mapping[str, Any]) -> bool:
+def is_ready(result: Mapping[str, Any]) -> bool:
     """Say whether an object has the condition."""
-    conditions = found.get("status", {}).get("conditions") or ()
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    conditions = result.get("status", {}).get("conditions") or ()
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)

@@ -72,7 +72,7 @@ def pod(name: str, *containers: Document, labels: Document | None = None, **spec
 
 def secret(name: str, folder: Path) -> Document:
     """Return a Secret of the files of a folder."""
-    files = {each.name: each.read_text("ascii") for each in sorted(folder.iterdir()) if each.is_file()}
+    files = {path.name: path.read_text("ascii") for path in sorted(folder.iterdir()) if path.is_file()}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": files}
 
 

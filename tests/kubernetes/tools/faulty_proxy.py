@@ -31,7 +31,7 @@ def forbidding(*plurals: str) -> Spoil:
         plural = request.path.rpartition("/")[2]
         if plural not in plurals:
             return None
-        said = f'{plural} is forbidden: User "x" cannot list resource "{plural}"'
+        text = f'{plural} is forbidden: User "x" cannot list resource "{plural}"'
         status = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -39,7 +39,7 @@ def forbidding(*plurals: str) -> Spoil:
             "reason": "Forbidden",
             "code": 403,
         }
-        return web.json_response({**status, "message": said}, status=403)
+        return web.json_response({**status, "message": text}, status=403)
 
     return spoil
 
@@ -66,9 +66,9 @@ def without_streaming_lists(request: web.Request) -> web.Response | None:
     """Refuse to begin a watch with what there is, as an API server does that cannot, before 1.32 or so."""
     if "sendInitialEvents" not in request.query:
         return None
-    said = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
+    text = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
     status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422}
-    return web.json_response({**status, "message": said}, status=422)
+    return web.json_response({**status, "message": text}, status=422)
 
 
 def slow(seconds: float) -> Spoil:
@@ -93,9 +93,9 @@ class Spoiling:
     def turn(self, spoil: Spoil | None) -> None:
         """Spoil in another way from now on, and end all that is open."""
         self.spoil = spoil
-        for each in self._open:
-            if each is not None:
-                each.cancel()
+        for task in self._open:
+            if task is not None:
+                task.cancel()
 
     async def handle(
         self, request: web.Request, upstream: aiohttp.ClientSession, there: str
@@ -168,7 +168,7 @@ async def spoiling(cluster: RunningCluster, port: int = 0) -> AsyncIterator[Spoi
 def by_way_of(kubeconfig: Path, there: str, made: Path) -> Path:
     """Write a kubeconfig with the server in place of another's; return where it is."""
     config = json.loads(kubeconfig.read_text("utf-8"))
-    for each in config["clusters"]:
-        each["cluster"]["server"] = there
+    for cluster in config["clusters"]:
+        cluster["cluster"]["server"] = there
     made.write_text(json.dumps(config), "utf-8")
     return made

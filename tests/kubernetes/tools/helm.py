@@ -43,10 +43,10 @@ class Helm:
 
 def objects(text: str) -> dict[tuple[str, str], dict[str, Any]]:
     """Return objects by kind and name; what is YAML within them is read too: it is written in many ways."""
-    found = [each for each in yaml.safe_load_all(text) if each is not None]
-    for each in found:
-        if each["kind"] == "ConfigMap":
-            each["data"] = {name: yaml.safe_load(value) for name, value in each["data"].items()}
-    named = {(each["kind"], each["metadata"]["name"]): each for each in found}
-    assert len(named) == len(found)
+    result = [item for item in yaml.safe_load_all(text) if item is not None]
+    for item in result:
+        if item["kind"] == "ConfigMap":
+            item["data"] = {name: yaml.safe_load(value) for name, value in item["data"].items()}
+    named = {(item["kind"], item["metadata"]["name"]): item for item in result}
+    assert len(named) == len(result)
     return named

@@ -42,10 +42,10 @@ def is_unready(pod: Document) -> bool:
     return has_condition(pod, "Ready", "False")
 
 
-def has_condition(found: Document, kind: str, status: str = "True") -> bool:
+def has_condition(result: Document, kind: str, status: str = "True") -> bool:
     """Say whether an object has a condition in this status."""
-    conditions = found.get("status", {}).get("conditions") or ()
-    return (kind, status) in {(each["type"], each["status"]) for each in conditions}
+    conditions = result.get("status", {}).get("conditions") or ()
+    return (kind, status) in {(condition["type"], condition["status"]) for condition in conditions}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +89,19 @@ class Kubectl:
 
     def __call__(self, *words: str, given: str = "") -> str:
         """Return what it prints; it must not fail."""
-        said = self.run(*words, given=given)
-        assert said.status == 0, f"kubectl {' '.join(words)}: {said.out}{said.err}"
-        return said.out
+        answer = self.run(*words, given=given)
+        assert answer.status == 0, f"kubectl {' '.join(words)}: {answer.out}{answer.err}"
+        return answer.out
 
     def apply(self, *documents: Mapping[str, object]) -> None:
         """Apply objects as `kubectl apply --server-side --force-conflicts` does."""
-        for each in documents:
-            self._applied(each)
+        for document in documents:
+            self._applied(document)
 
     def status(self, *documents: Mapping[str, object]) -> None:
         """Apply the status of objects that are there."""
-        for each in documents:
-            self._applied(each, "/status")
+        for document in documents:
+            self._applied(document, "/status")
 
     def get(self, *words: str) -> Document:
         """Return what `kubectl get` with these words prints as JSON: an object, or a list of objects."""

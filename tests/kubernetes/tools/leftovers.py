@@ -21,17 +21,17 @@ def until_nothing_is_left(folder: Path, group: str) -> None:
 
 
 def _left(folder: Path, group: str) -> Iterator[str]:
-    yield from (str(each) for each in holding.groups(group) if each.exists())
+    yield from (str(path) for path in holding.groups(group) if path.exists())
     mounts = Path("/proc/self/mounts").read_text().splitlines()
     yield from (line for line in mounts if str(folder) in line)
     yield from (line for line in _programs() if str(folder) in line or group in line)
-    yield from (each for each in (SOCKET,) if Path(each).exists())
+    yield from (item for item in (SOCKET,) if Path(item).exists())
 
 
 def _programs() -> Iterator[str]:
     """Yield the command lines of all processes, of other namespaces as well."""
-    for each in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            yield each.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            yield path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:  # it has ended meanwhile
             continue

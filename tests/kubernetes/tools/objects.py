@@ -17,7 +17,8 @@ def definition(group: str, plural: str, kind: str, *versions: str) -> Document:
     """Return a CustomResourceDefinition of a kind that may say anything, stored in its last version."""
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     served = [
-        {"name": each, "served": True, "storage": each == versions[-1], "schema": schema} for each in versions
+        {"name": version, "served": True, "storage": version == versions[-1], "schema": schema}
+        for version in versions
     ]
     names = {"plural": plural, "kind": kind}
     return {
@@ -40,7 +41,7 @@ def pod(name: str, account: str = "default", *, port: int = 8080, uuid: str = ""
 def runs(name: str, address: str, *, ready: bool = True) -> Document:
     """Return the status of a Pod that runs, as it is applied: at that address, ready or not."""
     state = str(ready)
-    conditions = [{"type": each, "status": state} for each in ("Ready", "ContainersReady")]
+    conditions = [{"type": item, "status": state} for item in ("Ready", "ContainersReady")]
     conditions.append({"type": "PodScheduled", "status": "True"})
     status = {
         "phase": "Running",
@@ -73,12 +74,12 @@ def routes(name: str, path: str = "/.*") -> Document:
 
 def target(name: str, namespace: str, source: str, destination: str, group: str) -> Document:
     """Return a TrafficTarget: an account may call another of its namespace, as a group of routes says."""
-    found = [
-        {"kind": "ServiceAccount", "name": each, "namespace": namespace} for each in (destination, source)
+    result = [
+        {"kind": "ServiceAccount", "name": item, "namespace": namespace} for item in (destination, source)
     ]
     spec = {
-        "destination": found[0],
-        "sources": [found[1]],
+        "destination": result[0],
+        "sources": [result[1]],
         "rules": [{"kind": "HTTPRouteGroup", "name": group}],
     }
     return _smi("access.smi-spec.io/v1alpha3", "TrafficTarget", name, spec)

@@ -30,11 +30,11 @@ class Grant:
 
 def granted(documents: Iterable[Mapping[str, Any]]) -> Iterator[Grant]:
     """Yield what the roles among these manifests grant."""
-    for each in documents:
-        if each["kind"] not in ("Role", "ClusterRole"):
+    for document in documents:
+        if document["kind"] not in ("Role", "ClusterRole"):
             continue
-        namespace = each["metadata"].get("namespace", "")
-        for rule in each["rules"]:
+        namespace = document["metadata"].get("namespace", "")
+        for rule in document["rules"]:
             for group in rule["apiGroups"]:
                 for resource in rule["resources"]:
                     for verb in rule["verbs"]:
@@ -53,24 +53,24 @@ class Asked:
 def lines(log: Path, word: str = "") -> Iterator[dict[str, Any]]:
     """Yield the entries of an audit log that have a word; a line that is still being written is left out."""
     whole, _, _ = log.read_text("utf-8").rpartition("\n")
-    return (json.loads(each) for each in whole.splitlines() if word in each)
+    return (json.loads(line) for line in whole.splitlines() if word in line)
 
 
 def asked(log: Path, user: str) -> Iterator[Asked]:
     """Yield what that user has asked the API server for, as far as it was about a resource."""
-    for said in lines(log, user):
-        if said["user"]["username"] != user or "objectRef" not in said:
+    for line in lines(log, user):
+        if line["user"]["username"] != user or "objectRef" not in line:
             continue
-        about = said["objectRef"]
+        about = line["objectRef"]
         resource = "/".join(filter(None, (about["resource"], about.get("subresource", ""))))
         grant = Grant(
-            said["verb"],
+            line["verb"],
             about.get("apiGroup", ""),
             resource,
             about.get("namespace", ""),
             about.get("name", ""),
         )
-        is_allowed = said["annotations"].get("authorization.k8s.io/decision") == "allow"
+        is_allowed = line["annotations"].get("authorization.k8s.io/decision") == "allow"
         yield Asked(grant, is_allowed)
-        if said.get("responseStatus", {}).get("code") == HTTPStatus.CREATED and grant.verb == "patch":
+        if line.get("responseStatus", {}).get("code") == HTTPStatus.CREATED and grant.verb == "patch":
             yield Asked(replace(grant, verb="create"), is_allowed=True)  # an apply of what was not there

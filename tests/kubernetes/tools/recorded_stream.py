@@ -32,7 +32,7 @@ class Following:
 
     def addresses(self) -> set[str]:
         """Return the addresses of all endpoints that the sidecar holds."""
-        return {address for each in self.sidecar.endpoints.values() for address in each}
+        return {address for endpoint in self.sidecar.endpoints.values() for address in endpoint}
 
     async def until(self, holds: Callable[[], object]) -> None:
         """Wait until something holds, which after an outage of the API server may take a while."""
@@ -51,10 +51,10 @@ class Following:
         """Return a metric's samples by the values of their labels."""
         text = self.server.get("/metrics")[1]
         return {
-            tuple(each.labels.values()): each.value
+            tuple(sample.labels.values()): sample.value
             for family in text_string_to_metric_families(text)
-            for each in family.samples
-            if each.name == name
+            for sample in family.samples
+            if sample.name == name
         }
 
     def debug(self, page: str, **query: str) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class Following:
 
     def codes(self) -> Counter[str]:
         """Return how often each problem is there."""
-        return Counter(each["code"] for each in self.debug("policies")["problems"])
+        return Counter(problem["code"] for problem in self.debug("policies")["problems"])
 
     def failing(self) -> set[str]:
         """Return what cannot be read now, by its resource."""

@@ -44,12 +44,12 @@ async def served(
 ) -> AsyncIterator[Following]:
     """Serve the test's namespace, and wait until the buyer knows where the shop is; one Pod unless said."""
     flags = everywhere(kubeconfig)
-    async with following(program, buyer, *flags, "--namespaces", str(buyer.namespace)) as found:
-        await found.until_at(*(addresses or (FIRST,)))
-        yield found
+    async with following(program, buyer, *flags, "--namespaces", str(buyer.namespace)) as result:
+        await result.until_at(*(addresses or (FIRST,)))
+        yield result
 
 
-async def moves(kubectl: Kubectl, found: Following, address: str) -> None:
+async def moves(kubectl: Kubectl, result: Following, address: str) -> None:
     """Move the shop, and wait until the buyer knows that."""
     await asyncio.to_thread(kubectl.status, objects.runs("shop", address))
-    await found.until_at(address)
+    await result.until_at(address)

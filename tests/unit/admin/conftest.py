@@ -291,9 +291,9 @@ def stream(number: int, *types: TypeStatus, served: bool = True) -> StreamStatus
 def source(tmp_path: Path) -> DirectorySource:
     """Return a directory source that has read the small mesh."""
     (tmp_path / "mesh.yaml").write_text(MANIFESTS)
-    found = DirectorySource(tmp_path, lambda: NOW)
-    found.load()
-    return found
+    directory_source = DirectorySource(tmp_path, lambda: NOW)
+    directory_source.load()
+    return directory_source
 
 
 @pytest.fixture
@@ -357,6 +357,6 @@ def stream_of() -> Callable[..., StreamStatus]:
     """Return a factory of streams: number, then (state, rejection) for each type."""
 
     def made(number: int, *types: tuple[SyncState, Rejection | None], served: bool = True) -> StreamStatus:
-        return stream(number, *(type_status(*each) for each in types), served=served)
+        return stream(number, *(type_status(*item) for item in types), served=served)
 
     return made

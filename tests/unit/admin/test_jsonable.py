@@ -63,8 +63,10 @@ def test_document_in_pieces_equals_the_whole_document(document: Document, handfu
 def test_each_entry_of_a_long_list_is_a_piece() -> None:
     """Pieces of a long list are short, so that encoding releases the interpreter often."""
     entries: list[Json] = [{"cn": f"{number}.store.shop", "serial": "a" * 32} for number in range(1000)]
-    found = list(pieces({"seconds": 1, "entries": entries, "by_name": {str(n): "b" * 60 for n in range(99)}}))
-    assert (len(found) > 1000, max(map(len, found)) < 100) == (True, True)
+    result = list(
+        pieces({"seconds": 1, "entries": entries, "by_name": {str(n): "b" * 60 for n in range(99)}})
+    )
+    assert (len(result) > 1000, max(map(len, result)) < 100) == (True, True)
 
 
 def test_long_nested_list_is_written_in_short_pieces() -> None:
@@ -78,9 +80,9 @@ def test_long_nested_list_is_written_in_short_pieces() -> None:
         "cn": "u.store.shop",
         "configuration": {"cluster": {}, "listener": {"out": listener}},
     }
-    found = list(pieces(document))
-    assert "".join(found) == json.dumps(document)
-    assert (len(found) > 1000, max(map(len, found)) < 200) == (True, True)
+    result = list(pieces(document))
+    assert "".join(result) == json.dumps(document)
+    assert (len(result) > 1000, max(map(len, result)) < 200) == (True, True)
 
 
 @pytest.mark.parametrize(

@@ -64,8 +64,8 @@ async def test_unchecked_files_are_read_again(tmp_path: Path, monkeypatch: pytes
     A lack of memory must not lose a renewal.
     """
     write_credentials(tmp_path, tmp_path / "out")
-    for each in (tmp_path / "out").iterdir():
-        each.rename(tmp_path / each.name)
+    for path in (tmp_path / "out").iterdir():
+        path.rename(tmp_path / path.name)
     (tmp_path / "run" / "certificates").mkdir(parents=True)
     program = reading.PROGRAM
     monkeypatch.setattr(reading, "PROGRAM", "agent.none")
@@ -113,6 +113,6 @@ async def test_failed_drain_request_is_logged_and_repeated(tmp_path: Path) -> No
         agent = Agent(settings, admin, asyncio.Event())
         with capture_logs() as logs:
             await agent.drain()
-        assert [each["reason"] for each in logs] == ["it begins only now"]
+        assert [log["reason"] for log in logs] == ["it begins only now"]
         await agent.end()
     assert admin.asked == ["POST /drain_listeners"] * 2

@@ -18,10 +18,14 @@ from tests.unit.agent.credentials_of import write_credentials
 def test_matching_files_are_read(tmp_path: Path) -> None:
     """Name, trust domain and serial are read from the certificates, and the key is not in the repr."""
     serial = write_credentials(tmp_path, tmp_path / "out")
-    found = read(tmp_path / "out")
-    assert (str(found.name), found.trust_domain, found.serial) == ("u.s.n", "cluster.local", serial)
-    assert found.digest == digest(tmp_path / "out")
-    assert "PRIVATE" not in repr(found)
+    credentials = read(tmp_path / "out")
+    assert (str(credentials.name), credentials.trust_domain, credentials.serial) == (
+        "u.s.n",
+        "cluster.local",
+        serial,
+    )
+    assert credentials.digest == digest(tmp_path / "out")
+    assert "PRIVATE" not in repr(credentials)
 
 
 @pytest.mark.parametrize(
@@ -143,8 +147,8 @@ def test_files_accessible_to_other_users_are_refused_unless_shared(
     (out / file).chmod(mode)
     with pytest.raises(CredentialsError) as refused:
         read(out)
-    said = words.format(path=out / file)
-    assert str(refused.value) == f"{said}, or use --shared-credentials if other users may have access"
+    text = words.format(path=out / file)
+    assert str(refused.value) == f"{text}, or use --shared-credentials if other users may have access"
     assert read(out, shared=True).digest == digest(out)
 
 
@@ -161,12 +165,12 @@ def test_certificates_are_replaced_by_one_rename(tmp_path: Path) -> None:
         runtime.put_credentials(read(tmp_path / "out"))
         assert read(runtime.credential("")).serial == serials[-1]
     assert serials[0] != serials[1]
-    (current,) = [each for each in runtime.certificates.iterdir() if not each.is_symlink()]
-    assert {oct(each.stat().st_mode & 0o777) for each in (runtime.root, runtime.certificates, current)} == {
+    (current,) = [path for path in runtime.certificates.iterdir() if not path.is_symlink()]
+    assert {oct(path.stat().st_mode & 0o777) for path in (runtime.root, runtime.certificates, current)} == {
         "0o700"
     }
-    assert {oct(each.stat().st_mode & 0o777) for each in current.iterdir()} == {"0o600"}
-    assert {each.name for each in runtime.certificates.iterdir()} == {"current", current.name}
+    assert {oct(path.stat().st_mode & 0o777) for path in current.iterdir()} == {"0o600"}
+    assert {path.name for path in runtime.certificates.iterdir()} == {"current", current.name}
 
 
 def test_override_is_merged_into_the_bootstrap() -> None:
@@ -206,33 +210,33 @@ def _edit(folder: Path, number: int) -> None:
 async def test_change_is_noticed_by_its_event(tmp_path: Path, change: Callable[[Path, int], None]) -> None:
     """A change by any method is noticed long before the next poll."""
     change(tmp_path, 1)
-    found = changes([tmp_path], (tmp_path / "file").read_text, look_seconds=3600, quiet_seconds=0.02)
+    result = changes([tmp_path], (tmp_path / "file").read_text, look_seconds=3600, quiet_seconds=0.02)
     async with asyncio.timeout(60):
-        assert await anext(found) == "1"
-        noticed = asyncio.ensure_future(anext(found))
+        assert await anext(result) == "1"
+        noticed = asyncio.ensure_future(anext(result))
         # The start of the watch cannot be observed, and earlier changes have no event.
         for number in itertools.count(2):
             change(tmp_path, number)
             if (await asyncio.wait({noticed}, timeout=0.2))[0]:
                 break
         assert int(noticed.result()) > 1
-    await found.aclose()
+    await result.aclose()
 
 
 async def test_replaced_or_later_directory_is_watched(tmp_path: Path) -> None:
     """A directory that is created later, or replaces the watched one, is watched."""
     watched = tmp_path / "watched"
-    found = changes([watched], lambda: _text(watched / "file"), look_seconds=0.05, quiet_seconds=0.02)
+    result = changes([watched], lambda: _text(watched / "file"), look_seconds=0.05, quiet_seconds=0.02)
     async with asyncio.timeout(60):
-        assert await anext(found) == ""
+        assert await anext(result) == ""
         for number in ("1", "2"):
             (tmp_path / number).mkdir()
             (tmp_path / number / "file").write_text(number)
             if watched.exists():
                 watched.rename(tmp_path / "old")
             (tmp_path / number).rename(watched)
-            assert await anext(found) == number
-    await found.aclose()
+            assert await anext(result) == number
+    await result.aclose()
 
 
 def _text(file: Path) -> str:
@@ -249,16 +253,16 @@ async def test_changes_without_an_event_are_noticed_by_polling(tmp_path: Path) -
     (elsewhere / "file").write_text("3")
     (watched / "..data").symlink_to("..1")
     (watched / "file").symlink_to("..data/file")
-    found = changes([watched], (watched / "file").read_text, look_seconds=0.05, quiet_seconds=0.02)
+    result = changes([watched], (watched / "file").read_text, look_seconds=0.05, quiet_seconds=0.02)
     async with asyncio.timeout(60):
-        assert await anext(found) == "1"
+        assert await anext(result) == "1"
         (watched / ".new").symlink_to("..2")
         (watched / ".new").replace(watched / "..data")
-        assert await anext(found) == "2"
+        assert await anext(result) == "2"
         (watched / ".new").symlink_to(elsewhere)
         (watched / ".new").replace(watched / "..data")
-        assert await anext(found) == "3"
+        assert await anext(result) == "3"
         (elsewhere / "new").write_text("4")
         (elsewhere / "new").replace(elsewhere / "file")  # no event, because this directory is not watched
-        assert await anext(found) == "4"
-    await found.aclose()
+        assert await anext(result) == "4"
+    await result.aclose()

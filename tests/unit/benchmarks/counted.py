@@ -40,10 +40,10 @@ def main() -> None:
     words.graph.apply([words.words.set("big", (b"x" * BIG,))])
     assert len(same_word(words, "big")) == BIG
     assert len(longer_word(words, "big")) == BIG + 1
-    found = census()
-    ours = [owner for owner in found if owner.endswith(("same_word", "longer_word", "census words"))]
-    sizes = {owner: found[owner].size for owner in ours}
-    table = found["table census words"].types["builtins.bytes"]
+    owner_usages = census()
+    ours = [owner for owner in owner_usages if owner.endswith(("same_word", "longer_word", "census words"))]
+    sizes = {owner: owner_usages[owner].size for owner in ours}
+    table = owner_usages["table census words"].types["builtins.bytes"]
     sys.stdout.write(json.dumps({"sizes": sizes, "bytes in the table": table}))
 
 

@@ -13,7 +13,7 @@ STEPS = (10, 20, 40)
 @pytest.mark.parametrize(
     "growth",
     tuple(all_growths()),
-    ids=lambda each: f"{each.shown_proxy}-{each.size.protocol.value}-{each.grows}",
+    ids=lambda item: f"{item.shown_proxy}-{item.size.protocol.value}-{item.grows}",
 )
 def test_it_grows_in_proportion(growth: Growth) -> None:
     """Each unit costs what the one before did; what a client has no business with costs nothing.
@@ -28,7 +28,7 @@ def test_it_grows_in_proportion(growth: Growth) -> None:
 
 def test_growth_beyond_proportion_is_noticed() -> None:
     """The check above can fail: bytes that grow as the square do not pass."""
-    squares = tuple(ProxyConfigSize(each, {"LDS": 1}, {"LDS": each * each}) for each in STEPS)
+    squares = tuple(ProxyConfigSize(step, {"LDS": 1}, {"LDS": step * step}) for step in STEPS)
     series = Series(CLIENT, "http", "services", squares)
     assert series.per_unit == pytest.approx((30, 60))
     assert not series.is_linear
@@ -41,8 +41,8 @@ def test_what_can_stand_once_does(protocol: Protocol, proxy: str) -> None:
 
     There is one chain for a port; at the server, on TCP, one more for its one client.
     """
-    (found,) = listeners(proxy, Size(services=5, ports=4, protocol=protocol))
-    assert set(found.listener_filters.values()) == {1}
-    assert set(found.filters.values()) == {found.chains}
+    (listener,) = listeners(proxy, Size(services=5, ports=4, protocol=protocol))
+    assert set(listener.listener_filters.values()) == {1}
+    assert set(listener.filters.values()) == {listener.chains}
     served = 8 if protocol is Protocol.TCP else 4
-    assert found.chains == (20 if proxy == CLIENT else served)
+    assert listener.chains == (20 if proxy == CLIENT else served)

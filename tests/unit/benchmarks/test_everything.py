@@ -6,16 +6,16 @@ from benchmarks.figures.results import RESULTS
 
 def test_each_program_is_run_and_then_the_table() -> None:
     """Each writes where it does by itself, and the table reads that."""
-    found = list(commands(arguments([])))
+    result = list(commands(arguments([])))
     table = ("benchmarks.table", "--after", str(RESULTS))
-    assert found == [*((f"benchmarks.{each}",) for each in PROGRAMS), table]
+    assert result == [*((f"benchmarks.{program}",) for program in PROGRAMS), table]
 
 
 def test_before_and_after_are_measured_in_turn() -> None:
     """Program by program, not one checkout after the other; quick ones are by themselves."""
-    found = list(commands(arguments(["--before", "old", "--only", "mesh", "fanout", "--quick"])))
+    result = list(commands(arguments(["--before", "old", "--only", "mesh", "fanout", "--quick"])))
     quick, before = RESULTS / "quick", RESULTS / "quick" / "before"
-    assert found == [
+    assert result == [
         *(
             words
             for each in ("fanout", "mesh")

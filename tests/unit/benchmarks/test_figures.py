@@ -16,14 +16,14 @@ def _cost(services: int, connected: int, **values: float) -> Values:
 
 
 def _reached(values: Values) -> list[tuple[str, str, bool]]:
-    return [(each.number, each.what, each.reached) for each in figures(values)]
+    return [(figure.number, figure.what, figure.reached) for figure in figures(values)]
 
 
 def test_an_endpoints_move_is_judged_by_the_sidecars_it_touched() -> None:
     """3 ms and 0.2 for each to the last ACK; to quiet 1.3 times that, in the mean as in the median."""
     what = "1000 services, 2000 connected"
-    found = _reached(_cost(1000, 2000, quiet_mean_ms=6.6))
-    assert found == [
+    result = _reached(_cost(1000, 2000, quiet_mean_ms=6.6))
+    assert result == [
         ("P5", f"{what}, to last ACK", True),
         ("P5", f"{what}, to quiet", True),
         ("P5", f"{what}, to quiet, mean", False),
@@ -82,7 +82,7 @@ def test_the_mesh_peer_stands_beside_ours_of_its_own_run(
     assert (apart.number, beside.number) == (number, number)
     assert "150" not in apart.measured
     assert "150" in beside.measured
-    assert not any("150" in each.measured for each in figures(elsewhere | same))
+    assert not any("150" in figure.measured for figure in figures(elsewhere | same))
 
 
 def test_memory_must_be_below_the_peers_of_the_same_run() -> None:
@@ -96,14 +96,14 @@ def test_memory_must_be_below_the_peers_of_the_same_run() -> None:
 def test_growth_is_told_by_the_doubling() -> None:
     """Two doublings of 1.05 are 1.1025."""
     values = _cost(1000, 12, quiet_ms=4.0) | _cost(4000, 12, quiet_ms=4.41)
-    found = {each.what: each for each in figures(values) if each.number == "P6"}
-    assert found["1000 to 4000, 12 connected"].measured == "1.05 (4.00 to 4.41 ms)"
+    result = {figure.what: figure for figure in figures(values) if figure.number == "P6"}
+    assert result["1000 to 4000, 12 connected"].measured == "1.05 (4.00 to 4.41 ms)"
 
 
 def test_a_cost_that_came_to_nothing_has_no_growth() -> None:
     """A quiet server idles now more, now less: what is left of a small cost may be below nothing."""
     values = _cost(250, 12, quiet_ms=6.0) | _cost(500, 12, quiet_ms=-3.35) | _cost(1000, 12, quiet_ms=2.1)
-    assert [each for each in figures(values) if each.number == "P6"] == []
+    assert [figure for figure in figures(values) if figure.number == "P6"] == []
 
 
 def test_memory_is_held_to_the_peers_or_to_the_librarys_own() -> None:
@@ -140,8 +140,8 @@ def test_ratios_stand_to_the_peer_of_the_same_run() -> None:
         name(*place, "meshwright", "connect_s"): 2.0,
         name(*place, "go-control-plane", "connect_s"): 7.0,
     }
-    found = [(each.number, each.measured.split()[0], each.reached) for each in figures(values)]
-    assert found == [("P1", "1.33", False), ("P2", "0.15", True), ("P4", "0.286", False)]
+    result = [(figure.number, figure.measured.split()[0], figure.reached) for figure in figures(values)]
+    assert result == [("P1", "1.33", False), ("P2", "0.15", True), ("P4", "0.286", False)]
 
 
 def test_before_and_after_stand_side_by_side() -> None:

@@ -24,16 +24,16 @@ POD: dict[str, Any] = {
 )
 def test_a_patch_changes_lists_and_leaves_what_it_was_given(operation: Any, expected: list[str]) -> None:
     """As RFC 6902 has it."""
-    found = patched(POD, [operation])
-    assert [each["name"] for each in found["spec"]["containers"]] == expected
+    result = patched(POD, [operation])
+    assert [container["name"] for container in result["spec"]["containers"]] == expected
     assert POD["spec"]["containers"][0]["name"] == "a"
 
 
 def test_names_in_a_patch_may_have_slashes() -> None:
     """Written as RFC 6901 has them."""
     operations = [{"op": "add", "path": "/metadata/labels/a.b~1c~0d", "value": "x"}]
-    found = patched(POD, [*operations, {"op": "remove", "path": "/metadata/labels/app"}])
-    assert found["metadata"]["labels"] == {"a.b/c~d": "x"}
+    result = patched(POD, [*operations, {"op": "remove", "path": "/metadata/labels/app"}])
+    assert result["metadata"]["labels"] == {"a.b/c~d": "x"}
 
 
 def test_facts_are_those_of_the_sidecar_and_of_what_it_changed() -> None:
@@ -47,8 +47,8 @@ def test_facts_are_those_of_the_sidecar_and_of_what_it_changed() -> None:
         "containers": [{"name": "a", "image": "b", "livenessProbe": probe}],
         "volumes": [{"name": "run", "emptyDir": {}}],
     }
-    found = facts(POD, {"metadata": POD["metadata"], "spec": spec}, ("proxy", "rules"))
-    said = {
+    result = facts(POD, {"metadata": POD["metadata"], "spec": spec}, ("proxy", "rules"))
+    answer = {
         "sidecar": "initContainers",
         "sidecar's user": "its own",
         "init container's rights": "NET_ADMIN",
@@ -59,4 +59,4 @@ def test_facts_are_those_of_the_sidecar_and_of_what_it_changed() -> None:
         "kinds of volumes added": "emptyDir",
         "labels added": "0",
     }
-    assert {name: found[name] for name in said} == said
+    assert {name: result[name] for name in answer} == answer

@@ -36,9 +36,9 @@ class Written:
 
 def test_each_service_has_what_istio_goes_by() -> None:
     """Two Pods behind one EndpointSlice, and who may call; a tenth is split."""
-    found = list(mesh(SERVICES, Istio(SERVICES, narrow=False)))
+    result = list(mesh(SERVICES, Istio(SERVICES, narrow=False)))
     count = {
-        kind: sum(each.kind.name == kind for each in found) for kind in {each.kind.name for each in found}
+        kind: sum(item.kind.name == kind for item in result) for kind in {item.kind.name for item in result}
     }
     assert count == {
         "Service": SERVICES,
@@ -52,14 +52,14 @@ def test_each_service_has_what_istio_goes_by() -> None:
 
 def test_a_policy_admits_whom_our_targets_admit() -> None:
     """By the identities of their ServiceAccounts."""
-    found = objects.policy(MOVED, meshes.callers(MOVED, SERVICES))
-    (rule,) = found.body["spec"]["rules"]
-    targets = [each.value for each in meshes.mesh(SERVICES).objects.values()]
+    result = objects.policy(MOVED, meshes.callers(MOVED, SERVICES))
+    (rule,) = result.body["spec"]["rules"]
+    targets = [sourced_object.value for sourced_object in meshes.mesh(SERVICES).objects.values()]
     ours = {
         f"cluster.local/ns/{source.namespace}/sa/{source.service_account}"
-        for each in targets
-        if isinstance(each, TrafficTarget) and each.destination.service_account == f"service-{MOVED}"
-        for source in each.sources
+        for target in targets
+        if isinstance(target, TrafficTarget) and target.destination.service_account == f"service-{MOVED}"
+        for source in target.sources
     }
     assert set(rule["from"][0]["source"]["principals"]) == ours
     assert len(ours) == 5
@@ -68,14 +68,14 @@ def test_a_policy_admits_whom_our_targets_admit() -> None:
 def test_the_narrow_scope_has_whom_a_service_calls_and_is_split_to() -> None:
     """No more, or it would not be the peer at its best; no less, or routes would miss a backend."""
     number = 3
-    found = objects.sidecar(number, SERVICES)
+    result = objects.sidecar(number, SERVICES)
     called = meshes.called(number, SERVICES)
-    further = [meshes.backend(each, SERVICES) for each in called if each % meshes.SPLIT_EVERY == 0]
+    further = [meshes.backend(item, SERVICES) for item in called if item % meshes.SPLIT_EVERY == 0]
     assert further
-    hosts = found.body["spec"]["egress"][0]["hosts"]
+    hosts = result.body["spec"]["egress"][0]["hosts"]
     expected = {*called, *further}
-    assert {each.split("/")[1] for each in hosts} == {objects.host(each) for each in expected}
-    assert all(each.split("/")[0] == each.split(".")[1] for each in hosts)
+    assert {host.split("/")[1] for host in hosts} == {objects.host(item) for item in expected}
+    assert all(host.split("/")[0] == host.split(".")[1] for host in hosts)
 
 
 def test_a_sidecar_says_what_istios_says() -> None:
@@ -83,9 +83,9 @@ def test_a_sidecar_says_what_istios_says() -> None:
     workload = meshes.workload(5, 1)
     node = base_pb2.Node.FromString(objects.node(workload))
     assert node.id == f"sidecar~{workload.address}~service-5-1.team-5~team-5.svc.cluster.local"
-    said = json_format.MessageToDict(node.metadata)
-    assert said["SERVICE_ACCOUNT"] == "service-5"
-    assert said["LABELS"] == {
+    answer = json_format.MessageToDict(node.metadata)
+    assert answer["SERVICE_ACCOUNT"] == "service-5"
+    assert answer["LABELS"] == {
         "app": "service-5",
         "tier": "mesh",
         "security.istio.io/tlsMode": "istio",
@@ -96,9 +96,9 @@ def test_the_move_of_an_endpoint_is_one_write() -> None:
     """The EndpointSlice, whose other endpoint stays."""
     written = Written()
     InKubernetes(written, SERVICES, Istio(SERVICES, narrow=True)).move(MOVED, 1, 4)
-    ((how, found),) = written.requests
-    assert (how, found.kind) == ("merge", core.SLICE)
-    addresses = [each["addresses"] for each in found.body["endpoints"]]
+    ((how, result),) = written.requests
+    assert (how, result.kind) == ("merge", core.SLICE)
+    addresses = [endpoint["addresses"] for endpoint in result.body["endpoints"]]
     assert addresses == [
         [str(meshes.workload(MOVED, 0).address)],
         [str(meshes.workload(MOVED, 1, moved=5).address)],
@@ -107,5 +107,5 @@ def test_the_move_of_an_endpoint_is_one_write() -> None:
 
 def test_the_default_scope_is_held_to_permissive_mode() -> None:
     """In both every sidecar holds every service; the narrow one is held to ours by policy."""
-    found = {each.name: (each.case.permissive, each.case.stages) for each in scopes_of(250, None)}
-    assert found == {"istiod-narrow": (False, (0, 12, 500)), "istiod-default": (True, (0, 250, 500))}
+    result = {scope.name: (scope.case.permissive, scope.case.stages) for scope in scopes_of(250, None)}
+    assert result == {"istiod-narrow": (False, (0, 12, 500)), "istiod-default": (True, (0, 250, 500))}

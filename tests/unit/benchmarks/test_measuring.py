@@ -17,8 +17,8 @@ from benchmarks.processes.quiet import LIMIT, PAUSE, SLACK, WINDOW, CpuUsage, id
 )
 def test_percentiles_are_of_the_nearest_rank(values: list[float], expected: tuple[float, ...]) -> None:
     """Of one value, of few, of many."""
-    found = distribution(values)
-    assert (found.p50, found.p99, found.max) == expected
+    result = distribution(values)
+    assert (result.p50, result.p99, result.max) == expected
 
 
 class Process:
@@ -74,8 +74,8 @@ def test_idle_windows_count_by_the_second() -> None:
 
 def test_a_mesh_is_measured_with_nobody_there_with_those_concerned_and_with_all() -> None:
     """Beyond a thousand services some are connected, not all; of permissive meshes at the largest."""
-    found = list(cases([500, 1000, 4000], [250, 500], 200))
-    assert [(each.services, each.permissive, each.stages, each.whole) for each in found] == [
+    result = list(cases([500, 1000, 4000], [250, 500], 200))
+    assert [(case.services, case.permissive, case.stages, case.whole) for case in result] == [
         (500, False, (0, 12, 1000), False),
         (1000, False, (0, 12, 2000), True),
         (4000, False, (0, 12, 200), False),
@@ -95,8 +95,8 @@ def test_those_whom_the_move_concerns_connect_first() -> None:
 
 def test_a_quick_run_keeps_what_was_chosen() -> None:
     """`--quick` is small in either mode, and does not bring back one that was left out."""
-    told = arguments(["--quick", "--services", "--moves", "0"])
-    assert (told.services, told.permissive, told.moves) == ([], [50], 0)
+    answer = arguments(["--quick", "--services", "--moves", "0"])
+    assert (answer.services, answer.permissive, answer.moves) == ([], [50], 0)
 
 
 def test_a_dear_change_is_made_twice_at_least(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,11 +19,11 @@ def test_an_object_is_charged_to_its_first_owner_alone() -> None:
     words = [sys.executable, "-m", "tests.unit.benchmarks.counted"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    sizes: dict[str, int] = said["sizes"]
+    answer = json.loads(done.stdout)
+    sizes: dict[str, int] = answer["sizes"]
     assert BIG <= sizes.pop("table census words") < 2 * BIG
     assert BIG <= sizes.pop("value __main__.longer_word") < 2 * BIG
-    assert said["bytes in the table"] >= BIG
+    assert answer["bytes in the table"] >= BIG
     assert "node __main__.same_word" in sizes
     assert sum(sizes.values()) < 2 * BIG
 
@@ -32,9 +32,9 @@ def test_what_there_is_anyway_is_nobodys_share() -> None:
     """The slope between two sizes, by owner and by sort of owner."""
     small = {"node a": (1000, 10), "node b": (100, 1), "grpc": (5000, 50)}
     large = {"node a": (3000, 30), "node c": (200, 2), "grpc": (5000, 50)}
-    found = slopes([(10, small), (20, large)])
-    assert found == {"node a": (200, 2), "node b": (-10, -0.1), "node c": (20, 0.2), "grpc": (0, 0)}
-    assert by_sort(found) == {"node": (210, 2.1), "grpc": (0, 0)}
+    result = slopes([(10, small), (20, large)])
+    assert result == {"node a": (200, 2), "node b": (-10, -0.1), "node c": (20, 0.2), "grpc": (0, 0)}
+    assert by_sort(result) == {"node": (210, 2.1), "grpc": (0, 0)}
 
 
 def test_what_connecting_adds_is_the_sidecars() -> None:

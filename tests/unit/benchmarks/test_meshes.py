@@ -26,21 +26,21 @@ def source(tmp_path: Path) -> DirectorySource:
 def test_reading_the_files_gives_the_mesh_without_a_word(source: DirectorySource) -> None:
     """Every object and workload, equal; no problem."""
     made = meshes.mesh(SERVICES)
-    values = {key: each.value for key, each in source.objects().items()}
-    assert values == {key: each.value for key, each in made.objects.items()}
+    values = {key: sourced_object.value for key, sourced_object in source.objects().items()}
+    assert values == {key: sourced_object.value for key, sourced_object in made.objects.items()}
     assert source.problems() == ()
 
 
 def test_the_callers_are_those_that_the_policies_admit() -> None:
     """Five services call each, by TrafficTargets."""
-    objects = (each.value for each in meshes.mesh(SERVICES).objects.values())
-    targets = [each for each in objects if isinstance(each, TrafficTarget)]
+    objects = (sourced_object.value for sourced_object in meshes.mesh(SERVICES).objects.values())
+    targets = [item for item in objects if isinstance(item, TrafficTarget)]
     for number in (0, 17, SERVICES - 1):
         admitted = {
             source.service_account
-            for each in targets
-            if each.destination.service_account == f"service-{number}"
-            for source in each.sources
+            for target in targets
+            if target.destination.service_account == f"service-{number}"
+            for source in target.sources
         }
         assert admitted == {f"service-{caller}" for caller in meshes.callers(number, SERVICES)}
         assert len(admitted) == 5
@@ -51,7 +51,7 @@ def test_a_file_is_replaced_at_once(tmp_path: Path) -> None:
     folder = MeshFolder(tmp_path / "mesh")
     folder.write({"a/b.yaml": "one\n"})
     folder.write({"a/b.yaml": "two\n"})
-    assert [each.relative_to(folder.path).as_posix() for each in folder.path.rglob("*.yaml")] == ["a/b.yaml"]
+    assert [path.relative_to(folder.path).as_posix() for path in folder.path.rglob("*.yaml")] == ["a/b.yaml"]
     assert (folder.path / "a" / "b.yaml").read_text() == "two\n"
     folder.remove(["a/b.yaml"])
     assert list(folder.path.rglob("*.yaml")) == []

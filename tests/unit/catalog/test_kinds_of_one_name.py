@@ -88,14 +88,14 @@ def _everything(mesh: View) -> tuple[object, ...]:
     """Return problems, decisions, explanations, and the objects that policies are made from."""
     return (
         problems(mesh),
-        [decide(mesh, each) for each in REQUESTS],
-        [explain(mesh, each) for each in REQUESTS],
+        [decide(mesh, request) for request in REQUESTS],
+        [explain(mesh, request) for request in REQUESTS],
         _made_from(mesh),
     )
 
 
 def _made_from(mesh: View) -> list[tuple[InputObject, ...]]:
-    return [made_from(mesh, each, WholePolicy()) for each in groups(mesh)]
+    return [made_from(mesh, group, WholePolicy()) for group in groups(mesh)]
 
 
 @pytest.mark.parametrize("of", THINGS, ids=str)
@@ -125,7 +125,7 @@ def test_object_of_another_group_does_not_replace_a_deleted_one(of: Kind) -> Non
 
 
 def _answers(mesh: View) -> list[Decision]:
-    return [decide(mesh, each) for each in REQUESTS]
+    return [decide(mesh, request) for request in REQUESTS]
 
 
 CONTROLS: dict[Kind, Callable[[View], object]] = {

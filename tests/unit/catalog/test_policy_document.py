@@ -34,8 +34,8 @@ EXAMPLES = [
 def test_documented_manifests_have_only_the_announced_problem(section: str) -> None:
     """A block marked `refused` has exactly that problem, and the others have none."""
     for refused, text in blocks(section, "yaml"):
-        found = Manifests().apply("example.yaml", text)
-        assert [each.code for each in found.problems()] == ([refused] if refused else [])
+        manifests = Manifests().apply("example.yaml", text)
+        assert [problem.code for problem in manifests.problems()] == ([refused] if refused else [])
 
 
 @pytest.mark.parametrize(("section", "command", "answer"), EXAMPLES)
@@ -70,10 +70,10 @@ def request_of(command: str) -> Request:
 
 def shown(decision: Decision, like: str) -> str:
     """Return a decision in the notation of the document, with shares if the document gives them."""
-    found = decision.answer.value
+    value = decision.answer.value
     if " by " not in like:
-        return found
-    return f"{found} by " + ", ".join(f"{each.service.name} {each.weight}" for each in decision.shares)
+        return value
+    return f"{value} by " + ", ".join(f"{item.service.name} {item.weight}" for item in decision.shares)
 
 
 def test_every_kind_has_manifests_and_calls_as_examples() -> None:

@@ -40,13 +40,16 @@ def explained(to: str, *things: object) -> dict[str, Any]:
 def is_enforced(*things: object) -> bool:
     """Return whether the buyer's sidecar lets calls out of the mesh at port 443."""
     view = a.view(BUYER, *things)
-    buyer = next(each for key, each in view.workloads.items() if key.name == "buyer")
-    return any(each.port == 443 and each.ranges for each in proxy_policy(view, group_of(view, buyer)).outside)
+    buyer = next(workload for key, workload in view.workloads.items() if key.name == "buyer")
+    return any(
+        outside_port.port == 443 and outside_port.ranges
+        for outside_port in proxy_policy(view, group_of(view, buyer)).outside
+    )
 
 
 def is_left_out(*things: object) -> bool:
     """Return whether lint reports an Egress as left out, because it names a host of the mesh."""
-    return any(each.code == Code.EGRESS_TO_MESH.value for each in problems(a.view(BUYER, *things)))
+    return any(problem.code == Code.EGRESS_TO_MESH.value for problem in problems(a.view(BUYER, *things)))
 
 
 @pytest.mark.parametrize("egress", [BY_ADDRESS, BY_NAME])
@@ -58,8 +61,8 @@ def test_egress_to_a_service_without_sidecars_is_in_force(
     things = (*service, egress)
     assert is_enforced(*things)
     assert not is_left_out(*things)
-    found = explained("default/kubernetes:443", *things)
-    assert (found["answer"], found["because"]) == ("allowed", ["Egress default/api"])
+    result = explained("default/kubernetes:443", *things)
+    assert (result["answer"], result["because"]) == ("allowed", ["Egress default/api"])
 
 
 @pytest.mark.parametrize("egress", [BY_ADDRESS, BY_NAME])
@@ -79,16 +82,16 @@ def test_missing_egress_to_a_service_without_sidecars_is_printed(
     service: tuple[object, ...], to: str
 ) -> None:
     """The call may name the Service or its address. With the same Egress the answer is `allowed`."""
-    found = explained(to, *service)
-    assert found["answer"] == "unreachable"
-    (missing,) = found["missing"]
+    result = explained(to, *service)
+    assert result["answer"] == "unreachable"
+    (missing,) = result["missing"]
     assert missing["spec"] == {
         "sources": [{"kind": "ServiceAccount", "name": "buyer", "namespace": "default"}],
         "ipAddresses": [f"{API}/32"],
         "ports": [{"number": 443, "protocol": "tcp"}],
     }
     assert any(
-        "is Service default/kubernetes, which is outside the mesh" in each["text"] for each in found["steps"]
+        "is Service default/kubernetes, which is outside the mesh" in step["text"] for step in result["steps"]
     )
     assert explained(to, *service, BY_ADDRESS)["answer"] == "allowed"
 
@@ -100,9 +103,9 @@ def test_enable_egress_allows_calls_to_a_service_without_sidecars() -> None:
 
 def test_service_without_workloads_counts_as_a_service_of_the_mesh() -> None:
     """A Deployment scaled to zero does not make its Service one outside the mesh."""
-    found = explained("default/kubernetes:443", PLAIN[0])
-    assert found["answer"] == "unreachable"
-    assert any("No workload with a sidecar belongs to Service" in each["text"] for each in found["steps"])
+    result = explained("default/kubernetes:443", PLAIN[0])
+    assert result["answer"] == "unreachable"
+    assert any("No workload with a sidecar belongs to Service" in step["text"] for step in result["steps"])
 
 
 def test_service_that_a_target_lets_the_client_call_is_left_out_of_its_egress() -> None:

@@ -38,12 +38,12 @@ def _renewals(drawn: Random, *, issuer_jitters: bool) -> Counter[int]:
     numbers = itertools.count()
     due = [(renew_at(life), next(numbers)) for life in first]
     heapq.heapify(due)
-    found: Counter[int] = Counter()
+    result: Counter[int] = Counter()
     while due[0][0] < START + DAY:
         moment, _ = heapq.heappop(due)
-        found[int((moment - START) / MINUTE)] += 1
+        result[int((moment - START) / MINUTE)] += 1
         heapq.heappush(due, (renew_at(issued(moment)), next(numbers)))
-    return found
+    return result
 
 
 @pytest.mark.parametrize("issuer_jitters", [True, False])
@@ -56,8 +56,8 @@ def test_renewals_of_2000_services_started_within_a_minute_spread_over_hours(
     This is also true if an issuer shortens all lives to one length.
     """
     drawn = Random(seed)  # noqa: S311 - a simulation
-    found = _renewals(drawn, issuer_jitters=issuer_jitters)
-    quarters = Counter({each: sum(found[each + n] for n in range(15)) for each in range(24 * 60)})
-    assert sum(found.values()) >= SERVICES
-    assert max(found.values()) <= SERVICES / 50
+    result = _renewals(drawn, issuer_jitters=issuer_jitters)
+    quarters = Counter({number: sum(result[number + n] for n in range(15)) for number in range(24 * 60)})
+    assert sum(result.values()) >= SERVICES
+    assert max(result.values()) <= SERVICES / 50
     assert max(quarters.values()) <= SERVICES / 5

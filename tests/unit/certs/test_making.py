@@ -55,10 +55,10 @@ def test_new_certificate_of_any_validity_is_not_due_for_renewal(
 def test_serials_have_128_random_bits(authority: CertificateAuthority, now: datetime) -> None:
     """Each bit has both values in 64 serials, and no serial is 0."""
     made = (_made(authority, now, KeyPairOptions()).chain_pem for _ in range(64))
-    serials = [x509.load_pem_x509_certificate(each).serial_number for each in made]
-    assert all(0 < each < 2**128 for each in serials)
+    serials = [x509.load_pem_x509_certificate(item).serial_number for item in made]
+    assert all(0 < serial < 2**128 for serial in serials)
     for bit in range(128):
-        assert {each >> bit & 1 for each in serials} == {0, 1}
+        assert {serial >> bit & 1 for serial in serials} == {0, 1}
 
 
 class _Issuer:
@@ -158,7 +158,7 @@ class _Liberal(_Issuer):
         names = alternative_names(request.names)
         assert names is not None
         own = names, x509.ExtendedKeyUsage(PURPOSES[request.usage])
-        extensions = {each.oid: each for each in (*own, *self._extensions)}
+        extensions = {extension_type.oid: extension_type for extension_type in (*own, *self._extensions)}
         builder = (
             x509.CertificateBuilder()
             .subject_name(subject(request.names.common_name))
@@ -168,8 +168,8 @@ class _Liberal(_Issuer):
             .not_valid_before(request.not_before)
             .not_valid_after(request.not_after)
         )
-        for each in extensions.values():
-            builder = builder.add_extension(each, critical=False)
+        for extension in extensions.values():
+            builder = builder.add_extension(extension, critical=False)
         return builder.sign(self._own.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
 

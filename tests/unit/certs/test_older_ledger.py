@@ -18,26 +18,26 @@ from meshwright.mesh.names import TrustDomain
 from tests.unit.certs.ledger.entries import START
 
 DOMAIN = TrustDomain("mesh.example")
-NAMES = tuple(ProxyName.parse(f"{each}.shop.market") for each in ("one", "two", "three"))
+NAMES = tuple(ProxyName.parse(f"{item}.shop.market") for item in ("one", "two", "three"))
 YEAR = timedelta(days=90)
 
 
-def issue(found: AuthorityWithLedger, name: ProxyName) -> str:
+def issue(authority: AuthorityWithLedger, name: ProxyName) -> str:
     """Issue a certificate and return its serial."""
-    return issue_proxy(found.authority, found.ledger, name, YEAR, START).serial
+    return issue_proxy(authority.authority, authority.ledger, name, YEAR, START).serial
 
 
 @pytest.fixture
 def restored(tmp_path: Path) -> Path:
     """Return a state directory whose ledger was replaced by a backup from before two revocations."""
     state = tmp_path / "state"
-    with opened(state, DOMAIN, START) as found:
-        serials = [issue(found, name) for name in NAMES]
-        found.ledger.revoke(serials[0], START)
+    with opened(state, DOMAIN, START) as authority:
+        serials = [issue(authority, name) for name in NAMES]
+        authority.ledger.revoke(serials[0], START)
     shutil.copy(state / LEDGER_FILE, tmp_path / "backup")
-    with opened(state, DOMAIN, START) as found:
+    with opened(state, DOMAIN, START) as authority:
         for serial in serials[1:]:
-            found.ledger.revoke(serial, START)
+            authority.ledger.revoke(serial, START)
     shutil.copy(tmp_path / "backup", state / LEDGER_FILE)
     return state
 
@@ -45,7 +45,7 @@ def restored(tmp_path: Path) -> Path:
 def states(state: Path) -> list[bool]:
     """Return which certificates are revoked, in the order of their names."""
     with SqliteLedger.open(state / LEDGER_FILE) as ledger:
-        by_name: dict[str, LedgerEntry] = {each.common_name: each for each in ledger.entries()}
+        by_name: dict[str, LedgerEntry] = {entry.common_name: entry for entry in ledger.entries()}
     return [by_name[str(name)].revoked_at is not None for name in NAMES]
 
 
@@ -62,10 +62,10 @@ def test_newest_ledger_can_be_opened_repeatedly(tmp_path: Path) -> None:
     """This is the negative control: several processes revoke, and the backups lack no revocation."""
     state = tmp_path / "state"
     for name in NAMES:
-        with opened(state, DOMAIN, START) as found:
-            serial = issue(found, name)
-            found.ledger.revoke(serial, START)
-            found.ledger.revoke(serial, START)
+        with opened(state, DOMAIN, START) as authority:
+            serial = issue(authority, name)
+            authority.ledger.revoke(serial, START)
+            authority.ledger.revoke(serial, START)
             shutil.copy(state / LEDGER_FILE, tmp_path / "backup")
         shutil.copy(tmp_path / "backup", state / LEDGER_FILE)
     assert states(state) == [True, True, True]
@@ -75,10 +75,10 @@ def test_newest_ledger_can_be_opened_repeatedly(tmp_path: Path) -> None:
 def test_restored_newest_ledger_can_be_started_with(restored: Path, tmp_path: Path) -> None:
     """A ledger with all revocations needs no further action of the operator."""
     with SqliteLedger.open(restored / LEDGER_FILE) as ledger:
-        for each in ledger.entries():
-            ledger.revoke(each.serial, START)
-    with opened(restored, DOMAIN, START) as found:
-        assert all(each.revoked_at for each in found.ledger.entries())
+        for entry in ledger.entries():
+            ledger.revoke(entry.serial, START)
+    with opened(restored, DOMAIN, START) as authority:
+        assert all(entry.revoked_at for entry in authority.ledger.entries())
 
 
 def test_older_ledger_is_accepted_after_its_mark_is_removed(restored: Path) -> None:
@@ -94,14 +94,14 @@ def test_older_ledger_can_be_rebuilt_or_begun_anew(restored: Path) -> None:
     """The old mark is moved away together with the old ledger, and the new ledger has its own mark."""
     with SqliteLedger.open(restored / LEDGER_FILE) as ledger:
         serial = ledger.first() or ""
-    with opened(restored, DOMAIN, START, rebuild=serial) as found:
-        assert found.rebuilding is not None
-        assert found.ledger.entries() == ()
-    with opened(restored, DOMAIN, START, begin_anew=serial) as found:
-        assert found.ledger.entries() == ()
-        issue(found, NAMES[0])
-    with opened(restored, DOMAIN, START) as found:
-        assert len(found.ledger.entries()) == 1
+    with opened(restored, DOMAIN, START, rebuild=serial) as authority:
+        assert authority.rebuilding is not None
+        assert authority.ledger.entries() == ()
+    with opened(restored, DOMAIN, START, begin_anew=serial) as authority:
+        assert authority.ledger.entries() == ()
+        issue(authority, NAMES[0])
+    with opened(restored, DOMAIN, START) as authority:
+        assert len(authority.ledger.entries()) == 1
     assert (restored / f"{LEDGER_FILE}.lost-1").exists()
     assert (restored / f"{LEDGER_FILE}.lost-1.revocations").exists()
     with pytest.raises(RequestError, match="no certificate is confirmed"):
@@ -135,14 +135,14 @@ def test_mark_is_never_lowered(tmp_path: Path) -> None:
 def test_revocation_holds_when_the_mark_cannot_be_written(tmp_path: Path) -> None:
     """The revocation is in the ledger, and the next one writes a mark that counts both."""
     state = tmp_path / "state"
-    with opened(state, DOMAIN, START) as found:
+    with opened(state, DOMAIN, START) as authority:
         mark = RevocationMark(state / LEDGER_FILE)
         mark.path.unlink()
         mark.path.mkdir()
-        serial = issue(found, NAMES[0])
-        assert found.ledger.revoke(serial, START).revoked_at == START
+        serial = issue(authority, NAMES[0])
+        assert authority.ledger.revoke(serial, START).revoked_at == START
         mark.path.rmdir()
-        found.ledger.revoke(issue(found, NAMES[1]), START)
+        authority.ledger.revoke(issue(authority, NAMES[1]), START)
     assert mark.read() == 2
 
 
@@ -162,6 +162,6 @@ def test_mark_that_cannot_be_written_is_logged_once(tmp_path: Path) -> None:
     with structlog.testing.capture_logs() as lines:
         for _ in range(3):
             mark.raise_to(1)
-    assert [(each["event"], each["log_level"], each["count"]) for each in lines] == [
+    assert [(line["event"], line["log_level"], line["count"]) for line in lines] == [
         ("revocation count cannot be written", "error", 1)
     ]

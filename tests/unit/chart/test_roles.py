@@ -19,7 +19,7 @@ _BARE = {"webhook": {"enabled": False}, "injection": {"enabled": False}}
 
 
 def _documents(values: dict[str, Any]) -> list[dict[str, Any]]:
-    return [libyaml.load(each) for each in manifests(merged(defaults(), values))]
+    return [libyaml.load(manifest) for manifest in manifests(merged(defaults(), values))]
 
 
 def test_chart_with_all_features_grants_the_documented_roles() -> None:
@@ -28,21 +28,21 @@ def test_chart_with_all_features_grants_the_documented_roles() -> None:
     The rights to create objects that the chart itself brings are omitted.
     """
     handed_out = [
-        each
+        item
         for file in FILES
-        for each in libyaml.load_all((ROOT / "docs" / "kubernetes" / file).read_text("utf-8"))
+        for item in libyaml.load_all((ROOT / "docs" / "kubernetes" / file).read_text("utf-8"))
     ]
-    found = _documents(ALL)
+    result = _documents(ALL)
     brought = {"validatingwebhookconfigurations", "mutatingwebhookconfigurations", "leases"}
-    made = {each for each in granted(handed_out) if each.verb == "create" and each.resource in brought}
-    assert {each.resource for each in made} == brought
-    assert set(granted(found)) == set(granted(handed_out)) - made, "what the chart brings nobody makes again"
-    roles = {(each["kind"], each["metadata"]["name"]) for each in found if each["kind"].endswith("Role")}
-    bound = [each for each in found if each["kind"].endswith("RoleBinding")]
-    assert {(each["roleRef"]["kind"], each["roleRef"]["name"]) for each in bound} == roles
-    for each in bound:
-        name = "meshwright-cni" if each["roleRef"]["name"] == "meshwright-cni" else "meshwright"
-        assert each["subjects"] == [
+    made = {grant for grant in granted(handed_out) if grant.verb == "create" and grant.resource in brought}
+    assert {grant.resource for grant in made} == brought
+    assert set(granted(result)) == set(granted(handed_out)) - made, "what the chart brings nobody makes again"
+    roles = {(item["kind"], item["metadata"]["name"]) for item in result if item["kind"].endswith("Role")}
+    bound = [item for item in result if item["kind"].endswith("RoleBinding")]
+    assert {(item["roleRef"]["kind"], item["roleRef"]["name"]) for item in bound} == roles
+    for item in bound:
+        name = "meshwright-cni" if item["roleRef"]["name"] == "meshwright-cni" else "meshwright"
+        assert item["subjects"] == [
             {"kind": "ServiceAccount", "name": name, "namespace": "meshwright-system"}
         ]
 
@@ -52,26 +52,30 @@ def test_disabled_features_have_no_grants() -> None:
 
     Without Secrets for pods, the only right on Secrets is that on the gateway's.
     """
-    of = {each.group for each in granted(_documents(_BARE))}
+    of = {grant.group for grant in granted(_documents(_BARE))}
     assert not of & {"admissionregistration.k8s.io", "cert-manager.io"}
     joining = _documents({**ALL, "injection": {"enabled": True}})
-    named = [each for each in granted(joining) if each.resource == "secrets"]
-    assert {(each.namespace, each.name) for each in named} == {("ingress", "gateway-certificate")}
+    named = [grant for grant in granted(joining) if grant.resource == "secrets"]
+    assert {(grant.namespace, grant.name) for grant in named} == {("ingress", "gateway-certificate")}
     gateways = _documents({"ingressGateway": {"secrets": []}})
-    assert not [each for each in granted(gateways) if each.resource == "secrets"]
+    assert not [grant for grant in granted(gateways) if grant.resource == "secrets"]
     more = {*granted(_documents(ALL))} - {*granted(joining)}
-    assert sorted((each.resource, each.verb) for each in more) == [
+    assert sorted((grant.resource, grant.verb) for grant in more) == [
         ("secrets", verb) for verb in ("create", "delete", "list", "patch")
     ]
-    assert not [each for each in granted(_documents(ALL)) if "*" in (each.verb, each.group, each.resource)]
+    assert not [
+        grant for grant in granted(_documents(ALL)) if "*" in (grant.verb, grant.group, grant.resource)
+    ]
 
 
 def test_revisions_have_no_object_in_common() -> None:
     """Two control planes in two namespaces can be installed side by side."""
     values: dict[str, Any] = {**ALL, "cni": {}}
-    mine = {_key(each) for each in _documents(values) if each["kind"] != "CustomResourceDefinition"}
+    mine = {
+        _key(document) for document in _documents(values) if document["kind"] != "CustomResourceDefinition"
+    }
     others = merged(defaults(), {**values, "revision": "next", "crds": {"install": False}})
-    theirs = {_key(libyaml.load(each)) for each in manifests(others, "meshwright-next")}
+    theirs = {_key(libyaml.load(manifest)) for manifest in manifests(others, "meshwright-next")}
     assert not mine & theirs
     assert {kind for kind, *_ in mine} == {kind for kind, *_ in theirs}
 

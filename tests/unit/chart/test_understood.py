@@ -17,14 +17,16 @@ from tests.tools.forked_cli import ROOT
 
 
 def _found(kind: str, name: str, values: dict[str, Any], namespace: str) -> dict[str, Any]:
-    documents = (libyaml.load(each) for each in manifests(merged(defaults(), values), namespace))
-    (found,) = (each for each in documents if (each["kind"], each["metadata"]["name"]) == (kind, name))
-    return dict(found)
+    documents = (libyaml.load(manifest) for manifest in manifests(merged(defaults(), values), namespace))
+    (result,) = (
+        document for document in documents if (document["kind"], document["metadata"]["name"]) == (kind, name)
+    )
+    return dict(result)
 
 
 def _pod(kind: str, name: str, values: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = _found(kind, name, values, "mesh")["spec"]["template"]["spec"]
-    return found
+    result: dict[str, Any] = _found(kind, name, values, "mesh")["spec"]["template"]["spec"]
+    return result
 
 
 def test_server_reads_the_settings_of_the_chart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,9 +38,9 @@ def test_server_reads_the_settings_of_the_chart(tmp_path: Path, monkeypatch: pyt
     config = _found("ConfigMap", "meshwright", values, "mesh")
     (tmp_path / "config.yaml").write_text(config["data"]["config.yaml"])
     (container,) = _pod("StatefulSet", "meshwright", {})["containers"]
-    for each in container["env"]:
-        if "value" in each:
-            monkeypatch.setenv(each["name"], each["value"])
+    for item in container["env"]:
+        if "value" in item:
+            monkeypatch.setenv(item["name"], item["value"])
     assert container["args"] == ["serve", "--config=/etc/meshwright/server/config.yaml"]
     settings = load({"config": str(tmp_path / "config.yaml")})
     assert settings.sources == ("a Kubernetes cluster",)
@@ -48,24 +50,24 @@ def test_server_reads_the_settings_of_the_chart(tmp_path: Path, monkeypatch: pyt
     assert place is not None
     made = _found("ConfigMap", place.name, {}, place.namespace)
     assert (place.namespace, place.key in made["data"]) == ("mesh", True)
-    ports = {each["name"]: each["containerPort"] for each in container["ports"]}
-    told = {
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    host_ports = {
         "ads": settings.ads_address,
         "enrolment": settings.enrolment_address,
         "renewal": settings.renewal_address,
         "http": settings.http_address,
         "webhook": settings.webhook_address,
     }
-    assert ports == {name: each.port for name, each in told.items() if each is not None}
-    found = selector(settings.namespace_selector)
+    assert ports == {name: host_port.port for name, host_port in host_ports.items() if host_port is not None}
+    requirements = selector(settings.namespace_selector)
     names = ("shop", "default", "kube-system", "mesh")
-    fit = [name for name in names if all(r.fits({"kubernetes.io/metadata.name": name}) for r in found)]
+    fit = [name for name in names if all(r.fits({"kubernetes.io/metadata.name": name}) for r in requirements)]
     assert fit == ["shop", "default"]
 
 
 def _injection(**values: Any) -> InjectionConfig:
-    told = {"injection": {"enabled": True, **values.pop("injection", {})}, **values}
-    config = _found("ConfigMap", "meshwright-injection", told, "mesh")
+    fields = {"injection": {"enabled": True, **values.pop("injection", {})}, **values}
+    config = _found("ConfigMap", "meshwright-injection", fields, "mesh")
     return read(libyaml.load(config["data"]["config.yaml"]), "config.yaml")
 
 
@@ -74,13 +76,17 @@ def test_injector_reads_the_configuration_of_the_chart() -> None:
     made = _injection()
     assert (made.image, made.control_plane_namespace) == ("meshwright/proxy:0.1.0", Namespace("mesh"))
     assert made.rules_by is RulesOwner.INIT_CONTAINER
-    said = _injection(
+    injection_config = _injection(
         cni={"enabled": True},
         imagePullSecrets=["registry"],
         injection={"config": {"policy": "disabled", "sidecar": {"image": "mine:1"}}},
     )
-    assert said.rules_by is RulesOwner.CNI
-    assert (said.image, said.pull_secrets, said.policy) == ("mine:1", ("registry",), "disabled")
+    assert injection_config.rules_by is RulesOwner.CNI
+    assert (injection_config.image, injection_config.pull_secrets, injection_config.policy) == (
+        "mine:1",
+        ("registry",),
+        "disabled",
+    )
 
 
 @pytest.mark.parametrize(("said", "name"), [({}, "meshwright-roots"), ({"roots_config_map": "mine"}, "mine")])
@@ -89,16 +95,18 @@ def test_roots_config_map_has_one_name_everywhere(said: dict[str, str], name: st
     values = {"settings": said}
     assert _injection(**values).joining.roots_config_map == name
     role = _found("ClusterRole", "meshwright-joining", values, "mesh")
-    (rule,) = (each for each in role["rules"] if each["resources"] == ["configmaps"])
+    (rule,) = (item for item in role["rules"] if item["resources"] == ["configmaps"])
     assert rule["resourceNames"] == [name]
 
 
 def test_cni_daemon_set_equals_the_documented_manifest() -> None:
     """Only the image differs."""
     documents = libyaml.load_all((ROOT / "docs" / "kubernetes" / "cni.yaml").read_text("utf-8"))
-    (expected,) = (each["spec"]["template"]["spec"] for each in documents if each["kind"] == "DaemonSet")
-    found = _pod("DaemonSet", "meshwright-cni", {"cni": {"enabled": True, "namespace": "meshwright-system"}})
-    for each in (found, expected):
+    (expected,) = (
+        document["spec"]["template"]["spec"] for document in documents if document["kind"] == "DaemonSet"
+    )
+    result = _pod("DaemonSet", "meshwright-cni", {"cni": {"enabled": True, "namespace": "meshwright-system"}})
+    for item in (result, expected):
         for name in ("image", "imagePullPolicy"):
-            each["containers"][0].pop(name, None)
-    assert found == expected
+            item["containers"][0].pop(name, None)
+    assert result == expected

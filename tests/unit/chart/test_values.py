@@ -62,15 +62,15 @@ def test_values_file_has_exactly_the_defaults_of_the_types() -> None:
 )
 def test_types_and_schema_refuse_the_same_values(values: dict[str, Any], is_right: bool) -> None:
     """Helm validates with the schema, and `meshwright install` with the types."""
-    found = merged(defaults(), values)
+    result = merged(defaults(), values)
     schema = json.loads((chart() / "values.schema.json").read_text("utf-8"))
-    assert jsonschema.Draft202012Validator(schema).is_valid(found) is is_right
+    assert jsonschema.Draft202012Validator(schema).is_valid(result) is is_right
     known = schema["properties"]["settings"]["properties"]
     if is_right:
-        checked(found, known)
+        checked(result, known)
         return
     with pytest.raises(ValuesError, match=re.escape(next(iter(values)))):
-        checked(found, known)
+        checked(result, known)
 
 
 @pytest.mark.parametrize(

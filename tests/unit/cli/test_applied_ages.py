@@ -58,8 +58,8 @@ def test_injector_uses_the_mesh_config_of_the_server(backwards: bool) -> None:
     resource = Resource("config.openservicemesh.io", "v1alpha2", "meshconfigs", "MeshConfig")
 
     def level(*items: dict[str, object]) -> str:
-        found = config_of_all(items[::-1] if backwards else items, resource)
-        return found.sidecar.log_level
+        mesh_config = config_of_all(items[::-1] if backwards else items, resource)
+        return mesh_config.sidecar.log_level
 
     assert level(_raw("aaa", OLD, "debug"), _raw("osm-mesh-config", NEW, "trace")) == "trace"
     assert level(_raw("aaa", NEW, "debug"), _raw("bbb", OLD, "trace")) == "trace"

@@ -39,7 +39,7 @@ def _examples() -> Iterator[tuple[str, ...]]:
 def test_example_in_the_help_can_be_run(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     """The command accepts the example's arguments, given the state directory in the environment."""
     monkeypatch.setenv("MESHWRIGHT_STATE", "state")
-    names = max((each for each in COMMANDS if words[: len(each)] == each), key=len)
+    names = max((command for command in COMMANDS if words[: len(command)] == command), key=len)
     assert names
     alone = TyperCommand(" ".join(names), params=COMMANDS[names].params)
     alone.make_context(" ".join(names), list(words[len(names) :]))
@@ -49,18 +49,18 @@ def test_example_in_the_help_can_be_run(words: tuple[str, ...], monkeypatch: pyt
 def test_help_text_is_not_lost_as_markup(names: tuple[str, ...]) -> None:
     """Typer reads help as Rich markup, which drops words in brackets, for example [all]."""
     command = COMMANDS[names]
-    texts = [command.help or "", *(getattr(each, "help", None) or "" for each in command.params)]
-    assert [Text.from_markup(each).plain for each in texts] == texts
+    texts = [command.help or "", *(getattr(param, "help", None) or "" for param in command.params)]
+    assert [Text.from_markup(text).plain for text in texts] == texts
 
 
 def test_each_command_and_option_has_help() -> None:
     """The text begins with a capital letter or a bracket, and ends with a full stop."""
     texts = {
-        f"{' '.join(names)} {each.name}": (getattr(each, "help", None) or "").strip()
+        f"{' '.join(names)} {param.name}": (getattr(param, "help", None) or "").strip()
         for names, command in COMMANDS.items()
-        for each in command.params
+        for param in command.params
     }
-    firsts = {" ".join(names): (each.help or "").partition("\n")[0] for names, each in COMMANDS.items()}
+    firsts = {" ".join(names): (item.help or "").partition("\n")[0] for names, item in COMMANDS.items()}
     assert [
         name for name, text in (texts | firsts).items() if not re.fullmatch(r"[A-Z\[].*\.", text, re.DOTALL)
     ] == []

@@ -87,11 +87,11 @@ def test_address_of_a_driver_is_taken_from_settings_then_mesh_config(tmp_path: P
     """The order is: the setting, the entry in the MeshConfig, the driver's default port."""
     drivers, plain = MeshDrivers(BOTH, {}), view()
     entries = view(mesh_config("sidecarDrivers: [{sidecarName: envoy, proxyServerPort: 7}]"))
-    silent, told = _settings(tmp_path), _settings(tmp_path, ads_address="127.0.0.1:9")
+    silent, settings = _settings(tmp_path), _settings(tmp_path, ads_address="127.0.0.1:9")
     assert drivers.address("envoy", plain, silent) == HostPort("::", 15128)
     assert drivers.address("envoy", entries, silent) == HostPort("::", 7)
-    assert drivers.address("envoy", entries, told) == HostPort("127.0.0.1", 9)
-    assert drivers.address("document", entries, told) == HostPort("127.0.0.1", 15129)
+    assert drivers.address("envoy", entries, settings) == HostPort("127.0.0.1", 9)
+    assert drivers.address("document", entries, settings) == HostPort("127.0.0.1", 15129)
     given = _settings(tmp_path, driver_addresses="document=[::1]:5, envoy=127.0.0.1:6")
     assert drivers.address("document", plain, given) == HostPort("::1", 5)
     assert drivers.address("envoy", plain, given) == HostPort("127.0.0.1", 6)
@@ -102,8 +102,8 @@ def test_proxy_of_another_driver_is_refused() -> None:
     drivers, of = MeshDrivers(BOTH, {}), view(workload("one", "document"), workload("two", "pipy", 2))
     one, two, three = (ProxyName.parse(f"{name}.store.shop") for name in ("one", "two", "three"))
     assert drivers.not_served(of, one, "document") == ""
-    said = "workload shop/one is of sidecar driver document, not envoy"
-    assert drivers.not_served(of, one, "envoy") == said
+    text = "workload shop/one is of sidecar driver document, not envoy"
+    assert drivers.not_served(of, one, "envoy") == text
     for name in (two, three):
         assert drivers.not_served(of, name, "envoy") == drivers.not_served(of, name, "document") == ""
     assert drivers.not_served(None, one, "envoy") == ""
@@ -152,7 +152,7 @@ async def test_driver_pages_can_be_added_while_the_server_runs() -> None:
 
     pages.page("/debug/one", "first", answer)
     pages.page("/debug/one", "second", answer)
-    assert [(each.path, each.shows) for each in pages.pages()] == [("/debug/one", "first")]
+    assert [(page.path, page.shows) for page in pages.pages()] == [("/debug/one", "first")]
     assert pages.statuses() == ()
 
 
@@ -202,18 +202,18 @@ async def test_drivers_without_an_answer_are_reported_by_name(monkeypatch: pytes
     async with await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0) as server:
         good = HealthProbe(server.sockets[0].getsockname()[1])
         bad = HealthProbe(1, timeout_seconds=0.5)
-        told: asyncio.Future[tuple[str, ...]] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[tuple[str, ...]] = asyncio.get_running_loop().create_future()
         probes = {
             "good": (HealthProbes(good, good, good), "127.0.0.1"),
             "bad": (HealthProbes(good, bad, good), "127.0.0.1"),
         }
 
         def tell(names: tuple[str, ...]) -> None:
-            if not told.done():
-                told.set_result(names)
+            if not future.done():
+                future.set_result(names)
 
         task = asyncio.create_task(probing.probing(probes, tell))
-        assert await told == ("bad",)
+        assert await future == ("bad",)
         task.cancel()
 
 
@@ -266,5 +266,5 @@ def test_invalid_driver_address_is_refused(tmp_path: Path, text: str) -> None:
 
 def test_driver_addresses_are_printed_as_they_are_read(tmp_path: Path) -> None:
     """The JSON form has the address as it was given."""
-    told = _settings(tmp_path, driver_addresses="document=[::1]:5").model_dump(mode="json")
-    assert told["driver_addresses"] == {"document": "[::1]:5"}
+    fields = _settings(tmp_path, driver_addresses="document=[::1]:5").model_dump(mode="json")
+    assert fields["driver_addresses"] == {"document": "[::1]:5"}

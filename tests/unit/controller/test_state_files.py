@@ -57,7 +57,9 @@ def test_state_file_readable_by_others_is_an_exposure(form: Form[Any], value: ob
     tmp_path.chmod(0o700)
     StateFile(tmp_path, form).keep(value)
     (tmp_path / form.file).chmod(0o640)
-    assert [each.partition(" can be ")[0] for each in exposures(tmp_path)] == [str(tmp_path / form.file)]
+    assert [exposure.partition(" can be ")[0] for exposure in exposures(tmp_path)] == [
+        str(tmp_path / form.file)
+    ]
 
 
 @FORMS
@@ -73,7 +75,7 @@ def test_damaged_state_file_is_ignored_and_replaced(
         file.keep(value)
         assert file.load() == value
     damaged = f"{tmp_path / form.file} is damaged, or of another version: "
-    assert [(each["log_level"], each["event"]) for each in logs] == [("error", form.not_read)]
+    assert [(log["log_level"], log["event"]) for log in logs] == [("error", form.not_read)]
     assert logs[0]["reason"].startswith(damaged)
 
 
@@ -94,7 +96,7 @@ def test_unreadable_or_unwritable_state_file_is_logged_once(
         (tmp_path / "gone").rmdir()
         gone.keep(value)
     missing = f"{tmp_path / 'gone' / form.file} cannot be written: No such file or directory"
-    assert [(each["event"], each["reason"]) for each in logs] == [
+    assert [(log["event"], log["reason"]) for log in logs] == [
         (form.not_read, f"{tmp_path / form.file} cannot be read: Is a directory"),
         (form.not_kept, missing),
         (form.not_kept, missing),

@@ -53,7 +53,7 @@ def state(tmp_path: Path) -> Path:
 def _entry(serial: str, uuid: str, days: int, **stamps: datetime) -> LedgerEntry:
     at = THEN + timedelta(days=days)
     issued = LedgerEntry(serial, f"{uuid}.shop.default", ProxyUuid(uuid), at, at + 365 * DAY, signer=SIGNER)
-    return issued.stamped({Stamp(each): StampDetail(moment) for each, moment in stamps.items()})
+    return issued.stamped({Stamp(item): StampDetail(moment) for item, moment in stamps.items()})
 
 
 def test_earlier_ca_and_ledger_are_used_with_all_entries(state: Path) -> None:
@@ -61,9 +61,9 @@ def test_earlier_ca_and_ledger_are_used_with_all_entries(state: Path) -> None:
 
     A command without a server finds the same ledger.
     """
-    with opened(state, DOMAIN, THEN + 4 * DAY) as found:
-        assert (found.made, found.ledger.authority()) == (False, found.authority.fingerprint)
-        assert found.ledger.entries() == (
+    with opened(state, DOMAIN, THEN + 4 * DAY) as authority:
+        assert (authority.made, authority.ledger.authority()) == (False, authority.authority.fingerprint)
+        assert authority.ledger.entries() == (
             _entry(
                 "1f4eb31c807236cd2c7236f0152a5072dd5a2422",
                 "u1",
@@ -81,10 +81,10 @@ def test_earlier_ca_and_ledger_are_used_with_all_entries(state: Path) -> None:
 def test_earlier_key_pairs_are_used(state: Path) -> None:
     """The pairs are reused, so that no sidecar gets another key because of the server's version."""
     identity = ServiceIdentity(Namespace("default"), ServiceAccountName("shop"))
-    with opened(state, DOMAIN, THEN) as found, capture_logs() as logs:
+    with opened(state, DOMAIN, THEN) as authority, capture_logs() as logs:
         pairs = PairFiles(state)
-        server = ads_server_certificate(found.authority, pairs, THEN + HOUR, ("10.0.0.1",))
-        manager = CertificateManager(found.authority, pairs, DAY, lambda: 0.0)
+        server = ads_server_certificate(authority.authority, pairs, THEN + HOUR, ("10.0.0.1",))
+        manager = CertificateManager(authority.authority, pairs, DAY, lambda: 0.0)
         service = manager.ensure(identity, ("shop.default",), THEN + HOUR)
     assert (service.serial, server.serial, logs) == (
         "64c5b904b2a4264bf5fe43df051610377a97c482",

@@ -74,9 +74,9 @@ class Replica:
             other = dice.choice(again)(node) if dice.random() < 0.7 else self.quarantine.on_time(1e6)
         else:
             other = None
-        for each in (step, other):
-            if each is not None:
-                self._serve(each)
+        for item in (step, other):
+            if item is not None:
+                self._serve(item)
 
     def look(self) -> None:
         """Look for problems in changed objects."""
@@ -87,14 +87,14 @@ class Replica:
         mesh = self.mesh
         inputs = Inputs(mesh.known(), mesh.settings, mesh.certificates, mesh.roots)
         served, exclusions = self.quarantine.served(), self.quarantine.exclusions()
-        found = verify(inputs, self.translate, served, exclusions)
+        result = verify(inputs, self.translate, served, exclusions)
         anew = View(mesh.settings)
         anew.apply(mesh.known())
         if problems(anew) != self.problems.all():
-            found = (*found, "problems")
+            result = (*result, "problems")
         cached = ((node, self.cache.snapshot(node)) for node in served.members)
         return (
-            *found,
+            *result,
             *(f"proxy {node} in the cache" for node, has in cached if has != served.snapshot(node)),
         )
 

@@ -27,7 +27,7 @@ def forgetful(name: str) -> Callable[[Graph, Derivation, dict[Node, None]], None
     link = Graph._link
 
     def linking(self: Graph, node: Derivation, reads: dict[Node, None]) -> None:
-        link(self, node, {each: None for each in reads if getattr(each, "origin", None) != name})
+        link(self, node, {item: None for item in reads if getattr(item, "origin", None) != name})
 
     return linking
 
@@ -36,10 +36,10 @@ def names() -> set[str]:
     """Return the names of all tables and of the indexes over them."""
     view = Replica(Mesh()).view
     made = (*vars(view).values(), *view.made.values())
-    tables: list[Table[Any, Any]] = [each for each in made if isinstance(each, Table)]
+    tables: list[Table[Any, Any]] = [item for item in made if isinstance(item, Table)]
     followers = [index for table in tables for index in table._followers if isinstance(index, Entries)]
-    found = {each.name for each in tables} | {each.name for each in followers}
-    return found | {"certificates", "trust bundle"}
+    result = {item.name for item in tables} | {follower.name for follower in followers}
+    return result | {"certificates", "trust bundle"}
 
 
 def killer(name: str) -> tuple[int, int] | None:
@@ -49,8 +49,8 @@ def killer(name: str) -> tuple[int, int] | None:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Graph, "_link", forgetful(name))
-        found = ((seed, mismatch(seed, STEPS)) for seed in range(SEEDS))
-        return next(((seed, wrong.step) for seed, wrong in found if wrong is not None), None)
+        result = ((seed, mismatch(seed, STEPS)) for seed in range(SEEDS))
+        return next(((seed, wrong.step) for seed, wrong in result if wrong is not None), None)
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ class Plane:
         self.gathering = MeshSources(Sources((self.source,)), Paces(Pace(0, 0), Pace(0, 0)), self.metrics)
         self.publishing = Publisher(self.cache, Quarantine(empty), self.metrics, self._told)
         self.answers = Answers(self.publishing, self.gathering.changed, lambda: now)
-        translate, preview = (translation(EnvoyDriver(), secrets=each) for each in (True, False))
+        translate, preview = (translation(EnvoyDriver(), secrets=item) for item in (True, False))
         self.loop = Loop(
             self.gathering,
             lambda: Model(translate, MeshSettings(), wanted=ConnectedGroups, preview=preview),
@@ -69,8 +69,8 @@ class Plane:
         self.told.append(wave)
         self.published.append(step.members)
 
-    def _issued(self, found: IssuanceCounts) -> None:
-        self.issued += found.issued
+    def _issued(self, issuance_counts: IssuanceCounts) -> None:
+        self.issued += issuance_counts.issued
 
     @property
     def model(self) -> Model:
@@ -93,14 +93,14 @@ class Plane:
 
     async def come(self, *names: str) -> list[Watch]:
         """Open streams of proxies, and serve them."""
-        found = [self.open(each) for each in names]
+        watches = [self.open(name) for name in names]
         await self.loop.attend()
-        return found
+        return watches
 
     async def leave(self, *watches: Watch, seconds: float = LINGERING) -> None:
         """Close streams, and let the loop attend to that after so many seconds."""
-        for each in watches:
-            self.cache.unwatch(each)
+        for watch in watches:
+            self.cache.unwatch(watch)
         self.seconds += seconds
         await self.loop.attend()
 

@@ -18,12 +18,12 @@ New = Callable[..., Plane]
 
 def _mesh(services: int) -> list[object]:
     """Return services that the first service may call, each with a workload."""
-    found: list[object] = [a.route_group("all", a.match("any", "/.*"))]
+    result: list[object] = [a.route_group("all", a.match("any", "/.*"))]
     for number in range(services):
         name = f"s{number}"
-        found += [a.service(name), a.workload(name, f"10.{number // 250}.1.{number % 250 + 1}")]
-        found.append(a.target(f"to-{number}", "s0", name, a.http("all")))
-    return found
+        result += [a.service(name), a.workload(name, f"10.{number // 250}.1.{number % 250 + 1}")]
+        result.append(a.target(f"to-{number}", "s0", name, a.http("all")))
+    return result
 
 
 @pytest.fixture
@@ -70,11 +70,11 @@ async def test_first_stream_of_a_proxy_serves_only_its_group(plane: New) -> None
     await made.come("s1")
     assert made.kept == [node("s1")]
     assert made.cache.snapshot(node("s1")) is not None
-    assert [str(each) for each in made.certificates.certificates] == ["default/s1"]
+    assert [str(certificate) for certificate in made.certificates.certificates] == ["default/s1"]
     assert made.told == []
     await made.change((a.target("more", "s2", "s1", a.http("all")),))
     (wave,) = made.told
-    assert [str(each.kind) for each in wave.causes] == ["TrafficTarget"]
+    assert [str(cause.kind) for cause in wave.causes] == ["TrafficTarget"]
 
 
 async def test_second_proxy_of_a_served_group_finds_its_snapshot(plane: New) -> None:
@@ -83,7 +83,7 @@ async def test_second_proxy_of_a_served_group_finds_its_snapshot(plane: New) -> 
     await made.loop.wave()
     await made.come("s1")
     before = made.work()
-    other = NodeKey(next(each for each in made.kept if each != node("s1")))
+    other = NodeKey(next(item for item in made.kept if item != node("s1")))
     made.cache.watch(other, lambda: None)
     assert made.cache.snapshot(other) is made.cache.snapshot(node("s1")) is not None
     await made.loop.attend()
@@ -196,7 +196,7 @@ async def test_proxy_in_a_new_group_is_served_and_its_old_group_dropped(plane: N
     (after,) = made.cache.snapshots()
     assert before != after
     assert made.kept == [node("s1")]
-    assert [str(each) for each in made.certificates.certificates] == ["default/s2"]
+    assert [str(certificate) for certificate in made.certificates.certificates] == ["default/s2"]
 
 
 async def test_stream_without_a_workload_is_served_once_the_workload_exists(plane: New) -> None:
@@ -237,7 +237,7 @@ async def test_failed_round_keeps_served_snapshots_and_the_next_wave_serves_all(
 
     monkeypatch.setattr(made.certificates, "update", fails)
     await made.come("s1")
-    assert [each.code for each in made.loop.state.problems] == ["wave-failed"]
+    assert [problem.code for problem in made.loop.state.problems] == ["wave-failed"]
     monkeypatch.undo()
     await made.come("s2")
     await made.gathering.due()
@@ -264,8 +264,8 @@ async def test_preview_for_a_disconnected_proxy_is_computed_and_not_kept(plane: 
     assert serving.previewed(node("s0")) is None, "it is served"
     served = made.cache.snapshot(node("s0"))
     assert served is not None
-    plain = {each: shown.resources(each) for each in shown.types()}
-    assert plain == {each: served.resources(each) for each in shown.types()}
+    plain = {type_url: shown.resources(type_url) for type_url in shown.types()}
+    assert plain == {type_url: served.resources(type_url) for type_url in shown.types()}
     assert serving.previewed(node("nobody")) is None
 
 

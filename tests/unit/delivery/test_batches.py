@@ -59,16 +59,16 @@ def _halves(seed: int, parting: Parting) -> list[str]:
     after = step.after(before)
     cache = SnapshotCache()
     cache.publish(before.snapshots, before.members)
-    found = []
+    result = []
     for part in parting(step, before, dice.randint(1, 3)):
         cache.publish_changes(part.snapshots, part.members)
-        found += [
+        result += [
             f"{node} after {sorted(part.snapshots)}"
             for node in NODES
             if cache.snapshot(node) not in (before.snapshot(node), after.snapshot(node))
         ]
-    found += [f"{node} in the end" for node in NODES if cache.snapshot(node) != after.snapshot(node)]
-    return found
+    result += [f"{node} in the end" for node in NODES if cache.snapshot(node) != after.snapshot(node)]
+    return result
 
 
 def _heedless(step: Step, before: PublishedSnapshots, size: int) -> Iterator[Step]:
@@ -100,14 +100,14 @@ def test_parts_together_are_the_step(seed: int) -> None:
     dice = random.Random(seed)  # noqa: S311 - dice
     before = _published(dice, "before")
     step = _step(dice, before)
-    found = list(parts(step, before, 2))
-    assert {k: v for part in found for k, v in part.snapshots.items()} == step.snapshots
-    assert {k: v for part in found for k, v in part.members.items()} == step.members
-    assert sum(len(part.snapshots) for part in found) == len(step.snapshots)
-    assert {k: v for part in found for k, v in part.failed.items()} == step.failed
-    assert {node for part in found for node in part.absent} == step.absent
-    assert all(part.absent <= part.members.keys() for part in found)
-    for part in found:
+    steps = list(parts(step, before, 2))
+    assert {k: v for part in steps for k, v in part.snapshots.items()} == step.snapshots
+    assert {k: v for part in steps for k, v in part.members.items()} == step.members
+    assert sum(len(part.snapshots) for part in steps) == len(step.snapshots)
+    assert {k: v for part in steps for k, v in part.failed.items()} == step.failed
+    assert {node for part in steps for node in part.absent} == step.absent
+    assert all(part.absent <= part.members.keys() for part in steps)
+    for part in steps:
         assert len(part.snapshots) <= 2 or part.members
     assert list(parts(step, before, 100)) == [step]
 
@@ -116,7 +116,7 @@ def test_parts_together_are_the_step(seed: int) -> None:
 def test_groups_without_moving_proxies_are_split_by_size(size: int) -> None:
     """A change of 8 groups is published in parts of at most `size` groups, e.g. 3, 3 and 2."""
     step = Step({group: _snapshot("after") for group in GROUPS})
-    found = list(
+    steps = list(
         parts(step, PublishedSnapshots(Layers({group: _snapshot("before") for group in GROUPS})), size)
     )
-    assert [len(part.snapshots) for part in found] == {1: [1] * 8, 3: [3, 3, 2]}[size]
+    assert [len(part.snapshots) for part in steps] == {1: [1] * 8, 3: [3, 3, 2]}[size]

@@ -103,8 +103,8 @@ class Running:
     def _told(self, wave: Wave, step: Step, _: Mapping[GroupKey, Snapshot]) -> None:
         for group, snapshot in step.snapshots.items():
             if snapshot is not None and "|client|" in group:
-                found = snapshot.resources(ENDPOINT).get(FOUND)
-                addresses = None if found is None else _addresses(found.body)
+                resource = snapshot.resources(ENDPOINT).get(FOUND)
+                addresses = None if resource is None else _addresses(resource.body)
                 if not self.published or addresses != self.published[-1]:
                     self.published.append(addresses)
                     self.asked.append(len(self.nameserver.asked))
@@ -125,12 +125,12 @@ class Running:
 
 
 def _addresses(body: bytes) -> set[str]:
-    found = endpoint_pb2.ClusterLoadAssignment()
-    assert any_pb2.Any.FromString(body).Unpack(found)
+    cluster_load_assignment = endpoint_pb2.ClusterLoadAssignment()
+    assert any_pb2.Any.FromString(body).Unpack(cluster_load_assignment)
     return {
-        each.endpoint.address.socket_address.address
-        for place in found.endpoints
-        for each in place.lb_endpoints
+        lb_endpoint.endpoint.address.socket_address.address
+        for place in cluster_load_assignment.endpoints
+        for lb_endpoint in place.lb_endpoints
     }
 
 

@@ -37,4 +37,4 @@ def test_waves_leave_no_reference_cycles(unreachable: list[object], seed: int) -
         for _ in range(dice.randint(1, 3)):
             changed(dice, replica.mesh)
     gc.collect()
-    assert Counter(type(each).__qualname__ for each in unreachable) == {}
+    assert Counter(type(item).__qualname__ for item in unreachable) == {}

@@ -119,13 +119,13 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, bool], Awa
     now = datetime.fromisoformat("2026-01-01T00:00:00+00:00")
 
     async def get(services: int, permissive: bool) -> Plane:
-        if (found := made.get((services, permissive))) is None:
+        if (result := made.get((services, permissive))) is None:
             folder = tmp_path_factory.mktemp("state") / "state"
-            found = made[services, permissive] = Plane(folder, now, services, permissive)
-            await found.delivery.loop.wave()
-            await found.delivery.loop.attend()
-            await found.work(CHANGES["an endpoint moves"], 98)
-        return found
+            result = made[services, permissive] = Plane(folder, now, services, permissive)
+            await result.delivery.loop.wave()
+            await result.delivery.loop.attend()
+            await result.work(CHANGES["an endpoint moves"], 98)
+        return result
 
     return get
 

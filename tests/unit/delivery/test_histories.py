@@ -222,11 +222,11 @@ def test_visible_services_follow_splits_and_identities(
     policy = (a.route_group("r", a.match("m")), a.target("t", "client", "a", a.http("r")))
     new = a.workload("b", "10.0.0.2", account="a"), a.split("s", "c", ("a", 1))
     seen = []
-    for each in new:
+    for item in new:
         view = a.view(*before, *policy)
         pin = Pin(visible, view, a.identity("client"))
         assert [key.name for key in pin.value()] == ["a"]
-        view.apply(view.edits_to(a.view(*before, *policy, each).known()))
+        view.apply(view.edits_to(a.view(*before, *policy, item).known()))
         seen.append([key.name for key in pin.value()])
     assert (seen == [["a", "b"], ["a", "c"]]) is (not forgotten)
 
@@ -261,11 +261,11 @@ def test_unknown_host_problem_disappears_once_an_egress_names_the_host(
     view = a.view(setting)
     linter, problems = Linter(view), AllProblems()
     problems.found(linter.looks())
-    before = [each.code for each in problems.all()]
+    before = [problem.code for problem in problems.all()]
     egress = a.egress("e", "buyer", (80, "http"), hosts=("x.test",), limits="s")
     view.apply(view.edits_to(a.view(setting, egress).known()))
     problems.found(linter.looks())
-    after = [each.code for each in problems.all()]
+    after = [problem.code for problem in problems.all()]
     assert before == [Code.UNKNOWN_HOST.value]
     assert (Code.UNKNOWN_HOST.value not in after) is (not forgotten)
 
@@ -286,11 +286,14 @@ def test_access_logs_follow_telemetries_and_their_collector(
     seen = [pin.value()]
     for more in ((0.0,), (1.0,), (1.0, collector)):
         log = AccessLog(export=LogExport(collector.key), filter=LogFilter(percent=more[0]))
-        found = (Telemetry(a.policy_key("t"), access_log=log), *more[1:])
-        view.apply(view.edits_to(a.view(*things, *found).known()))
+        result = (Telemetry(a.policy_key("t"), access_log=log), *more[1:])
+        view.apply(view.edits_to(a.view(*things, *result).known()))
         seen.append(pin.value())
-    told = [(each.log.filter.percent, each.collector is not None) for each in seen]
-    assert (told == [(100.0, False), (0.0, False), (1.0, False), (1.0, True)]) is (not forgotten)
+    messages = [
+        (access_log_policy.log.filter.percent, access_log_policy.collector is not None)
+        for access_log_policy in seen
+    ]
+    assert (messages == [(100.0, False), (0.0, False), (1.0, False), (1.0, True)]) is (not forgotten)
 
 
 @derived
@@ -311,8 +314,8 @@ def test_retries_follow_added_and_edited_retry_policies(
     pin = Pin(reachable, view, group)
 
     def tried() -> list[int | None]:
-        found = (each.retries for part in pin.value() for each in part.services)
-        return [each.attempts if each else None for each in found]
+        result = (service.retries for part in pin.value() for service in part.services)
+        return [item.attempts if item else None for item in result]
 
     seen = [tried()]
     for attempts in (1, 2):
@@ -335,7 +338,12 @@ def test_route_rules_follow_added_and_edited_route_policies(
     pin = Pin(reachable, view, group)
 
     def timeouts() -> list[timedelta | None]:
-        return [rule.actions.timeout for part in pin.value() for each in part.services for rule in each.rules]
+        return [
+            rule.actions.timeout
+            for part in pin.value()
+            for service in part.services
+            for rule in service.rules
+        ]
 
     seen = [timeouts()]
     for seconds in (1, 2):
@@ -360,11 +368,11 @@ def test_missing_active_root_problem_disappears_with_an_active_root(
     view = a.view(passive)
     linter, problems = Linter(view), AllProblems()
     problems.found(linter.looks())
-    before = [each.code for each in problems.all()]
+    before = [problem.code for problem in problems.all()]
     view.apply(view.edits_to(a.view(passive, active).known()))
     problems.found(linter.looks())
     assert before == [Code.NO_ACTIVE_ROOT.value]
-    assert ([each.code for each in problems.all()] == []) is (not forgotten)
+    assert ([problem.code for problem in problems.all()] == []) is (not forgotten)
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(REACHED)])
@@ -422,11 +430,11 @@ def test_plaintext_access_rules_follow_mutual_tls_policies(
     view = a.view(*things)
     (group,) = groups(view)
     pin = Pin(inbound_ports, view, group)
-    seen = [[len(each.access.rules) for each in pin.value()]]
+    seen = [[len(port.access.rules) for port in pin.value()]]
     for mode in (TlsMode.PERMISSIVE, TlsMode.STRICT):
         policy = MutualTLS(a.policy_key("p"), mode, plaintext=PlainText())
         view.apply(view.edits_to(a.view(*things, policy).known()))
-        seen.append([len(each.access.rules) for each in pin.value()])
+        seen.append([len(port.access.rules) for port in pin.value()])
     assert (seen == [[0], [1], [0]]) is (not forgotten)
 
 
@@ -441,11 +449,11 @@ def test_external_authorizer_follows_its_policy(forgotten: str, monkeypatch: pyt
     view = a.view(*things)
     (group,) = groups(view)
     pin = Pin(inbound_ports, view, group)
-    seen = [[each.asked is not None for each in pin.value()]]
+    seen = [[port.asked is not None for port in pin.value()]]
     for asked in (Authorizer(HostPort("opa", 9191), "asked", timedelta(seconds=1)), None):
         policy = ExternalAuthorization(a.policy_key("p"), asked)
         view.apply(view.edits_to(a.view(*things, policy).known()))
-        seen.append([each.asked is not None for each in pin.value()])
+        seen.append([port.asked is not None for port in pin.value()])
     assert (seen == [[False], [True], [False]]) is (not forgotten)
 
 
@@ -462,7 +470,7 @@ def test_tapped_ports_follow_the_taps_of_their_service(
     (group,) = groups(view)
     pin = Pin(inbound_ports, view, group)
     everything, posts = TapChoice(), TapChoice(methods=("POST",))
-    seen = [[each.tapped for each in pin.value()]]
+    seen = [[port.tapped for port in pin.value()]]
     for name, tapped in (
         ("shop", (everything,)),
         ("other", (posts,)),
@@ -470,7 +478,7 @@ def test_tapped_ports_follow_the_taps_of_their_service(
         ("shop", None),
     ):
         view.apply(Edits(taps={ServiceKey(a.DEFAULT, ServiceName(name)): tapped}))
-        seen.append([each.tapped for each in pin.value()])
+        seen.append([port.tapped for port in pin.value()])
     wanted = [[()], [(everything,)], [(everything,)], [(everything, posts)], [()]]
     assert (seen == wanted) is (not forgotten)
 
@@ -508,7 +516,7 @@ def test_problems_follow_names_in_other_namespaces_and_the_widest_target(
     The problems must equal those found from scratch, unless the reads of one index are forgotten.
     """
     monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
-    workloads = [a.workload(each, f"10.0.0.{number}") for number, each in enumerate("abcd", 1)]
+    workloads = [a.workload(item, f"10.0.0.{number}") for number, item in enumerate("abcd", 1)]
     targets = (a.target("t", "a", "gone"), a.target("u", "b", "a"))
     view = a.view(*workloads, *targets)
     linter, problems = Linter(view), AllProblems()
@@ -541,8 +549,8 @@ def test_service_without_endpoints_is_a_problem_once_its_namespace_has_a_sidecar
     assert problems.all() == ()
     view.apply(view.edits_to(a.view(empty, a.workload("only", "10.0.0.1")).known()))
     problems.found(linter.looks())
-    said = [each.code for each in problems.all() if str(each.key) == "Service default/empty"]
-    assert (said == ["MW2020"]) is (not forgotten)
+    lines = [problem.code for problem in problems.all() if str(problem.key) == "Service default/empty"]
+    assert (lines == ["MW2020"]) is (not forgotten)
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(SUGGESTED)])
@@ -560,13 +568,13 @@ def test_suggested_names_follow_new_pod_templates_and_workloads(
     problems.found(linter.looks())
     nearer = a.deployment("warehouze", account="warehouze"), a.workload("warehouse", "10.0.0.2")
     right = True
-    for each in nearer:
-        there = (*there, each)
+    for item in nearer:
+        there = (*there, item)
         anew = a.view(*there)
         view.apply(view.edits_to(anew.known()))
         problems.found(linter.looks())
         right = right and problems.all() == found_from_nothing(anew)
-        assert forgotten or str(each.key.name) in str(problems.all())
+        assert forgotten or str(item.key.name) in str(problems.all())
     assert right == (not forgotten)
 
 

@@ -68,7 +68,7 @@ class Plane:
         self.keeper = ServiceCertificates(
             authority,
             PairFiles(state),
-            lambda found: self.metrics.issued("service", "built-in", found.issued),
+            lambda issuance_counts: self.metrics.issued("service", "built-in", issuance_counts.issued),
             lambda: 0.0,
         )
         self.heard = asyncio.Event()
@@ -83,7 +83,7 @@ class Plane:
 
         def on_state(state: MeshState) -> None:
             self.states.append(state)
-            self.said.append([each.code for each in state.problems])
+            self.said.append([problem.code for problem in state.problems])
             self.heard.set()
 
         pace = Pace(0.001, 0.01)
@@ -137,7 +137,7 @@ async def test_group_whose_translation_fails_is_a_problem(plane: Plane) -> None:
     loop = plane.loop(_broken)
     await loop.wave()
     assert plane.cache.snapshot(NODE) is None
-    (problem,) = [each for each in loop.state.problems if each.code == "translation-failed"]
+    (problem,) = [item for item in loop.state.problems if item.code == "translation-failed"]
     assert problem.expected == (
         "The configuration of this group of proxies could not be computed, so 0 of 1 proxies keep their last "
         "configuration. The cause: ValueError: no shop/store"
@@ -157,13 +157,13 @@ async def test_failed_wave_keeps_the_last_configuration(plane: Plane, source_of:
     plane.source.load()
     objects = plane.source.objects
     plane.source.objects = lambda: Picture({**objects(), "no key": "no object"})  # type: ignore[method-assign]
-    with structlog.testing.capture_logs() as said:
+    with structlog.testing.capture_logs() as answer:
         await loop.wave()
-    assert [each["event"] for each in said] == [
+    assert [item["event"] for item in answer] == [
         "wave failed; the last published configuration stays in force",
         "problem",
     ]
-    assert [each.code for each in loop.state.problems] == ["wave-failed"]
+    assert [problem.code for problem in loop.state.problems] == ["wave-failed"]
     assert loop.state.view is view
     assert plane.cache.snapshot(NODE) is before
     plane.source.objects = objects  # type: ignore[method-assign]
@@ -198,9 +198,9 @@ async def test_self_check_logs_and_counts_a_difference(
     manifests.write_text(manifests.read_text().replace("8080", "8081"))
     plane.source.load()
     monkeypatch.setattr(Graph, "_mark", lambda *_: None)
-    with structlog.testing.capture_logs() as said:
+    with structlog.testing.capture_logs() as answer:
         await loop.wave()
-    assert "proxy a.store.shop: Listener inbound-listener" in [each.get("difference") for each in said]
+    assert "proxy a.store.shop: Listener inbound-listener" in [item.get("difference") for item in answer]
     assert b"meshwright_verification_differences_total 0.0" not in plane.metrics.text()
 
 
@@ -226,12 +226,12 @@ async def test_proxy_of_a_removed_workload_has_no_snapshot(plane: Plane, source_
     """Its stream is woken to None and not to an empty snapshot, which would delete its configuration."""
     loop = plane.loop()
     await loop.wave()
-    found: list[Snapshot | None] = []
-    plane.cache.watch(NODE, lambda: found.append(plane.cache.snapshot(NODE)))
+    snapshots: list[Snapshot | None] = []
+    plane.cache.watch(NODE, lambda: snapshots.append(plane.cache.snapshot(NODE)))
     source_of(("b", "other"))
     plane.source.load()
     await loop.wave()
-    assert found == [None]
+    assert snapshots == [None]
 
 
 async def test_wave_does_not_wait_for_the_running_lint(plane: Plane, source_of: SourceOf) -> None:
@@ -251,7 +251,7 @@ async def test_wave_does_not_wait_for_the_running_lint(plane: Plane, source_of: 
     while not loop.state.problems:
         await plane.heard.wait()
         plane.heard.clear()
-    assert "MW2020" in [each.code for each in loop.state.problems]
+    assert "MW2020" in [problem.code for problem in loop.state.problems]
     task.cancel()
     await asyncio.wait([task])
 
@@ -270,37 +270,37 @@ async def test_requested_lint_finds_problems_of_the_last_wave_without_delay(
     manifests.write_text(manifests.read_text().replace("app: store}, ports", "app: nobody}, ports"))
     plane.source.load()
     await loop.wave()
-    assert "MW2020" not in [each.code for each in loop.state.problems]
+    assert "MW2020" not in [problem.code for problem in loop.state.problems]
     first, second = (asyncio.create_task(loop.linting.finish()) for _ in range(2))
     await asyncio.sleep(0)
     first.cancel()  # the first caller has gone
     await second
-    assert "MW2020" in [each.code for each in loop.state.problems]
-    said = len(plane.said)
+    assert "MW2020" in [problem.code for problem in loop.state.problems]
+    answer = len(plane.said)
     await loop.linting.finish()
-    assert len(plane.said) == said
+    assert len(plane.said) == answer
 
 
 async def test_waves_of_a_burst_are_linted_together(plane: Plane) -> None:
     """One lint covers a burst, after a pause in which proxies can answer; a later wave has its own lint."""
     loop = plane.loop()
     await loop.wave()
-    gates, found = asyncio.Semaphore(0), asyncio.Queue[object]()
-    linting = IncrementalLint(lambda: loop.model, found.put_nowait, gates.acquire)
+    gates, queue = asyncio.Semaphore(0), asyncio.Queue[object]()
+    linting = IncrementalLint(lambda: loop.model, queue.put_nowait, gates.acquire)
     task = asyncio.create_task(linting.run())
     await asyncio.sleep(0)
     for _ in range(3):
         await linting.after_wave()
         await asyncio.sleep(0)
-    assert found.empty()
+    assert queue.empty()
     gates.release()
-    await found.get()
+    await queue.get()
     await linting.after_wave()
     gates.release()
-    await found.get()
+    await queue.get()
     gates.release()
     await asyncio.sleep(0)
-    assert found.empty()
+    assert queue.empty()
     task.cancel()
     await asyncio.wait([task])
 
@@ -314,7 +314,7 @@ async def test_rejected_resource_is_reported_and_withheld_until_it_changes(
     """
 
     def translate(need: GroupInput) -> Iterable[Piece]:
-        ports = ",".join(str(each.port) for each in need.policy.inbound)
+        ports = ",".join(str(port.port) for port in need.policy.inbound)
         return (Piece(Resource, (CLUSTER, ResourceName("c"), Version(ports), b"")),)
 
     loop = plane.loop(translate, verify=True)
@@ -329,12 +329,12 @@ async def test_rejected_resource_is_reported_and_withheld_until_it_changes(
     served = plane.cache.snapshot(NODE)
     assert served == good != bad
     await loop.wave()
-    (problem,) = [each for each in loop.state.problems if each.code == "resource-rejected"]
+    (problem,) = [item for item in loop.state.problems if item.code == "resource-rejected"]
     assert (str(problem.key), problem.field) == ("Service shop/store", "cluster c")
     assert plane.publishing.quarantine.findings.counts() == {CLUSTER: 1}
     await _retarget(plane, loop, 8082)
     assert plane.cache.snapshot(NODE) != good
-    assert [each for each in loop.state.problems if each.code == "resource-rejected"] == []
+    assert [item for item in loop.state.problems if item.code == "resource-rejected"] == []
     assert b"meshwright_verification_differences_total 0.0" in plane.metrics.text()
 
 
@@ -360,7 +360,7 @@ async def test_workload_whose_group_cannot_be_computed_is_a_problem(
     monkeypatch.setattr(catalog.relations.groups, "group_of", fails)
     loop = plane.loop()
     await loop.wave()
-    (problem,) = [each for each in loop.state.problems if each.code == "workload-not-placed"]
+    (problem,) = [item for item in loop.state.problems if item.code == "workload-not-placed"]
     assert (str(problem.key), str(problem.origin)) == ("Workload shop/w-a", "mesh.yaml:6 (document 2)")
     assert problem.expected == (
         "The index `workloads by group` could not be computed for this workload, so its proxy keeps its last "

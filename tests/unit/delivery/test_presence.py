@@ -6,11 +6,11 @@ from meshwright.delivery.presence import ConnectionGracePeriod, Presence
 from meshwright.mesh.identity import ProxyName
 from xds.cache import NodeKey, SnapshotCache
 
-ONE, TWO, THREE = (NodeKey(f"{each}.store.shop") for each in ("one", "two", "three"))
+ONE, TWO, THREE = (NodeKey(f"{item}.store.shop") for item in ("one", "two", "three"))
 
 
 def _here(lingering: ConnectionGracePeriod, now: float) -> list[str]:
-    return [each.uuid for each in lingering.here(now)]
+    return [proxy_name.uuid for proxy_name in lingering.here(now)]
 
 
 def test_proxy_is_present_until_its_grace_period_ends() -> None:
@@ -60,9 +60,9 @@ def test_proxy_without_a_grace_period_is_absent_at_once() -> None:
 def test_number_of_proxies_in_their_grace_period_is_limited() -> None:
     """Beyond the limit, proxies that left first are absent, so that flapping proxies do not fill memory."""
     lingering = ConnectionGracePeriod(10.0, most=2)
-    for moment, each in enumerate((ONE, TWO, THREE)):
-        lingering.came(each)
-        lingering.left(each, float(moment))
+    for moment, node_key in enumerate((ONE, TWO, THREE)):
+        lingering.came(node_key)
+        lingering.left(node_key, float(moment))
     assert lingering.due() == 0.0
     assert _here(lingering, 3.0) == ["three", "two"]
     assert lingering.due() == 11.0
@@ -70,18 +70,18 @@ def test_number_of_proxies_in_their_grace_period_is_limited() -> None:
 
 def test_cache_reports_the_first_and_the_last_watch_of_a_proxy() -> None:
     """Two streams of one proxy are one presence, so the second watch is not reported."""
-    told: list[tuple[str, bool]] = []
+    messages: list[tuple[str, bool]] = []
 
     def attended(node: NodeKey, *, here: bool) -> None:
-        told.append((node, here))
+        messages.append((node, here))
 
     cache = SnapshotCache(attended)
     one, two = (cache.watch(ONE, lambda: None) for _ in range(2))
     cache.unwatch(one)
-    assert told == [(ONE, True)]
+    assert messages == [(ONE, True)]
     cache.unwatch(two)
     cache.watch(ONE, lambda: None)
-    assert told == [(ONE, True), (ONE, False), (ONE, True)]
+    assert messages == [(ONE, True), (ONE, False), (ONE, True)]
 
 
 async def test_arrival_after_a_quiet_time_is_due_at_once_and_a_burst_together() -> None:

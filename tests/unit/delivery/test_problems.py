@@ -20,7 +20,7 @@ ONE, TWO, THREE = _problem(1), _problem(2, Severity.WARNING), _problem(3, Severi
 def _logged(problems: AllProblems) -> tuple[bool, list[str]]:
     with capture_logs() as lines:
         other = problems.log()
-    return other, [each["code"] for each in lines if each["event"] == "problem"]
+    return other, [line["code"] for line in lines if line["event"] == "problem"]
 
 
 def test_problem_of_several_reporters_is_listed_once_until_all_drop_it() -> None:
@@ -63,13 +63,13 @@ def test_resolved_problem_is_logged_once_when_its_last_reporter_drops_it() -> No
     with capture_logs() as lines:
         problems.log()
         problems.log()
-    assert [(each["event"], each["code"], each["problem"]) for each in lines] == [
+    assert [(line["event"], line["code"], line["problem"]) for line in lines] == [
         ("problem resolved", "MW2", str(TWO))
     ]
     problems.say("proxies", "b", ())
     with capture_logs() as lines:
         problems.log()
-    assert [each["problem"] for each in lines] == [str(ONE)]
+    assert [line["problem"] for line in lines] == [str(ONE)]
 
 
 def test_problem_of_a_source_is_not_logged_while_the_source_reports_it() -> None:
@@ -99,19 +99,21 @@ def test_problem_found_again_after_forget_is_not_logged_again() -> None:
 def test_incremental_problems_equal_problems_from_scratch(seed: int) -> None:
     """After random reports the list, the counts and the logged problems equal a recomputation."""
     chance = random.Random(seed)  # noqa: S311 - dice
-    problems, said, before = AllProblems(), dict[tuple[str, int], tuple[Problem, ...]](), set[Problem]()
+    problems, answer, before = AllProblems(), dict[tuple[str, int], tuple[Problem, ...]](), set[Problem]()
     for _ in range(60):
         for _ in range(chance.randint(0, 3)):
             who, of = chance.choice(("lint", "proxies", "sources")), chance.randint(0, 3)
-            said[who, of] = tuple(chance.sample((ONE, TWO, THREE), chance.randint(0, 3)))
-            problems.say(who, of, said[who, of])
-        now = {each for found in said.values() for each in found}
-        silent = {each for (who, _), found in said.items() if who == "sources" for each in found}
+            answer[who, of] = tuple(chance.sample((ONE, TWO, THREE), chance.randint(0, 3)))
+            problems.say(who, of, answer[who, of])
+        now = {problem for result in answer.values() for problem in result}
+        silent = {problem for (who, _), result in answer.items() if who == "sources" for problem in result}
         other, logged = _logged(problems)
         assert other is (now != before)
-        assert logged == [each.code for each in ordered(now - before - silent)]
+        assert logged == [problem.code for problem in ordered(now - before - silent)]
         assert problems.all() == ordered(now)
-        assert list(problems.counts().values()) == [sum(p.severity is each for p in now) for each in Severity]
+        assert list(problems.counts().values()) == [
+            sum(p.severity is severity for p in now) for severity in Severity
+        ]
         before = now
 
 

@@ -72,22 +72,22 @@ async def test_large_step_wakes_a_limited_number_of_streams_per_turn() -> None:
     await plane.publish(_step("1", first=True))
     plane.turns = [0]
     assert await plane.publish(_step("2")) == len(ALL)
-    assert [each for each in plane.turns if each] == [GROUPS, GROUPS, 10]
+    assert [turn for turn in plane.turns if turn] == [GROUPS, GROUPS, 10]
     assert plane.publishing.published.snapshots == _step("2").snapshots
 
 
 async def test_streams_are_woken_before_the_log_line_is_written() -> None:
     """The log must not delay the proxies' configuration."""
-    cache, said = SnapshotCache(), list[int]()
+    cache, answer = SnapshotCache(), list[int]()
     node, group = NodeKey("n"), GroupKey("g")
     resource = Resource(CLUSTER, ResourceName("c"), Version("1"), b"")
     step = Step({group: Snapshot.of((resource,))}, {node: group})
     with capture_logs() as lines:
         waking = WakeQueue()
-        cache.watch(node, lambda: waking.wake(lambda: said.append(len(lines))))
+        cache.watch(node, lambda: waking.wake(lambda: answer.append(len(lines))))
         await Publisher(cache, Quarantine(lambda _: None), Metrics()).publish(WAVE, step, Slices())
-    assert said == [0]
-    assert [each["event"] for each in lines] == ["snapshots published"]
+    assert answer == [0]
+    assert [line["event"] for line in lines] == ["snapshots published"]
 
 
 async def test_publication_in_one_part_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +97,7 @@ async def test_publication_in_one_part_is_detected(monkeypatch: pytest.MonkeyPat
     await plane.publish(_step("1", first=True))
     plane.turns = [0]
     await plane.publish(_step("2"))
-    assert [each for each in plane.turns if each] == [len(ALL)]
+    assert [turn for turn in plane.turns if turn] == [len(ALL)]
 
 
 async def test_step_that_fails_half_way_records_its_published_parts() -> None:
@@ -114,8 +114,8 @@ async def test_step_that_fails_half_way_records_its_published_parts() -> None:
     await plane.publish(_step("1", first=True))
     with pytest.raises(ValueError, match="no more"):
         await plane.publish(_step("2"))
-    found = {plane.publishing.published.snapshots[GroupKey(f"{n}")].version(CLUSTER) for n in ALL}
-    assert len(found) == 2
+    versions = {plane.publishing.published.snapshots[GroupKey(f"{n}")].version(CLUSTER) for n in ALL}
+    assert len(versions) == 2
     assert all(
         plane.publishing.published.snapshots[GroupKey(f"{n}")] == _step("2").snapshots[GroupKey(f"{n}")]
         for n in range(GROUPS)

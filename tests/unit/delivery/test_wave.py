@@ -19,7 +19,7 @@ W = a.workload("w", "10.0.0.1")
 
 
 def _causes(before: View, after: View) -> list[str]:
-    return [str(each) for each in causes(before, before.edits_to(after.known()))]
+    return [str(cause) for cause in causes(before, before.edits_to(after.known()))]
 
 
 def test_added_changed_and_removed_objects_are_causes_with_their_origin() -> None:
@@ -43,17 +43,17 @@ def test_object_that_only_moved_in_its_file_is_no_cause() -> None:
 def test_cause_from_the_dns_has_the_resolved_name_and_nameserver() -> None:
     """An EndpointSlice from the DNS has no file, so its origin is the name and the nameserver."""
     value = EndpointSlice("db", Namespace("default"), "db-dns", ("10.0.0.1",), ())
-    found = FoundSlice(value, "db.test at 10.9.0.1").sourced()
-    assert [str(each) for each in causes(a.view(), Edits({found.key: found}))] == [
-        f"EndpointSlice default/db-dns added ({found.origin})"
+    sourced_object = FoundSlice(value, "db.test at 10.9.0.1").sourced()
+    assert [str(cause) for cause in causes(a.view(), Edits({sourced_object.key: sourced_object}))] == [
+        f"EndpointSlice default/db-dns added ({sourced_object.origin})"
     ]
 
 
 def test_changed_endpoint_slice_is_one_cause() -> None:
     """A slice with other addresses is one change, although the view has it as another slice."""
     before, after = (
-        a.view(EndpointSlice("store", Namespace("default"), "s", (each,), ()))
-        for each in ("10.0.0.1", "10.0.0.2")
+        a.view(EndpointSlice("store", Namespace("default"), "s", (item,), ()))
+        for item in ("10.0.0.1", "10.0.0.2")
     )
     assert _causes(before, after) == ["EndpointSlice default/s changed (test:1 (document 1))"]
 
@@ -72,5 +72,5 @@ def test_large_edits_are_split_with_objects_before_workloads() -> None:
     edits = a.view(W).edits_to(a.view(STORE, a.service("cart"), moved).known())
     assert list(edits.parts(10)) == [edits]
     parts = list(edits.parts(1))
-    assert [len(each) for each in parts] == [1] * len(edits)
+    assert [len(part) for part in parts] == [1] * len(edits)
     assert [*parts[-1].objects] == [a.object_key(W)]

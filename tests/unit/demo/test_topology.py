@@ -54,12 +54,12 @@ def test_explicit_listeners_never_share_an_address_and_port() -> None:
 
 
 def _services() -> dict[str, Service]:
-    found = {}
+    services = {}
     for document in libyaml.load_all((manifests.SOURCE / "services.yaml").read_text("utf-8")):
         for _, value in read(document, InFile("services.yaml")).objects:
             assert isinstance(value, Service)
-            found[str(value.key)] = value
-    return found
+            services[str(value.key)] = value
+    return services
 
 
 def test_services_have_the_ports_and_the_workloads_of_the_table() -> None:
@@ -67,13 +67,13 @@ def test_services_have_the_ports_and_the_workloads_of_the_table() -> None:
     services = _services()
     assert set(services) == {str(key) for key in SERVICE_PORTS}
     for key, port in SERVICE_PORTS.items():
-        assert [each.port for each in services[str(key)].ports] == [port]
+        assert [inbound_port.port for inbound_port in services[str(key)].ports] == [port]
     for place, (name, service) in itertools.product(PLACES, services.items()):
         described: Workload = topology.workload(place, BOTH[0])
         selected = (
             described.has_labels(service.selector) and place.identity.namespace == service.key.namespace
         )
-        assert selected == (name in {str(each) for each in place.backs})
+        assert selected == (name in {str(back) for back in place.backs})
 
 
 def test_all_manifests_are_read_without_a_problem() -> None:

@@ -35,11 +35,11 @@ COUNTED: Final = {
         for end in ENDS
         for what in ("total", "rx_bytes_total", "tx_bytes_total")
     },
-    **{f"{end}.downstream_rq_{each}": 1 for end in ENDS[:2] for each in CLASSES},
-    **{f"{of}.upstream_rq_{each}": 1 for of in UP for each in CLASSES},
+    **{f"{end}.downstream_rq_{class_}": 1 for end in ENDS[:2] for class_ in CLASSES},
+    **{f"{of}.upstream_rq_{class_}": 1 for of in UP for class_ in CLASSES},
     **{
-        f"cluster.n/s|80.upstream_{each}": 1
-        for each in ("rq_retry", "cx_total", "cx_connect_fail", "cx_active")
+        f"cluster.n/s|80.upstream_{item}": 1
+        for item in ("rq_retry", "cx_total", "cx_connect_fail", "cx_active")
     },
     **{f"cluster.n/s|80{local}.grpc.failure": 1 for local in ("", "|local")},
 }
@@ -52,9 +52,9 @@ def of_agents() -> Iterator[Series]:
     bins = [{"lower_bound": 4.0, "width": 0.1, "count": 1}]
     details = [{"name": name, "totals": bins} for name in (*TIMED, *TIMED_UP)]
     numbers: list[dict[str, Any]] = [{"name": name, "value": value} for name, value in COUNTED.items()]
-    found = read({"stats": [*numbers, {"histograms": {"details": details}}]})
-    families = Edges().families(found, WorkloadLabels("n", "a", "a"))
-    assert [each.name for each in families if not each.samples] == []
+    statistics = read({"stats": [*numbers, {"histograms": {"details": details}}]})
+    families = Edges().families(statistics, WorkloadLabels("n", "a", "a"))
+    assert [item.name for item in families if not item.samples] == []
     for family in text_string_to_metric_families(written(families)):
         for sample in family.samples:
             labels = {
@@ -69,19 +69,19 @@ CLOSED: Final = ("direction", "protocol", "status_class")
 
 def of_control_planes() -> Iterator[Series]:
     """Yield each declared series of a control plane."""
-    for each in Metrics().registry._collector_to_names:
-        if isinstance(each, Durations):
-            yield from _parts(each.name, "histogram", {})
-        elif isinstance(each, MetricWrapperBase):
-            labels = {name: VALUES.get((each._name, name)) for name in each._labelnames}
-            yield from _parts(each._name, str(each._type), labels)
+    for collector in Metrics().registry._collector_to_names:
+        if isinstance(collector, Durations):
+            yield from _parts(collector.name, "histogram", {})
+        elif isinstance(collector, MetricWrapperBase):
+            labels = {name: VALUES.get((collector._name, name)) for name in collector._labelnames}
+            yield from _parts(collector._name, str(collector._type), labels)
 
 
 def _parts(name: str, kind: str, labels: dict[str, frozenset[str] | None]) -> Iterator[Series]:
     match kind:
         case "histogram":
             yield Series(f"{name}_bucket", True, {**labels, "le": None})
-            yield from (Series(f"{name}_{each}", True, labels) for each in ("sum", "count"))
+            yield from (Series(f"{name}_{item}", True, labels) for item in ("sum", "count"))
         case "counter":
             yield Series(f"{name}_total", True, labels)
         case _:
@@ -100,23 +100,23 @@ def known() -> list[Series]:
 
     A rule may use the series of an earlier rule.
     """
-    found = [*of_agents(), *of_control_planes()]
+    result = [*of_agents(), *of_control_planes()]
     for rule in rules("recording.yaml"):
-        found.append(Series(rule["record"], False, dict.fromkeys(labels_of(rule["expr"], found))))
-    return found
+        result.append(Series(rule["record"], False, dict.fromkeys(labels_of(rule["expr"], result))))
+    return result
 
 
 def asked(dashboard: Any, known: list[Series]) -> int:
     """Compare a dashboard with the known series, and return the number of its queries. Raises Wrong."""
-    variables = [each for each in dashboard["templating"]["list"] if each["type"] == "query"]
-    for each in variables:
-        of, label = re.fullmatch(r"label_values\((.+), (\w+)\)", each["query"]).groups()  # type: ignore[union-attr]
-        _has(each["query"], [label], labels_of(of, known))
+    variables = [item for item in dashboard["templating"]["list"] if item["type"] == "query"]
+    for variable in variables:
+        of, label = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"]).groups()  # type: ignore[union-attr]
+        _has(variable["query"], [label], labels_of(of, known))
     targets = [target for panel in dashboard["panels"] for target in panel["targets"]]
-    named = {each["name"] for each in dashboard["templating"]["list"]}
+    named = {item["name"] for item in dashboard["templating"]["list"]}
     _has(str(dashboard["uid"]), re.findall(r"\$\{?(\w+)", json.dumps(dashboard)), frozenset(named))
-    for each in targets:
-        _has(each["expr"], re.findall(r"\{\{(\w+)\}\}", each["legendFormat"]), labels_of(each["expr"], known))
+    for item in targets:
+        _has(item["expr"], re.findall(r"\{\{(\w+)\}\}", item["legendFormat"]), labels_of(item["expr"], known))
     return len(targets) + len(variables)
 
 
@@ -181,7 +181,7 @@ def test_alerts_query_existing_series_and_labels(known: list[Series]) -> None:
 def test_documented_queries_use_existing_series(known: list[Series]) -> None:
     """The queries of docs/metrics.md and the rules of docs/kubernetes.md are checked."""
     page = (ROOT / "docs" / "metrics.md").read_text("utf-8")
-    (block,) = [each for each in re.findall(r"```\n(.+?)```", page, re.DOTALL) if "rate(" in each]
+    (block,) = [item for item in re.findall(r"```\n(.+?)```", page, re.DOTALL) if "rate(" in item]
     queries = re.split(r"\n(?=\S)", block.strip())
     manual = (ROOT / "docs" / "kubernetes.md").read_text("utf-8")
     queries += re.findall(r"^ +expr: (.+)$", manual, re.MULTILINE)

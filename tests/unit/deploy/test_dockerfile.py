@@ -28,18 +28,18 @@ def test_control_plane_image_is_built_without_envoy() -> None:
 
 def _made_of(name: str) -> set[str]:
     """Return the stages and base images that a build of a target needs."""
-    found: set[str] = set()
+    result: set[str] = set()
     for source in STAGES[name].sources:
-        found |= {source, *(_made_of(source) if source in STAGES else ())}
-    return found
+        result |= {source, *(_made_of(source) if source in STAGES else ())}
+    return result
 
 
 def test_every_base_image_is_an_argument_with_a_tag() -> None:
     """Each base image can be pinned by digest at build time, and its default has a tag."""
-    bases = {each.base for each in STAGES.values()} - set(STAGES)
+    bases = {stage.base for stage in STAGES.values()} - set(STAGES)
     assert bases == {f"${{{name}}}" for name in defaults(TEXT)}
     tagged = r"[^@:]+:[\w.-]+(@sha256:[0-9a-f]{64})?"
-    assert [each for each in defaults(TEXT).values() if not re.fullmatch(tagged, each)] == []
+    assert [default for default in defaults(TEXT).values() if not re.fullmatch(tagged, default)] == []
 
 
 def test_every_copied_file_exists() -> None:
@@ -48,10 +48,10 @@ def test_every_copied_file_exists() -> None:
     missing: list[str] = []
     for stage in STAGES.values():
         for words in map(str.split, stage.arguments("COPY")):
-            *files, _ = (each for each in words if not each.startswith("--"))
-            of_stage = [each.removeprefix("--from=") for each in words if each.startswith("--from=")]
-            missing += [each for each in of_stage if each not in earlier]
-            missing += [each for each in files if not of_stage and not (ROOT / each).exists()]
+            *files, _ = (word for word in words if not word.startswith("--"))
+            of_stage = [word.removeprefix("--from=") for word in words if word.startswith("--from=")]
+            missing += [item for item in of_stage if item not in earlier]
+            missing += [file for file in files if not of_stage and not (ROOT / file).exists()]
         earlier.append(stage.name)
     assert missing == []
 
@@ -70,7 +70,7 @@ def test_every_documented_build_names_its_target() -> None:
     assert {(page, target) for page, target, *_ in builds} == {
         (page, target) for page, *_ in builds for target in TARGETS
     }
-    wrong = [each for each in builds if each[1] != each[2] or not each[3] <= set(defaults(TEXT))]
+    wrong = [build for build in builds if build[1] != build[2] or not build[3] <= set(defaults(TEXT))]
     assert wrong == []
 
 
@@ -86,11 +86,11 @@ def _build(command: str) -> tuple[str, str, frozenset[str]]:
     """Return the target of `docker build`, the image's name without its path, and the arguments."""
     docker, build, *options, context = shlex.split(command, comments=True)
     assert (docker, build, context) == ("docker", "build", ".")
-    said = list(zip(options[::2], options[1::2], strict=True))
-    assert {name for name, _ in said} <= {"--target", "--build-arg", "-t"}, command
-    last = dict(said)
+    answer = list(zip(options[::2], options[1::2], strict=True))
+    assert {name for name, _ in answer} <= {"--target", "--build-arg", "-t"}, command
+    last = dict(answer)
     image = last["-t"].rpartition("/")[2].partition(":")[0]
-    arguments = frozenset(value.partition("=")[0] for name, value in said if name == "--build-arg")
+    arguments = frozenset(value.partition("=")[0] for name, value in answer if name == "--build-arg")
     return last["--target"], image, arguments
 
 

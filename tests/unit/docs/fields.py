@@ -18,8 +18,8 @@ def fields(document: Any, path: str) -> Iterator[tuple[str, str]]:
             for name, value in document.items():
                 yield from fields(value, f"{path}.{_CAMEL.sub('_', str(name)).lower()}")
         case list():
-            for each in document:
-                yield from fields(each, path)
+            for item in document:
+                yield from fields(item, path)
         case bool():
             yield path, str(document).lower()
         case _:

@@ -33,7 +33,7 @@ class Row(NamedTuple):
 def rows() -> Iterator[Row]:
     """Yield the rows that name fields of Envoy's API."""
     for line in PAGE.splitlines():
-        cells = [each.strip() for each in line.strip("|").split(" | ")]
+        cells = [item.strip() for item in line.strip("|").split(" | ")]
         names = re.findall(r"`([A-Z]\w+(?:\.\w+)+)`", cells[1]) if len(cells) == 7 else []
         if names:
             is_chosen = not cells[3].startswith("\N{EN DASH}")
@@ -44,19 +44,19 @@ def rows() -> Iterator[Row]:
 @cache
 def ours() -> Mapping[str, frozenset[str]]:
     """Return the values of every field that some resource or the bootstrap sets."""
-    found: dict[str, set[str]] = defaultdict(set)
+    result: dict[str, set[str]] = defaultdict(set)
     for document, root in documents():
         for path, value in fields(document, root):
-            found[path].add(value)
-    return {path: frozenset(values) for path, values in found.items()}
+            result[path].add(value)
+    return {path: frozenset(values) for path, values in result.items()}
 
 
 def documents() -> Iterator[tuple[Any, str]]:
     """Yield every resource in its JSON form, with the name of its message."""
     for case in MESHES:
         for group in case_groups(case):
-            for each in group.resources:
-                wrapped = any_pb2.Any.FromString(each.body)
+            for resource in group.resources:
+                wrapped = any_pb2.Any.FromString(resource.body)
                 message = MESSAGES[wrapped.type_url]()
                 message.ParseFromString(wrapped.value)
                 document = json_format.MessageToDict(message, preserving_proto_field_name=True)
@@ -71,18 +71,18 @@ def documents() -> Iterator[tuple[Any, str]]:
 @pytest.mark.parametrize("row", tuple(rows()), ids=lambda row: row.fields[0])
 def test_what_the_page_says_is_chosen_is_in_the_resources(row: Row) -> None:
     """All values that a row gives, and no others; where it gives none no resource has the field."""
-    found = {name: values for name, values in ours().items() if name in row.fields or _below(name, row)}
+    result = {name: values for name, values in ours().items() if name in row.fields or _below(name, row)}
     if row.is_chosen:
-        assert set(found) == set(row.fields)
-        assert frozenset().union(*found.values()) == row.chosen
+        assert set(result) == set(row.fields)
+        assert frozenset().union(*result.values()) == row.chosen
     elif row.fields == ("Cluster.lb_policy",):
-        assert found == {"Cluster.lb_policy": frozenset({"CLUSTER_PROVIDED"})}
+        assert result == {"Cluster.lb_policy": frozenset({"CLUSTER_PROVIDED"})}
     else:
-        assert found == {}
+        assert result == {}
 
 
 def _below(name: str, row: Row) -> bool:
-    return any(name.startswith(f"{each}.") for each in row.fields)
+    return any(name.startswith(f"{field}.") for field in row.fields)
 
 
 def test_the_page_has_all_that_we_choose_of_limits_and_times() -> None:
@@ -97,5 +97,5 @@ def test_the_page_has_all_that_we_choose_of_limits_and_times() -> None:
         if re.fullmatch(r"[\d.]+s", next(iter(values))) or telling.search(name.rpartition(".")[2])
     }
     assert {
-        each for each in ours_alone if not each.startswith(("ClusterLoadAssignment", "StdoutAccessLog"))
+        item for item in ours_alone if not item.startswith(("ClusterLoadAssignment", "StdoutAccessLog"))
     } - named == set()

@@ -86,9 +86,9 @@ def read_fields(kind: str) -> set[str]:
     section = re.search(rf"^## {kind}\n(.*?)(?=^## |\Z)", REFERENCE, re.MULTILINE | re.DOTALL)
     assert section is not None
     every = re.findall(r"^\| `([^`]*)` \|", section[1], re.MULTILINE)
-    inside = {each.rpartition(".")[0].removesuffix("[]") for each in every}
+    inside = {item.rpartition(".")[0].removesuffix("[]") for item in every}
     ours = ("metadata.annotations.meshwright.dev/", "metadata.annotations.openservicemesh.io/")
-    return {each for each in every if each not in inside and not each.startswith(ours)}
+    return {item for item in every if item not in inside and not item.startswith(ours)}
 
 
 @pytest.mark.parametrize("kind", API)
@@ -110,7 +110,7 @@ def test_what_is_read_is_obeyed_or_said(kind: str) -> None:
 def test_verdicts_and_codes_are_known(kind: str) -> None:
     """Verdicts are those of the page's beginning, and a code that is named exists."""
     for name, verdict in page(kind):
-        said = re.fullmatch(r"(.*?)(?: \((MW\d+)\))?", verdict)
-        assert said is not None
-        assert said[1] in VERDICTS, name
-        assert said[2] is None or f"| {said[2]} |" in CODES, name
+        match = re.fullmatch(r"(.*?)(?: \((MW\d+)\))?", verdict)
+        assert match is not None
+        assert match[1] in VERDICTS, name
+        assert match[2] is None or f"| {match[2]} |" in CODES, name

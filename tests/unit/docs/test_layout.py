@@ -33,9 +33,9 @@ NO_PACKAGES: Final = {"deploy", "docs", "growth", "tools"}
 def _modules() -> Counter[str]:
     """Return the number of modules per folder, such as `catalog/lint` to 12."""
     ours = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
-    found = [path for path in ours if path.stem not in ("__init__", "__main__")]
-    found += (ROOT / TESTS).rglob("test_*.py")
-    return Counter(path.parent.relative_to(ROOT).as_posix() for path in found)
+    paths = [path for path in ours if path.stem not in ("__init__", "__main__")]
+    paths += (ROOT / TESTS).rglob("test_*.py")
+    return Counter(path.parent.relative_to(ROOT).as_posix() for path in paths)
 
 
 def test_no_folder_outgrows_its_modules() -> None:

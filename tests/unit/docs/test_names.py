@@ -82,7 +82,7 @@ def test_classes_are_named_by_nouns() -> None:
 def test_modules_are_named_by_nouns() -> None:
     """No module or folder is named by a participle, a pronoun, a question word or a verb."""
     names = {path.parent if path.stem == "__init__" else path.with_suffix("") for path in _modules()}
-    wrong = {f"{each.relative_to(ROOT)}" for each in names if not _is_noun(each.name)}
+    wrong = {f"{name.relative_to(ROOT)}" for name in names if not _is_noun(name.name)}
     assert sorted(wrong - _KEPT) == []
 
 

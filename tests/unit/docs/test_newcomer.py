@@ -57,25 +57,25 @@ def _readme() -> list[str]:
 
 def _files(commands: list[str]) -> list[str]:
     """Return the files named by `-f`. `kubectl logs` is left out, because its `-f` means "follow"."""
-    words = [shlex.split(each) for each in commands if " logs " not in each]
-    return [after for each in words for word, after in itertools.pairwise(each) if word == "-f"]
+    words = [shlex.split(command) for command in commands if " logs " not in command]
+    return [after for item in words for word, after in itertools.pairwise(item) if word == "-f"]
 
 
 def test_a_newcomer_types_twelve_commands_at_most() -> None:
     """From the images to the first answered request; no command of the block hides a second one."""
     commands = _readme()
     assert len(commands) <= MOST
-    assert [each for each in commands if re.search(r"&&|;|\|\|", each)] == []
+    assert [command for command in commands if re.search(r"&&|;|\|\|", command)] == []
 
 
 def test_the_readme_s_files_are_there() -> None:
     """The chart, the Dockerfile, the manifest of namespaces; all else is Open Service Mesh's."""
     commands = _readme()
-    ours = [each for each in _files(commands) if not each.startswith(OSM)]
-    (chart,) = [shlex.split(each)[3] for each in commands if each.startswith("helm install ")]
+    ours = [file for file in _files(commands) if not file.startswith(OSM)]
+    (chart,) = [shlex.split(command)[3] for command in commands if command.startswith("helm install ")]
     assert ours == ["docs/examples/bookstore-namespaces.yaml"]
     assert [
-        each for each in ["Dockerfile", *ours, f"{chart}/Chart.yaml"] if not (ROOT / each).is_file()
+        item for item in ["Dockerfile", *ours, f"{chart}/Chart.yaml"] if not (ROOT / item).is_file()
     ] == []
 
 
@@ -84,23 +84,23 @@ def test_the_readme_s_images_are_the_chart_s() -> None:
     values = libyaml.load((ROOT / "deploy" / "chart" / "meshwright" / "values.yaml").read_text("utf-8"))
     about = libyaml.load((ROOT / "deploy" / "chart" / "meshwright" / "Chart.yaml").read_text("utf-8"))
     wanted = [f"{values[each]['repository']}:{about['appVersion']}" for each in ("image", "proxyImage")]
-    words = [shlex.split(each) for each in _readme()]
-    assert [each[each.index("-t") + 1] for each in words if each[:2] == ["docker", "build"]] == wanted
-    assert [each[3:] for each in words if each[:2] == ["kind", "load"]] == [wanted]
-    assert [each for each in words if "--set" in each] == []
+    words = [shlex.split(item) for item in _readme()]
+    assert [word[word.index("-t") + 1] for word in words if word[:2] == ["docker", "build"]] == wanted
+    assert [word[3:] for word in words if word[:2] == ["kind", "load"]] == [wanted]
+    assert [word for word in words if "--set" in word] == []
 
 
 def test_the_bookstore_s_namespaces_are_those_of_its_applications() -> None:
     """Each is labelled as the webhook asks, and none is missing."""
     text = (ROOT / "docs" / "examples" / "bookstore-namespaces.yaml").read_text("utf-8")
-    made = {each["metadata"]["name"]: each["metadata"]["labels"] for each in libyaml.load_all(text)}
-    wanted = {each["metadata"]["namespace"] for each in applications()}
-    assert made == {each: {"meshwright.dev/inject": "true"} for each in wanted}
+    made = {item["metadata"]["name"]: item["metadata"]["labels"] for item in libyaml.load_all(text)}
+    wanted = {application["metadata"]["namespace"] for application in applications()}
+    assert made == {item: {"meshwright.dev/inject": "true"} for item in wanted}
 
 
 def test_the_readme_asks_about_programs_of_the_bookstore() -> None:
     """The Deployment that is waited for and whose log is read, and both ends of what is explained."""
-    found = {_named(each) for each in applications()}
+    result = {_named(application) for application in applications()}
     typed = " ".join(_readme())
     (caller,) = re.findall(r"--from (\S+)", typed)
     ((service, port),) = re.findall(r"--to (\S+):(\d+)", typed)
@@ -108,9 +108,9 @@ def test_the_readme_asks_about_programs_of_the_bookstore() -> None:
     waited = re.findall(r"-n (\S+) rollout status deployment (\S+)", typed)
     assert logs == [("bookbuyer", "bookbuyer")] * 2
     assert waited == [("bookbuyer", "bookbuyer")]
-    assert {("Deployment", "/".join(waited[0])), ("ServiceAccount", caller), ("Service", service)} <= found
-    (store,) = [each for each in applications() if _named(each) == ("Service", service)]
-    assert [str(each["port"]) for each in store["spec"]["ports"]] == [port]
+    assert {("Deployment", "/".join(waited[0])), ("ServiceAccount", caller), ("Service", service)} <= result
+    (store,) = [application for application in applications() if _named(application) == ("Service", service)]
+    assert [str(inbound_port["port"]) for inbound_port in store["spec"]["ports"]] == [port]
 
 
 def _named(document: dict[str, Any]) -> tuple[str, str]:
@@ -131,20 +131,20 @@ def _transcript() -> str:
 
 def test_explain_says_what_the_pages_say(tmp_path: Path) -> None:
     """The README's question about the bookstore: status 1, and the page's words; a yes with the policies."""
-    (typed,) = [each for each in _readme() if " explain " in each]
+    (typed,) = [item for item in _readme() if " explain " in item]
     words = shlex.split(typed.partition(" meshwright ")[2])
     asked = [*words[:1], "--mesh", str(tmp_path), *words[1:]]
     (tmp_path / "bookstore.json").write_text(json.dumps({"kind": "List", "items": list(_running())}))
     denied = CliRunner().invoke(app, asked)
     assert denied.exit_code == 1
-    said = (
+    text = (
         _transcript()
         .partition("GET /buy-a-book/new\n")[2]
         .partition("  The sidecars enforce this decision")[0]
     )
     assert _without_places(
         denied.stdout.partition("  Whether sidecars enforce this decision is unknown")[0]
-    ) == _without_places(said)
+    ) == _without_places(text)
     assert '"No\n# TrafficTarget has the destination bookstore/bookstore."' in README
     (tmp_path / "policies.yaml").write_text(POLICIES.read_text("utf-8"))
     assert CliRunner().invoke(app, asked).exit_code == 0
@@ -157,13 +157,13 @@ def _without_places(text: str) -> list[str]:
 
 def _running() -> Iterator[dict[str, Any]]:
     """Yield the bookstore's objects, with a ready Pod in the place of each workload."""
-    for number, each in enumerate(applications()):
-        if "template" not in each.get("spec", {}):
-            yield each
+    for number, application in enumerate(applications()):
+        if "template" not in application.get("spec", {}):
+            yield application
             continue
-        template, uuid = each["spec"]["template"], f"proxy-{number}"
+        template, uuid = application["spec"]["template"], f"proxy-{number}"
         labels = {**template["metadata"]["labels"], "meshwright.dev/proxy-uuid": uuid}
-        named = {"name": each["metadata"]["name"], "namespace": each["metadata"]["namespace"]}
+        named = {"name": application["metadata"]["name"], "namespace": application["metadata"]["namespace"]}
         yield {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -180,14 +180,14 @@ def _running() -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize("name", ["shop.yaml", "allow.yaml"])
 def test_the_shop_s_manifests_are_in_its_own_namespace(name: str) -> None:
     """The namespace comes first, with its label, and everything else is in it."""
-    found = list(libyaml.load_all((MANIFESTS / name).read_text("utf-8")))
+    result = list(libyaml.load_all((MANIFESTS / name).read_text("utf-8")))
     if name == "shop.yaml":
-        first = found.pop(0)
+        first = result.pop(0)
         assert (first["kind"], first["metadata"]) == (
             "Namespace",
             {"name": "shop", "labels": {"meshwright.dev/inject": "true"}},
         )
-    assert {each["metadata"]["namespace"] for each in found} == {"shop"}
+    assert {item["metadata"]["namespace"] for item in result} == {"shop"}
 
 
 def test_the_demo_types_the_commands_of_the_page() -> None:
@@ -195,6 +195,6 @@ def test_the_demo_types_the_commands_of_the_page() -> None:
     section = _section(PAGE, "### From an empty cluster to a denied request explained\n")
     (block,) = _blocks("sh", section)
     images = Images("demo.local/meshwright:v1", "demo.local/meshwright:v1")
-    walk = [each.line for each in steps(images)]
-    typed = [each.replace(f" --set {images.values()}", "").replace(" --timeout=390s", "") for each in walk]
-    assert _commands(block) == [shlex.join(shlex.split(each)) for each in typed]
+    walk = [step.line for step in steps(images)]
+    typed = [item.replace(f" --set {images.values()}", "").replace(" --timeout=390s", "") for item in walk]
+    assert _commands(block) == [shlex.join(shlex.split(item)) for item in typed]

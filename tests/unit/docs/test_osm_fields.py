@@ -19,9 +19,9 @@ STRUCTURE: Final = frozenset({"kind", "name", "namespace", "apiGroup", "number",
 
 def section(page: str, kind: str) -> str:
     """Return what a page has of a kind."""
-    found = re.search(SECTION.format(kind), page, re.MULTILINE | re.DOTALL)
-    assert found is not None, kind
-    return found[1]
+    match = re.search(SECTION.format(kind), page, re.MULTILINE | re.DOTALL)
+    assert match is not None, kind
+    return match[1]
 
 
 def fields(kind: str) -> set[str]:
@@ -53,7 +53,7 @@ def test_all_of_osm_s_kinds_are_there() -> None:
     """Those that lint and the schemas know in its groups."""
     heads = re.split(r"^## ", REFERENCE, flags=re.MULTILINE)
     theirs = {
-        each.split("\n")[0] for each in heads if re.search(r"apiVersion of .*openservicemesh\.io", each)
+        head.split("\n")[0] for head in heads if re.search(r"apiVersion of .*openservicemesh\.io", head)
     }
     assert set(KINDS) == theirs
 
@@ -63,9 +63,9 @@ def test_each_field_is_in_one_row(kind: str) -> None:
     """And no row is of a field that is none."""
     patterns = [pattern for of, _, _ in rows(kind) for pattern in of]
     assert dict.fromkeys(fields(kind), 1) == {
-        each: sum(fits(each, pattern) for pattern in patterns) for each in fields(kind)
+        item: sum(fits(item, pattern) for pattern in patterns) for item in fields(kind)
     }
-    assert [each for each in patterns if not any(fits(field, each) for field in fields(kind))] == []
+    assert [item for item in patterns if not any(fits(field, item) for field in fields(kind))] == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -74,9 +74,9 @@ def test_each_row_is_shown_by_tests_that_speak_of_its_fields(kind: str) -> None:
     for of, here, tests in rows(kind):
         assert re.match("works|without effect: |refused: |always so", here), of
         assert tests, of
-        text = "".join((ROOT / each).read_text("utf-8") for each in tests)
+        text = "".join((ROOT / test).read_text("utf-8") for test in tests)
         if here.startswith("without effect: ") and "NOT_USED" in text:
             continue  # where each of them is tried
-        for each in of:
-            word = each.removesuffix(".*").removesuffix("[]").rpartition(".")[2]
-            assert word in STRUCTURE or word in text, (each, tests)
+        for item in of:
+            word = item.removesuffix(".*").removesuffix("[]").rpartition(".")[2]
+            assert word in STRUCTURE or word in text, (item, tests)

@@ -20,7 +20,9 @@ INSIDE = ("architecture.md", "engine.md", "glossary.md")
 
 _IMPORTS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
 PACKAGES = tuple(
-    each for each in _IMPORTS["root_packages"] if each not in ("benchmarks", "demo", "protos", "tools")
+    root_package
+    for root_package in _IMPORTS["root_packages"]
+    if root_package not in ("benchmarks", "demo", "protos", "tools")
 )
 _NAME = re.compile(rf"(?<![\w./-])((?:{'|'.join(PACKAGES)})(?:[./]\w+)+)(?![\w-])")
 _BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -44,11 +46,11 @@ def _missing(name: str) -> bool:
         path = ROOT.joinpath(*parts[:length])
         if path.is_dir() or path.with_suffix(".py").is_file():
             break
-    found: Any = importlib.import_module(".".join(parts[:length]))
-    for each in parts[length:]:
-        if not hasattr(found, each) and each not in getattr(found, "__annotations__", {}):
+    result: Any = importlib.import_module(".".join(parts[:length]))
+    for part in parts[length:]:
+        if not hasattr(result, part) and part not in getattr(result, "__annotations__", {}):
             return True
-        found = getattr(found, each, None)
+        result = getattr(result, part, None)
     return False
 
 
@@ -74,14 +76,14 @@ def test_what_is_not_there_is_found_missing() -> None:
         "meshwright.engine.graph.source",
         "meshwright.engine.graph.Graph.aply",
     )
-    assert [each for each in names if not _missing(each)] == []
+    assert [name for name in names if not _missing(name)] == []
     assert not _missing("meshwright.engine.graph.Graph.apply")
 
 
 def test_every_package_has_its_line() -> None:
     """The table of packages is whole, each with what it will never do."""
-    inner = [each.parent for room in _ROOMS for each in (ROOT / room).glob("*/__init__.py")]
-    packages = {*PACKAGES, *(str(each.relative_to(ROOT)) for each in inner)} - {*_ROOMS}
+    inner = [path.parent for room in _ROOMS for path in (ROOT / room).glob("*/__init__.py")]
+    packages = {*PACKAGES, *(str(path.relative_to(ROOT)) for path in inner)} - {*_ROOMS}
     assert sorted(_PACKAGE.findall(_page("architecture.md"))) == sorted(packages)
 
 
@@ -113,7 +115,7 @@ def _folder(label: str) -> str:
 
 def _diagram(page: str) -> tuple[set[str], set[tuple[str, str]]]:
     """Return the labels of the page's Mermaid diagram, and its arrows between folders."""
-    [block] = [found[2] for found in _BLOCK.finditer(page) if found[1] == "mermaid"]
+    [block] = [match[2] for match in _BLOCK.finditer(page) if match[1] == "mermaid"]
     nodes = (_NODE.findall(group) for group in _SUBGRAPH.findall(block))
     labels = {name: label or name for name, label in itertools.chain.from_iterable(nodes)}
     arrows = {
@@ -132,7 +134,7 @@ def _imports_between(packages: set[str]) -> dict[str, set[str]]:
         for path in (ROOT / package).rglob("*.py"):
             for name in _IMPORT.findall(path.read_text("utf-8")):
                 prefixes = (".".join(name.split(".")[:length]) for length in (1, 2, 3))
-                imports[package] |= {dotted[each] for each in prefixes if each in dotted} - {package}
+                imports[package] |= {dotted[prefix] for prefix in prefixes if prefix in dotted} - {package}
     return imports
 
 
@@ -143,29 +145,29 @@ def _reachable(imports: dict[str, set[str]], package: str) -> set[str]:
 
 def test_the_way_of_a_kind_is_all_there_is() -> None:
     """The files that a TrafficSplit is said to be named in are those that name it, and no others do."""
-    told = _page("architecture.md").partition("### A kind of objects")[2].partition("\n### ")[0]
-    column = " ".join(line.split(" | ")[2] for line in told.splitlines() if re.match(r"\| \d", line))
-    files = {str(each.relative_to(ROOT)) for package in PACKAGES for each in (ROOT / package).rglob("*.py")}
-    naming = {each for each in files if _names_traffic_splits((ROOT / each).read_text("utf-8"))}
+    message = _page("architecture.md").partition("### A kind of objects")[2].partition("\n### ")[0]
+    column = " ".join(line.split(" | ")[2] for line in message.splitlines() if re.match(r"\| \d", line))
+    files = {str(path.relative_to(ROOT)) for package in PACKAGES for path in (ROOT / package).rglob("*.py")}
+    naming = {file for file in files if _names_traffic_splits((ROOT / file).read_text("utf-8"))}
     assert sorted(re.findall(r"`(.+?)`", column)) == sorted(naming)
 
 
 def _names_traffic_splits(source: str) -> bool:
     """Say whether the code of a module has a name of the kind; only sources with its letters are parsed."""
     names = {"TrafficSplit", "TRAFFIC_SPLIT"}
-    return any(each in source for each in names) and not names.isdisjoint(_used(source))
+    return any(name in source for name in names) and not names.isdisjoint(_used(source))
 
 
 def _used(source: str) -> set[str]:
     """Return the names that stand in a module's code, not in its text."""
-    found = set[str]()
+    result = set[str]()
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Name(name) | ast.ClassDef(name) | ast.alias(name) | ast.Attribute(attr=name):
-                found.add(name)
+                result.add(name)
             case _:
                 pass
-    return found
+    return result
 
 
 def test_every_word_of_the_glossary_has_a_place() -> None:
@@ -182,12 +184,12 @@ def test_every_word_of_the_glossary_has_a_place() -> None:
 def test_the_engines_example_runs() -> None:
     """All blocks of the page, one after the other, in one module; their assertions are the page's claims."""
     page = _page("engine.md")
-    blocks = [found for found in _BLOCK.finditer(page) if found[1] == "python"]
+    blocks = [match for match in _BLOCK.finditer(page) if match[1] == "python"]
     space: dict[str, Any] = {"__name__": "engine_page"}
-    for found in blocks:
-        above = "\n" * page.count("\n", 0, found.start(2))  # so that a failure names the page's line
-        exec(compile(above + found[2], DOCS / "engine.md", "exec"), space)  # noqa: S102 - our own page
-    assert sum(found[2].count("assert ") for found in blocks) >= 10
+    for block in blocks:
+        above = "\n" * page.count("\n", 0, block.start(2))  # so that a failure names the page's line
+        exec(compile(above + block[2], DOCS / "engine.md", "exec"), space)  # noqa: S102 - our own page
+    assert sum(block[2].count("assert ") for block in blocks) >= 10
 
 
 def test_the_catalogs_picture_shows_imports() -> None:
@@ -211,21 +213,21 @@ def test_the_catalogs_picture_shows_imports() -> None:
         if not word.startswith("[")
     ]
     assert len(arrows) > 15
-    assert [each for each in arrows if not _imports(modules[each[1]], modules[each[0]])] == []
+    assert [arrow for arrow in arrows if not _imports(modules[arrow[1]], modules[arrow[0]])] == []
 
 
 def _imports(module: Path, other: Path) -> bool:
     room = ".".join(other.parent.relative_to(ROOT).parts)
     tree = ast.walk(ast.parse(module.read_text("utf-8")))
-    found = [each for each in tree if isinstance(each, ast.ImportFrom)]
+    import_froms = [item for item in tree if isinstance(item, ast.ImportFrom)]
     return any(
-        each.module == f"{room}.{other.stem}"
-        or (each.module == room and other.stem in {n.name for n in each.names})
-        for each in found
+        import_from.module == f"{room}.{other.stem}"
+        or (import_from.module == room and other.stem in {n.name for n in import_from.names})
+        for import_from in import_froms
     )
 
 
-@pytest.mark.parametrize("page", sorted(each.name for each in DOCS.glob("*.md")))
+@pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
 def test_links_resolve(page: str) -> None:
     """Files beside the page, and headings in them."""
     broken = []
@@ -247,4 +249,4 @@ def test_commands_on_the_pages_are_commands() -> None:
         for page in [*DOCS.glob("*.md"), ROOT / "README.md"]
         for word in re.findall(r"(?:`|\$ |-- |\| )meshwright ([a-z][a-z-]+)", page.read_text("utf-8"))
     }
-    assert {each for each in named if each[1] not in known} == set()
+    assert {item for item in named if item[1] not in known} == set()

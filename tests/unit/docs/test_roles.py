@@ -31,11 +31,11 @@ def _rows(file: str) -> Iterator[str]:
         named = f"{role['kind']} `{role['metadata']['name']}`"
         for number, rule in enumerate(role.get("rules", ())):
             cells = ("" if number else named, *_rule(rule))
-            yield f"|{'|'.join(f' {each} ' if each else ' ' for each in cells)}|"
+            yield f"|{'|'.join(f' {cell} ' if cell else ' ' for cell in cells)}|"
 
 
 def _rule(rule: dict[str, Any]) -> tuple[str, str, str]:
     (group,) = rule["apiGroups"]
-    resources = ", ".join(f"`{each}`" for each in rule["resources"])
-    of = "".join(f" named `{each}`" for each in rule.get("resourceNames", ()))
+    resources = ", ".join(f"`{resource}`" for resource in rule["resources"])
+    of = "".join(f" named `{resource_name}`" for resource_name in rule.get("resourceNames", ()))
     return f"`{group}`" if group else "core", f"{resources}{of}", ", ".join(rule["verbs"])

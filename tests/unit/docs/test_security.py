@@ -30,7 +30,7 @@ def _missing(text: str) -> list[str]:
 
 def _anchors(text: str) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def test_every_test_that_is_named_exists() -> None:
@@ -44,19 +44,19 @@ def test_a_test_that_does_not_exist_is_found() -> None:
     here = "tests/unit/docs/test_security.py"
     wrong = [f"{here}::test_none", "tests/unit/docs/none.py::test_none", f"{here}::"]
     right = f"`{here}::test_every_test_that_is_named_exists`"
-    assert _missing(" ".join([right, *(f"`{each}`" for each in wrong)])) == wrong
+    assert _missing(" ".join([right, *(f"`{item}`" for item in wrong)])) == wrong
 
 
 def test_every_promise_names_a_test() -> None:
     """Promises without a test stand in a section of their own."""
     promises = re.split(r"^- ", _PROMISES, flags=re.MULTILINE)[1:]
     assert len(promises) > 40
-    assert [each.splitlines()[0] for each in promises if not _NAMED.search(each)] == []
+    assert [promise.splitlines()[0] for promise in promises if not _NAMED.search(promise)] == []
 
 
 def test_links_lead_somewhere() -> None:
     """To files of the repository, and to headings in them."""
-    links = [each for each in _LINK.findall(PAGE) if "://" not in each[0]]
+    links = [item for item in _LINK.findall(PAGE) if "://" not in item[0]]
     assert links
     assert [
         (file, anchor)

@@ -176,7 +176,7 @@ def evaluate(world: "Machine | Naive", expression: Expression) -> Any:
         return rest[0]
     if hasattr(world, f"_read_{kind}"):
         return getattr(world, f"_read_{kind}")(*rest)
-    return combined(kind, [lambda e=each: evaluate(world, e) for each in rest])
+    return combined(kind, [lambda e=item: evaluate(world, e) for item in rest])
 
 
 def combined(kind: str, parts: list[Any]) -> Any:
@@ -236,16 +236,16 @@ class Naive:
 
     def _read_placed(self, value: Any) -> tuple[int, ...]:
         first = self.outcome(0)
-        found = (key for key in sorted(self.inputs) if typed(value) in (typed(self.inputs[key]), first))
-        return tuple(found)
+        result = (key for key in sorted(self.inputs) if typed(value) in (typed(self.inputs[key]), first))
+        return tuple(result)
 
     def _read_wall(self) -> Outcome:
         return self.outcome(self.program.early - 1)
 
     def _read_held(self, key: int) -> str:
         self._read_call(0)
-        found = (typed(self.inputs[key]), self.program.early) if key % 2 and key in self.inputs else None
-        return str(found)
+        result = (typed(self.inputs[key]), self.program.early) if key % 2 and key in self.inputs else None
+        return str(result)
 
     def _read_gate(self, number: int) -> Any:
         return repr(self._read_call(number))
@@ -276,7 +276,7 @@ def mismatch(dice: random.Random, steps: int) -> str | None:
         asked = order[: dice.randint(0, len(order))]
         naive = Naive(program, inputs)
         expected = {number: naive.outcome(number) for number in asked}
-        found = machine.outcomes(asked)
-        if found != expected:
-            return f"step {step} of {program} with {inputs}: {found} instead of {expected}"
+        result = machine.outcomes(asked)
+        if result != expected:
+            return f"step {step} of {program} with {inputs}: {result} instead of {expected}"
     return None

@@ -74,4 +74,6 @@ def test_read_of_a_column_is_recorded_as_a_read_of_its_table() -> None:
     """The sources of a value have the table's name, because users know tables and not columns."""
     town = Town()
     assert not dear(town, "baker")
-    assert [(each.origin, each.key) for each in sources(dear.node(town, "baker"))] == [("shops", "baker")]
+    assert [(source.origin, source.key) for source in sources(dear.node(town, "baker"))] == [
+        ("shops", "baker")
+    ]

@@ -192,12 +192,12 @@ def test_cycle_error_is_the_same_for_every_member(begin: object) -> None:
     sheet = Sheet()
     pins = [Pin(function, sheet) for function in (first, second, third)]
     order = sorted(pins, key=lambda pin: pin.node.family.function is not getattr(begin, "__wrapped__", None))
-    said = set()
+    answer = set()
     for pin in order:
         with pytest.raises(CycleError) as caught:
             pin.value()
-        said.add(str(caught.value))
-    (one,) = said
+        answer.add(str(caught.value))
+    (one,) = answer
     assert [part.rpartition(".")[2].partition("(")[0] for part in one.split(" needs ")] == [
         "first",
         "second",
@@ -273,7 +273,7 @@ def test_pin_returns_the_inputs_that_its_value_was_computed_from() -> None:
     sheet = Sheet(a=1)
     pin = Pin(described, sheet, "z")
     pin.value()
-    assert [(each.origin, each.key) for each in pin.sources()] == [("numbers", "z")]
+    assert [(source.origin, source.key) for source in pin.sources()] == [("numbers", "z")]
 
 
 def test_change_of_inputs_during_a_computation_is_an_error() -> None:
@@ -476,7 +476,7 @@ def test_node_keeps_its_readers_in_order_whatever_their_number() -> None:
     """Up to FEW readers are in a tuple, more are in a dictionary, and each can be removed again."""
     node = Source(Family("numbers"), "a")
     readers = [
-        Derivation(Function("reads", lambda _: None, (), single=True), each) for each in range(2 * FEW)
+        Derivation(Function("reads", lambda _: None, (), single=True), number) for number in range(2 * FEW)
     ]
     for count, reader in enumerate(readers, 1):
         node.read_by(reader)
@@ -544,8 +544,8 @@ def test_values_are_remembered_by_source_and_arguments() -> None:
 
     sheet, another = Sheet(), Sheet()
     pair = ("a", "b")
-    found = [one(sheet, pair), one(sheet, "a"), two(sheet, *pair), two(sheet, pair, "b"), one(another, pair)]
-    assert found == [1, 2, 3, 4, 5]
+    result = [one(sheet, pair), one(sheet, "a"), two(sheet, *pair), two(sheet, pair, "b"), one(another, pair)]
+    assert result == [1, 2, 3, 4, 5]
     assert asked == [(sheet, pair), (sheet, "a"), (sheet, "a", "b"), (sheet, pair, "b"), (another, pair)]
     assert [one(sheet, pair), two(sheet, *pair), one(another, pair)] == [1, 3, 5]
     assert str(one.node(sheet, pair)).endswith("one(('a', 'b'))")

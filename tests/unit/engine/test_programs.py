@@ -42,7 +42,7 @@ def _without_reads(which: Callable[[Any], bool]) -> Patch:
         link = Graph._link
 
         def forgetful(self: Graph, node: Derivation, reads: dict[Node, None]) -> None:
-            link(self, node, {each: None for each in reads if not which(each)})
+            link(self, node, {item: None for item in reads if not which(item)})
 
         monkeypatch.setattr(Graph, "_link", forgetful)
 
@@ -166,6 +166,6 @@ def test_mutant_of_the_engine_is_detected(name: str, monkeypatch: pytest.MonkeyP
     """
     with monkeypatch.context() as patch:
         MUTANTS[name](patch)
-        found = _first_mismatch(2000)
-    assert found is not None
-    assert not _differs(found)
+        number = _first_mismatch(2000)
+    assert number is not None
+    assert not _differs(number)

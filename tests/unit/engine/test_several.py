@@ -35,8 +35,8 @@ def test_entries_with_several_keys_follow_random_changes() -> None:
         gone = chance.random() < 0.3
         edit = town.shops.remove(name) if gone else town.shops.set(name, chance.choice("xyz"))
         town.graph.apply([edit])
-        found = {street for street, names in town.by_street.items() if len(names) > 1}
-        assert set(busy(town, "")) == found
+        result = {street for street, names in town.by_street.items() if len(names) > 1}
+        assert set(busy(town, "")) == result
 
 
 def test_third_key_of_an_entry_does_not_touch_readers_of_several() -> None:

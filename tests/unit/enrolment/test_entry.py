@@ -65,7 +65,7 @@ def test_ipv6_address_is_counted_by_its_64_bit_network() -> None:
 def pod_token(pod: str, uid: str) -> bytes:
     """Return an unsigned token with the claims of a Pod."""
     claims = {"kubernetes.io": {"namespace": "shop", "pod": {"name": pod, "uid": uid}}}
-    parts = (base64.urlsafe_b64encode(json.dumps(each).encode()).rstrip(b"=") for each in ({}, claims))
+    parts = (base64.urlsafe_b64encode(json.dumps(item).encode()).rstrip(b"=") for item in ({}, claims))
     return b".".join((*parts, b"c2ln"))
 
 

@@ -14,8 +14,8 @@ async def test_flood_of_ended_connections_is_logged_once_per_cause_with_a_count(
         for number in range(1000):
             faults.ended(f"10.0.0.1:{number}", "idle-too-long" if number % 2 else "too-many-idle")
         faults.flush()
-    said = [(each["event"], each["cause"], each["count"]) for each in logs]
-    assert said == [
+    answer = [(log["event"], log["cause"], log["count"]) for log in logs]
+    assert answer == [
         ("enrolment connections closed by the server", "too-many-idle", 1),
         ("enrolment connections closed by the server", "idle-too-long", 1),
         ("enrolment connections closed by the server", "too-many-idle", 499),
@@ -36,13 +36,13 @@ async def test_failures_of_requests_are_logged_once_per_kind_with_a_count() -> N
             ):
                 faults.failed(error)
         faults.flush()
-    assert [each["event"] for each in logs[:4]] == [
+    assert [log["event"] for log in logs[:4]] == [
         "proof cannot be verified now",
         "join postponed",
         "certificate signing failed",
         "request failed",
     ]
-    assert {each["what"]: each["count"] for each in logs[4:]} == dict.fromkeys(
+    assert {log["what"]: log["count"] for log in logs[4:]} == dict.fromkeys(
         (
             "proof cannot be verified now",
             "join postponed",

@@ -55,5 +55,5 @@ async def test_server_fault_is_logged_although_the_client_has_disconnected(
         await done.wait()
         for _ in range(3):
             await asyncio.sleep(0)
-    assert [each["event"] for each in logs] == events
+    assert [log["event"] for log in logs] == events
     assert not port._under_way

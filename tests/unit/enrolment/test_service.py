@@ -117,7 +117,7 @@ async def test_token_use_is_given_back_when_signing_fails(
     signs.failing = failing
     with pytest.raises(type(failing)):
         await joining.join(csr(), KIND, DATA, "10.0.0.1")
-    assert [each.used for each in store.tokens()] == [0]
+    assert [token.used for token in store.tokens()] == [0]
     signs.failing = None
     granted = await joining.join(csr(), KIND, DATA, "10.0.0.1")
     assert granted.signed.not_after == NOW + timedelta(days=7)
@@ -158,10 +158,10 @@ async def test_one_token_use_admits_one_of_many_keys_despite_failures(
     ends = list[str]()
     for _ in range(3):
         tried = (joining.join(csr(), KIND, DATA, "10.0.0.1") for _ in range(8))
-        ends += [type(each).__name__ for each in await asyncio.gather(*tried, return_exceptions=True)]
+        ends += [type(item).__name__ for item in await asyncio.gather(*tried, return_exceptions=True)]
     assert (ends.count("EnrolmentGrant"), ends.count("IssuerError"), ends.count("ProofRefused")) == (1, 2, 21)
     assert len(signed) == 3
-    assert [each.used for each in store.tokens()] == [1]
+    assert [token.used for token in store.tokens()] == [1]
 
 
 async def test_name_that_contradicts_a_workload_is_refused_and_uses_nothing(
@@ -173,8 +173,8 @@ async def test_name_that_contradicts_a_workload_is_refused_and_uses_nothing(
     for _ in range(12):
         with structlog.testing.capture_logs() as logs, pytest.raises(ProofRefused):
             await joining.join(request, KIND, DATA, "10.0.0.1")
-        assert [(each["reason"], each["shown"]) for each in logs] == [("other_workload", TOKEN.id)]
-    assert [each.used for each in store.tokens()] == [0]
+        assert [(log["reason"], log["shown"]) for log in logs] == [("other_workload", TOKEN.id)]
+    assert [token.used for token in store.tokens()] == [0]
     words = ""
     assert (await joining.join(request, KIND, DATA, "10.0.0.1")).signed.not_after > NOW
 
@@ -187,7 +187,7 @@ async def test_second_concurrent_request_with_the_same_key_is_postponed(
     both = await asyncio.gather(
         *(joining.join(request, KIND, DATA, "10.0.0.1") for _ in range(2)), return_exceptions=True
     )
-    assert sorted(type(each).__name__ for each in both) == ["EnrolmentGrant", "LimitExhausted"]
+    assert sorted(type(item).__name__ for item in both) == ["EnrolmentGrant", "LimitExhausted"]
     assert (await joining.join(request, KIND, DATA, "10.0.0.1")).signed.not_after > NOW
 
 
@@ -232,7 +232,7 @@ async def test_repeated_joins_with_one_key_are_postponed_after_ten(signs: Signs,
         await joining.join(request, KIND, DATA, "10.0.0.1")
     with structlog.testing.capture_logs() as logs, pytest.raises(LimitExhausted, match="proxy"):
         await joining.join(request, KIND, DATA, "10.0.0.1")
-    assert [each["reason"] for each in logs] == ["too_many"]
+    assert [log["reason"] for log in logs] == ["too_many"]
     assert len(signs.ledger.entries()) == 10
 
 
@@ -299,8 +299,8 @@ def test_third_party_adds_its_own_proof_by_an_entry_point() -> None:
         EntryPoint("missing", f"{here}:nothing", group),
     ]
     ours = {KIND: AtHand}
-    found = accepted((KIND, "third"), ours, points)
-    assert [type(each).__name__ for each in found.values()] == ["AtHand", "Installed"]
+    proofs = accepted((KIND, "third"), ours, points)
+    assert [type(proof).__name__ for proof in proofs.values()] == ["AtHand", "Installed"]
     for name, words in {
         "other": "has the kind 'third': must be 'other'",
         "raises": "cannot be used: OSError: no such device",
@@ -324,17 +324,17 @@ async def test_sent_trust_bundle_is_possible_besides_the_confirmed_one(
 
     async def said(digest: str) -> frozenset[str]:
         await service.trust(digest, pem, "10.0.0.1")
-        found = service.confirmations.of(NAME)
-        assert found is not None
-        return found.possible
+        confirmation = service.confirmations.of(NAME)
+        assert confirmation is not None
+        return confirmation.possible
 
     assert await said("of others") == {"of others", ours}
     assert await said(ours) == {ours}
     signs.authority = CertificateAuthority.open(tmp_path / "other", TrustDomain("mesh.example"), NOW)
     other = (await service.renew(csr(), pem, "10.0.0.1")).bundle.digest
-    found = service.confirmations.of(NAME)
-    assert found is not None
-    assert found.possible == {ours, other}
+    result = service.confirmations.of(NAME)
+    assert result is not None
+    assert result.possible == {ours, other}
     assert await said(other) == {other}
 
 
@@ -362,15 +362,15 @@ async def test_proxy_that_is_revoked_during_signing_gets_no_certificate(
     service, request = enrolment(signs, store), csr()
     joined = (await service.join(request, KIND, DATA, "10.0.0.1")).signed
     renewed = (await service.renew(csr(), joined.chain_pem, "10.0.0.1")).signed
-    known = [each.serial for each in signs.ledger.entries()]
-    signs.meanwhile = lambda: [signs.ledger.revoke(each, NOW) for each in known]
+    known = [entry.serial for entry in signs.ledger.entries()]
+    signs.meanwhile = lambda: [signs.ledger.revoke(item, NOW) for item in known]
     with pytest.raises(ProofRefused) as renewing:
         await service.renew(csr(), renewed.chain_pem, "10.0.0.1")
     assert renewing.value.reason == "revoked"
     with pytest.raises(ProofRefused) as joining:
         await service.join(request, KIND, DATA, "10.0.0.1")
     assert joining.value.reason == "proxy_revoked"
-    assert [each.serial for each in signs.ledger.entries()] == known
+    assert [entry.serial for entry in signs.ledger.entries()] == known
 
 
 async def test_revoked_serial_does_not_prevent_renewal_with_another_certificate(
@@ -409,4 +409,6 @@ async def test_revoked_proof_does_not_exclude_proofs_with_similar_ids(
             await service.join(csr(), "third", proof, "10.0.0.1")
     for other in (long + b"y", b"a\t1"):
         await service.join(csr(), "third", other, "10.0.0.1")
-    assert all(len(each.joined_by) <= 200 and each.joined_by.isprintable() for each in signs.ledger.entries())
+    assert all(
+        len(entry.joined_by) <= 200 and entry.joined_by.isprintable() for entry in signs.ledger.entries()
+    )

@@ -103,7 +103,7 @@ def test_token_use_belongs_to_a_key(store: SqliteTokens) -> None:
     assert (refused.value.reason, refused.value.token) == (TokenRefusal.USED_UP, TOKEN.id)
     store.give_back(TOKEN.id, "b")
     assert store.redeem(TOKEN, "c", NOW).first
-    assert [each.used for each in store.tokens()] == [2]
+    assert [token.used for token in store.tokens()] == [2]
 
 
 def test_expired_or_revoked_token_is_refused_for_used_keys_too(store: SqliteTokens) -> None:
@@ -132,9 +132,9 @@ def test_expired_or_revoked_token_is_refused_for_used_keys_too(store: SqliteToke
 def test_token_file_is_private_and_has_no_secret(store: SqliteTokens, tmp_path: Path) -> None:
     """A copy of the file must not allow a join with one of its tokens."""
     store.redeem(TOKEN, "a", NOW)
-    found = list(tmp_path.iterdir())
-    assert {path.stat().st_mode & 0o777 for path in found} == {0o600}
-    assert not [path for path in found if TOKEN.secret.encode() in path.read_bytes()]
+    paths = list(tmp_path.iterdir())
+    assert {path.stat().st_mode & 0o777 for path in paths} == {0o600}
+    assert not [path for path in paths if TOKEN.secret.encode() in path.read_bytes()]
 
 
 def test_tokens_remain_after_a_restart_and_old_ones_are_deleted(store: SqliteTokens, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_tokens_remain_after_a_restart_and_old_ones_are_deleted(store: SqliteTok
         assert not again.redeem(TOKEN, "a", NOW).first
         later = recorded(TokenRequest("shop", "market"), "f" * 12, "", NOW + 100 * DAY)
         again.add(JoinToken(later.id, "s" * 43), later)
-        assert [each.id for each in again.tokens()] == [later.id]
+        assert [token.id for token in again.tokens()] == [later.id]
 
 
 def test_concurrent_stores_give_no_more_uses_than_the_token_has(store: SqliteTokens, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_concurrent_stores_give_no_more_uses_than_the_token_has(store: SqliteTok
     for thread in threads:
         thread.join(60)
     assert len(given) == 2
-    assert [each.used for each in store.tokens()] == [2]
+    assert [token.used for token in store.tokens()] == [2]
 
 
 @pytest.mark.parametrize("put_back", [False, True])
@@ -214,8 +214,8 @@ def test_every_token_can_be_revoked_on_a_full_disk(tmp_path: Path) -> None:
     """A revocation makes a row longer, so the store keeps spare pages; new tokens are refused."""
     with SqliteTokens.open(tmp_path / "tokens.sqlite") as store:
         identifiers = [f"{number:012x}" for number in range(60)]
-        for each in identifiers:
-            store.add(JoinToken(each, "s" * 43), replace(record(), id=each))
+        for identifier in identifiers:
+            store.add(JoinToken(identifier, "s" * 43), replace(record(), id=identifier))
         (pages,) = store._connection.execute("PRAGMA page_count").fetchone()
         store._connection.execute(f"PRAGMA max_page_count = {pages}")
         with pytest.raises(StateError, match="database or disk is full"):
@@ -223,7 +223,7 @@ def test_every_token_can_be_revoked_on_a_full_disk(tmp_path: Path) -> None:
                 added = replace(record(), id=f"{number:012x}")
                 store.add(JoinToken(added.id, "s" * 43), added)
         later = NOW + timedelta(days=20_000)
-        assert [store.revoke(each, later).revoked_at for each in identifiers] == [later] * 60
+        assert [store.revoke(identifier, later).revoked_at for identifier in identifiers] == [later] * 60
 
 
 def test_store_without_spare_pages_opens_and_gets_its_reserves(tmp_path: Path) -> None:

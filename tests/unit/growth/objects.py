@@ -46,13 +46,13 @@ def group(name: str) -> Document:
 
 def pod(name: str, address: str, app: str, **spec: Any) -> Document:
     """Return a Pod with a sidecar."""
-    found = document("v1", "Pod", name)
+    result = document("v1", "Pod", name)
     uuid = f"00000000-0000-4000-8000-{address.replace('.', ''):0>12}"
-    found["metadata"] |= {"labels": {"app": app, "meshwright.dev/proxy-uuid": uuid}, "uid": uuid}
+    result["metadata"] |= {"labels": {"app": app, "meshwright.dev/proxy-uuid": uuid}, "uid": uuid}
     ready = [{"type": "Ready", "status": "True"}]
-    found["status"] = {"podIP": address, "phase": "Running", "conditions": ready}
-    found["spec"] = {"serviceAccountName": app, "containers": [{"name": "app", "image": "app:1"}], **spec}
-    return found
+    result["status"] = {"podIP": address, "phase": "Running", "conditions": ready}
+    result["spec"] = {"serviceAccountName": app, "containers": [{"name": "app", "image": "app:1"}], **spec}
+    return result
 
 
 MESH: tuple[Document, ...] = (
@@ -101,8 +101,8 @@ def _egress(
 ) -> Document:
     spec = {
         "sources": [account("client"), *map(account, many(sources, "client"))],
-        "hosts": [Text(f"{each}.example.org") for each in many(hosts, f"h{size}")],
-        "ipAddresses": [f"{each}/32" for each in addresses(networks)],
+        "hosts": [Text(f"{item}.example.org") for item in many(hosts, f"h{size}")],
+        "ipAddresses": [f"{address}/32" for address in addresses(networks)],
         "ports": [{"number": number, "protocol": said} for number in ports(at)],
     }
     return document(OSM, "Egress", "out", spec=spec)
@@ -120,7 +120,7 @@ def _backend(number: int, protocol: str = "http", **tls: Any) -> Document:
 
 
 def _ranges(size: int) -> list[Document]:
-    return [{"kind": "IPRange", "name": f"{each}/32"} for each in addresses(size)]
+    return [{"kind": "IPRange", "name": f"{address}/32"} for address in addresses(size)]
 
 
 def _tls(**spec: Any) -> Document:
@@ -145,7 +145,7 @@ def _retry(names: list[str]) -> Document:
         "source": account("client"),
         "destinations": [
             {"kind": "Service", "name": "web"},
-            *({"kind": "Service", "name": each} for each in names),
+            *({"kind": "Service", "name": name} for name in names),
         ],
         "retryPolicy": {"retryOn": "5xx"},
     }
@@ -153,31 +153,31 @@ def _retry(names: list[str]) -> Document:
 
 
 def _slice(size: int, at: int = 1) -> Document:
-    found = document("discovery.k8s.io/v1", "EndpointSlice", "web-1")
-    found["metadata"]["labels"] = {"kubernetes.io/service-name": "web"}
-    endpoints = [{"addresses": [each], "conditions": {"ready": True}} for each in addresses(size)]
+    result = document("discovery.k8s.io/v1", "EndpointSlice", "web-1")
+    result["metadata"]["labels"] = {"kubernetes.io/service-name": "web"}
+    endpoints = [{"addresses": [address], "conditions": {"ready": True}} for address in addresses(size)]
     named = [{"name": name, "port": 8080 + number} for number, name in enumerate(["http", *many(at)])]
-    return {**found, "addressType": "IPv4", "endpoints": endpoints, "ports": named}
+    return {**result, "addressType": "IPv4", "endpoints": endpoints, "ports": named}
 
 
 def _endpoints(size: int) -> Document:
     subset = {
-        "addresses": [{"ip": each} for each in addresses(size)],
+        "addresses": [{"ip": address} for address in addresses(size)],
         "ports": [{"port": 8080, "name": "http"}],
     }
     return document("v1", "Endpoints", "web", subsets=[subset])
 
 
 def _labelled(labels: Mapping[str, str], annotations: Mapping[str, str], **spec: Any) -> Document:
-    found = copy.deepcopy(MESH[2])
-    found["spec"] |= spec
-    found["metadata"]["labels"] |= labels
-    found["metadata"]["annotations"] = dict(annotations)
-    return found
+    result = copy.deepcopy(MESH[2])
+    result["spec"] |= spec
+    result["metadata"]["labels"] |= labels
+    result["metadata"]["annotations"] = dict(annotations)
+    return result
 
 
 def _workload(**spec: Any) -> Document:
-    found = document("meshwright.dev/v1alpha1", "Workload", "machine")
+    result = document("meshwright.dev/v1alpha1", "Workload", "machine")
     base = {
         "address": "10.0.0.9",
         "serviceAccount": "web",
@@ -185,7 +185,7 @@ def _workload(**spec: Any) -> Document:
         "uuid": "machine-1",
         "ports": [{"number": 80}],
     }
-    return {**found, "spec": {**base, **spec}}
+    return {**result, "spec": {**base, **spec}}
 
 
 def _deployment(**spec: Any) -> Document:
@@ -205,36 +205,36 @@ def _listening(numbers: list[int], words: list[str]) -> list[Document]:
 LARGE: Mapping[str, Callable[[int], Document]] = {
     "HTTPRouteGroup": lambda n: _group(
         [
-            *({"name": each, "pathRegex": f"/{each}"} for each in many(n)),
-            *({"name": each, "pathRegex": f"/same{n}"} for each in many(n, "same")),
-            *({"name": each, "pathRegex": each} for each in many(n, "none")),
-            {"name": "all", "headers": [{each: ".*"} for each in many(n, "h")]},
+            *({"name": item, "pathRegex": f"/{item}"} for item in many(n)),
+            *({"name": item, "pathRegex": f"/same{n}"} for item in many(n, "same")),
+            *({"name": item, "pathRegex": item} for item in many(n, "none")),
+            {"name": "all", "headers": [{item: ".*"} for item in many(n, "h")]},
         ]
     ),
     "TCPRoute": lambda n: document(SPECS, "TCPRoute", "tcp", spec={"matches": {"ports": ports(n)}}),
     "TrafficTarget": lambda n: _target(
-        sources=[account(each) for each in ("client", *many(n))],
+        sources=[account(item) for item in ("client", *many(n))],
         rules=[
             {"kind": "HTTPRouteGroup", "name": "paths", "matches": ["one", *many(n)]},
-            *({"kind": "HTTPRouteGroup", "name": each} for each in many(n)),
-            *({"kind": "HTTPRouteGroup", "name": "paths", "matches": [each]} for each in many(n)),
+            *({"kind": "HTTPRouteGroup", "name": item} for item in many(n)),
+            *({"kind": "HTTPRouteGroup", "name": "paths", "matches": [item]} for item in many(n)),
             *({"kind": "HTTPRouteGroup", "name": "paths", "matches": ["one"]} for _ in range(n)),
         ],
     ),
     "TrafficSplit of backends": lambda n: _split(
-        [{"service": each, "weight": 1} for each in ("next", *many(n))], []
+        [{"service": item, "weight": 1} for item in ("next", *many(n))], []
     ),
     "TrafficSplit of matches": lambda n: _split(
         [{"service": "next", "weight": 1}], list(map(group, many(n)))
     ),
     "Service": lambda n: _service(
         [
-            *({"port": each, "name": f"http-{each}"} for each in ports(n)),
-            *({"port": 1 + each, "name": f"p{each}", "targetPort": f"t{each}"} for each in range(n)),
+            *({"port": port, "name": f"http-{port}"} for port in ports(n)),
+            *({"port": 1 + item, "name": f"p{item}", "targetPort": f"t{item}"} for item in range(n)),
         ],
     ),
     "Service without addresses": lambda n: _service(
-        [{"port": each, "name": f"p{each}"} for each in ports(n)], clusterIP="None"
+        [{"port": port, "name": f"p{port}"} for port in ports(n)], clusterIP="None"
     ),
     "Service with labels": lambda n: _service([{"port": 80}], selector=dict.fromkeys(many(n), "x")),
     "EndpointSlice": lambda n: _slice(n, n),
@@ -245,17 +245,17 @@ LARGE: Mapping[str, Callable[[int], Document]] = {
             **dict.fromkeys(many(n, "meshwright.dev/a"), "x"),
             "meshwright.dev/egress-services": ",".join(("shop/web", *(f"shop/{each}" for each in many(n)))),
         },
-        containers=[{"name": each, "ports": [{"containerPort": 8080}]} for each in many(n)],
+        containers=[{"name": item, "ports": [{"containerPort": 8080}]} for item in many(n)],
     ),
     "Pod with ports": lambda n: _labelled(
         {}, {}, containers=[{"name": "app", "ports": _listening(ports(n), many(n))}]
     ),
     "Workload": lambda n: _workload(
         applicationAddress="127.0.0.1",
-        ports=[{"number": each, "name": f"p{each}"} for each in ports(n)],
+        ports=[{"number": port, "name": f"p{port}"} for port in ports(n)],
         upstreams=[
-            {"service": "web", "port": 80, "address": "127.0.0.1", "localPort": each + 20_000}
-            for each in ports(n)
+            {"service": "web", "port": 80, "address": "127.0.0.1", "localPort": port + 20_000}
+            for port in ports(n)
         ],
     ),
     "Deployment": lambda n: _deployment(ports=_listening(ports(n), many(n))),
@@ -269,9 +269,9 @@ LARGE: Mapping[str, Callable[[int], Document]] = {
         spec={
             "traffic": {
                 "inboundPortExclusionList": ports(n),
-                "outboundIPRangeExclusionList": [f"{each}/32" for each in addresses(n)],
+                "outboundIPRangeExclusionList": [f"{socket_address}/32" for socket_address in addresses(n)],
             },
-            "sidecar": {"sidecarDrivers": [{"sidecarName": each} for each in many(n)]},
+            "sidecar": {"sidecarDrivers": [{"sidecarName": item} for item in many(n)]},
         },
     ),
     "Egress": lambda n: _egress(n, hosts=n, networks=n, sources=n),
@@ -280,12 +280,12 @@ LARGE: Mapping[str, Callable[[int], Document]] = {
     "Egress of connections": lambda n: _egress(n, networks=n, said="tcp"),
     "IngressBackend": lambda n: _ingress(
         [_backend(80), *map(_backend, ports(n))],
-        [*_ranges(n), *({"kind": "Service", "name": each, "namespace": "shop"} for each in many(n))],
+        [*_ranges(n), *({"kind": "Service", "name": item, "namespace": "shop"} for item in many(n))],
         list(map(group, many(n))),
     ),
     "IngressBackend with names in certificates": lambda n: _ingress(
         [_backend(80, "https")],
-        [*_ranges(n), *({"kind": "AuthenticatedPrincipal", "name": each} for each in many(n))],
+        [*_ranges(n), *({"kind": "AuthenticatedPrincipal", "name": item} for item in many(n))],
     ),
     "IngressBackend with names that are asked for": lambda n: _ingress(
         [
@@ -293,7 +293,7 @@ LARGE: Mapping[str, Callable[[int], Document]] = {
                 80,
                 "https",
                 skipClientCertValidation=True,
-                sniHosts=[f"{each}.example.org" for each in many(n)],
+                sniHosts=[f"{item}.example.org" for item in many(n)],
             )
         ],
         _ranges(n),
@@ -301,16 +301,16 @@ LARGE: Mapping[str, Callable[[int], Document]] = {
     "Retry": lambda n: _retry(many(n)),
     "UpstreamTrafficSetting": lambda n: _setting(
         [
-            {"path": f"/{each}", "rateLimit": _limited(1000 * n + number)}
-            for number, each in enumerate(many(n))
+            {"path": f"/{item}", "rateLimit": _limited(1000 * n + number)}
+            for number, item in enumerate(many(n))
         ]
     ),
     "RoutePolicy": lambda n: _route_policy(
         [
             {"matches": list(map(group, many(n))), "timeout": {"request": "1s"}},
             *(
-                {"matches": [group("paths")], "timeout": {"request": f"{1000 * n + each}ms"}}
-                for each in range(n)
+                {"matches": [group("paths")], "timeout": {"request": f"{1000 * n + item}ms"}}
+                for item in range(n)
             ),
         ]
     ),

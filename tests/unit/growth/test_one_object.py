@@ -44,7 +44,9 @@ def _objects(reading: ManifestReading) -> Objects:
     return {key: SourcedObject(key, value, ORIGIN) for key, value in reading.objects}
 
 
-OTHERS: Final = {key: each for one in MESH for key, each in _objects(read(one, ORIGIN)).items()}
+OTHERS: Final = {
+    key: sourced_object for one in MESH for key, sourced_object in _objects(read(one, ORIGIN)).items()
+}
 """The rest of the mesh."""
 
 
@@ -59,7 +61,7 @@ def _works(large: Document) -> Mapping[str, int]:
         view = View.build({**OTHERS, **objects}, MeshSettings())
         rendering = RenderInputs(view, translation(EnvoyDriver(), DocumentDriver(), secrets=False))
         for group in groups(view):
-            works["serve"].said(*(each.body for each in resources(rendering, group).resources))
+            works["serve"].said(*(resource.body for resource in resources(rendering, group).resources))
     _show(works["show"], view)
     _review(works["review"], objects)
     return {stage: work.count for stage, work in works.items()}
@@ -70,9 +72,9 @@ def _show(work: Work, view: View) -> None:
     policies = [proxy_policy(view, group) for group in groups(view)]
     with work:
         work.said(access.access_pairs(view), explain.answer(view, QUERY, ()))
-        for each in policies:
-            told = (describe.listeners, describe.routes, describe.clusters, describe.endpoints)
-            work.said(*(page(each) for page in told))
+        for policy in policies:
+            messages = (describe.listeners, describe.routes, describe.clusters, describe.endpoints)
+            work.said(*(page(policy) for page in messages))
 
 
 def _review(work: Work, objects: Objects) -> None:
@@ -81,8 +83,8 @@ def _review(work: Work, objects: Objects) -> None:
     trial = Trial(MeshSettings())
     trial.follow(merge([("cluster", Picture(OTHERS))]), Picture())
     with work:
-        found = trial.of("cluster", key, sourced)
-    work.said(*found)
+        problems = trial.of("cluster", key, sourced)
+    work.said(*problems)
 
 
 @pytest.mark.parametrize("name", LARGE)
@@ -92,4 +94,4 @@ def test_work_for_one_object_is_linear_in_its_size(name: str) -> None:
         _works(LARGE[name](2))  # work done once in a process, such as imports, is done here
     small, one, other = (_works(LARGE[name](size)) for size in (1, SIZE, 2 * SIZE))
     added = {stage: (one[stage] - small[stage], other[stage] - small[stage]) for stage in small}
-    assert {stage: each for stage, each in added.items() if each[1] > MOST * each[0] + SPARE} == {}
+    assert {stage: item for stage, item in added.items() if item[1] > MOST * item[0] + SPARE} == {}

@@ -41,9 +41,9 @@ def _pod(annotations: Mapping[str, str] | None = None, **spec: Any) -> Document:
 def _injected(pod: Document) -> Document:
     """Return a Pod with its sidecar, as stored by an API server."""
     made = copy.deepcopy(pod)
-    for each in answer(KNOWN, SHOP, pod).patch:
-        _, part, *field = each["path"].split("/")
-        made[part] = {**made[part], field[0]: each["value"]} if field else each["value"]
+    for item in answer(KNOWN, SHOP, pod).patch:
+        _, part, *field = item["path"].split("/")
+        made[part] = {**made[part], field[0]: item["value"]} if field else item["value"]
     return made
 
 
@@ -59,36 +59,40 @@ LARGE: Final[Mapping[str, Callable[[int], Document]]] = {
     "containers": lambda n: _pod(containers=list(map(_container, many(n)))),
     "containers with probes": lambda n: _pod(
         containers=[
-            _container(each, readinessProbe=PROBE, livenessProbe=PROBE, startupProbe=PROBE)
-            for each in many(n)
+            _container(item, readinessProbe=PROBE, livenessProbe=PROBE, startupProbe=PROBE)
+            for item in many(n)
         ]
     ),
     "containers with hooks": lambda n: _pod(
-        containers=[_container(each, lifecycle=HOOK) for each in many(n)]
+        containers=[_container(item, lifecycle=HOOK) for item in many(n)]
     ),
     "init containers that stay": lambda n: _pod(
-        initContainers=[_container(each, restartPolicy="Always", readinessProbe=PROBE) for each in many(n)]
+        initContainers=[_container(item, restartPolicy="Always", readinessProbe=PROBE) for item in many(n)]
     ),
-    "volumes": lambda n: _pod(volumes=[{"name": each, "emptyDir": {}} for each in many(n)]),
-    "pull secrets": lambda n: _pod(imagePullSecrets=[{"name": each} for each in many(n)]),
+    "volumes": lambda n: _pod(volumes=[{"name": item, "emptyDir": {}} for item in many(n)]),
+    "pull secrets": lambda n: _pod(imagePullSecrets=[{"name": item} for item in many(n)]),
     "ports": lambda n: _pod(
         containers=[
             _container(
-                "app", ports=[{"name": each, "containerPort": 1 + at} for at, each in enumerate(many(n))]
+                "app", ports=[{"name": item, "containerPort": 1 + at} for at, item in enumerate(many(n))]
             )
         ]
     ),
     "environment": lambda n: _pod(
-        containers=[_container("app", env=[{"name": each, "value": "x"} for each in many(n)])]
+        containers=[_container("app", env=[{"name": item, "value": "x"} for item in many(n)])]
     ),
     "annotations": lambda n: _pod(dict.fromkeys(many(n), "x")),
     "excluded ports": lambda n: _pod(
-        {"openservicemesh.io/outbound-port-exclusion-list": ",".join(str(1000 + each) for each in range(n))}
+        {
+            "openservicemesh.io/outbound-port-exclusion-list": ",".join(
+                str(1000 + number) for number in range(n)
+            )
+        }
     ),
     "excluded ranges": lambda n: _pod(
         {
             "openservicemesh.io/outbound-ip-range-exclusion-list": ",".join(
-                f"10.0.0.{each}/32" for each in range(n)
+                f"10.0.0.{number}/32" for number in range(n)
             )
         }
     ),
@@ -98,15 +102,15 @@ LARGE: Final[Mapping[str, Callable[[int], Document]]] = {
                 _container(each, resources={"requests": {f"hugepages-{each}": "1Mi"}}) for each in many(n)
             ]
         ),
-        **{f"hugepages-{each}": "1Mi" for each in many(n)},
+        **{f"hugepages-{item}": "1Mi" for item in many(n)},
     ),
     "a sidecar that is there, and probes": lambda n: _injected(
-        _pod(containers=[_container(each, readinessProbe=PROBE, lifecycle=HOOK) for each in many(n)])
+        _pod(containers=[_container(item, readinessProbe=PROBE, lifecycle=HOOK) for item in many(n)])
     ),
     "a sidecar that is there, and volumes that are said to be its own": lambda n: _pod(
         {ADDED_ANNOTATION: json.dumps({"volumes": many(n), "imagePullSecrets": many(n)})},
-        volumes=[{"name": each, "emptyDir": {}} for each in many(n, "v")],
-        imagePullSecrets=[{"name": each} for each in many(n, "v")],
+        volumes=[{"name": item, "emptyDir": {}} for item in many(n, "v")],
+        imagePullSecrets=[{"name": item} for item in many(n, "v")],
     ),
 }
 
@@ -118,9 +122,9 @@ def test_work_for_one_pod_is_linear_in_its_size(name: str) -> None:
     def reviewed(size: int) -> int:
         pod, work = LARGE[name](size), Work()
         with work:
-            said = answer(KNOWN, SHOP, pod)
-            response("7", said)
-        assert said.result is not Result.REFUSED, said.words
+            output = answer(KNOWN, SHOP, pod)
+            response("7", output)
+        assert output.result is not Result.REFUSED, output.words
         return work.count
 
     small = reviewed(1)  # work done once in a process, such as imports, is done here

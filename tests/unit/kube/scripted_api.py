@@ -53,7 +53,7 @@ class Line:
 
     async def send(self, *values: object) -> None:
         """Send values as lines of JSON, all at once."""
-        await self.chunk("".join(f"{json.dumps(each)}\n" for each in values).encode())
+        await self.chunk("".join(f"{json.dumps(item)}\n" for item in values).encode())
 
     async def chunk(self, data: bytes) -> None:
         """Send a chunk of the answer."""
@@ -116,7 +116,7 @@ class Played:
     @property
     def verbs(self) -> list[str]:
         """The verbs of all requests so far."""
-        return [each.verb for each in self.asked]
+        return [item.verb for item in self.asked]
 
     def then(self, *script: Part) -> None:
         """Replace the rest of the script."""
@@ -172,8 +172,8 @@ def service(name: str, version: int | str, namespace: str = "shop", **more: obje
 def listed(version: int | str, *items: object, more: str = "") -> dict[str, Any]:
     """Return a list of Services, whose items have no kind and apiVersion."""
     bare = [
-        {k: v for k, v in each.items() if k not in ("kind", "apiVersion")} if isinstance(each, dict) else each
-        for each in items
+        {k: v for k, v in item.items() if k not in ("kind", "apiVersion")} if isinstance(item, dict) else item
+        for item in items
     ]
     return {
         "kind": "ServiceList",

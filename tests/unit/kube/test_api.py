@@ -93,10 +93,10 @@ async def test_all_pages_are_one_list() -> None:
     """The list follows `continue` with the same selector."""
     first = answering(listed(7, service("cart", 5), more="a b"))
     async with Played(first, answering(listed(7, service("cats", 6)))) as played, api_of(played) as api:
-        found = await api.list(SERVICES, "shop", labels="a=b")
-    assert [each["metadata"]["name"] for each in found["items"]] == ["cart", "cats"]
-    assert found["metadata"] == {"resourceVersion": "7"}
-    assert [dict(each.query) for each in played.asked] == [
+        result = await api.list(SERVICES, "shop", labels="a=b")
+    assert [item["metadata"]["name"] for item in result["items"]] == ["cart", "cats"]
+    assert result["metadata"] == {"resourceVersion": "7"}
+    assert [dict(item.query) for item in played.asked] == [
         {"labelSelector": "a=b", "limit": "500"},
         {"labelSelector": "a=b", "limit": "500", "continue": "a b"},
     ]

@@ -56,9 +56,11 @@ async def test_aggregated_discovery_needs_two_requests() -> None:
         await line.answer({"/api": core, "/apis": named}[asked.path])
 
     async with Played(play) as played, api_of(played) as api:
-        found = await served(api)
-        assert found == ServedResources((SERVICES, NAMESPACES, *SPLITS), frozenset({"metrics.k8s.io"}))
-        assert found.of("split.smi-spec.io", "TrafficSplit") == tuple(SPLITS)
+        served_resources = await served(api)
+        assert served_resources == ServedResources(
+            (SERVICES, NAMESPACES, *SPLITS), frozenset({"metrics.k8s.io"})
+        )
+        assert served_resources.of("split.smi-spec.io", "TrafficSplit") == tuple(SPLITS)
         assert await served(api, {"split.smi-spec.io"}) == ServedResources(tuple(SPLITS))
 
 
@@ -87,9 +89,11 @@ async def test_older_server_is_asked_for_each_version_of_the_wanted_groups() -> 
         return await line.answer(failure(503, "ServiceUnavailable", "x"), 503)
 
     async with Played(play) as played, api_of(played) as api:
-        found = await served(api, {"", "split.smi-spec.io", "metrics.k8s.io"})
-        assert found == ServedResources((SERVICES, NAMESPACES, *SPLITS), frozenset({"metrics.k8s.io"}))
-        assert "/apis/apps/v1" not in [each.path for each in played.asked]
+        served_resources = await served(api, {"", "split.smi-spec.io", "metrics.k8s.io"})
+        assert served_resources == ServedResources(
+            (SERVICES, NAMESPACES, *SPLITS), frozenset({"metrics.k8s.io"})
+        )
+        assert "/apis/apps/v1" not in [item.path for item in played.asked]
 
 
 @pytest.mark.parametrize("said", [{}, {"kind": "Pod"}, {"kind": 5}])
@@ -113,8 +117,8 @@ async def test_answer_without_any_group_is_an_error(kind: str, field: str, none:
 
     Every server has some group.
     """
-    said = {"kind": kind, field: none}
-    async with Played(answering(said)) as played, api_of(played) as api:
+    answer = {"kind": kind, field: none}
+    async with Played(answering(answer)) as played, api_of(played) as api:
         with pytest.raises(Nonsense, match="the discovery answer of the API server has"):
             await served(api)
 
@@ -136,9 +140,9 @@ async def test_group_with_wrong_types_is_unknown(versions: object) -> None:
     """The other groups are still read, and an unwanted group has no effect."""
     split = {"metadata": {"name": "split.smi-spec.io"}, "versions": versions}
     good = _group("specs.smi-spec.io", _version("v1", _resource("tcproutes", "TCPRoute", ALL)))
-    said = {"kind": "APIGroupDiscoveryList", "items": [split, good]}
+    answer = {"kind": "APIGroupDiscoveryList", "items": [split, good]}
     routes = Resource("specs.smi-spec.io", "v1", "tcproutes", "TCPRoute")
-    async with Played(answering(said)) as played, api_of(played) as api:
+    async with Played(answering(answer)) as played, api_of(played) as api:
         named = {"split.smi-spec.io", "specs.smi-spec.io"}
         assert await served(api, named) == ServedResources((routes,), frozenset({"split.smi-spec.io"}))
         assert await served(api, {"specs.smi-spec.io"}) == ServedResources((routes,))
@@ -170,7 +174,7 @@ async def test_only_wanted_groups_are_requested(groups: set[str] | None, asked: 
     """The core group has another path than all others."""
     async with Played(answering(_aggregated(_group("apps")))) as played, api_of(played) as api:
         await served(api, groups)
-        assert {each.path for each in played.asked} == asked
+        assert {item.path for item in played.asked} == asked
 
 
 def test_versions_are_ordered_as_by_kubernetes() -> None:

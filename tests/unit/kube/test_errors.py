@@ -53,8 +53,8 @@ def test_long_message_of_a_server_is_shortened() -> None:
 
 def test_status_object_of_a_watch_is_read_as_an_answer() -> None:
     """Malformed fields have defaults, and the retry time is limited to a day."""
-    said = {"code": 429, "reason": "TooManyRequests", "details": {"retryAfterSeconds": 3}}
-    error = ApiError.of(said, verb="watch", resource="Y", what="X")
+    answer = {"code": 429, "reason": "TooManyRequests", "details": {"retryAfterSeconds": 3}}
+    error = ApiError.of(answer, verb="watch", resource="Y", what="X")
     assert (error.status, error.retry_after, error.reason) == (429, 3.0, Reason.THROTTLED)
     error = ApiError.of({"code": "x", "details": 5, "message": []}, verb="watch", resource="Y", what="X")
     assert (error.status, error.retry_after) == (500, None)
@@ -64,9 +64,9 @@ def test_status_object_of_a_watch_is_read_as_an_answer() -> None:
 
 def test_write_to_a_terminating_namespace_counts_as_not_found() -> None:
     """The API server answers 403, although no right is missing. Only for writes can the text mean this."""
-    said = "unable to create new content in namespace shop because it is being terminated"
+    text = "unable to create new content in namespace shop because it is being terminated"
     errors = (
-        ApiError(403, "Forbidden", said, verb=each, resource="Y", what="X")
-        for each in ("create", "patch", "list")
+        ApiError(403, "Forbidden", text, verb=item, resource="Y", what="X")
+        for item in ("create", "patch", "list")
     )
-    assert [each.reason for each in errors] == [Reason.NOT_FOUND, Reason.NOT_FOUND, Reason.FORBIDDEN]
+    assert [error.reason for error in errors] == [Reason.NOT_FOUND, Reason.NOT_FOUND, Reason.FORBIDDEN]

@@ -85,5 +85,5 @@ def test_foreign_metadata_of_a_lease_are_kept(what: Step) -> None:
 def test_malformed_lease_counts_as_released() -> None:
     """The Lease can be taken, and the write corrects it."""
     for raw in ({}, {"spec": 7}, {"spec": {"holderIdentity": None, "leaseDurationSeconds": "x"}}):
-        found = LeaseRecord.of(raw, TERMS)
-        assert (found.holder, found.lasts) == ("", 15.0)
+        lease_record = LeaseRecord.of(raw, TERMS)
+        assert (lease_record.holder, lease_record.lasts) == ("", 15.0)

@@ -13,8 +13,8 @@ from tests.tools.hypothesis_profiles import examples
 
 def _page(*pieces: bytes) -> tuple[list[object], dict[str, object]]:
     page = Page()
-    found = [item for piece in pieces for item in page.items(piece)]
-    return [*found, *page.end()], page.rest
+    result = [item for piece in pieces for item in page.items(piece)]
+    return [*result, *page.end()], page.rest
 
 
 def test_items_are_returned_as_soon_as_they_are_complete() -> None:
@@ -84,4 +84,4 @@ def test_malformed_or_truncated_page_is_an_error(body: bytes) -> None:
     with pytest.raises(Nonsense):
         _page(body)
     with pytest.raises(Nonsense):
-        _page(*(bytes([each]) for each in body[:200]), body[200:])
+        _page(*(bytes([number]) for number in body[:200]), body[200:])

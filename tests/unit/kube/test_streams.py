@@ -8,15 +8,15 @@ from meshwright.kube.errors import Nonsense, Reason
 from meshwright.kube.streams import Lines, event, value
 
 
-@given(st.lists(st.binary(max_size=20).filter(lambda each: b"\n" not in each), max_size=8), st.data())
+@given(st.lists(st.binary(max_size=20).filter(lambda item: b"\n" not in item), max_size=8), st.data())
 def test_lines_are_the_same_in_any_pieces(lines: list[bytes], data: st.DataObject) -> None:
     """The cuts between received pieces do not change the complete lines."""
     whole = b"".join(line + b"\n" for line in lines)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=5)))
-    cutter, found = Lines(), list[bytes]()
+    cutter, result = Lines(), list[bytes]()
     for begin, end in zip([0, *cuts], [*cuts, len(whole)], strict=True):
-        found += cutter.complete(whole[begin:end])
-    assert found == [line for line in lines if line]
+        result += cutter.complete(whole[begin:end])
+    assert result == [line for line in lines if line]
     assert not cutter.begun
 
 

@@ -26,7 +26,7 @@ PACKAGES = (
     "catalog",
     "certs",
     *(f"meshwright/{each}" for each in ("admin", "agent", "checks", "cli", "controller", "delivery", "mesh")),
-    *(f"meshwright/{each}" for each in ("providers", "sidecars", "specs")),
+    *(f"meshwright/{item}" for item in ("providers", "sidecars", "specs")),
 )
 SAID_ONCE = {"meshwright/mesh/kinds.py"}
 
@@ -61,7 +61,7 @@ def test_keys_are_sorted_by_the_name_of_their_kind() -> None:
 @pytest.mark.parametrize(("kind", "main"), [(POD, WORKLOAD), (ENDPOINTS, ENDPOINT_SLICE)])
 def test_pod_and_endpoints_share_the_claim_of_their_main_kind(kind: Kind, main: Kind) -> None:
     """A Pod is a Workload and Endpoints are an EndpointSlice; kinds of other groups are not."""
-    key, claim = (ObjectKey(each, Namespace("shop"), "db") for each in (kind, main))
+    key, claim = (ObjectKey(item, Namespace("shop"), "db") for item in (kind, main))
     assert (key.claim, claim.claim) == (claim, claim)
     assert claim.forms() == (key, claim)
     theirs = ObjectKey(Kind(kind.name, "other.example.net"), Namespace("shop"), "db")
@@ -70,16 +70,16 @@ def test_pod_and_endpoints_share_the_claim_of_their_main_kind(kind: Kind, main: 
 
 def test_code_names_kinds_by_constants_only() -> None:
     """A constant includes the group, so that a typing error cannot name another kind."""
-    known = {each.name for each in vars(meshwright.mesh.kinds).values() if isinstance(each, Kind)}
+    known = {var.name for var in vars(meshwright.mesh.kinds).values() if isinstance(var, Kind)}
     quoted = re.compile("|".join(f"[\"'](?:{name})[\"']" for name in sorted(known)))
     root = Path(meshwright.mesh.kinds.__file__).parents[2]
-    found = {
-        f"{module}: {each.value}"
+    result = {
+        f"{module}: {item.value}"
         for package in PACKAGES
         for file in sorted((root / package).rglob("*.py"))
         if (module := str(file.relative_to(root))) not in SAID_ONCE
         if quoted.search(source := file.read_text(encoding="utf-8"))  # parsing all files takes a second
-        for each in ast.walk(ast.parse(source))
-        if isinstance(each, ast.Constant) and each.value in known and each.value[0].isupper()
+        for item in ast.walk(ast.parse(source))
+        if isinstance(item, ast.Constant) and item.value in known and item.value[0].isupper()
     }
-    assert found == {"meshwright/mesh/names.py: Namespace"}, "its NewType alone is called so"
+    assert result == {"meshwright/mesh/names.py: Namespace"}, "its NewType alone is called so"

@@ -27,8 +27,8 @@ def test_only_the_ipv6_wildcard_accepts_both_families(host: str, expected: tuple
     port = free_port("127.0.0.1")  # reserved, so that no other test listens on it at ::1
     with listening(HostPort(host, port)):
         assert (_takes("127.0.0.1", port), _takes("::1", port)) == expected
-        for each in {host, reached_from_here(host)} - {"::", "0.0.0.0"}:
-            assert _takes(each, port)
+        for item in {host, reached_from_here(host)} - {"::", "0.0.0.0"}:
+            assert _takes(item, port)
 
 
 def test_ipv6_wildcard_listens_on_ipv4_without_ipv6_support(monkeypatch: pytest.MonkeyPatch) -> None:

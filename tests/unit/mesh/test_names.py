@@ -44,7 +44,7 @@ def test_namespaced_key_is_printed_with_its_namespace_first() -> None:
         WorkloadKey(shop, "store"),
         ServiceIdentity(shop, ServiceAccountName("store")),
     )
-    assert [str(each) for each in named] == ["shop/store"] * 3
+    assert [str(item) for item in named] == ["shop/store"] * 3
 
 
 def test_service_has_three_host_names_with_the_cluster_domain() -> None:

@@ -35,9 +35,12 @@ def test_only_http_and_grpc_have_requests(protocol: Protocol, has_requests: bool
 )
 def test_service_pattern_matches_namespace_and_name(pattern: str, fitting: list[str]) -> None:
     """Each part may be `*`, and the pattern is printed as it was written."""
-    (found,) = a.narrowed(pattern) or ()
+    (service_pattern,) = a.narrowed(pattern) or ()
     keys = [a.service_key("store", "shop"), a.service_key("db", "shop"), a.service_key("store", "bank")]
-    assert ([str(key) for key in keys if found.fits(key)], str(found)) == (fitting, pattern)
+    assert ([str(key) for key in keys if service_pattern.fits(key)], str(service_pattern)) == (
+        fitting,
+        pattern,
+    )
 
 
 def test_service_keys_are_sorted_by_namespace_then_name() -> None:

@@ -44,9 +44,9 @@ def _slips(word: str) -> Iterator[str]:
 
 def _heads(kind: Kind) -> list[tuple[str, str]]:
     api_version = READ[kind].api_versions[-1]
-    misspelt = [(each, kind.name) for each in _slips(api_version)]
-    misspelt += [(api_version, each) for each in _slips(kind.name)]
-    readable = {(version, each.name) for each, reader in READ.items() for version in reader.api_versions}
+    misspelt = [(slip, kind.name) for slip in _slips(api_version)]
+    misspelt += [(api_version, slip) for slip in _slips(kind.name)]
+    readable = {(version, item.name) for item, reader in READ.items() for version in reader.api_versions}
     return [head for head in dict.fromkeys(misspelt) if head not in readable and all(head)]
 
 
@@ -59,9 +59,9 @@ def test_typing_error_in_kind_or_api_version_keeps_the_object(kind: Kind) -> Non
         state = good.apply("x.yaml", account("a") + "---\n" + _text(kind, head))
         assert key in state.objects(), head
         assert state.objects()[key].stale, head
-        problems = [each for each in state.problems() if each.code != "MW1031"]
-        assert [each.severity.value for each in problems][:1] == ["error"], (head, problems)
-        (held,) = [each for each in problems if each.code == "MW1107"]
+        problems = [problem for problem in state.problems() if problem.code != "MW1031"]
+        assert [problem.severity.value for problem in problems][:1] == ["error"], (head, problems)
+        (held,) = [problem for problem in problems if problem.code == "MW1107"]
         assert (held.key, str(held.origin)) == (key, "x.yaml:5 (document 2)")
         assert state.apply("x.yaml", account("a")).objects().keys() == {account_key("a")}
 
@@ -96,11 +96,13 @@ def test_unreadable_document_keeps_the_missing_object(broken: str | None, first:
     state = good.apply("x.yaml", first + newest)
     assert state.objects()[workload_key("w")].stale
     assert account_key("a") in state.objects()
-    assert "MW1107" in [each.code for each in state.problems()]
+    assert "MW1107" in [problem.code for problem in state.problems()]
     again = state.apply("x.yaml", account("other") + "---\n" + first + newest)
     assert again.objects()[workload_key("w")].stale
     mended = again.apply("x.yaml", workload("w", "10.0.0.2"))
-    assert [(str(key), each.stale) for key, each in mended.objects().items()] == [("Workload shop/w", False)]
+    assert [(str(key), sourced_object.stale) for key, sourced_object in mended.objects().items()] == [
+        ("Workload shop/w", False)
+    ]
     assert mended.problems() == ()
     assert workload_key("w") not in again.apply("x.yaml", account("a")).objects()
 
@@ -183,8 +185,8 @@ class _Counted(ObjectKey):
 
 def _thoughts(number: int) -> int:
     _Counted.thoughts = 0
-    good = "---\n".join(_text(kinds.SERVICE, name=f"s{each}") for each in range(number))
-    keys = [_Counted(kinds.WORKLOAD, Namespace("shop"), f"w{each}") for each in range(number)]
+    good = "---\n".join(_text(kinds.SERVICE, name=f"s{item}") for item in range(number))
+    keys = [_Counted(kinds.WORKLOAD, Namespace("shop"), f"w{item}") for item in range(number)]
     bad = [(InFile("x.yaml", 1, 1), ManifestReading(unread=(UnreadManifest(key, key.name),))) for key in keys]
     assert not read_form("", bad, read_file("x.yaml", good, None)).objects
     return _Counted.thoughts

@@ -18,7 +18,7 @@ COUNT = 700
 REST = COUNT - MOST
 LIST = "apiVersion: v1\nkind: List\nitems:\n"
 NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\n"
-KEYS = [f"x{each}: 1\n" for each in range(COUNT)]
+KEYS = [f"x{item}: 1\n" for item in range(COUNT)]
 TEXTS = {
     "empty items of a list": (LIST + "- {}\n" * COUNT, {"MW1002": 2 * COUNT}),
     "items that are no mappings": (LIST + "- secret\n" * COUNT, {"MW1001": COUNT}),
@@ -43,9 +43,9 @@ TEXTS = {
         manifest("Service", "a", "ports: [" + "1," * COUNT + "]"),
         {"MW1010": COUNT},
     ),
-    "fields of metadata": (NAMESPACE + "".join(f"  {each}" for each in KEYS), {"MW1027": COUNT}),
+    "fields of metadata": (NAMESPACE + "".join(f"  {object_key}" for object_key in KEYS), {"MW1027": COUNT}),
     "labels of ours": (
-        NAMESPACE + "  labels:\n" + "".join(f"    meshwright.dev/{each}" for each in KEYS),
+        NAMESPACE + "  labels:\n" + "".join(f"    meshwright.dev/{object_key}" for object_key in KEYS),
         {"MW1025": COUNT, "MW1010": COUNT},
     ),
     "kinds that are not read": (
@@ -56,18 +56,18 @@ TEXTS = {
 }
 
 
-def _count(found: Problem) -> int:
+def _count(problem: Problem) -> int:
     """Return the number of problems that one problem represents."""
-    _, marked, rest = found.expected.partition("and ")
+    _, marked, rest = problem.expected.partition("and ")
     number, more, _ = rest.partition(" more problems of this kind ")
     return int(number.replace(",", "")) if marked and more else 1
 
 
-def _counts(found: tuple[Problem, ...]) -> dict[str, int]:
+def _counts(result: tuple[Problem, ...]) -> dict[str, int]:
     """Return the number of problems for each code, including the counted rest."""
     counts = Counter[str]()
-    for each in found:
-        counts[each.code] += _count(each)
+    for problem in result:
+        counts[problem.code] += _count(problem)
     return dict(counts)
 
 
@@ -75,16 +75,16 @@ def _counts(found: tuple[Problem, ...]) -> dict[str, int]:
 def test_file_with_very_many_problems_shows_some_and_counts_the_rest(name: str) -> None:
     """At most MOST problems of each code are shown, and the shown and counted ones add up."""
     text, expected = TEXTS[name]
-    found = Manifests().apply("x.yaml", text).problems()
-    assert len(found) <= (MOST + 1) * len(expected)
-    assert _counts(found) == expected
+    result = Manifests().apply("x.yaml", text).problems()
+    assert len(result) <= (MOST + 1) * len(expected)
+    assert _counts(result) == expected
 
 
 def test_number_of_further_problems_is_reported_at_the_file() -> None:
     """The number has a thousands separator."""
-    found = Manifests().apply("x.yaml", LIST + "- {}\n" * COUNT).problems()
-    assert len(found) == MOST + 1
-    (rest,) = (each for each in found if _count(each) > 1)
+    result = Manifests().apply("x.yaml", LIST + "- {}\n" * COUNT).problems()
+    assert len(result) == MOST + 1
+    (rest,) = (problem for problem in result if _count(problem) > 1)
     assert rest == Problem(
         code="MW1002",
         severity=Severity.ERROR,
@@ -103,15 +103,15 @@ def test_number_of_further_problems_is_reported_for_a_single_document() -> None:
     """An object of a cluster is in no file, so the message names the document."""
     (document,) = documents(LIST + "- 1\n" * COUNT)
     *named, rest = read(document.value, FromSource("here")).problems
-    assert [each.field for each in named] == [f"items[{each}]" for each in range(MOST)]
+    assert [problem.field for problem in named] == [f"items[{number}]" for number in range(MOST)]
     assert rest.expected == f"and {REST:,} more problems of this kind in this document"
 
 
 def test_duplicate_definitions_are_counted() -> None:
     """The duplicates may be in the same file or in another one."""
-    names = [f"a{each}" for each in range(COUNT)]
-    workloads = joined(*(_workload(each, "10.0.0.1") for each in names))
-    others = joined(*(_workload(each, "10.0.0.2") for each in names))
+    names = [f"a{number}" for number in range(COUNT)]
+    workloads = joined(*(_workload(name, "10.0.0.1") for name in names))
+    others = joined(*(_workload(name, "10.0.0.2") for name in names))
     for state in (
         Manifests().apply("x.yaml", joined(workloads, others)),
         Manifests().apply_all({"x.yaml": workloads, "y.yaml": others}),
@@ -123,7 +123,7 @@ def test_duplicate_definitions_are_counted() -> None:
 
 def test_objects_with_their_last_good_form_are_counted() -> None:
     """A syntax error in a file of many objects is one problem, plus one warning for each object."""
-    good = joined(*(account(f"a{each}") for each in range(COUNT)))
+    good = joined(*(account(f"a{number}") for number in range(COUNT)))
     state = Manifests().apply("x.yaml", good).apply("x.yaml", "{\n")
     assert len(state.objects()) == COUNT
     assert _counts(state.problems()) == {"MW1101": 1, "MW1107": COUNT}
@@ -132,11 +132,11 @@ def test_objects_with_their_last_good_form_are_counted() -> None:
 
 def test_problems_between_objects_are_counted() -> None:
     """Here the problems are the missing backends of a TrafficSplit."""
-    backends = ",".join(f"{{service: b{each}, weight: 1}}" for each in range(COUNT))
+    backends = ",".join(f"{{service: b{number}, weight: 1}}" for number in range(COUNT))
     split = manifest("TrafficSplit", "s", f"service: a, backends: [{backends}]")
-    found = problems(View.build(Manifests().apply("x.yaml", split).objects(), MeshSettings()))
-    assert max(Counter(each.code for each in found).values()) == MOST + 1
-    assert COUNT in _counts(found).values()
+    result = problems(View.build(Manifests().apply("x.yaml", split).objects(), MeshSettings()))
+    assert max(Counter(problem.code for problem in result).values()) == MOST + 1
+    assert COUNT in _counts(result).values()
 
 
 def _workload(name: str, address: str) -> str:

@@ -21,8 +21,10 @@ TARGET = a.target("t", "a", "b", a.http("all"))
 
 
 def _said(*things: object, at: str = "test") -> Picture[ObjectKey, SourcedObject]:
-    found = a.objects(*things)
-    return Picture({key: replace(each, origin=InFile(at)) for key, each in found.items()})
+    sourced_objects = a.objects(*things)
+    return Picture(
+        {key: replace(sourced_object, origin=InFile(at)) for key, sourced_object in sourced_objects.items()}
+    )
 
 
 def test_object_of_the_earlier_source_is_used() -> None:
@@ -32,15 +34,15 @@ def test_object_of_the_earlier_source_is_used() -> None:
     one, two = _said(W, TARGET, at="one.yaml"), _said(moved, later, SLICE, wider, at="two.yaml")
     merged = merge([("one", one), ("two", two), ("three", _said(W, TARGET, at="three.yaml"))])
     assert merged.objects() == dict(sorted({**two, **one}.items()))
-    said = (
+    text = (
         "the source one has a different object of this name (one.yaml:1 (document 1)); the "
         "object of one is used, because one has precedence. Remove one of the two objects"
     )
     workload, target = a.object_key(W), a.object_key(TARGET)
     assert merged.problems == (
-        Problem(code="MW1108", severity=Severity.ERROR, origin=InFile("two.yaml"), key=target, expected=said),
+        Problem(code="MW1108", severity=Severity.ERROR, origin=InFile("two.yaml"), key=target, expected=text),
         Problem(
-            code="MW1108", severity=Severity.WARNING, origin=InFile("two.yaml"), key=workload, expected=said
+            code="MW1108", severity=Severity.WARNING, origin=InFile("two.yaml"), key=workload, expected=text
         ),
     )
 
@@ -48,7 +50,7 @@ def test_object_of_the_earlier_source_is_used() -> None:
 def test_objects_that_differ_only_in_creation_time_are_equal() -> None:
     """A file has no creation time, and its copy in the cluster has one."""
     things = (W, a.service("s"), a.split("s", "s", ("s", 1)))
-    aged = tuple(replace(each, created="2026-01-01T00:00:00Z") for each in things)
+    aged = tuple(replace(item, created="2026-01-01T00:00:00Z") for item in things)
     for one, two in ((things, aged), (aged, things)):
         merged = merge([("one", _said(*one)), ("two", _said(*two))])
         assert (merged.problems, merged.objects()) == ((), dict(_said(*one)))
@@ -61,7 +63,7 @@ def test_pod_replaces_a_workload_of_the_same_name_from_a_later_source() -> None:
     after = merge([("cluster", Picture({pod.key: pod})), ("directory", workloads)], before)
     assert list(after.since(before).items()) == [(a.object_key(W), None), (pod.key, pod)]
     assert after.objects() == {pod.key: pod}
-    assert [each.key for each in after.problems] == [a.object_key(W)]
+    assert [problem.key for problem in after.problems] == [a.object_key(W)]
     assert merge([("cluster", Picture()), ("directory", workloads)], after).since(before) == {}
 
 
@@ -84,8 +86,8 @@ THINGS: tuple[SourcedObject, ...] = (
     *_said(replace(W, address=IpAddress("10.0.0.2")), a.workload("v", "10.0.0.3"), at="two").values(),
     POD,
 )
-HELD = st.lists(st.sampled_from(THINGS), unique_by=lambda each: each.key.claim).map(
-    lambda found: {each.key: each for each in found}
+HELD = st.lists(st.sampled_from(THINGS), unique_by=lambda sourced_object: sourced_object.key.claim).map(
+    lambda sourced_objects: {sourced_object.key: sourced_object for sourced_object in sourced_objects}
 )
 
 
@@ -100,12 +102,12 @@ def test_differences_lead_from_any_merge_to_the_next(history: list[tuple[Objects
             picture.changed({**went, **now}) for picture, went, now in zip(pictures, gone, both, strict=True)
         ]
         before, merged = merged, merge([("one", pictures[0]), ("two", pictures[1])], merged)
-        for key, each in merged.since(before).items():
-            if each is None:
+        for key, sourced_object in merged.since(before).items():
+            if sourced_object is None:
                 del known[key]
             else:
                 assert not [other for other in known if other != key and other.claim == key.claim]
-                known[key] = each
+                known[key] = sourced_object
         expected = {claim: now[key] for now in reversed(both) for key in now for claim in (key.claim,)}
-        assert {key.claim: each for key, each in known.items()} == expected
+        assert {key.claim: sourced_object for key, sourced_object in known.items()} == expected
         assert merged.disputes == merge([("one", pictures[0]), ("two", pictures[1])]).disputes

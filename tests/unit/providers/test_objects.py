@@ -47,7 +47,10 @@ def _pod_key() -> ObjectKey:
 
 
 def _in_force(state: Cluster) -> dict[str, tuple[str, bool]]:
-    return {str(key): (str(each.origin), each.stale) for key, each in state.objects().items()}
+    return {
+        str(key): (str(sourced_object.origin), sourced_object.stale)
+        for key, sourced_object in state.objects().items()
+    }
 
 
 def test_invalid_object_keeps_its_last_good_form() -> None:
@@ -56,7 +59,7 @@ def test_invalid_object_keeps_its_last_good_form() -> None:
     good = Cluster().apply(key, "1", workload("w", "10.0.0.1"))
     bad = good.apply(key, "2", workload("w", "10.0.0"))
     assert _in_force(bad) == {"Workload shop/w": ("east (resourceVersion 1)", True)}
-    assert [(each.code, str(each.origin)) for each in bad.problems()] == [
+    assert [(problem.code, str(problem.origin)) for problem in bad.problems()] == [
         ("MW1013", "east (resourceVersion 2)"),
         ("MW1107", "east (resourceVersion 2)"),
     ]
@@ -71,7 +74,7 @@ def test_first_of_two_objects_with_one_claim_is_in_force() -> None:
     pod, key = _pod_key(), workload_key("w")
     both = Cluster().apply(key, "1", workload("w", "10.0.0.1")).apply(pod, "2", POD % "10.0.0.9")
     assert _in_force(both) == {"Pod shop/w": ("east (resourceVersion 2)", False)}
-    assert [each.code for each in both.problems()] == ["MW1106"]
+    assert [problem.code for problem in both.problems()] == ["MW1106"]
     assert _in_force(both.apply(pod, "3", None)) == {"Workload shop/w": ("east (resourceVersion 1)", False)}
 
 
@@ -92,6 +95,6 @@ def test_state_depends_only_on_the_present_objects(steps: list[tuple[ObjectKey, 
     anew: Any = Cluster()
     for holder in reversed(tuple(state.holders)):
         anew = anew.holding({holder: state.holders[holder]})
-    for each in (anew, Cluster().holding(dict(state.holders))):
-        assert (dict(each.objects()), each.problems()) == (dict(state.objects()), state.problems())
-        assert (each.contested, each.stale) == (state.contested, state.stale)
+    for item in (anew, Cluster().holding(dict(state.holders))):
+        assert (dict(item.objects()), item.problems()) == (dict(state.objects()), state.problems())
+        assert (item.contested, item.stale) == (state.contested, state.stale)

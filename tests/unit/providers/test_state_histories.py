@@ -45,11 +45,11 @@ def test_manifests_after_steps_equal_manifests_built_at_once(steps: list[dict[st
     for file in reversed(tuple(state.holders)):
         anew = anew._with({file: state.holders[file]})
     at_once = Manifests()._with(dict(state.holders))
-    for each in (anew, at_once):
-        assert dict(each.objects()) == dict(state.objects())
-        assert each.problems() == state.problems()
-        assert each.contested == state.contested
-        assert each.stale == sum(found.stale for found in each.objects().values())
+    for manifests in (anew, at_once):
+        assert dict(manifests.objects()) == dict(state.objects())
+        assert manifests.problems() == state.problems()
+        assert manifests.contested == state.contested
+        assert manifests.stale == sum(sourced_object.stale for sourced_object in manifests.objects().values())
     assert state.stale == at_once.stale
 
 
@@ -70,12 +70,12 @@ def test_sources_merged_step_by_step_equal_sources_merged_at_once(
     follower, lazy = dict(merged.objects()), dict(merged.objects())
     for number, (name, text) in enumerate(steps):
         states[name] = states[name].apply(f"{name}.yaml", text)
-        said = [(name, state.objects()) for name, state in states.items()]
-        before, merged = merged, merge(said, merged)
+        answer = [(name, state.objects()) for name, state in states.items()]
+        before, merged = merged, merge(answer, merged)
         _follow(follower, merged.since(before))
         if number % 3 == 2:
             seldom = _caught_up(lazy, merged, seldom)
-        anew = merge([(name, Picture(dict(objects))) for name, objects in reversed(said)][::-1])
+        anew = merge([(name, Picture(dict(objects))) for name, objects in reversed(answer)][::-1])
         assert (merged.objects(), merged.problems) == (anew.objects(), anew.problems)
         assert dict(sorted(follower.items())) == merged.objects()
     _caught_up(lazy, merged, seldom)

@@ -73,13 +73,13 @@ async def test_malformed_requests_are_logged_once_for_each_kind(
     with structlog.testing.capture_logs() as logs, caplog.at_level(logging.INFO):
         async with serving(made(), unix_socket(at)):
             for _ in range(20):
-                for each in MALFORMED:
-                    await send(at, each)
-    assert [each.message for each in caplog.records] == []
-    kinds = {each["reason"] for each in logs}
-    assert {each["event"] for each in logs} == {"unreadable requests"}
+                for item in MALFORMED:
+                    await send(at, item)
+    assert [record.message for record in caplog.records] == []
+    kinds = {log["reason"] for log in logs}
+    assert {log["event"] for log in logs} == {"unreadable requests"}
     assert len(logs) == 2 * len(kinds)
-    assert sum(each["count"] for each in logs) == 20 * len(MALFORMED)
+    assert sum(log["count"] for log in logs) == 20 * len(MALFORMED)
 
 
 async def test_truncated_body_is_no_error_of_the_handler(
@@ -94,11 +94,11 @@ async def test_truncated_body_is_no_error_of_the_handler(
     )
     with structlog.testing.capture_logs() as logs, caplog.at_level(logging.INFO):
         async with serving(echo(), unix_socket(at)):
-            for each in bodies * 5:
-                await send(at, each)
-    assert [each.message for each in caplog.records] == []
-    assert {each["event"] for each in logs} <= {"unreadable requests"}
-    assert all("exc_info" not in each for each in logs)
+            for item in bodies * 5:
+                await send(at, item)
+    assert [record.message for record in caplog.records] == []
+    assert {log["event"] for log in logs} <= {"unreadable requests"}
+    assert all("exc_info" not in log for log in logs)
 
 
 async def test_bytes_of_a_malformed_request_are_not_logged(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ async def test_counts_are_logged_at_the_end_of_a_period_without_a_further_reques
         async with asyncio.timeout(20):
             while len(logs) < 2:
                 await asyncio.sleep(0)
-    assert [(each["reason"], each["count"]) for each in logs] == [
+    assert [(log["reason"], log["count"]) for log in logs] == [
         ("connection-reset-error", 1),
         ("connection-reset-error", 4),
     ]
@@ -153,9 +153,9 @@ def test_only_the_serving_package_creates_runners() -> None:
     The servers are the agent, the node's daemon, the document driver and the control plane.
     """
     made = re.compile(r"\bAppRunner\(|\bServerRunner\(|\brun_app\(")
-    found = {
+    result = {
         str(path.relative_to(ROOT))
         for path in (ROOT / "meshwright").rglob("*.py")
         if made.search(path.read_text("utf-8"))
     }
-    assert found == {"meshwright/serving/runners.py"}
+    assert result == {"meshwright/serving/runners.py"}

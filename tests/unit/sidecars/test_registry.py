@@ -57,9 +57,9 @@ def test_mesh_drivers_need_the_chosen_driver() -> None:
 
 def test_installed_drivers_are_discovered() -> None:
     """The package's own entry points lead to drivers that implement the contract."""
-    found = DriverRegistry.discover().drivers
-    assert isinstance(found["envoy"], EnvoyDriver)
-    assert all(isinstance(each, SidecarDriver) for each in found.values())
+    sidecar_drivers = DriverRegistry.discover().drivers
+    assert isinstance(sidecar_drivers["envoy"], EnvoyDriver)
+    assert all(isinstance(sidecar_driver, SidecarDriver) for sidecar_driver in sidecar_drivers.values())
 
 
 @pytest.mark.parametrize(

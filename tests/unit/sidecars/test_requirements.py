@@ -44,7 +44,9 @@ def _needs(of: View, name: str = "one") -> tuple[Requirement, ...]:
 
 
 def _said(of: View, installed: InstalledDrivers = INSTALLED) -> list[tuple[str, str, str, str]]:
-    return [(each.code, str(each.key), each.field, each.value) for each in problems(of, installed)]
+    return [
+        (problem.code, str(problem.key), problem.field, problem.value) for problem in problems(of, installed)
+    ]
 
 
 def test_requirements_name_the_capability_and_the_object() -> None:
@@ -61,8 +63,8 @@ def test_requirements_name_the_capability_and_the_object() -> None:
 def test_egress_is_required_only_in_transparent_interception() -> None:
     """The MeshConfig requires egress, but explicit clients have no calls that could leave the mesh."""
     egress = mesh_config("logLevel: error").replace("{sidecar:", "{traffic: {enableEgress: true}, sidecar:")
-    found = _needs(view(workload("one", explicit=False), egress))
-    assert found[:2] == (
+    result = _needs(view(workload("one", explicit=False), egress))
+    assert result[:2] == (
         Requirement(Capability.EGRESS_PASSTHROUGH, MESH_CONFIG),
         Requirement(Capability.TRANSPARENT_INTERCEPTION, WORKLOAD),
     )
@@ -110,7 +112,7 @@ def test_objects_for_calls_require_their_capabilities() -> None:
 
     Without these objects, none is required.
     """
-    plain, said = (set(_needs(view(POLICY, workload("one"), *more))) for more in ((), (OF_CALLS,)))
+    plain, answer = (set(_needs(view(POLICY, workload("one"), *more))) for more in ((), (OF_CALLS,)))
     quick = ObjectKey.of(ROUTE_POLICY, PolicyKey(Namespace("shop"), "quick"))
     logs = ObjectKey.of(TELEMETRY, PolicyKey(Namespace("shop"), "logs"))
     wanted = {
@@ -120,13 +122,13 @@ def test_objects_for_calls_require_their_capabilities() -> None:
         Requirement(Capability.ROUTE_POLICIES, quick),
         Requirement(Capability.ACCESS_LOGS, logs),
     }
-    assert said == plain | wanted
+    assert answer == plain | wanted
     assert not plain & wanted
     incapable = problems(view(POLICY, workload("one", "document"), OF_CALLS), INSTALLED)
     missing = {
-        each.expected.split(",")[0].removeprefix("This driver does not support ") for each in incapable
+        problem.expected.split(",")[0].removeprefix("This driver does not support ") for problem in incapable
     }
-    assert {each.capability for each in wanted} <= missing
+    assert {requirement.capability for requirement in wanted} <= missing
 
 
 def test_envoy_driver_has_every_required_capability() -> None:
@@ -140,19 +142,22 @@ LEFT_OUT = ", so that part is left out. Choose another driver, or change the obj
 def test_missing_capability_is_reported_for_each_workload() -> None:
     """The problem names the object that requires it, or else the workload's own interception."""
     of = view(POLICY, workload("one", "document"), workload("two", "document", 2, explicit=False))
-    found = [
-        (str(each.key), each.expected.removeprefix("This driver does not support ").removesuffix(LEFT_OUT))
-        for each in problems(of, INSTALLED)
+    result = [
+        (
+            str(problem.key),
+            problem.expected.removeprefix("This driver does not support ").removesuffix(LEFT_OUT),
+        )
+        for problem in problems(of, INSTALLED)
     ]
     http = "http-routes, which TrafficTarget shop/by-path needs"
     split = "traffic-splits, which TrafficSplit shop/halves needs"
     tcp = "tcp-splits, which TrafficSplit shop/halves needs"
     own = "transparent-interception, which the workload's own interception needs"
     one, two = "Workload shop/one", "Workload shop/two"
-    assert sorted(found) == sorted(
+    assert sorted(result) == sorted(
         [(one, http), (one, split), (one, tcp), (two, http), (two, split), (two, tcp), (two, own)]
     )
-    assert {each.code for each in problems(of, INSTALLED)} == {Code.INCAPABLE}
+    assert {problem.code for problem in problems(of, INSTALLED)} == {Code.INCAPABLE}
 
 
 def test_pod_counts_as_intercepted() -> None:
@@ -160,10 +165,10 @@ def test_pod_counts_as_intercepted() -> None:
     said_of_it = f"labels: {{meshwright.dev/proxy-uuid: p}}, annotations: {{{DRIVER}: document}}"
     metadata = f"metadata: {{name: p, namespace: shop, {said_of_it}}}"
     pod = f"apiVersion: v1\nkind: Pod\n{metadata}\nstatus: {{podIP: 10.0.0.7}}\n"
-    (said,) = problems(view(pod), INSTALLED)
-    assert (said.code, str(said.key), said.value) == (Code.INCAPABLE, "Pod shop/p", "document")
+    (problem,) = problems(view(pod), INSTALLED)
+    assert (problem.code, str(problem.key), problem.value) == (Code.INCAPABLE, "Pod shop/p", "document")
     needs = "transparent-interception, which a Pod (its traffic counts as intercepted) needs"
-    assert said.expected == f"This driver does not support {needs}{LEFT_OUT}"
+    assert problem.expected == f"This driver does not support {needs}{LEFT_OUT}"
 
 
 CLASS = "spec.sidecar.sidecarClass"
@@ -237,10 +242,10 @@ def test_driver_that_is_not_running_is_reported() -> None:
     of = view(workload("one", "document"), workload("two", host=2))
     running = replace(INSTALLED, running=frozenset({"envoy"}))
     assert _said(of, running)[-1] == (Code.NOT_STARTED, "Workload shop/one", ANNOTATION, "document")
-    assert not [each for each in _said(of) if each[0] == Code.NOT_STARTED]
+    assert not [item for item in _said(of) if item[0] == Code.NOT_STARTED]
     by_config = view(workload("one"), mesh_config("sidecarClass: document"), namespace("''"))
-    (said,) = [each for each in _said(by_config, running) if each[0] == Code.NOT_STARTED]
-    assert said == (Code.NOT_STARTED, "MeshConfig osm-system/osm-mesh-config", CLASS, "document")
+    (lines,) = [item for item in _said(by_config, running) if item[0] == Code.NOT_STARTED]
+    assert lines == (Code.NOT_STARTED, "MeshConfig osm-system/osm-mesh-config", CLASS, "document")
 
 
 def test_environment_chooses_the_driver_only_as_a_default() -> None:

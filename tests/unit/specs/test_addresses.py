@@ -25,10 +25,10 @@ def _spellings(address: IPv4Address | IPv6Address) -> st.SearchStrategy[str]:
     end = IPv4Address(int(address) & 0xFFFFFFFF)
     dotted = f"{address.exploded.rsplit(':', 2)[0]}:{end}"
     shown = [address.compressed, address.exploded, dotted]
-    return st.sampled_from([*shown, *(each.upper() for each in shown)])
+    return st.sampled_from([*shown, *(item.upper() for item in shown)])
 
 
-_WRITTEN = st.one_of(_IPV4, _IPV6).flatmap(lambda each: st.tuples(st.just(str(each)), _spellings(each)))
+_WRITTEN = st.one_of(_IPV4, _IPV6).flatmap(lambda item: st.tuples(st.just(str(item)), _spellings(item)))
 
 
 def _object(api: str, kind: str, body: Mapping[str, object], **metadata: object) -> str:
@@ -47,9 +47,9 @@ def test_service_addresses_in_any_notation_are_deduplicated(
 ) -> None:
     """`clusterIP` and `clusterIPs` may have the same address in different notations."""
     (one, written), (other, also_written) = first, second
-    found = value(_service(clusterIP=written, clusterIPs=[one, also_written, other]))
-    assert isinstance(found, Service)
-    assert (found.cluster_ip, *found.other_addresses) == tuple(dict.fromkeys((one, other)))
+    result = value(_service(clusterIP=written, clusterIPs=[one, also_written, other]))
+    assert isinstance(result, Service)
+    assert (result.cluster_ip, *result.other_addresses) == tuple(dict.fromkeys((one, other)))
 
 
 @given(_WRITTEN, _WRITTEN)
@@ -69,9 +69,9 @@ def test_pod_workload_and_slice_addresses_in_any_notation_are_deduplicated(
     assert workload.addresses == both
     family = {"addressType": "IPv6", "endpoints": [{"addresses": [written]}, {"addresses": [also_written]}]}
     labels = {"kubernetes.io/service-name": "cart"}
-    found = value(_object("discovery.k8s.io/v1", "EndpointSlice", family, labels=labels))
-    assert isinstance(found, EndpointSlice)
-    assert found.addresses == tuple(sorted(both))
+    result = value(_object("discovery.k8s.io/v1", "EndpointSlice", family, labels=labels))
+    assert isinstance(result, EndpointSlice)
+    assert result.addresses == tuple(sorted(both))
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,9 @@ def test_value_that_is_no_address_of_one_machine_is_refused(wrong: str) -> None:
 
 def test_service_addresses_may_be_in_the_list_alone() -> None:
     """A manifest written by hand may omit `clusterIP`, which is the first address of the list."""
-    found = value(_service(clusterIPs=["fd00:96::1", "10.96.0.1"], ipFamilies=["IPv6", "IPv4"]))
-    assert isinstance(found, Service)
-    assert (found.cluster_ip, found.other_addresses) == ("fd00:96::1", ("10.96.0.1",))
+    result = value(_service(clusterIPs=["fd00:96::1", "10.96.0.1"], ipFamilies=["IPv6", "IPv4"]))
+    assert isinstance(result, Service)
+    assert (result.cluster_ip, result.other_addresses) == ("fd00:96::1", ("10.96.0.1",))
     headless = value(_service(clusterIPs=["None"], ipFamilies=["IPv6"]))
     assert isinstance(headless, Service)
     assert (headless.cluster_ip, headless.headless, headless.other_addresses) == (None, True, ())

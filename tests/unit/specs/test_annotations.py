@@ -47,9 +47,9 @@ def service(annotations: str) -> str:
 @pytest.mark.parametrize(("text", "expected"), [("{}", None), ("true", True), ("false", False)])
 def test_permissive_annotation_of_a_namespace_is_read(text: str, expected: bool | None) -> None:
     """Without the annotation the MeshConfig decides."""
-    found = value(namespace("{}" if text == "{}" else f'{{{PERMISSIVE}: "{text}"}}'))
-    assert isinstance(found, NamespaceObject)
-    assert found.permissive is expected
+    result = value(namespace("{}" if text == "{}" else f'{{{PERMISSIVE}: "{text}"}}'))
+    assert isinstance(result, NamespaceObject)
+    assert result.permissive is expected
 
 
 def pattern(space: str, name: str) -> ServicePattern:
@@ -72,9 +72,9 @@ def pattern(space: str, name: str) -> ServicePattern:
 def test_egress_services_annotation_is_read_on_three_kinds(text: str, expected: Scope) -> None:
     """Patterns have a namespace and a name, sorted without duplicates; `none` is an empty list."""
     for write in (namespace, pod, workload):
-        found = value(write(f'{{{EGRESS}: "{text}"}}'))
-        assert isinstance(found, NamespaceObject | Workload)
-        assert found.scope == expected
+        result = value(write(f'{{{EGRESS}: "{text}"}}'))
+        assert isinstance(result, NamespaceObject | Workload)
+        assert result.scope == expected
         plain = value(write("{}"))
         assert isinstance(plain, NamespaceObject | Workload)
         assert plain.scope is None
@@ -84,8 +84,8 @@ def test_egress_services_annotation_is_read_on_three_kinds(text: str, expected: 
 def test_invalid_egress_services_annotation_is_an_error(text: str) -> None:
     """An error keeps the last good form in force, with its earlier restriction."""
     for write in (namespace, pod, workload):
-        found = complaints(write(f'{{{EGRESS}: "{text}"}}'))
-        assert [each[:3] for each in found] == [("error", "MW1013", f"metadata.annotations.{EGRESS}")]
+        result = complaints(write(f'{{{EGRESS}: "{text}"}}'))
+        assert [item[:3] for item in result] == [("error", "MW1013", f"metadata.annotations.{EGRESS}")]
 
 
 @pytest.mark.parametrize(
@@ -100,9 +100,9 @@ def test_invalid_egress_services_annotation_is_an_error(text: str) -> None:
 )
 def test_interception_annotations_of_a_pod_are_read(text: str, expected: Transparent) -> None:
     """They correspond to `spec.interception` of a Workload; the default is redirect for IPv4."""
-    found = value(pod(text))
-    assert isinstance(found, Workload)
-    assert found.interception == expected
+    result = value(pod(text))
+    assert isinstance(result, Workload)
+    assert result.interception == expected
 
 
 @pytest.mark.parametrize("addresses", [("10.0.0.1", "FD00::1"), ("fd00::1",), ("fd00::1", "10.0.0.1")])
@@ -111,13 +111,13 @@ def test_pod_with_an_ipv6_address_has_ipv6_captured_by_default(
     addresses: tuple[str, ...], said: str, captured: bool
 ) -> None:
     """Otherwise a caller of that address would bypass the sidecar."""
-    ips = ", ".join(f"{{ip: '{each}'}}" for each in addresses)
-    found = value(
+    ips = ", ".join(f"{{ip: '{address}'}}" for address in addresses)
+    result = value(
         f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p, namespace: shop, annotations: {said}}}\n"
         f"spec: {{}}\nstatus: {{podIP: '{addresses[0]}', podIPs: [{ips}]}}"
     )
-    assert isinstance(found, Workload)
-    assert found.interception == Transparent(ipv6=captured)
+    assert isinstance(result, Workload)
+    assert result.interception == Transparent(ipv6=captured)
 
 
 @pytest.mark.parametrize(
@@ -133,18 +133,18 @@ def test_invalid_interception_annotation_is_an_error_with_its_value(
     name: str, text: str, quoted: str
 ) -> None:
     """A value that is no text is an error too."""
-    found = complaints(pod(f"{{{name}: {text}}}"))
-    assert [(each[0], *each[2:]) for each in found] == [("error", f"metadata.annotations.{name}", quoted)]
+    result = complaints(pod(f"{{{name}: {text}}}"))
+    assert [(item[0], *item[2:]) for item in result] == [("error", f"metadata.annotations.{name}", quoted)]
 
 
 @pytest.mark.parametrize("expected", EscapedSlashes)
 def test_escaped_slashes_annotation_of_a_service_is_read(expected: EscapedSlashes) -> None:
     """By default requests with escaped slashes are rejected."""
-    found = value(service(f"{{{SLASHES}: {expected}}}"))
+    result = value(service(f"{{{SLASHES}: {expected}}}"))
     plain = value(service("{}"))
-    assert isinstance(found, Service)
+    assert isinstance(result, Service)
     assert isinstance(plain, Service)
-    assert (found.escaped_slashes, plain.escaped_slashes) == (expected, EscapedSlashes.REJECT)
+    assert (result.escaped_slashes, plain.escaped_slashes) == (expected, EscapedSlashes.REJECT)
 
 
 @pytest.mark.parametrize(
@@ -152,8 +152,8 @@ def test_escaped_slashes_annotation_of_a_service_is_read(expected: EscapedSlashe
 )
 def test_invalid_escaped_slashes_annotation_is_an_error_with_its_value(text: str, quoted: str) -> None:
     """The problem names the annotation."""
-    found = complaints(service(f"{{{SLASHES}: {text}}}"))
-    assert [(each[0], *each[2:]) for each in found] == [("error", f"metadata.annotations.{SLASHES}", quoted)]
+    result = complaints(service(f"{{{SLASHES}: {text}}}"))
+    assert [(item[0], *item[2:]) for item in result] == [("error", f"metadata.annotations.{SLASHES}", quoted)]
 
 
 @pytest.mark.parametrize(
@@ -209,11 +209,11 @@ def test_invalid_escaped_slashes_annotation_is_an_error_with_its_value(text: str
 )
 def test_unread_name_with_our_prefix_is_a_warning(written: str, named: str, expected: str) -> None:
     """The message has the probable name or place, and the object is in force."""
-    found = reading(written)
-    (said,) = found.problems
-    assert (said.severity, said.code, said.field) == ("warning", "MW1025", f"metadata.{named}")
-    assert said.expected == f"is not read on this object and has no effect; {expected}"
-    assert len(found.objects) == 1
+    manifest_reading = reading(written)
+    (problem,) = manifest_reading.problems
+    assert (problem.severity, problem.code, problem.field) == ("warning", "MW1025", f"metadata.{named}")
+    assert problem.expected == f"is not read on this object and has no effect; {expected}"
+    assert len(manifest_reading.objects) == 1
 
 
 def test_names_of_the_injector_and_of_other_projects_are_accepted() -> None:
@@ -234,19 +234,19 @@ def test_names_of_the_injector_and_of_other_projects_are_accepted() -> None:
 @pytest.mark.parametrize("text", ['"yes"', '"True"', '""', '"1"'])
 def test_permissive_annotation_must_be_true_or_false(text: str) -> None:
     """Kubernetes writes booleans in annotations as true and false; other values must not open a namespace."""
-    found = complaints(namespace(f"{{{PERMISSIVE}: {text}}}"))
-    assert [each[:3] for each in found] == [("error", "MW1013", f"metadata.annotations.{PERMISSIVE}")]
+    result = complaints(namespace(f"{{{PERMISSIVE}: {text}}}"))
+    assert [item[:3] for item in result] == [("error", "MW1013", f"metadata.annotations.{PERMISSIVE}")]
 
 
 def test_null_annotation_or_label_is_ignored() -> None:
     """An API server accepts null as well."""
-    found = value(namespace(f"{{{PERMISSIVE}: null, a: null, b: c}}, labels: {{app: shop, version: null}}"))
-    assert isinstance(found, NamespaceObject)
-    assert found == NamespaceObject(found.name, (("app", "shop"),), (("b", "c"),))
+    result = value(namespace(f"{{{PERMISSIVE}: null, a: null, b: c}}, labels: {{app: shop, version: null}}"))
+    assert isinstance(result, NamespaceObject)
+    assert result == NamespaceObject(result.name, (("app", "shop"),), (("b", "c"),))
     assert complaints(pod("{a: null}, labels: {app: shop, version: null}")) == []
 
 
 def test_annotation_that_is_no_text_is_one_problem() -> None:
     """YAML's true is a boolean, which Kubernetes refuses as well."""
-    found = complaints(namespace(f"{{{PERMISSIVE}: true}}"))
-    assert [each[:3] for each in found] == [("error", "MW1010", f"metadata.annotations[{PERMISSIVE}]")]
+    result = complaints(namespace(f"{{{PERMISSIVE}: true}}"))
+    assert [item[:3] for item in result] == [("error", "MW1010", f"metadata.annotations[{PERMISSIVE}]")]

@@ -17,11 +17,11 @@ from tests.tools import libyaml
 
 ORIGIN = InCluster("here", "7")
 CASES = [
-    pytest.param(dict(example), api_version, id=f"{each.kind.name}-{number}-as-{api_version}")
-    for each in reference.described()
-    if each.kind in INSTALLED
-    for number, example in enumerate(each.examples)
-    for api_version in READ[each.kind].api_versions
+    pytest.param(dict(example), api_version, id=f"{item.kind.name}-{number}-as-{api_version}")
+    for item in reference.described()
+    if item.kind in INSTALLED
+    for number, example in enumerate(item.examples)
+    for api_version in READ[item.kind].api_versions
 ]
 
 
@@ -31,14 +31,14 @@ def test_object_has_the_same_value_in_every_returned_version(
 ) -> None:
     """The CRDs have no conversion, so the fields are those of the original version."""
     shown = {**copy.deepcopy(example), "apiVersion": api_version}
-    found = read_shown(shown, ORIGIN)
-    assert found.objects == read(example, ORIGIN).objects
-    assert not [each for each in found.problems if each.severity is Severity.ERROR]
+    manifest_reading = read_shown(shown, ORIGIN)
+    assert manifest_reading.objects == read(example, ORIGIN).objects
+    assert not [problem for problem in manifest_reading.problems if problem.severity is Severity.ERROR]
 
 
 def test_port_of_an_older_version_still_restricts_the_target() -> None:
     """As v1alpha3 the object would be refused, and without the port it would allow every port."""
-    found = read_shown(
+    manifest_reading = read_shown(
         libyaml.load(
             """
 apiVersion: access.smi-spec.io/v1alpha3
@@ -52,13 +52,13 @@ spec:
         ),
         ORIGIN,
     )
-    ((_, value),) = found.objects
+    ((_, value),) = manifest_reading.objects
     assert isinstance(value, TrafficTarget)
     assert value.port == 80
-    assert [(each.code, each.severity, each.field) for each in found.problems] == [
+    assert [(problem.code, problem.severity, problem.field) for problem in manifest_reading.problems] == [
         ("MW1033", Severity.INFO, "apiVersion")
     ]
-    assert "access.smi-spec.io/v1alpha2" in found.problems[0].expected
+    assert "access.smi-spec.io/v1alpha2" in manifest_reading.problems[0].expected
 
 
 @pytest.mark.parametrize(

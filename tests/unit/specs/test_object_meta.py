@@ -28,11 +28,11 @@ def test_unknown_metadata_field_is_a_warning_with_the_probable_name(
     text: str, field: str, expected: str
 ) -> None:
     """The object is in force, but a workload without its labels belongs to no Service."""
-    found = reading(text)
-    (said,) = found.problems
-    assert (said.severity, said.code, said.field) == ("warning", "MW1027", field)
-    assert said.expected == f"unknown field of metadata; it has no effect{expected}"
-    assert len(found.objects) == 1
+    manifest_reading = reading(text)
+    (problem,) = manifest_reading.problems
+    assert (problem.severity, problem.code, problem.field) == ("warning", "MW1027", field)
+    assert problem.expected == f"unknown field of metadata; it has no effect{expected}"
+    assert len(manifest_reading.objects) == 1
 
 
 def test_unknown_metadata_field_is_reported_for_every_kind() -> None:
@@ -40,7 +40,7 @@ def test_unknown_metadata_field_is_reported_for_every_kind() -> None:
     for reader in READ.values():
         head = f"apiVersion: {reader.api_versions[-1]}\nkind: {reader.kind.name}"
         text = f"{head}\nmetadata: {{name: a, lables: {{}}}}"
-        assert "metadata.lables" in [each.field for each in reading(text).problems]
+        assert "metadata.lables" in [problem.field for problem in reading(text).problems]
 
 
 def test_metadata_written_by_the_api_server_is_accepted() -> None:

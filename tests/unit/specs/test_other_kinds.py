@@ -39,8 +39,8 @@ def _named(api_version: str, kind: str, rest: str = "") -> str:
 )
 def test_unenforced_osm_policy_is_a_warning_with_the_alternative(group: str, kind: str, said: str) -> None:
     """The problem has the object's key, and no object is in force."""
-    found = reading(_named(f"{group}.openservicemesh.io/v1alpha1", kind, "spec: {anything: [1]}"))
-    (problem,) = found.problems
+    manifest_reading = reading(_named(f"{group}.openservicemesh.io/v1alpha1", kind, "spec: {anything: [1]}"))
+    (problem,) = manifest_reading.problems
     assert (problem.severity.value, problem.code, problem.field, problem.value) == (
         "warning",
         "MW1030",
@@ -51,7 +51,7 @@ def test_unenforced_osm_policy_is_a_warning_with_the_alternative(group: str, kin
         ObjectKey(Kind(kind, f"{group}.openservicemesh.io"), SHOP, "a"),
         said,
     )
-    assert (found.objects, found.key, found.unread) == ((), None, ())
+    assert (manifest_reading.objects, manifest_reading.key, manifest_reading.unread) == ((), None, ())
 
 
 def test_presets_config_map_of_osm_is_a_warning() -> None:
@@ -97,8 +97,11 @@ def test_kind_of_another_project_is_reported_as_information(api_version: str, ki
         _named(api_version, kind, "spec: {password: hunter2}"),
         f"apiVersion: {api_version}\nkind: {kind}",
     ):
-        found = reading(text)
-        assert [(each.severity.value, each.code, each.key, str(each)) for each in found.problems] == [
+        manifest_reading = reading(text)
+        assert [
+            (problem.severity.value, problem.code, problem.key, str(problem))
+            for problem in manifest_reading.problems
+        ] == [
             (
                 "info",
                 "MW1031",
@@ -109,7 +112,7 @@ def test_kind_of_another_project_is_reported_as_information(api_version: str, ki
                 ),
             )
         ]
-        assert (found.objects, found.key, found.unread) == ((), None, ())
+        assert (manifest_reading.objects, manifest_reading.key, manifest_reading.unread) == ((), None, ())
 
 
 POD = """
@@ -161,11 +164,13 @@ def test_pod_template_of_every_controller_is_read(api_version: str, kind: str) -
     }
     text = texts.get(kind, "spec:\n  replicas: 0\n  strategy: {type: [odd]}\n" + inner)
     head = f"apiVersion: {api_version}\nkind: {kind}\n"
-    found = reading(head + text if kind == "Pod" else _named(api_version, kind, text))
+    manifest_reading = reading(head + text if kind == "Pod" else _named(api_version, kind, text))
     ports = (WorkloadPort(Port(8080), "web"), WorkloadPort(Port(9100)))
     of = kind_meant(kind, api_version)
-    assert found.objects == ((ObjectKey(of, SHOP, "a"), _template(of, tuple(sorted(ports)), "keeper")),)
-    assert [each.code for each in found.problems] == (["MW1022"] if kind == "Pod" else [])
+    assert manifest_reading.objects == (
+        (ObjectKey(of, SHOP, "a"), _template(of, tuple(sorted(ports)), "keeper")),
+    )
+    assert [problem.code for problem in manifest_reading.problems] == (["MW1022"] if kind == "Pod" else [])
 
 
 def test_deployment_without_account_and_labels_has_the_defaults() -> None:
@@ -210,7 +215,7 @@ def test_annotations_are_read_in_the_pod_template() -> None:
 
 def test_list_of_one_kind_is_read_as_the_api_server_returns_it() -> None:
     """Items omit kind and version; a list of another project's kind is not read."""
-    found = reading("""
+    manifest_reading = reading("""
 apiVersion: specs.smi-spec.io/v1alpha4
 kind: TCPRouteList
 metadata: {resourceVersion: "17", continue: ""}
@@ -218,8 +223,10 @@ items:
 - {metadata: {name: a, namespace: shop}, spec: {matches: {ports: [80]}}}
 - {apiVersion: specs.smi-spec.io/v1alpha4, kind: TCPRoute, metadata: {name: b, namespace: shop}}
 """)
-    assert [key for key, _ in found.objects] == [ObjectKey(TCP_ROUTE, SHOP, name) for name in ("a", "b")]
-    assert found.problems == ()
+    assert [key for key, _ in manifest_reading.objects] == [
+        ObjectKey(TCP_ROUTE, SHOP, name) for name in ("a", "b")
+    ]
+    assert manifest_reading.problems == ()
     others = "apiVersion: gateway.networking.k8s.io/v1\nkind: TCPRouteList\nitems: [{metadata: {name: a}}]"
     assert complaints(others) == [("info", "MW1031", "kind", '"TCPRouteList.gateway.networking.k8s.io"')]
     secrets = "apiVersion: v1\nkind: SecretList\nitems: [{metadata: {name: a}, data: {a: aHVudGVyMg==}}, {}]"

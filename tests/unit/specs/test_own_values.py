@@ -26,9 +26,11 @@ def said(kind: str, section: str, name: str, value: str) -> list[tuple[str, str]
     """Return the problems of an object with one label or annotation, as codes and fields."""
     metadata = {"name": "shop", section: {name: value}}
     spec = {"spec": CONTAINERS, "status": {"podIP": "10.0.0.1"}} if kind == "Pod" else {}
-    found = read({"apiVersion": "v1", "kind": kind, "metadata": metadata, **spec}, InFile(""))
+    manifest_reading = read({"apiVersion": "v1", "kind": kind, "metadata": metadata, **spec}, InFile(""))
     return [
-        (each.code, each.field) for each in found.problems if each.field.startswith(f"metadata.{section}")
+        (problem.code, problem.field)
+        for problem in manifest_reading.problems
+        if problem.field.startswith(f"metadata.{section}")
     ]
 
 
@@ -86,7 +88,7 @@ def test_values_are_accepted_exactly_if_the_injector_accepts_them(
 def test_placements_of_the_injector_are_accepted() -> None:
     """The rule must know every value of Placement."""
     rule = RULES[POD]["annotations"]["meshwright.dev/sidecar-placement"]
-    assert all(rule(each.value) == "" for each in Placement)
+    assert all(rule(placement.value) == "" for placement in Placement)
 
 
 def test_webhook_warns_of_misspelt_annotations_of_a_pod() -> None:
@@ -95,7 +97,7 @@ def test_webhook_warns_of_misspelt_annotations_of_a_pod() -> None:
     known = InjectionInputs(InjectionConfig(image="proxy:1"), DriverRegistry.discover().drivers)
     pod = {"metadata": {"name": "one", **metadata}, "spec": CONTAINERS}
     warnings = injected(known, NamespaceObject(Namespace("shop")), pod).warnings  # type: ignore[arg-type]
-    assert [each.partition(":")[0] for each in warnings] == [
+    assert [warning.partition(":")[0] for warning in warnings] == [
         "metadata.annotations[meshwright.dev/overlay]",
         f"metadata.annotations[{OSM}/metricz]",
     ]

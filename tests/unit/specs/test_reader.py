@@ -85,7 +85,7 @@ def test_unreadable_document_is_exactly_one_problem(text: str, expected: tuple[s
 
 def test_list_is_read_item_by_item() -> None:
     """A bad item affects only itself, and items with and without a known key are kept apart."""
-    found = reading("""
+    manifest_reading = reading("""
 apiVersion: v1
 kind: List
 items:
@@ -95,11 +95,11 @@ items:
 - {apiVersion: v1, kind: List, items: []}
 """)
     name = Namespace("a")
-    assert found.objects == ((ObjectKey.of_namespace("a"), NamespaceObject(name)),)
-    keys = [each.key for each in found.unread]
+    assert manifest_reading.objects == ((ObjectKey.of_namespace("a"), NamespaceObject(name)),)
+    keys = [unread_manifest.key for unread_manifest in manifest_reading.unread]
     assert keys == [ObjectKey(SERVICE, Namespace("default"), "b"), None, None]
-    assert len({each.mark for each in found.unread}) == 3
-    assert [(problem.code, problem.field) for problem in found.problems] == [
+    assert len({unread_manifest.mark for unread_manifest in manifest_reading.unread}) == 3
+    assert [(problem.code, problem.field) for problem in manifest_reading.problems] == [
         ("MW1010", "spec"),
         ("MW1001", "items[2]"),
         ("MW1003", "items[3].kind"),
@@ -108,7 +108,7 @@ items:
 
 def test_unnamed_item_of_any_kind_is_identified_by_its_index() -> None:
     """A named item is identified by its key."""
-    found = reading("""
+    manifest_reading = reading("""
 apiVersion: v1
 kind: List
 items:
@@ -119,7 +119,7 @@ items:
 - {apiVersion: acess.smi-spec.io/v1alpha3, kind: TrafficTarget}
 - {apiVersion: policy.openservicemesh.io/v1alpha1, kind: Egres}
 """)
-    assert [(problem.code, problem.field, str(problem.key)) for problem in found.problems] == [
+    assert [(problem.code, problem.field, str(problem.key)) for problem in manifest_reading.problems] == [
         ("MW1003", "items[0].kind", "None"),
         ("MW1003", "kind", "Service default/a"),
         ("MW1004", "items[2].apiVersion", "None"),
@@ -151,9 +151,9 @@ _LIKELY = st.recursive(
 @given(_ANYTHING)
 def test_arbitrary_document_gives_problems_and_no_exception(document: object) -> None:
     """No arbitrary document is an object."""
-    found = read(document, ORIGIN)
-    assert found.problems
-    assert found.objects == ()
+    manifest_reading = read(document, ORIGIN)
+    assert manifest_reading.problems
+    assert manifest_reading.objects == ()
 
 
 @given(
@@ -170,10 +170,10 @@ def test_known_kind_with_arbitrary_fields_gives_an_object_or_a_problem(
     document |= {"kind": kind[0], "apiVersion": kind[1]}
     if named:
         document["metadata"] = {"name": "a"}
-    found = read(document, ORIGIN)
-    assert found.objects or found.problems
-    assert all(len(problem.value) <= LIMIT for problem in found.problems)
-    assert not (found.objects and found.unread)
+    manifest_reading = read(document, ORIGIN)
+    assert manifest_reading.objects or manifest_reading.problems
+    assert all(len(problem.value) <= LIMIT for problem in manifest_reading.problems)
+    assert not (manifest_reading.objects and manifest_reading.unread)
 
 
 def test_problem_codes_are_unique_and_explained() -> None:
@@ -302,8 +302,8 @@ def test_number_instead_of_text_is_reported_with_the_required_form(
 ) -> None:
     """The advice to quote the value is given only if the quoted value is valid."""
     text = f"{{apiVersion: {kind}, metadata: {{name: osm-mesh-config, namespace: a}}, spec: {spec}}}"
-    said = [each.expected for each in reading(text).problems if each.code == "MW1010"]
-    assert said == [expected]
+    lines = [problem.expected for problem in reading(text).problems if problem.code == "MW1010"]
+    assert lines == [expected]
 
 
 def test_empty_text_in_a_list_is_reported_without_the_advice_to_quote() -> None:
@@ -311,4 +311,4 @@ def test_empty_text_in_a_list_is_reported_without_the_advice_to_quote() -> None:
     text = (
         "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIPs: [''], ports: [{port: 80}]}}"
     )
-    assert {each.expected for each in reading(text).problems} == {"must not be empty"}
+    assert {problem.expected for problem in reading(text).problems} == {"must not be empty"}

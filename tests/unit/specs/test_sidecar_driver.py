@@ -27,9 +27,9 @@ def _manifest(kind: str, driver: str) -> str:
 @pytest.mark.parametrize("kind", ["Workload", "Pod"])
 def test_driver_annotation_of_a_workload_or_pod_is_read(kind: str) -> None:
     """The reader does not check whether the driver exists; an empty annotation names none."""
-    found = value(_manifest(kind, "document"))
-    assert isinstance(found, Workload)
-    assert found.driver == "document"
+    result = value(_manifest(kind, "document"))
+    assert isinstance(result, Workload)
+    assert result.driver == "document"
     plain = value(_manifest(kind, "''"))
     assert isinstance(plain, Workload)
     assert plain.driver == ""
@@ -37,9 +37,9 @@ def test_driver_annotation_of_a_workload_or_pod_is_read(kind: str) -> None:
 
 def test_namespace_keeps_its_driver_annotation() -> None:
     """The catalog uses the annotation of the Namespace."""
-    found = value(_manifest("Namespace", "document"))
-    assert isinstance(found, NamespaceObject)
-    assert dict(found.annotations)[DRIVER_ANNOTATION] == "document"
+    result = value(_manifest("Namespace", "document"))
+    assert isinstance(result, NamespaceObject)
+    assert dict(result.annotations)[DRIVER_ANNOTATION] == "document"
 
 
 @pytest.mark.parametrize("kind", KINDS)

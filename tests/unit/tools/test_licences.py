@@ -10,15 +10,15 @@ ROW = re.compile(r"^\| ([a-z0-9._-]+) \| (\d\S*) \| (.+) \|$", re.MULTILINE)
 
 def test_every_pinned_package_is_listed_with_its_licence() -> None:
     """The list is outdated if a package was added or upgraded without `make licences`."""
-    listed = {name: (version, said) for name, version, said in ROW.findall(WRITTEN.read_text("utf-8"))}
+    listed = {name: (version, answer) for name, version, answer in ROW.findall(WRITTEN.read_text("utf-8"))}
     assert listed == {name: (version, licence(name)) for name, version in locked().items()}
     assert len(listed) > 40
 
 
 def test_every_licence_is_compatible_with_the_project() -> None:
     """A licence that requires more than notices needs a decision and a change of tools/licences.py."""
-    assert not {name for name, _, said in ROW.findall(WRITTEN.read_text("utf-8")) if not is_allowed(said)}
-    assert [is_allowed(each) for each in ("GPL-3.0-only", "MIT OR GPL-3.0-only", "", "?")] == [False] * 4
+    assert not {name for name, _, answer in ROW.findall(WRITTEN.read_text("utf-8")) if not is_allowed(answer)}
+    assert [is_allowed(item) for item in ("GPL-3.0-only", "MIT OR GPL-3.0-only", "", "?")] == [False] * 4
 
 
 def test_dockerfile_installs_only_the_listed_lock_files() -> None:

@@ -34,7 +34,7 @@ def test_no_two_processes_get_the_same_port(monkeypatch: pytest.MonkeyPatch) -> 
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdin is not None
         assert other.stdout is not None
-        theirs = {int(each) for each in other.stdout.readline().split()}
+        theirs = {int(item) for item in other.stdout.readline().split()}
         ours = free_port("127.0.0.1")
         assert ours not in theirs
         with pytest.raises(OSError, match="no port of"):

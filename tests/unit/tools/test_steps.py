@@ -49,9 +49,11 @@ def test_failure_ends_its_lane_and_skips_later_stages() -> None:
         return Result(target, int(target == "bad"), 1.0)
 
     stages = parse(["bad,after+good,last", "later"])
-    results = [(each.target, each.status) for each in run_stages(stages, run)]
+    results = [(run_stage.target, run_stage.status) for run_stage in run_stages(stages, run)]
     assert results == [("bad", 1), ("good", 0), ("last", 0)]
-    kept_going = [(each.target, each.status) for each in run_stages(stages, run, keep_going=True)]
+    kept_going = [
+        (run_stage.target, run_stage.status) for run_stage in run_stages(stages, run, keep_going=True)
+    ]
     assert kept_going == [*results, ("later", 0)]
 
 

@@ -77,10 +77,10 @@ def test_rows_of_routes_and_backends_have_the_ends_that_are_known() -> None:
 
 def test_proxies_have_a_row_for_each_direction() -> None:
     """Inbound and outbound calls of each proxy are separate rows, sorted by proxy."""
-    one, two = (ProxyName.parse(f"{each}.store.shop") for each in ("one", "two"))
+    one, two = (ProxyName.parse(f"{item}.store.shop") for item in ("one", "two"))
     every = Calls(Kind.EDGE, OUT, HTTP, OTHERS), Calls(Kind.EDGE, IN, HTTP, OTHERS)
-    found = {(two, every[0]): counted(1), (one, every[0]): counted(2), (one, every[1]): counted(3)}
-    assert of_proxies(found) == (
+    result = {(two, every[0]): counted(1), (one, every[0]): counted(2), (one, every[1]): counted(3)}
+    assert of_proxies(result) == (
         Row(None, None, IN, HTTP, counted(3), proxy=one),
         Row(None, None, OUT, HTTP, counted(2), proxy=one),
         Row(None, None, OUT, HTTP, counted(1), proxy=two),

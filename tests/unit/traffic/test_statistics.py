@@ -56,5 +56,5 @@ def test_quantiles_equal_those_of_prometheus(
 
     See https://prometheus.io/docs/prometheus/latest/querying/functions/#histogram_quantile.
     """
-    found = Figures(by_time=counted).quantile_ms(part)
-    assert found == (None if expected is None else pytest.approx(expected))
+    number = Figures(by_time=counted).quantile_ms(part)
+    assert number == (None if expected is None else pytest.approx(expected))

@@ -21,8 +21,8 @@ from meshwright.traffic.taps import (
 
 SHOP = ServiceKey(Namespace("shop"), ServiceName("shop"))
 BANK = ServiceKey(Namespace("shop"), ServiceName("bank"))
-ONE, OTHER, BANKER = (ProxyName.parse(f"{each}.shop") for each in ("one.shop", "two.shop", "one.bank"))
-ALICE, BOB = (ServiceIdentity(Namespace("shop"), ServiceAccountName(each)) for each in ("alice", "bob"))
+ONE, OTHER, BANKER = (ProxyName.parse(f"{item}.shop") for item in ("one.shop", "two.shop", "one.bank"))
+ALICE, BOB = (ServiceIdentity(Namespace("shop"), ServiceAccountName(item)) for item in ("alice", "bob"))
 REQUEST = TappedRequest(
     at=datetime(2026, 1, 1, tzinfo=UTC),
     caller=ALICE,
@@ -61,8 +61,8 @@ def test_sidecars_get_the_choices_of_all_taps_of_their_service() -> None:
     first = taps.begin(TapSubscription(SHOP, posts), _nobody)
     same = taps.begin(TapSubscription(SHOP, posts, ONE, range(500, 600)), _nobody)
     every = taps.begin(TapSubscription(SHOP), _nobody)
-    for each in (first, every, same):
-        taps.end(each)
+    for tap in (first, every, same):
+        taps.end(tap)
     assert changes == [
         {SHOP: (posts,)},
         {SHOP: (TapChoice(), posts)},
@@ -100,7 +100,11 @@ def test_proxy_reports_requests_of_its_own_services_only() -> None:
     taps, _ = _taps()
     tap = taps.begin(TapSubscription(SHOP), _nobody)
     stranger = ProxyName.parse("x.shop.shop")
-    assert [taps.told(each, [REQUEST], 0.0) for each in (ONE, BANKER, stranger)] == [True, False, False]
+    assert [taps.told(proxy_name, [REQUEST], 0.0) for proxy_name in (ONE, BANKER, stranger)] == [
+        True,
+        False,
+        False,
+    ]
     assert tap.take() == ([(ONE, REQUEST)], 0)
     taps.end(tap)
     assert not taps.told(ONE, [REQUEST], 0.0)
@@ -112,15 +116,15 @@ def test_tap_keeps_limited_requests_per_second_and_in_total() -> None:
     tap = taps.begin(TapSubscription(SHOP), _nobody)
     other = taps.begin(TapSubscription(SHOP, statuses=range(500, 600)), _nobody)
     taps.told(ONE, [REQUEST] * (PER_SECOND + 7), 1.5)
-    found, lost = tap.take()
-    assert (len(found), lost) == (PER_SECOND, 7)
+    result, lost = tap.take()
+    assert (len(result), lost) == (PER_SECOND, 7)
     taps.told(ONE, [REQUEST] * 3, 1.9)
     assert tap.take() == ([], 3)
     for second in range(2, 2 + WAITING // PER_SECOND):
         taps.told(ONE, [REQUEST] * PER_SECOND, second)
     taps.told(ONE, [REQUEST] * 5, 100.0)
-    found, lost = tap.take()
-    assert (len(found), lost) == (WAITING, 5)
+    result, lost = tap.take()
+    assert (len(result), lost) == (WAITING, 5)
     assert other.take() == ([], 0)
 
 

@@ -45,8 +45,8 @@ def seen(traffic: Traffic, seconds: float, now: float) -> dict[tuple[Caller, Cal
 def test_report_is_counted_once_by_its_run_and_number() -> None:
     """A report that is sent again is ignored; a restarted agent has another run and starts with 1."""
     traffic = Traffic()
-    for each in (report(1, (TO_STORE, requests(3))), report(1, (TO_STORE, requests(3)))):
-        traffic.take(BUYER, each, 100.0)
+    for item in (report(1, (TO_STORE, requests(3))), report(1, (TO_STORE, requests(3)))):
+        traffic.take(BUYER, item, 100.0)
     traffic.take(BUYER, report(2, (TO_STORE, requests(4))), 101.0)
     assert seen(traffic, 60, 105) == {(SHOP, TO_STORE): 7}
     traffic.take(BUYER, report(1, (TO_STORE, requests(5)), run="b"), 102.0)
@@ -80,11 +80,11 @@ def test_rows_of_a_report_beyond_the_limit_are_counted_together() -> None:
     ]
     traffic = Traffic()
     traffic.take(BUYER, report(1, *many), 0.0)
-    found = traffic.by_source(60, 1).summed()
-    assert len(found) == MOST_ROWS + 1
-    assert sum(each.requests for each in found.values()) == 1000
+    result = traffic.by_source(60, 1).summed()
+    assert len(result) == MOST_ROWS + 1
+    assert sum(figures.requests for figures in result.values()) == 1000
     others = Calls(Kind.EDGE, Direction.OUTBOUND, Protocol.HTTP, OTHERS)
-    assert found[SHOP, others].requests == 1000 - MOST_ROWS
+    assert result[SHOP, others].requests == 1000 - MOST_ROWS
 
 
 def test_number_of_entries_in_all_cells_is_limited() -> None:
@@ -93,7 +93,7 @@ def test_number_of_entries_in_all_cells_is_limited() -> None:
     for at in range(0, 600, 10):
         cells.add([(f"{n}", requests(1)) for n in range(10)], float(at))
         assert len(cells) <= 40
-    assert {each.requests for each in cells.since(5, 595).summed().values()} == {1}
+    assert {figures.requests for figures in cells.since(5, 595).summed().values()} == {1}
     cells.add([(f"new-{n}", requests(1)) for n in range(100)], 600.0)
     assert (len(cells) <= 40, cells.left_out) == (True, 160)
 
@@ -115,9 +115,12 @@ def test_proxy_with_many_rows_displaces_no_rows_of_other_proxies(monkeypatch: py
     cart = ProxyName.parse("one.cart.shop")
     for number in range(20):
         traffic.take(cart, report(number + 1, *forged(7 * number, 7)), 200.0)
-    found = traffic.by_source(3600, 201.0).summed()
-    assert Counter(caller.service for caller, _ in found) == {"buyer": MOST_ROWS + 1, "cart": 140}
-    assert sum(each.requests for (caller, _), each in found.items() if caller.service == "buyer") == 40 * 256
+    result = traffic.by_source(3600, 201.0).summed()
+    assert Counter(caller.service for caller, _ in result) == {"buyer": MOST_ROWS + 1, "cart": 140}
+    assert (
+        sum(figures.requests for (caller, _), figures in result.items() if caller.service == "buyer")
+        == 40 * 256
+    )
     assert traffic.left_out == 0
 
 
@@ -142,19 +145,19 @@ def test_figures_of_a_window_exceed_it_by_at_most_one_cell(
     steps: list[tuple[float, list[tuple[str, int]]]], window: int
 ) -> None:
     """The figures include every report in the window, and none older than the window and one cell."""
-    cells, told, now = Cells[str]((Grain(10, 12), Grain(60, 15), Grain(300, 12)), 10_000), [], 0.0
+    cells, messages, now = Cells[str]((Grain(10, 12), Grain(60, 15), Grain(300, 12)), 10_000), [], 0.0
     for pause, rows in steps:
         now += pause
         cells.add([(key, requests(count)) for key, count in rows], now)
-        told.append((now, rows))
-    found = Counter({key: each.requests for key, each in cells.since(window, now).summed().items()})
+        messages.append((now, rows))
+    result = Counter({key: figures.requests for key, figures in cells.since(window, now).summed().items()})
     cell = 10 if window <= 120 else 60 if window <= 900 else 300
     least, most = Counter[str](), Counter[str]()
-    for at, rows in told:
+    for at, rows in messages:
         for key, count in rows:
             least[key] += count if at > now - window else 0
             most[key] += count if at > now - window - cell else 0
-    assert least <= found <= most
+    assert least <= result <= most
 
 
 def test_sums_stay_at_the_largest_value_that_an_entry_holds() -> None:
@@ -162,8 +165,8 @@ def test_sums_stay_at_the_largest_value_that_an_entry_holds() -> None:
     cells = Cells[str]((Grain(10, 1),), 10)
     for _ in range(4):
         cells.add([("a", Figures((0, 2**31, 0, 0, 0), sent_bytes=2**63))], 0.0)
-    (found,) = cells.since(10, 1).summed().values()
-    assert found == Figures((0, 2**32 - 1, 0, 0, 0), sent_bytes=2**64 - 1)
+    (figures,) = cells.since(10, 1).summed().values()
+    assert figures == Figures((0, 2**32 - 1, 0, 0, 0), sent_bytes=2**64 - 1)
 
 
 def test_seconds_of_a_window_are_those_that_its_cells_cover() -> None:

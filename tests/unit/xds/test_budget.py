@@ -44,8 +44,8 @@ def test_calls_of_one_certificate_share_its_budget() -> None:
 def test_equal_costs_are_one_shared_object() -> None:
     """Two streams with equally large subscriptions share one Cost object, which saves memory."""
     channels = [Channel(CLUSTER, Subscription(CLUSTER)) for _ in range(2)]
-    for each in channels:
-        each.subscription.change(names("a", "b"), ())
+    for channel in channels:
+        channel.subscription.change(names("a", "b"), ())
     assert cost(channels[0]) is cost(channels[1])
     assert cost(channels[0]).names == 2
 
@@ -79,10 +79,10 @@ def test_each_bound_is_enforced_and_can_be_removed(limits: Limits, over: Cost, b
 
     Without budgets any cost is accepted.
     """
-    with pytest.raises(Excess) as found:
+    with pytest.raises(Excess) as exception_info:
         Bill(Account(limits)).charge(CLUSTER, over)
-    assert found.value.bound is bound
-    Bill(Account(limits)).charge(CLUSTER, Cost(*(each // 2 for each in over)))
+    assert exception_info.value.bound is bound
+    Bill(Account(limits)).charge(CLUSTER, Cost(*(number // 2 for number in over)))
     Bill(Account(limits.without_budgets())).charge(CLUSTER, Cost(10**9, 10**9, 10**9))
 
 
@@ -116,11 +116,11 @@ def test_incremental_subscription_cost_equals_its_names_and_pending_removals(
     for subscribe, unsubscribe, answers in steps:
         stream.on_request(DeltaRequest(OTHER, tuple(subscribe), tuple(unsubscribe)))
         channel = stream.channel(OTHER)
-        for nonce in tuple(each.nonce for each in channel.unanswered) if answers else ():
+        for nonce in tuple(item.nonce for item in channel.unanswered) if answers else ():
             stream.on_request(DeltaRequest(OTHER, nonce=nonce))
-        told = [name for response in channel.unanswered for name in response.removed]
+        resource_names = [name for response in channel.unanswered for name in response.removed]
         held = channel.subscription.names
-        text = sum(each.__sizeof__() for each in (*held, *told))
+        text = sum(resource_name.__sizeof__() for resource_name in (*held, *resource_names))
         assert cost(channel) == Cost(1, len(held), TYPE_BYTES + len(held) * ENTRY_BYTES + text)
 
 
@@ -134,7 +134,7 @@ def test_state_of_the_world_subscription_cost_equals_its_newest_names(
         stream.on_request(Request(OTHER, tuple(wanted)))
         channel = stream.channel(OTHER)
         held = wanted - {"*"}
-        text = sum(each.__sizeof__() for each in held)
+        text = sum(resource_name.__sizeof__() for resource_name in held)
         assert cost(channel) == Cost(1, len(held), TYPE_BYTES + len(held) * ENTRY_BYTES + text)
 
 
@@ -144,7 +144,7 @@ def test_initial_versions_of_a_client_are_charged() -> None:
     held = {name: Version("v" * 40) for name in names("a", "b")}
     stream.on_request(DeltaRequest(ENDPOINT, names("*", "a"), initial_versions=held))
 
-    text = sum(each.__sizeof__() for each in ("a", "b", "v" * 40, "v" * 40))
+    text = sum(item.__sizeof__() for item in ("a", "b", "v" * 40, "v" * 40))
     assert cost(stream.channel(ENDPOINT)) == Cost(1, 3, TYPE_BYTES + 3 * ENTRY_BYTES + text)
 
 
@@ -156,21 +156,23 @@ def test_absent_names_are_sent_in_parts_after_each_answer() -> None:
     stream = DeltaStream()
     stream.on_snapshot(Snapshot.of(()))
     wanted = sorted(names(*(f"{n:05}" + "x" * 600 for n in range(250))))
-    told: list[ResourceName] = []
+    resource_names: list[ResourceName] = []
     responses = stream.on_request(DeltaRequest(OTHER, tuple(wanted)))
     parts = 0
     while responses:
         assert len(responses) == 1
         parts += 1
-        told += responses[0].removed
-        assert sum(each.__sizeof__() for each in responses[0].removed) <= 64 * 1024
+        resource_names += responses[0].removed
+        assert sum(resource_name.__sizeof__() for resource_name in responses[0].removed) <= 64 * 1024
         responses = stream.on_request(DeltaRequest(OTHER, nonce=responses[0].nonce))
 
-    assert told == wanted
+    assert resource_names == wanted
     assert parts == 3
     few = DeltaStream()
     few.on_snapshot(Snapshot.of(()))
-    assert [len(each.removed) for each in few.on_request(DeltaRequest(OTHER, tuple(wanted[:90])))] == [90]
+    assert [
+        len(response.removed) for response in few.on_request(DeltaRequest(OTHER, tuple(wanted[:90])))
+    ] == [90]
 
 
 @pytest.mark.parametrize("type_url", [OTHER, LISTENER, CLUSTER])
@@ -179,13 +181,13 @@ def test_all_removals_reach_a_reconnecting_client_in_parts(type_url: TypeUrl) ->
     stream = DeltaStream()
     stream.on_snapshot(Snapshot.of(()))
     held = {ResourceName(f"{n:05}" + "x" * 600): Version("1") for n in range(250)}
-    told: list[ResourceName] = []
+    resource_names: list[ResourceName] = []
     responses = stream.on_request(DeltaRequest(type_url, names("*"), initial_versions=held))
     while responses:
-        told += [name for response in responses for name in response.removed]
+        resource_names += [name for response in responses for name in response.removed]
         responses = stream.on_request(DeltaRequest(type_url, nonce=responses[-1].nonce))
 
-    assert told == sorted(held)
+    assert resource_names == sorted(held)
 
 
 @given(st.lists(st.text(max_size=5).map(ResourceName), unique=True), st.integers(0, 400))
@@ -197,9 +199,11 @@ def test_first_names_are_as_many_as_fit_and_at_least_one(found: list[ResourceNam
     first = first_of(found, room)
 
     assert first == sorted(found)[: len(first)]
-    assert len(first) <= 1 or sum(each.__sizeof__() for each in first) <= room
+    assert len(first) <= 1 or sum(resource_name.__sizeof__() for resource_name in first) <= room
     more = sorted(found)[: len(first) + 1]
-    assert len(more) == len(first) or (first and sum(each.__sizeof__() for each in more) > room)
+    assert len(more) == len(first) or (
+        first and sum(resource_name.__sizeof__() for resource_name in more) > room
+    )
 
 
 def test_share_allows_a_burst_and_then_a_rate() -> None:

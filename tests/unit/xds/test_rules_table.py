@@ -14,9 +14,9 @@ NUMBERED = re.compile(r"test_((?:[swdon]\d+_)+)")
 def rows() -> dict[str, tuple[str, list[str]]]:
     """Return the text of each rule's row, and the tests that it names."""
     page = (REPOSITORY / "docs" / "xds-rules.md").read_text()
-    found = re.findall(r"^\| ([A-Z]\d+) \| (.*) \|([^|]*)\|$", page, re.MULTILINE)
-    assert max(Counter(rule for rule, _, _ in found).values()) == 1
-    return {rule: (what, re.findall(r"`(test_\w+)`", tests)) for rule, what, tests in found}
+    result = re.findall(r"^\| ([A-Z]\d+) \| (.*) \|([^|]*)\|$", page, re.MULTILINE)
+    assert max(Counter(rule for rule, _, _ in result).values()) == 1
+    return {rule: (what, re.findall(r"`(test_\w+)`", tests)) for rule, what, tests in result}
 
 
 def existing() -> set[str]:

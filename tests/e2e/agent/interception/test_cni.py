@@ -71,9 +71,9 @@ def cluster() -> Iterator[tuple[dict[str, Any], str]]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            found = objects.get(self.path.partition("?")[0])
-            body = json.dumps(found or {"kind": "Status", "reason": "NotFound", "code": 404}).encode()
-            self.send_response(200 if found else 404)
+            result = objects.get(self.path.partition("?")[0])
+            body = json.dumps(result or {"kind": "Status", "reason": "NotFound", "code": 404}).encode()
+            self.send_response(200 if result else 404)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(body)))
             self.end_headers()
@@ -97,8 +97,8 @@ class Host:
         self.root, self.networks = root, root / "etc/cni/net.d"
         self.run, self.programs = root / "run/cni", root / "opt/cni/bin"
         self.netns = root / "run/netns"
-        for each in (self.networks, self.programs, self.netns, root / "bin"):
-            each.mkdir(parents=True)
+        for path in (self.networks, self.programs, self.netns, root / "bin"):
+            path.mkdir(parents=True)
         shutil.copy(shutil.which("busybox") or "", root / "bin/sh")
         self.list = self.networks / "10-net.conflist"
         self.list.write_text(NETWORK)
@@ -173,7 +173,7 @@ class Host:
     def runs(self) -> bool:
         """Say whether the plug-in is there, whole, and says what it speaks."""
         versions = (self.programs / "meshwright-cni.d").glob("*/relay.py")
-        if all(each.parent.suffix for each in versions):  # it is being put there
+        if all(version.parent.suffix for version in versions):  # it is being put there
             return False
         return "supportedVersions" in self.plugin("VERSION", "a", "b")[1]
 
@@ -212,25 +212,25 @@ def test_pods_have_their_rules_and_others_are_left_alone(host: tuple[Host, dict[
             assert is_led(store, Interception())
         assert node.plugin("CHECK", "store", network(store)) == (0, None)
         store.do(lambda: put(None))
-        status, said = node.plugin("CHECK", "store", network(store))
-        assert (status, said["code"]) == (1, 101)
-        assert "MESH_INBOUND is missing" in said["details"]
+        status, answer = node.plugin("CHECK", "store", network(store))
+        assert (status, answer["code"]) == (1, 101)
+        assert "MESH_INBOUND is missing" in answer["details"]
         assert node.plugin("ADD", "both", network(store)) == (0, RESULT)
         assert is_led(store, both)
         for pod in ("plain", "nobody"):
             assert node.plugin("ADD", pod, network(plain)) == (0, RESULT)
-        status, said = node.plugin("ADD", "later", network(plain))
-        assert (status, said["code"]) == (1, 100)
-        assert "unknown or repeated option '--dns'" in said["details"]
+        status, answer = node.plugin("ADD", "later", network(plain))
+        assert (status, answer["code"]) == (1, 100)
+        assert "unknown or repeated option '--dns'" in answer["details"]
         assert plain.do(lambda: check(None)) == ()
-        status, said = node.plugin("ADD", "store", "/proc/self/ns/net")
-        assert (status, said["code"], said["msg"]) == (
+        status, answer = node.plugin("ADD", "store", "/proc/self/ns/net")
+        assert (status, answer["code"], answer["msg"]) == (
             1,
             7,
             "pod shop/store uses the network of the node",
         )
-        status, said = node.plugin("ADD", "store", "/run/netns/none")
-        assert (status, said["code"]) == (1, 11)
+        status, answer = node.plugin("ADD", "store", "/run/netns/none")
+        assert (status, answer["code"]) == (1, 11)
         assert node.plugin("DEL", "store", network(store)) == (0, None)
         figures = node.page("/metrics")[1].splitlines()
         assert 'meshwright_cni_requests_total{command="ADD",outcome="set-already"} 1' in figures
@@ -243,8 +243,8 @@ def test_a_pod_that_came_before_the_plug_in_has_its_rules(host: tuple[Host, dict
     node, _ = host
     with machine() as early, machine() as other:
         early.run("ip", "address", "add", "10.1.0.9/32", "dev", "lo")
-        for name, each in (("a", other), ("b", early)):
-            (node.netns / name).symlink_to(network(each))
+        for name, item in (("a", other), ("b", early)):
+            (node.netns / name).symlink_to(network(item))
         (node.netns / "c").write_text("no network")
         with node.daemon():
             wait_until(lambda: is_led(early, Interception()), SECONDS)
@@ -258,8 +258,8 @@ def test_what_becomes_of_the_daemon_harms_no_pod(host: tuple[Host, dict[str, Any
         with node.daemon() as daemon:
             daemon.send_signal(signal.SIGKILL)
             daemon.wait(SECONDS)
-            for pod, each in (("store", store), ("plain", plain), ("both", short), ("later", plain)):
-                assert node.plugin("ADD", pod, network(each)) == (0, RESULT)
+            for pod, item in (("store", store), ("plain", plain), ("both", short), ("later", plain)):
+                assert node.plugin("ADD", pod, network(item)) == (0, RESULT)
             assert node.plugin("CHECK", "store", network(store))[1]["code"] == 11
             assert node.plugin("DEL", "both", network(short)) == (0, None)
             assert store.do(lambda: check(None)) == ()
@@ -268,14 +268,14 @@ def test_what_becomes_of_the_daemon_harms_no_pod(host: tuple[Host, dict[str, Any
         with node.daemon() as daemon:
             assert node.runs()
             wait_until(
-                lambda: [each.stem for each in (node.run / "missed").iterdir()] == ["c-later"], SECONDS
+                lambda: [path.stem for path in (node.run / "missed").iterdir()] == ["c-later"], SECONDS
             )
             wait_until(lambda: 'outcome="failed"' in node.page("/metrics")[1], SECONDS)
             objects["/api/v1/namespaces/shop/pods/later"] = _pod(None)
             wait_until(lambda: is_led(store, Interception()), SECONDS)
             wait_until(lambda: not list((node.run / "missed").iterdir()), SECONDS)
-            for each in (plain, short):
-                assert each.do(lambda: check(None)) == ()
+            for item in (plain, short):
+                assert item.do(lambda: check(None)) == ()
             anew = json.dumps(json.loads(NETWORK), indent=2)
             node.list.write_text(anew)
             wait_until(node.is_in, SECONDS)
@@ -288,7 +288,7 @@ def test_what_becomes_of_the_daemon_harms_no_pod(host: tuple[Host, dict[str, Any
         with node.daemon() as daemon:
             daemon.terminate()
             assert daemon.wait(SECONDS) == 0
-        assert [each.name for each in node.networks.iterdir()] == [node.list.name]
+        assert [path.name for path in node.networks.iterdir()] == [node.list.name]
         assert node.list.read_text() == anew
-        assert [each.name for each in node.programs.iterdir()] == ["meshwright-cni"]
+        assert [path.name for path in node.programs.iterdir()] == ["meshwright-cni"]
         assert node.plugin("DEL", "store", network(store)) == (0, None)

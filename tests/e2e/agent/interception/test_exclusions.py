@@ -84,8 +84,8 @@ async def test_calls_to_what_is_excluded_go_past_the_sidecar(
     """Plain text arrives outside, where calls end otherwise; the mesh's services are called as ever."""
     await _intercept(meshed, "alice", mesh_wide, annotations)
     for port in (HTTP, ADMIN):
-        found = await meshed.get("alice", f"http://{SWITCH[V4]}:{port}/books")
-        assert found == ((200, f"{port} /books") if port in past else REFUSED)
+        result = await meshed.get("alice", f"http://{SWITCH[V4]}:{port}/books")
+        assert result == ((200, f"{port} /books") if port in past else REFUSED)
     assert [await meshed.books("alice", family) for family in (V4, V6)] == [PLAIN, PLAIN]
 
 

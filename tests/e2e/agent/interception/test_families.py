@@ -71,8 +71,8 @@ async def meshed(
 def _names(meshed: Meshed, name: str) -> dict[socket.AddressFamily, str]:
     """Return where a name leads on the caller's machine, as its agent wrote it, by family."""
     lines = (meshed.state / "alice" / "hosts").read_text().splitlines()
-    found = [line.split()[0] for line in lines if name in line.split()]
-    return {V6 if ":" in each else V4: each for each in found}
+    result = [line.split()[0] for line in lines if name in line.split()]
+    return {V6 if ":" in item else V4: item for item in result}
 
 
 def _url(host: str, port: int = 80, path: str = "/books") -> str:
@@ -107,10 +107,10 @@ async def test_policy_holds_whatever_the_family(meshed: Meshed) -> None:
     """Another path, and plain text past the caller's sidecar to any address of the server's."""
     (family,) = meshed.families("alice")
     assert (await meshed.get("alice", _url(CALLED_AT[family], path="/letters"), family))[0] == 403
-    for each in meshed.families("shop"):
-        if each in meshed.families("switch"):
-            at = _url(ADDRESSES["shop"][each], HTTP)
-            assert await meshed.get("switch", at, each) == REFUSED
+    for address_family in meshed.families("shop"):
+        if address_family in meshed.families("switch"):
+            at = _url(ADDRESSES["shop"][address_family], HTTP)
+            assert await meshed.get("switch", at, address_family) == REFUSED
 
 
 async def test_the_agent_is_asked_by_the_family_of_its_machine(meshed: Meshed) -> None:
@@ -164,8 +164,8 @@ async def test_rules_for_ipv6_are_set_where_there_is_an_address_of_it() -> None:
             (("ip address add fd00::1/64 dev eth0 nodad",), True),
             (("sysctl -q -w net.ipv6.conf.all.disable_ipv6=1",), False),
         ):
-            for each in commands:
-                here.run(*each.split())
+            for command in commands:
+                here.run(*command.split())
             here.run(*intercept)
             assert here.run(*intercept, "--check").stdout == "interception is as wanted\n"
             assert ("MESH_" in here.run("ip6tables-save").stdout) is captured

@@ -65,7 +65,7 @@ spec:
   matches: [{{apiGroup: specs.smi-spec.io/v1alpha4, kind: HTTPRouteGroup, name: books}}]
 """
 THE_SWITCH = ", ".join(
-    f"{{kind: IPRange, name: '{SWITCH[each]}/{bits}'}}" for each, bits in ((V4, 32), (V6, 128))
+    f"{{kind: IPRange, name: '{SWITCH[item]}/{bits}'}}" for item, bits in ((V4, 32), (V6, 128))
 )
 SOMEBODY_ELSE = "{kind: IPRange, name: 10.79.0.0/16}"
 OPENING = {
@@ -89,12 +89,12 @@ async def meshed(
 async def test_calls_to_both_families_arrive_from_whom_they_come(meshed: Meshed) -> None:
     """Identity and address of the caller, and where it called, as the server's proxy logs them."""
     known = len(meshed.log("shop", "alice"))
-    assert [await meshed.books("alice", each) for each in (V4, V6)] == [BOOKS, BOOKS]
+    assert [await meshed.books("alice", address_family) for address_family in (V4, V6)] == [BOOKS, BOOKS]
     await until(lambda: _logged(meshed, "alice", known + 2))
     family = meshed.family
-    for each in meshed.log("shop", "alice"):
-        assert _host(each["caller_address"]) == ADDRESSES["alice"][family]
-        assert _host(each["local_address"]) == ADDRESSES["shop"][family]
+    for item in meshed.log("shop", "alice"):
+        assert _host(item["caller_address"]) == ADDRESSES["alice"][family]
+        assert _host(item["local_address"]) == ADDRESSES["shop"][family]
 
 
 async def test_a_proxy_takes_what_its_workload_sends_and_nothing_of_its_own(meshed: Meshed) -> None:
@@ -132,7 +132,9 @@ async def test_nothing_passes_that_is_not_allowed(meshed: Meshed) -> None:
 
     at = {V4: f"http://{where[V4]}:{HTTP}/books", V6: f"http://[{where[V6]}]:{HTTP}/books"}
     for caller in ("alice", "switch"):
-        assert [await meshed.get(caller, at[each], each) for each in (V4, V6)] == [REFUSED, REFUSED]
+        assert [
+            await meshed.get(caller, at[address_family], address_family) for address_family in (V4, V6)
+        ] == [REFUSED, REFUSED]
 
     meshed.apply(policy("shop"))
     await until(lambda: _gets(meshed, REFUSED))
@@ -149,7 +151,7 @@ async def test_callers_in_plain_text_come_in_by_an_object_that_says_so(meshed: M
     for sources, wanted in ((THE_SWITCH, {BOOKS}), (SOMEBODY_ELSE, {REFUSED}), (THE_SWITCH, {BOOKS})):
         meshed.apply(rules + OPENING[kind].replace("{sources}", sources))
         await until(partial(_gets_in_plain_text, meshed, wanted))
-        assert [await meshed.books("alice", each) for each in (V4, V6)] == [BOOKS, BOOKS]
+        assert [await meshed.books("alice", address_family) for address_family in (V4, V6)] == [BOOKS, BOOKS]
     assert {status for status, _ in await _in_plain_text(meshed, "letters")} == {403}
     with meshed.place("switch").open_socket() as at:
         at.setblocking(False)
@@ -158,7 +160,7 @@ async def test_callers_in_plain_text_come_in_by_an_object_that_says_so(meshed: M
 
     meshed.apply(rules + MUTUAL_TLS.format(mode="Strict", sources=THE_SWITCH))
     await until(lambda: _gets_in_plain_text(meshed, {REFUSED}))
-    assert [await meshed.books("alice", each) for each in (V4, V6)] == [BOOKS, BOOKS]
+    assert [await meshed.books("alice", address_family) for address_family in (V4, V6)] == [BOOKS, BOOKS]
     meshed.apply(rules)
 
 
@@ -176,8 +178,8 @@ async def test_connectivity_makes_a_request_that_is_led_to_the_sidecar(meshed: M
         )
         done = await asyncio.to_thread(alice.run, *user, check=False)
         assert done.stdout, done.stderr
-        found = json.loads(done.stdout)
-        return done.returncode, found
+        result = json.loads(done.stdout)
+        return done.returncode, result
 
     await until(meshed.synced)
     await until(lambda: _knows_its_control_plane(meshed, "alice"))
@@ -186,15 +188,15 @@ async def test_connectivity_makes_a_request_that_is_led_to_the_sidecar(meshed: M
         ("shop6:80", "/books", {"outcome": "answered", "status": 200}),
         (f"shop:{GREETER}", "/", {"outcome": "open", "status": 0}),
     ):
-        code, found = await seen("--state", control, "--to", f"default/{service}", "GET", path)
-        assert (code, found["agrees"]) == (0, "yes"), json.dumps(found["steps"])
-        assert {name: found["request"][name] for name in request} == request
+        code, outcome = await seen("--state", control, "--to", f"default/{service}", "GET", path)
+        assert (code, outcome["agrees"]) == (0, "yes"), json.dumps(outcome["steps"])
+        assert {name: outcome["request"][name] for name in request} == request
     facts = meshed.state / "facts.json"
-    facts.write_text(json.dumps(found))
+    facts.write_text(json.dumps(outcome))
     facts.chmod(0o644)
-    code, found = await seen("--facts", str(facts), uid=PROXY_UID)
-    assert (code, found["request"]["outcome"]) == (2, "not tried")
-    words = found["request"]["words"]
+    code, outcome = await seen("--facts", str(facts), uid=PROXY_UID)
+    assert (code, outcome["request"]["outcome"]) == (2, "not tried")
+    words = outcome["request"]["words"]
     assert "the user of the sidecar, whose connections are exempt from interception" in words
     assert (
         "`kubectl debug --attach POD --image=CONTROL-PLANE-IMAGE -- meshwright connectivity --facts JSON`"
@@ -202,14 +204,14 @@ async def test_connectivity_makes_a_request_that_is_led_to_the_sidecar(meshed: M
     )
     rule = ("MESH_OUTBOUND", "-p", "tcp", "-m", "owner", "--uid-owner", "0", "-j", "RETURN")
     await asyncio.to_thread(alice.run, "iptables", "-t", "nat", "-I", *rule)
-    code, found = await seen("--facts", str(facts))
+    code, outcome = await seen("--facts", str(facts))
     await asyncio.to_thread(alice.run, "iptables", "-t", "nat", "-D", *rule)
-    assert (code, found["request"]["outcome"]) == (0, "open")
+    assert (code, outcome["request"]["outcome"]) == (0, "open")
 
 
 async def _knows_its_control_plane(meshed: Meshed, name: str) -> bool:
-    _, said = await meshed.agents[name].get(f"{meshed.agents[name].status}/healthz/status")
-    return bool(json.loads(said)["control_plane"]["reached"])
+    _, text = await meshed.agents[name].get(f"{meshed.agents[name].status}/healthz/status")
+    return bool(json.loads(text)["control_plane"]["reached"])
 
 
 async def test_what_is_lost_when_parts_of_it_die(meshed: Meshed) -> None:
@@ -249,15 +251,19 @@ async def test_what_is_lost_when_parts_of_it_die(meshed: Meshed) -> None:
 
 async def _is_known_what_envoys_show(meshed: Meshed) -> bool:
     """Say whether `/debug/certs` has of each proxy what its Envoy says that it shows to others."""
-    found = (await meshed.ask("/debug/certs"))["participants"]
-    told = {each["cn"].partition(".")[0]: each["service_certificate"] for each in found if each["takes_part"]}
+    result = (await meshed.ask("/debug/certs"))["participants"]
+    fields = {
+        item["cn"].partition(".")[0]: item["service_certificate"] for item in result if item["takes_part"]
+    }
     shown = set()
     for agent in meshed.agents.values():
         _, text = await agent.get(f"{agent.admin}/certs")
-        chains = (chain for each in json.loads(text)["certificates"] for chain in each["cert_chain"])
+        chains = (
+            chain for certificate in json.loads(text)["certificates"] for chain in certificate["cert_chain"]
+        )
         shown |= {chain["serial_number"].lstrip("0") for chain in chains}
-    held = {None if each is None else each["serial"] for each in told.values()}
-    return len(told) == len(meshed.agents) and held <= shown
+    held = {None if item is None else item["serial"] for item in fields.values()}
+    return len(fields) == len(meshed.agents) and held <= shown
 
 
 async def test_another_kind_of_interception_loses_no_call(tmp_path: Path, envoy: str) -> None:
@@ -279,7 +285,7 @@ async def test_another_kind_of_interception_loses_no_call(tmp_path: Path, envoy:
             await under.more(50)
         _log.info("to tproxy and back", **dict(under.every))
         assert set(under.every) == {"200"}
-        assert [len(each.started()) for each in meshed.agents.values()] == [1, 1]
+        assert [len(agent.started()) for agent in meshed.agents.values()] == [1, 1]
 
 
 async def _listens(meshed: Meshed, name: str, *, there: bool) -> bool:
@@ -298,9 +304,9 @@ async def test_tproxy_without_the_capability_is_said_and_touches_nothing_else(
         agent = await meshed.agent("shop", ())
 
         async def rejected() -> bool:
-            found = (await meshed.ask("/debug/policies"))["problems"]
-            said = [each for each in found if each["code"] == "resource-rejected"]
-            return [each["field"] for each in said] == ["listener inbound-listener-tproxy"]
+            result = (await meshed.ask("/debug/policies"))["problems"]
+            answer = [item for item in result if item["code"] == "resource-rejected"]
+            return [item["field"] for item in answer] == ["listener inbound-listener-tproxy"]
 
         await until(rejected)
         _, text = await agent.get(f"{agent.admin}/listeners")
@@ -361,7 +367,7 @@ async def _in_plain_text(meshed: Meshed, what: str = "books") -> list[tuple[int,
     """Ask the shop from outside the mesh, at its own addresses of both families."""
     where = ADDRESSES["shop"]
     at = {V4: f"http://{where[V4]}:{HTTP}/{what}", V6: f"http://[{where[V6]}]:{HTTP}/{what}"}
-    return [await meshed.get("switch", at[each], each) for each in (V4, V6)]
+    return [await meshed.get("switch", at[address_family], address_family) for address_family in (V4, V6)]
 
 
 async def _gets_in_plain_text(meshed: Meshed, wanted: set[tuple[int, str]]) -> bool:
@@ -371,12 +377,12 @@ async def _gets_in_plain_text(meshed: Meshed, wanted: set[tuple[int, str]]) -> b
 async def _is_logged_in_plain_text(meshed: Meshed, policy: str) -> bool:
     """Say whether the shop's proxy has logged callers of both families, and the object that let them in."""
     logged = meshed.log("shop", None)
-    there = {_host(each["caller_address"]) for each in logged if each.get("policy") == policy}
+    there = {_host(item["caller_address"]) for item in logged if item.get("policy") == policy}
     return there == {SWITCH[V4], SWITCH[V6]}
 
 
 async def _gets(meshed: Meshed, wanted: tuple[int, str]) -> bool:
-    return [await meshed.books("alice", each) for each in (V4, V6)] == [wanted, wanted]
+    return [await meshed.books("alice", address_family) for address_family in (V4, V6)] == [wanted, wanted]
 
 
 async def _greeted(meshed: Meshed) -> str:

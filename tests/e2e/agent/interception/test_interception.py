@@ -160,7 +160,7 @@ def test_redirect_captures_and_lets_pass(scene: Scene, family: AddressFamily, ba
     mine, other, client = WORKLOAD[family], CLIENT[family], CLIENT[family]
     application, proxy = APPLICATION_UID, PROXY_UID
 
-    found = {
+    answers = {
         "in": scene.from_client(family, APPLICATION),
         "in, excluded": scene.from_client(family, EXCLUDED),
         "out": scene.from_workload(family, other, 80, application),
@@ -175,7 +175,7 @@ def test_redirect_captures_and_lets_pass(scene: Scene, family: AddressFamily, ba
     }
 
     loopback = LOOPBACK[family]
-    assert found == {
+    assert answers == {
         "in": Answer("inbound", (mine, APPLICATION), client),
         "in, excluded": Answer("application", (mine, EXCLUDED), client),
         "out": Answer("outbound", (other, 80), mine),
@@ -198,7 +198,7 @@ def test_tproxy_keeps_the_client_and_lets_pass(scene: Scene, family: AddressFami
     scene.intercept(TPROXY, backend)
     mine, other = WORKLOAD[family], CLIENT[family]
 
-    found = {
+    answers = {
         "in": scene.from_client(family, APPLICATION),
         "in, excluded": scene.from_client(family, EXCLUDED),
         "out": scene.from_workload(family, other, 80, APPLICATION_UID),
@@ -210,7 +210,7 @@ def test_tproxy_keeps_the_client_and_lets_pass(scene: Scene, family: AddressFami
     }
 
     loopback = LOOPBACK[family]
-    assert found == {
+    assert answers == {
         "in": Answer("inbound", (mine, APPLICATION), other),
         "in, excluded": Answer("application", (mine, EXCLUDED), other),
         "out": Answer("outbound", (other, 80), mine),
@@ -235,8 +235,8 @@ def test_lists_narrow_and_exclude(scene: Scene, family: AddressFamily) -> None:
 
     def who(wanted: Interception, port: int = 80) -> str:
         scene.intercept(wanted)
-        found = scene.from_workload(family, other, port, APPLICATION_UID)
-        return found.who if found else "nobody"
+        result = scene.from_workload(family, other, port, APPLICATION_UID)
+        return result.who if result else "nobody"
 
     port = (PortRange(5432, 5432),)
     outbound = [
@@ -251,7 +251,7 @@ def test_lists_narrow_and_exclude(scene: Scene, family: AddressFamily) -> None:
     assert [(who(wanted), who(wanted, 5432)) for wanted, *_ in outbound] == [
         (at_80, at_5432) for _, at_80, at_5432 in outbound
     ]
-    many = tuple(PortRange(each, each) for each in range(EXCLUDED - 20, EXCLUDED + 1, 2))
+    many = tuple(PortRange(number, number) for number in range(EXCLUDED - 20, EXCLUDED + 1, 2))
     for wanted, expected in (
         (replace(only, inbound_included=(PortRange(8000, 8999),)), ("inbound", "application")),
         (replace(only, inbound_included=(PortRange(8081, 8999),)), ("application", "application")),
@@ -263,8 +263,8 @@ def test_lists_narrow_and_exclude(scene: Scene, family: AddressFamily) -> None:
         (replace(only, inbound=False), ("application", "application")),
     ):
         scene.intercept(wanted)
-        answers = [scene.from_client(family, each) for each in (APPLICATION, EXCLUDED)]
-        assert tuple(each.who if each else "" for each in answers) == expected, wanted
+        answers = [scene.from_client(family, number) for number in (APPLICATION, EXCLUDED)]
+        assert tuple(item.who if item else "" for item in answers) == expected, wanted
 
 
 @pytest.mark.parametrize("wanted", [BOTH, TPROXY], ids=["redirect", "tproxy"])
@@ -274,9 +274,9 @@ def test_a_second_interface_is_left_alone_in_both_directions(scene: Scene, wante
     scene.workload.run(
         "ip", "-batch", "-", given=f"link add net1 type veth peer name net1 netns {scene.client.pid}\n"
     )
-    for each, last in ((scene.workload, 1), (scene.client, 2)):
+    for item, last in ((scene.workload, 1), (scene.client, 2)):
         lines = f"address add 10.251.0.{last}/24 dev net1\nlink set net1 up\n"
-        each.run("ip", "-batch", "-", given=lines)
+        item.run("ip", "-batch", "-", given=lines)
 
     def who(excluded: str) -> tuple[str, ...]:
         names = (InterfaceName(excluded),) if excluded else ()
@@ -290,7 +290,7 @@ def test_a_second_interface_is_left_alone_in_both_directions(scene: Scene, wante
             scene.from_workload(AF_INET, CLIENT[AF_INET], 80, APPLICATION_UID),
             scene.from_workload(AF_INET, "10.251.0.1", APPLICATION, PROXY_UID),
         )
-        return tuple(each.who if each else "nobody" for each in answers)
+        return tuple(item.who if item else "nobody" for item in answers)
 
     led = ("inbound", "outbound")
     assert who("") == (*led, *led, "inbound")
@@ -370,8 +370,8 @@ def test_on_off_and_on_again_under_load_loses_no_connection(scene: Scene, wanted
                 assert _talk(*old)
         finally:
             enough.set()
-        for each in loads:
-            each.result()
+        for future in loads:
+            future.result()
     assert set(outcomes) == {"application", "inbound"}
 
 
@@ -404,7 +404,7 @@ def test_the_command(scene: Scene, meshwright: str) -> None:
         run(meshwright, "intercept", *flags, check=False)
         for flags in ((), (), ("--check",), ("--check", "--uid", "7"), ("--clean",), ("--check",))
     ]
-    assert [each.returncode for each in outcomes] == [0, 0, 0, 1, 0, 1]
+    assert [outcome.returncode for outcome in outcomes] == [0, 0, 0, 1, 0, 1]
     on, closed = outcomes[0].stdout.splitlines()
     assert on == "interception is on"
     assert closed.startswith("the proxy blocks calls to hosts outside the mesh, unless the MeshConfig has")

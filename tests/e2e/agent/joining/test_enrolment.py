@@ -39,7 +39,7 @@ async def test_machines_join_by_token_renew_are_revoked_and_join_again(
     tmp_path.chmod(0o755)
     meshed = await Meshed.start(tmp_path, V4, how, envoy, ends, joining=True)
     first = await _serial(meshed)
-    assert {each["state"] for each in await _certificates(meshed)} == {"claimed"}
+    assert {certificate["state"] for certificate in await _certificates(meshed)} == {"claimed"}
 
     # Half of its life is over: as if it had been put there 60 days ago.
     await end(meshed.agents["alice"])
@@ -52,9 +52,11 @@ async def test_machines_join_by_token_renew_are_revoked_and_join_again(
     await _soon(lambda: _has_stream(meshed, there=True))
 
     # All that the proxy holds: its stream may still be that of the certificate before.
-    for each in await _certificates(meshed):
-        if each["cn"] == str(ALICE):
-            await _typed(meshed, "certs", "revoke", "--state", str(tmp_path / "control"), str(each["serial"]))
+    for certificate in await _certificates(meshed):
+        if certificate["cn"] == str(ALICE):
+            await _typed(
+                meshed, "certs", "revoke", "--state", str(tmp_path / "control"), str(certificate["serial"])
+            )
     await _soon(lambda: _has_stream(meshed, there=False))
     log = (tmp_path / "alice" / "agent.log").read_text()
     assert "certificate renewed" in log
@@ -89,7 +91,7 @@ def _said_or_shown(meshed: Meshed) -> list[str]:
     """Return what logs say, and what everybody can see of the processes."""
     logs = [path.read_text("utf-8", "replace") for path in meshed.state.rglob("*.log")]
     assert len(logs) == 3
-    pids = [each.process.pid for each in meshed.agents.values()]
+    pids = [agent.process.pid for agent in meshed.agents.values()]
     seen = [Path(f"/proc/{pid}/{name}").read_text() for pid in pids for name in ("cmdline", "environ")]
     return logs + seen
 
@@ -105,17 +107,17 @@ async def _other_than(meshed: Meshed, serial: str) -> bool:
 
 
 async def _certificates(meshed: Meshed) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = (await meshed.ask("/debug/certs"))["proxy_certificates"]
-    return found
+    result: list[dict[str, object]] = (await meshed.ask("/debug/certs"))["proxy_certificates"]
+    return result
 
 
 async def _has_stream(meshed: Meshed, *, there: bool) -> bool:
     streams = (await meshed.ask("/debug/xds"))["streams"]
-    return any(str(ALICE) in str(each) for each in streams) is there
+    return any(str(ALICE) in str(stream) for stream in streams) is there
 
 
 async def _used(meshed: Meshed) -> list[object]:
-    return [each["used"] for each in (await meshed.ask("/certs/tokens"))["join_tokens"]]
+    return [join_token["used"] for join_token in (await meshed.ask("/certs/tokens"))["join_tokens"]]
 
 
 async def _typed(meshed: Meshed, *words: str) -> None:

@@ -45,11 +45,11 @@ async def test_machines_of_an_expired_root_join_again(
     """By what docs/certificates.md says, and by nothing else; then there is traffic."""
     tmp_path.chmod(0o755)
     control = tmp_path / "control"
-    with opened(control, TrustDomain("cluster.local"), THEN) as found:
-        ads_server_certificate(found.authority, PairFiles(control), THEN)
+    with opened(control, TrustDomain("cluster.local"), THEN) as authority:
+        ads_server_certificate(authority.authority, PairFiles(control), THEN)
         for name in ADDRESSES:
-            _equip(found, tmp_path, name)
-        expired = found.authority.trust_bundle()
+            _equip(authority, tmp_path, name)
+        expired = authority.authority.trust_bundle()
     remedy = (
         r"expired at .*; restore the right files, or move the directory away so that the server creates a "
         r"new CA \(then all proxy certificates must be issued again\)"
@@ -77,20 +77,20 @@ async def test_machines_of_an_expired_root_join_again(
         assert stands_below(chain, new)
 
 
-def _equip(found: AuthorityWithLedger, state: Path, name: str) -> None:
+def _equip(authority: AuthorityWithLedger, state: Path, name: str) -> None:
     """Give a machine what it joined with when the mesh began, and what it got for it."""
     folder = state / name
     credentials = folder / "credentials"
     credentials.mkdir(parents=True)
     made = issue_proxy(
-        found.authority, found.ledger, ProxyName.parse(f"{name}-uuid.{name}.default"), VALIDITY, THEN
+        authority.authority, authority.ledger, ProxyName.parse(f"{name}-uuid.{name}.default"), VALIDITY, THEN
     )
-    tokens = JoinTokens(state / "control", found.authority.trust_bundle, lambda: THEN)
+    tokens = JoinTokens(state / "control", authority.authority.trust_bundle, lambda: THEN)
     token, record = tokens.create(TokenRequest(name, "default", f"{name}-uuid"), "root")
     files = {
         "proxy.key": made.key.reveal(),
         "proxy.pem": made.chain_pem,
-        "ca.pem": found.authority.trust_bundle(),
+        "ca.pem": authority.authority.trust_bundle(),
         "joined": f"{record.id}\n".encode(),
     }
     for file, content in files.items():
@@ -115,16 +115,16 @@ def _refused(state: Path) -> str:
 async def _knows(log: Path) -> bool:
     """Say whether an agent has said that it cannot join, why, and that what it has is over."""
     lines = log.read_text().splitlines() if log.exists() else []
-    said = [
-        json.loads(each)
-        for each in lines
-        if "join failed; the present certificate stays in use" in each and each.endswith("}")
+    answer = [
+        json.loads(line)
+        for line in lines
+        if "join failed; the present certificate stays in use" in line and line.endswith("}")
     ]
-    if not said:
+    if not answer:
         return False
     assert (
         "presents no root that matches the pin in the join token: the token belongs to "
         "another mesh, or the server is not the control plane. The token was not sent"
-    ) in said[0]["reason"]
-    assert datetime.fromisoformat(said[0]["ends"]) < datetime.now(UTC)
+    ) in answer[0]["reason"]
+    assert datetime.fromisoformat(answer[0]["ends"]) < datetime.now(UTC)
     return True

@@ -21,7 +21,7 @@ async def _status(meshwright: str, agent: Agent, *more: str, command: str = "sta
 
 
 def _said(agent: Agent, event: str) -> list[dict[str, object]]:
-    return [each for each in agent.events if each["event"] == event]
+    return [item for item in agent.events if item["event"] == event]
 
 
 async def test_a_sidecar_without_its_control_plane_says_why(scene: Scene, meshwright: str) -> None:
@@ -37,9 +37,9 @@ async def test_a_sidecar_without_its_control_plane_says_why(scene: Scene, meshwr
         assert (code, f"control plane  {at} is not reached since 2" in words) == (1, True), words
         assert f"port-closed: no server listens at {at}\n" in words
         code, words = await _status(meshwright, agent, "--json")
-        found = json.loads(words)
-        assert (code, found["ready"], found["control_plane"]["reason"]) == (1, False, "port-closed")
-        assert found["proxy"] == "alice-uuid.alice.default"
+        result = json.loads(words)
+        assert (code, result["ready"], result["control_plane"]["reason"]) == (1, False, "port-closed")
+        assert result["proxy"] == "alice-uuid.alice.default"
     await until(agent.ready)
     await when(lambda: bool(_said(agent, AGAIN)))
     code, words = await _status(meshwright, agent)
@@ -72,8 +72,8 @@ async def test_a_sidecar_whose_workload_is_removed_says_that_it_is_held(
     without = MESH[:declared] + MESH[MESH.index("---\napiVersion: specs.smi-spec.io") :]
     scene.mesh.apply(without)
     await when(lambda: bool(_said(agent, WHY)))
-    (said,) = _said(agent, WHY)
-    assert said["reason"] == "workload-unknown"
+    (answer,) = _said(agent, WHY)
+    assert answer["reason"] == "workload-unknown"
     code, words = await get(f"{agent.status}/healthz/ready")
     assert (code, words.startswith("ok\nbut: control plane not connected: ")) == (200, True), words
     sentence = (

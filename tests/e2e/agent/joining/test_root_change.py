@@ -56,17 +56,17 @@ class Changing:
     def stage(self) -> str:
         """Return at which stage a change is, with whether it is taken back; nothing where there is none."""
         try:
-            said = json.loads((self.control / "rotation.json").read_text())
+            answer = json.loads((self.control / "rotation.json").read_text())
         except FileNotFoundError:
             return ""
-        return f"{said['stage']}{' back' if said['aborted'] else ''}"
+        return f"{answer['stage']}{' back' if answer['aborted'] else ''}"
 
     async def greeted(self) -> str:
         """Have alice be greeted by the shop, on a new connection from end to end."""
         await asyncio.sleep(PAUSE)
         at = self.meshed.machines["alice"].socket(V4, APPLICATION_UID)
-        said = await exchange(CALLED_AT[V4], GREETER, first=True, at=at)
-        return "greeted" if said else "nothing"
+        text = await exchange(CALLED_AT[V4], GREETER, first=True, at=at)
+        return "greeted" if text else "nothing"
 
     async def rotate(self, *words: str) -> str:
         """Type the command."""

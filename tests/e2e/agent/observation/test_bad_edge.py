@@ -51,11 +51,11 @@ async def scraping(meshed: Meshed, prometheus: str) -> AsyncIterator[None]:
         for before, after in SHORT:
             text = text.replace(before, after)
         (folder / name).write_text(text)
-    agents = [f"{each[V4]}:{STATUS_PORT}" for each in ADDRESSES.values()]
+    agents = [f"{address[V4]}:{STATUS_PORT}" for address in ADDRESSES.values()]
     jobs = {"meshwright-agents": agents, "meshwright": [meshed.plane.http]}
     config = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
-        "rule_files": [str(folder / each) for each in ("recording.yaml", "alerts.yaml")],
+        "rule_files": [str(folder / item) for item in ("recording.yaml", "alerts.yaml")],
         "scrape_configs": [
             {"job_name": name, "static_configs": [{"targets": targets}]} for name, targets in jobs.items()
         ],
@@ -96,28 +96,28 @@ async def test_an_edge_that_is_made_bad_is_found(envoy: str, tmp_path: Path, end
         return json.loads(text)["data"]
 
     async def edges() -> list[list[str]]:
-        return [each for each in await stat() if each[:2] == ["default/alice", "default/shop:80"]]
+        return [item for item in await stat() if item[:2] == ["default/alice", "default/shop:80"]]
 
     async def is_well() -> bool:
         with contextlib.suppress(OSError, AssertionError, ValueError):  # not there yet
             targets = (await asked("/targets"))["activeTargets"]
-            (found,) = await successes()
-            well = {each["health"] for each in targets} == {"up"} and float(found["value"][1]) == 1.0
-            return well and [each[3] for each in await edges()] == ["100.00%"]
+            (result,) = await successes()
+            well = {target["health"] for target in targets} == {"up"} and float(result["value"][1]) == 1.0
+            return well and [item[3] for item in await edges()] == ["100.00%"]
         return False
 
     async def successes() -> list[Mapping[str, Any]]:
         query = 'meshwright:edge_success:ratio5m{source_service="alice",destination_service="shop"}'
-        found: list[Mapping[str, Any]] = (await asked(f"/query?query={query}"))["result"]
-        return found
+        completed_process: list[Mapping[str, Any]] = (await asked(f"/query?query={query}"))["result"]
+        return completed_process
 
     async def firing() -> set[tuple[str, ...]]:
         alerts = (await asked("/alerts"))["alerts"]
         names = ("alertname", "source_service", "destination_service")
         return {
-            tuple(each["labels"].get(name, "") for name in names)
-            for each in alerts
-            if each["state"] == "firing" and "Edge" in each["labels"]["alertname"]
+            tuple(alert["labels"].get(name, "") for name in names)
+            for alert in alerts
+            if alert["state"] == "firing" and "Edge" in alert["labels"]["alertname"]
         }
 
     async def stat() -> list[list[str]]:
@@ -129,8 +129,8 @@ async def test_an_edge_that_is_made_bad_is_found(envoy: str, tmp_path: Path, end
 
     async def is_found() -> bool:
         (edge,) = await edges()
-        found = await meshed.ask("/api/v1/topology?service=default/shop")
-        (shop,) = [each for each in found["nodes"] if each["id"] == "default/shop"]
+        outcome = await meshed.ask("/api/v1/topology?service=default/shop")
+        (shop,) = [node for node in outcome["nodes"] if node["id"] == "default/shop"]
         bad = float(edge[3].rstrip("%")) < 90 and shop["verdict"] == "failed"
         return bad and await firing() == {("MeshwrightEdgeFailing", "alice", "shop")}
 

@@ -52,19 +52,19 @@ async def _lines(meshed: Meshed, name: str, words: list[str], status: int | None
     command = [str(COMMAND), *words, "--json"]
     done = await asyncio.to_thread(lambda: meshed.machines[name].run(*command, check=False))
     assert done.stderr == ""
-    found = {each["name"]: each for each in json.loads(done.stdout)["checks"]}
-    assert status in (None, done.returncode), wrong(found)
-    return found
+    result = {item["name"]: item for item in json.loads(done.stdout)["checks"]}
+    assert status in (None, done.returncode), wrong(result)
+    return result
 
 
 def wrong(lines: Lines) -> dict[str, str]:
     """Return the lines that are not ok, each with what is said."""
-    return {name: each["said"] for name, each in lines.items() if each["status"] != "ok"}
+    return {name: line["said"] for name, line in lines.items() if line["status"] != "ok"}
 
 
 def failed(lines: Lines) -> set[str]:
     """Return the names of the lines that have failed."""
-    return {name for name, each in lines.items() if each["status"] == "failed"}
+    return {name for name, line in lines.items() if line["status"] == "failed"}
 
 
 def _expired(meshed: Meshed, folder: Path) -> None:
@@ -91,7 +91,7 @@ async def test_a_mesh_that_is_well_and_then_is_not(tmp_path: Path, envoy: str) -
         assert list(lines) == [
             *("credentials", "certificate", "clock", "control plane", "workload", "Envoy's program", "agent"),
             *("Envoy", "interception", "hosts file"),
-            *(f"application port {each}" for each in sorted((GREETER, HTTP))),
+            *(f"application port {number}" for number in sorted((GREETER, HTTP))),
         ]
         lines = await check(meshed, 0)
         assert wrong(lines) == {}
@@ -127,8 +127,8 @@ async def _machine_is_broken(meshed: Meshed, shop: Path) -> None:
     copy = meshed.state / "expired"
     shutil.copytree(shop / "credentials", copy, copy_function=shutil.copy2)
     _expired(meshed, copy)
-    for each in (copy, *copy.iterdir()):
-        os.chown(each, PROXY_UID, PROXY_UID)
+    for path in (copy, *copy.iterdir()):
+        os.chown(path, PROXY_UID, PROXY_UID)
     lines = await agent_check(meshed, "shop", "--credentials", str(copy), status=1)
     assert {"certificate", "control plane"} <= failed(lines)
     assert "1 d 23 h ago" in lines["certificate"]["said"] or "2 d ago" in lines["certificate"]["said"]
@@ -167,8 +167,8 @@ async def _agent_is_broken(meshed: Meshed, shop: Path) -> None:
 
     async def silent() -> bool:
         lines = await agent_check(meshed, "shop", "--ads", PLANE.ads, status=1)
-        said = lines["interception"]["said"]
-        return {"agent", "Envoy", "interception"} <= failed(lines) and "no process listens there" in said
+        text = lines["interception"]["said"]
+        return {"agent", "Envoy", "interception"} <= failed(lines) and "no process listens there" in text
 
     await until(silent)
     servers = Servers(meshed.machines["shop"])
@@ -176,9 +176,9 @@ async def _agent_is_broken(meshed: Meshed, shop: Path) -> None:
     lines = await agent_check(
         meshed, "shop", "--ads", PLANE.ads, "--envoy", str(shop.parent / "envoy"), status=1
     )
-    said = lines["interception"]["said"]
-    assert "port 15001, to which outbound traffic is redirected, belongs to" in said
-    assert f"as user {APPLICATION_UID}" in said
+    message = lines["interception"]["said"]
+    assert "port 15001, to which outbound traffic is redirected, belongs to" in message
+    assert f"as user {APPLICATION_UID}" in message
     servers.close()
 
     async def gone() -> bool:

@@ -88,26 +88,26 @@ class Buyer:
 
     async def known(self) -> bool:
         """Say whether the agent knows that it is connected to its control plane."""
-        _, said = await get(f"http://{self.status}/healthz/status")
-        return bool(json.loads(said)["control_plane"]["reached"])
+        _, text = await get(f"http://{self.status}/healthz/status")
+        return bool(json.loads(text)["control_plane"]["reached"])
 
     async def standing(self, side: str) -> tuple[str, ...]:
         """Return where the sidecars of a side stand, as the server has it."""
         query = urlencode({"from": "shop/buyer", "to": "shop/store", "path": "/books"})
-        found = await self.server.ask("GET", f"/debug/connectivity?{query}")
-        return tuple(str(each["stands"]) for each in found[side])
+        result = await self.server.ask("GET", f"/debug/connectivity?{query}")
+        return tuple(str(item["stands"]) for item in result[side])
 
     async def in_step(self) -> bool:
         """Say whether both sidecars are, and the endpoint gets traffic."""
         sides = ("callers", "called")
-        return await self.known() and [await self.standing(each) for each in sides] == [("in step",)] * 2
+        return await self.known() and [await self.standing(side) for side in sides] == [("in step",)] * 2
 
 
 def verdicts(printed: str) -> list[tuple[str, str]]:
     """Return how each step was judged, in order."""
     steps = printed.partition("\n\n")[2].splitlines()
-    lines = [each for each in steps if each.strip() and not each.startswith(" ")]
-    return [(each[9:27].strip(), each[:9].strip()) for each in lines]
+    lines = [step for step in steps if step.strip() and not step.startswith(" ")]
+    return [(line[9:27].strip(), line[:9].strip()) for line in lines]
 
 
 OK = [
@@ -176,9 +176,9 @@ async def _all_is_there(buyer: Buyer) -> None:
     """Allowed and answered; the same from what the server's machine has printed, and without a request."""
     where = ("--state", str(buyer.server.state), *CALL)
     code, printed, _ = await buyer.run(*where, "--json", "GET", "/books")
-    found = json.loads(printed)
-    assert (code, found["agrees"], found["differs_first"]) == (0, "yes", None)
-    assert (found["request"]["status"], found["request"]["where"]) == (200, f"{BUYER}:7001")
+    result = json.loads(printed)
+    assert (code, result["agrees"], result["differs_first"]) == (0, "yes", None)
+    assert (result["request"]["status"], result["request"]["where"]) == (200, f"{BUYER}:7001")
     code, there, _ = await buyer.run("--facts", "-", given=printed)
     assert (code, verdicts(there)) == (0, OK)
     assert there.startswith(f"{BOOKS}: allowed by policy, and the mesh agrees\n")

@@ -86,5 +86,5 @@ async def test_who_is_ejected_and_gone_is_dead(envoy: str, tmp_path: Path, ends:
 
 async def _alice(meshed: Meshed) -> tuple[list[str], bool, str]:
     listed: list[dict[str, Any]] = (await meshed.ask("/debug/proxy"))["proxies"]
-    (found,) = (each for each in listed if each["uuid"] == "alice-uuid")
-    return found["ejected_by"], found["dead"], found["why"]
+    (result,) = (item for item in listed if item["uuid"] == "alice-uuid")
+    return result["ejected_by"], result["dead"], result["why"]

@@ -30,24 +30,24 @@ async def test_an_edge_is_told_on_both_its_sides(scene: Scene, ends: AsyncExitSt
     source = {"source_namespace": "default", "source_service": "alice", "source_service_account": "alice"}
     to = {"destination_namespace": "default", "destination_service": "shop"}
     outbound = {"direction": "outbound", **source, **to, "destination_port": "80", "protocol": "http"}
-    found = await _read(alice)
-    assert _requests(found) == before + CALLS
-    assert found[_key("meshwright_edge_requests_total", outbound, status_class="2xx")] >= CALLS
-    assert 0 < found[_key("meshwright_edge_request_duration_seconds_sum", outbound)] < 60
-    assert found[_key("meshwright_edge_received_bytes_total", outbound)] > CALLS * len("ok\n")
+    result = await _read(alice)
+    assert _requests(result) == before + CALLS
+    assert result[_key("meshwright_edge_requests_total", outbound, status_class="2xx")] >= CALLS
+    assert 0 < result[_key("meshwright_edge_request_duration_seconds_sum", outbound)] < 60
+    assert result[_key("meshwright_edge_received_bytes_total", outbound)] > CALLS * len("ok\n")
     backend = {**source, "backend_namespace": "default", "backend_service": "shop", "backend_port": str(PORT)}
-    assert found[_key("meshwright_backend_requests_total", backend, status_class="2xx")] >= CALLS
-    assert found[_key("orders_total", {})] == 5
+    assert result[_key("meshwright_backend_requests_total", backend, status_class="2xx")] >= CALLS
+    assert result[_key("orders_total", {})] == 5
 
     here = {"direction": "inbound", **to, "destination_service_account": "shop"}
     inbound = {**here, "destination_port": str(PORT), "protocol": "http"}
-    told = await _read(shop)
-    assert told[_key("meshwright_edge_requests_total", inbound, status_class="2xx")] >= CALLS
+    fields = await _read(shop)
+    assert fields[_key("meshwright_edge_requests_total", inbound, status_class="2xx")] >= CALLS
 
-    names = {name for name, _ in found}
+    names = {name for name, _ in result}
     assert {"envoy_server_live", "envoy_control_plane_connected_state", "meshwright_agent_envoys"} <= names
     assert not [name for name in names if name.startswith(("envoy_cluster_default", "envoy_http"))]
-    assert len(found) < 100
+    assert len(result) < 100
 
 
 async def test_all_that_envoy_counts_is_there_for_who_asks(scene: Scene) -> None:
@@ -81,10 +81,10 @@ async def _read(agent: Agent) -> Series:
     assert status == 200
     assert "_created" not in text
     families = await asyncio.to_thread(lambda: list(text_string_to_metric_families(text)))
-    samples = [each for family in families for each in family.samples]
-    found = {(each.name, frozenset(each.labels.items())): each.value for each in samples}
-    assert len(found) == len(samples)
-    return found
+    samples = [sample for family in families for sample in family.samples]
+    result = {(sample.name, frozenset(sample.labels.items())): sample.value for sample in samples}
+    assert len(result) == len(samples)
+    return result
 
 
 async def _timed(agent: Agent) -> bool:
@@ -97,10 +97,10 @@ async def _timed(agent: Agent) -> bool:
     return sum(counts) >= CALLS
 
 
-def _requests(found: Series) -> float:
+def _requests(result: Series) -> float:
     return sum(
         value
-        for (name, labels), value in found.items()
+        for (name, labels), value in result.items()
         if name == "meshwright_edge_requests_total" and ("direction", "outbound") in labels
     )
 

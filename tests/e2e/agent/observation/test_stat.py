@@ -30,15 +30,15 @@ async def test_who_calls_whom_is_told(envoy: str, tmp_path: Path, ends: AsyncExi
     meshed = await Meshed.start(tmp_path, V4, how, envoy, ends, joining=True)
 
     async def rows(of: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = (
+        result: list[dict[str, Any]] = (
             await meshed.ask(f"/api/v1/stat/{of}?window=3600&service=default/shop")
         )["rows"]
-        return found
+        return result
 
     async def counted(name: str, prefix: str) -> tuple[int, int]:
         """Return what Envoy itself says: answered with 200 and with 403."""
-        stats = [f"^http.{prefix}.downstream_rq_{each}xx$" for each in (2, 4)]
-        well, refused = [await meshed.stat(name, each.replace("|", r"\|")) for each in stats]
+        stats = [f"^http.{prefix}.downstream_rq_{item}xx$" for item in (2, 4)]
+        well, refused = [await meshed.stat(name, stat.replace("|", r"\|")) for stat in stats]
         return well, refused
 
     for _ in range(CALLS):
@@ -49,12 +49,12 @@ async def test_who_calls_whom_is_told(envoy: str, tmp_path: Path, ends: AsyncExi
         return row["by_class"]["2xx"], row["by_class"]["4xx"]
 
     async def alice_calls() -> dict[str, Any]:
-        (found,) = (each for each in await rows("edges") if each["source"]["service"] == "alice")
-        return found
+        (outcome,) = (item for item in await rows("edges") if item["source"]["service"] == "alice")
+        return outcome
 
     async def all_is_told() -> bool:
-        edges = {(each["source"] or {}).get("service"): classes(each) for each in await rows("edges")}
-        services = [classes(each) for each in await rows("services") if each["protocol"] == "http"]
+        edges = {(item["source"] or {}).get("service"): classes(item) for item in await rows("edges")}
+        services = [classes(item) for item in await rows("services") if item["protocol"] == "http"]
         outbound = await counted("alice", "rds-outbound.default/shop|80")
         inbound = await counted("shop", f"rds-inbound.{HTTP}")
         assert edges.get("alice", (0, 0)) <= outbound
@@ -75,8 +75,8 @@ async def test_who_calls_whom_is_told(envoy: str, tmp_path: Path, ends: AsyncExi
         1.0,
     )
     assert 0 < edge["p50_ms"] <= edge["p99_ms"] <= 10_000
-    found = await meshed.ask("/api/v1/topology?window=3600")
-    calls = {(each["source"], each["destination"]): each for each in found["edges"]}
+    completed_process = await meshed.ask("/api/v1/topology?window=3600")
+    calls = {(item["source"], item["destination"]): item for item in completed_process["edges"]}
     to_shop = calls["default/alice", "default/shop"]
     assert (to_shop["allowed"], to_shop["configured"], to_shop["mtls"]) == (True, True, True)
     state = meshed.state / "control"
@@ -84,7 +84,7 @@ async def test_who_calls_whom_is_told(envoy: str, tmp_path: Path, ends: AsyncExi
         meshed.machines["switch"].run, str(COMMAND), "stat", "edges", "--state", str(state)
     )
     cells = [line.split() for line in printed.stdout.splitlines()]
-    assert ["default/alice", "default/shop:80", "http", "100.00%"] in [each[:4] for each in cells]
+    assert ["default/alice", "default/shop:80", "http", "100.00%"] in [cell[:4] for cell in cells]
     # A control plane that was killed knows nothing of before, and is told of what comes after.
     await meshed.crash()
     await meshed.serve()
@@ -93,7 +93,7 @@ async def test_who_calls_whom_is_told(envoy: str, tmp_path: Path, ends: AsyncExi
 
     async def is_told_anew() -> bool:
         # The shop's agent may report the call first; that makes a row without alice's.
-        return any((each["source"] or {}).get("service") == "alice" for each in await rows("edges"))
+        return any((item["source"] or {}).get("service") == "alice" for item in await rows("edges"))
 
     await until(is_told_anew)
     assert classes(await alice_calls()) == (1, 0)

@@ -26,11 +26,11 @@ ECHO = "10.96.0.2"
 NEW = "default/patience/new"
 # What Envoy itself says at the caller's.
 FAILED = rf"^cluster.default/echo\|{GRPC}.grpc.failure$"
-TAKEN = {each: rf"^vhost.default/shop.route.80\|{each}.upstream_rq_2xx$" for each in (NEW, "rest")}
+TAKEN = {item: rf"^vhost.default/shop.route.80\|{item}.upstream_rq_2xx$" for item in (NEW, "rest")}
 # What Envoy itself says at the shop's, of who is admitted by which match.
 ADMITTED = {
-    (each, port): rf"^vhost.default/shop.vcluster.{port}\|{each}.upstream_rq_2xx$"
-    for each, port in (("default/books/books", HTTP), ("default/calls/echo", GRPC))
+    (item, port): rf"^vhost.default/shop.vcluster.{port}\|{item}.upstream_rq_2xx$"
+    for item, port in (("default/books/books", HTTP), ("default/calls/echo", GRPC))
 }
 PROGRAM = (sys.executable, "-m", "tests.e2e.agent.observation.grpc_program")
 FURTHER = f"""
@@ -71,16 +71,18 @@ spec:
 
 async def rows(meshed: Meshed, of: str, to: str) -> list[dict[str, Any]]:
     """Return what the control plane tells of calls to a service of namespace default."""
-    found: list[dict[str, Any]] = (await meshed.ask(f"/api/v1/stat/{of}?window=3600&to=default/{to}"))["rows"]
-    return found
+    result: list[dict[str, Any]] = (await meshed.ask(f"/api/v1/stat/{of}?window=3600&to=default/{to}"))[
+        "rows"
+    ]
+    return result
 
 
 async def printed(meshed: Meshed, of: str) -> list[list[str]]:
     """Return the words of each line that `meshwright stat` prints of alice's calls."""
     command = (str(COMMAND), "stat", of, "--from", "default/alice", "--window", "1h")
     state = ("--state", str(meshed.state / "control"))
-    said = await asyncio.to_thread(meshed.machines["switch"].run, *command, *state)
-    return [line.split() for line in said.stdout.splitlines()]
+    result = await asyncio.to_thread(meshed.machines["switch"].run, *command, *state)
+    return [line.split() for line in result.stdout.splitlines()]
 
 
 async def serving(meshed: Meshed, ends: AsyncExitStack) -> None:
@@ -96,8 +98,8 @@ async def serving(meshed: Meshed, ends: AsyncExitStack) -> None:
 async def calls(meshed: Meshed, *methods: str) -> list[str]:
     """Have alice's application call methods; return how each call ended."""
     run = meshed.machines["alice"].run
-    said = await asyncio.to_thread(run, *PROGRAM, "call", f"{ECHO}:{GRPC}", *methods)
-    return said.stdout.split()
+    result = await asyncio.to_thread(run, *PROGRAM, "call", f"{ECHO}:{GRPC}", *methods)
+    return result.stdout.split()
 
 
 async def ask(meshed: Meshed, path: str) -> int:
@@ -128,35 +130,35 @@ async def test_failures_of_grpc_and_routes_are_told(envoy: str, tmp_path: Path, 
     ]
 
     async def failures_are_told() -> bool:
-        found = [await rows(meshed, of, "echo") for of in ("edges", "services")]
-        return [[each["failures"] for each in every] for every in found] == [[before + 2]] * 2
+        result = [await rows(meshed, of, "echo") for of in ("edges", "services")]
+        return [[item["failures"] for item in every] for every in result] == [[before + 2]] * 2
 
     await until(failures_are_told)
     (edge,) = await rows(meshed, "edges", "echo")
     assert edge["by_class"]["2xx"] == edge["requests"] > before + 2
     assert edge["success"] == round(1 - edge["failures"] / edge["requests"], 6)
     line = ["default/alice", f"default/echo:{GRPC}", "http", f"{edge['success']:.2%}"]
-    assert line in [each[:4] for each in await printed(meshed, "edges")]
+    assert line in [item[:4] for item in await printed(meshed, "edges")]
 
     async def routes_are_told() -> bool:
-        every = [each for each in await rows(meshed, "routes", "shop") if each["source"]]
-        told = {each["route"]: each["by_class"]["2xx"] for each in every}
-        return told == {name: await meshed.stat("alice", each) for name, each in TAKEN.items()}
+        every = [row for row in await rows(meshed, "routes", "shop") if row["source"]]
+        details = {item["route"]: item["by_class"]["2xx"] for item in every}
+        return details == {name: await meshed.stat("alice", item) for name, item in TAKEN.items()}
 
     await until(routes_are_told)
-    found = {tuple(each[:4]) for each in await printed(meshed, "routes")}
-    assert found >= {(name, "default/shop:80", "default/alice", "100.00%") for name in TAKEN}
+    completed_process = {tuple(item[:4]) for item in await printed(meshed, "routes")}
+    assert completed_process >= {(name, "default/shop:80", "default/alice", "100.00%") for name in TAKEN}
 
     async def matches_are_told() -> bool:
-        every = [each for each in await rows(meshed, "routes", "shop") if not each["source"]]
-        told = {(each["route"], each["destination"]["port"]): each["by_class"]["2xx"] for each in every}
-        return told == {at: await meshed.stat("shop", each) for at, each in ADMITTED.items()}
+        every = [row for row in await rows(meshed, "routes", "shop") if not row["source"]]
+        fields = {(item["route"], item["destination"]["port"]): item["by_class"]["2xx"] for item in every}
+        return fields == {at: await meshed.stat("shop", item) for at, item in ADMITTED.items()}
 
     await until(matches_are_told)
     # Who is denied is admitted by none: of 403 there is nothing.
-    told = {each["route"]: each for each in await rows(meshed, "routes", "shop") if not each["source"]}
-    assert {name: each["by_class"]["2xx"] for name, each in told.items()} == {
-        name: each["requests"] for name, each in told.items()
+    told = {row["route"]: row for row in await rows(meshed, "routes", "shop") if not row["source"]}
+    assert {name: item["by_class"]["2xx"] for name, item in told.items()} == {
+        name: item["requests"] for name, item in told.items()
     }
     assert told["default/books/books"]["requests"] >= 2
     assert told["default/calls/echo"]["requests"] >= 4

@@ -50,8 +50,8 @@ class Watching:
 
     async def request(self) -> dict[str, Any]:
         """Return the next request."""
-        found: dict[str, Any] = json.loads(await self.line())
-        return found
+        result: dict[str, Any] = json.loads(await self.line())
+        return result
 
 
 @asynccontextmanager
@@ -62,10 +62,10 @@ async def watching(meshed: Meshed, *options: str) -> AsyncIterator[Watching]:
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
     try:
-        found = Watching(process)
-        assert await found.remark() == "watching requests to default/shop at 1 sidecar"
+        result = Watching(process)
+        assert await result.remark() == "watching requests to default/shop at 1 sidecar"
         await until(partial(has_rules, meshed))
-        yield found
+        yield result
     finally:
         if process.returncode is None:
             process.terminate()
@@ -85,11 +85,11 @@ async def has_none(meshed: Meshed) -> bool:
     return not await has_rules(meshed)
 
 
-def versions(found: dict[str, Any]) -> set[tuple[str, str, str]]:
+def versions(result: dict[str, Any]) -> set[tuple[str, str, str]]:
     """Return which version of each type each proxy has."""
     return {
         (stream["node"], name, kind["acknowledged_version"])
-        for stream in found["streams"]
+        for stream in result["streams"]
         for name, kind in stream["types"].items()
     }
 
@@ -111,15 +111,15 @@ async def test_requests_are_watched_while_somebody_does(
     async with watching(meshed, "default/shop", "--json") as tap:
         assert await ask(meshed, "/books/one?token=secret#top") == 200
         assert await ask(meshed, "/cellar") == 403
-        told = [await tap.request(), await tap.request()]
-    assert [(each["caller"], each["method"], each["path"], each["status"]) for each in told] == [
+        messages = [await tap.request(), await tap.request()]
+    assert [(item["caller"], item["method"], item["path"], item["status"]) for item in messages] == [
         (CALLER, "GET", "/books/one", 200),
         (CALLER, "GET", "/cellar", 403),
     ]
-    assert [(each["policy"], each["port"]) for each in told] == [("default/books", HTTP), ("", HTTP)]
-    assert told[1]["details"] == "rbac_access_denied_matched_policy[none]"
-    assert {each["proxy"] for each in told} == {"shop-uuid.shop.default"}
-    assert "secret" not in json.dumps(told)
+    assert [(item["policy"], item["port"]) for item in messages] == [("default/books", HTTP), ("", HTTP)]
+    assert messages[1]["details"] == "rbac_access_denied_matched_policy[none]"
+    assert {item["proxy"] for item in messages} == {"shop-uuid.shop.default"}
+    assert "secret" not in json.dumps(messages)
     assert tap.process.returncode == -signal.SIGTERM
 
     written = await meshed.stat("shop", WRITTEN)

@@ -81,7 +81,7 @@ async def said(mesh: PolicyMesh, head: str) -> tuple[int, str]:
 
 def heard(authorizer: Authorizer) -> list[str]:
     """Return the paths that it was asked about."""
-    return [each.attributes.request.http.path for each in authorizer.asked]
+    return [check_request.attributes.request.http.path for check_request in authorizer.asked]
 
 
 TARGETS = (
@@ -122,7 +122,7 @@ async def test_every_request_of_a_connection_is_asked_about(mesh: PolicyMesh, au
     """Also where they are sent before the first is answered."""
     paths = ("/1", "/ab", "/2", "/ab", "/3")
     async with straight(mesh) as (reader, writer):
-        writer.write("".join(f"GET {each} HTTP/1.1\r\nhost: v1\r\n\r\n" for each in paths).encode())
+        writer.write("".join(f"GET {path} HTTP/1.1\r\nhost: v1\r\n\r\n" for path in paths).encode())
         assert [(await answer(reader))[0] for _ in paths] == [200, 403, 200, 403, 200]
     assert heard(authorizer) == list(paths)
 
@@ -141,19 +141,19 @@ async def test_every_stream_of_a_connection_is_asked_about(mesh: PolicyMesh, aut
         )
         connection.send_data(stream, b"\x00\x00\x00\x00\x05hello", end_stream=True)
         wanted[stream] = "7" if path == "/ab" else "0"
-    found = dict[int, str]()
+    result = dict[int, str]()
     async with straight(mesh, GRPC) as (reader, writer):
         writer.write(connection.data_to_send())
-        while len(found) < len(wanted) and (data := await reader.read(65536)):
+        while len(result) < len(wanted) and (data := await reader.read(65536)):
             for event in connection.receive_data(data):
                 if isinstance(event, ResponseReceived | TrailersReceived):
                     fields = {str(name): str(value) for name, value in event.headers or ()}
                     if (status := fields.get("grpc-status")) is not None and event.stream_id is not None:
-                        found[event.stream_id] = status
+                        result[event.stream_id] = status
             writer.write(connection.data_to_send())
-    assert found == wanted
+    assert result == wanted
     assert sorted(heard(authorizer)) == ["/ab"] * 7 + ["/test.Echo/Say"] * 13
-    assert {each.attributes.source.principal for each in authorizer.asked} == {CALLER}
+    assert {check_request.attributes.source.principal for check_request in authorizer.asked} == {CALLER}
 
 
 @pytest.mark.parametrize(

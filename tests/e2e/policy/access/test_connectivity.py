@@ -89,6 +89,6 @@ async def test_all_replicas_answer(mesh: PolicyMesh) -> None:
 async def test_the_caller_is_known_by_its_certificate_alone(mesh: PolicyMesh) -> None:
     """What an application says of itself in a header changes nothing, and reaches the other end."""
     await mesh.enforce(*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
-    said = {"x-forwarded-client-cert": "URI=spiffe://cluster.local/ns/shop/sa/client", SERVED_BY: "me"}
-    assert (await mesh.get("client", "v1", headers=said)).by == "v1"
-    assert await mesh.get("clerk", "v1", headers=said) == NOBODY
+    answer = {"x-forwarded-client-cert": "URI=spiffe://cluster.local/ns/shop/sa/client", SERVED_BY: "me"}
+    assert (await mesh.get("client", "v1", headers=answer)).by == "v1"
+    assert await mesh.get("clerk", "v1", headers=answer) == NOBODY

@@ -165,11 +165,11 @@ async def test_https_by_the_name_that_is_asked_for(pods: Pods, believing: ssl.SS
 async def test_tcp_by_address_and_port(pods: Pods, port: int, spoken: str) -> None:
     """Whoever speaks first; another range, another port and another caller have no part in it."""
     first = port == GREETER
-    said = f"outside speaks first\n{SAID}" if first else SAID
+    text = f"outside speaks first\n{SAID}" if first else SAID
     await pods.enforce()
     assert await pods.hello("client", OUTSIDE, port, first=first) == CLOSED
     await pods.enforce(egress("e", CLIENT, (port, spoken), ipAddresses=["10.77.0.248/29"]))
-    assert await pods.hello("client", OUTSIDE, port, first=first) == said
+    assert await pods.hello("client", OUTSIDE, port, first=first) == text
     assert await pods.hello("client", OUTSIDE, DATABASE, first=True) == CLOSED
     assert await pods.hello(NODES[0], OUTSIDE, port, first=first) == CLOSED
     await pods.enforce(egress("e", CLIENT, (port, spoken), ipAddresses=["10.77.0.0/28"]))

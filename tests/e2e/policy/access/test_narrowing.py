@@ -16,7 +16,9 @@ pytestmark = [
 def narrowed(to: str) -> Document:
     """Return the client's workload with its narrowing."""
     (client,) = (
-        each for each in documents() if (each["kind"], each["metadata"]["name"]) == ("Workload", "client")
+        document
+        for document in documents()
+        if (document["kind"], document["metadata"]["name"]) == ("Workload", "client")
     )
     annotations = {"meshwright.dev/egress-services": to}
     return {**client, "metadata": {**client["metadata"], "annotations": annotations}}
@@ -26,8 +28,8 @@ async def reached(mesh: PolicyMesh, caller: str, *expected: str) -> None:
     """Wait until these alone of both services answer a caller; to others it has no way: nobody listens."""
 
     async def are() -> bool:
-        found = [await mesh.get(caller, name) for name in ("v1", "v2")]
-        return [each.by if each.status else 0 for each in found] == [
+        answers = [await mesh.get(caller, name) for name in ("v1", "v2")]
+        return [answer.by if answer.status else 0 for answer in answers] == [
             name if name in expected else 0 for name in ("v1", "v2")
         ]
 

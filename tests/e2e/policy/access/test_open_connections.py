@@ -40,7 +40,7 @@ GREETING = "server speaks first\n"
 
 def documents() -> list[Document]:
     """Return a server with three ports, and two clients that offer them at their own addresses."""
-    offered = [{"port": port, "name": f"p{port}", "appProtocol": said} for port, said in PORTS.items()]
+    offered = [{"port": port, "name": f"p{port}", "appProtocol": text} for port, text in PORTS.items()]
     return [
         {
             "apiVersion": "v1",
@@ -68,7 +68,7 @@ def _upstreams(address: str) -> list[Document]:
 
 def admitting(*clients: str, name: str = "t", port: int = ECHO) -> tuple[Document, Document]:
     """Return a policy that admits clients to a TCP port."""
-    accounts = tuple(f"shop/{each}" for each in clients)
+    accounts = tuple(f"shop/{client}" for client in clients)
     return ports(f"{name}-ports", port), target(name, "shop/server", accounts, tcp(f"{name}-ports"))
 
 
@@ -174,7 +174,7 @@ async def test_only_who_loses_permission_is_ended(mesh: Changing) -> None:
         await mesh.past("ann", named=asked_for("ann")),
         await mesh.through("bob"),
     )
-    assert [await each.echoes() for each in (ann, past, bob)] == [True] * 3
+    assert [await line.echoes() for line in (ann, past, bob)] == [True] * 3
     await mesh.enforce(*admitting("bob"))
     await ann.ended()
     await past.ended()
@@ -201,7 +201,7 @@ async def test_another_s_name_opens_nothing(mesh: Changing, port: int) -> None:
 
 def requests(*matches: Match, clients: tuple[str, ...] = ("ann", "bob")) -> tuple[Document, Document]:
     """Return a policy that admits requests of clients."""
-    accounts = tuple(f"shop/{each}" for each in clients)
+    accounts = tuple(f"shop/{client}" for client in clients)
     return routes("g", *matches), target("t", "shop/server", accounts, http("g"))
 
 
@@ -240,7 +240,7 @@ async def test_a_websocket_ends_when_it_is_no_longer_permitted(
         through = await session.ws_connect(f"http://{CLIENTS['ann']}:{HTTP}/a/ws")
         tls = mesh.live.client("shop", "ann")
         past = await session.ws_connect(f"https://{SERVER}:{HTTP}/a/ws", ssl=tls)
-        assert [await hears(each) for each in (through, past)] == [True, True]
+        assert [await hears(socket_response) for socket_response in (through, past)] == [True, True]
         await mesh.enforce(*narrowed)
         await closed(through)
         await closed(past)

@@ -96,11 +96,11 @@ async def test_suites_and_curves(
     mesh: PolicyMesh, said: Document, how: tuple[str, str], spoken: str, refused: str
 ) -> None:
     """Of what a MeshConfig names a client must speak some; where it names none both of these are spoken."""
-    ways = [(*how, each) for each in (spoken, refused)]
+    ways = [(*how, item) for item in (spoken, refused)]
     await mesh.enforce(*RULES)
-    assert ["Cipher is (NONE)" in await openssl(mesh, *each) for each in ways] == [False, False]
+    assert ["Cipher is (NONE)" in await openssl(mesh, *way) for way in ways] == [False, False]
     await mesh.enforce(*RULES, config(sidecar=said))
-    assert ["Cipher is (NONE)" in await openssl(mesh, *each) for each in ways] == [False, True]
+    assert ["Cipher is (NONE)" in await openssl(mesh, *way) for way in ways] == [False, True]
     assert (await mesh.get("client", "v1")).status == 200
 
 

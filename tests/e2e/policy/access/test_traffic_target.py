@@ -83,7 +83,7 @@ async def test_a_denied_request_is_403_past_the_own_sidecar(mesh: PolicyMesh) ->
     await mesh.enforce(GROUP, target("t", "shop/v1", ("shop/client",), http("g", "m0")))
     paths = ("/foo", "/anything")
     seen = {
-        name: [(await status_over(mesh.certificate(name), V1, HTTP, each)).status for each in paths]
+        name: [(await status_over(mesh.certificate(name), V1, HTTP, item)).status for item in paths]
         for name in ("client", "clerk")
     }
     assert seen == {"client": [200, 403], "clerk": [403, 403]}

@@ -28,12 +28,16 @@ def get(written: str) -> str:
 
 def keeping(*services: str) -> list[Document]:
     """Return the Services of these names as they are, but that they keep escaped slashes."""
-    found = [each for each in documents() if (each["kind"], each["metadata"]["name"]) in _of(services)]
-    return [{**each, "metadata": {**each["metadata"], "annotations": {SLASHES: "keep"}}} for each in found]
+    result = [
+        document
+        for document in documents()
+        if (document["kind"], document["metadata"]["name"]) in _of(services)
+    ]
+    return [{**item, "metadata": {**item["metadata"], "annotations": {SLASHES: "keep"}}} for item in result]
 
 
 def _of(services: tuple[str, ...]) -> set[tuple[str, str]]:
-    return {("Service", each) for each in services}
+    return {("Service", service) for service in services}
 
 
 def _ways(mesh: PolicyMesh) -> tuple[tuple[tuple[str, int], ssl.SSLContext | None], ...]:
@@ -122,14 +126,14 @@ async def test_hosts_are_compared_as_clients_write_them(
     mesh: PolicyMesh, host: str, statuses: list[int]
 ) -> None:
     """A host without a port fits any port; one with a port fits that port and no other."""
-    found = []
+    result = []
     for regex in ("shop", "shop:8080"):
         match = {"name": "some", "pathRegex": ".*", "methods": ["*"], "headers": [{"host": regex}]}
         await mesh.enforce(routes("g", match), target("t", "shop/v1", ("shop/client",), http("g")))
         sent = f"GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
         head, _ = await raw(mesh.place("client", "v1", 80), sent)
-        found.append(int(head.split(" ")[1]))
-    assert found == statuses
+        result.append(int(head.split(" ")[1]))
+    assert result == statuses
 
 
 async def test_escaped_slashes_are_refused_unless_kept(mesh: PolicyMesh) -> None:
@@ -155,7 +159,7 @@ async def test_escaped_slashes_at_each_end(mesh: PolicyMesh) -> None:
     seen = []
     for kept in (("web",), ("root",), ("root", "v1")):  # v1 is behind web too
         await mesh.enforce(*OPEN, apex, *keeping(*kept))
-        seen.append([await status(each) for each in ("web", "v1", "root")])
+        seen.append([await status(item) for item in ("web", "v1", "root")])
     assert seen == [["200", "400", "400"], ["400", "400", "400"], ["400", "200", "200"]]
 
 
@@ -187,12 +191,12 @@ async def test_rules_are_not_bypassed_by_escaped_slashes(mesh: PolicyMesh) -> No
     """A path that is another one once its slashes are unescaped reaches nobody, also past the own sidecar."""
     books = (routes("g", path("/books.*")), target("t", "shop/v1", ("shop/client",), http("g")))
     await mesh.enforce(*books, *keeping("v1"))
-    for each in ESCAPES:
+    for escape in ESCAPES:
         for place, tls in _ways(mesh):
-            head, body = await raw(place, get(each), tls)
-            assert head == "" or head.split()[1] in ("400", "403"), (each, head, body)
-    for each in HARMLESS:
-        assert (await mesh.get("client", "v1", each)).status == 200, each
+            head, body = await raw(place, get(escape), tls)
+            assert head == "" or head.split()[1] in ("400", "403"), (escape, head, body)
+    for item in HARMLESS:
+        assert (await mesh.get("client", "v1", item)).status == 200, item
 
 
 async def test_rules_judge_escaped_slashes_as_they_are_written(mesh: PolicyMesh) -> None:
@@ -200,7 +204,7 @@ async def test_rules_judge_escaped_slashes_as_they_are_written(mesh: PolicyMesh)
     one = (routes("g", path("/books/[^/]+")), target("t", "shop/v1", ("shop/client",), http("g")))
     await mesh.enforce(*one, *keeping("v1"))
     seen = [
-        (await mesh.get("client", "v1", each)).status for each in ("/books/a%2Fb", "/books/a/b", "/a%2fb")
+        (await mesh.get("client", "v1", item)).status for item in ("/books/a%2Fb", "/books/a/b", "/a%2fb")
     ]
     assert seen == [200, 403, 403]
 

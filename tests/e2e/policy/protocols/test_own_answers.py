@@ -22,8 +22,8 @@ SEVERAL = "Connection: Upgrade\r\nUpgrade: websocket, websocket\r\n"
 
 def told(answer: tuple[str, str]) -> tuple[int, str]:
     """Return an answer's status, and what it says of whose it is."""
-    found = re.search(rf"^{OWN_ANSWER_HEADER}: (.*?)\r?$", answer[0], re.IGNORECASE | re.MULTILINE)
-    return int(answer[0].split(" ")[1]), found[1] if found else ""
+    match = re.search(rf"^{OWN_ANSWER_HEADER}: (.*?)\r?$", answer[0], re.IGNORECASE | re.MULTILINE)
+    return int(answer[0].split(" ")[1]), match[1] if match else ""
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ async def test_grpc_streaming(mesh: PolicyMesh) -> None:
     """Answers come while the other side still speaks, in both directions."""
     await mesh.enforce(*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
     async with channel(mesh, "client") as calling:
-        assert [each async for each in calling.unary_stream("/test.Echo/Count")(b"3")] == [b"0", b"1", b"2"]
+        assert [item async for item in calling.unary_stream("/test.Echo/Count")(b"3")] == [b"0", b"1", b"2"]
         chat = calling.stream_stream("/test.Echo/Chat")()
         for word in (b"one", b"two"):
             await chat.write(word)

@@ -63,10 +63,12 @@ async def test_what_policy_admits_is_asked_about_and_nothing_else(
     assert (await mesh.get("client", "v1", "/a")).status == 200
     assert (await mesh.get("client", "v1", "/ab")).status == 403
     assert (await mesh.get("client", "v1", "/b")).status == 403
-    heard = [each.attributes for each in authorizer.asked]
-    assert [each.request.http.path for each in heard] == ["/a", "/ab"]
-    assert {each.source.principal for each in heard} == {"spiffe://cluster.local/ns/shop/sa/client"}
-    assert {each.request.http.body for each in heard} == {""}
+    heard = [check_request.attributes for check_request in authorizer.asked]
+    assert [attribute_context.request.http.path for attribute_context in heard] == ["/a", "/ab"]
+    assert {attribute_context.source.principal for attribute_context in heard} == {
+        "spiffe://cluster.local/ns/shop/sa/client"
+    }
+    assert {attribute_context.request.http.body for attribute_context in heard} == {""}
     await mesh.enforce(*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL), asking(authorizer.port))
     assert await mesh.hello("client", "v1", ECHO) == "v1: hello\n"
     assert len(authorizer.asked) == 2
@@ -90,20 +92,20 @@ async def test_both_ends_tell_of_a_request(mesh: PolicyMesh, collector: Collecto
     rules = (*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
     await mesh.enforce(*rules, config(observability={"tracing": tracing}))
     trace = "463ac35c9f6413ad48485a3953bb6124"
-    told = {"X-B3-TraceId": trace, "X-B3-SpanId": "a2fb4a1d1a96d312", "X-B3-Sampled": "1"}
-    assert (await mesh.get("client", "v1", "/seen", headers=told)).status == 200
+    fields = {"X-B3-TraceId": trace, "X-B3-SpanId": "a2fb4a1d1a96d312", "X-B3-Sampled": "1"}
+    assert (await mesh.get("client", "v1", "/seen", headers=fields)).status == 200
     spans = await collector.traced(trace, 2)
-    assert {each["kind"] for each in spans} == {"CLIENT", "SERVER"}
-    assert {each["localEndpoint"]["serviceName"] for each in spans} == {"client.shop", "v1.shop"}
-    assert {each["tags"]["http.status_code"] for each in spans} == {"200"}
+    assert {span["kind"] for span in spans} == {"CLIENT", "SERVER"}
+    assert {span["localEndpoint"]["serviceName"] for span in spans} == {"client.shop", "v1.shop"}
+    assert {span["tags"]["http.status_code"] for span in spans} == {"200"}
     assert collector.paths == {"/told"}
-    silent = {**told, "X-B3-TraceId": "0" * 31 + "1", "X-B3-Sampled": "0"}
+    silent = {**fields, "X-B3-TraceId": "0" * 31 + "1", "X-B3-Sampled": "0"}
     assert (await mesh.get("client", "v1", "/unseen", headers=silent)).status == 200
     await mesh.enforce(*rules)
     assert (
-        await mesh.get("client", "v1", "/after", headers={**told, "X-B3-TraceId": "2" * 32})
+        await mesh.get("client", "v1", "/after", headers={**fields, "X-B3-TraceId": "2" * 32})
     ).status == 200
-    assert {each["traceId"] for each in collector.spans} == {trace}
+    assert {span["traceId"] for span in collector.spans} == {trace}
 
 
 async def test_both_ends_tell_by_otlp(mesh: PolicyMesh) -> None:
@@ -116,23 +118,23 @@ async def test_both_ends_tell_by_otlp(mesh: PolicyMesh) -> None:
         trace, unsampled = "4bf92f3577b34da6a3ce929d0e0e4736", "0" * 31 + "1"
         silent = {"traceparent": f"00-{unsampled}-00f067aa0ba902b7-00"}
         assert (await mesh.get("client", "v1", "/unseen", headers=silent)).status == 200
-        told = {"traceparent": f"00-{trace}-00f067aa0ba902b7-01"}
-        assert (await mesh.get("client", "v1", "/seen", headers=told)).status == 200
+        fields = {"traceparent": f"00-{trace}-00f067aa0ba902b7-01"}
+        assert (await mesh.get("client", "v1", "/seen", headers=fields)).status == 200
         spans = await collector.traced(trace, 2)
         by = {span.kind: (teller, span) for teller, span in spans}
         (caller, calling), (callee, called) = by[Span.SPAN_KIND_CLIENT], by[Span.SPAN_KIND_SERVER]
-        told_by = [(each["service.name"], each["service.instance.id"]) for each in (caller, callee)]
+        told_by = [(item["service.name"], item["service.instance.id"]) for item in (caller, callee)]
         assert told_by == [("client.shop", "client"), ("v1.shop", "v1")]
         assert calling.parent_span_id.hex() == "00f067aa0ba902b7"
         assert called.parent_span_id == calling.span_id
-        assert {each.trace_id.hex() for _, each in collector.spans} == {trace}
+        assert {item.trace_id.hex() for _, item in collector.spans} == {trace}
         await mesh.enforce(*rules)
 
 
 async def test_an_account_has_an_authorizer_of_its_own(mesh: PolicyMesh, authorizer: Authorizer) -> None:
     """In place of the mesh's; what policy refuses it never hears of, and no header makes anybody another."""
     to_v1, to_v2 = (
-        target(f"to-{each}", f"shop/{each}", ("shop/client",), http("g")) for each in ("v1", "v2")
+        target(f"to-{item}", f"shop/{item}", ("shop/client",), http("g")) for item in ("v1", "v2")
     )
     rules = (routes("g", path("/a.*")), to_v1, to_v2)
     authorizer.asked.clear()
@@ -147,7 +149,7 @@ async def test_an_account_has_an_authorizer_of_its_own(mesh: PolicyMesh, authori
     # Connections that are open are drained with the listener that they came by.
     async def one_is_asked_about() -> bool:
         assert (await mesh.get("client", "v1", "/a", headers=thief)).status == 200
-        return "/a" in {each.attributes.request.http.path for each in authorizer.asked}
+        return "/a" in {check_request.attributes.request.http.path for check_request in authorizer.asked}
 
     async def refused(service: str, path: str) -> bool:
         return (await mesh.get("client", service, path)).status == 403
@@ -157,9 +159,11 @@ async def test_an_account_has_an_authorizer_of_its_own(mesh: PolicyMesh, authori
     assert await refused("v1", "/b")
     assert (await mesh.get("v2", "v1", "/a")).status != 200
     await until(partial(refused, "v2", "/a"), seconds=20)  # the mesh's is not there
-    heard = [each.attributes for each in authorizer.asked]
-    assert {each.request.http.path for each in heard} == {"/a", "/ab"}
-    assert {each.source.principal for each in heard} == {"spiffe://cluster.local/ns/shop/sa/client"}
+    heard = [check_request.attributes for check_request in authorizer.asked]
+    assert {attribute_context.request.http.path for attribute_context in heard} == {"/a", "/ab"}
+    assert {attribute_context.source.principal for attribute_context in heard} == {
+        "spiffe://cluster.local/ns/shop/sa/client"
+    }
 
 
 async def test_an_account_s_authorizer_is_gone_or_hangs(mesh: PolicyMesh) -> None:
@@ -175,10 +179,10 @@ async def test_an_account_s_authorizer_is_gone_or_hangs(mesh: PolicyMesh) -> Non
 
     with socket.create_server(("127.0.0.1", 0)) as hanging:
         for port in (9, hanging.getsockname()[1]):
-            said = {"host": "127.0.0.1", "port": port, "timeout": "200ms"}
-            await mesh.enforce(*rules, authorization("own", **said))
+            answer = {"host": "127.0.0.1", "port": port, "timeout": "200ms"}
+            await mesh.enforce(*rules, authorization("own", **answer))
             await answers(403)
-            await mesh.enforce(*rules, authorization("own", **said, failureModeAllow=True))
+            await mesh.enforce(*rules, authorization("own", **answer, failureModeAllow=True))
             await answers(200)
             assert (await mesh.get("v2", "v1")).status != 200
         await mesh.enforce(*rules, asking(9, timeout="200ms"))
@@ -205,5 +209,5 @@ async def test_an_extension_service_says_where_an_authorizer_is(
     assert authorizer.asked == []
     await mesh.enforce(*rules, own, extension_service("opa", authorizer.port))
     await until(partial(answered, 200), seconds=20)
-    assert {each.attributes.request.http.path for each in authorizer.asked} == {"/named"}
+    assert {check_request.attributes.request.http.path for check_request in authorizer.asked} == {"/named"}
     await mesh.enforce(*rules)

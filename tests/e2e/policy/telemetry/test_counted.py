@@ -26,10 +26,10 @@ pytestmark = [
     pytest.mark.envoy,
     pytest.mark.asyncio(loop_scope="session"),
 ]
-OPEN = (*EVERYTHING, *(target(each, f"shop/{each}", ("shop/client",), *ALL) for each in ("v1", "v2")))
+OPEN = (*EVERYTHING, *(target(item, f"shop/{item}", ("shop/client",), *ALL) for item in ("v1", "v2")))
 EDGE = ("direction", "destination_service", "destination_port")
 FAILED, REQUESTS, ROUTES = (
-    f"meshwright_{each}" for each in ("edge_grpc_failed", "edge_requests", "route_requests")
+    f"meshwright_{item}" for item in ("edge_grpc_failed", "edge_requests", "route_requests")
 )
 BEHIND = "meshwright_backend_grpc_failed"
 PORTS = ("destination_port", "backend_port")
@@ -63,12 +63,12 @@ async def counts(
 async def say(mesh: PolicyMesh, service: str, *methods: str) -> list[grpc.StatusCode]:
     """Call methods as the client's application does; return how each call ended."""
     address, port = mesh.place("client", service, GRPC)
-    found = []
+    result = []
     async with grpc.aio.insecure_channel(f"{address}:{port}") as channel:
         for method in methods:
             calling = channel.unary_unary(f"/test.Echo/{method}")(b"hello")
-            found.append(await calling.code())
-    return found
+            result.append(await calling.code())
+    return result
 
 
 async def test_calls_of_grpc_that_fail_are_failures_at_both_ends(mesh: PolicyMesh) -> None:
@@ -120,16 +120,16 @@ async def test_a_call_that_the_proxy_itself_ends_is_one_failure_of_the_backend(m
         grpc.StatusCode.UNAVAILABLE,
     ]
     increments = since(before, await statistics(mesh, "client"))
-    told = report(wire.ReportRequest.FromString(Reports("run").next(increments, 1.0)))
+    answer = report(wire.ReportRequest.FromString(Reports("run").next(increments, 1.0)))
     called = ("v1", GRPC)
-    found = {
-        row.kind: figures for row, figures in told.rows if (row.called.service, row.called.port) == called
+    result = {
+        row.kind: figures for row, figures in answer.rows if (row.called.service, row.called.port) == called
     }
-    assert {kind: (each.requests, each.failures) for kind, each in found.items()} == {
+    assert {kind: (item.requests, item.failures) for kind, item in result.items()} == {
         Kind.EDGE: (3, 2),
         Kind.BACKEND: (3, 2),
     }
-    assert found[Kind.BACKEND].by_class[4] == 1
+    assert result[Kind.BACKEND].by_class[4] == 1
 
 
 async def test_behind_a_split_calls_of_grpc_that_fail_are_told_of_the_backend(mesh: PolicyMesh) -> None:

@@ -71,7 +71,7 @@ async def test_one_workload_writes_in_a_form_of_its_own(mesh: PolicyMesh, tmp_pa
     form = '{"path": "%REQ(:path)%", "of": {"agent": "%REQ(user-agent)%", "status": "%RESPONSE_CODE%"}}'
     await enforced(mesh, at(file, format=form))
     await mesh.get("client", "v1", "/seen", headers={"user-agent": 'a "quoted" one'})
-    (line,) = [each for each in await lines(file, "/seen") if "/seen" in each]
+    (line,) = [item for item in await lines(file, "/seen") if "/seen" in item]
     assert json.loads(line) == {"path": "/seen", "of": {"agent": 'a "quoted" one', "status": 200}}
 
 
@@ -80,8 +80,8 @@ async def test_only_what_went_wrong(mesh: PolicyMesh, tmp_path: Path) -> None:
     file = tmp_path / "wrong.log"
     rules = (routes("g", path("/fine")), target("one", "shop/v1", ("shop/client",), http("g")))
     await mesh.enforce(*rules, at(file, format="%REQ(:path)% %RESPONSE_CODE%", filter={"minStatus": 400}))
-    for each in ("/before", "/before", "/before", "/fine", "/denied", "/fine"):
-        await mesh.get("client", "v1", each)
+    for item in ("/before", "/before", "/before", "/fine", "/denied", "/fine"):
+        await mesh.get("client", "v1", item)
     assert (await lines(file, "/denied"))[-1] == "/denied 403"
     assert "/fine" not in file.read_text()
 
@@ -105,24 +105,24 @@ async def test_a_collector_is_told(mesh: PolicyMesh) -> None:
             "extensionService": {"namespace": "shop", "name": "collector"},
             "attributes": {"caller": "%DOWNSTREAM_PEER_URI_SAN%", "of": "tests"},
         }
-        said = {"stdout": False, "openTelemetry": exported}
+        answer = {"stdout": False, "openTelemetry": exported}
         service = extension_service("collector", collector.port)
-        await enforced(mesh, service, telemetry("logs", **V1, accessLog=said))
+        await enforced(mesh, service, telemetry("logs", **V1, accessLog=answer))
         await mesh.get("client", "v1", "/told")
         assert await mesh.hello("client", "v1", ECHO) == "v1: hello\n"
 
         def found() -> list[dict[str, object]]:
-            return [pairs(each.body.kvlist_value.values) for _, each in collector.records]
+            return [pairs(log_record.body.kvlist_value.values) for _, log_record in collector.records]
 
         async def told() -> bool:
-            paths = {each.get("path") for each in found()}
+            paths = {item.get("path") for item in found()}
             return "/told" in paths and None in paths
 
         await until(told)
         labels, record = next(
-            each
-            for each in collector.records
-            if pairs(each[1].body.kvlist_value.values).get("path") == "/told"
+            item
+            for item in collector.records
+            if pairs(item[1].body.kvlist_value.values).get("path") == "/told"
         )
         assert labels["cluster_name"] == "v1.shop"
         assert pairs(record.attributes) == {
@@ -131,12 +131,12 @@ async def test_a_collector_is_told(mesh: PolicyMesh) -> None:
         }
         body = pairs(record.body.kvlist_value.values)
         assert (body["method"], body["response_code"]) == ("GET", "200")
-        form = telemetry("logs", **V1, accessLog={**said, "format": "%REQ(:path)% of text"})
+        form = telemetry("logs", **V1, accessLog={**answer, "format": "%REQ(:path)% of text"})
         await enforced(mesh, service, form)
         await mesh.get("client", "v1", "/text")
 
         async def as_text() -> bool:
-            return any(each.body.string_value == "/text of text" for _, each in collector.records)
+            return any(log_record.body.string_value == "/text of text" for _, log_record in collector.records)
 
         await until(as_text)
         await enforced(mesh)
@@ -144,7 +144,7 @@ async def test_a_collector_is_told(mesh: PolicyMesh) -> None:
 
 async def test_what_the_reader_takes_envoy_takes(mesh: PolicyMesh) -> None:
     """Every operator that may stand in a format, in one of them: no listener is refused."""
-    form = json.dumps({str(number): each for number, each in enumerate(TAKEN)})
+    form = json.dumps({str(number): item for number, item in enumerate(TAKEN)})
     await enforced(mesh, at(Path("/dev/null"), format=form))
     assert await mesh.live.stat("v1", "update_rejected") == 0
     await enforced(mesh)
@@ -162,8 +162,8 @@ async def test_how_much_is_traced(mesh: PolicyMesh) -> None:
         await mesh.get("client", "v1", "/traced")
 
         async def traced() -> bool:
-            return any("/traced" in str(each) for each in collector.spans)
+            return any("/traced" in str(span) for span in collector.spans)
 
         await until(traced)
-        assert not any("/untraced" in str(each) for each in collector.spans)
+        assert not any("/untraced" in str(span) for span in collector.spans)
         await enforced(mesh)

@@ -62,9 +62,9 @@ async def answered_by(mesh: PolicyMesh, names: set[str], path: str = "/") -> Non
     """Wait until these answer the client: Envoy's workers hear of health a second after its statistics."""
 
     async def is_so() -> bool:
-        found = set(await mesh.answering("client", "both", 20, path))
-        assert found <= {"v1", "v2"}
-        return found == names
+        result = set(await mesh.answering("client", "both", 20, path))
+        assert result <= {"v1", "v2"}
+        return result == names
 
     await until(is_so, 30)
 

@@ -71,17 +71,17 @@ async def test_five_callers_at_a_time_and_room_for_one(mesh: PolicyMesh) -> None
     await mesh.enforce(
         *OPEN, at_once(tcp={"maxConnections": 1}, http={"maxRequests": 1, "maxPendingRequests": 1})
     )
-    counters = [f"{TO_V1}.upstream_rq_{each}_overflow" for each in ("pending", "active")]
-    before = sum([await mesh.live.stat("client", each) for each in counters])
-    found = Counter[int]()
+    counters = [f"{TO_V1}.upstream_rq_{item}_overflow" for item in ("pending", "active")]
+    before = sum([await mesh.live.stat("client", counter) for counter in counters])
+    result = Counter[int]()
 
     async def calling() -> None:
-        found.update(await statuses(mesh, 10))
+        result.update(await statuses(mesh, 10))
 
     await asyncio.gather(*(calling() for _ in range(5)))
-    assert set(found) == {200, 503}
-    assert found.total() == 50
-    assert sum([await mesh.live.stat("client", each) for each in counters]) - before == found[503]
+    assert set(result) == {200, 503}
+    assert result.total() == 50
+    assert sum([await mesh.live.stat("client", counter) for counter in counters]) - before == result[503]
 
 
 async def test_requests_that_wait(mesh: PolicyMesh) -> None:
@@ -167,8 +167,11 @@ async def test_a_unit_of_time_later(mesh: PolicyMesh) -> None:
 
 async def test_what_is_answered_instead(mesh: PolicyMesh) -> None:
     """The status and the headers that are said, a percent sign among them."""
-    said = [{"name": "X-Limited", "value": "at 100%"}, {"name": "content-type", "value": "text/x-limited"}]
-    limit = {"requests": 1, "unit": "hour", "responseStatusCode": 503, "responseHeadersToAdd": said}
+    response = [
+        {"name": "X-Limited", "value": "at 100%"},
+        {"name": "content-type", "value": "text/x-limited"},
+    ]
+    limit = {"requests": 1, "unit": "hour", "responseStatusCode": 503, "responseHeadersToAdd": response}
     await mesh.enforce(*OPEN, rate(http=limit))
     assert await statuses(mesh, 1) == {200: 1}
     async with aiohttp.ClientSession() as session, session.get(mesh.url("client", "v1")) as answer:
@@ -207,8 +210,8 @@ async def test_connections_in_a_time(mesh: PolicyMesh) -> None:
     """Those over the limit are closed, whoever calls: each caller has a filter chain of its own."""
     clerk = target("clerk", "shop/v1", ("office/clerk",), *ALL)
     await mesh.enforce(*OPEN, clerk, rate(tcp={"connections": 2, "unit": "hour", "burst": 1}))
-    said = [await mesh.hello(each, "v1", ECHO) for each in ("client", "clerk", "client", "clerk", "client")]
-    assert said == [*["v1: hello\n"] * 3, calls.CLOSED, calls.CLOSED]
+    lines = [await mesh.hello(item, "v1", ECHO) for item in ("client", "clerk", "client", "clerk", "client")]
+    assert lines == [*["v1: hello\n"] * 3, calls.CLOSED, calls.CLOSED]
     assert await mesh.live.stat("v1", f"local_rate_limit.inbound.{ECHO}.rate_limited") >= 2
     assert await statuses(mesh, 5) == {200: 5}, (
         "each port by itself, and the requests of a connection are one"

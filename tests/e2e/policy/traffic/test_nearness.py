@@ -34,9 +34,9 @@ def all_well() -> Iterator[None]:
 def somewhere() -> list[Document]:
     """Return the workloads, each with where it is."""
     return [
-        {**each, "spec": {**each["spec"], "locality": ZONES[each["metadata"]["name"]]}}
-        for each in documents()
-        if each["kind"] == "Workload" and each["metadata"]["name"] in ZONES
+        {**document, "spec": {**document["spec"], "locality": ZONES[document["metadata"]["name"]]}}
+        for document in documents()
+        if document["kind"] == "Workload" and document["metadata"]["name"] in ZONES
     ]
 
 
@@ -79,15 +79,15 @@ NOWHERE = f"{NET}.250"
 
 def without_application() -> list[Document]:
     """Return the workloads, the one that is near the client with a proxy alone."""
-    return [_changed(each, "v1", applicationAddress=NOWHERE) for each in somewhere()]
+    return [_changed(item, "v1", applicationAddress=NOWHERE) for item in somewhere()]
 
 
 def without_proxy() -> list[Document]:
     """Return the workloads, and one more that is near the client, of which nothing runs."""
-    near = next(each for each in somewhere() if each["metadata"]["name"] == "v1")
+    near = next(item for item in somewhere() if item["metadata"]["name"] == "v1")
     gone = _changed({**near, "metadata": {**near["metadata"], "name": "gone"}}, "gone", address=NOWHERE)
     v1 = {**near, "metadata": {**near["metadata"], "labels": {"v1": "yes"}}}
-    return [*(v1 if each["metadata"]["name"] == "v1" else each for each in somewhere()), gone]
+    return [*(v1 if item["metadata"]["name"] == "v1" else item for item in somewhere()), gone]
 
 
 def _changed(workload: Document, name: str, **there: str) -> Document:

@@ -153,7 +153,7 @@ async def test_a_route_is_told_by_its_own(mesh: PolicyMesh, limiter: RateLimiter
     # What is over the workload's own limit the service is spared.
     assert await statuses(mesh, "client", 2, path="/local") == [200, 429]
     assert await statuses(mesh, "client", 2) == [200, 429]
-    assert Counter(each for _, each in limiter.asked) == {(reports,): 2, (WEB,): 3}
+    assert Counter(item for _, item in limiter.asked) == {(reports,): 2, (WEB,): 3}
 
 
 async def test_what_is_answered_instead(mesh: PolicyMesh, limiter: RateLimiter) -> None:
@@ -199,12 +199,12 @@ async def test_a_service_that_does_not_answer(mesh: PolicyMesh, limiter: RateLim
 @pytest.mark.parametrize("fails_open", [True, False])
 async def test_connections(mesh: PolicyMesh, limiter: RateLimiter, fails_open: bool) -> None:
     """Of a port, whoever calls; the requests of a connection are one. Other services are not concerned."""
-    told = {"entries": [{"key": "service", "value": "web"}]}
-    tcp = {"global": {"tcp": asking(limiter.port, told, failOpen=fails_open)}}
+    fields = {"entries": [{"key": "service", "value": "web"}]}
+    tcp = {"global": {"tcp": asking(limiter.port, fields, failOpen=fails_open)}}
     await mesh.enforce(*OPEN, upstream_traffic("v1", rateLimit=tcp))
     limiter.begin({WEB: 2})
-    said = [await mesh.hello(each, "v1", ECHO) for each in ("client", "clerk", "client", "clerk")]
-    assert said == ["v1: hello\n", "v1: hello\n", calls.CLOSED, calls.CLOSED]
+    lines = [await mesh.hello(item, "v1", ECHO) for item in ("client", "clerk", "client", "clerk")]
+    assert lines == ["v1: hello\n", "v1: hello\n", calls.CLOSED, calls.CLOSED]
     assert await mesh.hello("client", "v2", ECHO) == "v2: hello\n"
     assert limiter.asked == [("shop", (WEB,))] * 4
     limiter.begin({})
@@ -217,7 +217,7 @@ async def test_connections_while_the_service_is_gone(mesh: PolicyMesh, fails_ope
     """All pass, or none, as it is said."""
     async with AsyncExitStack() as ends:
         gone = await RateLimiter.start(ends)
-    told = {"entries": [{"key": "service", "value": "web"}]}
-    tcp = {"global": {"tcp": asking(gone.port, told, failOpen=fails_open)}}
+    fields = {"entries": [{"key": "service", "value": "web"}]}
+    tcp = {"global": {"tcp": asking(gone.port, fields, failOpen=fails_open)}}
     await mesh.enforce(*OPEN, upstream_traffic("v1", rateLimit=tcp))
     assert [await mesh.hello("client", "v1", ECHO) for _ in range(2)] == [answer, answer]

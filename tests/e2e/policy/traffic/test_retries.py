@@ -61,12 +61,12 @@ async def test_how_often_a_request_is_tried(mesh: PolicyMesh) -> None:
 async def test_as_many_at_one_time_as_a_setting_says(mesh: PolicyMesh) -> None:
     """None with `maxRetries: 0`: the first answer is the caller's, and the overflow is counted."""
     counter = f"cluster.shop/v1.{HTTP}.upstream_rq_retry_overflow"
-    for said, wanted in ((0, 1), (1, 6)):
-        limits = upstream_traffic("v1", connectionSettings={"http": {"maxRetries": said}})
+    for answer, wanted in ((0, 1), (1, 6)):
+        limits = upstream_traffic("v1", connectionSettings={"http": {"maxRetries": answer}})
         await mesh.enforce(*OPEN, by_client(FIVE), limits)
         before = await mesh.live.stat("client", counter)
         assert await tries(mesh, "client", "/status/503") == (503, wanted)
-        assert await mesh.live.stat("client", counter) - before == (said == 0)
+        assert await mesh.live.stat("client", counter) - before == (answer == 0)
 
 
 async def test_once_and_never(mesh: PolicyMesh) -> None:
@@ -87,8 +87,8 @@ async def test_what_is_tried_again(mesh: PolicyMesh) -> None:
         ("gateway-error, retriable-4xx", {404: 1, 409: 3, 503: 3}),
     ):
         await mesh.enforce(*OPEN, by_client({**FAST, "retryOn": on, "numRetries": 2}))
-        found = {each: (await tries(mesh, "client", f"/status/{each}"))[1] for each in statuses}
-        assert found == statuses, on
+        result = {status: (await tries(mesh, "client", f"/status/{status}"))[1] for status in statuses}
+        assert result == statuses, on
 
 
 async def test_a_try_that_takes_too_long(mesh: PolicyMesh) -> None:

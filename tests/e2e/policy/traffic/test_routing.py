@@ -79,10 +79,10 @@ async def test_headers_are_changed_on_both_ways(mesh: PolicyMesh) -> None:
     await mesh.enforce(*OPEN, route_policy("p", "v1", rule))
     url = mesh.url("client", "v1") + "/told"
     async with aiohttp.ClientSession() as session, session.get(url, headers=sent) as answer:
-        told = (await answer.text()).splitlines()
+        messages = (await answer.text()).splitlines()
     assert answer.headers["x-back"] == "here"
     assert SERVED_BY not in answer.headers
-    assert sorted(each for each in told if each.partition(":")[0] in sent) == [
+    assert sorted(item for item in messages if item.partition(":")[0] in sent) == [
         "x-add: one",
         "x-add: two",
         "x-set: 50% %REQ(:path)%",
@@ -114,10 +114,10 @@ async def test_faults_are_what_they_say(mesh: PolicyMesh) -> None:
         fault = {"abort": {"percent": percent, "status": 418}}
         await mesh.enforce(*OPEN, routes("slow", path("/slow")), route_policy("p", "v1", {"fault": fault}))
         before = await mesh.live.stat("v1", counter)
-        found = [(await mesh.get("client", "v1")).status for _ in range(40)]
-        assert least <= found.count(418) <= most
-        assert set(found) <= {200, 418}
-        assert await mesh.live.stat("v1", counter) - before == found.count(200)
+        result = [(await mesh.get("client", "v1")).status for _ in range(40)]
+        assert least <= result.count(418) <= most
+        assert set(result) <= {200, 418}
+        assert await mesh.live.stat("v1", counter) - before == result.count(200)
     held = {"matches": [http("slow")], "fault": {"delay": {"percent": 100, "duration": "1h"}}}
     await mesh.enforce(*OPEN, routes("slow", path("/slow")), route_policy("p", "v1", held))
     assert await waits(mesh, "client", "/slow")
@@ -144,7 +144,7 @@ async def test_copies_come_to_the_mirror_and_their_answers_to_nobody(mesh: Polic
         await mesh.enforce(*policy)
         before = await mesh.live.stat("v2", counter)
         answers = [await mesh.get("client", "v1") for _ in range(10)]
-        assert {(each.status, each.by) for each in answers} == {(200, "v1")}
+        assert {(answer.status, answer.by) for answer in answers} == {(200, "v1")}
 
         async def came(before: int = before) -> int:
             return await mesh.live.stat("v2", counter) - before

@@ -27,8 +27,8 @@ TIMES = 5
 
 def address(pods: Pods, pod: str) -> str:
     """Return where a pod is by its own name under the headless service."""
-    (found,) = pods.resolve(f"{pod}.nodes.shop.svc.cluster.local")
-    return found
+    (result,) = pods.resolve(f"{pod}.nodes.shop.svc.cluster.local")
+    return result
 
 
 async def test_each_pod_answers_at_its_own_name(pods: Pods) -> None:
@@ -68,18 +68,20 @@ async def test_open_connections_stay_with_their_pod(pods: Pods) -> None:
     """Connections to several pods at once are not mixed up."""
     await pods.enforce(*OPEN)
     wanted = list(MEMBERS) * 10
-    found = await asyncio.gather(*(pods.get("client", address(pods, pod), HTTP, f"/{pod}") for pod in wanted))
-    assert [each.by for each in found] == wanted
+    answers = await asyncio.gather(
+        *(pods.get("client", address(pods, pod), HTTP, f"/{pod}") for pod in wanted)
+    )
+    assert [answer.by for answer in answers] == wanted
 
 
 async def test_a_headless_apex(pods: Pods) -> None:
     """Where a split says who answers, the pod that was called does not."""
     await pods.enforce(*OPEN, split("s", "nodes", {"api": 1}))
-    found = {(await pods.get("client", ADDRESSES[MEMBERS[0]], HTTP)).by for _ in range(20)}
-    assert found == set(MEMBERS)
+    result = {(await pods.get("client", ADDRESSES[MEMBERS[0]], HTTP)).by for _ in range(20)}
+    assert result == set(MEMBERS)
     await pods.enforce(*OPEN)
-    found = {(await pods.get("client", ADDRESSES[MEMBERS[0]], HTTP)).by for _ in range(20)}
-    assert found == {MEMBERS[0]}
+    result = {(await pods.get("client", ADDRESSES[MEMBERS[0]], HTTP)).by for _ in range(20)}
+    assert result == {MEMBERS[0]}
 
 
 async def test_a_server_that_speaks_first_at_a_virtual_address(pods: Pods) -> None:

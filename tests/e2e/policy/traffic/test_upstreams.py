@@ -26,12 +26,12 @@ def hashed(service: str, **key: object) -> Document:
 
 async def by_user(mesh: PolicyMesh, caller: str, service: str, users: range) -> dict[int, set[str]]:
     """Return who answers each of some users, asked three times."""
-    found: dict[int, set[str]] = {}
+    result: dict[int, set[str]] = {}
     for user in users:
         headers = {"x-user": f"user-{user}"}
         answers = [await mesh.get(caller, service, headers=headers) for _ in range(3)]
-        found[user] = {each.by for each in answers}
-    return found
+        result[user] = {answer.by for answer in answers}
+    return result
 
 
 async def test_the_same_key_is_always_answered_by_the_same(mesh: PolicyMesh) -> None:
@@ -40,10 +40,10 @@ async def test_the_same_key_is_always_answered_by_the_same(mesh: PolicyMesh) -> 
     for base in (OPEN, (PERMISSIVE,)):
         await mesh.enforce(*base)
         plain = await by_user(mesh, "client", "both", users)
-        assert any(len(each) > 1 for each in plain.values())
+        assert any(len(item) > 1 for item in plain.values())
         await mesh.enforce(*base, hashed("both", header="X-User"))
         mine = await by_user(mesh, "client", "both", users)
-        assert all(len(each) == 1 for each in mine.values())
+        assert all(len(item) == 1 for item in mine.values())
         assert set().union(*mine.values()) == BOTH
         assert await by_user(mesh, "clerk", "both", users) == mine
         assert set(await mesh.answering("client", "both", 40)) == BOTH
@@ -64,12 +64,12 @@ async def test_few_keys_move_when_an_endpoint_is_left_alone(mesh: PolicyMesh) ->
 async def test_a_parameter_of_the_query_is_a_key_too(mesh: PolicyMesh) -> None:
     """By its value, whatever else is in it."""
     await mesh.enforce(*OPEN, hashed("both", query="q"))
-    found = [
+    result = [
         {(await mesh.get("client", "both", f"/?other={n}&q={value}")).by for n in range(3)}
         for value in range(12)
     ]
-    assert all(len(each) == 1 for each in found)
-    assert set().union(*found) == BOTH
+    assert all(len(item) == 1 for item in result)
+    assert set().union(*result) == BOTH
 
 
 async def test_any_is_chosen_by_chance(mesh: PolicyMesh) -> None:

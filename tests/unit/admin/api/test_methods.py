@@ -44,15 +44,15 @@ async def client(reading: Any, now: Any, request: pytest.FixtureRequest) -> Asyn
     reading.the_snapshot = Snapshot.of([])
     app = list(_apps(reading, now))[request.param]
     routes.add_api(app, Api(reading, lambda: now, TrialRunner(reading, as_read)))
-    async with TestClient(TestServer(app)) as found:
-        yield found
+    async with TestClient(TestServer(app)) as test_client:
+        yield test_client
 
 
 async def _error(answer: Any) -> str:
     assert answer.content_type == "application/json"
-    found = await answer.json()
-    assert list(found) == ["error"]
-    return str(found["error"])
+    result = await answer.json()
+    assert list(result) == ["error"]
+    return str(result["error"])
 
 
 @pytest.mark.parametrize("headers", [{}, BROWSER], ids=["program", "browser"])
@@ -63,7 +63,7 @@ async def test_unsupported_method_gets_405_with_the_allowed_methods(
 
     Every path with GET has HEAD too (9.1).
     """
-    paths = [each.replace("{name}", "uuid-1") for each in ALL]
+    paths = [item.replace("{name}", "uuid-1") for item in ALL]
     asked = itertools.product(paths, ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"))
     for path, method in asked:
         there = WRITTEN if path == "/api/v1/try" else READ
@@ -87,7 +87,7 @@ async def test_unknown_path_is_404_for_every_method(client: Client, path: str) -
 
 async def test_head_is_get_without_the_content(client: Client) -> None:
     """HEAD has the same status and type as GET and an empty body, also for errors (RFC 9110, 9.3.2)."""
-    for path in (each.replace("{name}", "uuid-1") for each in ALL if each != "/api/v1/events"):
+    for path in (item.replace("{name}", "uuid-1") for item in ALL if item != "/api/v1/events"):
         head, get = await client.head(path), await client.get(path)
         assert (path, head.status, head.content_type) == (path, get.status, get.content_type)
         assert await head.read() == b""
@@ -108,13 +108,13 @@ async def test_head_of_the_events_opens_no_stream(client: Client) -> None:
             )
             assert "Content-Length" not in answer.headers
     listening = [await client.get("/api/v1/events") for _ in range(events.CLIENTS)]
-    assert {each.status for each in listening} == {200}
+    assert {client_response.status for client_response in listening} == {200}
     assert ((await client.head("/api/v1/events")).status, (await client.get("/api/v1/events")).status) == (
         503,
         503,
     )
-    for each in listening:
-        each.close()
+    for client_response in listening:
+        client_response.close()
 
 
 async def test_head_of_a_tap_starts_no_tap(reading: Any) -> None:
@@ -167,7 +167,7 @@ async def test_openapi_operations_are_the_allowed_methods(client: Client) -> Non
     for path, item in document["paths"].items():
         answer = await client.delete(path.replace("{name}", "uuid-1"))
         there = set(answer.headers["Allow"].split(", ")) - {"HEAD"}
-        assert {each.upper() for each in item} == there
+        assert {element.upper() for element in item} == there
     refused = document["paths"]["/api/v1/try"]["post"]["responses"]
     assert sorted(refused) == ["200", "400", "403", "413", "415", "503"]
 

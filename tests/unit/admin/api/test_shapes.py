@@ -71,11 +71,15 @@ def test_shape_of_a_proxy_line_keeps_all_fields(reading: Any, section: str) -> N
     """The shape of each section keeps every field of its inbound, outbound and external lines."""
     (server,) = reading.the_proxies
     client = replace(server, name=ProxyName.parse("uuid-2.buyer.shop"))
-    found = [policy_of(reading, each) for each in (server, client)]
-    policies = [each for each in found if each is not None]
+    proxy_policies = [policy_of(reading, item) for item in (server, client)]
+    policies = [proxy_policy for proxy_policy in proxy_policies if proxy_policy is not None]
     assert len(policies) == 2
     properties: Any = PROXY["properties"]
-    lines = [line for each in (*policies, _everything(policies[1])) for line in SECTIONS[section](each)]
+    lines = [
+        line
+        for proxy_policy in (*policies, _everything(policies[1]))
+        for line in SECTIONS[section](proxy_policy)
+    ]
     assert lines
     assert fitted(properties[section], list[Any](lines)) == lines
 

@@ -22,8 +22,10 @@ def drawn(*spans: Span, until: datetime = NOW + 3 * DAY) -> ElementTree.Element:
 
 def bars(picture: ElementTree.Element) -> list[tuple[float, float]]:
     """Return the start and the end of each bar."""
-    found = [(float(each.attrib["x"]), float(each.attrib["width"])) for each in picture.iter("rect")]
-    return [(left, left + width) for left, width in found]
+    result = [
+        (float(element.attrib["x"]), float(element.attrib["width"])) for element in picture.iter("rect")
+    ]
+    return [(left, left + width) for left, width in result]
 
 
 def test_span_is_drawn_from_its_start_to_its_end() -> None:
@@ -59,4 +61,4 @@ def test_bars_stay_within_the_picture(
     ]
     picture = drawn(*made, until=NOW + until)
     assert all(NAMES <= left < right <= WIDTH + 2.1 for left, right in bars(picture))
-    assert not re.search("x{40}", "".join(each.text or "" for each in picture.iter("text")))
+    assert not re.search("x{40}", "".join(element.text or "" for element in picture.iter("text")))

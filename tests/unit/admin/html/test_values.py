@@ -55,7 +55,7 @@ def test_long_table_is_cut_and_counts_the_other_rows() -> None:
 
 def test_first_of_several_rows_with_one_name_has_the_anchor() -> None:
     """Of rows with the same name only the first has the anchor, because an id must be unique in a page."""
-    drawn = table([{"a": "x"}, {"a": "x"}], [plain("A", "a")], "", lambda each: str(each["a"]))
+    drawn = table([{"a": "x"}, {"a": "x"}], [plain("A", "a")], "", lambda item: str(item["a"]))
     assert drawn.count('id="x"') == 1
     assert drawn.index('id="x"') < drawn.index("<td")
 

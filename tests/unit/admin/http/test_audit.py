@@ -53,7 +53,7 @@ def test_every_changing_route_is_a_named_action() -> None:
         for route in whole().router.routes()
         if route.resource is not None and route.method not in ("GET", "HEAD", "OPTIONS")
     }
-    assert changing - TRIED == {each for each in ACTIONS if each[0] != "GET"}
+    assert changing - TRIED == {item for item in ACTIONS if item[0] != "GET"}
 
 
 @pytest.fixture
@@ -105,15 +105,15 @@ async def test_request_of_another_site_is_refused_and_logged(
     session, done = asked
     with structlog.testing.capture_logs() as logs:
         for headers, status in FOREIGN:
-            said = {"Content-Type": "application/json", **headers}
-            async with session.request(method, path, data=b"{}", headers=said) as response:
+            answer = {"Content-Type": "application/json", **headers}
+            async with session.request(method, path, data=b"{}", headers=answer) as response:
                 assert response.status == status, headers
         for content_type in FORMS if method == "POST" else ():
             headers = {"Content-Type": content_type}
             async with session.request(method, path, data=b"{}", headers=headers) as response:
                 assert response.status == 415, content_type
     assert done == []
-    assert {(each["event"], each["result"]) for each in logs} == {(EVENT, "refused")}
+    assert {(log["event"], log["result"]) for log in logs} == {(EVENT, "refused")}
     assert len(logs) == len(FOREIGN) + (len(FORMS) if method == "POST" else 0)
 
 
@@ -124,8 +124,8 @@ async def test_local_program_may_act(
 ) -> None:
     """Negative control: requests like those of the command line, and of the same origin, are carried out."""
     session, done = asked
-    said = {"Content-Type": "application/json", **headers}
-    async with session.request(method, path, data=b"{}", headers=said) as response:
+    answer = {"Content-Type": "application/json", **headers}
+    async with session.request(method, path, data=b"{}", headers=answer) as response:
         assert response.status == 200
     assert done == [path]
 
@@ -142,7 +142,7 @@ async def test_action_is_one_event_with_user_object_and_result(
         await session.post("/certs/revoke", json={"serial": "impossible"})
         await session.post("/certs/revoke", json={"serial": "broken"})
     event = {"event": EVENT, "log_level": "info", "action": "revoke proxy certificate", **who}
-    ours = [each for each in logs if each["event"] == EVENT]
+    ours = [log for log in logs if log["event"] == EVENT]
     assert ours == [
         {**event, "object": {"serial": "ab", "reason": "stolen"}, "result": "done", "status": 200},
         {
@@ -209,7 +209,7 @@ async def test_action_with_an_unreadable_body_is_logged_without_an_object(
     with structlog.testing.capture_logs() as logs:
         for body in (b"\xff", b"[" * 100_000, json.dumps({"a": "b" * 300_000}).encode()):
             await session.post("/certs/revoke", data=body, headers=headers)
-    assert [each["object"] for each in logs if each["event"] == EVENT] == [{}] * 3
+    assert [log["object"] for log in logs if log["event"] == EVENT] == [{}] * 3
 
 
 def test_level_of_the_audit_log_cannot_be_changed() -> None:

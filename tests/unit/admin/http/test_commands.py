@@ -78,8 +78,8 @@ async def client(
     """Serve the commands."""
     app = web.Application(middlewares=[commands.explained])
     commands.add_commands(app, commands.Commands(reading, proxies, revoked.append, retried))
-    async with TestClient(TestServer(app)) as found:
-        yield found
+    async with TestClient(TestServer(app)) as test_client:
+        yield test_client
 
 
 async def test_issued_certificate_is_sent_with_its_key(

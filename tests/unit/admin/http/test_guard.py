@@ -51,8 +51,8 @@ async def client() -> AsyncIterator[TestClient[Any, Any]]:
 
     app = web.Application(middlewares=[known_hosts_only(("mesh.example",))])
     app.router.add_post("/", answer)
-    async with TestClient(TestServer(app)) as found:
-        yield found
+    async with TestClient(TestServer(app)) as test_client:
+        yield test_client
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,8 @@ async def test_invalid_body_is_answered_with_an_example(body: bytes) -> None:
     add_log_levels(_Levels(), app)
     async with TestClient(TestServer(app)) as client:
         response = await client.post(PATH, data=body)
-        said = await response.json()
+        answer = await response.json()
     assert response.status == 400
-    assert said == {
+    assert answer == {
         "error": 'the body must be a JSON object such as {"logger": "delivery", "level": "debug"}'
     }

@@ -68,4 +68,4 @@ async def test_oldest_of_too_many_connections_is_closed(tmp_path: Path) -> None:
         async with asyncio.timeout(20):
             assert await readers[-1].readline() == b"HTTP/1.1 404 Not Found\r\n"
             assert await readers[0].read() == b""
-        assert not any(each.at_eof() for each in readers[1:])
+        assert not any(stream_reader.at_eof() for stream_reader in readers[1:])

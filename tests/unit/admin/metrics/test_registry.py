@@ -48,8 +48,8 @@ def test_counted_events_are_exported_by_name_and_label() -> None:
     metrics.wave_work(computed=5, reused=4, stopped=3, encoded=2, touched=7)
     metrics.group_failed()
     metrics.issued("proxy", "built-in")
-    found = {name: value for name, value in _samples(metrics).items() if value}
-    assert found == {
+    result = {name: value for name, value in _samples(metrics).items() if value}
+    assert result == {
         ("meshwright_xds_streams_opened_total", "delta"): 1,
         ("meshwright_xds_streams_refused_total", "revoked"): 1,
         ("meshwright_xds_budget_exceeded_total", "names"): 1,
@@ -85,8 +85,8 @@ def test_label_value_of_a_removed_source_is_dropped() -> None:
         )
     )
     metrics.measured(Gauges(source_age={"directory": 4.0}))
-    found = {key: value for key, value in _samples(metrics).items() if key[1]}
-    assert found == {("meshwright_source_age_seconds", "directory"): 4.0}
+    result = {key: value for key, value in _samples(metrics).items() if key[1]}
+    assert result == {("meshwright_source_age_seconds", "directory"): 4.0}
 
 
 def test_watches_are_exported_as_ages_and_counts() -> None:
@@ -100,8 +100,8 @@ def test_watches_are_exported_as_ages_and_counts() -> None:
     metrics.watched([pods, smi], now)
     metrics.watched([replace(pods, events=43), smi], now)
     metrics.watched([replace(pods, events=4, relists=0, errors={})], now)
-    found = {key: value for key, value in _samples(metrics).items() if key[1] and "_kubernetes_" in key[0]}
-    assert found == {
+    result = {key: value for key, value in _samples(metrics).items() if key[1] and "_kubernetes_" in key[0]}
+    assert result == {
         ("meshwright_kubernetes_heard_age_seconds", "pods"): 0.0,
         ("meshwright_kubernetes_event_age_seconds", "pods"): 2.0,
         ("meshwright_kubernetes_list_age_seconds", "pods"): 5.0,
@@ -127,8 +127,8 @@ def test_watches_of_several_namespaces_are_one_series() -> None:
         "egresses.policy.openservicemesh.io", heard=long_ago, error="no", error_since=long_ago, needed=False
     )
     metrics.watched([*watches, Watch("pods", "d", error="no", error_since=now), egress], now)
-    found = {key: value for key, value in _samples(metrics).items() if key[1] and "_kubernetes_" in key[0]}
-    assert found == {
+    result = {key: value for key, value in _samples(metrics).items() if key[1] and "_kubernetes_" in key[0]}
+    assert result == {
         ("meshwright_kubernetes_heard_age_seconds", "pods"): 2.0,
         ("meshwright_kubernetes_failing", "pods"): 1.0,
         ("meshwright_kubernetes_failing", egress.name): 0.0,  # this watch is optional
@@ -144,7 +144,7 @@ def test_process_metrics_are_exported_without_created_series() -> None:
     page = Metrics().text().decode()
     names = {sample.name for family in text_string_to_metric_families(page) for sample in family.samples}
     assert {"meshwright_build_info", "process_cpu_seconds_total", "process_resident_memory_bytes"} <= names
-    assert [each for each in names if each.endswith("_created")] == []
+    assert [name for name in names if name.endswith("_created")] == []
 
 
 def test_longest_lateness_is_kept() -> None:
@@ -152,8 +152,8 @@ def test_longest_lateness_is_kept() -> None:
     metrics = Metrics()
     for lateness in (0.25, 0.5, 0.125):
         metrics.measured(Gauges(loop_lateness=lateness))
-    found = {name: value for (name, _), value in _samples(metrics).items() if "lateness" in name}
-    assert found == {
+    result = {name: value for (name, _), value in _samples(metrics).items() if "lateness" in name}
+    assert result == {
         "meshwright_event_loop_lateness_seconds": 0.125,
         "meshwright_event_loop_longest_lateness_seconds": 0.5,
     }
@@ -175,13 +175,16 @@ def test_metrics_page_lists_every_metric_and_no_other() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| ([^|]*) \|", ours, re.MULTILINE)
     documented = {name: (kind, tuple(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows}
     registered = {
-        each._name + ("_total" if each._type == "counter" else ""): (each._type, each._labelnames)
-        for each in Metrics().registry._collector_to_names
-        if isinstance(each, MetricWrapperBase)
+        collector._name + ("_total" if collector._type == "counter" else ""): (
+            collector._type,
+            collector._labelnames,
+        )
+        for collector in Metrics().registry._collector_to_names
+        if isinstance(collector, MetricWrapperBase)
     } | {
-        each.name: ("histogram", ())
-        for each in Metrics().registry._collector_to_names
-        if isinstance(each, Durations)
+        collector.name: ("histogram", ())
+        for collector in Metrics().registry._collector_to_names
+        if isinstance(collector, Durations)
     }
     assert registered == documented
 

@@ -70,9 +70,9 @@ def test_access_page_agrees_with_the_oracle(
     view = View.build(source.objects(), MeshSettings())
     pairs: Any = access_pairs(view)
     assert {
-        (each["source"], each["destination_service"], each["port"]) for each in pairs if each["allowed"]
+        (pair["source"], pair["destination_service"], pair["port"]) for pair in pairs if pair["allowed"]
     } == allowed
-    assert [each["allowed"] for each in pairs] == [_oracle(view, each) for each in pairs]
+    assert [pair["allowed"] for pair in pairs] == [_oracle(view, pair) for pair in pairs]
 
 
 def test_access_in_a_permissive_mesh_is_by_the_mesh_config(source: DirectorySource) -> None:
@@ -80,5 +80,5 @@ def test_access_in_a_permissive_mesh_is_by_the_mesh_config(source: DirectorySour
     (source._path / "more.yaml").write_text(PERMISSIVE)
     source.load()
     pairs: Any = access_pairs(View.build(source.objects(), MeshSettings()))
-    assert {tuple(each["by"]) for each in pairs} == {("MeshConfig (permissive)",)}
-    assert {tuple(each["requests"] or ()) for each in pairs} == {("* *",), ()}
+    assert {tuple(pair["by"]) for pair in pairs} == {("MeshConfig (permissive)",)}
+    assert {tuple(pair["requests"] or ()) for pair in pairs} == {("* *",), ()}

@@ -55,7 +55,7 @@ def test_late_moments_are_shown(reading: Any) -> None:
 async def test_policies_are_shown_with_origin_and_problems(reading: Any) -> None:
     """Objects in force are sorted by kind; a problem is shown in parts and as one line."""
     shown: Any = await debug.policies(reading)
-    assert [(each["kind"], each["name"], each["stale"]) for each in shown["objects"]] == [
+    assert [(item["kind"], item["name"], item["stale"]) for item in shown["objects"]] == [
         ("HTTPRouteGroup", "routes", False),
         ("Service", "store", False),
         ("TrafficTarget", "buyers", False),
@@ -81,8 +81,8 @@ def test_access_shows_each_pair_with_its_requests_and_reasons(reading: Any) -> N
     """HTTP rules permit these requests at the HTTP port, and allow no caller at the TCP port."""
     shown: Any = debug.access(reading)
     assert [
-        (each["source"], each["port"], each["allowed"], each["by"], each["requests"])
-        for each in shown["access"]
+        (item["source"], item["port"], item["allowed"], item["by"], item["requests"])
+        for item in shown["access"]
     ] == [
         ("shop/buyer", 80, True, ["TrafficTarget shop/buyers"], ["GET,PUT /buy", "* * x-kind=b.*"]),
         ("shop/buyer", 90, False, [], None),

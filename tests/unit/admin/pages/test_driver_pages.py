@@ -31,8 +31,8 @@ async def client(reading: Any, now: Any) -> AsyncIterator[Client]:
     app = site.application(
         routes.pages(reading, lambda: now), (), lambda: now, of_drivers(reading, pages.pages)
     )
-    async with TestClient(TestServer(app)) as found:
-        yield found
+    async with TestClient(TestServer(app)) as test_client:
+        yield test_client
 
 
 @pytest.mark.parametrize("nobody", ["nobody", "uuid-9.store.shop", "not a name", "%0A", "a" * 300, ""])
@@ -54,10 +54,10 @@ async def test_unknown_proxy_is_404_with_the_known_proxies(client: Client, path:
     A browser's empty field is ignored.
     """
     answer = await client.get(f"{path}proxy={nobody}")
-    found = await answer.json()
-    assert (answer.status, list(found)) == (404, ["error"])
-    assert found["error"].startswith("proxy '")
-    assert found["error"].endswith(" does not exist; known proxies: shop/store-1 (uuid-1.store.shop)")
+    result = await answer.json()
+    assert (answer.status, list(result)) == (404, ["error"])
+    assert result["error"].startswith("proxy '")
+    assert result["error"].endswith(" does not exist; known proxies: shop/store-1 (uuid-1.store.shop)")
     if nobody:  # an empty field of a browser's form is ignored
         shown = await client.get(f"{path}proxy={nobody}", headers=BROWSER)
         assert (shown.status, shown.content_type) == (404, "text/html")
@@ -67,8 +67,8 @@ async def test_unknown_proxy_is_404_with_the_known_proxies(client: Client, path:
 @pytest.mark.parametrize("named", ["uuid-1", "uuid-1.store.shop", "shop/store-1", "store-1", "uui"])
 async def test_driver_is_asked_with_the_proxy_s_full_name(client: Client, named: str) -> None:
     """Any name of a proxy is replaced by its common name; other parameters are passed on."""
-    found = await (await client.get(f"/debug/documents?proxy={named}&a=b")).json()
-    assert found == {"asked": {"proxy": "uuid-1.store.shop", "a": "b"}}
+    result = await (await client.get(f"/debug/documents?proxy={named}&a=b")).json()
+    assert result == {"asked": {"proxy": "uuid-1.store.shop", "a": "b"}}
     assert await (await client.get("/debug/documents")).json() == {"asked": {}}
 
 

@@ -39,8 +39,8 @@ def test_versions_are_listed_by_type_without_secrets() -> None:
 async def test_snapshot_of_another_driver_is_published(reading: Any) -> None:
     """The page of published snapshots shows those of other drivers too."""
     reading.the_snapshot = SNAPSHOT
-    said: Any = await published(reading)
-    (shown,) = said["snapshots"]
+    answer: Any = await published(reading)
+    (shown,) = answer["snapshots"]
     assert shown == {"proxies": [str(PROXY)], "resources": versions(SNAPSHOT)}
 
 
@@ -58,9 +58,9 @@ def test_two_versions_of_a_document_are_compared(reading: Any) -> None:
     reading.the_snapshot, reading.the_replaced = Snapshot.of((NEW, KEY)), (OLD,)
     served = reading.the_snapshot.types()
     for word in ("document", DOCUMENT):
-        found: Any = difference(pair(reading, PROXY, read_type(word, served), NAME, OLD.version))
-        assert [found[part] for part in ("type", "from", "to")] == ["document", "d1", "d2"]
-        assert '-  "inbound": [],' in found["diff"]
+        result: Any = difference(pair(reading, PROXY, read_type(word, served), NAME, OLD.version))
+        assert [result[part] for part in ("type", "from", "to")] == ["document", "d1", "d2"]
+        assert '-  "inbound": [],' in result["diff"]
     with pytest.raises(NothingToShow, match="never shown"):
         pair(reading, PROXY, read_type("credentials", served), NAME)
     with pytest.raises(NothingToShow, match="one of cluster, endpoint, listener, route, secret"):

@@ -35,8 +35,8 @@ async def client(reading: Any, now: Any) -> AsyncIterator[TestClient[Any, Any]]:
     """Serve the pages of the small mesh."""
     reading.the_snapshot = Snapshot.of([])
     app = site.application(routes.pages(reading, lambda: now), ("mesh.example",), lambda: now)
-    async with TestClient(TestServer(app)) as found:
-        yield found
+    async with TestClient(TestServer(app)) as test_client:
+        yield test_client
 
 
 async def test_index_lists_every_page(client: TestClient[Any, Any]) -> None:
@@ -56,7 +56,7 @@ async def test_pages_for_browsers_allow_only_our_own_script(client: TestClient[A
         assert response.headers["Content-Security-Policy"].startswith("default-src 'none'")
         policy = response.headers["Content-Security-Policy"].split("; ")
         assert {"script-src 'self'", "connect-src 'self'"} <= {*policy}
-        assert not [each for each in policy if "unsafe" in each or "*" in each]
+        assert not [item for item in policy if "unsafe" in item or "*" in item]
         assert text.count("<script") == text.count('<script src="/debug/live.js" defer></script>') == 1
         assert 'href="/debug/certs"' in text
     script = await client.get("/debug/live.js")
@@ -112,8 +112,10 @@ async def test_short_page_needs_no_thread(
         raise AssertionError(document)
 
     monkeypatch.setattr(answering, "pieces", wrote)
-    found = [await client.get(path) for path in ("/debug", "/debug/loop", "/debug/sources", "/debug/nothing")]
-    assert [each.status for each in found] == [200, 200, 200, 404]
+    client_responses = [
+        await client.get(path) for path in ("/debug", "/debug/loop", "/debug/sources", "/debug/nothing")
+    ]
+    assert [client_response.status for client_response in client_responses] == [200, 200, 200, 404]
 
 
 async def test_objects_are_encoded_outside_the_event_loop(
@@ -122,9 +124,9 @@ async def test_objects_are_encoded_outside_the_event_loop(
     """The page of policies encodes all objects in force in another thread, because a mesh can be large."""
     wrote = list[threading.Thread]()
 
-    def sourced(found: SourcedObject) -> Document:
+    def sourced(sourced_object: SourcedObject) -> Document:
         wrote.append(threading.current_thread())
-        return {"name": found.key.name}
+        return {"name": sourced_object.key.name}
 
     monkeypatch.setattr(debug, "sourced", sourced)
     shown = await (await client.get("/debug/policies")).json()
@@ -144,16 +146,16 @@ async def test_call_is_explained_with_steps_and_missing_objects(client: TestClie
     """The answer has steps with origins, missing objects and manifests; an invalid question gets 400."""
     asked = {"from": "shop/buyer", "to": "shop/store:80", "path": "/sell"}
     shown = await (await client.get("/debug/explain", params=asked)).json()
-    assert (shown["answer"], [each["kind"] for each in shown["missing"]]) == (
+    assert (shown["answer"], [item["kind"] for item in shown["missing"]]) == (
         "refused",
         ["HTTPRouteGroup", "TrafficTarget"],
     )
     assert (shown["policy"], shown["in_force"]) == ("refused", "unknown")
     assert shown["in_force_because"] == ["uuid-2.buyer.shop is not connected"]
-    objects = [(each["object"], each["origin"]) for step in shown["steps"] for each in step["objects"]]
+    objects = [(item["object"], item["origin"]) for step in shown["steps"] for item in step["objects"]]
     assert ("TrafficTarget shop/buyers", "mesh.yaml:31 (document 5)") in objects
-    told = [(each["object"], each["decides"], each["manifest"]["kind"]) for each in shown["objects"]]
-    assert told == [
+    messages = [(item["object"], item["decides"], item["manifest"]["kind"]) for item in shown["objects"]]
+    assert messages == [
         ("TrafficTarget shop/buyers", False, "TrafficTarget"),
         ("HTTPRouteGroup shop/routes", False, "HTTPRouteGroup"),
     ]

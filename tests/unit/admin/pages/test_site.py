@@ -29,8 +29,8 @@ async def client(reading: Any, now: Any) -> AsyncIterator[Client]:
         site.Page("/debug/fails", "nothing", _fails),
     )
     app = site.application(routes.pages(reading, lambda: now), ("mesh.example",), lambda: now, lambda: added)
-    async with TestClient(TestServer(app)) as found:
-        yield found
+    async with TestClient(TestServer(app)) as test_client:
+        yield test_client
 
 
 async def _things() -> dict[str, Any]:
@@ -69,11 +69,11 @@ async def test_error_pages_have_the_frame(
     assert f'<p class="verdict bad"><span class="badge bad">error</span> {sentence}' in text
     assert 'href="/debug/certs">Certificates</a>' in text
     assert ("<form" in text) == ("?" in path)
-    told = await client.get(path)
-    assert told.status == status
-    assert "<!doctype html>" not in await told.text()
+    client_response = await client.get(path)
+    assert client_response.status == status
+    assert "<!doctype html>" not in await client_response.text()
     if error is not None:
-        assert (await told.json())["error"].startswith(error)
+        assert (await client_response.json())["error"].startswith(error)
 
 
 async def test_unknown_host_gets_421_in_the_frame(client: Client) -> None:
@@ -93,8 +93,8 @@ async def test_accept_chooses_html_or_json_on_all_pages(client: Client) -> None:
 
     The rules are in tests/unit/admin/http/test_accept.py.
     """
-    said = {"text/html;q=0": "application/json", "application/json;q=0.2, TEXT/*": "text/html"}
-    for accept, kind in said.items():
+    answer = {"text/html;q=0": "application/json", "application/json;q=0.2, TEXT/*": "text/html"}
+    for accept, kind in answer.items():
         for path in ("/debug", "/debug/certs", "/debug/nothing"):
             assert (await client.get(path, headers={"Accept": accept})).content_type == kind
 
@@ -131,18 +131,18 @@ async def test_content_security_policy_allows_only_our_style_sheet_and_script(cl
     """The style sheet is allowed by the hash of its text in the page. Forms may lead to this server only."""
     response = await client.get("/debug", headers=BROWSER)
     (sheet,) = re.findall("<style>(.*?)</style>", await response.text(), re.DOTALL)
-    found = base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode()
+    result = base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode()
     assert response.headers["Content-Security-Policy"] == (
-        f"default-src 'none'; style-src 'sha256-{found}'; script-src 'self'; connect-src 'self'; "
+        f"default-src 'none'; style-src 'sha256-{result}'; script-src 'self'; connect-src 'self'; "
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     )
     assert " style=" not in await response.text()
-    for header, said in {
+    for header, text in {
         "X-Content-Type-Options": "nosniff",
         "Cache-Control": "no-store",
         "Referrer-Policy": "same-origin",
     }.items():
-        assert response.headers[header] == said
+        assert response.headers[header] == text
 
 
 async def test_index_shows_the_worst_verdicts_first(client: Client) -> None:
@@ -176,11 +176,11 @@ async def test_empty_field_of_a_browser_s_form_is_ignored(client: Client) -> Non
 async def test_one_object_and_one_identity_can_be_selected(client: Client) -> None:
     """The pages of policies and access can be limited to one object and to one calling identity."""
     shown = await (await client.get("/debug/policies?object=Service+shop/store")).json()
-    assert [each["name"] for each in shown["objects"]] == ["store"]
+    assert [item["name"] for item in shown["objects"]] == ["store"]
     assert (await (await client.get("/debug/policies?object=K+n/x")).json())["problems"][0]["code"] == "MW1"
     one = await (await client.get("/debug/access?source=shop/buyer")).json()
     every = await (await client.get("/debug/access")).json()
-    assert one["access"] == [each for each in every["access"] if each["source"] == "shop/buyer"]
+    assert one["access"] == [item for item in every["access"] if item["source"] == "shop/buyer"]
     assert 0 < len(one["access"]) < len(every["access"])
 
 

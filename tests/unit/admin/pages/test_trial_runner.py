@@ -22,8 +22,8 @@ HOST = "localhost:8080"
 async def client(reading: Any, now: Any) -> AsyncIterator[Client]:
     """Serve the form over the small mesh."""
     pages = routes.pages(reading, lambda: now, TrialRunner(reading, as_read))
-    async with TestClient(TestServer(site.application(pages, ("mesh.example",), lambda: now))) as found:
-        yield found
+    async with TestClient(TestServer(site.application(pages, ("mesh.example",), lambda: now))) as test_client:
+        yield test_client
 
 
 @pytest.mark.parametrize(
@@ -40,8 +40,8 @@ async def test_form_is_accepted_from_our_own_pages_only(
     client: Client, host: str, origin: str, headers: dict[str, str], is_own: bool
 ) -> None:
     """The form is accepted from our own origin only (tests/unit/admin/http/test_guard.py)."""
-    said = {"Host": host, "Origin": origin} | headers
-    answer = await client.post(PATH, data={"manifests": ""}, headers=said)
+    response = {"Host": host, "Origin": origin} | headers
+    answer = await client.post(PATH, data={"manifests": ""}, headers=response)
     assert answer.status == (200 if is_own else 403)
     assert (ELSEWHERE in await answer.text()) is not is_own
     assert answer.content_type == ("text/html" if headers else "application/json")

@@ -71,7 +71,7 @@ def _of(record: WaveRecord) -> tuple[Span, ...]:
 
 def _step(number: int, name: str, begun: float, ended: float) -> Span:
     trace, root = (1).to_bytes(16, "big"), (2).to_bytes(8, "big")
-    begins, ends = (int((EPOCH + each) * SECOND) for each in (begun, ended))
+    begins, ends = (int((EPOCH + item) * SECOND) for item in (begun, ended))
     return Span(trace, number.to_bytes(8, "big"), root, name, Kind.INTERNAL, begins, ends, {})
 
 
@@ -122,7 +122,7 @@ def test_wave_is_one_trace() -> None:
             "meshwright.answer": "ack",
         },
     )
-    said: dict[str, Value] = {
+    answer: dict[str, Value] = {
         "rpc.method": "StreamAggregatedResources",
         "meshwright.proxy": "two.store.shop",
         "meshwright.answer": "nack",
@@ -138,7 +138,7 @@ def test_wave_is_one_trace() -> None:
             push,
             id=(7).to_bytes(8, "big"),
             ended=int(1011.5 * SECOND),
-            attributes={**push.attributes, **said},
+            attributes={**push.attributes, **answer},
             error="no such regex",
         ),
     ]
@@ -162,18 +162,18 @@ def test_rejection_message_of_a_secret_is_not_exported(answer: Answer) -> None:
     """
     words = Rejection(13, "no key in MIIEvQIBADANBg") if answer is Answer.NACK else None
     push = replace(PUSH, type_url=SECRET, answer=answer, rejection=words)
-    told = _of(replace(RECORD, pushes=(push,)))[-1]
-    assert "MIIEvQ" not in repr(told)
-    assert told.name == "push secret"
-    assert told.error == ("(not shown, because the resource is a secret)" if words else None)
+    span = _of(replace(RECORD, pushes=(push,)))[-1]
+    assert "MIIEvQ" not in repr(span)
+    assert span.name == "push secret"
+    assert span.error == ("(not shown, because the resource is a secret)" if words else None)
 
 
 def test_push_without_an_answer_is_an_error() -> None:
     """A push without an answer is an error; one that was overtaken, or whose stream ended, is not."""
-    pushes = tuple(replace(PUSH, answer=each) for each in (Answer.PENDING, Answer.OVERTAKEN, Answer.ENDED))
-    told = _of(replace(RECORD, pushes=pushes, answers=Counter(each.answer for each in pushes)))
-    assert [each.error for each in told[-3:]] == ["no answer", None, None]
-    assert told[0].attributes["meshwright.pushes.unanswered"] == 1
+    pushes = tuple(replace(PUSH, answer=item) for item in (Answer.PENDING, Answer.OVERTAKEN, Answer.ENDED))
+    messages = _of(replace(RECORD, pushes=pushes, answers=Counter(push.answer for push in pushes)))
+    assert [span.error for span in messages[-3:]] == ["no answer", None, None]
+    assert messages[0].attributes["meshwright.pushes.unanswered"] == 1
 
 
 Times = st.lists(st.floats(0, 1e6), min_size=6, max_size=6).map(sorted)
@@ -200,10 +200,10 @@ def test_children_lie_within_the_wave_and_all_pushes_are_counted(
     )
     ids = itertools.count(1)
     root, *others = spans(record, epoch, lambda size: next(ids).to_bytes(size, "big"))
-    assert {each.parent for each in others} == {root.id}
-    assert {each.trace for each in others} == {root.trace}
-    assert len({each.id for each in (root, *others)}) == 1 + len(others)
-    for each in others:
-        assert root.begun <= each.begun <= each.ended <= root.ended
-    told = [each for each in others if each.kind is Kind.CLIENT]
-    assert len(told) + int(str(root.attributes["meshwright.pushes.left_out"])) == count + beyond
+    assert {span.parent for span in others} == {root.id}
+    assert {span.trace for span in others} == {root.trace}
+    assert len({span.id for span in (root, *others)}) == 1 + len(others)
+    for span in others:
+        assert root.begun <= span.begun <= span.ended <= root.ended
+    messages = [span for span in others if span.kind is Kind.CLIENT]
+    assert len(messages) + int(str(root.attributes["meshwright.pushes.left_out"])) == count + beyond

@@ -20,14 +20,14 @@ SPAN = Span(
 
 def test_span_is_encoded_with_all_fields() -> None:
     """Every field and every kind of attribute value is encoded."""
-    (told,) = trace_service_pb2.ExportTraceServiceRequest.FromString(
+    (resource_spans,) = trace_service_pb2.ExportTraceServiceRequest.FromString(
         request({"service.name": "meshwright"}, "1.2", (SPAN,))
     ).resource_spans
-    (scope,) = told.instrumentation_library_spans
+    (scope,) = resource_spans.instrumentation_library_spans
     (span,) = scope.spans
-    assert [(each.key, each.value.string_value) for each in told.resource.attributes] == [
-        ("service.name", "meshwright")
-    ]
+    assert [
+        (attribute.key, attribute.value.string_value) for attribute in resource_spans.resource.attributes
+    ] == [("service.name", "meshwright")]
     assert (scope.instrumentation_library.name, scope.instrumentation_library.version) == (
         "meshwright.delivery",
         "1.2",
@@ -39,8 +39,8 @@ def test_span_is_encoded_with_all_fields() -> None:
     text, number, texts, numbers = span.attributes
     assert (text.key, text.value.string_value) == ("text", "a")
     assert (number.key, number.value.int_value) == ("number", 3)
-    assert [each.string_value for each in texts.value.array_value.values] == ["b", "c"]
-    assert [each.int_value for each in numbers.value.array_value.values] == [4, 5]
+    assert [any_value.string_value for any_value in texts.value.array_value.values] == ["b", "c"]
+    assert [any_value.int_value for any_value in numbers.value.array_value.values] == [4, 5]
 
 
 def test_text_that_is_not_unicode_is_encoded() -> None:

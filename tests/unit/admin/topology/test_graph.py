@@ -25,7 +25,7 @@ from tests.meshes.views import view
 MESH = (
     texts.account("buyer"),
     texts.account("store"),
-    *(texts.service(each) for each in ("buyer", "store", "v1", "v2")),
+    *(texts.service(item) for item in ("buyer", "store", "v1", "v2")),
     texts.workload("buyer", "10.0.0.1"),
     texts.workload("v1", "10.0.0.2", account="store"),
     texts.workload("v2", "10.0.0.3", account="store"),
@@ -33,7 +33,7 @@ MESH = (
     texts.target("buyers", "buyer", "store", texts.http("routes")),
     texts.split("split", "store", ("v1", 9), ("v2", 1)),
 )
-BUYER, STORE, V1, V2 = (("shop", each) for each in ("buyer", "store", "v1", "v2"))
+BUYER, STORE, V1, V2 = (("shop", item) for item in ("buyer", "store", "v1", "v2"))
 BY = "TrafficTarget shop/buyers"
 
 
@@ -48,7 +48,7 @@ def row(
 
 def made(*rows: tuple[BySource, Figures], mesh: View | None = None) -> Graph:
     """Return the graph of the counted calls, both recent and of the last hour."""
-    sidecars = [Sidecar(ProxyName.parse(each), True, each.startswith("v")) for each in NAMES]
+    sidecars = [Sidecar(ProxyName.parse(name), True, name.startswith("v")) for name in NAMES]
     return graph(mesh or view(*MESH), sidecars, EdgeCounts(dict(rows), dict(rows)))
 
 
@@ -60,14 +60,14 @@ def test_allowed_calls_are_edges_before_any_traffic() -> None:
 
     The apex leads to backends by weight.
     """
-    found = made()
-    assert found.nodes == {
+    result = made()
+    assert result.nodes == {
         BUYER: Proxies(1, 1, 0),
         STORE: Proxies(),
         V1: Proxies(1, 1, 1),
         V2: Proxies(1, 1, 1),
     }
-    assert found.edges == {
+    assert result.edges == {
         (BUYER, STORE): Calls({BY}),
         (BUYER, V1): Calls({BY}),
         (BUYER, V2): Calls({BY}),
@@ -92,22 +92,22 @@ def test_target_without_effective_rules_allows_nothing(rules: tuple[str, ...]) -
     assert found_between(made()) == {(BUYER, STORE), (BUYER, V1), (BUYER, V2)}
 
 
-def found_between(found: Graph) -> set[tuple[tuple[str, str], tuple[str, str]]]:
+def found_between(result: Graph) -> set[tuple[tuple[str, str], tuple[str, str]]]:
     """Return the pairs of services between which policy allows calls."""
-    return {ends for ends, calls in found.edges.items() if calls.by}
+    return {ends for ends, calls in result.edges.items() if calls.by}
 
 
 def test_counts_are_shown_on_edges_and_splits() -> None:
     """A split's shares leave out direct calls to backends. TLS is counted at the backends."""
-    found = made(
+    result = made(
         row(Kind.EDGE, "store", 100),
         row(Kind.EDGE, "v1", 20),
         row(Kind.BACKEND, "v1", 100, opened=2, tls=2),
         row(Kind.BACKEND, "v2", 20, opened=1),
     )
-    assert (found.edges[BUYER, STORE].figures or Figures()).requests == 100
-    assert (found.edges[STORE, V1].share, found.edges[STORE, V2].share) == (0.8, 0.2)
-    seen = {ends: calls.mtls for ends, calls in found.edges.items()}
+    assert (result.edges[BUYER, STORE].figures or Figures()).requests == 100
+    assert (result.edges[STORE, V1].share, result.edges[STORE, V2].share) == (0.8, 0.2)
+    seen = {ends: calls.mtls for ends, calls in result.edges.items()}
     assert seen == {
         (BUYER, STORE): True,
         (BUYER, V1): True,
@@ -119,33 +119,33 @@ def test_counts_are_shown_on_edges_and_splits() -> None:
 
 def test_calls_without_permission_and_to_hosts_outside_are_edges_once_seen() -> None:
     """Counted calls without permission, and calls to outside hosts, are edges without a policy object."""
-    found = made(row(Kind.EDGE, "buyer", 3), row(Kind.EDGE, "books.example.org", 4, namespace=""))
+    result = made(row(Kind.EDGE, "buyer", 3), row(Kind.EDGE, "books.example.org", 4, namespace=""))
     outside = ("", "books.example.org")
-    assert found.nodes[outside] == Proxies()
-    assert (found.edges[BUYER, outside].by, found.edges[BUYER, BUYER].by) == (set(), set())
+    assert result.nodes[outside] == Proxies()
+    assert (result.edges[BUYER, outside].by, result.edges[BUYER, BUYER].by) == (set(), set())
 
 
 def test_permissive_mode_shows_only_counted_calls() -> None:
     """In permissive mode every call is allowed, so only counted calls are edges."""
-    found = made(row(Kind.EDGE, "v2", 3), mesh=view(*MESH, texts.PERMISSIVE))
-    called = {ends: calls.by for ends, calls in found.edges.items() if not calls.weights}
+    result = made(row(Kind.EDGE, "v2", 3), mesh=view(*MESH, texts.PERMISSIVE))
+    called = {ends: calls.by for ends, calls in result.edges.items() if not calls.weights}
     assert called == {(BUYER, V2): {"MeshConfig (permissive)"}}
 
 
 def test_graph_can_be_limited_to_a_service_or_a_namespace() -> None:
     """A part of the graph is a service with its neighbours, a namespace, or the sums by namespace."""
-    found = made(row(Kind.EDGE, "store", 5), row(Kind.EDGE, "books.example.org", 4, namespace=""))
+    result = made(row(Kind.EDGE, "store", 5), row(Kind.EDGE, "books.example.org", 4, namespace=""))
     outside = ("", "books.example.org")
-    assert [*around(found, V2).edges] == [
+    assert [*around(result, V2).edges] == [
         (BUYER, STORE),
         (BUYER, V2),
         (STORE, V1),
         (STORE, V2),
     ]
-    assert [*around(found, outside).nodes] == [outside, BUYER]
-    assert within(found, "shop") == found
-    assert within(found, "").edges.keys() == {(BUYER, outside)}
-    every = by_namespace(found)
+    assert [*around(result, outside).nodes] == [outside, BUYER]
+    assert within(result, "shop") == result
+    assert within(result, "").edges.keys() == {(BUYER, outside)}
+    every = by_namespace(result)
     assert every.nodes == {("", "outside"): Proxies(), ("shop", ""): Proxies(3, 3, 2)}
     assert [(ends, (calls.figures or Figures()).requests) for ends, calls in every.edges.items()] == [
         ((("shop", ""), ("", "outside")), 4)
@@ -158,15 +158,15 @@ def test_graph_takes_linear_work() -> None:
     def asked(count: int) -> int:
         names = [f"s{number}" for number in range(count)]
         documents = [
-            *(texts.service(each) for each in names),
-            *(texts.workload(each, f"10.0.{n // 250}.{n % 250 + 1}") for n, each in enumerate(names)),
-            *(texts.target(each, "s0", each, texts.http("routes")) for each in names),
+            *(texts.service(name) for name in names),
+            *(texts.workload(name, f"10.0.{n // 250}.{n % 250 + 1}") for n, name in enumerate(names)),
+            *(texts.target(name, "s0", name, texts.http("routes")) for name in names),
             texts.route_group("routes", texts.match("all")),
         ]
         mesh = view(*documents)
         before = mesh.graph.computed
-        found = graph(mesh, (), EdgeCounts({}, {}))
-        assert len(found.edges) == count
+        result = graph(mesh, (), EdgeCounts({}, {}))
+        assert len(result.edges) == count
         return mesh.graph.computed - before
 
     assert asked(160) <= 4 * asked(40) + 10
@@ -180,13 +180,13 @@ def forged(count: int, namespace: str = "made-up") -> list[tuple[BySource, Figur
 @pytest.mark.parametrize(("namespace", "kept"), [("made-up", MOST_UNVERIFIED), ("", MOST_OUTSIDE)])
 def test_edges_to_unknown_names_are_bounded(namespace: str, kept: int) -> None:
     """Unknown names have a bounded number of edges, those with most requests first; the rest is summed up."""
-    found = made(row(Kind.EDGE, "store", 5), *forged(5000, namespace))
-    claimed = {ends: calls for ends, calls in found.edges.items() if calls.figures and not calls.verified}
+    result = made(row(Kind.EDGE, "store", 5), *forged(5000, namespace))
+    claimed = {ends: calls for ends, calls in result.edges.items() if calls.figures and not calls.verified}
     assert len(claimed) == kept + 1
-    others = found.edges[BUYER, ("", "others")].figures or Figures()
+    others = result.edges[BUYER, ("", "others")].figures or Figures()
     assert others.requests == sum(range(1, 5001 - kept))
-    assert len(found.nodes) == len(made().nodes) + kept + 1
-    assert found.edges[BUYER, STORE].verified == found.edges[BUYER, STORE].figures
+    assert len(result.nodes) == len(made().nodes) + kept + 1
+    assert result.edges[BUYER, STORE].verified == result.edges[BUYER, STORE].figures
 
 
 def test_names_from_reports_are_not_kept_in_the_view() -> None:
@@ -200,9 +200,9 @@ def test_names_from_reports_are_not_kept_in_the_view() -> None:
 
 def test_permissive_mode_allows_no_call_to_an_unknown_service() -> None:
     """In permissive mode a call to an unknown service is not verified, because only the proxy claims it."""
-    found = made(row(Kind.EDGE, "none", 3), mesh=view(*MESH, texts.PERMISSIVE))
-    assert found.edges[BUYER, ("shop", "none")].by == set()
-    assert found.edges[BUYER, ("shop", "none")].verified is None
+    result = made(row(Kind.EDGE, "none", 3), mesh=view(*MESH, texts.PERMISSIVE))
+    assert result.edges[BUYER, ("shop", "none")].by == set()
+    assert result.edges[BUYER, ("shop", "none")].verified is None
 
 
 def test_report_of_a_caller_without_permission_does_not_count_for_a_split() -> None:
@@ -220,6 +220,6 @@ def test_sums_of_namespaces_separate_calls_without_permission() -> None:
         *MESH,
         texts.service("pay", namespace="bank"),
     )
-    found = by_namespace(made(row(Kind.EDGE, "pay", 4, namespace="bank"), mesh=mesh))
-    calls = found.edges[("shop", ""), ("bank", "")]
+    result = by_namespace(made(row(Kind.EDGE, "pay", 4, namespace="bank"), mesh=mesh))
+    calls = result.edges[("shop", ""), ("bank", "")]
     assert ((calls.figures or Figures()).requests, calls.verified) == (4, None)

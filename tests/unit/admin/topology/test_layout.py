@@ -21,13 +21,13 @@ Graph = tuple[list[str], set[tuple[str, str]]]
 def test_layout_places_every_node_and_edge(graph: Graph) -> None:
     """Every node has one place. Every edge is a path from its start to its end with a place in each layer."""
     nodes, edges = graph
-    found = layout(nodes, edges)
-    places = list(chain.from_iterable(found.layers))
-    assert sorted(each for each in places if each in nodes) == sorted(nodes)
+    result = layout(nodes, edges)
+    places = list(chain.from_iterable(result.layers))
+    assert sorted(item for item in places if item in nodes) == sorted(nodes)
     assert len(set(places)) == len(places)
-    layer = {place: number for number, row in enumerate(found.layers) for place in row}
-    assert found.ways.keys() == {edge for edge in edges if edge[0] != edge[1]}
-    for (source, destination), way in found.ways.items():
+    layer = {place: number for number, row in enumerate(result.layers) for place in row}
+    assert result.ways.keys() == {edge for edge in edges if edge[0] != edge[1]}
+    for (source, destination), way in result.ways.items():
         assert (way[0], way[-1]) == (source, destination)
         steps = {layer[after] - layer[before] for before, after in pairwise(way)}
         assert steps in ({1}, {-1})
@@ -44,9 +44,11 @@ def test_layout_does_not_depend_on_the_order_of_nodes(graph: Graph, dice: random
 
 def test_calls_go_from_left_to_right_and_cycles_are_cut() -> None:
     """Nodes without callers are in the first layer, and one edge of a cycle leads back."""
-    found = layout(["db", "front", "shop"], {("front", "shop"), ("shop", "db"), ("db", "shop"), ("db", "db")})
-    assert found.layers == (("front",), ("shop",), ("db",))
-    assert found.ways["db", "shop"] == ("db", "shop")
+    result = layout(
+        ["db", "front", "shop"], {("front", "shop"), ("shop", "db"), ("db", "shop"), ("db", "db")}
+    )
+    assert result.layers == (("front",), ("shop",), ("db",))
+    assert result.ways["db", "shop"] == ("db", "shop")
     passing = layout(["a", "b", "c"], {("a", "b"), ("b", "c"), ("a", "c")})
     assert [len(row) for row in passing.layers] == [1, 2, 1]
 
@@ -54,13 +56,13 @@ def test_calls_go_from_left_to_right_and_cycles_are_cut() -> None:
 def test_layout_reduces_crossings() -> None:
     """Three crossings in the order of names are reduced to none."""
     edges = {("a", "z"), ("b", "y"), ("c", "x")}
-    found = layout([*"abcxyz"], edges)
-    assert crossings([sorted(row) for row in found.layers], edges) == 3
-    assert crossings(found.layers, edges) == 0
+    result = layout([*"abcxyz"], edges)
+    assert crossings([sorted(row) for row in result.layers], edges) == 3
+    assert crossings(result.layers, edges) == 0
 
 
 def test_caller_is_placed_next_to_the_service_that_it_calls() -> None:
     """A caller of a deep node is in the layer before it, so that its edge does not pass all the others."""
     chain_ = {("a", "b"), ("b", "c"), ("c", "d")}
-    found = layout([*"abcdx"], chain_ | {("x", "d")})
-    assert [sorted(row) for row in found.layers] == [["a"], ["b"], ["c", "x"], ["d"]]
+    result = layout([*"abcdx"], chain_ | {("x", "d")})
+    assert [sorted(row) for row in result.layers] == [["a"], ["b"], ["c", "x"], ["d"]]

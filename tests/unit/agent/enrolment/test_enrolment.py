@@ -165,7 +165,7 @@ def test_root_is_found_by_the_pin_of_its_key(tmp_path: Path) -> None:
     ours, other = (authority(tmp_path / name).trust_bundle() for name in ("ours", "other"))
     (pin,) = pins(ours)
     assert pin == authority(tmp_path / "ours").fingerprint
-    encoded = [x509.load_pem_x509_certificate(each).public_bytes(Encoding.DER) for each in (other, ours)]
+    encoded = [x509.load_pem_x509_certificate(item).public_bytes(Encoding.DER) for item in (other, ours)]
     assert pinned([b"no certificate", *encoded, *encoded], [pin]) == ours
     assert pinned(encoded[:1], [pin]) == b""
 
@@ -264,8 +264,8 @@ async def test_clock_set_back_to_the_right_time_stops_no_retry(
     settings = EnrolmentSettings(renewal=HostPort("127.0.0.1", 1))
     with pytest.raises(EnoughError):
         await keeping.EnrolledCertificate(settings, tmp_path, _never_replaced, shown, ask=ask).run()
-    for each in (EnrolmentRequestKind.TRUST, EnrolmentRequestKind.RENEW):
-        moments = [at for asking, at in asked if asking is each]
+    for item in (EnrolmentRequestKind.TRUST, EnrolmentRequestKind.RENEW):
+        moments = [at for asking, at in asked if asking is item]
         assert len(moments) > 2, asked
 
 

@@ -74,5 +74,5 @@ def test_spans_are_named_by_the_proxy_unless_the_environment_says_more(
 
     The environment's attributes and then OTEL_SERVICE_NAME follow.
     """
-    found = environment({"HOME": "/", **own}, NAME)
-    assert found == {"HOME": "/", **own, "OTEL_RESOURCE_ATTRIBUTES": told}
+    result = environment({"HOME": "/", **own}, NAME)
+    assert result == {"HOME": "/", **own, "OTEL_RESOURCE_ATTRIBUTES": told}

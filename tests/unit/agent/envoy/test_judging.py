@@ -42,13 +42,13 @@ async def test_check_runs_in_a_session_of_its_own(tmp_path: Path) -> None:
 
     Ctrl-C is sent to every process of a terminal and would look like a result.
     """
-    said = tmp_path / "said"
+    path = tmp_path / "said"
     # The fields of a process: its id, name, state, parent, group and session.
     await validated(
-        _program(tmp_path, f"cut -d' ' -f1,6 /proc/self/stat > {said}"), RuntimeDirectory(tmp_path)
+        _program(tmp_path, f"cut -d' ' -f1,6 /proc/self/stat > {path}"), RuntimeDirectory(tmp_path)
     )
     ours = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[3])
-    assert int(said.read_text().split()[1]) != ours
+    assert int(path.read_text().split()[1]) != ours
 
 
 async def test_missing_envoy_is_an_error_with_its_path(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ async def test_log_in_pieces_is_relayed_as_whole_lines() -> None:
                 await asyncio.sleep(0)
         stream.feed_eof()
         await relaying
-    said = [str(each["event"]) for each in lines]
-    assert (said[0], said[1], said[-1]) == ("closed: 14, no", "\\xff", "last")
-    assert "".join(said[2:-1]) == "x" * 200_000
-    assert {each["source"] for each in lines} == {"envoy"}
+    texts = [str(line["event"]) for line in lines]
+    assert (texts[0], texts[1], texts[-1]) == ("closed: 14, no", "\\xff", "last")
+    assert "".join(texts[2:-1]) == "x" * 200_000
+    assert {line["source"] for line in lines} == {"envoy"}

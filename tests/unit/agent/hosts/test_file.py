@@ -81,13 +81,13 @@ def test_hosts_lines_have_the_addresses_at_which_calls_are_taken() -> None:
         for at in ("127.0.0.3", "127.0.0.2")
     )
 
-    found = called((intercepting,))
-    assert found == (
+    result = called((intercepting,))
+    assert result == (
         (STORE, (IpAddress("240.0.0.7"),)),
         (NODES, (IpAddress("10.0.0.1"), IpAddress("10.0.0.2"))),
     )
     assert called(offered) == ((STORE, (IpAddress("127.0.0.2"),)),)
-    assert lines(found, Namespace("books"), "cluster.local") == (
+    assert lines(result, Namespace("books"), "cluster.local") == (
         "240.0.0.7 store store.books store.books.svc store.books.svc.cluster.local",
         "10.0.0.1 nodes.data nodes.data.svc nodes.data.svc.cluster.local",
         "10.0.0.2 nodes.data nodes.data.svc nodes.data.svc.cluster.local",

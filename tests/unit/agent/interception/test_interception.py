@@ -22,7 +22,7 @@ BOTH = frozenset(Family)
 
 def ports(*given: int) -> tuple[PortRange, ...]:
     """Return ranges of single ports."""
-    return tuple(PortRange(each, each) for each in given)
+    return tuple(PortRange(number, number) for number in given)
 
 
 CASES: dict[str, Interception] = {
@@ -71,11 +71,11 @@ def test_rules_equal_the_golden_files(pytestconfig: pytest.Config) -> None:
     """Each case's rules equal its file, and there are no other files."""
     made = {f"{name}.rules": script(wanted) for name, wanted in CASES.items()}
     if pytestconfig.getoption("--update-golden", default=False):
-        for stale in {each.name for each in RULES.iterdir()} - made.keys():
+        for stale in {path.name for path in RULES.iterdir()} - made.keys():
             (RULES / stale).unlink()
         for name, text in made.items():
             (RULES / name).write_text(text)
-    assert {each.name: each.read_text() for each in RULES.iterdir()} == made
+    assert {path.name: path.read_text() for path in RULES.iterdir()} == made
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def test_redirected_ports_are_those_of_the_listeners() -> None:
 def test_ports_are_split_into_lists_of_at_most_fifteen() -> None:
     """All ports and ranges are in one batch each, and no batch exceeds the 15 slots of a rule."""
     given = (*ports(*range(1, 100, 2)), *(PortRange(p, p + 3) for p in range(1000, 1200, 10)))
-    found = list(batches(merged(given)))
-    assert [each for batch in found for each in batch] == sorted(given)
-    assert max(sum(each.slots for each in batch) for batch in found) == 15
+    result = list(batches(merged(given)))
+    assert [port_range for batch in result for port_range in batch] == sorted(given)
+    assert max(sum(port_range.slots for port_range in batch) for batch in result) == 15
     assert merged((PortRange(5, 9), PortRange(1, 4), PortRange(7, 8))) == (PortRange(1, 9),)
 
 

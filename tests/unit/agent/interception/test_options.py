@@ -11,11 +11,11 @@ from meshwright.mesh.workload import Capture
 def test_missing_options_give_no_rules() -> None:
     """A missing option adds no rule; only the proxy's user is required."""
     assert read("--uid 1500") == Interception(inbound_excluded=())
-    found = read("--uid 1500 --capture tproxy --ipv6 --exclude-inbound-ports 15020")
-    assert found == Interception(capture=Capture.TPROXY, families=frozenset(Family))
-    found = read("--uid 1500 --exclude-interfaces eth1,net+")
+    interception = read("--uid 1500 --capture tproxy --ipv6 --exclude-inbound-ports 15020")
+    assert interception == Interception(capture=Capture.TPROXY, families=frozenset(Family))
+    interception = read("--uid 1500 --exclude-interfaces eth1,net+")
     names = (InterfaceName("eth1"), InterfaceName("net+"))
-    assert found == Interception(inbound_excluded=(), interfaces_excluded=names)
+    assert interception == Interception(inbound_excluded=(), interfaces_excluded=names)
 
 
 @pytest.mark.parametrize(

@@ -36,17 +36,17 @@ def test_listening_sockets_are_read_with_their_owner() -> None:
 
 def test_only_other_users_at_redirected_ports_are_strangers() -> None:
     """Only a port to which traffic is redirected, and another user than the proxy's, counts."""
-    found = owners(TABLE)
-    assert strangers(found, WANTED) == (LOOPBACK,)
-    assert strangers(found, replace(WANTED, inbound=False)) == ()
-    assert strangers(found, replace(WANTED, inbound_port=15008)) == ()
-    assert strangers(found, replace(WANTED, uid=0)) == (EVERYWHERE,)
+    result = owners(TABLE)
+    assert strangers(result, WANTED) == (LOOPBACK,)
+    assert strangers(result, replace(WANTED, inbound=False)) == ()
+    assert strangers(result, replace(WANTED, inbound_port=15008)) == ()
+    assert strangers(result, replace(WANTED, uid=0)) == (EVERYWHERE,)
 
 
 def test_message_about_a_stranger_names_port_program_and_user() -> None:
     """The message names the program if it is known, and otherwise the user."""
-    said = complaint(Owner(15003, 0, 1), "inbound", 1500, "envoy (pid 12)")
-    assert said.startswith(
+    text = complaint(Owner(15003, 0, 1), "inbound", 1500, "envoy (pid 12)")
+    assert text.startswith(
         "port 15003, to which inbound traffic is redirected, belongs to envoy (pid 12), running as "
     )
     assert "belongs to a program as user root (0), but" in complaint(Owner(15003, 0, 1), "inbound", 1500)
@@ -74,7 +74,7 @@ def test_cut_program_name_is_shown_as_text() -> None:
         wanted = Interception(uid=os.geteuid() + 1, inbound_port=listening.getsockname()[1])
         try:
             name.write_bytes(b"\x1b[2Jproxy\xc3")
-            (said,) = complaints(wanted)
+            (text,) = complaints(wanted)
         finally:
             name.write_bytes(before.rstrip())
-    assert f"belongs to \ufffd[2Jproxy\ufffd (pid {os.getpid()})" in said
+    assert f"belongs to \ufffd[2Jproxy\ufffd (pid {os.getpid()})" in text

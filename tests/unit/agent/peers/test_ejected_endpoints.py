@@ -102,7 +102,7 @@ class _Admin(EnvoyAdmin):
         """
         assert path == CLUSTERS_PATH
         assert self.out
-        return {"cluster_statuses": [{"host_statuses": [host(each, **OUT) for each in self.out]}]}
+        return {"cluster_statuses": [{"host_statuses": [host(item, **OUT) for item in self.out]}]}
 
 
 class _Scene:
@@ -171,6 +171,6 @@ async def test_failed_report_is_logged_once_and_retried_later(
         assert await scene.after(5, A.host) == [(A,)]
         assert await scene.after(later - 1, A.host) == []
         assert await scene.after(1, A.host) == [(A,)]
-    assert [each["reason"] for each in logs] == ["it is away"]
+    assert [log["reason"] for log in logs] == ["it is away"]
     scene.failing = None
     assert await scene.after(later, A.host) == [(A,)]

@@ -123,17 +123,17 @@ async def test_each_reason_is_logged_once() -> None:
     Diagnoses become less frequent.
     """
     story = _Story()
-    with capture_logs() as said:
+    with capture_logs() as answer:
         await story.look()
         assert story.asked == 0
         await story.look(after=GRACE_SECONDS)
         await story.look(after=pause(1))
         await story.look(after=pause(2) - 0.1)
         assert story.asked == 2
-        assert [each["reason"] for each in said] == ["port-closed"]
+        assert [item["reason"] for item in answer] == ["port-closed"]
         story.way = ServerAnswer("PERMISSION_DENIED", "refused", "revoked")
         await story.look(after=0.2)
-        assert [each["reason"] for each in said] == ["port-closed", "certificate-revoked"]
+        assert [item["reason"] for item in answer] == ["port-closed", "certificate-revoked"]
         assert "certificate 1 was revoked" in story.watch.standing.words
         story.stats = STATS
         await story.look()
@@ -141,7 +141,7 @@ async def test_each_reason_is_logged_once() -> None:
         await story.look()
     assert (first, story.watch.standing.has_it) == (False, True)
     assert story.watch.standing.words == ""
-    assert (said[-1]["event"], said[-1]["was"]) == ("control plane connected", "certificate-revoked")
+    assert (answer[-1]["event"], answer[-1]["was"]) == ("control plane connected", "certificate-revoked")
 
 
 async def test_proxy_held_on_a_new_stream_is_not_connected() -> None:
@@ -168,19 +168,19 @@ async def test_proxy_held_on_a_new_stream_is_not_connected() -> None:
 async def test_failed_diagnosis_does_not_end_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
     """An unexpected error is logged with its traceback, and the next diagnosis is made when it is due."""
     story = _Story()
-    found = story._observe
+    observe = story._observe
 
     async def fail() -> ReachObservation:
         story.asked += 1
         raise LookupError("nobody has foreseen this")
 
     monkeypatch.setattr(story.watch, "_observe", fail)
-    with capture_logs() as said:
+    with capture_logs() as answer:
         await story.look()
         await story.look(after=GRACE_SECONDS)
-        monkeypatch.setattr(story.watch, "_observe", found)
+        monkeypatch.setattr(story.watch, "_observe", observe)
         await story.look(after=pause(1))
-    first, second = said
+    first, second = answer
     assert (first["event"], first["exc_info"]) == (UNEXPLAINED, True)
     assert second["reason"] == "port-closed"
 
@@ -192,16 +192,16 @@ async def test_failure_of_the_diagnosis_is_logged_once() -> None:
     """
     story, said_then = _Story(), list[int]()
     story.failing = CredentialsError("no key")
-    with capture_logs() as said:
+    with capture_logs() as answer:
         await story.look()
         for failing in (story.failing, story.failing, LookupError("no key"), LookupError("no key"), None):
             story.failing = failing
             await story.look(after=100)
-            said_then.append(len(said))
+            said_then.append(len(answer))
         story.failing = CredentialsError("no key")
         await story.look(after=100)
         await story.look(after=100)
-        said_then.append(len(said))
+        said_then.append(len(answer))
         story.stats = STATS
         await story.look()
         await story.look()
@@ -209,7 +209,7 @@ async def test_failure_of_the_diagnosis_is_logged_once() -> None:
         await story.look()
         await story.look(after=GRACE_SECONDS)
     assert said_then == [1, 1, 2, 2, 3, 4]
-    assert [each["event"] for each in said] == [
+    assert [item["event"] for item in answer] == [
         UNEXPLAINED,
         UNEXPLAINED,
         "control plane not connected",
@@ -223,7 +223,7 @@ async def test_short_disconnection_is_not_diagnosed_or_logged() -> None:
     """A disconnection within the grace period, for example a restart, causes no diagnosis and no log line."""
     story = _Story()
     story.stats = STATS
-    with capture_logs() as said:
+    with capture_logs() as answer:
         await story.look()
         await story.look()
         assert story.watch.standing.has_it
@@ -234,7 +234,7 @@ async def test_short_disconnection_is_not_diagnosed_or_logged() -> None:
         story.stats = STATS
         await story.look(after=1)
         await story.look(after=1)
-    assert (story.asked, said) == (0, [])
+    assert (story.asked, answer) == (0, [])
 
 
 async def test_connection_is_lost_without_usable_files_or_envoy() -> None:

@@ -29,7 +29,7 @@ def _seen(way: Way, now: datetime = NOW) -> ReachObservation:
 def test_every_reason_is_documented() -> None:
     """Each reason is in docs/vm.md."""
     text = (Path(__file__).parents[4] / "docs" / "vm.md").read_text()
-    assert [each.value for each in Reason if f"`{each.value}`" not in text] == []
+    assert [reason.value for reason in Reason if f"`{reason.value}`" not in text] == []
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ def test_server_answer_has_a_reason(answer: ServerAnswer, reason: Reason | None)
 def test_name_is_shown_with_its_address() -> None:
     """The message has the resolved address beside the configured name."""
     why = unreached(_seen(NoRoute("192.0.2.1:15128", "No route to host")))
-    said = "there is no route to control.example:15128, which is 192.0.2.1:15128, (No route to host)"
-    assert str(why).startswith(f"control plane not connected: {said}; ")
+    text = "there is no route to control.example:15128, which is 192.0.2.1:15128, (No route to host)"
+    assert str(why).startswith(f"control plane not connected: {text}; ")
 
 
 def test_clock_is_compared_only_with_a_server_that_sends_its_date() -> None:
@@ -99,6 +99,6 @@ def test_clock_is_compared_only_with_a_server_that_sends_its_date() -> None:
 def test_names_chosen_by_a_server_are_shown_safely(name: str) -> None:
     """Names in a certificate cannot contain control characters or newlines, and long ones are cut."""
     for way in (UntrustedServer((name,) * 9, "said"), MisnamedServer((name,) * 9, "expected")):
-        said = str(unreached(_seen(way)))
-        assert said.isprintable()
-        assert len(said) < 1000
+        text = str(unreached(_seen(way)))
+        assert text.isprintable()
+        assert len(text) < 1000

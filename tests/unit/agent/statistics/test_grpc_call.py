@@ -46,8 +46,8 @@ class Server:
     def answer(self, *parts: bytes, trailers: list[tuple[str, str]] = OK) -> None:
         """Answer with these pieces of content."""
         self.connection.send_headers(1, RESPONSE)
-        for each in parts:
-            self.connection.send_data(1, each)
+        for part in parts:
+            self.connection.send_data(1, part)
         self.connection.send_headers(1, trailers, end_stream=True)
 
     def said(self) -> bytes:
@@ -64,18 +64,18 @@ def begun(message: bytes = b"report", window: int = 65_535) -> tuple[Call, Serve
         if not sent:
             break
         server.take(sent)
-        if said := server.said():
-            call.take(said)
+        if answer := server.said():
+            call.take(answer)
     return call, server
 
 
 def failed(call: Call, server: Server) -> str:
     """Return the error of a call after the server's bytes."""
-    with pytest.raises(CallFailed) as found:
+    with pytest.raises(CallFailed) as exception_info:
         call.take(server.said())
         call.to_send()
         call.take(b"")
-    return str(found.value)
+    return str(exception_info.value)
 
 
 @given(st.binary(max_size=100_000), st.sampled_from([1, 100, 65_535]), st.binary(max_size=300))
@@ -96,8 +96,8 @@ def test_message_is_sent_whole_and_its_answer_is_read(message: bytes, window: in
         "content-type": "application/grpc",
     }
     server.answer(framed(answer)[:3], framed(answer)[3:])
-    for each in server.said():  # byte by byte, as a network may bring it
-        call.take(bytes([each]))
+    for number in server.said():  # byte by byte, as a network may bring it
+        call.take(bytes([number]))
     assert call.is_over
     assert call.answer() == answer
 
@@ -116,15 +116,15 @@ def test_error_has_its_status_and_message(trailers: list[tuple[str, str]], statu
     call, server = begun()
     server.answer(trailers=trailers)
     call.take(server.said())
-    with pytest.raises(CallFailed) as found:
+    with pytest.raises(CallFailed) as exception_info:
         call.answer()
-    assert (found.value.status, str(found.value)) == (status, words)
+    assert (exception_info.value.status, str(exception_info.value)) == (status, words)
     alone, server = begun()
     server.connection.send_headers(1, [*RESPONSE, *trailers], end_stream=True)
     alone.take(server.said())
-    with pytest.raises(CallFailed) as found:
+    with pytest.raises(CallFailed) as exception_info:
         alone.answer()
-    assert found.value.status == status
+    assert exception_info.value.status == status
 
 
 @pytest.mark.parametrize("content", [b"", b"\0\0\0\0\5four", b"\1\0\0\0\0", framed(b"a") + framed(b"b")])
@@ -169,7 +169,7 @@ def test_reset_stream_or_closed_connection_fails_the_call(code: ErrorCodes, mess
 def test_arbitrary_bytes_give_an_answer_or_call_failed(noise: bytes) -> None:
     """No other error is raised, because it would end the calling task and with it the proxy."""
     call, server = begun()
-    said = "an answer, or none yet"
+    text = "an answer, or none yet"
     try:
         call.take(server.said() + noise)
         call.to_send()
@@ -177,8 +177,8 @@ def test_arbitrary_bytes_give_an_answer_or_call_failed(noise: bytes) -> None:
         call.to_send()
         call.answer()
     except CallFailed as failed:
-        said = str(failed)
-    assert said
+        text = str(failed)
+    assert text
 
 
 def test_connection_end_without_an_answer_fails_the_call() -> None:

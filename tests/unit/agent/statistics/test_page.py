@@ -42,7 +42,7 @@ def test_call_through_a_split_has_an_edge_and_backends() -> None:
 
     Statistics that Envoy counts twice are exported once.
     """
-    found = read(
+    statistics = read(
         _answer(
             {
                 "http.rds-outbound.default/shop|80.downstream_rq_2xx": 9,
@@ -71,7 +71,7 @@ def test_call_through_a_split_has_an_edge_and_backends() -> None:
             },
         )
     )
-    lines = written(Edges().families(found, ALICE)).splitlines()
+    lines = written(Edges().families(statistics, ALICE)).splitlines()
     source = 'source_namespace="default",source_service="alice",source_service_account="alice-account"'
     shop = (
         f'direction="outbound",{source},destination_namespace="default",destination_service="shop",'
@@ -156,11 +156,11 @@ def test_routes_of_a_service_are_counted_separately() -> None:
         "vhost.books.example.org.route.443|default/slow.upstream_rq_2xx": 5,
     }
     text = written(Edges().families(read(_answer(numbers, {})), ALICE))
-    found = {
+    result = {
         (labels.get("destination_namespace"), labels["destination_service"], labels["destination_port"])
         for labels, _ in _values(text, "meshwright_route_requests")
     }
-    assert found == {("default", "shop", "80"), (None, "books.example.org", "443")}
+    assert result == {("default", "shop", "80"), (None, "books.example.org", "443")}
     routes = {
         (labels["route"], labels["status_class"]): value
         for labels, value in _values(text, "meshwright_route_requests")
@@ -181,18 +181,18 @@ def test_inbound_calls_are_counted_by_the_admitting_match() -> None:
     }
     times = {"vhost.default/alice.vcluster.8080|rest.upstream_rq_time": [(4.0, 0.1, 2)]}
     text = written(Edges().families(read(_answer(numbers, times)), ALICE))
-    found = {
+    result = {
         (labels["direction"], labels.get("source_service"), labels["route"]): value
         for labels, value in _values(text, "meshwright_route_requests")
     }
-    assert found == {
+    assert result == {
         ("inbound", None, "default/routes/buy"): 3,
         ("inbound", None, "rest"): 2,
         ("outbound", "alice", "default/routes/buy"): 5,
     }
     lasted = _values(text, "meshwright_route_request_duration_seconds")
     ends = ("destination_service", "destination_port", "route")
-    assert [tuple(labels[each] for each in ends) for labels, _ in lasted] == [("alice", "8080", "rest")] * 2
+    assert [tuple(labels[end] for end in ends) for labels, _ in lasted] == [("alice", "8080", "rest")] * 2
 
 
 def test_failing_routes_keep_their_own_series() -> None:
@@ -200,16 +200,16 @@ def test_failing_routes_keep_their_own_series() -> None:
     well = {f"vhost.default/shop.route.80|default/a{each}.upstream_rq_2xx": 1 for each in range(MOST_ROUTES)}
     numbers = {**well, "vhost.default/shop.route.80|default/z.upstream_rq_5xx": 9}
     text = written(Edges().families(read(_answer(numbers, {})), ALICE))
-    found = {labels["route"]: value for labels, value in _values(text, "meshwright_route_requests")}
-    assert (len(found), found["default/z"], found["others"]) == (MOST_ROUTES + 1, 9, 1)
+    result = {labels["route"]: value for labels, value in _values(text, "meshwright_route_requests")}
+    assert (len(result), result["default/z"], result["others"]) == (MOST_ROUTES + 1, 9, 1)
 
 
 def _values(text: str, name: str) -> list[tuple[dict[str, str], float]]:
     return [
-        (each.labels, each.value)
+        (sample.labels, sample.value)
         for family in text_string_to_metric_families(text)
         if family.name == name
-        for each in family.samples
+        for sample in family.samples
     ]
 
 
@@ -241,8 +241,8 @@ def _mesh(services: int) -> dict[str, Any]:
 
 def _samples(text: str) -> Iterator[tuple[str, float]]:
     for family in text_string_to_metric_families(text):
-        for each in family.samples:
-            yield f"{each.name}{sorted(each.labels.items())}", each.value
+        for sample in family.samples:
+            yield f"{sample.name}{sorted(sample.labels.items())}", sample.value
 
 
 def test_proxy_that_calls_a_thousand_services_has_few_series() -> None:
@@ -252,11 +252,11 @@ def test_proxy_that_calls_a_thousand_services_has_few_series() -> None:
     """
     edges = Edges()
     text = written(edges.families(read(_mesh(1000)), ALICE))
-    found = list(_samples(text))
+    result = list(_samples(text))
     assert (
-        500 < len(found) == len(dict(found)) <= BUDGET - 50
+        500 < len(result) == len(dict(result)) <= BUDGET - 50
     )  # leaves room for the metrics of Envoy and of the agent
-    classes = [value for name, value in found if name.startswith("meshwright_backend_requests_total")]
+    classes = [value for name, value in result if name.startswith("meshwright_backend_requests_total")]
     assert sum(classes) == 5 * sum(range(1, 1001))
     assert 'destination_service="others"' in text
 
@@ -280,7 +280,7 @@ def test_most_used_new_names_get_their_own_series() -> None:
 @given(st.text(), st.text(), st.floats(0, 1e12, allow_nan=False))
 def test_label_values_are_escaped(value: str, words: str, number: float) -> None:
     """Quotes, backslashes and newlines in labels and help texts are escaped."""
-    value, words = (each.replace("\r", "") for each in (value, words))
+    value, words = (item.replace("\r", "") for item in (value, words))
     family = Family("a_total", Kind.COUNTER, words, (Sample((("of", f"x{value}"),), number),))
     text = written((family,))
     assert len([line for line in text.split("\n") if line]) == 3
@@ -295,18 +295,18 @@ def test_each_edge_metric_is_documented() -> None:
 
 
 def _escaped(value: str) -> str:
-    return "".join({"\\": "\\\\", '"': '\\"', "\n": "\\n"}.get(each, each) for each in value)
+    return "".join({"\\": "\\\\", '"': '\\"', "\n": "\\n"}.get(item, item) for item in value)
 
 
 @given(st.lists(st.tuples(st.integers(1, 99), st.integers(0, 4), st.integers(1, 9))))
 def test_histogram_buckets_are_cumulative(drawn: list[tuple[int, int, int]]) -> None:
     """Buckets never decrease, and the last one has all requests, for all bins that Envoy can report."""
     bins = [Bin(digits * 10.0**power / 10, 10.0**power / 10, count) for digits, power, count in drawn]
-    *buckets, total, count = [each.value for each in histogram((), bins)]
+    *buckets, total, count = [sample.value for sample in histogram((), bins)]
     assert len(buckets) == len(BOUNDS_MS) + 1
     assert buckets == sorted(buckets)
-    assert buckets[-1] == count == sum(each.count for each in bins)
-    assert total >= sum(each.least * each.count for each in bins) / 1000 - 1e-6
+    assert buckets[-1] == count == sum(item.count for item in bins)
+    assert total >= sum(item.least * item.count for item in bins) / 1000 - 1e-6
 
 
 def test_unknown_entries_of_an_answer_are_skipped() -> None:

@@ -40,9 +40,9 @@ def test_number_is_found_among_unknown_fields(
 ) -> None:
     """Unknown fields are skipped, because a newer control plane can send more."""
     more = message((2, count), (3, text), (4, amount))
-    told = wire.ReportResponse(next_after_seconds=next_after).SerializeToString()
-    assert number_of(more + told + more, 1) == next_after
-    assert number_of(told + b"\x2d\x00\x00\x00\x00", 1) == next_after
+    answer = wire.ReportResponse(next_after_seconds=next_after).SerializeToString()
+    assert number_of(more + answer + more, 1) == next_after
+    assert number_of(answer + b"\x2d\x00\x00\x00\x00", 1) == next_after
 
 
 @pytest.mark.parametrize(

@@ -43,9 +43,9 @@ def counted(
 
 def _read(written: bytes) -> wire.ReportRequest:
     """Return a report as the library reads it, without unknown fields."""
-    found = wire.ReportRequest.FromString(written)
-    assert found.SerializeToString() == written
-    return found
+    report_request = wire.ReportRequest.FromString(written)
+    assert report_request.SerializeToString() == written
+    return report_request
 
 
 def called_at(port: int) -> wire.Called:
@@ -91,8 +91,8 @@ def test_report_has_the_growth_since_the_report_before() -> None:
     assert _read(reports.next(since(NOTHING, read(counted({}))), 3.0)) == wire.ReportRequest(
         run="run", number=1, seconds=3.0
     )
-    found = _read(reports.next(since(read(before), read(now)), 10.0))
-    assert found == wire.ReportRequest(
+    report_request = _read(reports.next(since(read(before), read(now)), 10.0))
+    assert report_request == wire.ReportRequest(
         run="run",
         number=2,
         seconds=10.0,
@@ -156,9 +156,13 @@ def test_late_durations_are_reported_without_new_requests() -> None:
         "vhost.default/shop.route.80|rest.upstream_rq_time": [(4.0, 0.1, 1)],
     }
     later = since(read(counted(numbers)), read(counted(numbers, times)))
-    found = _read(Reports("run").next(later, 10.0))
-    told = [each.requests for every in (found.edges, found.backends, found.routes) for each in every]
-    assert [(sum(each.by_class), sum(each.by_time)) for each in told] == [(0, 1)] * 3
+    report_request = _read(Reports("run").next(later, 10.0))
+    messages = [
+        item.requests
+        for every in (report_request.edges, report_request.backends, report_request.routes)
+        for item in every
+    ]
+    assert [(sum(requests.by_class), sum(requests.by_time)) for requests in messages] == [(0, 1)] * 3
 
 
 def test_backend_with_a_named_port_is_reported_by_the_name() -> None:
@@ -166,9 +170,10 @@ def test_backend_with_a_named_port_is_reported_by_the_name() -> None:
     now = counted(
         {"cluster.default/shop-v1|http-web.upstream_rq_2xx": 2, f"cluster.{BACK}.upstream_rq_2xx": 1}
     )
-    found = _read(Reports("run").next(since(NOTHING, read(now)), 10.0))
+    report_request = _read(Reports("run").next(since(NOTHING, read(now)), 10.0))
     by_port = {
-        (each.called.port, each.called.port_name): each.requests.by_class[1] for each in found.backends
+        (backend.called.port, backend.called.port_name): backend.requests.by_class[1]
+        for backend in report_request.backends
     }
     assert by_port == {(0, "http-web"): 2, (8080, ""): 1}
 
@@ -178,7 +183,7 @@ def test_error_counted_twice_is_reported_as_one_backend_failure() -> None:
 
     The 5xx count is subtracted for each backend, to at least 0.
     """
-    at = {each: f"cluster.default/shop-{each}|8080" for each in ("v1", "v2", "v3")}
+    at = {item: f"cluster.default/shop-{item}|8080" for item in ("v1", "v2", "v3")}
     now = counted(
         {
             f"{at['v1']}.upstream_rq_5xx": 1,
@@ -188,8 +193,8 @@ def test_error_counted_twice_is_reported_as_one_backend_failure() -> None:
             f"{at['v3']}.grpc.failure": 1,
         }
     )
-    found = _read(Reports("run").next(since(NOTHING, read(now)), 10.0))
-    assert {each.called.service: each.requests.grpc_failed for each in found.backends} == {
+    report_request = _read(Reports("run").next(since(NOTHING, read(now)), 10.0))
+    assert {backend.called.service: backend.requests.grpc_failed for backend in report_request.backends} == {
         "shop-v1": 2,
         "shop-v2": 2,
         "shop-v3": 0,
@@ -199,40 +204,42 @@ def test_error_counted_twice_is_reported_as_one_backend_failure() -> None:
 def test_route_name_is_shortened_and_made_printable() -> None:
     """Names are cut and cleaned, because the control plane refuses a whole report with an invalid name."""
     names = ("default/canary/api", "default/canary/two\x7flines", "x" * 300)
-    numbers = {f"vhost.default/shop.route.80|{each}.upstream_rq_2xx": 2 for each in names}
-    found = _read(Reports("run").next(since(NOTHING, read(counted(numbers))), 10.0))
-    assert {(each.called.service, each.name, each.requests.by_class[1]) for each in found.routes} == {
+    numbers = {f"vhost.default/shop.route.80|{name}.upstream_rq_2xx": 2 for name in names}
+    report_request = _read(Reports("run").next(since(NOTHING, read(counted(numbers))), 10.0))
+    assert {
+        (route.called.service, route.name, route.requests.by_class[1]) for route in report_request.routes
+    } == {
         ("shop", "default/canary/api", 2),
         ("shop", "default/canary/twolines", 2),
         ("shop", "x" * 253, 2),
     }
-    assert {each.direction for each in found.routes} == {wire.OUTBOUND}
-    assert len(report(found).rows) == 3
+    assert {route.direction for route in report_request.routes} == {wire.OUTBOUND}
+    assert len(report(report_request).rows) == 3
 
 
 def names_of(kind: str) -> set[str]:
     """Return the names of all golden resources of a kind."""
     files = sorted((Path(__file__).parents[3] / "golden").glob(f"*/*.{kind}.yaml"))
     return {
-        found[1].strip().strip("'")
-        for each in files
-        for found in re.finditer(r"^(?:name|clusterName): (.*)$", each.read_text(), re.MULTILINE)
+        match[1].strip().strip("'")
+        for file in files
+        for match in re.finditer(r"^(?:name|clusterName): (.*)$", file.read_text(), re.MULTILINE)
     }
 
 
 def test_statistics_of_all_golden_resources_can_be_reported() -> None:
     """Statistics with the names of all golden clusters and routes make an accepted report."""
     clusters, routes = (
-        {each.replace(":", "_") for each in names_of(kind)} for kind in ("clusters", "routes")
+        {item.replace(":", "_") for item in names_of(kind)} for kind in ("clusters", "routes")
     )
     assert {"default/web|main", "rds-inbound.8080"} <= clusters | routes
-    numbers = {f"cluster.{each}.upstream_rq_2xx": 1 for each in clusters}
-    numbers |= {f"cluster.{each}.grpc.failure": 1 for each in clusters}
-    numbers |= {f"http.{each}.downstream_rq_2xx": 1 for each in routes}
-    found = report(_read(Reports("run").next(since(NOTHING, read(counted(numbers))), 10.0)))
-    of = [calls for calls, _ in found.rows]
-    assert len([each for each in of if each.kind is Kind.BACKEND]) > 20
-    assert any(each.called.port_name == "main" for each in of)
+    numbers = {f"cluster.{cluster}.upstream_rq_2xx": 1 for cluster in clusters}
+    numbers |= {f"cluster.{cluster}.grpc.failure": 1 for cluster in clusters}
+    numbers |= {f"http.{route}.downstream_rq_2xx": 1 for route in routes}
+    result = report(_read(Reports("run").next(since(NOTHING, read(counted(numbers))), 10.0)))
+    of = [calls for calls, _ in result.rows]
+    assert len([item for item in of if item.kind is Kind.BACKEND]) > 20
+    assert any(item.called.port_name == "main" for item in of)
 
 
 def test_report_stays_below_64_kib() -> None:
@@ -245,12 +252,12 @@ def test_report_stays_below_64_kib() -> None:
             ("cluster", "", "upstream_rq_2xx"),
         )
     }
-    found = _read(Reports("run").next(since(NOTHING, read(counted(numbers))), 10.0))
-    assert (len(found.edges), len(found.backends)) == (MOST_EDGES + 1, MOST_BACKENDS + 1)
+    report_request = _read(Reports("run").next(since(NOTHING, read(counted(numbers))), 10.0))
+    assert (len(report_request.edges), len(report_request.backends)) == (MOST_EDGES + 1, MOST_BACKENDS + 1)
     total = 1000 * 1001 // 2
-    assert sum(each.requests.by_class[1] for each in found.edges) == total
-    assert sum(each.requests.by_class[1] for each in found.backends) == total
-    assert found.ByteSize() < 64 * 1024
+    assert sum(edge.requests.by_class[1] for edge in report_request.edges) == total
+    assert sum(backend.requests.by_class[1] for backend in report_request.backends) == total
+    assert report_request.ByteSize() < 64 * 1024
 
 
 READINGS = st.lists(
@@ -269,7 +276,7 @@ def test_increments_add_up_to_the_counts(
 ) -> None:
     """The increments add up to all counts, for any readings and restarts of Envoy."""
     counts, bins = Counter[str](), Counter[float]()
-    told, told_bins = Counter[str](), Counter[float]()
+    answer, told_bins = Counter[str](), Counter[float]()
     all_counts, all_bins = Counter[str](), Counter[float]()
     seen = NOTHING
     for is_new, more, times in steps:
@@ -285,16 +292,16 @@ def test_increments_add_up_to_the_counts(
         )
         grown = since(seen, now)
         for of, numbers in grown.numbers["http"].items():
-            told[of] += numbers["downstream_rq_2xx"]
-        for each in grown.times["http"].get(SHOP, ()):
-            told_bins[each.least] += each.count
+            answer[of] += numbers["downstream_rq_2xx"]
+        for item in grown.times["http"].get(SHOP, ()):
+            told_bins[item.least] += item.count
         seen = now
-    assert (+told, +told_bins) == (+all_counts, +all_bins)
+    assert (+answer, +told_bins) == (+all_counts, +all_bins)
 
 
 def _would_go_back(before: Counter[Any], more: Mapping[Any, int]) -> bool:
     """Return whether no number of a new Envoy's first reading is as large as before."""
-    return all(more.get(each, 0) < count for each, count in before.items() if count)
+    return all(more.get(item, 0) < count for item, count in before.items() if count)
 
 
 class Admin(EnvoyAdmin):
@@ -330,7 +337,7 @@ class Scene:
     async def _send(self, written: bytes) -> int:
         report = _read(written)
         self.got.append(
-            (report.number, report.seconds, sum(sum(each.requests.by_class) for each in report.edges))
+            (report.number, report.seconds, sum(sum(edge.requests.by_class) for edge in report.edges))
         )
         answer = next(self._answers)
         if isinstance(answer, Exception):
@@ -358,7 +365,7 @@ async def test_unanswered_report_is_sent_again_unchanged() -> None:
     with structlog.testing.capture_logs() as logs:
         pauses = [await scene.after(10, requests) for requests in (3, 4, 5)]
         assert await scene.after(10, 9) == 10
-    assert [each["reason"] for each in logs] == ["away"]
+    assert [log["reason"] for log in logs] == ["away"]
     assert 10 <= pauses[0] <= 20
     assert 20 <= pauses[1] <= 40
     assert scene.got == [(1, 10.0, 3), (1, 10.0, 3), (1, 10.0, 3), (2, 30.0, 6)]
@@ -388,7 +395,7 @@ async def test_internal_error_does_not_end_the_reporter() -> None:
     scene = Scene(ZeroDivisionError("ours"), 10)  # type: ignore[arg-type] # none that it should raise
     with structlog.testing.capture_logs() as logs:
         assert await scene.after(10, 3) == LONGEST_PAUSE
-    assert [(each["event"], each["log_level"]) for each in logs] == [
+    assert [(log["event"], log["log_level"]) for log in logs] == [
         ("statistics report failed with an internal error; the agent tries again", "error")
     ]
     assert await scene.after(10, 4) == 10

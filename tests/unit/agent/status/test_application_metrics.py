@@ -63,8 +63,8 @@ async def _scraped(answer: Handler) -> AsyncIterator[Callable[[str], asyncio.Fut
 def _series(page: str) -> dict[str, float]:
     """Return the series that are not zero, as read by Prometheus' parser."""
     families = text_string_to_metric_families(page)
-    samples = (each for family in families for each in family.samples if each.value)
-    return {each.name + "".join(each.labels.values()): each.value for each in samples}
+    samples = (sample for family in families for sample in family.samples if sample.value)
+    return {sample.name + "".join(sample.labels.values()): sample.value for sample in samples}
 
 
 async def test_redirect_of_the_metrics_page_is_not_followed() -> None:

@@ -32,7 +32,7 @@ def _application() -> CollectorRegistry:
 
 def _read(page: ApplicationPage) -> dict[str, float]:
     families = text_string_to_metric_families(page.content.decode())
-    return {f"{each.name}{each.labels}": each.value for family in families for each in family.samples}
+    return {f"{item.name}{item.labels}": item.value for family in families for item in family.samples}
 
 
 EXPECTED = {
@@ -130,8 +130,8 @@ def test_openmetrics_timestamps_become_milliseconds() -> None:
 def test_line_that_would_break_the_page_is_left_out(line: str, reason: DropReason) -> None:
     """A reserved, duplicate or malformed line is counted by its reason, and the lines around it are kept."""
     before = '# HELP own Own.\n# TYPE own counter\nown 1\nnamed{x="1",y="2"} 1\n'
-    found = application_page(f"{before}{line}\nlast 1\n".encode())
-    assert (found.content.decode(), found.dropped) == (f"{before}last 1\n", {reason: 1})
+    result = application_page(f"{before}{line}\nlast 1\n".encode())
+    assert (result.content.decode(), result.dropped) == (f"{before}last 1\n", {reason: 1})
 
 
 def test_line_that_is_not_text_is_left_out() -> None:
@@ -143,8 +143,8 @@ def test_line_that_is_not_text_is_left_out() -> None:
 
 def test_first_dropped_line_is_named_without_labels() -> None:
     """The name of the first dropped line is kept without labels and value, because these may be secret."""
-    found = application_page(b'a{b="secret"} x\nup 1\n# TYPE envoy_x gauge\n')
-    assert (found.first, found.dropped) == ("a", {DropReason.MALFORMED: 1, DropReason.RESERVED: 2})
+    result = application_page(b'a{b="secret"} x\nup 1\n# TYPE envoy_x gauge\n')
+    assert (result.first, result.dropped) == ("a", {DropReason.MALFORMED: 1, DropReason.RESERVED: 2})
     assert application_page(b"#  TYPE envoy_x gauge\n").first == "# TYPE envoy_x"
 
 

@@ -131,8 +131,8 @@ async def test_redirect_is_followed_to_ports_of_the_application_only(
             Mock(spec=ProxyControl), Probes(HERE, {"/app-health/a/livez": probe, **of_other}), None
         )
         async with TestClient(TestServer(agent)) as kubelet:
-            found = await kubelet.get("/app-health/a/livez")
-    assert (found.status, asked) == ((500, ["/config_dump"]) if is_declared else (302, []))
+            client_response = await kubelet.get("/app-health/a/livez")
+    assert (client_response.status, asked) == ((500, ["/config_dump"]) if is_declared else (302, []))
 
 
 @asynccontextmanager
@@ -177,7 +177,7 @@ async def test_headers_of_a_probe_override_the_defaults(app: Application) -> Non
     assert [value for name, value in own.items() if name == "x"] == ["1", "2"]
     assert not {"User-Agent", "Accept"} & set(empty)
     here = f"{HERE}:{app.port}"
-    assert [each["Host"] for each in (empty, named, led)] == [here, "shop.example", here]
+    assert [item["Host"] for item in (empty, named, led)] == [here, "shop.example", here]
 
 
 async def test_agent_forwards_probes_by_path_and_by_header(app: Application) -> None:
@@ -197,4 +197,4 @@ async def test_agent_forwards_probes_by_path_and_by_header(app: Application) -> 
     finally:
         await runner.cleanup()
     assert app.paths == ["/ok", "/need?token=1"]
-    assert [each["User-Agent"] for each in app.headers] == [KUBELET] * 2
+    assert [header["User-Agent"] for header in app.headers] == [KUBELET] * 2

@@ -151,9 +151,13 @@ async def test_grpc_probe_asks_the_standard_health_service(ends: AsyncExitStack)
     await server.start()
     ends.push_async_callback(server.stop, 0)
     await servicer.set("down", health_pb2.HealthCheckResponse.NOT_SERVING)
-    found = [await carry_out(Probe(GrpcProbe(port, each), 5), HERE) for each in ("", "down", "none")]
-    assert [each.status for each in found] == [200, 503, 503]
-    assert [each.words.partition(":")[0] for each in found] == ["SERVING", "NOT_SERVING", "NOT_FOUND"]
+    outcomes = [await carry_out(Probe(GrpcProbe(port, item), 5), HERE) for item in ("", "down", "none")]
+    assert [outcome.status for outcome in outcomes] == [200, 503, 503]
+    assert [outcome.words.partition(":")[0] for outcome in outcomes] == [
+        "SERVING",
+        "NOT_SERVING",
+        "NOT_FOUND",
+    ]
 
 
 @pytest.mark.parametrize(("has_ipv6", "status"), [(True, 200), (False, 503)])

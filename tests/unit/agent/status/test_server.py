@@ -60,7 +60,7 @@ STATUS: dict[str, Any] = {
 }
 FIELDS = [
     (part, field)
-    for part, fields in (("", STATUS), *((name, each) for name, each in STATUS.items()))
+    for part, fields in (("", STATUS), *((name, item) for name, item in STATUS.items()))
     if isinstance(fields, dict)
     for field in fields
 ]

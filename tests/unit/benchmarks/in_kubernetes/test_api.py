@@ -39,11 +39,11 @@ def cluster(tmp_path: Path, asked: list[Asked]) -> Iterator[Cluster]:
         def _answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             asked.append((self.command, self.path, self.headers["Content-Type"], json.loads(body or b"null")))
-            said = b'{"message": "no"}' if "refused" in self.path else b"{}"
+            answer = b'{"message": "no"}' if "refused" in self.path else b"{}"
             self.send_response(403 if "refused" in self.path else 200)
-            self.send_header("Content-Length", str(len(said)))
+            self.send_header("Content-Length", str(len(answer)))
             self.end_headers()
-            self.wfile.write(said)
+            self.wfile.write(answer)
 
         do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815 - the library calls them so
 
@@ -68,7 +68,7 @@ def cluster(tmp_path: Path, asked: list[Asked]) -> Iterator[Cluster]:
 
 def test_a_status_is_written_after_its_object(cluster: Cluster, asked: list[Asked]) -> None:
     """An API server ignores the status of what is created."""
-    pod = next(each for each in core.service(3) if each.kind == core.POD)
+    pod = next(item for item in core.service(3) if item.kind == core.POD)
     with connection(cluster) as api:
         api.create(pod)
     (created, status) = asked
@@ -89,7 +89,7 @@ def test_many_writers_write_each_object_once(cluster: Cluster, asked: list[Asked
     scopes = [objects.sidecar(number, 40) for number in range(40)]
     assert create_all(cluster, scopes) == 40
     names = [body["metadata"]["name"] for _, _, _, body in asked]
-    assert sorted(names) == sorted(each.name for each in scopes)
+    assert sorted(names) == sorted(scope.name for scope in scopes)
 
 
 def test_a_refusal_is_an_error(cluster: Cluster) -> None:

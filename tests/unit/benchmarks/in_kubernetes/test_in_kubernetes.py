@@ -37,24 +37,26 @@ class Written:
 def test_each_service_has_two_policies_of_each_control_plane() -> None:
     """Beside the splits of a tenth."""
     for plan in plans(Size(SERVICES, 5, 10)):
-        found = [each for number in range(SERVICES) for each in plan.words.policies(number, (1, 2))]
-        assert len(found) == 2 * SERVICES + SERVICES // meshes.SPLIT_EVERY, plan.who
-        assert {each.kind for each in found} == set(plan.kinds)
+        result = [policy for number in range(SERVICES) for policy in plan.words.policies(number, (1, 2))]
+        assert len(result) == 2 * SERVICES + SERVICES // meshes.SPLIT_EVERY, plan.who
+        assert {item.kind for item in result} == set(plan.kinds)
 
 
 def test_what_ours_is_told_is_read_as_the_benchmarks_mesh() -> None:
     """The routes and splits are the very same; who may call is one target with its five callers."""
-    told = [
-        each.document()
+    messages = [
+        policy.document()
         for number in range(SERVICES)
-        for each in smi.Smi(SERVICES).policies(number, meshes.callers(number, SERVICES))
+        for policy in smi.Smi(SERVICES).policies(number, meshes.callers(number, SERVICES))
     ]
-    read = Manifests().apply("mesh.yaml", text(told))
+    read = Manifests().apply("mesh.yaml", text(messages))
     assert read.problems() == ()
-    found = {each.key: each.value for each in read.objects().values()}
-    theirs = {each.key: each.value for each in meshes.mesh(SERVICES).objects.values()}
+    result = {sourced_object.key: sourced_object.value for sourced_object in read.objects().values()}
+    theirs = {
+        sourced_object.key: sourced_object.value for sourced_object in meshes.mesh(SERVICES).objects.values()
+    }
     routes = [ObjectKey(HTTP_ROUTE_GROUP, *_place(number)) for number in range(SERVICES)]
-    assert [found[each] for each in routes] == [theirs[each] for each in routes]
+    assert [result[route] for route in routes] == [theirs[route] for route in routes]
 
 
 def test_an_endpoint_turns_and_turns_back() -> None:
@@ -64,9 +66,9 @@ def test_an_endpoint_turns_and_turns_back() -> None:
     event = turning(source)
     for count in range(2):
         event.write(source, count)
-    ready = [[one["conditions"]["ready"] for one in each.body["endpoints"]] for each in written.merged]
+    ready = [[one["conditions"]["ready"] for one in item.body["endpoints"]] for item in written.merged]
     assert ready == [[True, False, True, True, True], [True] * 5]
-    assert {each.kind for each in written.merged} == {objects.SLICE}
+    assert {item.kind for item in written.merged} == {objects.SLICE}
     assert event.concerned is not None
     assert event.concerned(SERVICES) == meshes.callers(MOVED, SERVICES)
 

@@ -51,7 +51,7 @@ def found(request: Request, sidecars: Mapping[str, Sidecar], *things: object) ->
     mesh = a.view(*MESH, *things)
     decision = explain(mesh, request).decision
     names = concerned(mesh, request, decision)
-    known = {each: sidecars.get(each.uuid.removesuffix("-uuid"), IN_STEP) for each in names}
+    known = {name: sidecars.get(name.uuid.removesuffix("-uuid"), IN_STEP) for name in names}
     return standing(mesh, request, decision, known)
 
 
@@ -71,8 +71,8 @@ def test_left_out_match_admits_nothing() -> None:
     less = {"shop-1": Sidecar("", (BAD_BOOKS,)), "shop-2": Sidecar("", (BAD_BOOKS,))}
     seen = found(ask(), less)
     assert (seen.in_force, seen.decision.answer) == (EnforcementState.NO, Answer.REFUSED)
-    said = "match books of HTTPRouteGroup default/routes, which the proxy rejects: bad repetition operator"
-    assert [each.partition(" is served without ")[2] for each in seen.because] == [said, said]
+    text = "match books of HTTPRouteGroup default/routes, which the proxy rejects: bad repetition operator"
+    assert [item.partition(" is served without ")[2] for item in seen.because] == [text, text]
     assert headline(seen, Answer.ALLOWED) == "refused, although the answer by policy is allowed"
     assert found(ask(path="/status"), less).in_force is EnforcementState.YES
     assert found(ask(path="/x"), less).decision.answer is Answer.REFUSED
@@ -119,7 +119,7 @@ def test_disconnected_sidecar_at_either_end_makes_the_state_unknown(whose: str) 
     """A disconnected sidecar of client or server makes the state unknown; other sidecars do not."""
     seen = found(ask(), {whose: Sidecar("is not connected")})
     assert (seen.in_force, seen.decision.answer) == (EnforcementState.UNKNOWN, Answer.ALLOWED)
-    assert [each.endswith(" is not connected") for each in seen.because] == [True]
+    assert [item.endswith(" is not connected") for item in seen.because] == [True]
     assert found(ask("v2"), {"shop-2": Sidecar("is not connected")}).in_force is EnforcementState.YES
 
 

@@ -73,9 +73,9 @@ def behind(mesh: View, request: Request) -> Iterator[tuple[Place, bool]]:
     """Yield the places that may serve a request."""
     called = mesh.services[request.service].port(request.port)
     assert called is not None
-    for key, each, weight in backends(mesh, request, called, split_for(mesh, request, called)):
+    for key, service_port, weight in backends(mesh, request, called, split_for(mesh, request, called)):
         if weight > 0:
-            yield from places(mesh, key, each)
+            yield from places(mesh, key, service_port)
 
 
 def passing(mesh: View, made: Case) -> Iterator[Request]:
@@ -102,7 +102,9 @@ def test_missing_manifests_admit_the_call() -> None:
                 continue
             assert answer is not Answer.ALLOWED
             state = read(*made.documents, *missing)
-            assert [each for each in state.problems() if each.origin.order[1] > len(made.documents)] == []
+            assert [
+                problem for problem in state.problems() if problem.origin.order[1] > len(made.documents)
+            ] == []
             assert decide(seen(state), request).answer is Answer.ALLOWED, (seed, request)
             mended += 1
     assert mended > 25
@@ -110,9 +112,11 @@ def test_missing_manifests_admit_the_call() -> None:
 
 def admitting_some(mesh: View, dice: Random) -> View:
     """Admit about half of the mesh's proxies, and no others."""
-    names = sorted(each.proxy_name for each in mesh.workloads.values() if each.proxy_name is not None)
+    names = sorted(
+        workload.proxy_name for workload in mesh.workloads.values() if workload.proxy_name is not None
+    )
     mesh.apply(Edits(settings=MeshSettings(endpoint_admission=EndpointAdmission.READY)))
-    mesh.apply(Edits(admissions={each: Admission.ADMITTED for each in names if dice.random() < 0.5}))
+    mesh.apply(Edits(admissions={name: Admission.ADMITTED for name in names if dice.random() < 0.5}))
     return mesh
 
 
@@ -125,20 +129,20 @@ def test_missing_policy_is_distinguished_from_missing_admission() -> None:
         mesh = admitting_some(seen(read(*made.documents)), dice)
         ready = Edits(admissions=dict(mesh.admissions))
         for request in passing(mesh, made):
-            found = explain(mesh, request)
-            if found.decision.allowed or not anybody(mesh, request):
-                assert (found.missing, found.besides) == ((), ())
+            explanation = explain(mesh, request)
+            if explanation.decision.allowed or not anybody(mesh, request):
+                assert (explanation.missing, explanation.besides) == ((), ())
                 continue
-            assert found.missing or found.besides
-            added = seen(read(*made.documents, *found.missing))
+            assert explanation.missing or explanation.besides
+            added = seen(read(*made.documents, *explanation.missing))
             assert decide(added, request).allowed  # this mesh admits every endpoint
             added.apply(Edits(settings=mesh.settings))
             added.apply(ready)
-            assert decide(added, request).allowed is not bool(found.besides)
+            assert decide(added, request).allowed is not bool(explanation.besides)
             policy_lacks = not decide(seen(read(*made.documents)), request).allowed
-            assert bool(found.missing) is policy_lacks, (seed, request)
-            seen_kinds[bool(found.missing), bool(found.besides)] += 1
-    assert min(seen_kinds[each] for each in ((True, True), (True, False), (False, True))) > 2
+            assert bool(explanation.missing) is policy_lacks, (seed, request)
+            seen_kinds[bool(explanation.missing), bool(explanation.besides)] += 1
+    assert min(seen_kinds[item] for item in ((True, True), (True, False), (False, True))) > 2
 
 
 MESH = (
@@ -158,21 +162,21 @@ def explained(*things: object, path: str = "/", number: int = 80, name: str = "s
     return explain(a.view(*MESH, *things), request)
 
 
-def texts(found: Explanation) -> list[str]:
+def texts(explanation: Explanation) -> list[str]:
     """Return the sentences of an explanation, indented as they are shown."""
-    return ["  " * step.depth + step.text for step in found.steps]
+    return ["  " * step.depth + step.text for step in explanation.steps]
 
 
 def test_refusal_is_explained_step_by_step() -> None:
     """The steps are port, server, each target and match with its reason, and the answer."""
     lacks = "the whole path must match /books.* and header x-tag must match a"
-    found = explained(
+    explanation = explained(
         a.target("a", "buyer", "shop", a.http("books")),
         a.target("b", "thief", "shop", a.http("books")),
         a.target("c", "buyer", "shop", a.tcp("db")),
         path="/other",
     )
-    assert texts(found) == [
+    assert texts(explanation) == [
         "Service default/shop has port 80, which speaks http, as its appProtocol declares.",
         "Service default/shop is served by ServiceAccount default/shop at port 8080.",
         "  TrafficTarget default/a admits only other requests there.",
@@ -182,20 +186,20 @@ def test_refusal_is_explained_step_by_step() -> None:
         "    TCPRoute default/db is for ports 3306.",
         "The request is refused: the server's sidecar answers 403.",
     ]
-    key = ObjectKey(TRAFFIC_TARGET, found.request.service.namespace, "a")
-    assert found.steps[2].objects == ((key, InFile("test", 1, 8)),)
+    key = ObjectKey(TRAFFIC_TARGET, explanation.request.service.namespace, "a")
+    assert explanation.steps[2].objects == ((key, InFile("test", 1, 8)),)
 
 
 def test_split_and_shares_are_explained() -> None:
     """The steps name the split that decides, the split without effect, and backends without a share."""
-    found = explained(
+    explanation = explained(
         a.split("s", "shop", ("shop", 3), ("v2", 1), ("gone", 1)),
         a.split("t", "shop", ("v2", 1)),
         a.target("t", "buyer", "shop", a.tcp("db")),
         number=3306,
     )
-    assert found.decision.answer is Answer.ALLOWED
-    assert texts(found)[1:] == [
+    assert explanation.decision.answer is Answer.ALLOWED
+    assert texts(explanation)[1:] == [
         (
             "TrafficSplit default/s chooses the backend, because it applies to all requests: shop 3, "
             "v2 1, gone 1."
@@ -211,7 +215,7 @@ def test_split_and_shares_are_explained() -> None:
         "    TCPRoute default/db is for ports 3306.",
         "The request is allowed.",
     ]
-    assert found.missing == ()
+    assert explanation.missing == ()
 
 
 @pytest.mark.parametrize(
@@ -237,19 +241,19 @@ def test_rule_that_admits_nothing_is_explained(rules: tuple[Rule, ...], said: li
 
     None of its matches is listed as fitting.
     """
-    found = explained(a.route_group("empty"), a.target("t", "buyer", "shop", *rules), path="/books")
-    assert texts(found)[2:-1] == [
+    explanation = explained(a.route_group("empty"), a.target("t", "buyer", "shop", *rules), path="/books")
+    assert texts(explanation)[2:-1] == [
         "  TrafficTarget default/t has no rule whose route exists.",
-        *(f"    {each}" for each in said),
+        *(f"    {item}" for item in said),
     ]
 
 
 def test_rule_with_an_unknown_match_keeps_its_other_matches() -> None:
     """The steps name the unknown match, and the rule's other matches still admit the request."""
     made = a.target("t", "buyer", "shop", a.http("other", "o", "gone"))
-    found = explained(a.route_group("other", a.match("o", "/books"), a.match("p")), made, path="/books")
-    assert found.decision.answer is Answer.ALLOWED
-    assert texts(found)[3:-1] == [
+    explanation = explained(a.route_group("other", a.match("o", "/books"), a.match("p")), made, path="/books")
+    assert explanation.decision.answer is Answer.ALLOWED
+    assert texts(explanation)[3:-1] == [
         "    HTTPRouteGroup default/other has no match gone; only the other matches of the rule count.",
         "    Match o of HTTPRouteGroup default/other fits the request.",
     ]
@@ -258,8 +262,8 @@ def test_rule_with_an_unknown_match_keeps_its_other_matches() -> None:
 def test_target_for_another_port_or_namespace_is_explained() -> None:
     """A target without effect is listed with its only port (v1alpha2) or the namespace it must be in."""
     foreign = replace(a.target("f", "buyer", "shop", a.http("books")), key=a.policy_key("f", "bank"))
-    found = explained(a.target("t", "buyer", "shop", a.http("books"), only=9090), foreign)
-    assert texts(found)[2:4] == [
+    explanation = explained(a.target("t", "buyer", "shop", a.http("books"), only=9090), foreign)
+    assert texts(explanation)[2:4] == [
         (
             f"  TrafficTarget bank/f {Verdict.NOT_IN_FORCE.value}, so it is not in force; it must be "
             "in namespace default."
@@ -301,8 +305,8 @@ def test_split_without_effect_is_explained_with_the_reason(
     """A split does not decide if it is invalid, for other requests, or if another split takes precedence."""
     groups = (a.route_group("all", a.match("all")), a.route_group("empty"))
     decides = a.split("s", "shop", ("shop", 1), matches=first, created="2024")
-    found = explained(*groups, decides, other)
-    assert texts(found)[2] == f"TrafficSplit {other.key} {said}."
+    explanation = explained(*groups, decides, other)
+    assert texts(explanation)[2] == f"TrafficSplit {other.key} {said}."
 
 
 def test_split_with_matches_has_no_effect_at_a_tcp_port() -> None:
@@ -373,34 +377,37 @@ def test_protocol_of_a_port_is_explained_with_its_source(
 def test_port_with_two_protocols_is_explained() -> None:
     """A step reports the other Service whose protocol takes precedence at the port, so that calls fail."""
     other = a.service("admin", a.port(81, protocol=a.TCP), app="shop")
-    said = (
+    message = (
         "Workload default/shop serves its port 8080 as tcp, as default/admin declares (of several "
         "Services the oldest decides), so calls as http fail (MW2026)."
     )
-    assert said in texts(explained(other))
-    assert said not in texts(explained(other, name="v2"))
+    assert message in texts(explained(other))
+    assert message not in texts(explained(other, name="v2"))
 
 
 def test_explicit_client_without_the_upstream_is_explained() -> None:
     """Policy allows the call, but a step reports that the client's sidecar does not offer the Service."""
     open_up = (a.route_group("all", a.match("all")), a.target("t", "agent", "shop", a.http("all")))
     asked = Request(a.identity("agent"), a.service_key("shop"), Port(80))
-    for upstreams, said in (((("v2", 80, "127.0.0.1", 1),), True), ((("shop", 80, "127.0.0.1", 1),), False)):
+    for upstreams, answer in (
+        ((("v2", 80, "127.0.0.1", 1),), True),
+        ((("shop", 80, "127.0.0.1", 1),), False),
+    ):
         client = a.workload("agent", "10.0.0.9", interception=a.explicit(None, *upstreams))
         steps = texts(explain(a.view(*MESH, *open_up, client), asked))
         text = (
             "Workload default/agent has no upstream for default/shop:80, so its sidecar does "
             "not offer the Service."
         )
-        assert (text in steps) is said
+        assert (text in steps) is answer
         assert steps[-1] == "The request is allowed."
 
 
 def test_permissive_mode_is_explained_with_its_mesh_config() -> None:
     """The second step reports permissive mode and refers to the MeshConfig."""
-    found = explained(MeshConfig(permissive=True))
-    assert found.steps[1].text.startswith("The mesh is permissive: every caller")
-    assert [str(key) for key, _ in found.steps[1].objects] == ["MeshConfig osm-system/osm-mesh-config"]
+    explanation = explained(MeshConfig(permissive=True))
+    assert explanation.steps[1].text.startswith("The mesh is permissive: every caller")
+    assert [str(key) for key, _ in explanation.steps[1].objects] == ["MeshConfig osm-system/osm-mesh-config"]
 
 
 def test_authorizer_is_mentioned_only_where_policy_admits() -> None:
@@ -414,11 +421,11 @@ def test_authorizer_is_mentioned_only_where_policy_admits() -> None:
         "refuse the request (403)."
     )
     steps = explained(asked).steps
-    assert [str(key) for each in steps if each.text == text for key, _ in each.objects] == [
+    assert [str(key) for step in steps if step.text == text for key, _ in step.objects] == [
         "MeshConfig osm-system/osm-mesh-config"
     ]
     closed = replace(asked, permissive=False)
-    assert text not in [each.text for each in explained(closed).steps]
+    assert text not in [step.text for step in explained(closed).steps]
 
 
 def test_external_authorization_replaces_the_authorizer_of_the_mesh() -> None:
@@ -426,13 +433,13 @@ def test_external_authorization_replaces_the_authorizer_of_the_mesh() -> None:
 
     An object for other workloads has no effect.
     """
-    mesh, own = (Authorizer(HostPort(each, 9191), "asked", timedelta(seconds=1)) for each in ("mesh", "own"))
+    mesh, own = (Authorizer(HostPort(item, 9191), "asked", timedelta(seconds=1)) for item in ("mesh", "own"))
     key, config = a.policy_key("opa"), MeshConfig(permissive=True, authorization=mesh)
 
     def told(*accounts: str, authorizer: Authorizer | None = own) -> list[tuple[str, str]]:
         names = tuple(map(ServiceAccountName, accounts))
         steps = explained(config, ExternalAuthorization(key, authorizer, names)).steps
-        return [(each.text, str(each.objects[0][0])) for each in steps if "authorizer" in each.text]
+        return [(step.text, str(step.objects[0][0])) for step in steps if "authorizer" in step.text]
 
     told_of = "because of ExternalAuthorization default/opa"
     own_s = (

@@ -45,20 +45,20 @@ def test_ingress_backends_are_explained_for_outside_callers() -> None:
     For a refused caller, the steps say why each IngressBackend does not apply.
     """
     mesh = a.view(*SHOP, NEAR, a.ingress("other", ("shop", 8080, "NOTHING"), ranges=("0.0.0.0/0",)))
-    found = _answer(mesh, "192.0.2.7")
-    assert (found["answer"], found["because"]) == ("allowed", ["IngressBackend default/near"])
-    found = _answer(mesh, "198.51.100.1")
-    texts = [each["text"] for each in found["steps"]]  # type: ignore[attr-defined]
-    assert (found["answer"], found["missing"]) == ("refused", [])
+    result = _answer(mesh, "192.0.2.7")
+    assert (result["answer"], result["because"]) == ("allowed", ["IngressBackend default/near"])
+    result = _answer(mesh, "198.51.100.1")
+    texts = [step["text"] for step in result["steps"]]  # type: ignore[attr-defined]
+    assert (result["answer"], result["missing"]) == ("refused", [])
     assert "IngressBackend default/near, for plain text, names other sources." in texts
-    assert any("default/other" in each and "does not count" in each for each in texts)
+    assert any("default/other" in text and "does not count" in text for text in texts)
 
 
 @pytest.mark.parametrize("caller", ["192.0.2.7", "fd00::7", "192.0.2.7,tls", "192.0.2.7,name=gateway.test"])
 def test_missing_ingress_backend_admits_the_outside_caller(caller: str) -> None:
     """The printed IngressBackend is valid when it is read again, and it admits the caller."""
-    found = _answer(a.view(*SHOP), caller)
-    (missing,) = list(found["missing"])  # type: ignore[call-overload]
-    assert found["answer"] == "refused"
+    result = _answer(a.view(*SHOP), caller)
+    (missing,) = list(result["missing"])  # type: ignore[call-overload]
+    assert result["answer"] == "refused"
     mended = _answer(a.view(*SHOP, value(yaml.safe_dump(missing))), caller)
     assert (mended["answer"], mended["missing"]) == ("allowed", [])

@@ -20,11 +20,11 @@ def test_unknown_proxy_name_is_compared_with_few_names(monkeypatch: pytest.Monke
         set_seq1(matcher, word)
 
     monkeypatch.setattr(SequenceMatcher, "set_seq1", counting)
-    many = [a.workload(f"w{each}", f"10.0.{each // 250}.{each % 250}") for each in range(3 * COMPARED)]
-    (name,) = (str(each.proxy_name) for each in many if each.key.name == "w77")
+    many = [a.workload(f"w{item}", f"10.0.{item // 250}.{item % 250}") for item in range(3 * COMPARED)]
+    (name,) = (str(workload.proxy_name) for workload in many if workload.key.name == "w77")
     uuid, _, rest = name.partition(".")
-    said = nobody_has(a.view(*many), ProxyName.parse(f"{uuid}x.{rest}"))
-    assert said == f"no workload has the UUID {uuid}x (did you mean {name}?)"
+    text = nobody_has(a.view(*many), ProxyName.parse(f"{uuid}x.{rest}"))
+    assert text == f"no workload has the UUID {uuid}x (did you mean {name}?)"
     compared.clear()
     alike = [
         a.workload(f"w{each}", f"10.0.{each // 250}.{each % 250}", primary="shop") for each in range(600)

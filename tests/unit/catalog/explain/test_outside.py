@@ -44,9 +44,9 @@ def test_call_out_of_the_mesh_is_explained_with_its_egress(
     to: str, path: str, headers: tuple[str, ...], expected: str, because: list[str]
 ) -> None:
     """The Egress that allows a call is the reason of the answer, and a step refers to it."""
-    found = explained(to, path, *headers)
-    assert (found["answer"], found["because"]) == (expected, because)
-    named = {each["object"] for step in found["steps"] for each in step["objects"]}
+    result = explained(to, path, *headers)
+    assert (result["answer"], result["because"]) == (expected, because)
+    named = {item["object"] for step in result["steps"] for item in step["objects"]}
     assert set(because) <= named
 
 
@@ -58,7 +58,7 @@ def test_missing_egress_allows_the_call(to: str, path: str) -> None:
     (missing,) = explained(to, path)["missing"]
     state = Manifests().apply("missing.yaml", yaml.safe_dump(missing))
     assert state.problems() == ()
-    (added,) = (each.value for each in state.objects().values())
+    (added,) = (sourced_object.value for sourced_object in state.objects().values())
     assert explained(to, path, things=(*THINGS, added))["answer"] == "allowed"
 
 

@@ -27,8 +27,10 @@ def said(
     workloads = (a.workload("shop", "10.0.0.5"), a.workload("buyer", "10.0.0.6"))
     view = a.view(shop, *workloads, MeshConfig(permissive=True), settings=settings)
     request = Request(a.identity("buyer"), shop.key, Port(80), "GET", "/", headers)
-    found = explain(view, request)
-    return [each.text for each in found.steps if "upgrade to" in each.text], found.decision.turned_down
+    explanation = explain(view, request)
+    return [
+        step.text for step in explanation.steps if "upgrade to" in step.text
+    ], explanation.decision.turned_down
 
 
 CONNECTION = ("Connection", "keep-alive, Upgrade")

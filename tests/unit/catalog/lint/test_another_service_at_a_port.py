@@ -34,16 +34,16 @@ def _mesh(name: str, ages: tuple[str, str], *ports: WorkloadPort) -> View:
 
 
 def _said(view: View) -> list[tuple[str, str, str, str]]:
-    found = [each for each in problems(view) if each.code == Code.PROTOCOL_OVERRULED.value]
-    assert all(each.severity is Severity.ERROR for each in found)
-    return [(str(each.key), each.field, each.value, each.expected) for each in found]
+    result = [problem for problem in problems(view) if problem.code == Code.PROTOCOL_OVERRULED.value]
+    assert all(problem.severity is Severity.ERROR for problem in result)
+    return [(str(problem.key), problem.field, problem.value, problem.expected) for problem in result]
 
 
 def _explained(view: View, name: str, port: int) -> tuple[Answer, str]:
     """Return the answer to a call, and the step with the reason of its failure (empty without one)."""
-    found = explain(view, Request(a.identity("client"), a.service_key(name), Port(port)))
-    why = [step.text for step in found.steps if " serves its port " in step.text]
-    return found.decision.answer, "".join(why)
+    explanation = explain(view, Request(a.identity("client"), a.service_key(name), Port(port)))
+    why = [step.text for step in explanation.steps if " serves its port " in step.text]
+    return explanation.decision.answer, "".join(why)
 
 
 def _fails(at: int, called: str, taken: str, holder: str) -> str:
@@ -86,11 +86,11 @@ def test_http_service_is_reported_if_the_tcp_service_is_older(name: str) -> None
 def test_name_decides_between_services_of_equal_or_unknown_age(created: str) -> None:
     """Files have no ages, and objects of one `kubectl apply` have equal ones; the first name decides."""
     first = _mesh("front", (created, created))
-    assert [each[0] for each in _said(first)] == ["Service default/shop"]
+    assert [item[0] for item in _said(first)] == ["Service default/shop"]
     assert _explained(first, "shop", 80)[0] is Answer.REFUSED
     assert _explained(first, "front", 443)[0] is Answer.ALLOWED
     last = _mesh("zfront", (created, created))
-    assert [each[0] for each in _said(last)] == ["Service default/zfront"]
+    assert [item[0] for item in _said(last)] == ["Service default/zfront"]
     assert _explained(last, "shop", 80)[0] is Answer.ALLOWED
     assert _explained(last, "zfront", 443)[0] is Answer.REFUSED
 
@@ -98,7 +98,7 @@ def test_name_decides_between_services_of_equal_or_unknown_age(created: str) -> 
 def test_protocol_declared_by_the_workload_precedes_every_age() -> None:
     """The workload declares HTTP, so the TCP Service fails although it is older and first by name."""
     view = _mesh("front", (NEW, OLD), WorkloadPort(Port(8080), "", Protocol.HTTP))
-    assert [each[0] for each in _said(view)] == ["Service default/front"]
+    assert [item[0] for item in _said(view)] == ["Service default/front"]
     assert _explained(view, "shop", 80) == (Answer.ALLOWED, "")
     answer, why = _explained(view, "front", 443)
     assert answer is Answer.REFUSED

@@ -23,7 +23,7 @@ BASE = (
 
 def _found(*things: object, code: str = "MW2160") -> list[Problem]:
     view = View.build(a.objects(*BASE, *things), MeshSettings())
-    return [each for each in problems(view) if each.code == code]
+    return [problem for problem in problems(view) if problem.code == code]
 
 
 def _matches(count: int) -> list[HTTPMatch]:
@@ -37,13 +37,13 @@ def test_matches_of_one_path_are_compared_up_to_the_limit() -> None:
     """A problem of the target names the number of steps made and the limit."""
     group = a.route_group("paths", *_matches(300))
     target = a.target("buy", "client", "store", a.http("paths"))
-    (found,) = _found(group, target)
-    assert (found.key, found.field, found.severity) == (
+    (problem,) = _found(group, target)
+    assert (problem.key, problem.field, problem.severity) == (
         ObjectKey.of(TRAFFIC_TARGET, target.key),
         "spec.rules",
         Severity.INFO,
     )
-    assert found.expected == (
+    assert problem.expected == (
         f"The search for matches without effect stopped after {MOST} steps (the limit is {MOST}), "
         "because the object is too large. The problems found by then are reported, and there may "
         "be more. Split the object into several smaller ones."
@@ -74,18 +74,22 @@ def test_thousands_of_matches_are_read_up_to_the_limit() -> None:
     ]
     group = a.route_group("paths", *matches)
     (never,) = _found(group, code="MW2057")
-    (found,) = _found(group)
-    assert (never.field, found.key, found.field) == ("spec.matches[3].pathRegex", never.key, "spec.matches")
-    assert "for matches that never fit stopped after 50000 steps (the limit is 50000), " in found.expected
+    (problem,) = _found(group)
+    assert (never.field, problem.key, problem.field) == (
+        "spec.matches[3].pathRegex",
+        never.key,
+        "spec.matches",
+    )
+    assert "for matches that never fit stopped after 50000 steps (the limit is 50000), " in problem.expected
 
 
 def test_similar_targets_are_compared_with_at_most_64_others() -> None:
     """Each of 100 targets without overlap is compared with 64 others and reports the limit."""
     targets = [a.target(f"t{number:03}", f"client-{number}", "store", a.tcp("all")) for number in range(100)]
-    found = _found(a.tcp_route("all"), *targets)
-    assert len(found) == 100
-    assert {each.field for each in found} == {"spec.sources"}
-    assert all("stopped after 64 steps (the limit is 64), " in each.expected for each in found)
+    result = _found(a.tcp_route("all"), *targets)
+    assert len(result) == 100
+    assert {problem.field for problem in result} == {"spec.sources"}
+    assert all("stopped after 64 steps (the limit is 64), " in problem.expected for problem in result)
 
 
 def test_problems_found_before_the_limit_are_reported() -> None:
@@ -100,12 +104,12 @@ def test_problems_found_before_the_limit_are_reported() -> None:
             budget.spend(2)
             yield one
 
-    assert [each.code for each in within(place, "spec", "anything", check, 5)] == [
+    assert [problem.code for problem in within(place, "spec", "anything", check, 5)] == [
         "MW2001",
         "MW2001",
         "MW2160",
     ]
-    assert [each.code for each in within(place, "spec", "anything", check, 20)] == ["MW2001"] * 10
+    assert [problem.code for problem in within(place, "spec", "anything", check, 20)] == ["MW2001"] * 10
 
 
 def test_step_beyond_the_budget_spends_nothing() -> None:

@@ -46,11 +46,11 @@ def _service(services: int, count: int, permissive: bool) -> Mapping[ObjectKey, 
     """Add a service and its workloads, and delete them the next time."""
     del permissive
     workloads = [meshes.workload(9990, replica) for replica in range(2)]
-    found = {
+    result = {
         **dict(meshes.service_objects(9990, services)),
-        **{ObjectKey.of(WORKLOAD, each.key): each for each in workloads},
+        **{ObjectKey.of(WORKLOAD, workload.key): workload for workload in workloads},
     }
-    return found if count % 2 == 0 else dict.fromkeys(found)
+    return result if count % 2 == 0 else dict.fromkeys(result)
 
 
 def _setting(services: int, count: int, permissive: bool) -> Mapping[ObjectKey, MeshObject | None]:
@@ -99,14 +99,14 @@ class Linted:
     def work(self, change: Change, count: int) -> Work:
         """Apply a change, lint, and return the work."""
         edits = change(self.services, count, self._permissive)
-        told: dict[ObjectKey, SourcedObject | None] = {
+        sourced_objects: dict[ObjectKey, SourcedObject | None] = {
             key: None if value is None else meshes.sourced(key, value) for key, value in edits.items()
         }
         graph = self.view.graph
         before = graph.computed, graph.reused
         calls = Calls()
         with calls:
-            self.view.apply(Edits(told))
+            self.view.apply(Edits(sourced_objects))
             looked = len(list(self.linter.looks()))
         return Work(graph.computed - before[0], graph.reused - before[1], looked, calls.count)
 
@@ -148,7 +148,7 @@ def test_lint_after_a_change_costs_the_same_in_a_larger_mesh(
     """With four times as many services, lint computes no more functions and makes at most 5 % more calls."""
     small, large = linted(SMALL, permissive), linted(LARGE, permissive)
     for count in range(4):
-        few, many = (each.work(CHANGES[name], count) for each in (small, large))
+        few, many = (item.work(CHANGES[name], count) for item in (small, large))
         assert (many.computed, many.looked) == (few.computed, few.looked)
         assert many.reused <= few.reused
         assert many.calls <= 1.05 * few.calls

@@ -36,13 +36,16 @@ GOOD = a.target("t", "buyer", "shop", a.http("books", "books"))
 
 def admits(name: str, *sources: str) -> TrafficTarget:
     """Make a target for the shop with several sources."""
-    found = tuple(a.identity(each) for each in sources)
-    return TrafficTarget(a.policy_key(name), a.identity("shop"), found, (a.http("books", "books"),))
+    identities = tuple(a.identity(source) for source in sources)
+    return TrafficTarget(a.policy_key(name), a.identity("shop"), identities, (a.http("books", "books"),))
 
 
 def said(*things: object) -> list[tuple[str, str, str, str]]:
     """Return code, object, field and value of every problem."""
-    return [(each.code, str(each.key), each.field, each.value) for each in problems(a.view(*SHOP, *things))]
+    return [
+        (problem.code, str(problem.key), problem.field, problem.value)
+        for problem in problems(a.view(*SHOP, *things))
+    ]
 
 
 def test_valid_objects_have_no_problem() -> None:
@@ -268,13 +271,13 @@ def test_tcp_route_that_opens_an_http_port_is_reported(route: str, name: str) ->
 
     The order of the targets does not matter.
     """
-    found = problems(a.view(*SHOP, GOOD, a.target(name, "buyer", "shop", a.tcp(route))))
+    result = problems(a.view(*SHOP, GOOD, a.target(name, "buyer", "shop", a.tcp(route))))
     wanted = (
         "This TrafficTarget admits every request at this HTTP port, although TrafficTarget "
         "default/t admits only some requests of default/buyer. Name other ports, or put both rules "
         "into one TrafficTarget."
     )
-    opening = [(str(each.key), each.expected) for each in found if each.code == Code.OPENS_HTTP]
+    opening = [(str(problem.key), problem.expected) for problem in result if problem.code == Code.OPENS_HTTP]
     assert opening == [(f"TrafficTarget default/{name}", wanted)]
 
 
@@ -284,7 +287,7 @@ def test_backend_that_callers_may_not_call_is_reported_with_the_effect() -> None
     The problem names five callers and counts the others.
     """
     shared, lost = (
-        [each.expected for each in problems(a.view(*SHOP, GOOD, a.split("s", "shop", *backends)))]
+        [problem.expected for problem in problems(a.view(*SHOP, GOOD, a.split("s", "shop", *backends)))]
         for backends in ((("shop", 1), ("v2", 1)), (("v2", 1),))
     )
     who = "default/buyer may call the apex or another backend, but not this backend"
@@ -294,9 +297,9 @@ def test_backend_that_callers_may_not_call_is_reported_with_the_effect() -> None
     assert lost == [f"{text}; calls of default/buyer that this TrafficSplit decides fail. {admit}"]
     many = admits("t", *(f"c{number}" for number in range(7)))
     (said_of_many,) = (
-        each.expected
-        for each in problems(a.view(*SHOP, many, a.split("s", "shop", ("shop", 1), ("v2", 1))))
-        if each.code == Code.BACKEND_NOT_ALLOWED
+        problem.expected
+        for problem in problems(a.view(*SHOP, many, a.split("s", "shop", ("shop", 1), ("v2", 1))))
+        if problem.code == Code.BACKEND_NOT_ALLOWED
     )
     named = ", ".join(f"default/c{number}" for number in range(5))
     assert said_of_many.startswith(f"{named} and 2 more may call")
@@ -311,8 +314,8 @@ def test_backend_that_callers_may_not_call_is_reported_with_the_effect() -> None
 )
 def test_expression_that_fits_no_path_is_reported(regex: str) -> None:
     """An expression is reported if it fits no leading slash, or only a path that sidecars never pass."""
-    found = said(a.route_group("g", a.match("m", regex)))
-    assert [(code, value) for code, *_, value in found] == [(Code.UNFIT_PATH, regex)]
+    result = said(a.route_group("g", a.match("m", regex)))
+    assert [(code, value) for code, *_, value in result] == [(Code.UNFIT_PATH, regex)]
 
 
 @pytest.mark.parametrize(
@@ -338,11 +341,11 @@ def test_only_a_few_of_many_unknown_names_get_suggestions(
         return nearest(word, there)
 
     monkeypatch.setattr("catalog.lint.wording.nearest", counting)
-    names = [f"shop-{each}" for each in range(300)]
+    names = [f"shop-{number}" for number in range(300)]
     target = replace(admits("t", *names), rules=(a.http("books", *(f"book-{each}" for each in range(300))),))
-    found = {each.code: each.expected for each in problems(a.view(*SHOP, target))}
-    assert found[Code.UNKNOWN_SOURCES].count("did you mean") == 5
-    assert found[Code.UNKNOWN_MATCH].count("did you mean") == 1
+    result = {problem.code: problem.expected for problem in problems(a.view(*SHOP, target))}
+    assert result[Code.UNKNOWN_SOURCES].count("did you mean") == 5
+    assert result[Code.UNKNOWN_MATCH].count("did you mean") == 1
     assert len(compared) <= 10
 
 
@@ -354,9 +357,9 @@ def test_workload_name_in_place_of_its_account_is_explained() -> None:
         a.target("u", "buyer", "buyer-1", a.tcp("web")),
     ]
     meant = "(the workload default/buyer-1 has the ServiceAccount default/buyer)"
-    found = {each.code: each.expected for each in problems(a.view(*SHOP, pod, *made))}
+    result = {problem.code: problem.expected for problem in problems(a.view(*SHOP, pod, *made))}
     mend = f"Create the workload, or correct the name {meant}."
-    assert found == {
+    assert result == {
         Code.UNKNOWN_SOURCES: (
             f"No workload has any of these ServiceAccounts, so no caller is admitted. {mend}"
         ),
@@ -372,12 +375,14 @@ def test_misspelt_account_is_reported_with_a_suggestion() -> None:
         a.target("v", "buyer", "zzz", a.tcp("web")),
     ]
     pod = a.workload("buyer-1", "10.0.0.9", account="buyer")
-    found = sorted((each.code, each.value, each.expected) for each in problems(a.view(*SHOP, pod, *made)))
+    result = sorted(
+        (problem.code, problem.value, problem.expected) for problem in problems(a.view(*SHOP, pod, *made))
+    )
     wanted = (
         "No workload has this ServiceAccount, so nothing is admitted. Create the workload, or "
         "correct the name."
     )
-    assert found == [
+    assert result == [
         (Code.UNKNOWN_DESTINATION, "default/byer", f"{wanted.removesuffix('.')} (did you mean buyer?)."),
         (Code.UNKNOWN_DESTINATION, "default/zzz", wanted),
         (
@@ -394,12 +399,12 @@ def test_misspelt_account_is_reported_with_a_suggestion() -> None:
 def test_account_of_another_namespace_is_suggested() -> None:
     """An unknown account that exists in another namespace is probably meant, so the problem names it."""
     mesh = a.view(*SHOP, a.workload("cashier", "10.0.0.9", namespace="bank"), admits("t", "cashier"))
-    found = {each.code: each.expected for each in problems(mesh)}
-    assert found[Code.SOURCE_NAMESPACE] == (
+    result = {problem.code: problem.expected for problem in problems(mesh)}
+    assert result[Code.SOURCE_NAMESPACE] == (
         "No workload has this ServiceAccount, but there is bank/cashier. Correct the namespace."
     )
     key = ObjectKey(TRAFFIC_TARGET, Namespace("default"), "t")
-    assert {each.key for each in problems(mesh)} == {key}
+    assert {problem.key for problem in problems(mesh)} == {key}
 
 
 def test_narrowed_scope_that_fits_no_service_is_reported() -> None:
@@ -415,7 +420,7 @@ def test_narrowed_scope_that_fits_no_service_is_reported() -> None:
         (a.workload("w", "10.0.0.9", scope=a.narrowed("bank/*", "*/gone", "bank/v2")), "Workload default/w"),
     ):
         assert said(GOOD, thing) == [
-            (Code.UNKNOWN_EGRESS, on, field, each) for each in ("*/gone", "bank/*", "bank/v2")
+            (Code.UNKNOWN_EGRESS, on, field, item) for item in ("*/gone", "bank/*", "bank/v2")
         ]
         last = problems(a.view(*SHOP, GOOD, thing))[-1]
         assert last.expected == (

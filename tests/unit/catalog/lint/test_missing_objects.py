@@ -19,7 +19,7 @@ def problem(code: Code, name: str = "buyers") -> Problem:
     )
 
 
-@pytest.mark.parametrize("code", [each for each in Code if each.name.startswith("UNKNOWN_")])
+@pytest.mark.parametrize("code", [item for item in Code if item.name.startswith("UNKNOWN_")])
 def test_every_code_of_an_unknown_object_is_in_the_list_of_missing_ones(code: Code) -> None:
     """Each `UNKNOWN_` code is in `MISSING`, so a new code of this kind must be added there."""
     assert code in MISSING

@@ -187,11 +187,11 @@ def test_each_code_is_reported_once_with_object_field_and_value(
 ) -> None:
     """The problem is reported once, at the object's origin, with field, value and expectation."""
     mesh = a.view(*SHOP, *things)
-    found = [each for each in problems(mesh) if each.code == code]
+    result = [problem for problem in problems(mesh) if problem.code == code]
     key = ObjectKey(kind_meant(kind, None), Namespace("default"), name)
-    assert [(each.key, each.field, each.value) for each in found] == [(key, field, value)]
-    assert found[0].origin == mesh.sourced[key].origin
-    assert found[0].expected
+    assert [(problem.key, problem.field, problem.value) for problem in result] == [(key, field, value)]
+    assert result[0].origin == mesh.sourced[key].origin
+    assert result[0].expected
 
 
 BARE = a.workload("bare", "10.0.0.9", app="db", account="db", sidecar=False)
@@ -222,8 +222,8 @@ def test_service_without_sidecars_is_reported_only_if_the_mesh_uses_it(
 
     An empty Service has no problem if the other workloads of its namespace have no sidecars.
     """
-    said = [each.code for each in problems(a.view(*SHOP, *things))]
-    assert [each for each in said if each in ("MW2020", "MW2021")] == codes
+    lines = [problem.code for problem in problems(a.view(*SHOP, *things))]
+    assert [item for item in lines if item in ("MW2020", "MW2021")] == codes
 
 
 def test_valid_mesh_has_no_problems() -> None:
@@ -249,15 +249,15 @@ def test_misspelt_match_is_reported_and_other_matches_stay_in_force(
     matches: tuple[str, ...], value: str, expected: str, refused: bool
 ) -> None:
     """An error names the unknown match, the existing matches, and the effect on the rule."""
-    found = problems(
+    result = problems(
         a.view(
             *SHOP, a.workload("buyer", "10.0.0.8"), a.target("t", "buyer", "shop", a.http("all", *matches))
         )
     )
     codes = [Code.UNKNOWN_MATCH, Code.ALL_REFUSED] if refused else [Code.UNKNOWN_MATCH]
-    assert [each.code for each in found] == codes
-    assert (found[0].severity, found[0].value) == (Severity.ERROR, value)
-    assert found[0].expected == (
+    assert [problem.code for problem in result] == codes
+    assert (result[0].severity, result[0].value) == (Severity.ERROR, value)
+    assert result[0].expected == (
         f"HTTPRouteGroup default/all has no such match; it has all{expected} "
         "Add the match to the group, or correct the name."
     )

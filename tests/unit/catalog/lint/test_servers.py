@@ -17,7 +17,11 @@ COLLECTOR = "spec.observability.tracing.address"
 def found(config: MeshConfig, *, sidecar: bool = True) -> list[tuple[str, str, str]]:
     """Return code, field and value of the problems of a mesh with Service default/opa."""
     view = a.view(a.service("opa"), a.workload("opa", "10.0.0.5", sidecar=sidecar), config)
-    return [(each.code, each.field, each.value) for each in problems(view) if each.field.startswith("spec.")]
+    return [
+        (problem.code, problem.field, problem.value)
+        for problem in problems(view)
+        if problem.field.startswith("spec.")
+    ]
 
 
 def asked(host: str) -> MeshConfig:

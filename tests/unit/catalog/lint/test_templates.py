@@ -31,25 +31,27 @@ MESH = (
 TO_COME = ("info", "MW2025", "Service default/shop", "app=shop")
 
 
-def _said(found: View) -> list[tuple[str, str, str, str]]:
-    return [(each.severity.value, each.code, str(each.key), each.value) for each in problems(found)]
+def _said(view: View) -> list[tuple[str, str, str, str]]:
+    return [
+        (problem.severity.value, problem.code, str(problem.key), problem.value) for problem in problems(view)
+    ]
 
 
 def test_pod_template_is_no_endpoint_and_no_caller() -> None:
     """A Deployment without pods gives no endpoint, workload, identity or permission, only an info."""
-    found = a.view(*MESH)
-    shop = found.services[a.service_key("shop")]
-    assert endpoints(found, shop.key, shop.ports[0]) == ()
-    assert (dict(found.workloads), backing(found, shop.key), dict(by_identity(found))) == ({}, (), {})
-    assert not may_call(found, a.identity("thief"), a.identity("shop"), Port(8080), Protocol.HTTP)
-    assert _said(found) == [TO_COME]
+    view = a.view(*MESH)
+    shop = view.services[a.service_key("shop")]
+    assert endpoints(view, shop.key, shop.ports[0]) == ()
+    assert (dict(view.workloads), backing(view, shop.key), dict(by_identity(view))) == ({}, (), {})
+    assert not may_call(view, a.identity("thief"), a.identity("shop"), Port(8080), Protocol.HTTP)
+    assert _said(view) == [TO_COME]
 
 
 def _named(name: str, *sources: str) -> TrafficTarget:
     return TrafficTarget(
         a.policy_key(name),
         a.identity("shop"),
-        tuple(a.identity(each) for each in sources),
+        tuple(a.identity(source) for source in sources),
         (a.http("books"),),
     )
 
@@ -87,16 +89,16 @@ def test_problems_are_found_before_any_pod_runs(
     things: tuple[object, ...], expected: list[tuple[str, str, str, str]]
 ) -> None:
     """Policy for templates is checked as if their pods were running."""
-    found = _said(a.view(*MESH, *things))
-    assert sorted(each for each in found if each[0] != "info") == expected
+    result = _said(a.view(*MESH, *things))
+    assert sorted(item for item in result if item[0] != "info") == expected
 
 
 def test_deployment_name_in_place_of_its_account_is_explained() -> None:
     """The problem of a target for the name of a Deployment names the Deployment's ServiceAccount."""
-    found = a.view(
+    view = a.view(
         a.service("shop"), a.deployment("shop", WEB, account="keeper"), a.deployment("buyer"), *MESH[3:]
     )
-    (problem,) = (each for each in problems(found) if each.code == "MW2007")
+    (problem,) = (item for item in problems(view) if item.code == "MW2007")
     assert problem.expected.endswith("(Deployment default/shop has the ServiceAccount default/keeper).")
 
 
@@ -105,16 +107,16 @@ def test_problems_follow_pods_and_deployments() -> None:
 
     Without both, the Service has MW2020 and the target MW2007.
     """
-    found = a.view(*MESH)
-    kept, linter = AllProblems(), Linter(found)
+    view = a.view(*MESH)
+    kept, linter = AllProblems(), Linter(view)
     pod = a.workload("shop", "10.0.0.1", WEB)
 
     def said(*things: object) -> list[tuple[str, str]]:
-        objects = {a.object_key(each): _sourced(each) for each in things}
-        found.apply(found.edits_to(Edits(objects)))
+        objects = {a.object_key(item): _sourced(item) for item in things}
+        view.apply(view.edits_to(Edits(objects)))
         kept.found(linter.looks())
-        assert kept.all() == problems(View.build(objects, found.settings))
-        return [(each.code, str(each.key)) for each in kept.all()]
+        assert kept.all() == problems(View.build(objects, view.settings))
+        return [(problem.code, str(problem.key)) for problem in kept.all()]
 
     assert said(*MESH) == [("MW2025", "Service default/shop")]
     assert said(*MESH, pod) == []
@@ -133,11 +135,11 @@ def test_template_becomes_a_workload_when_the_pod_gets_an_address() -> None:
     """Template and workload have the same key, so each replaces the other completely."""
     key = ObjectKey(POD, a.identity("shop").namespace, "shop")
     template, pod = a.deployment("shop", WEB), a.workload("shop", "10.0.0.1", WEB)
-    found = a.view()
+    view = a.view()
     for value, templates in ((template, 1), (pod, 0), (template, 1)):
         objects = {key: SourcedObject(key, value, InFile("test"))}
-        found.apply(found.edits_to(Edits(objects)))
-        assert (len(templates_in(found)), len(found.workloads)) == (templates, 1 - templates)
+        view.apply(view.edits_to(Edits(objects)))
+        assert (len(templates_in(view)), len(view.workloads)) == (templates, 1 - templates)
 
 
 def _sourced(thing: object) -> SourcedObject:

@@ -18,9 +18,9 @@ SERVICE = replace(a.service("web"), without_effect=FIELDS)
 def found(*, sidecar: bool) -> list[tuple[str, str, str]]:
     """Return severity, field and value of the problems of the Service's fields."""
     view = a.view(SERVICE, a.workload("web", "10.0.0.5", sidecar=sidecar))
-    said = [each for each in problems(view) if each.code == "MW2027"]
-    assert all("The field has no effect on calls by sidecars" in each.expected for each in said)
-    return [(each.severity.value, each.field, each.value) for each in said]
+    answer = [problem for problem in problems(view) if problem.code == "MW2027"]
+    assert all("The field has no effect on calls by sidecars" in problem.expected for problem in answer)
+    return [(problem.severity.value, problem.field, problem.value) for problem in answer]
 
 
 def test_ignored_service_fields_are_reported_by_severity() -> None:

@@ -20,11 +20,11 @@ from meshwright.mesh.service import ServiceKey
 from tests.meshes import values as a
 
 TRUST = TrustDomain("cluster.local")
-BUYER, CLERK = (ServiceIdentity(Namespace("shop"), ServiceAccountName(each)) for each in ("buyer", "clerk"))
+BUYER, CLERK = (ServiceIdentity(Namespace("shop"), ServiceAccountName(item)) for item in ("buyer", "clerk"))
 NETWORK, V6 = IpRange("10.0.0.0/8"), IpRange("fd00::/16")
 GATEWAY = AuthenticatedName("gateway.example.org")
 SPIFFE = AuthenticatedName("spiffe://cluster.local/ns/shop/sa/buyer")
-NEAR, FAR = (Outsider(IpAddress(each)) for each in ("10.1.2.3", "192.0.2.1"))
+NEAR, FAR = (Outsider(IpAddress(item)) for item in ("10.1.2.3", "192.0.2.1"))
 NAMED = Outsider(IpAddress("10.1.2.3"), GATEWAY.name)
 EVERY: tuple[Client | None, ...] = (BUYER, CLERK, NEAR, Outsider(IpAddress("fd00::1")), FAR, NAMED, None)
 
@@ -41,7 +41,7 @@ EVERY: tuple[Client | None, ...] = (BUYER, CLERK, NEAR, Outsider(IpAddress("fd00
 )
 def test_caller_matches_its_identity_network_or_name(caller: Caller, meant: set[Client]) -> None:
     """A network matches only clients without a certificate; others are judged by their certificate."""
-    assert {each for each in EVERY if is_caller(caller, each, TRUST)} == meant
+    assert {item for item in EVERY if is_caller(caller, item, TRUST)} == meant
 
 
 TLS, ASKING = replace(NEAR, tls=True), replace(NEAR, tls=True, server_name="a.example.org")
@@ -67,7 +67,7 @@ HERE = Outsider(IpAddress("10.1.2.3"), SPIFFE.name)
 def test_encrypted_caller_matches_by_address_and_server_name(caller: Caller, meant: set[Client]) -> None:
     """Such clients have no certificate of the mesh. A certificate's name may require an address, too."""
     clients = (NEAR, TLS, ASKING, NAMED, HERE, None)
-    assert {each for each in clients if is_caller(caller, each, TRUST)} == meant
+    assert {client for client in clients if is_caller(caller, client, TRUST)} == meant
 
 
 @pytest.mark.parametrize("network", ["10.0.0.1/8", "10.0.0.0", "10.0.0.0/33", "shop", ""])
@@ -88,6 +88,6 @@ def test_traffic_target_admits_no_client_from_outside_the_mesh(client: Client | 
         a.tcp_route("all"),
     )
     shop = ServiceKey(Namespace("default"), ServiceName("shop"))
-    found = decide(mesh, Request(client, shop, Port(80)))
-    assert (found.answer, found.because) == (Answer.REFUSED, ())
+    decision = decide(mesh, Request(client, shop, Port(80)))
+    assert (decision.answer, decision.because) == (Answer.REFUSED, ())
     assert decide(mesh, Request(a.identity("buyer"), shop, Port(80))).allowed

@@ -101,8 +101,8 @@ def test_named_port_is_judged_at_each_workloads_number() -> None:
         *ROUTES,
         a.target("t", "buyer", "shop", a.tcp("web")),
     )
-    found = decide(mesh, ask(name="shop"))
-    assert (found.answer, found.shares) == (
+    decision = decide(mesh, ask(name="shop"))
+    assert (decision.answer, decision.shares) == (
         Answer.ALLOWED,
         (Share(a.service_key("shop"), 1, (a.identity("shop"),), ()),),
     )
@@ -177,9 +177,12 @@ def test_invalid_split_has_no_effect(refused: object) -> None:
 def test_permissive_mode_admits_every_identity_and_keeps_splits() -> None:
     """Every client with a certificate may call the backends of a split; a client without one is refused."""
     mesh = a.view(*MESH, a.split("s", "root", ("shop", 1), ("v2", 1)), MeshConfig(permissive=True))
-    found = decide(mesh, ask(client="stranger"))
-    assert (found.answer, [share.service.name for share in found.shares]) == (Answer.ALLOWED, ["shop", "v2"])
-    assert found.because == (ObjectKey.of(TRAFFIC_SPLIT, a.policy_key("s")),)
+    decision = decide(mesh, ask(client="stranger"))
+    assert (decision.answer, [share.service.name for share in decision.shares]) == (
+        Answer.ALLOWED,
+        ["shop", "v2"],
+    )
+    assert decision.because == (ObjectKey.of(TRAFFIC_SPLIT, a.policy_key("s")),)
     assert decide(mesh, replace(ask(), client=None)).answer is Answer.REFUSED
 
 
@@ -262,9 +265,9 @@ def test_paths_are_judged_after_normalisation(path: str, answer: Answer) -> None
     A path that sidecars refuse gets 400, whatever policy admits.
     """
     mesh = a.view(*MESH, a.target("t", "buyer", "shop", a.http("canary")))
-    found = decide(mesh, ask(path, "shop"))
-    down = 400 if any(each in path for each in ("%2f", "#", "é")) else None
-    assert (found.answer, found.turned_down and found.turned_down.status) == (answer, down)
+    decision = decide(mesh, ask(path, "shop"))
+    down = 400 if any(item in path for item in ("%2f", "#", "é")) else None
+    assert (decision.answer, decision.turned_down and decision.turned_down.status) == (answer, down)
     assert (
         decide(mesh, ask(path, "v2")).answer is Answer.UNREACHABLE
     )  # the request reaches no sidecar that could refuse it

@@ -77,7 +77,7 @@ def test_egress_lets_only_its_hosts_ports_and_protocols_pass(
 def test_decision_names_the_egress_and_the_route() -> None:
     """The call goes to its original address if a range contains it, and else where the DNS leads."""
     mesh = a.view(WEB, a.egress("all", "buyer", (80, "http"), networks=("192.0.2.0/24",)))
-    one, other = (ObjectKey.of(EGRESS, a.policy_key(each)) for each in ("all", "web"))
+    one, other = (ObjectKey.of(EGRESS, a.policy_key(item)) for item in ("all", "web"))
     assert decide_outside(mesh, call(ClientProtocol.HTTP)) == OutsideDecision(Answer.ALLOWED, (one,))
     by_dns = decide_outside(mesh, call(ClientProtocol.HTTP, address="198.51.100.1"))
     assert by_dns == OutsideDecision(Answer.ALLOWED, (other,), by_dns=True)
@@ -108,15 +108,18 @@ def test_policy_and_oracle_agree_on_random_calls_out_of_the_mesh() -> None:
                     asked = _random_call(dice, policy)
                     if _is_ours(policy, asked):
                         continue
-                    found = decide_outside(view, asked)
-                    assert _by_policy(policy, asked) == (found.answer is Answer.ALLOWED, found.by_dns), (
+                    outside_decision = decide_outside(view, asked)
+                    assert _by_policy(policy, asked) == (
+                        outside_decision.answer is Answer.ALLOWED,
+                        outside_decision.by_dns,
+                    ), (
                         seed,
                         asked,
-                        found,
+                        outside_decision,
                         policy.outside,
                     )
-                    seen[found.answer, asked.speaks] += bool(policy.outside)
-    assert all(seen[Answer.ALLOWED, each] >= 20 for each in ClientProtocol), seen
+                    seen[outside_decision.answer, asked.speaks] += bool(policy.outside)
+    assert all(seen[Answer.ALLOWED, client_protocol] >= 20 for client_protocol in ClientProtocol), seen
     assert seen[Answer.REFUSED, ClientProtocol.HTTP] >= 20
     assert seen[Answer.UNREACHABLE, ClientProtocol.TLS] >= 20
 
@@ -136,21 +139,25 @@ def _random_call(dice: random.Random, policy: ProxyPolicy) -> OutsideCall:
 def _is_ours(policy: ProxyPolicy, asked: OutsideCall) -> bool:
     assert asked.address is not None
     where = SocketAddress(asked.address, asked.port)
-    called = {SocketAddress(each, service.port) for service in policy.outbound for each in service.addresses}
+    called = {
+        SocketAddress(address, service.port) for service in policy.outbound for address in service.addresses
+    }
     return where in policy.closed or where in called
 
 
 def _by_policy(policy: ProxyPolicy, asked: OutsideCall) -> tuple[bool, bool]:
     """Return whether a call passes, and whether to the address in the DNS, as Envoy decides."""
     on = (policy.passthrough, False)
-    port = next((each for each in policy.outside if each.port == asked.port), None)
+    port = next((outside_port for outside_port in policy.outside if outside_port.port == asked.port), None)
     what = None if port is None else _narrowest(port.ranges, str(asked.address))
     if port is None or what is None:
         return on
     if what.connections:
         return (True, False)
     match asked.speaks:
-        case ClientProtocol.TLS if any(covers(each, asked.host.lower()) for each in what.server_names):
+        case ClientProtocol.TLS if any(
+            covers(server_name, asked.host.lower()) for server_name in what.server_names
+        ):
             return (True, False)
         case ClientProtocol.HTTP if what.hosts:
             return _by_hosts(what.hosts, asked)
@@ -161,21 +168,28 @@ def _by_policy(policy: ProxyPolicy, asked: OutsideCall) -> tuple[bool, bool]:
 
 
 def _narrowest(ranges: tuple[OutsideRange, ...], address: str) -> OutsideRange | None:
-    found = [
-        (ip_network(each).prefixlen if each else -1, what)
+    result = [
+        (ip_network(network).prefixlen if network else -1, what)
         for what in ranges
-        for each in (what.networks or ("",))
-        if not each or ip_address(address) in ip_network(each)
+        for network in (what.networks or ("",))
+        if not network or ip_address(address) in ip_network(network)
     ]
-    return max(found, key=lambda each: each[0])[1] if found else None
+    return max(result, key=lambda item: item[0])[1] if result else None
 
 
 def _by_hosts(hosts: tuple[OutsideHost, ...], asked: OutsideCall) -> tuple[bool, bool]:
     name = asked.host.lower().removesuffix(".")
-    covering = [each for each in hosts if covers(each.name, name)]
+    covering = [outside_host for outside_host in hosts if covers(outside_host.name, name)]
     if not covering:
         return (False, False)
-    host = max(covering, key=lambda each: (each.name == name, each.name != "*", len(each.name)))
+    host = max(
+        covering,
+        key=lambda outside_host: (
+            outside_host.name == name,
+            outside_host.name != "*",
+            len(outside_host.name),
+        ),
+    )
     headers = (("host", asked.host),)
     plain = Request(asked.client, a.service_key("x"), asked.port, asked.method, asked.path, headers)
     request = passed(plain, EscapedSlashes.KEEP)
@@ -185,6 +199,6 @@ def _by_hosts(hosts: tuple[OutsideHost, ...], asked: OutsideCall) -> tuple[bool,
     if judged and hidden_dots(request.path.partition("?")[0].encode()):
         return (False, False)
     for route in host.routes:
-        if route.matches is None or any(fits(each, request) for each in route.matches):
+        if route.matches is None or any(fits(match, request) for match in route.matches):
             return (True, route.host is not None)
     return (False, False)

@@ -85,10 +85,10 @@ def by_targets(mesh: View, request: Request, answer: Answer) -> Iterator[str]:
     split = split_for(mesh, request, port)
     for key, number, _ in backends(mesh, request, port, split):
         for place in places(mesh, key, number):
-            found = [verdict for _, verdict in verdicts(mesh, request, place)]
-            if found.count(Verdict.ADMITS) > 1:
+            result = [verdict for _, verdict in verdicts(mesh, request, place)]
+            if result.count(Verdict.ADMITS) > 1:
                 yield "several targets admit it"
-            if Verdict.ADMITS in found and Verdict.OTHER_REQUESTS in found:
+            if Verdict.ADMITS in result and Verdict.OTHER_REQUESTS in result:
                 yield "one target admits what another of the same client does not"
     if split is not None:
         yield f"a split for {'some' if split.matches else 'all'} requests decides"
@@ -96,11 +96,11 @@ def by_targets(mesh: View, request: Request, answer: Answer) -> Iterator[str]:
             yield "a split decides on TCP"
     if accepts_everyone(mesh, request.service.namespace):
         yield "the mesh is permissive" if mesh.config.permissive else "only the namespace is permissive"
-    said = "allowed" if answer is Answer.ALLOWED else "denied"
+    message = "allowed" if answer is Answer.ALLOWED else "denied"
     if request.port == TCP:
-        yield f"TCP is {said}"
+        yield f"TCP is {message}"
     if request.identity is not None and request.identity.namespace != request.service.namespace:
-        yield f"a caller of another namespace is {said}"
+        yield f"a caller of another namespace is {message}"
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def found() -> Counter[str]:
             counted.update(by_targets(mesh, request, answer))
             if decide(confused, request).answer is not answer:
                 counted["an account with a metacharacter is nobody else"] += 1
-        named = [name for each in targets(mesh).values() for rule in each.rules for name in rule.matches]
+        named = [name for target in targets(mesh).values() for rule in target.rules for name in rule.matches]
         odd = sum(not name.isalpha() for name in named)
         counted["a match with a metacharacter in its name is named"] += odd
     return counted

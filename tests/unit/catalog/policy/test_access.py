@@ -101,9 +101,9 @@ MESH = (
 
 def inbound(mesh: View, workload_name: str, number: int) -> InboundPort:
     """Return the inbound port of a workload from its proxy's policy."""
-    found = next(each for key, each in mesh.workloads.items() if key.name == workload_name)
-    policy = proxy_policy(mesh, group_of(mesh, found))
-    return next(each for each in policy.inbound if each.port == number)
+    workload = next(item for key, item in mesh.workloads.items() if key.name == workload_name)
+    policy = proxy_policy(mesh, group_of(mesh, workload))
+    return next(port for port in policy.inbound if port.port == number)
 
 
 def test_matches_at_a_port_are_named_by_their_groups() -> None:
@@ -116,8 +116,10 @@ def test_matches_at_a_port_are_named_by_their_groups() -> None:
         a.route_group("again", BOOKS, a.match("other", "/other")),
         a.target("z", "thief", "shop", a.http("again")),
     )
-    found = [(str(each.group), each.match.name) for each in inbound(mesh, "shop", 8080).named]
-    assert found == [
+    result = [
+        (str(named_match.group), named_match.match.name) for named_match in inbound(mesh, "shop", 8080).named
+    ]
+    assert result == [
         ("default/again", "books"),
         ("default/again", "other"),
         ("default/routes", "curl"),
@@ -135,7 +137,7 @@ def admits(port_policy: InboundPort, request: Request) -> bool:
         case OnlyRules(rules):
             return any(
                 request.client in rule.callers
-                and (rule.matches is None or any(_holds(each, request) for each in rule.matches))
+                and (rule.matches is None or any(_holds(match, request) for match in rule.matches))
                 for rule in rules
             )
 
@@ -148,8 +150,8 @@ def _holds(wanted: HTTPMatch, request: Request) -> bool:
         re.fullmatch(wanted.path_regex or ".*", request.path.split("?")[0]) is not None
         and request.method in (wanted.methods or (request.method,))
         and all(
-            any(re.fullmatch(each.regex, value) for value in given.get(each.name, []))
-            for each in wanted.headers
+            any(re.fullmatch(header.regex, value) for value in given.get(header.name, []))
+            for header in wanted.headers
         )
     )
 
@@ -176,10 +178,10 @@ def test_policy_admits_what_the_oracle_allows(permissive: bool) -> None:
 
 def test_targets_of_one_destination_unite() -> None:
     """A TrafficTarget never takes away what another one of the same destination admits."""
-    found = inbound(a.view(*MESH), "shop", 8080).access
-    assert isinstance(found, OnlyRules)
+    access = inbound(a.view(*MESH), "shop", 8080).access
+    assert isinstance(access, OnlyRules)
     curl = a.match("curl", None, headers=(("x-agent", "curl/.*"),))
-    assert found.rules == (
+    assert access.rules == (
         AccessRule(ObjectKey.of(TRAFFIC_TARGET, MESH[-4].key), (a.identity("buyer"),), (BOOKS,)),
         AccessRule(ObjectKey.of(TRAFFIC_TARGET, MESH[-3].key), (a.identity("buyer"),), (curl,)),
     )
@@ -197,18 +199,18 @@ def test_decision_names_targets_split_and_shares() -> None:
     )
     asked = Request(a.identity("buyer"), a.service_key("shop"), Port(80), "GET", "/books")
     default = Namespace("default")
-    found = decide(mesh, asked)
-    assert found.answer is Answer.ALLOWED
-    assert found.shares == (
+    decision = decide(mesh, asked)
+    assert decision.answer is Answer.ALLOWED
+    assert decision.shares == (
         Share(a.service_key("shop"), 3, (a.identity("shop"),), ()),
         Share(a.service_key("shop-v2"), 1, (a.identity("shop-v2"),), ()),
     )
-    assert [(key.kind, key.name) for key in found.because] == [
+    assert [(key.kind, key.name) for key in decision.because] == [
         (TRAFFIC_SPLIT, "canary"),
         (TRAFFIC_TARGET, "buyer-books"),
         (TRAFFIC_TARGET, "buyer-v2"),
     ]
-    assert {key.namespace for key in found.because} == {default}
+    assert {key.namespace for key in decision.because} == {default}
     post = Request(a.identity("buyer"), a.service_key("shop"), Port(80), "POST", "/books")
     assert decide(mesh, post).answer is Answer.DEPENDS
 

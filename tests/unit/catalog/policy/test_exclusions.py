@@ -70,7 +70,7 @@ def test_left_out_permissive_mode_admits_nobody() -> None:
 def test_requests_of_a_left_out_split_for_all_requests_fail() -> None:
     """The last route is for all requests. If it was that of the split, it has no backends."""
     (called,) = policy(splits=[split("s")]).outbound
-    assert [each.split for each in without(called, frozenset({split("s")})).routes] == [None]
+    assert [route.split for route in without(called, frozenset({split("s")})).routes] == [None]
     alone = without(called, frozenset({split("s")}))
     only = without(type(called)(called.upstream, called.port, called.protocol, (split("s"),)), {split("s")})
     assert alone.routes[0].backends
@@ -109,10 +109,12 @@ def test_left_out_hash_key_leaves_other_keys_and_matches() -> None:
     """Only the key that is left out is removed from the routes."""
     key, other = HashKey(KeyKind.HEADER, "x-user"), HashKey(KeyKind.QUERY, "user")
     (called,) = policy(splits=[split("s", "x")]).outbound
-    keyed = replace(called, routes=tuple(replace(each, keys=(key, other)) for each in called.routes))
+    keyed = replace(called, routes=tuple(replace(route, keys=(key, other)) for route in called.routes))
     assert {*units(keyed)} == {match("x"), key, other}
-    found = without(keyed, {key})
-    assert found == replace(called, routes=tuple(replace(each, keys=(other,)) for each in called.routes))
+    outbound_service = without(keyed, {key})
+    assert outbound_service == replace(
+        called, routes=tuple(replace(route, keys=(other,)) for route in called.routes)
+    )
 
 
 def test_narrowed_rules_of_one_target_keep_common_callers_and_matches() -> None:
@@ -133,7 +135,7 @@ def test_narrowed_rules_of_one_target_keep_common_callers_and_matches() -> None:
 
 def test_unit_id_depends_on_the_content_alone_in_every_process() -> None:
     """The id is stored over restarts, so another algorithm would lose what is known of a unit."""
-    found = HTTPMatch("it", "/x", ("GET",), (HeaderMatch("a", "b"),))
-    assert unit_id(found) == unit_id(HTTPMatch("it", "/x", ("GET",), (HeaderMatch("a", "b"),)))
-    assert unit_id(found) != unit_id(HTTPMatch("it", "/y", ("GET",), (HeaderMatch("a", "b"),)))
+    http_match = HTTPMatch("it", "/x", ("GET",), (HeaderMatch("a", "b"),))
+    assert unit_id(http_match) == unit_id(HTTPMatch("it", "/x", ("GET",), (HeaderMatch("a", "b"),)))
+    assert unit_id(http_match) != unit_id(HTTPMatch("it", "/y", ("GET",), (HeaderMatch("a", "b"),)))
     assert unit_id(EveryoneInTheMesh()) == "c70eb434223d2ad33636606619ab85f2"

@@ -42,16 +42,18 @@ def checked(to: str, how: HealthCheck) -> UpstreamPolicy:
 
 def asked(view: View) -> dict[str, HealthCheck | None]:
     """Return the health checks of the buyer's destinations, by service and target port."""
-    (group,) = (each for each in groups(view) if each.primary.name == "buyer")
-    found = (each for part in proxy_policy(view, group).reachable for each in part.destinations)
-    places = (each for each in found if isinstance(each, ServiceDestination))
-    return {f"{each.service.name}:{each.target_port}": each.checking for each in places}
+    (group,) = (proxy_group for proxy_group in groups(view) if proxy_group.primary.name == "buyer")
+    result = (
+        destination for part in proxy_policy(view, group).reachable for destination in part.destinations
+    )
+    places = (item for item in result if isinstance(item, ServiceDestination))
+    return {f"{place.service.name}:{place.target_port}": place.checking for place in places}
 
 
 def said(view: View) -> list[tuple[str, str]]:
     """Return codes and fields of the problems of health checks."""
-    found = ((str(each.code), str(each.field)) for each in problems(view))
-    return [each for each in found if each[0] in ("MW2124", "MW2125")]
+    result = ((str(problem.code), str(problem.field)) for problem in problems(view))
+    return [item for item in result if item[0] in ("MW2124", "MW2125")]
 
 
 @pytest.mark.parametrize("permissive", [False, True])
@@ -66,16 +68,16 @@ def test_health_check_applies_to_ports_of_its_protocol(
 
     Other services have no checks.
     """
-    found = asked(a.view(*MESH, MeshConfig(permissive=permissive), checked("shop", how)))
-    assert {place for place, check in found.items() if check is not None} == at
-    assert set(found) == {"shop:8080", "shop:8081", "shop:9090", "raw:9091"}
+    health_checks = asked(a.view(*MESH, MeshConfig(permissive=permissive), checked("shop", how)))
+    assert {place for place, check in health_checks.items() if check is not None} == at
+    assert set(health_checks) == {"shop:8080", "shop:8081", "shop:9090", "raw:9091"}
     assert set(asked(a.view(*MESH)).values()) == {None}
 
 
 def test_headless_service_is_not_checked() -> None:
     """A client chooses the endpoint of a headless service itself, healthy or not."""
     headless = replace(a.service("shop", *PORTS), headless=True)
-    mesh = (headless, *(each for each in MESH[1:]))
+    mesh = (headless, *(item for item in MESH[1:]))
     assert set(asked(a.view(*mesh, checked("shop", GET))).values()) == {None}
 
 
@@ -86,9 +88,9 @@ def test_health_check_that_policy_denies_is_reported_with_its_callers() -> None:
     """
     view = a.view(*MESH, CLERK, SOME, checked("shop", GET))
     assert said(view) == [("MW2125", "spec.healthCheck.http.path")]
-    (told,) = (str(each) for each in problems(view) if str(each.code) == "MW2125")
-    assert "default/clerk" in told
-    assert "buyer" not in told
+    (message,) = (str(problem) for problem in problems(view) if str(problem.code) == "MW2125")
+    assert "default/clerk" in message
+    assert "buyer" not in message
     assert said(a.view(*MESH, CLERK, SOME, checked("shop", HealthCheck("/books")))) == []
     assert said(a.view(*MESH, CLERK, SOME, checked("shop", CONNECT))) == []
     assert said(a.view(*MESH, CLERK, SOME, MeshConfig(permissive=True), checked("shop", GET))) == []
@@ -112,10 +114,10 @@ def test_grpc_check_without_a_grpc_port_is_reported() -> None:
 def test_explanation_mentions_the_health_check() -> None:
     """A step gives the request, the protocol of the ports and the interval."""
     view = a.view(*MESH, checked("shop", GET))
-    found = explain(view, Request(a.identity("buyer"), a.service_key("shop"), Port(80)))
-    assert any("by GET /well, at ports of HTTP, every 10 s" in each.text for each in found.steps)
-    found = explain(
+    explanation = explain(view, Request(a.identity("buyer"), a.service_key("shop"), Port(80)))
+    assert any("by GET /well, at ports of HTTP, every 10 s" in step.text for step in explanation.steps)
+    explanation = explain(
         a.view(*MESH, checked("shop", RPC)), Request(a.identity("buyer"), a.service_key("shop"), Port(81))
     )
     rpc = "by POST /grpc.health.v1.Health/Check, at ports of gRPC, every 10 s"
-    assert any(rpc in each.text for each in found.steps)
+    assert any(rpc in step.text for step in explanation.steps)

@@ -20,31 +20,31 @@ from xds.protocol.resources.resource import ENDPOINT, ResourceName, TypeUrl
 Made = dict[tuple[TypeUrl, ResourceName], bytes]
 
 
-def _made(found: View, left_out: UnionType | None = None) -> tuple[dict[str, Made], int]:
+def _made(result: View, left_out: UnionType | None = None) -> tuple[dict[str, Made], int]:
     """Return each proxy's resources except endpoints, and the number of units left out."""
     made: dict[str, Made] = {}
     count = 0
-    for key, workload in found.workloads.items():
+    for key, workload in result.workloads.items():
         made[str(key)] = {}
-        for piece in each_piece(EnvoyDriver().pieces(proxy_policy(found, group_of(found, workload)))):
-            out = {each for each in piece.units if left_out is not None and isinstance(each, left_out)}
+        for piece in each_piece(EnvoyDriver().pieces(proxy_policy(result, group_of(result, workload)))):
+            out = {unit for unit in piece.units if left_out is not None and isinstance(unit, left_out)}
             count += len(out)
-            for each in piece.without(out).resources():
-                if each.type_url != ENDPOINT:  # has localities and priorities of policy, too
-                    made[str(key)][each.type_url, each.name] = each.body
+            for resource in piece.without(out).resources():
+                if resource.type_url != ENDPOINT:  # has localities and priorities of policy, too
+                    made[str(key)][resource.type_url, resource.name] = resource.body
     return made, count
 
 
-def _silent(found: SourcedObject) -> SourcedObject:
+def _silent(sourced_object: SourcedObject) -> SourcedObject:
     """Return an object without the parts for calls that can be left out."""
-    match found.value:
+    match sourced_object.value:
         case UpstreamTrafficSetting() as setting:
             value: MeshObject = UpstreamTrafficSetting(setting.key, setting.host, created=setting.created)
         case UpstreamPolicy(load=load) as policy:
             value = replace(policy, ejecting=None, checking=None, load=LoadBalancing(load.balancing))
         case value:
             pass
-    return replace(found, value=value)
+    return replace(sourced_object, value=value)
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,10 @@ def _silent(found: SourcedObject) -> SourcedObject:
 def test_resources_without_units_equal_those_without_the_objects_parts(case: str, units: UnionType) -> None:
     """Each resource is compared, so that the units are removed completely, and nothing else."""
     given = view(case)
-    silent = View.build({key: _silent(each) for key, each in given.sourced.held().items()}, given.settings)
-    found, count = _made(given, units)
+    silent = View.build(
+        {key: _silent(sourced_object) for key, sourced_object in given.sourced.held().items()}, given.settings
+    )
+    result, count = _made(given, units)
     assert count > 0
-    assert found == _made(silent)[0]
-    assert _made(given)[0] != found, "negative control: they say something"
+    assert result == _made(silent)[0]
+    assert _made(given)[0] != result, "negative control: they say something"

@@ -20,8 +20,8 @@ ANY = a.tcp_route("any")
 
 def policy(mesh: View, name: str) -> ProxyPolicy:
     """Return the policy of a workload's proxy."""
-    found = next(each for key, each in mesh.workloads.items() if key.name == name)
-    return proxy_policy(mesh, group_of(mesh, found))
+    workload = next(workload for key, workload in mesh.workloads.items() if key.name == name)
+    return proxy_policy(mesh, group_of(mesh, workload))
 
 
 def backend(name: str, weight: int = 1, target_port: str = "8080") -> WeightedBackend:
@@ -42,8 +42,8 @@ def test_client_has_only_the_services_and_endpoints_it_may_call() -> None:
         ALL,
         a.target("t", "buyer", "shop", a.http("all")),
     )
-    found = policy(mesh, "buyer")
-    assert found.outbound == (
+    result = policy(mesh, "buyer")
+    assert result.outbound == (
         OutboundService(
             a.service_key("shop"),
             Port(80),
@@ -52,7 +52,7 @@ def test_client_has_only_the_services_and_endpoints_it_may_call() -> None:
             addresses=(IpAddress("10.96.0.1"),),
         ),
     )
-    assert found.service_destinations == (
+    assert result.service_destinations == (
         ServiceDestination(
             a.service_key("shop"),
             "8080",
@@ -75,13 +75,13 @@ def test_permissive_mode_shows_every_service_of_the_mesh() -> None:
         a.workload("shop", "10.0.0.1"),
         a.workload("bare", "10.0.0.2", app="shop", sidecar=False),
     )
-    found = policy(mesh, "shop")
-    assert [each.upstream.name for each in found.outbound] == ["empty", "shop"]
-    assert [each.endpoints for each in found.service_destinations] == [
+    result = policy(mesh, "shop")
+    assert [outbound_service.upstream.name for outbound_service in result.outbound] == ["empty", "shop"]
+    assert [service_destination.endpoints for service_destination in result.service_destinations] == [
         (),
         (DestinationEndpoint(IpAddress("10.0.0.1"), Port(8080)),),
     ]
-    assert found.service_destinations[0].identities == ()
+    assert result.service_destinations[0].identities == ()
 
 
 SPLIT = (
@@ -103,8 +103,19 @@ SPLIT = (
 
 def routes(mesh: View, number: int) -> tuple[OutboundRoute, ...]:
     """Return the buyer's routes to the shop."""
-    found = [each for each in policy(mesh, "buyer").outbound if each.upstream == a.service_key("shop")]
-    return next((each.routes for each in found if each.port == number), ())
+    outbound_services = [
+        outbound_service
+        for outbound_service in policy(mesh, "buyer").outbound
+        if outbound_service.upstream == a.service_key("shop")
+    ]
+    return next(
+        (
+            outbound_service.routes
+            for outbound_service in outbound_services
+            if outbound_service.port == number
+        ),
+        (),
+    )
 
 
 def test_apex_without_workloads_is_called_through_its_split() -> None:
@@ -137,7 +148,7 @@ def test_split_precedence_is_matches_then_age_then_name() -> None:
         OutboundRoute(None, (backend("v1", 2),), a.policy_key("c-old")),
     )
     # At a TCP port sidecars see no requests, so a split with matches has no effect.
-    assert [each.split for each in routes(mesh, 90)] == [a.policy_key("c-old")]
+    assert [route.split for route in routes(mesh, 90)] == [a.policy_key("c-old")]
 
 
 def test_apex_answers_for_itself_if_its_split_is_invalid() -> None:
@@ -169,11 +180,12 @@ def test_headless_service_is_called_at_its_endpoints() -> None:
         ANY,
         a.target("t", "client", "node", a.tcp("any")),
     )
-    found = policy(mesh, "client")
-    assert [(each.upstream.name, each.port, each.addresses) for each in found.outbound] == [
-        ("a-nodes", 7000, ("10.0.0.1", "10.0.0.2"))
-    ]
-    (place,) = found.service_destinations
+    result = policy(mesh, "client")
+    assert [
+        (outbound_service.upstream.name, outbound_service.port, outbound_service.addresses)
+        for outbound_service in result.outbound
+    ] == [("a-nodes", 7000, ("10.0.0.1", "10.0.0.2"))]
+    (place,) = result.service_destinations
     assert (place.as_called, place.identities, place.endpoints) == (True, (a.identity("node"),), ())
 
 
@@ -188,8 +200,10 @@ def test_ports_of_a_headless_service_are_those_of_its_endpoints() -> None:
         ANY,
         a.target("t", "client", "node", a.tcp("any")),
     )
-    found = policy(mesh, "client").outbound
-    assert [(each.port, each.addresses) for each in found] == [
+    outbound_services = policy(mesh, "client").outbound
+    assert [
+        (outbound_service.port, outbound_service.addresses) for outbound_service in outbound_services
+    ] == [
         (7001, ("10.0.0.3",)),
         (8080, ("10.0.0.1",)),
         (8081, ("10.0.0.2",)),
@@ -210,7 +224,10 @@ def test_split_of_a_headless_service_balances_only_its_requests() -> None:
         a.target("t", "client", "node", a.http("all")),
     )
     nodes, _ = policy(mesh, "client").outbound
-    assert [[(each.upstream.name, each.as_called) for each in way.backends] for way in nodes.routes] == [
+    assert [
+        [(weighted_backend.upstream.name, weighted_backend.as_called) for weighted_backend in way.backends]
+        for way in nodes.routes
+    ] == [
         [("nodes", False), ("spare", False)],
         [("nodes", True)],
     ]
@@ -230,9 +247,9 @@ def test_ipv6_addresses_are_offered_only_to_proxies_that_capture_ipv6() -> None:
     )
     offered = {
         name: {
-            (each.upstream.name, address)
-            for each in policy(mesh, name).outbound
-            for address in each.addresses
+            (outbound_service.upstream.name, address)
+            for outbound_service in policy(mesh, name).outbound
+            for address in outbound_service.addresses
         }
         for name in ("buyer", "modern")
     }
@@ -268,14 +285,18 @@ def test_explicit_interception_offers_upstreams_that_policy_admits() -> None:
     )
     buyer = policy(mesh, "buyer")
     assert buyer.inbound == ()
-    assert [[str(where) for where in each.listen] for each in buyer.outbound] == [
+    assert [[str(where) for where in outbound_service.listen] for outbound_service in buyer.outbound] == [
         ["127.0.2.3:8001", "127.0.2.3:8002"]
     ]
 
 
 def conflict_names(mesh: View) -> list[tuple[str, str]]:
     """Return the refused listener and its holder for each conflict."""
-    return [(str(each.refused), str(each.holder)) for key in mesh.workloads for each in conflicts(mesh, key)]
+    return [
+        (str(conflict.refused), str(conflict.holder))
+        for key in mesh.workloads
+        for conflict in conflicts(mesh, key)
+    ]
 
 
 def test_listener_at_an_address_in_use_is_left_out() -> None:
@@ -298,7 +319,9 @@ def test_listener_at_an_address_in_use_is_left_out() -> None:
     ]
     assert policy(mesh, "shop").inbound == ()
     assert policy(mesh, "c").outbound == ()
-    assert [str(each.listen[0]) for each in policy(mesh, "d").outbound] == ["127.0.2.9:8001"]
+    assert [str(outbound_service.listen[0]) for outbound_service in policy(mesh, "d").outbound] == [
+        "127.0.2.9:8001"
+    ]
 
 
 def test_wildcard_address_conflicts_with_every_address_of_its_machine() -> None:
@@ -329,11 +352,16 @@ def test_outbound_service_is_one_value_for_callers_of_the_same_backends() -> Non
         a.target("guest-to-v1", "guest", "v1", a.http("all"), a.tcp("any")),
     )
     offered = {
-        name: {(each.upstream.name, each.port): each for each in policy(mesh, name).outbound}
+        name: {
+            (outbound_service.upstream.name, outbound_service.port): outbound_service
+            for outbound_service in policy(mesh, name).outbound
+        }
         for name in ("buyer", "reader", "guest")
     }
     assert offered["buyer"].keys() == offered["reader"].keys() >= {("shop", 80), ("shop", 90), ("v2", 90)}
-    assert all(offered["reader"][place] is each for place, each in offered["buyer"].items())
+    assert all(
+        offered["reader"][place] is outbound_service for place, outbound_service in offered["buyer"].items()
+    )
     shared = offered["guest"]["shop", Port(80)].routes[-1].backends
     assert shared == (backend("v1"),)
     assert offered["guest"]["v1", Port(80)] is offered["buyer"]["v1", Port(80)]

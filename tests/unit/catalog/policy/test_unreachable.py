@@ -17,8 +17,8 @@ BUYER = a.workload("buyer", "10.0.0.9")
 
 def closed(mesh: View, name: str = "buyer") -> tuple[SocketAddress, ...]:
     """Return the addresses that are closed to a workload's proxy."""
-    found = next(each for key, each in mesh.workloads.items() if key.name == name)
-    return proxy_policy(mesh, group_of(mesh, found)).closed
+    workload = next(item for key, item in mesh.workloads.items() if key.name == name)
+    return proxy_policy(mesh, group_of(mesh, workload)).closed
 
 
 def at(address: str, number: int = 80) -> SocketAddress:

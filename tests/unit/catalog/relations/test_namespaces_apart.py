@@ -51,9 +51,11 @@ def test_random_meshes_have_proxies_and_claims_that_could_change() -> None:
         view = View.build(ours, MeshSettings())
         for group in groups(view):
             kinds.add(type(group.interception).__name__)
-            kinds.update(each.type_url.rpartition(".")[2] for each in resources(proxy_policy(view, group)))
+            kinds.update(
+                resource.type_url.rpartition(".")[2] for resource in resources(proxy_policy(view, group))
+            )
         claims = [
-            {getattr(each.value, "uuid", None) for each in objects.values()} - {None}
+            {getattr(sourced_object.value, "uuid", None) for sourced_object in objects.values()} - {None}
             for objects in (ours, theirs)
         ]
         twice += bool(claims[0] & claims[1])
@@ -66,11 +68,11 @@ def test_uuid_in_two_namespaces_is_two_sidecars() -> None:
     view = a.view(
         a.workload("shop", "10.0.0.1", namespace="shop"), a.workload("shop", "10.0.0.2", namespace="attic")
     )
-    names = [ProxyName.parse(f"shop-uuid.shop.{each}") for each in ("attic", "shop")]
+    names = [ProxyName.parse(f"shop-uuid.shop.{item}") for item in ("attic", "shop")]
     assert sorted(name for group in groups(view).values() for name in group) == names
-    holders = [holder_of(view, each) for each in names]
-    assert [str(each.key) for each in holders if each is not None] == ["attic/shop", "shop/shop"]
-    assert [contradiction(each, view) for each in names] == ["", ""]
+    holders = [holder_of(view, proxy_name) for proxy_name in names]
+    assert [str(holder.key) for holder in holders if holder is not None] == ["attic/shop", "shop/shop"]
+    assert [contradiction(proxy_name, view) for proxy_name in names] == ["", ""]
 
 
 def test_proxy_without_a_workload_is_not_refused_for_another_namespace() -> None:
@@ -97,19 +99,19 @@ def test_listener_address_of_two_namespaces_is_used_by_both_and_reported() -> No
         a.service("shop", namespace="attic"),
         a.service("shop", namespace="shop"),
         *(
-            a.workload("shop", "10.0.0.1", namespace=each, interception=a.explicit("127.0.0.1"))
-            for each in ("attic", "shop")
+            a.workload("shop", "10.0.0.1", namespace=item, interception=a.explicit("127.0.0.1"))
+            for item in ("attic", "shop")
         ),
     )
-    listening = [policy.inbound[0].listen for policy in (proxy_policy(view, each) for each in groups(view))]
+    listening = [policy.inbound[0].listen for policy in (proxy_policy(view, group) for group in groups(view))]
     assert list(map(str, listening)) == ["10.0.0.1:8080"] * 2
-    (said,) = [each for each in problems(view) if each.code == "MW2032"]
+    (problem,) = [item for item in problems(view) if item.code == "MW2032"]
     held = (
         "Another listener (inbound 10.0.0.1:8080 of workload attic/shop) has the same address and port in "
         "another namespace. Both sidecars listen, and on one machine the kernel shares the connections "
         "between them. Choose another address or port."
     )
-    assert (str(said.key), said.expected) == ("Workload shop/shop", held)
+    assert (str(problem.key), problem.expected) == ("Workload shop/shop", held)
 
 
 def _served(view: View) -> dict[ProxyName, tuple[Resource, ...]]:
@@ -138,8 +140,8 @@ def _ours(dice: random.Random) -> dict[ObjectKey, SourcedObject]:
 def _theirs(dice: random.Random, namespace: str) -> dict[ObjectKey, SourcedObject]:
     """Make another namespace that is not permissive, because that would be a policy for all callers."""
     return {
-        key: dataclasses.replace(each, value=_modest(each.value))
-        for key, each in _of_one_namespace(dice, Namespace(namespace)).items()
+        key: dataclasses.replace(sourced_object, value=_modest(sourced_object.value))
+        for key, sourced_object in _of_one_namespace(dice, Namespace(namespace)).items()
         if key.claim.kind != MESH_CONFIG
     }
 
@@ -157,18 +159,22 @@ def _modest(value: MeshObject) -> MeshObject:
 
 def _of_one_namespace(dice: random.Random, namespace: Namespace) -> dict[ObjectKey, SourcedObject]:
     known = random_mesh(dice).known().objects
-    return {(moved := _moved(each, namespace)).key: moved for each in known.values() if each is not None}
+    return {
+        (moved := _moved(sourced_object, namespace)).key: moved
+        for sourced_object in known.values()
+        if sourced_object is not None
+    }
 
 
 def _moved(value: Any, namespace: Namespace) -> Any:
     """Return a value with this namespace in place of each namespace of the random meshes."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {
-            each.name: _moved(getattr(value, each.name), namespace)
-            for each in dataclasses.fields(value)
-            if each.init
+            field.name: _moved(getattr(value, field.name), namespace)
+            for field in dataclasses.fields(value)
+            if field.init
         }
         return dataclasses.replace(value, **fields)
     if isinstance(value, tuple):
-        return tuple(_moved(each, namespace) for each in value)
+        return tuple(_moved(item, namespace) for item in value)
     return namespace if value in ("one", "two") else value

@@ -34,7 +34,10 @@ SAID = (a.namespace("open", permissive=True), a.namespace("closed", permissive=F
 def seen(mesh: View) -> list[str]:
     """Return the namespaces whose shop the client's proxy is configured to call."""
     (group,) = (key for key in members(mesh) if key.identity == a.identity("client"))
-    return [str(each.upstream).partition("/")[0] for each in proxy_policy(mesh, group).outbound]
+    return [
+        str(outbound_service.upstream).partition("/")[0]
+        for outbound_service in proxy_policy(mesh, group).outbound
+    ]
 
 
 @pytest.mark.parametrize(("mesh_wide", "expected"), [(False, ["open"]), (True, ["default", "open"])])
@@ -42,7 +45,7 @@ def test_permissive_mode_is_decided_by_the_servers_namespace(mesh_wide: bool, ex
     """The annotation precedes the MeshConfig for client, server, oracle and the page of access."""
     mesh = a.view(*MESH, *SAID, MeshConfig(permissive=mesh_wide))
     assert seen(mesh) == expected
-    assert [each.namespace for each in visible(mesh, a.identity("client"))] == expected
+    assert [service_key.namespace for service_key in visible(mesh, a.identity("client"))] == expected
     assert [space for space in SPACES if is_permissive(mesh, Namespace(space))] == expected
     for space in SPACES:
         open_ = space in expected
@@ -81,10 +84,12 @@ def test_policy_decides_in_a_namespace_that_is_not_permissive() -> None:
 @pytest.mark.parametrize(("mesh_wide", "own"), list(product((False, True), (None, False, True))))
 def test_explanation_names_the_object_that_sets_permissive_mode(mesh_wide: bool, own: bool | None) -> None:
     """It is the Namespace if its annotation overrides the MeshConfig, and else the MeshConfig."""
-    said = () if own is None else (a.namespace("open", permissive=own),)
-    mesh = a.view(MeshConfig(permissive=mesh_wide), *said, *MESH)
-    found = explain(mesh, Request(a.identity("client"), a.service_key("shop", "open"), Port(80), "GET", "/"))
-    steps = [(each.text, [str(key) for key, _ in each.objects]) for each in found.steps]
+    answer = () if own is None else (a.namespace("open", permissive=own),)
+    mesh = a.view(MeshConfig(permissive=mesh_wide), *answer, *MESH)
+    explanation = explain(
+        mesh, Request(a.identity("client"), a.service_key("shop", "open"), Port(80), "GET", "/")
+    )
+    steps = [(step.text, [str(key) for key, _ in step.objects]) for step in explanation.steps]
     of_namespace, of_mesh = ["Namespace open"], ["MeshConfig osm-system/osm-mesh-config"]
     admitted = "every caller with a certificate of the mesh is admitted."
     expected = {
@@ -96,7 +101,7 @@ def test_explanation_names_the_object_that_sets_permissive_mode(mesh_wide: bool,
         (True, True): (f"The mesh is permissive: {admitted}", of_mesh),
         (True, None): (f"The mesh is permissive: {admitted}", of_mesh),
     }
-    permissive = [each for each in steps if "permissive" in each[0]]
+    permissive = [step for step in steps if "permissive" in step[0]]
     assert permissive == [expected[mesh_wide, own]] if (mesh_wide, own) in expected else permissive == []
 
 
@@ -111,10 +116,10 @@ def test_backends_of_a_permissive_namespace_have_no_problem_of_access() -> None:
         a.route_group("all", a.match("all")),
     )
     codes = [
-        {each.code for each in problems(a.view(*things, *said))}
-        for said in ((), (a.namespace("default", permissive=True),))
+        {problem.code for problem in problems(a.view(*things, *answer))}
+        for answer in ((), (a.namespace("default", permissive=True),))
     ]
-    assert [Code.BACKEND_NOT_ALLOWED in each for each in codes] == [True, False]
+    assert [Code.BACKEND_NOT_ALLOWED in code for code in codes] == [True, False]
 
 
 def test_annotation_of_a_namespace_affects_only_its_own_access() -> None:

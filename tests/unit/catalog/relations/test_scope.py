@@ -31,13 +31,15 @@ SHOPS = (
 
 def policy_of(mesh: View, name: str = "client") -> ProxyPolicy:
     """Return the policy of a workload's proxy."""
-    (group,) = (key for key in members(mesh) if any(each.name == name for each in members(mesh)[key]))
+    (group,) = (
+        key for key in members(mesh) if any(workload_key.name == name for workload_key in members(mesh)[key])
+    )
     return proxy_policy(mesh, group)
 
 
 def told(mesh: View, name: str = "client") -> list[str]:
     """Return the services in a proxy's policy."""
-    return [str(each.upstream) for each in policy_of(mesh, name).outbound]
+    return [str(outbound_service.upstream) for outbound_service in policy_of(mesh, name).outbound]
 
 
 @pytest.mark.parametrize(
@@ -87,9 +89,9 @@ def test_scope_grants_no_access() -> None:
 def test_scope_has_no_effect_on_servers() -> None:
     """A scope is no security boundary: the server admits the same callers with and without it."""
     plain, narrow = (
-        a.view(*SHOPS, a.workload("client", "10.0.9.9", scope=each), PERMISSIVE) for each in (None, ())
+        a.view(*SHOPS, a.workload("client", "10.0.9.9", scope=item), PERMISSIVE) for item in (None, ())
     )
-    one, other = (access(each, a.identity("db", "one"), Port(8080), a.HTTP) for each in (plain, narrow))
+    one, other = (access(view, a.identity("db", "one"), Port(8080), a.HTTP) for view in (plain, narrow))
     assert one == other
 
 
@@ -104,7 +106,9 @@ def test_backends_of_an_apex_in_scope_are_clusters_only() -> None:
         PERMISSIVE,
     )
     assert told(mesh) == ["default/root"]
-    assert [each.service.name for each in policy_of(mesh).service_destinations] == ["shop"]
+    assert [
+        service_destination.service.name for service_destination in policy_of(mesh).service_destinations
+    ] == ["shop"]
 
 
 def test_scope_narrows_explicit_upstreams() -> None:
@@ -128,7 +132,7 @@ def test_scope_of_five_services_gives_five_clusters() -> None:
     for scope in (few, None):
         mesh = a.view(*many, a.workload("client", "10.0.9.9", app="none", scope=scope), PERMISSIVE)
         made = resources(policy_of(mesh))
-        counts.append(sum(each.type_url == CLUSTER for each in made))
+        counts.append(sum(resource.type_url == CLUSTER for resource in made))
         assert len(policy_of(mesh).service_destinations) == (5 if scope else 200)
     assert counts == [5, 200]
 
@@ -139,7 +143,7 @@ def test_endpoints_of_a_service_outside_the_scope_compute_no_policy() -> None:
     (group,) = (key for key in members(mesh) if key.identity == a.identity("client"))
     pin = Pin(proxy_policy, mesh, group)
     before = pin.value()
-    moved = [each for each in SHOPS if each != SHOPS[-1]] + [a.workload("db", "10.7.7.7", namespace="two")]
+    moved = [shop for shop in SHOPS if shop != SHOPS[-1]] + [a.workload("db", "10.7.7.7", namespace="two")]
     after = a.view(*moved, a.workload("client", "10.0.9.9", scope=a.narrowed("one/books")), PERMISSIVE)
     mesh.apply(mesh.edits_to(after.known()))
     assert not pin.node.stale
@@ -151,26 +155,26 @@ def test_explanation_names_the_scope_as_the_cause() -> None:
     client = a.workload("client", "10.0.9.9", scope=a.narrowed("one/books", "*/db"))
     mesh = a.view(client, *SHOPS, PERMISSIVE)
     asked = Request(a.identity("client"), a.service_key("books", "two"), Port(80), "GET", "/")
-    found = explain(mesh, asked)
-    assert found.decision.answer is Answer.UNREACHABLE
-    assert (found.missing, remedy(mesh, asked)) == ((), ())
+    explanation = explain(mesh, asked)
+    assert explanation.decision.answer is Answer.UNREACHABLE
+    assert (explanation.missing, remedy(mesh, asked)) == ((), ())
     by = "Workload default/client"
-    said = (
+    text = (
         f"{by} limits the Services that its sidecar knows to one/books, */db; two/books is not one "
         "of them, so its sidecar does not know the Service."
     )
-    assert said in [each.text for each in found.steps]
+    assert text in [step.text for step in explanation.steps]
     besides = f"{by} limits the Services that its sidecar knows, and two/books is not one of them"
-    assert found.besides == (besides,)
-    assert found.steps[-1].text.endswith(f" The cause is not a missing policy: {besides}.")
+    assert explanation.besides == (besides,)
+    assert explanation.steps[-1].text.endswith(f" The cause is not a missing policy: {besides}.")
 
 
 def test_missing_policy_is_reported_together_with_the_scope() -> None:
     """Both are named. Without the scope, the same manifests are still missing."""
     asked = Request(a.identity("client"), a.service_key("books", "two"), Port(80), "GET", "/")
     narrow, wide = (
-        explain(a.view(a.workload("client", "10.0.9.9", scope=a.narrowed(each)), *SHOPS), asked)
-        for each in ("one/books", "*/*")
+        explain(a.view(a.workload("client", "10.0.9.9", scope=a.narrowed(item)), *SHOPS), asked)
+        for item in ("one/books", "*/*")
     )
     assert len(narrow.besides) == 1
     assert wide.besides == ()
@@ -183,6 +187,6 @@ def test_scope_of_some_workloads_of_an_identity_makes_the_answer_depend() -> Non
     other = a.workload("client-2", "10.0.9.9", account="client")
     mesh = a.view(*SHOPS, one, other, PERMISSIVE)
     asked = Request(a.identity("client"), a.service_key("books", "two"), Port(80), "GET", "/")
-    found = explain(mesh, asked)
-    assert found.decision.answer is Answer.DEPENDS
-    assert found.missing == ()
+    explanation = explain(mesh, asked)
+    assert explanation.decision.answer is Answer.DEPENDS
+    assert explanation.missing == ()

@@ -15,9 +15,9 @@ KEYS = st.dictionaries(st.sampled_from("abcdefg"), st.integers(0, 2))
 @given(KEYS, KEYS)
 def test_difference_leads_from_one_state_to_the_other(before: dict[str, int], after: dict[str, int]) -> None:
     """The result is independent of order, and has only keys whose value changed."""
-    found = difference(before, after)
-    assert {**before, **found} == {**dict.fromkeys(before.keys() - after.keys()), **after}
-    assert all(before.get(key) != value for key, value in found.items())
+    result = difference(before, after)
+    assert {**before, **result} == {**dict.fromkeys(before.keys() - after.keys()), **after}
+    assert all(before.get(key) != value for key, value in result.items())
 
 
 def test_edits_are_split_by_kind_with_deletions_before_additions() -> None:
@@ -25,13 +25,13 @@ def test_edits_are_split_by_kind_with_deletions_before_additions() -> None:
 
     Services and slices precede the workloads that belong to them.
     """
-    found = EndpointSlice("s", Namespace("default"), "s-1", ("10.0.0.1",), ())
-    comes = a.objects(a.workload("w", "10.0.0.1"), found, a.service("s"))
+    endpoint_slice = EndpointSlice("s", Namespace("default"), "s-1", ("10.0.0.1",), ())
+    comes = a.objects(a.workload("w", "10.0.0.1"), endpoint_slice, a.service("s"))
     goes = dict.fromkeys(a.objects(a.workload("v", "10.0.0.2"), a.service("t")))
     name = a.workload("w", "10.0.0.1").proxy_name
     assert name is not None
     edits = Edits({**comes, **goes}, {name: Admission.ADMITTED})
-    parts = [[*map(str, each.objects)] or "admission" for each in edits.parts(1)]
+    parts = [[*map(str, part.objects)] or "admission" for part in edits.parts(1)]
     assert parts == [
         ["Service default/t"],
         ["Service default/s"],
@@ -51,6 +51,6 @@ def test_pod_replaces_the_workload_of_its_name() -> None:
     for steps in ((workload.key, None), (pod.key, pod)), ((pod.key, None), (workload.key, workload)):
         for edits in (dict(steps), dict(reversed(steps))):
             view.apply(Edits(edits))
-            assert [each.address for each in view.workloads.values()] == [
+            assert [item.address for item in view.workloads.values()] == [
                 IpAddress("10.0.0.2" if edits.get(pod.key) else "10.0.0.1")
             ]

@@ -77,7 +77,7 @@ def test_slice_does_not_match_a_workload_of_another_namespace() -> None:
     """The address has no identity in the slice's namespace, and the workload is behind no service."""
     shop = a.service("shop", app=None)
     mesh = a.view(shop, slice_of("shop", 8080, "10.0.0.1"), a.workload("bank", "10.0.0.1", namespace="bank"))
-    assert [each.identity for each in endpoints(mesh, shop.key, shop.ports[0])] == [None]
+    assert [endpoint.identity for endpoint in endpoints(mesh, shop.key, shop.ports[0])] == [None]
     assert not any(services_of(mesh, key) for key in mesh.workloads)
 
 
@@ -131,7 +131,7 @@ def test_similar_proxies_share_a_group() -> None:
         a.workload("own-2", "10.0.1.2", app="shop", account="shop", interception=a.explicit("127.0.0.1")),
         a.workload("bare", "10.0.0.4", app="shop", account="shop", sidecar=False),
     )
-    assert sorted(tuple(each.uuid for each in proxies) for proxies in groups(mesh).values()) == [
+    assert sorted(tuple(proxy.uuid for proxy in proxies) for proxies in groups(mesh).values()) == [
         ("own-1-uuid",),
         ("own-2-uuid",),
         ("shop-1-uuid", "shop-2-uuid"),
@@ -156,9 +156,9 @@ def test_order_of_objects_has_no_effect() -> None:
     expected = None
     for turn in range(len(things)):
         mesh = a.view(*things[turn:], *reversed(things[:turn]))
-        found = {key: (proxies, proxy_policy(mesh, key)) for key, proxies in groups(mesh).items()}
-        expected = expected or found
-        assert found == expected
+        result = {key: (proxies, proxy_policy(mesh, key)) for key, proxies in groups(mesh).items()}
+        expected = expected or result
+        assert result == expected
 
 
 EGRESS = Kind("Egress", "policy.openservicemesh.io")

@@ -38,7 +38,7 @@ class Ca:
         (folder / "tls.key").write_bytes(self.key_pem)
         (folder / "tls.key").chmod(0o600)
         if roots:
-            (folder / "ca.crt").write_bytes(b"".join(each.pem for each in roots))
+            (folder / "ca.crt").write_bytes(b"".join(root.pem for root in roots))
 
 
 def ca(
@@ -73,7 +73,7 @@ def ca(
     if usages:
         builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
     if domains:
-        named = [x509.UniformResourceIdentifier(f"spiffe://{each}") for each in domains]
+        named = [x509.UniformResourceIdentifier(f"spiffe://{domain}") for domain in domains]
         builder = builder.add_extension(x509.SubjectAlternativeName(named), critical=False)
     for extension, critical in more:
         builder = builder.add_extension(extension, critical)

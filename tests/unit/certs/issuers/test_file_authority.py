@@ -87,12 +87,12 @@ def test_key_on_a_curve_that_envoy_does_not_support_is_refused(tmp_path: Path, n
     other = ca("root", now, key=ec.generate_private_key(ec.BrainpoolP256R1()))
     other.put(tmp_path / "itself")
     ca("lower", now, other).put(tmp_path / "below", other)
-    for each in ("itself", "below"):
+    for item in ("itself", "below"):
         with pytest.raises(
             StateError,
             match="'CN=root' has an ECDSA key on the curve brainpoolP256r1, which Envoy does not support",
         ):
-            _issuer(tmp_path / each, now)
+            _issuer(tmp_path / item, now)
     for number, curve in enumerate((ec.SECP384R1(), ec.SECP521R1())):
         made = ca("root", now, key=ec.generate_private_key(curve))
         made.put(tmp_path / str(number))
@@ -186,8 +186,8 @@ def test_openssl_also_refuses_client_certificates_of_a_ca_for_servers_only(
         (tmp_path / "lower.pem").write_bytes(lower.pem)
         leaf.write_bytes(ca("leaf", now, lower, is_ca=False, days=1, usages=[SERVER, CLIENT]).pem)
         files = ["-CAfile", str(tmp_path / "root.pem"), "-untrusted", str(tmp_path / "lower.pem"), str(leaf)]
-        told = ["-purpose", "sslclient", "-attime", str(int(now.timestamp())), *files]
-        done = subprocess.run([openssl, "verify", *told], capture_output=True, check=False, timeout=60)
+        messages = ["-purpose", "sslclient", "-attime", str(int(now.timestamp())), *files]
+        done = subprocess.run([openssl, "verify", *messages], capture_output=True, check=False, timeout=60)
         assert (done.returncode == 0) is is_good, done
         if is_good:
             lower.put(tmp_path / "ca", root)
@@ -271,9 +271,9 @@ def test_invalid_ca_is_reported_and_the_previous_one_continues(
     good.put(folder)
     issuer = _issuer(folder, now)
     spoil(folder, now)
-    with pytest.raises(StateError, match=sentence) as said:
+    with pytest.raises(StateError, match=sentence) as exception_info:
         issuer.look(now)
-    assert "planted" not in str(said.value)
+    assert "planted" not in str(exception_info.value)
     assert issuer.trust_bundle() == good.pem
     assert stands_below(_issued(issuer, now).chain_pem, good.pem)
     with pytest.raises(StateError, match=sentence):
@@ -284,8 +284,8 @@ def test_configured_file_of_roots_must_exist(tmp_path: Path, now: datetime) -> N
     """A missing file of roots is an error, also if certificate and key are valid."""
     root = ca("root", now)
     ca("lower", now, root).put(tmp_path, root)
-    told = WatchedFiles(tmp_path / "tls.crt", tmp_path / "tls.key", tmp_path / "ca.crt")
-    assert WatchedIssuer(told, DOMAIN, now).trust_bundle() == root.pem
+    watched_files = WatchedFiles(tmp_path / "tls.crt", tmp_path / "tls.key", tmp_path / "ca.crt")
+    assert WatchedIssuer(watched_files, DOMAIN, now).trust_bundle() == root.pem
     (tmp_path / "ca.crt").unlink()
     with pytest.raises(StateError, match=re.escape(f"{tmp_path}/ca.crt is missing")):
-        WatchedIssuer(told, DOMAIN, now)
+        WatchedIssuer(watched_files, DOMAIN, now)

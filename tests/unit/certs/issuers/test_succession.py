@@ -130,16 +130,16 @@ def test_issuer_that_is_used_again_is_no_longer_a_former_issuer(scene: Scene) ->
     assert changed.trust_bundle() == changed.signing_bundle() == scene.roots(1, 2).pem
     again = scene.start(1)
     assert again.trust_bundle() == scene.roots(1, 2).pem
-    assert [each.roots for each in known(scene.state).formers] == [scene.roots(2)]  # type: ignore[union-attr]
+    assert [item.roots for item in known(scene.state).formers] == [scene.roots(2)]  # type: ignore[union-attr]
 
 
 def test_former_issuer_keeps_only_roots_that_are_not_in_use(scene: Scene, now: datetime) -> None:
     """This is also true if it was recorded with all its roots."""
     both = FormerIssuer(scene.roots(0, 1), now + DAY)
-    found = Succession("own", scene.roots(0), now, (both,)).lasting(now)
-    assert [each.roots for each in found.formers] == [scene.roots(1)]
-    assert found.trusted == scene.roots(0, 1)
-    assert found.lasting(now + DAY).formers == ()
+    succession = Succession("own", scene.roots(0), now, (both,)).lasting(now)
+    assert [former_issuer.roots for former_issuer in succession.formers] == [scene.roots(1)]
+    assert succession.trusted == scene.roots(0, 1)
+    assert succession.lasting(now + DAY).formers == ()
 
 
 def test_new_root_is_settled_a_fixed_time_after_it_was_first_trusted(scene: Scene) -> None:
@@ -166,8 +166,8 @@ def test_new_root_is_in_use_once_connected_sidecars_have_acknowledged_it(scene: 
     again.have_taken(scene.roots(0))
     assert again.awaited(scene.now + DAY) == scene.roots(1)
     again.have_taken(scene.roots(1))
-    for each in (again, scene.start(1)):
-        assert (each.waits(scene.now), each.awaited(scene.now)) == (False, None)
+    for succeeding_issuer in (again, scene.start(1)):
+        assert (succeeding_issuer.waits(scene.now), succeeding_issuer.awaited(scene.now)) == (False, None)
     assert scene.start(2).waits(scene.now + DAY / 2)
 
 
@@ -201,13 +201,13 @@ def test_unrecorded_root_adds_to_the_bundle_but_does_not_sign(scene: Scene, tmp_
 
     Proxies do not trust this root yet.
     """
-    told = tmp_path / "told"
-    shutil.copytree(tmp_path / "0" / "ca", told)
-    ca = WatchedIssuer(WatchedFiles(told / "ca.pem", told / "ca.key"), DOMAIN, scene.now)
+    path = tmp_path / "told"
+    shutil.copytree(tmp_path / "0" / "ca", path)
+    ca = WatchedIssuer(WatchedFiles(path / "ca.pem", path / "ca.key"), DOMAIN, scene.now)
     ends, before = PairFiles(scene.state).services_end, Succession("files", scene.roots(0), scene.now)
     issuer = SucceedingIssuer(ca, "files", scene.state, before, ends, scene.now, drops=False)
     scene.issued(issuer)
-    shutil.copytree(tmp_path / "1" / "ca", told, dirs_exist_ok=True)
+    shutil.copytree(tmp_path / "1" / "ca", path, dirs_exist_ok=True)
     ca.look(scene.now)
     assert issuer.trust_bundle() == issuer.signing_bundle() == scene.roots(0, 1).pem
     with pytest.raises(
@@ -224,14 +224,14 @@ def test_certificate_that_was_not_stored_extends_the_trust_in_its_issuer(
     scene: Scene, tmp_path: Path
 ) -> None:
     """The disk may be full, or a shorter certificate may have replaced a longer one that is still in use."""
-    told = tmp_path / "told"
-    shutil.copytree(tmp_path / "0" / "ca", told)
-    ca = WatchedIssuer(WatchedFiles(told / "ca.pem", told / "ca.key"), DOMAIN, scene.now)
+    path = tmp_path / "told"
+    shutil.copytree(tmp_path / "0" / "ca", path)
+    ca = WatchedIssuer(WatchedFiles(path / "ca.pem", path / "ca.key"), DOMAIN, scene.now)
     ends, before = PairFiles(scene.state).services_end, Succession("files", scene.roots(0), scene.now)
     issuer = SucceedingIssuer(ca, "files", scene.state, before, ends, scene.now, drops=False)
     issue_pair(issuer, Usage.SERVICE, NAMES, 3 * DAY, scene.now)
     scene.issued(issuer)
-    shutil.copytree(tmp_path / "1" / "ca", told, dirs_exist_ok=True)
+    shutil.copytree(tmp_path / "1" / "ca", path, dirs_exist_ok=True)
     ca.look(scene.now)
     issuer.look(scene.now)
     issuer.look(scene.now + 2 * DAY)
@@ -246,7 +246,7 @@ def test_replaced_issuer_is_logged_once(scene: Scene) -> None:
         scene.issued(scene.start(0))
         scene.start(1)
         scene.start(1).look(scene.now + DAY)
-    assert [each["event"] for each in logs if "issuer" in each["event"]] == [
+    assert [log["event"] for log in logs if "issuer" in log["event"]] == [
         "issuer of service certificates replaced",
         "roots of the previous issuer stay trusted until its last certificate expires",
         "roots of a former issuer removed: its last certificate has expired",

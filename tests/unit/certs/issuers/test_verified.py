@@ -92,8 +92,10 @@ def _cas(extensions: Extensions, *, at_root: bool) -> tuple[Ca, Ca]:
 
 
 def _taken(folder: Path, root: Ca, between: Ca) -> CertificateAuthority:
-    told = CaFiles(folder / "tls.crt", folder / "tls.key", folder / "ca.crt", "give another")
-    return CertificateAuthority(read_root(told, between.pem, between.key_pem, root.pem, DOMAIN, NOW), DOMAIN)
+    ca_files = CaFiles(folder / "tls.crt", folder / "tls.key", folder / "ca.crt", "give another")
+    return CertificateAuthority(
+        read_root(ca_files, between.pem, between.key_pem, root.pem, DOMAIN, NOW), DOMAIN
+    )
 
 
 def _issued(authority: CertificateAuthority) -> tuple[Pair, Pair]:
@@ -138,7 +140,7 @@ def _shakes_hands(folder: Path, server: Pair, proxy: Pair, roots: bytes) -> bool
                 end.do_handshake()
             except ssl.SSLCertVerificationError:
                 return False
-    return all(each.version() for each in ends)
+    return all(ssl_object.version() for ssl_object in ends)
 
 
 def _gets_in(server: Pair, proxy: Pair, roots: bytes) -> bool:

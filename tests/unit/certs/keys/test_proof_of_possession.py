@@ -28,8 +28,8 @@ def test_signed_request_proves_the_key_and_contains_the_names() -> None:
     own = OwnKey(ec.generate_private_key(ec.SECP256R1()), NAMES)
     assert SignedRequest(own.csr_pem).public_key() == own.public_key()
     request = x509.load_pem_x509_csr(own.csr_pem)
-    said = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    subject_alternative_name = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert request.subject.rfc4514_string() == "CN=a.b.c"
-    assert said.get_values_for_type(x509.UniformResourceIdentifier) == ["spiffe://x/y"]
-    assert said.get_values_for_type(x509.DNSName) == ["a.example"]
+    assert subject_alternative_name.get_values_for_type(x509.UniformResourceIdentifier) == ["spiffe://x/y"]
+    assert subject_alternative_name.get_values_for_type(x509.DNSName) == ["a.example"]
     assert "PRIVATE" not in repr(own)

@@ -49,14 +49,14 @@ class MemoryLedger:
     def entry(self, serial: str) -> LedgerEntry | None:
         """Return the entry of a serial."""
         with self._record.lock:
-            found = self._record.rows.get(serial)
-            return None if found is None else found.stamped(self._noted.get(serial, {}))
+            ledger_entry = self._record.rows.get(serial)
+            return None if ledger_entry is None else ledger_entry.stamped(self._noted.get(serial, {}))
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Return all entries."""
         with self._record.lock:
-            found = filter(None, map(self.entry, self._record.rows))
-            return tuple(sorted(found, key=lambda each: (each.common_name, each.issued_at, each.serial)))
+            result = filter(None, map(self.entry, self._record.rows))
+            return tuple(sorted(result, key=lambda entry: (entry.common_name, entry.issued_at, entry.serial)))
 
     def entries_of(self, name: ProxyName) -> tuple[LedgerEntry, ...]:
         """Return the entries of one proxy."""
@@ -65,15 +65,15 @@ class MemoryLedger:
     def entries_of_all(self, names: Iterable[ProxyName]) -> tuple[LedgerEntry, ...]:
         """Return the entries of some proxies."""
         sought = frozenset(map(str, names))
-        return tuple(each for each in self.entries() if each.common_name in sought)
+        return tuple(entry for entry in self.entries() if entry.common_name in sought)
 
     def first(self) -> str | None:
         """Return the first serial."""
-        return min(((each.issued_at, each.serial) for each in self.entries()), default=(None, None))[1]
+        return min(((entry.issued_at, entry.serial) for entry in self.entries()), default=(None, None))[1]
 
     def last_issued_at(self) -> datetime | None:
         """Return the time of the newest certificate."""
-        return max((each.issued_at for each in self.entries()), default=None)
+        return max((entry.issued_at for entry in self.entries()), default=None)
 
     def authority(self) -> str | None:
         """Return the CA's fingerprint."""
@@ -103,9 +103,9 @@ class MemoryLedger:
 
     def admit(self, names: Iterable[ProxyName], now: datetime) -> None:
         """Record admissions, and write all stamps."""
-        for each in [each for name in names for each in self.entries_of(name)]:
-            if each.claimed_at is not None:
-                self._noted_on(each, Stamp.ADMITTED, StampDetail.of(now))
+        for entry in [entry for name in names for entry in self.entries_of(name)]:
+            if entry.claimed_at is not None:
+                self._noted_on(entry, Stamp.ADMITTED, StampDetail.of(now))
         if not self._failing:
             with suppress(StateError):
                 self.write_unwritten()
@@ -141,10 +141,13 @@ class MemoryLedger:
     def _known(self, serial: str) -> LedgerEntry:
         entry = self.entry(serial)
         if entry is None:
-            newest = sorted(self.entries(), key=lambda each: each.serial)
-            newest.sort(key=lambda each: each.issued_at, reverse=True)
-            alike = [each for each in newest if each.serial.startswith(serial[:6])]
-            raise unknown(serial, [(each.serial, each.common_name) for each in (alike or newest)[:5]])
+            newest = sorted(self.entries(), key=lambda ledger_entry: ledger_entry.serial)
+            newest.sort(key=lambda ledger_entry: ledger_entry.issued_at, reverse=True)
+            alike = [ledger_entry for ledger_entry in newest if ledger_entry.serial.startswith(serial[:6])]
+            raise unknown(
+                serial,
+                [(ledger_entry.serial, ledger_entry.common_name) for ledger_entry in (alike or newest)[:5]],
+            )
         return entry
 
     def _require_room(self) -> None:

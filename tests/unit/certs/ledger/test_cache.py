@@ -34,7 +34,7 @@ def test_known_entry_needs_no_statement(ledger: SqliteLedger) -> None:
         ledger.record(new_entry(serial, uuid))
     every = ledger.entries()
     with statements(ledger) as asked:
-        assert tuple(ledger.entry(each.serial) for each in every) == every
+        assert tuple(ledger.entry(entry.serial) for entry in every) == every
         claimed = ledger.claim("1a", START)
         assert asked == []
     ledger.admit((proxy("u1"),), START)
@@ -61,10 +61,10 @@ def test_stamps_of_many_proxies_are_read_and_written_in_few_statements(
     with statements(ledger) as asked:
         ledger.admit(map(proxy, serials.values()), later)
 
-    changes = [each for each in asked if each.startswith("UPDATE")]
+    changes = [item for item in asked if item.startswith("UPDATE")]
     assert len(changes) == 2 + 2, "claimed at two moments, admitted at one, 60 at a time"
     assert len(asked) < 20
-    fresh = {each.serial: each for each in ledger.entries()}
+    fresh = {entry.serial: entry for entry in ledger.entries()}
     assert fresh == {
         serial: replace(
             new_entry(serial, uuid),
@@ -99,7 +99,7 @@ def test_write_of_another_process_is_seen_at_the_next_call(ledger: SqliteLedger,
     """
     for serial in ("1a", "2a", "3a"):
         ledger.record(new_entry(serial))
-    before = {each.serial: each for each in ledger.entries()}
+    before = {entry.serial: entry for entry in ledger.entries()}
     with SqliteLedger.open(state / "ledger.db") as other:
         for number, serial in enumerate(before):
             assert ledger.entry(serial) == before[serial]
@@ -126,8 +126,8 @@ def test_write_that_another_process_rolls_back_is_never_seen(ledger: SqliteLedge
     assert ledger.entry("1a") == new_entry("1a")
     other.execute(revoke)
     other.close()
-    assert (found := ledger.entry("1a")) is not None
-    assert found.revoked_at is not None
+    assert (entry := ledger.entry("1a")) is not None
+    assert entry.revoked_at is not None
 
 
 def test_lookup_does_not_wait_for_a_thread_that_writes(ledger: SqliteLedger) -> None:
@@ -153,7 +153,7 @@ def test_lookup_does_not_wait_for_a_thread_that_writes(ledger: SqliteLedger) -> 
         written.result()
     assert ledger.unwritten == 1
     ledger.write_unwritten()
-    assert (ledger.unwritten, [each.claimed_at for each in ledger.entries()]) == (0, [START, START])
+    assert (ledger.unwritten, [entry.claimed_at for entry in ledger.entries()]) == (0, [START, START])
 
 
 def test_cache_is_not_used_for_a_file_with_a_write_ahead_log(ledger: SqliteLedger, state: Path) -> None:
@@ -164,8 +164,8 @@ def test_cache_is_not_used_for_a_file_with_a_write_ahead_log(ledger: SqliteLedge
     assert other.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",)
     assert ledger.entry("1a") == new_entry("1a")
     other.execute("UPDATE proxy_certificates SET revoked_at = 1")
-    assert (found := ledger.entry("1a")) is not None
-    assert found.revoked_at is not None
+    assert (entry := ledger.entry("1a")) is not None
+    assert entry.revoked_at is not None
     ledger.close()
     other.close()
 
@@ -184,10 +184,10 @@ def test_revocation_written_late_holds_while_another_process_locks_the_file(
     other.execute("COMMIT")
     ledger.write_unwritten()
     other.execute("BEGIN EXCLUSIVE")
-    found = ledger.entry("1a")
+    entry = ledger.entry("1a")
     other.close()
-    assert found is not None
-    assert found.revoked_at == START
+    assert entry is not None
+    assert entry.revoked_at == START
 
 
 @pytest.mark.parametrize("ask", ["entry", "claim"])
@@ -201,15 +201,15 @@ def test_revocation_written_during_a_lookup_is_not_missed(
     ledger._unwritten.note(known, Stamp.REVOKED, StampDetail.of(START))
 
     def writing_meanwhile(serial: str) -> LedgerEntry | None:
-        found = current(serial)
+        ledger_entry = current(serial)
         monkeypatch.undo()
         ledger.write_unwritten()
-        return found
+        return ledger_entry
 
     monkeypatch.setattr(ledger._seen, "current", writing_meanwhile)
-    found = ledger.entry("1a") if ask == "entry" else ledger.claim("1a", START)
-    assert found is not None
-    assert found.revoked_at == START
+    entry = ledger.entry("1a") if ask == "entry" else ledger.claim("1a", START)
+    assert entry is not None
+    assert entry.revoked_at == START
 
 
 def test_entries_of_many_proxies_are_read_in_one_statement(ledger: SqliteLedger) -> None:
@@ -220,6 +220,6 @@ def test_entries_of_many_proxies_are_read_in_one_statement(ledger: SqliteLedger)
         ledger.claim(f"{number}a", START)
     with statements(ledger) as asked:
         ledger.admit(names, START)
-        found = ledger.entries_of_all(names)
-        assert sum(each.startswith("SELECT") for each in asked) == 2
-    assert [each.admitted_at for each in found] == [START] * 5
+        entries = ledger.entries_of_all(names)
+        assert sum(item.startswith("SELECT") for item in asked) == 2
+    assert [entry.admitted_at for entry in entries] == [START] * 5

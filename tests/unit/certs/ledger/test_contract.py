@@ -53,8 +53,8 @@ class SqliteLedgers:
         self._refuse("OFF")
 
     def _refuse(self, word: str) -> None:
-        for each in self.opened:
-            each._connection.execute(f"PRAGMA query_only = {word}")
+        for sqlite_ledger in self.opened:
+            sqlite_ledger._connection.execute(f"PRAGMA query_only = {word}")
 
 
 @dataclass
@@ -141,7 +141,7 @@ def test_use_of_a_certificate_is_recorded_every_quarter_of_an_hour(ledgers: Ledg
     first, second = ledgers.open(), ledgers.open()
     for serial in ("1a", "2a", "3a"):
         first.record(new_entry(serial))
-    soon, later, last = (START + SEEN_EVERY * each for each in (0.5, 1, 2))
+    soon, later, last = (START + SEEN_EVERY * item for item in (0.5, 1, 2))
     assert first.see("1a", later).last_seen is None
     for serial in ("2a", "3a"):
         assert first.claim(serial, START).last_seen == START
@@ -152,7 +152,7 @@ def test_use_of_a_certificate_is_recorded_every_quarter_of_an_hour(ledgers: Ledg
     second.see("2a", last)
     second.write_unwritten()
     first.write_unwritten()
-    assert [each.last_seen for each in first.entries()] == [None, last, START]
+    assert [entry.last_seen for entry in first.entries()] == [None, last, START]
 
 
 def test_deadline_of_a_claim_is_kept_and_applies_to_unclaimed_certificates(ledger: Ledger) -> None:
@@ -164,11 +164,11 @@ def test_deadline_of_a_claim_is_kept_and_applies_to_unclaimed_certificates(ledge
     one, two = ledger.entries()
     late = START + day + timedelta(seconds=1)
     assert (one.claim_by, two.claim_by) == (START + day, START + day)
-    assert [each.unclaimed_too_long(at) for each in (one, two) for at in (START + day, late)] == [
+    assert [entry.unclaimed_too_long(at) for entry in (one, two) for at in (START + day, late)] == [
         *(False, True),
         *(False, False),
     ]
-    assert [each.in_force(at) for each in (one, two) for at in (late, START + 2 * YEAR)] == [
+    assert [entry.in_force(at) for entry in (one, two) for at in (late, START + 2 * YEAR)] == [
         *(False, False),
         *(True, False),
     ]
@@ -202,9 +202,9 @@ def test_entries_of_many_proxies_are_the_union_of_the_entries_of_each(ledger: Le
         ledger.record(new_entry(f"{number:x}", f"u{number % 10}"))
     ledger.claim("0", START)
     asked = [proxy(f"u{number}") for number in (*reversed(range(10)), 7, 20)]
-    found = ledger.entries_of_all(asked)
-    assert found == ledger.entries()
-    assert [each.claimed_at for each in found if each.serial == "0"] == [START]
+    entries = ledger.entries_of_all(asked)
+    assert entries == ledger.entries()
+    assert [entry.claimed_at for entry in entries if entry.serial == "0"] == [START]
     assert ledger.entries_of_all(asked[9:12]) == (
         *ledger.entries_of(proxy("u0")),
         *ledger.entries_of(proxy("u7")),
@@ -292,7 +292,7 @@ def test_signer_is_recorded_for_each_certificate(ledgers: Ledgers) -> None:
     ledger.record(replace(new_entry("b"), signer="bb"))
     ledger.change_authority("bb")
     ledger.name_authority("bb")
-    assert {each.serial: each.signer for each in ledgers.open().entries()} == {"a": "aa", "b": "bb"}
+    assert {entry.serial: entry.signer for entry in ledgers.open().entries()} == {"a": "aa", "b": "bb"}
 
 
 def test_writes_of_one_ledger_are_seen_by_all(ledgers: Ledgers) -> None:
@@ -345,13 +345,13 @@ def test_unwritten_stamps_count_in_their_ledger_and_are_written_later(ledgers: L
     with ledgers.hindered():
         first.claim("1a", START)
         first.admit((proxy("u1"),), START)
-        with pytest.raises(UnwrittenError, match=r"the revocation of 2a is not stored$") as said:
+        with pytest.raises(UnwrittenError, match=r"the revocation of 2a is not stored$") as exception_info:
             first.revoke("2a", START)
         with pytest.raises(StateError):
             first.record(new_entry("3a"))
         with pytest.raises(StateError):
             first.write_unwritten()
-        assert (said.value.entry, first.entries(), first.unwritten) == (here[1], here, 2)
+        assert (exception_info.value.entry, first.entries(), first.unwritten) == (here[1], here, 2)
         assert second.entries() == (new_entry("1a"), new_entry("2a", "u2"))
     first.admit((), START)
     assert first.unwritten == 2  # after a failure, only `write_unwritten` tries again
@@ -390,7 +390,7 @@ def test_judge_of_a_new_entry_sees_all_entries_of_its_name(ledgers: Ledgers) -> 
     judged, refusing = list[tuple[str, LedgerState]](), True
 
     def judge(known: tuple[LedgerEntry, ...]) -> None:
-        judged.extend((each.serial, each.state) for each in known)
+        judged.extend((entry.serial, entry.state) for entry in known)
         if refusing:
             raise RequestError("not this one")
 

@@ -30,8 +30,8 @@ def entry(
 
 def expired(issued: int, *, claimed: int, admitted: int) -> LedgerEntry:
     """Return an entry of a certificate that lived for a day."""
-    found = entry(issued, claimed=claimed, admitted=admitted)
-    return replace(found, not_after=found.issued_at + timedelta(days=1))
+    ledger_entry = entry(issued, claimed=claimed, admitted=admitted)
+    return replace(ledger_entry, not_after=ledger_entry.issued_at + timedelta(days=1))
 
 
 @pytest.mark.parametrize(

@@ -39,5 +39,5 @@ def test_unusual_validity_of_a_presented_certificate_becomes_its_requested_term(
         shown = read_peer(pem)
         rebuilding.show(shown, pem, "10.0.0.1:5", START)
         rebuilding.confirm(shown.serial)
-        (found,) = kept.entries()
-    assert (found.term, found.not_after) == (term, START + life)
+        (entry,) = kept.entries()
+    assert (entry.term, entry.not_after) == (term, START + life)

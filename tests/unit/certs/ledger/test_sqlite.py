@@ -36,7 +36,7 @@ def test_ledger_of_schema_1_gets_admissions_for_proxies_that_had_connected(state
     one, two = START + timedelta(hours=1), START + timedelta(hours=4)
     for _ in range(2):
         with SqliteLedger.open(path) as ledger:
-            assert [(each.serial, each.admitted_at) for each in ledger.entries()] == [
+            assert [(entry.serial, entry.admitted_at) for entry in ledger.entries()] == [
                 *(("1a", one), ("1b", None), ("2a", two), ("3a", None)),
             ]
 
@@ -48,7 +48,7 @@ def test_ledger_of_schema_2_opens_with_all_its_entries(state: Path) -> None:
     connection = sqlite3.connect(path)
     connection.executescript((Path(__file__).parent / "schema_2.sql").read_text())
     connection.close()
-    hours = [START + timedelta(hours=each) for each in range(25)]
+    hours = [START + timedelta(hours=number) for number in range(25)]
     before = (
         replace(new_entry("1a", "u1"), claimed_at=hours[1], admitted_at=hours[2]),
         new_entry("1b", "u1", hours[24]),
@@ -83,18 +83,18 @@ def test_ledger_of_schema_3_gets_terms_for_shorter_validities(state: Path) -> No
     days = {"1a": None, "2a": 7, "2b": None, "3a": None, "4a": None, "5a": 1}
     for _ in range(2):
         with SqliteLedger.open(path) as ledger:
-            found = {each.serial: each for each in ledger.entries()}
-            terms = {serial: each.term and each.term.days for serial, each in found.items()}
-            assert (terms, {each.joined_by for each in found.values()}) == (days, {""})
+            entries = {entry.serial: entry for entry in ledger.entries()}
+            terms = {serial: entry.term and entry.term.days for serial, entry in entries.items()}
+            assert (terms, {entry.joined_by for entry in entries.values()}) == (days, {""})
             assert ledger.authority() == "aa"
     hour = timedelta(hours=1)
-    assert found["2a"] == replace(
+    assert entries["2a"] == replace(
         LedgerEntry.issued("2a", proxy("u2"), START + hour, START + hour + 7 * DAY, 2 * DAY, "aa", 7 * DAY),
         claimed_at=START + 2 * hour,
         claimed_from="10.0.0.2:4711",
         seen_at=START + 5 * hour,
     )
-    assert (found["5a"].revoked_at, found["5a"].revoked_why) == (START + 6 * hour, "stolen")
+    assert (entries["5a"].revoked_at, entries["5a"].revoked_why) == (START + 6 * hour, "stolen")
 
 
 def test_ledger_files_are_private_and_entries_persist(state: Path) -> None:
@@ -104,7 +104,7 @@ def test_ledger_files_are_private_and_entries_persist(state: Path) -> None:
         ledger.record(new_entry("1f"))
         modes = {file.name: file.stat().st_mode & 0o777 for file in state.iterdir()}
     beside = ("", "-journal", ".lock", ".revocations", ".revocations.lock")
-    assert modes == dict.fromkeys([f"ledger.db{each}" for each in beside], 0o600)
+    assert modes == dict.fromkeys([f"ledger.db{item}" for item in beside], 0o600)
     with SqliteLedger.open(path) as ledger:
         assert ledger.entries() == (new_entry("1f"),)
 
@@ -242,13 +242,15 @@ def test_revocation_during_a_lock_is_in_force_and_reported_as_unwritten(
     expected = replace(new_entry("1a"), claimed_at=START, revoked_at=START)
     with locked(state / "ledger.db", "IMMEDIATE"):
         ledger.claim("1a", START)
-        with pytest.raises(UnwrittenError) as said:
+        with pytest.raises(UnwrittenError) as exception_info:
             ledger.revoke("1A", START)
-        assert str(said.value) == (
+        assert str(exception_info.value) == (
             f"ledger {state}/ledger.db cannot be written (database is locked): the "
             "revocation of 1a is not stored"
         )
-        assert said.value.entry == expected == ledger.entry("1a") == ledger.claim("1a", START + YEAR)
+        assert (
+            exception_info.value.entry == expected == ledger.entry("1a") == ledger.claim("1a", START + YEAR)
+        )
     ledger.close()
     with SqliteLedger.open(state / "ledger.db") as again:
         assert again.entries() == (expected,)
@@ -262,13 +264,13 @@ def test_revocation_holds_while_the_ledger_file_is_missing(ledger: SqliteLedger,
     path.rename(aside)
     with pytest.raises(UnwrittenError, match="the revocation of 1f is not stored") as unkept:
         ledger.revoke("1f", START, "stolen")
-    found = ledger.entry("1f")
-    assert found is not None
-    assert (found.state, found, ledger.unwritten) == ("revoked", unkept.value.entry, 1)
+    entry = ledger.entry("1f")
+    assert entry is not None
+    assert (entry.state, entry, ledger.unwritten) == ("revoked", unkept.value.entry, 1)
     aside.rename(path)
     ledger.write_unwritten()
     with SqliteLedger.open(path) as again:
-        assert again.entries() == (found,)
+        assert again.entries() == (entry,)
 
 
 def test_entry_read_before_a_lock_is_known_during_the_lock(ledger: SqliteLedger, state: Path) -> None:

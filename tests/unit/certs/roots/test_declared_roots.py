@@ -82,11 +82,14 @@ def test_next_stage_is_delayed_by_an_inactive_new_or_a_declared_old_root(
 
 def test_states_of_roots_are_those_of_open_service_mesh() -> None:
     """The states are those of the first root, the second one and an unknown one, at each stage."""
-    found = [
-        [state_of(each, rotation, A if rotation in (None, TRUSTING) else B) for each in (A, B, None)]
+    result = [
+        [
+            state_of(fingerprint, rotation, A if rotation in (None, TRUSTING) else B)
+            for fingerprint in (A, B, None)
+        ]
         for rotation in (None, TRUSTING, REPLACING, RETIRING)
     ]
-    assert found == [
+    assert result == [
         ["active", "inactive", "inactive"],
         ["active", "validatingRollout", "inactive"],
         ["issuingRollback", "issuingRollout", "inactive"],

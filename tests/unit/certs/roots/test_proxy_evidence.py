@@ -54,7 +54,7 @@ def test_evidence_has_the_signers_of_certificates_that_a_proxy_may_present(
     rotation = authority.rotation
     assert rotation is not None
     known = _known(authority, rotation, entries)
-    assert {each == rotation.signer for each in known.shown} == shown
+    assert {fingerprint == rotation.signer for fingerprint in known.shown} == shown
 
 
 def _known(

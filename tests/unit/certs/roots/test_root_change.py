@@ -208,4 +208,4 @@ def test_origin_of_a_rotation_is_known_at_every_stage(steps: int) -> None:
     while back is not None:
         way.append(back)
         back = advanced(back, NOW)
-    assert {each.origin for each in way} == {OLD}
+    assert {item.origin for item in way} == {OLD}

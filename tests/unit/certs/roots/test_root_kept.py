@@ -71,13 +71,13 @@ def test_crash_at_any_point_of_a_step_leaves_the_state_before_or_after_it(
             died = True
         else:
             died = False
-    found = kept.recovered(state)
-    assert found in (first, second)
-    assert found is not None
-    assert fingerprint_in(state / "ca") == found.signer
-    assert fingerprint_in(state / "ca.other") == found.other
+    rotation = kept.recovered(state)
+    assert rotation in (first, second)
+    assert rotation is not None
+    assert fingerprint_in(state / "ca") == rotation.signer
+    assert fingerprint_in(state / "ca.other") == rotation.other
     assert (state / "ca" / "first-proxy").exists()
-    assert died or found == second
+    assert died or rotation == second
     kept.keep(state, second)
     assert fingerprint_in(state / "ca") == second.signer
 
@@ -94,8 +94,8 @@ def test_crash_at_the_beginning_or_end_leaves_a_rotation_or_no_trace_of_it(
             _dies_at(number, patch)
             with contextlib.suppress(Died):
                 step()
-        found = kept.recovered(state)
-        assert (found is not None) == (state / "ca.other").exists()
+        rotation = kept.recovered(state)
+        assert (rotation is not None) == (state / "ca.other").exists()
         if step is steps[1]:  # the remains of a finished rotation do not count as a CA
             assert len(list(state.glob("ca.other.lost-*"))) == left_before
         left_before = len(list(state.glob("ca.other.lost-*")))
@@ -229,10 +229,10 @@ def test_other_ca_is_moved_aside_when_the_rotation_file_is_missing(state: Path) 
         with structlog.testing.capture_logs() as logs:
             assert kept.recovered(state) is None
         aside = state / f"ca.other.lost-{number}"
-        (said,) = logs
-        assert (said["log_level"], said["path"]) == ("warning", str(aside))
+        (answer,) = logs
+        assert (answer["log_level"], answer["path"]) == ("warning", str(aside))
         assert not (state / "ca.other").exists()
-    assert [(state / f"ca.other.lost-{each}" / "ca.key").read_bytes() for each in (1, 2)] == keys
+    assert [(state / f"ca.other.lost-{item}" / "ca.key").read_bytes() for item in (1, 2)] == keys
 
 
 def test_unknown_ca_in_place_of_the_other_root_is_moved_aside(state: Path) -> None:

@@ -25,9 +25,9 @@ def test_ledger_learns_the_new_signer_after_a_crash_during_a_step(tmp_path: Path
 
     No certificate is lost.
     """
-    with opened(tmp_path, DOMAIN, NOW) as found:
-        issued = issue_proxy(found.authority, found.ledger, CART, timedelta(days=1), NOW)
-        found.first.note(found.ledger)
+    with opened(tmp_path, DOMAIN, NOW) as authority:
+        issued = issue_proxy(authority.authority, authority.ledger, CART, timedelta(days=1), NOW)
+        authority.first.note(authority.ledger)
     rotation = advanced(kept.begin(tmp_path, DOMAIN, NOW), NOW)
     assert rotation is not None
     kept.keep(tmp_path, rotation)
@@ -36,16 +36,19 @@ def test_ledger_learns_the_new_signer_after_a_crash_during_a_step(tmp_path: Path
         (tmp_path / "ca.other").rename(tmp_path / "ca.moving")
         (tmp_path / "ca.halfway").rename(tmp_path / "ca.other")
     assert begun(tmp_path)
-    with opened(tmp_path, DOMAIN, NOW) as found:
-        assert not found.made
-        assert (found.authority.fingerprint, found.authority.other) == (rotation.signer, rotation.other)
-        assert found.ledger.authority() == rotation.signer
-        again = issue_proxy(found.authority, found.ledger, CART, timedelta(days=1), NOW)
-        signers = {each.serial: each.signer for each in found.ledger.entries()}
+    with opened(tmp_path, DOMAIN, NOW) as authority:
+        assert not authority.made
+        assert (authority.authority.fingerprint, authority.authority.other) == (
+            rotation.signer,
+            rotation.other,
+        )
+        assert authority.ledger.authority() == rotation.signer
+        again = issue_proxy(authority.authority, authority.ledger, CART, timedelta(days=1), NOW)
+        signers = {entry.serial: entry.signer for entry in authority.ledger.entries()}
     assert signers == {issued.serial: rotation.other, again.serial: rotation.signer}
     kept.end(tmp_path)
-    with opened(tmp_path, DOMAIN, NOW) as found:
-        assert (found.made, found.authority.fingerprint) == (False, rotation.signer)
+    with opened(tmp_path, DOMAIN, NOW) as authority:
+        assert (authority.made, authority.authority.fingerprint) == (False, rotation.signer)
 
 
 @pytest.mark.parametrize("steps", [0, 1])
@@ -54,9 +57,9 @@ def test_certificate_confirmed_during_a_rotation_keeps_its_signer(tmp_path: Path
 
     The certificate is replaced before that root is removed.
     """
-    with opened(tmp_path, DOMAIN, NOW) as found:
-        issued = issue_proxy(found.authority, found.ledger, CART, timedelta(days=1), NOW)
-        found.first.note(found.ledger)
+    with opened(tmp_path, DOMAIN, NOW) as authority:
+        issued = issue_proxy(authority.authority, authority.ledger, CART, timedelta(days=1), NOW)
+        authority.first.note(authority.ledger)
     serial, pem = issued.serial, issued.chain_pem
     rotation = kept.begin(tmp_path, DOMAIN, NOW)
     old = rotation.signer
@@ -64,12 +67,12 @@ def test_certificate_confirmed_during_a_rotation_keeps_its_signer(tmp_path: Path
         rotation = advanced(rotation, NOW) or rotation
         kept.keep(tmp_path, rotation)
     (tmp_path / LEDGER_FILE).unlink()
-    with opened(tmp_path, DOMAIN, NOW, rebuild=serial) as found:
-        assert found.rebuilding is not None
-        found.rebuilding.show(read_peer(pem), pem, "192.0.2.1:9", NOW)
-        found.rebuilding.confirm(serial)
+    with opened(tmp_path, DOMAIN, NOW, rebuild=serial) as authority:
+        assert authority.rebuilding is not None
+        authority.rebuilding.show(read_peer(pem), pem, "192.0.2.1:9", NOW)
+        authority.rebuilding.confirm(serial)
     assert rebuilt(tmp_path) == 1
-    with opened(tmp_path, DOMAIN, NOW) as found:
-        (entry,) = found.ledger.entries()
+    with opened(tmp_path, DOMAIN, NOW) as authority:
+        (entry,) = authority.ledger.entries()
     assert entry.signer == old
     assert progress([entry]) is Progress.READY, "the others go on sending it traffic"

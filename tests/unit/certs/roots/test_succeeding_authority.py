@@ -44,12 +44,12 @@ class Scene:
     def open(self, *, own: bool = False) -> Iterator[AuthorityWithLedger]:
         """Open the directory, as a server does."""
         custody = Custody(authority=None if own else WatchedFiles.within(self.files, "authority_roots"))
-        with opened(self.state, DOMAIN, self.now, custody=custody) as found:
-            yield found
+        with opened(self.state, DOMAIN, self.now, custody=custody) as authority:
+            yield authority
 
-    def issued(self, found: AuthorityWithLedger, days: int = 30) -> bytes:
+    def issued(self, authority: AuthorityWithLedger, days: int = 30) -> bytes:
         """Issue a certificate to a proxy; return its chain."""
-        return issue_proxy(found.authority, found.ledger, NAME, days * DAY, self.now).chain_pem
+        return issue_proxy(authority.authority, authority.ledger, NAME, days * DAY, self.now).chain_pem
 
 
 @pytest.fixture
@@ -58,28 +58,31 @@ def scene(tmp_path: Path, now: datetime) -> Scene:
     return Scene(tmp_path, now)
 
 
-def trusted(found: AuthorityWithLedger, *roots: Ca) -> bool:
+def trusted(authority: AuthorityWithLedger, *roots: Ca) -> bool:
     """Return whether exactly these roots are trusted."""
-    return TrustBundle.of([found.authority.trust_bundle()]) == TrustBundle.of(each.pem for each in roots)
+    return TrustBundle.of([authority.authority.trust_bundle()]) == TrustBundle.of(root.pem for root in roots)
 
 
 def test_external_ca_signs_and_no_key_is_stored_in_the_state_directory(scene: Scene) -> None:
     """Certificates of proxies end at the latest with the CA's own."""
     root = scene.put("root", days=20)
-    with scene.open() as found:
-        chain = scene.issued(found)
+    with scene.open() as authority:
+        chain = scene.issued(authority)
         assert stands_below(chain, root.pem)
-        assert trusted(found, root)
-        assert found.authority.not_after == root.certificate.not_valid_after_utc
-        assert found.ledger.authority() == found.authority.fingerprint
-        (entry,) = found.ledger.entries()
-        assert (entry.signer, entry.not_after) == (found.authority.fingerprint, found.authority.not_after)
-        assert (found.whose.kind, found.whose.place) == (IssuerKind.FILES, scene.files)
-        assert found.whose.changing is None
-        assert f"rotate the CA in {scene.files}" in found.whose.why_not
+        assert trusted(authority, root)
+        assert authority.authority.not_after == root.certificate.not_valid_after_utc
+        assert authority.ledger.authority() == authority.authority.fingerprint
+        (entry,) = authority.ledger.entries()
+        assert (entry.signer, entry.not_after) == (
+            authority.authority.fingerprint,
+            authority.authority.not_after,
+        )
+        assert (authority.whose.kind, authority.whose.place) == (IssuerKind.FILES, scene.files)
+        assert authority.whose.changing is None
+        assert f"rotate the CA in {scene.files}" in authority.whose.why_not
     assert not (scene.state / "ca").exists()
-    files = [each for each in scene.state.rglob("*") if each.is_file()]
-    assert not [each for each in files if b"PRIVATE KEY" in each.read_bytes()]
+    files = [path for path in scene.state.rglob("*") if path.is_file()]
+    assert not [file for file in files if b"PRIVATE KEY" in file.read_bytes()]
 
 
 def test_external_ca_can_be_replaced_while_the_server_runs(scene: Scene) -> None:
@@ -88,55 +91,57 @@ def test_external_ca_can_be_replaced_while_the_server_runs(scene: Scene) -> None
     Certificates are replaced when they are due.
     """
     first = scene.put("first")
-    with scene.open() as found:
-        pairs, old = PairFiles(scene.state), scene.issued(found, days=30)
-        shown = ads_server_certificate(found.authority, pairs, scene.now)
+    with scene.open() as authority:
+        pairs, old = PairFiles(scene.state), scene.issued(authority, days=30)
+        shown = ads_server_certificate(authority.authority, pairs, scene.now)
         second = scene.put("second")
-        assert found.whose.tend is not None
-        found.whose.tend(scene.now)
-        assert trusted(found, first, second)
-        new = scene.issued(found, days=2)
+        assert authority.whose.tend is not None
+        authority.whose.tend(scene.now)
+        assert trusted(authority, first, second)
+        new = scene.issued(authority, days=2)
         assert stands_below(new, second.pem)
-        assert found.authority.trusts(found.ledger.entries()[0].signer)
-        assert ads_server_certificate(found.authority, pairs, scene.now) == shown
-        assert stands_below(old, found.authority.trust_bundle())
+        assert authority.authority.trusts(authority.ledger.entries()[0].signer)
+        assert ads_server_certificate(authority.authority, pairs, scene.now) == shown
+        assert stands_below(old, authority.authority.trust_bundle())
         # The server's own certificate is valid for 90 days, longer than any proxy's.
         for days, roots in ((31, (first, second)), (91, (second,))):
-            found.whose.tend(scene.now + days * DAY)
-            assert trusted(found, *roots), days
+            authority.whose.tend(scene.now + days * DAY)
+            assert trusted(authority, *roots), days
 
 
 def test_patient_renewal_waits_until_agents_had_time_to_learn_the_new_root(scene: Scene) -> None:
     """Agents that do not trust the new root yet could not connect to learn about it."""
     scene.put("first")
-    with scene.open() as found:
+    with scene.open() as authority:
         pairs = PairFiles(scene.state)
-        shown = ads_server_certificate(found.authority, pairs, scene.now)
+        shown = ads_server_certificate(authority.authority, pairs, scene.now)
         scene.now += 60 * DAY
         second = scene.put("second")
-        assert found.whose.tend is not None
-        found.whose.tend(scene.now)
-        assert found.whose.succeeding is not None
-        assert found.whose.succeeding.settled() > scene.now + timedelta(minutes=30)
-        patient = ads_server_certificate(found.authority, pairs, scene.now, patient=True)
+        assert authority.whose.tend is not None
+        authority.whose.tend(scene.now)
+        assert authority.whose.succeeding is not None
+        assert authority.whose.succeeding.settled() > scene.now + timedelta(minutes=30)
+        patient = ads_server_certificate(authority.authority, pairs, scene.now, patient=True)
         assert patient == shown
-        assert stands_below(ads_server_certificate(found.authority, pairs, scene.now).chain_pem, second.pem)
+        assert stands_below(
+            ads_server_certificate(authority.authority, pairs, scene.now).chain_pem, second.pem
+        )
 
 
 def test_restart_knows_the_former_ca(scene: Scene) -> None:
     """This is true for a replacement before the stop and during it. The ledger still belongs to the mesh."""
     first = scene.put("first")
-    with scene.open() as found:
-        scene.issued(found)
+    with scene.open() as authority:
+        scene.issued(authority)
     second = scene.put("second")
     for _ in range(2):
-        with scene.open() as found:
-            assert trusted(found, first, second)
-            assert found.ledger.authority() == found.authority.fingerprint
-            assert found.ledger.entries()
+        with scene.open() as authority:
+            assert trusted(authority, first, second)
+            assert authority.ledger.authority() == authority.authority.fingerprint
+            assert authority.ledger.entries()
     scene.now += 31 * DAY
-    with scene.open() as found:
-        assert trusted(found, second)
+    with scene.open() as authority:
+        assert trusted(authority, second)
 
 
 def test_renewed_intermediate_of_the_same_root_has_no_former(scene: Scene) -> None:
@@ -144,57 +149,57 @@ def test_renewed_intermediate_of_the_same_root_has_no_former(scene: Scene) -> No
     root = ca("root", scene.now)
     for days in (30, 60):
         ca(f"lower {days}", scene.now, root, days=days).put(scene.files, root)
-        with scene.open() as found:
-            chain = scene.issued(found, days=10)
+        with scene.open() as authority:
+            chain = scene.issued(authority, days=10)
             assert chain.count(b"BEGIN CERTIFICATE") == 2
-            assert trusted(found, root)
-            assert not found.whose.standing().formers
-            assert all(found.authority.trusts(each.signer) for each in found.ledger.entries())
-    assert len({each.signer for each in _entries(scene)}) == 2
+            assert trusted(authority, root)
+            assert not authority.whose.standing().formers
+            assert all(authority.authority.trusts(entry.signer) for entry in authority.ledger.entries())
+    assert len({entry.signer for entry in _entries(scene)}) == 2
 
 
 def _entries(scene: Scene) -> list[LedgerEntry]:
-    with scene.open() as found:
-        return list(found.ledger.entries())
+    with scene.open() as authority:
+        return list(authority.ledger.entries())
 
 
 def test_change_from_the_built_in_ca_to_files_and_back_keeps_both_trusted(scene: Scene) -> None:
     """Each CA is trusted until its last certificate has ended. No rotation is possible until then."""
-    with scene.open(own=True) as found:
-        own = found.authority.fingerprint
-        scene.issued(found, days=30)
-        built_in = found.authority.trust_bundle()
+    with scene.open(own=True) as authority:
+        own = authority.authority.fingerprint
+        scene.issued(authority, days=30)
+        built_in = authority.authority.trust_bundle()
     root = scene.put("root")
-    with scene.open() as found:
-        assert stands_below(scene.issued(found, days=40), root.pem)
+    with scene.open() as authority:
+        assert stands_below(scene.issued(authority, days=40), root.pem)
         both = TrustBundle.of([built_in, root.pem])
-        assert TrustBundle.of([found.authority.trust_bundle()]) == both
-        assert found.authority.trusts(own)
-    with scene.open(own=True) as found:
-        signers = {each.signer for each in found.ledger.entries()}
-        assert found.authority.fingerprint == own
-        assert TrustBundle.of([found.authority.trust_bundle()]) == both
-        assert all(map(found.authority.trusts, signers))
-        assert found.whose.changing is None
+        assert TrustBundle.of([authority.authority.trust_bundle()]) == both
+        assert authority.authority.trusts(own)
+    with scene.open(own=True) as authority:
+        signers = {entry.signer for entry in authority.ledger.entries()}
+        assert authority.authority.fingerprint == own
+        assert TrustBundle.of([authority.authority.trust_bundle()]) == both
+        assert all(map(authority.authority.trusts, signers))
+        assert authority.whose.changing is None
         why = "the root cannot be rotated while a former CA from files is still trusted, until "
-        assert why in found.whose.why_not
+        assert why in authority.whose.why_not
     scene.now += 41 * DAY
-    with scene.open(own=True) as found:
-        assert found.authority.trust_bundle() == built_in
-        assert isinstance(found.whose.changing, ChangingAuthority)
+    with scene.open(own=True) as authority:
+        assert authority.authority.trust_bundle() == built_in
+        assert isinstance(authority.whose.changing, ChangingAuthority)
 
 
 def test_missing_setting_for_the_external_ca_creates_no_new_ca(scene: Scene) -> None:
     """The ledger knows that another CA has signed, and the error names the setting."""
     scene.put("root")
-    with scene.open() as found:
-        scene.issued(found)
-    said = pytest.raises(
+    with scene.open() as authority:
+        scene.issued(authority)
+    raises_exc = pytest.raises(
         StateError,
         match="; restore ca\\.pem and ca\\.key, set authority_directory if that CA signed them, or "
         "create a new CA with",
     )
-    with said, scene.open(own=True):
+    with raises_exc, scene.open(own=True):
         pass
     assert not (scene.state / "ca").exists()
 
@@ -202,9 +207,9 @@ def test_missing_setting_for_the_external_ca_creates_no_new_ca(scene: Scene) -> 
 def test_lost_ledger_of_an_external_ca_stops_the_start(scene: Scene) -> None:
     """This is the same as with the built-in CA."""
     scene.put("root")
-    with scene.open() as found:
-        scene.issued(found)
-    with scene.open() as found:  # records the first certificate if that was not done at its issue
+    with scene.open() as authority:
+        scene.issued(authority)
+    with scene.open() as authority:  # records the first certificate if that was not done at its issue
         pass
     (scene.state / LEDGER_FILE).unlink()
     with pytest.raises(StateError, match=r"ledger .* is missing or empty"), scene.open():
@@ -213,9 +218,9 @@ def test_lost_ledger_of_an_external_ca_stops_the_start(scene: Scene) -> None:
 
 def test_external_ca_is_refused_during_a_rotation_of_the_built_in_root(scene: Scene) -> None:
     """Both roots of the rotation would have to be trusted, and its steps could not be taken."""
-    with scene.open(own=True) as found:
-        assert found.whose.changing is not None
-        found.whose.changing.begin(scene.now)
+    with scene.open(own=True) as authority:
+        assert authority.whose.changing is not None
+        authority.whose.changing.begin(scene.now)
     scene.put("root")
     with (
         pytest.raises(
@@ -238,9 +243,9 @@ def test_invalid_external_ca_is_refused_and_the_previous_one_continues(scene: Sc
     lower = ca("lower", scene.now, upper)
     no_ca = ca("leaf", scene.now, is_ca=False)
     old = ca("old", scene.now - 30 * DAY, days=1)
-    with scene.open() as found:
-        bundle = found.authority.trust_bundle()
-        assert found.whose.tend is not None
+    with scene.open() as authority:
+        bundle = authority.authority.trust_bundle()
+        assert authority.whose.tend is not None
         for bad, roots, between, word in (
             (old, (old,), b"", "expired at"),
             (no_ca, (no_ca,), b"", "not a CA certificate: it may not sign other certificates"),
@@ -250,16 +255,16 @@ def test_invalid_external_ca_is_refused_and_the_previous_one_continues(scene: Sc
             (scene.files / "ca.crt").unlink(missing_ok=True)
             bad.put(scene.files, *roots, between=between)
             with pytest.raises(StateError, match=word):
-                found.whose.tend(scene.now)
+                authority.whose.tend(scene.now)
             with pytest.raises(StateError, match=word), scene.open():
                 pass
-            assert found.authority.trust_bundle() == bundle
-            assert stands_below(scene.issued(found), good.pem)
+            assert authority.authority.trust_bundle() == bundle
+            assert stands_below(scene.issued(authority), good.pem)
         (scene.files / "tls.crt").write_bytes(good.pem)  # half-way: the key still belongs to another CA
         with pytest.raises(StateError, match="does not match"):
-            found.whose.tend(scene.now)
+            authority.whose.tend(scene.now)
         good.put(scene.files, good)
-        found.whose.tend(scene.now)
+        authority.whose.tend(scene.now)
 
 
 def test_external_ca_in_a_kubernetes_volume_is_replaced_atomically(scene: Scene) -> None:
@@ -268,31 +273,31 @@ def test_external_ca_in_a_kubernetes_volume_is_replaced_atomically(scene: Scene)
     While the link is broken, the last valid CA continues.
     """
     first, second = ca("first", scene.now), ca("second", scene.now)
-    for name, each in (("..1", first), ("..2", second)):
-        each.put(scene.files / name, each)
+    for name, item in (("..1", first), ("..2", second)):
+        item.put(scene.files / name, item)
     data = scene.files / "..data"
     data.symlink_to("..1")
     for name in ("tls.crt", "tls.key", "ca.crt"):
         (scene.files / name).symlink_to(f"..data/{name}")
-    with scene.open() as found:
-        scene.issued(found)
-        assert found.whose.tend is not None
+    with scene.open() as authority:
+        scene.issued(authority)
+        assert authority.whose.tend is not None
         (scene.files / "..tmp").symlink_to("..2")
         (scene.files / "..tmp").rename(data)
-        found.whose.tend(scene.now)
-        assert trusted(found, first, second)
+        authority.whose.tend(scene.now)
+        assert trusted(authority, first, second)
         data.unlink()
         data.symlink_to("..3")
         with pytest.raises(StateError, match="is missing"):
-            found.whose.tend(scene.now)
-        assert stands_below(scene.issued(found), second.pem)
+            authority.whose.tend(scene.now)
+        assert stands_below(scene.issued(authority), second.pem)
 
 
 def test_external_ca_also_signs_server_certificates(scene: Scene) -> None:
     """Not only proxies get certificates of this CA."""
     root = scene.put("root")
-    with scene.open() as found:
+    with scene.open() as authority:
         pair = issue_pair(
-            found.authority, Usage.SERVER, Names("ads", dns_names=("a.example",)), DAY, scene.now
+            authority.authority, Usage.SERVER, Names("ads", dns_names=("a.example",)), DAY, scene.now
         )
         assert stands_below(pair.chain_pem, root.pem)

@@ -50,5 +50,5 @@ def test_only_an_empty_directory_is_made_private(tmp_path: Path) -> None:
     (tmp_path / "used" / "ledger.sqlite").write_bytes(b"")
     for name in ("empty", "used"):
         files.make_private(tmp_path / name)
-    modes = {each.name: each.stat().st_mode & 0o777 for each in tmp_path.iterdir()}
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
     assert modes == {"empty": 0o700, "used": 0o755}

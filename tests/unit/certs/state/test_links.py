@@ -102,7 +102,7 @@ def test_output_file_replaces_a_link(victim: Path, folder: Path) -> None:
     out = _given_away(folder / "values.yaml", victim)
     _written(out)
     assert (out.read_bytes(), out.is_symlink(), victim.read_text()) == (b"new", False, "whole")
-    assert [each.name for each in folder.iterdir()] == ["values.yaml"]
+    assert [path.name for path in folder.iterdir()] == ["values.yaml"]
 
 
 @as_root
@@ -145,7 +145,7 @@ def test_own_links_are_followed(tmp_path: Path) -> None:
     (tmp_path / "relative").symlink_to("./absolute/../there")
     (there / "lock").symlink_to("other")
     files.touch_private(tmp_path / "relative" / "lock")
-    assert sorted(each.name for each in there.iterdir()) == ["lock", "other"]
+    assert sorted(path.name for path in there.iterdir()) == ["lock", "other"]
     files.make_private(tmp_path / "relative" / "a" / "b")
     assert (there / "a" / "b").is_dir()
 

@@ -80,9 +80,9 @@ def test_exposed_key_is_reported_in_every_folder_with_keys(folder: str, tmp_path
     (tmp_path / folder).mkdir(mode=0o700, parents=True)
     key = tmp_path / folder / "ca.key"
     key.touch(mode=0o600)
-    for each in (tmp_path / folder).parents:
-        if each.is_relative_to(tmp_path):
-            each.chmod(0o700)
+    for parent in (tmp_path / folder).parents:
+        if parent.is_relative_to(tmp_path):
+            parent.chmod(0o700)
     assert exposures(tmp_path) == ()
     key.chmod(0o640)
     assert exposures(tmp_path) == (f"{key} can be read by other users (its mode is 0640): chmod 600 {key}",)

@@ -50,25 +50,25 @@ def written(path: Path, words: str) -> Path:
 
 def begun(state: Path, now: datetime, passphrase: Path | None = None) -> None:
     """Create everything in a directory that has a key, including a root in rotation."""
-    with opened(state, DOMAIN, now, custody=Custody(passphrase)) as found:
-        pairs = PairFiles(state, found.seal)
+    with opened(state, DOMAIN, now, custody=Custody(passphrase)) as authority:
+        pairs = PairFiles(state, authority.seal)
         for holder in HOLDERS:
-            pair = issue_pair(found.authority, Usage.SERVICE, Names("a"), timedelta(days=1), now)
+            pair = issue_pair(authority.authority, Usage.SERVICE, Names("a"), timedelta(days=1), now)
             pairs.keep(holder, pair)
-        assert isinstance(found.authority, ChangingAuthority)
-        found.authority.begin(now)
+        assert isinstance(authority.authority, ChangingAuthority)
+        authority.authority.begin(now)
 
 
 def keys(state: Path, now: datetime, passphrase: Path | None) -> list[object]:
     """Open a directory; return everything that it has keys for."""
-    with opened(state, DOMAIN, now, custody=Custody(passphrase)) as found:
-        pairs = PairFiles(state, found.seal)
-        return [found.authority.fingerprint, found.authority.other, *map(pairs.load, HOLDERS)]
+    with opened(state, DOMAIN, now, custody=Custody(passphrase)) as authority:
+        pairs = PairFiles(state, authority.seal)
+        return [authority.authority.fingerprint, authority.authority.other, *map(pairs.load, HOLDERS)]
 
 
 def contents(state: Path) -> dict[str, bytes]:
     """Return the content of all files in a directory."""
-    return {str(each.relative_to(state)): each.read_bytes() for each in state.rglob("*") if each.is_file()}
+    return {str(path.relative_to(state)): path.read_bytes() for path in state.rglob("*") if path.is_file()}
 
 
 def plain(state: Path) -> list[str]:
@@ -85,7 +85,7 @@ def test_no_private_key_is_readable_after_encryption(state: Path, now: datetime,
     with capture_logs() as logs:
         assert keys(state, now, passphrase) == before
         assert keys(state, now, passphrase) == before
-    assert [(each["event"], each["files"]) for each in logs] == [("private keys encrypted", 5)]
+    assert [(log["event"], log["files"]) for log in logs] == [("private keys encrypted", 5)]
     assert plain(state) == []
     assert {name: planted.seen(content, secrets) for name, content in contents(state).items()} == {
         name: [] for name in contents(state)
@@ -116,11 +116,11 @@ def test_root_can_be_rotated_with_encrypted_keys(state: Path, now: datetime, pas
     begun(state, now, passphrase)
     first = keys(state, now, passphrase)[0]
     while True:
-        with opened(state, DOMAIN, now, custody=Custody(passphrase)) as found:
-            assert isinstance(found.authority, ChangingAuthority)
-            if found.authority.rotation is None:
+        with opened(state, DOMAIN, now, custody=Custody(passphrase)) as authority:
+            assert isinstance(authority.authority, ChangingAuthority)
+            if authority.authority.rotation is None:
                 break
-            found.authority.step(advanced(found.authority.rotation, now), now)
+            authority.authority.step(advanced(authority.authority.rotation, now), now)
         assert plain(state) == []
     assert keys(state, now, passphrase)[0] != first
 
@@ -129,27 +129,27 @@ def test_ledger_can_be_rebuilt_and_ca_replaced_with_encrypted_keys(
     tmp_path: Path, state: Path, now: datetime, passphrase: Path
 ) -> None:
     """The end of the former CA's certificates is found without decrypting their keys."""
-    with opened(state, DOMAIN, now, custody=Custody(passphrase)) as found:
-        ads_server_certificate(found.authority, PairFiles(state, found.seal), now)
-        ends = PairFiles(state, found.seal).last_end()
-        made = issue_proxy(found.authority, found.ledger, NAME, timedelta(days=1), now)
-        own = found.authority.trust_bundle()
+    with opened(state, DOMAIN, now, custody=Custody(passphrase)) as authority:
+        ads_server_certificate(authority.authority, PairFiles(state, authority.seal), now)
+        ends = PairFiles(state, authority.seal).last_end()
+        made = issue_proxy(authority.authority, authority.ledger, NAME, timedelta(days=1), now)
+        own = authority.authority.trust_bundle()
     (state / "ledger.sqlite").unlink()
-    said = refused(state, now, passphrase)
-    serial = said.partition("--rebuild-ledger ")[2].partition(",")[0]
-    with opened(state, DOMAIN, now, rebuild=serial, custody=Custody(passphrase)) as found:
-        assert found.rebuilding is not None
-        found.rebuilding.show(read_peer(made.chain_pem), made.chain_pem, "a", now)
-        found.rebuilding.confirm(made.serial)
+    text = refused(state, now, passphrase)
+    serial = text.partition("--rebuild-ledger ")[2].partition(",")[0]
+    with opened(state, DOMAIN, now, rebuild=serial, custody=Custody(passphrase)) as authority:
+        assert authority.rebuilding is not None
+        authority.rebuilding.show(read_peer(made.chain_pem), made.chain_pem, "a", now)
+        authority.rebuilding.confirm(made.serial)
     assert rebuilt(state) == 1
     root = ca("root", now)
     root.put(tmp_path / "files", root)
     custody = Custody(passphrase, WatchedFiles.within(tmp_path / "files"))
-    with opened(state, DOMAIN, now, custody=custody) as found:
-        (former,) = found.whose.standing().formers
+    with opened(state, DOMAIN, now, custody=custody) as authority:
+        (former,) = authority.whose.standing().formers
         assert (former.roots.pem, former.until) == (own, ends)
-        pair = issue_pair(found.authority, Usage.SERVICE, Names("a"), timedelta(days=1), now)
-        PairFiles(state, found.seal).keep(HOLDERS[2], pair)
+        pair = issue_pair(authority.authority, Usage.SERVICE, Names("a"), timedelta(days=1), now)
+        PairFiles(state, authority.seal).keep(HOLDERS[2], pair)
     assert plain(state) == []
 
 
@@ -171,12 +171,12 @@ def test_key_of_another_tool_is_encrypted_and_surrounding_text_kept(
 @pytest.mark.parametrize("kind", KeyKind)
 def test_each_kind_of_key_is_encrypted(kind: KeyKind, state: Path, now: datetime, passphrase: Path) -> None:
     """A pair with an RSA or ECDSA key can be stored and loaded."""
-    with opened(state, DOMAIN, now, custody=Custody(passphrase)) as found:
+    with opened(state, DOMAIN, now, custody=Custody(passphrase)) as authority:
         pair = issue_pair(
-            found.authority, Usage.SERVICE, Names("a"), timedelta(days=1), now, KeyPairOptions(key=kind)
+            authority.authority, Usage.SERVICE, Names("a"), timedelta(days=1), now, KeyPairOptions(key=kind)
         )
-        PairFiles(state, found.seal).keep(HOLDERS[2], pair)
-        assert PairFiles(state, found.seal).load(HOLDERS[2]) == pair
+        PairFiles(state, authority.seal).keep(HOLDERS[2], pair)
+        assert PairFiles(state, authority.seal).load(HOLDERS[2]) == pair
     assert plain(state) == []
 
 
@@ -219,7 +219,7 @@ def test_wrong_passphrase_or_seal_is_an_error_and_changes_no_file(
     ) in refused(state, now, passphrase)
     assert "a private key is encrypted, but no passphrase is set" in refused(state, now, None)
     numbers = ({"n": 2**40}, {"n": 3}, {"r": 0}, {"r": -1}, {"p": 0}, {"p": 65}, {"kdf": "none"})
-    for damaged in (b"", b"{}", b"[]", seal[:40], *(_with(seal, **each) for each in numbers)):
+    for damaged in (b"", b"{}", b"[]", seal[:40], *(_with(seal, **number) for number in numbers)):
         (state / "seal.json").write_bytes(damaged)
         assert "is damaged:" in refused(state, now, passphrase)
     (state / "seal.json").write_bytes(_with(seal, salt="00" * 16))
@@ -309,7 +309,7 @@ def test_crash_at_any_point_of_a_passphrase_change_loses_no_key(
             dying(10**6)
             content = files.read(state / "seal.json")
             seal = Seal(None if content is None else read_wrapped(content).data_key(b"correct horse"))
-            assert [PairFiles(state, seal).load(each) for each in HOLDERS] == expected[2:]
+            assert [PairFiles(state, seal).load(holder) for holder in HOLDERS] == expected[2:]
             steps += 1
     dying(10**6)
     assert steps >= 1 if way == "change" else steps > len(HOLDERS)
@@ -357,7 +357,7 @@ def test_repr_of_a_seal_contains_no_key_or_passphrase() -> None:
 
 def test_directory_without_a_passphrase_has_no_seal(state: Path, now: datetime) -> None:
     """Without the setting, the opened directory encrypts no key."""
-    with opened(state, DOMAIN, now) as found:
-        assert isinstance(found, AuthorityWithLedger)
-        assert not found.seal.encrypts
+    with opened(state, DOMAIN, now) as authority:
+        assert isinstance(authority, AuthorityWithLedger)
+        assert not authority.seal.encrypts
     assert not (state / "seal.json").exists()

@@ -80,7 +80,7 @@ def test_load_during_a_replacement_returns_a_complete_pair(
     while thread.is_alive():
         seen.append(pairs.load(SHOP))
     thread.join()
-    assert [each for each in seen if each not in either] == []
+    assert [pair for pair in seen if pair not in either] == []
 
 
 def test_stored_pair_is_used_while_it_is_valid(

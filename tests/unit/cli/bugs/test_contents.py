@@ -20,20 +20,20 @@ def test_report_without_a_server_lists_the_missing_files(tmp_path: Path) -> None
     words = ["bug-report", "--state", str(state), "--out", str(out), "--log", str(log), "--json"]
     done = CliRunner().invoke(app, [*words, "--log", str(tmp_path / "none")])
     assert done.exit_code == 0, done.output
-    said = json.loads(done.output)
-    assert said["file"] == str(out)
-    assert said["files"] == ["about.json", "check.json", "logs/server.log"]
-    assert said["missing"].keys() == {
+    answer = json.loads(done.output)
+    assert answer["file"] == str(out)
+    assert answer["files"] == ["about.json", "check.json", "logs/server.log"]
+    assert answer["missing"].keys() == {
         *(f"pages/{name}.json" for name in gathered.PAGES),
         "metrics.txt",
         "logs/none",
     }
-    assert "no server is running" in said["missing"]["pages/proxy.json"]
+    assert "no server is running" in answer["missing"]["pages/proxy.json"]
     with tarfile.open(out) as made:
         file = made.extractfile("meshwright-bug-report/about.json")
         assert file is not None
         about = json.load(file)
-    assert about["missing"] == said["missing"]
+    assert about["missing"] == answer["missing"]
     assert about["version"]
 
 
@@ -96,7 +96,7 @@ def test_report_can_be_written_to_standard_output(tmp_path: Path, out: str) -> N
     done = CliRunner().invoke(app, ["bug-report", "--state", str(tmp_path / "none"), "--out", out])
     assert done.exit_code == 0, done.output
     with tarfile.open(fileobj=io.BytesIO(done.stdout_bytes)) as made:
-        assert made.getnames() == [f"meshwright-bug-report/{each}.json" for each in ("about", "check")]
+        assert made.getnames() == [f"meshwright-bug-report/{item}.json" for item in ("about", "check")]
     assert done.stderr.startswith("standard output: 2 files\nnot in it: metrics.txt: ")
 
 

@@ -62,7 +62,7 @@ def test_text_without_a_secret_is_kept(text: str) -> None:
 
 def test_secrets_in_json_are_known_by_the_field_names() -> None:
     """The data of a Secret, the value of a sensitive header and secret settings are hidden."""
-    found = of_json(
+    result = of_json(
         {
             "objects": [
                 {"kind": "Secret", "data": {"a": S}, "stringData": {"b": S}, "metadata": {"name": "x"}}
@@ -79,7 +79,7 @@ def test_secrets_in_json_are_known_by_the_field_names() -> None:
             },
         }
     )
-    assert found == {
+    assert result == {
         "objects": [
             {"kind": "Secret", "data": {"a": HIDDEN}, "stringData": {"b": HIDDEN}, "metadata": {"name": "x"}}
         ],

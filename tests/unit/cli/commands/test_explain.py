@@ -59,7 +59,7 @@ def test_printed_policy_allows_a_denied_request(run: Run, mesh: Path) -> None:
     assert denied.stdout.startswith("shop/buyer to shop/store:80 GET /books?x=1: unreachable\n")
     assert "    Service shop/store, mesh.yaml:2 (document 1)\n" in denied.stdout
     added = denied.stdout.partition("# This policy would allow the request:\n")[2]
-    assert [each["kind"] for each in libyaml.load_all(added)] == [
+    assert [item["kind"] for item in libyaml.load_all(added)] == [
         "HTTPRouteGroup",
         "TrafficTarget",
     ]
@@ -100,9 +100,9 @@ metadata: {name: shop, annotations: {meshwright.dev/egress-services: none}}
 def test_explain_json_has_the_given_headers_and_a_host(run: Run, mesh: Path) -> None:
     """The JSON has the same answer, and a host header is added if none is given."""
     done = run("explain", "--mesh", str(mesh), "--json", "--header", "X-Tag: a: b", *ASK)
-    found = json.loads(done.stdout)
-    assert found["headers"] == [["X-Tag", "a: b"], ["host", "store.shop"]]
-    assert (found["answer"], found["backends"], found["besides"]) == ("unreachable", [], [])
+    result = json.loads(done.stdout)
+    assert result["headers"] == [["X-Tag", "a: b"], ["host", "store.shop"]]
+    assert (result["answer"], result["backends"], result["besides"]) == ("unreachable", [], [])
 
 
 LINE = {
@@ -137,9 +137,9 @@ def test_access_log_line_is_explained_like_a_question(run: Run, mesh: Path) -> N
     assert done.stdout.splitlines() == [first, WAS, *steps]
     own = run(*where, "--from", "shop/buyer", json.dumps(OWN))
     assert own.stdout.splitlines() == [first, WAS, *steps]
-    found = json.loads(run(*where, "--json", "--header", "host: other", json.dumps(LINE)).stdout)
-    assert found["headers"] == [["user-agent", "curl/8"], ["host", "other"]]
-    assert found["logged"]["policy_looked_for"] == "shop/buyers"
+    result = json.loads(run(*where, "--json", "--header", "host: other", json.dumps(LINE)).stdout)
+    assert result["headers"] == [["user-agent", "curl/8"], ["host", "other"]]
+    assert result["logged"]["policy_looked_for"] == "shop/buyers"
 
 
 @pytest.mark.parametrize(
@@ -188,10 +188,10 @@ def test_external_call_is_denied_and_the_printed_egress_allows_it(run: Run, mesh
     assert run("explain", "--mesh", str(mesh), *OUT).returncode == 0
     (mesh / "added.yaml").write_text(CONFIG)
     there = run("explain", "--mesh", str(mesh), "--json", *OUT)
-    found = json.loads(there.stdout)
-    assert (there.returncode, found["answer"]) == (1, "unreachable")
-    assert found["missing"] == [*yaml.safe_load_all(egress)]
-    (named,) = (step for step in found["steps"] if step["objects"])
+    result = json.loads(there.stdout)
+    assert (there.returncode, result["answer"]) == (1, "unreachable")
+    assert result["missing"] == [*yaml.safe_load_all(egress)]
+    (named,) = (step for step in result["steps"] if step["objects"])
     assert named["text"].startswith(
         "MeshConfig default/osm-mesh-config does not admit calls out of the mesh; spec.traffic.enable"
     )
@@ -284,8 +284,8 @@ async def test_explain_of_a_server_adds_whether_policy_is_enforced(
         assert steps[: steps.index(UNKNOWN)] == offline[1 : offline.index(NOT_ASKED)]
         by_line = (await explain("--state", str(tmp_path), json.dumps(LINE))).stdout.splitlines()
         assert by_line[1] == WAS
-        told = "    u2.buyer.shop is not connected"
-        assert steps[steps.index(UNKNOWN) + 1] == told
+        message = "    u2.buyer.shop is not connected"
+        assert steps[steps.index(UNKNOWN) + 1] == message
         assert (from_server.returncode, from_server.stderr) == (1, "")
         refused = await explain("--state", str(tmp_path), "--from", "x", "--to", "y")
         assert refused == Done(2, "", "meshwright: from is 'x': must be <namespace>/<service account>\n")
@@ -356,7 +356,7 @@ def test_lint_reports_the_server_s_problems(run: Run, mesh: Path) -> None:
         ["error:", "MW1101"],
         ["3", "errors,"],
     ]
-    assert [each["code"] for each in json.loads(run("lint", "--json", str(mesh)).stdout)] == [
+    assert [load["code"] for load in json.loads(run("lint", "--json", str(mesh)).stdout)] == [
         "MW2001",
         "MW2004",
         "MW2020",
@@ -374,9 +374,9 @@ def test_wrong_target_port_is_reported_instead_of_the_selector(run: Run, mesh: P
     text = text.replace("targetPort: 8080}]", f"targetPort: wbe}}{also}]")
     ports = "serviceAccount: store, ports: [{name: web, port: 8080}, {name: admin, port: 9}]"
     (mesh / "mesh.yaml").write_text(text.replace("serviceAccount: store", ports))
-    (found,) = json.loads(run("lint", "--json", str(mesh)).stdout)
-    assert (found["code"], found["field"], found["value"]) == ("MW2020", "spec.ports.targetPort", "wbe")
-    assert found["expected"] == (
+    (result,) = json.loads(run("lint", "--json", str(mesh)).stdout)
+    assert (result["code"], result["field"], result["value"]) == ("MW2020", "spec.ports.targetPort", "wbe")
+    assert result["expected"] == (
         "No port of the workloads behind it has this name, so calls to port 80 get no answer. Use "
         "one of admin, web (did you mean web?)."
     )
@@ -386,8 +386,8 @@ def test_wrong_target_port_is_reported_instead_of_the_selector(run: Run, mesh: P
         "metadata: {name: s, namespace: shop, labels: {kubernetes.io/service-name: store}}\n"
         "ports: [{name: http, port: 8080}]\nendpoints: [{addresses: [10.0.0.9]}]\n"
     )
-    told = json.loads(run("lint", "--json", str(mesh)).stdout)
-    assert "spec.ports.targetPort" not in {each["field"] for each in told}
+    answer = json.loads(run("lint", "--json", str(mesh)).stdout)
+    assert "spec.ports.targetPort" not in {item["field"] for item in answer}
 
 
 def test_strict_lint_fails_for_warnings(run: Run, mesh: Path) -> None:
@@ -402,8 +402,8 @@ def test_page_of_codes_equals_the_program_s_output(run: Run) -> None:
     """docs/codes.md is generated with `meshwright lint --codes`."""
     done = run("lint", "--codes")
     assert (done.returncode, done.stdout) == (0, (ROOT / "docs" / "codes.md").read_text())
-    said = (
+    text = (
         "no manifests to check: give a directory or a file, - for standard input, --kubernetes for a "
         "cluster, or --codes for the meaning of codes"
     )
-    assert run("lint").stderr == f"meshwright: {said}\n"
+    assert run("lint").stderr == f"meshwright: {text}\n"

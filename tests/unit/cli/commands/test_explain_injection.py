@@ -18,7 +18,7 @@ def test_each_workload_of_a_file_is_explained_in_order(run: Run, tmp_path: Path)
     done = run("explain-injection", "-f", "kinds.yaml", "--json", **IMAGE)
     objects = json.loads(done.stdout)["objects"]
     assert done.returncode == 0
-    assert [each["object"].replace("default/", "") for each in objects] == [
+    assert [item["object"].replace("default/", "") for item in objects] == [
         "Pod pod",
         "Deployment deployment",
         "ReplicaSet replicaset",
@@ -30,7 +30,7 @@ def test_each_workload_of_a_file_is_explained_in_order(run: Run, tmp_path: Path)
         "PodTemplate podtemplate",
         "Pod in-a-list-",
     ]
-    assert {each["result"] for each in objects} == {"injected"}
+    assert {item["result"] for item in objects} == {"injected"}
     shown = run("explain-injection", "-f", "kinds.yaml", **IMAGE).stdout
     assert shown.startswith("Pod default/pod\n  Rules of the decision:\n")
     assert "\n\nCronJob default/cronjob\n  Rules of the decision:\n" in shown
@@ -53,8 +53,8 @@ def test_workload_without_injection_gives_status_1(run: Run, tmp_path: Path) -> 
     done = run("explain-injection", "-f", "two.yaml", "--config", "config.yaml")
     assert done.returncode == 1
     assert "  warning: a sidecar as an ordinary container does not end by itself" in done.stdout
-    said = "the namespace's annotation openservicemesh.io/sidecar-injection is disabled"
-    assert done.stdout.splitlines()[-1] == f"  Result: skipped: {said}"
+    text = "the namespace's annotation openservicemesh.io/sidecar-injection is disabled"
+    assert done.stdout.splitlines()[-1] == f"  Result: skipped: {text}"
 
 
 def test_file_without_pods_and_workload_without_template_are_errors(run: Run, tmp_path: Path) -> None:

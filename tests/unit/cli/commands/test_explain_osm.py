@@ -45,7 +45,11 @@ def test_documented_command_allows_only_its_kind_of_caller(
     The one for certificates allows the caller by name.
     """
     (tmp_path / "examples").mkdir()
-    shown = [each for each in EXAMPLES if f"protocol: {protocol}}}" in each or "kind: EndpointSlice" in each]
+    shown = [
+        example
+        for example in EXAMPLES
+        if f"protocol: {protocol}}}" in example or "kind: EndpointSlice" in example
+    ]
     assert len(shown) == 2, protocol
     (tmp_path / "examples" / "mesh.yaml").write_text("---\n".join([BOOKSTORE, *shown]))
     done = run(*shlex.split(command))

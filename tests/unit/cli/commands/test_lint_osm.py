@@ -37,8 +37,8 @@ def lint(run: Run, tmp_path: Path) -> Lint:
 
     def lint(**files: str) -> list[tuple[str, str, str, str]]:
         return sorted(
-            (each["severity"], each["code"], str(each["object"]), each["value"])
-            for each in _problems(run, tmp_path, files)
+            (problem["severity"], problem["code"], str(problem["object"]), problem["value"])
+            for problem in _problems(run, tmp_path, files)
         )
 
     return lint
@@ -51,9 +51,9 @@ def _problems(run: Run, folder: Path, files: dict[str, str]) -> list[dict[str, A
         (directory / f"{name}.yaml").write_text(text, newline="")
     done = run("lint", str(directory), "--json")
     assert done.stderr == ""
-    found: list[dict[str, Any]] = json.loads(done.stdout)
-    assert done.returncode == any(each["severity"] == "error" for each in found)
-    return found
+    result: list[dict[str, Any]] = json.loads(done.stdout)
+    assert done.returncode == any(item["severity"] == "error" for item in result)
+    return result
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_osm_demo_has_no_error_and_no_warning(lint: Lint, access: str, specs: st
 
 def test_published_mesh_config_is_used_with_one_warning(run: Run, tmp_path: Path) -> None:
     """One warning names the fields in the wrong section, and the other fields are used."""
-    found = _problems(run, tmp_path, {"demo": osm.text(osm.demo()), "config": osm.MESH_CONFIG})
-    (warning,) = [each for each in found if each["severity"] != "info"]
+    result = _problems(run, tmp_path, {"demo": osm.text(osm.demo()), "config": osm.MESH_CONFIG})
+    (warning,) = [item for item in result if item["severity"] != "info"]
     assert warning["line"] == (
         "MW1032 config.yaml:2 (document 1): MeshConfig default/osm-mesh-config: a MeshConfig "
         "does not have these fields, so they have no effect: "
@@ -110,8 +110,10 @@ def test_published_mesh_config_is_used_with_one_warning(run: Run, tmp_path: Path
 
 
 def _of(manifests: list[osm.Manifest], kind: str, name: str) -> osm.Manifest:
-    (found,) = (each for each in manifests if (each["kind"], each["metadata"]["name"]) == (kind, name))
-    return found
+    (result,) = (
+        manifest for manifest in manifests if (manifest["kind"], manifest["metadata"]["name"]) == (kind, name)
+    )
+    return result
 
 
 def _pod(manifests: list[osm.Manifest], kind: str, name: str) -> osm.Manifest:
@@ -204,8 +206,8 @@ def test_real_faults_in_the_demo_are_found(
     """Negative control: each fault causes its own problems and no other warning or error."""
     manifests = osm.demo()
     change(manifests)
-    found = lint(demo=osm.text(manifests))
-    assert [each for each in found if each[0] != "info"] == expected
+    result = lint(demo=osm.text(manifests))
+    assert [item for item in result if item[0] != "info"] == expected
 
 
 UNENFORCED = """
@@ -246,10 +248,10 @@ def _as_kubectl_prints(manifests: list[osm.Manifest]) -> str:
     }
     last_applied = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
     items = [
-        each
-        | {"metadata": each["metadata"] | added | {"annotations": last_applied}}
+        manifest
+        | {"metadata": manifest["metadata"] | added | {"annotations": last_applied}}
         | {"status": {"observedGeneration": 1, "conditions": [{"type": "Ready", "status": "True"}]}}
-        for each in manifests
+        for manifest in manifests
     ]
     return yaml.safe_dump(
         {"apiVersion": "v1", "items": items, "kind": "List", "metadata": {"resourceVersion": ""}}
@@ -303,7 +305,7 @@ def test_objects_of_every_cluster_cause_no_error(lint: Lint) -> None:
     assert lint(cluster=_as_kubectl_prints(manifests)) == expected
     assert lint(cluster=osm.text(manifests[:3]), more=osm.text(manifests[3:])) == expected
     manifests[3]["endpoints"][0]["addresses"] = ["192.0.2.2"]
-    assert [each for each in lint(more=osm.text(manifests[3:])) if each[0] == "error"] == [
+    assert [item for item in lint(more=osm.text(manifests[3:])) if item[0] == "error"] == [
         ("error", "MW1106", "EndpointSlice default/kubernetes", "")
     ]
 
@@ -311,8 +313,8 @@ def test_objects_of_every_cluster_cause_no_error(lint: Lint) -> None:
 def _as_helm_prints(manifests: list[osm.Manifest]) -> str:
     """Return manifests in the form of `helm template`, with comments and empty documents."""
     return "".join(
-        f"---\n# Source: demo/templates/{n}.yaml\n{yaml.safe_dump(each)}---\n\n---\n# nothing\n"
-        for n, each in enumerate(manifests)
+        f"---\n# Source: demo/templates/{n}.yaml\n{yaml.safe_dump(manifest)}---\n\n---\n# nothing\n"
+        for n, manifest in enumerate(manifests)
     )
 
 
@@ -377,7 +379,7 @@ KUSTOMIZATION = "resources:\n- demo.yaml\nnamespace: bookstore\n"
 
 def test_other_objects_beside_policy_are_no_error(lint: Lint, run: Run, tmp_path: Path) -> None:
     """Each unused kind has one info, values of Secrets are not printed, and kustomize's file is skipped."""
-    found = lint(demo=osm.text(osm.demo()), beside=BESIDE, kustomization=KUSTOMIZATION)
+    result = lint(demo=osm.text(osm.demo()), beside=BESIDE, kustomization=KUSTOMIZATION)
     kinds = [
         "Certificate.cert-manager.io",
         "ConfigMap",
@@ -387,7 +389,7 @@ def test_other_objects_beside_policy_are_no_error(lint: Lint, run: Run, tmp_path
         "TCPRoute.gateway.networking.k8s.io",
     ]
     others = [("info", "MW1031", "None", f'"{kind}"') for kind in kinds]
-    assert found == [*others, *GUESSED, *TO_COME]
+    assert result == [*others, *GUESSED, *TO_COME]
     done = run("lint", str(tmp_path / "mesh"))
     assert (
         'kind is "Secret": Meshwright does not use objects of this kind; there are 2 such objects\n'

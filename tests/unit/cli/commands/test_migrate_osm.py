@@ -79,8 +79,8 @@ MESH_CONFIG: Final[Document] = {
     "spec": SPEC,
 }
 REWRITTEN: Final = {
-    f"spec.{each}"
-    for each in (
+    f"spec.{element}"
+    for element in (
         *("sidecar.enablePrivilegedInitContainer", "sidecar.envoyImage", "sidecar.envoyWindowsImage"),
         *("sidecar.initContainerImage", "sidecar.maxDataPlaneConnections", "sidecar.resources"),
         *("observability.osmLogLevel", "certificate.certKeyBitSize", "certificate.ingressGateway"),
@@ -127,7 +127,9 @@ def migrate(run: Run, tmp_path: Path) -> Callable[..., Document]:
 
 def standings(report: Document, what: str) -> dict[str, str]:
     """Return the standing of each field of an object."""
-    return {each["field"]: each["standing"] for each in report["findings"] if each["what"] == what}
+    return {
+        finding["field"]: finding["standing"] for finding in report["findings"] if finding["what"] == what
+    }
 
 
 def test_each_field_of_a_mesh_config_has_a_standing(migrate: Callable[..., Document]) -> None:
@@ -135,20 +137,20 @@ def test_each_field_of_a_mesh_config_has_a_standing(migrate: Callable[..., Docum
 
     The others have the standing that the reader gives them.
     """
-    found = standings(migrate(MESH_CONFIG, lost=True), "MeshConfig osm-system/osm-mesh-config")
+    result = standings(migrate(MESH_CONFIG, lost=True), "MeshConfig osm-system/osm-mesh-config")
     fields = {f"spec.{section}.{name}": (section, name) for section, held in SPEC.items() for name in held}
-    assert found.pop("metadata.namespace") == "rewritten"
-    assert found.keys() == fields.keys()
-    assert {each for each, standing in found.items() if standing == "rewritten"} == REWRITTEN
+    assert result.pop("metadata.namespace") == "rewritten"
+    assert result.keys() == fields.keys()
+    assert {item for item, standing in result.items() if standing == "rewritten"} == REWRITTEN
     for path in fields.keys() - REWRITTEN:
         section, name = fields[path]
         value = SPEC[section][name]
         alone = {**MESH_CONFIG, "spec": {section: {name: value}}}
-        codes = {each.code for each in read(alone, InFile("")).problems}
+        codes = {problem.code for problem in read(alone, InFile("")).problems}
         expected = "not enforced" if "MW1030" in codes else "not used" if codes else "works"
-        assert found[path] == (expected if value else "works"), path
-    assert found["spec.sidecar.localProxyMode"] == "not enforced"
-    assert set(found.values()) == {"works", "rewritten", "not used", "not enforced"}
+        assert result[path] == (expected if value else "works"), path
+    assert result["spec.sidecar.localProxyMode"] == "not enforced"
+    assert set(result.values()) == {"works", "rewritten", "not used", "not enforced"}
 
 
 def test_written_mesh_config_has_the_same_meaning_and_no_problems(
@@ -195,8 +197,8 @@ def test_preset_mesh_config_of_osm_s_chart_is_used_without_another(
     spec = {"traffic": {"enableEgress": True}, "certificate": {"certKeyBitSize": 2048}}
     metadata = {"name": "preset-mesh-config", "namespace": "osm-system"}
     presets = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
-    found = migrate({**presets, "data": {"preset-mesh-config.json": json.dumps(spec)}})
-    assert [each["spec"] for each in found["manifests"]] == [{"traffic": {"enableEgress": True}}]
+    result = migrate({**presets, "data": {"preset-mesh-config.json": json.dumps(spec)}})
+    assert [manifest["spec"] for manifest in result["manifests"]] == [{"traffic": {"enableEgress": True}}]
 
 
 def test_first_of_several_mesh_configs_is_used_and_others_are_refused(
@@ -205,11 +207,11 @@ def test_first_of_several_mesh_configs_is_used_and_others_are_refused(
     """Mixing several MeshConfigs would give settings that no object has."""
     other = {**MESH_CONFIG, "metadata": {"name": "other", "namespace": "elsewhere"}}
     plain = {**MESH_CONFIG, "spec": {"traffic": {"enableEgress": True}}}
-    found = migrate(plain, {**other, "spec": {"traffic": {"enableEgress": False}}}, lost=True)
-    assert [each["spec"] for each in found["manifests"]] == [plain["spec"]]
-    (said,) = (each for each in found["findings"] if each["what"] == "MeshConfig elsewhere/other")
-    assert (said["standing"], said["code"]) == ("refused", "MW2040")
-    assert "MeshConfig osm-system/osm-mesh-config is used" in said["said"]
+    result = migrate(plain, {**other, "spec": {"traffic": {"enableEgress": False}}}, lost=True)
+    assert [manifest["spec"] for manifest in result["manifests"]] == [plain["spec"]]
+    (answer,) = (finding for finding in result["findings"] if finding["what"] == "MeshConfig elsewhere/other")
+    assert (answer["standing"], answer["code"]) == ("refused", "MW2040")
+    assert "MeshConfig osm-system/osm-mesh-config is used" in answer["said"]
 
 
 def test_written_mesh_config_is_not_a_second_one(migrate: Callable[..., Document]) -> None:
@@ -240,22 +242,26 @@ def test_unreadable_object_is_reported_and_not_written(
     given: Document, what: str, field: str, migrate: Callable[..., Document], tmp_path: Path
 ) -> None:
     """The object is refused in the report, and no file is written outside the directory."""
-    found = migrate(given, lost=bool(what), more=("--out", "to"))
-    assert found["manifests"] == []
+    result = migrate(given, lost=bool(what), more=("--out", "to"))
+    assert result["manifests"] == []
     assert [*(tmp_path / "to" / "manifests").iterdir()] == []
-    refused = {(each["what"], each["field"]) for each in found["findings"] if each["standing"] == "refused"}
+    refused = {
+        (finding["what"], finding["field"])
+        for finding in result["findings"]
+        if finding["standing"] == "refused"
+    }
     assert refused == ({(what, field)} if what else set())
 
 
 def test_file_of_an_earlier_run_is_reported(run: Run, tmp_path: Path) -> None:
     """The file would be applied with the others, although it may be obsolete."""
-    said = ("migrate", "osm", "-f", "osm.yaml", "--out", "to")
+    lines = ("migrate", "osm", "-f", "osm.yaml", "--out", "to")
     (tmp_path / "osm.yaml").write_text(yaml.safe_dump(MESH_CONFIG))
-    assert run(*said).stderr == ""
+    assert run(*lines).stderr == ""
     (tmp_path / "osm.yaml").write_text(yaml.safe_dump(namespace("watched", "enabled")))
     left = "to/manifests/meshconfig-osm-mesh-config.yaml"
     assert (
-        run(*said).stderr
+        run(*lines).stderr
         == f"{left} is from an earlier run, and will be applied with the others: delete it if it is "
         "obsolete\n"
     )
@@ -265,12 +271,12 @@ def test_lists_are_opened_also_with_items_without_a_kind(
     migrate: Callable[..., Document],
 ) -> None:
     """Lists of kubectl and typed lists of an API server are opened."""
-    said = {"apiVersion": "v1", "kind": "List", "items": [MESH_CONFIG]}
+    answer = {"apiVersion": "v1", "kind": "List", "items": [MESH_CONFIG]}
     item = {"metadata": namespace("watched")["metadata"]}
     bare = {"apiVersion": "v1", "kind": "NamespaceList", "metadata": {}, "items": [item]}
-    found = migrate(said, bare, lost=True)
-    assert [each["kind"] for each in found["manifests"]] == ["MeshConfig"]
-    assert found["commands"] == ["kubectl label --overwrite namespace watched meshwright.dev/inject=false"]
+    result = migrate(answer, bare, lost=True)
+    assert [manifest["kind"] for manifest in result["manifests"]] == ["MeshConfig"]
+    assert result["commands"] == ["kubectl label --overwrite namespace watched meshwright.dev/inject=false"]
 
 
 def test_namespace_without_sidecars_gets_a_label_against_injection(migrate: Callable[..., Document]) -> None:
@@ -287,9 +293,9 @@ def test_namespace_without_sidecars_gets_a_label_against_injection(migrate: Call
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}},
     )
     report = migrate(*given, lost=True)
-    found = {each["what"]: each["standing"] for each in report["findings"]}
-    assert found.pop("root certificate") == "to do"
-    assert found == {
+    result = {finding["what"]: finding["standing"] for finding in report["findings"]}
+    assert result.pop("root certificate") == "to do"
+    assert result == {
         "Namespace enabled": "works",
         "Namespace disabled": "works",
         "Namespace watched": "rewritten",
@@ -337,8 +343,8 @@ def test_two_meshes_need_a_choice(run: Run, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert "osm, second" in done.stderr
     done = run("migrate", "osm", "-f", "two.yaml", "--mesh-name", "osm", "--json")
-    said = {each["what"]: each["said"] for each in json.loads(done.stdout)["findings"]}
-    assert "no sidecar" in said["Namespace other"]
+    answer = {finding["what"]: finding["said"] for finding in json.loads(done.stdout)["findings"]}
+    assert "no sidecar" in answer["Namespace other"]
 
 
 def test_values_permit_the_gateway_s_secret(
@@ -353,10 +359,10 @@ def test_values_permit_the_gateway_s_secret(
     assert manifest["spec"] == given["spec"]
     printed = run("install", "--print", "--values", "to/values.yaml").stdout
     granted = [
-        (each["metadata"]["namespace"], rule["resourceNames"])
-        for each in yaml.safe_load_all(printed)
-        if each and each["kind"] == "Role"
-        for rule in each["rules"]
+        (item["metadata"]["namespace"], rule["resourceNames"])
+        for item in yaml.safe_load_all(printed)
+        if item and item["kind"] == "Role"
+        for rule in item["rules"]
         if "gateway-cert" in rule.get("resourceNames", ())
     ]
     assert granted
@@ -407,14 +413,16 @@ def test_gateway_that_verifies_osm_s_certificate_name_must_be_changed(
         http_proxy("contour", OSM_NAME),
         http_proxy("right", "web.shop.svc.cluster.local"),
     )
-    found = {(each["what"], each["field"]): each for each in report["findings"] if each["field"]}
-    assert found.keys() == {
+    result = {
+        (finding["what"], finding["field"]): finding for finding in report["findings"] if finding["field"]
+    }
+    assert result.keys() == {
         ("Ingress shop/snippet", f"{annotation}/configuration-snippet"),
         ("Ingress shop/name", f"{annotation}/proxy-ssl-name"),
         ("HTTPProxy shop/contour", "spec.routes[0].services[0].validation.subjectName"),
     }
-    assert {each["standing"] for each in found.values()} == {"to do"}
-    assert all("web.shop.svc.cluster.local" in each["do"] for each in found.values())
+    assert {item["standing"] for item in result.values()} == {"to do"}
+    assert all("web.shop.svc.cluster.local" in item["do"] for item in result.values())
 
 
 def test_policy_without_effect_behind_another_is_not_enforced(migrate: Callable[..., Document]) -> None:
@@ -438,19 +446,19 @@ def test_policy_without_effect_behind_another_is_not_enforced(migrate: Callable[
         {
             "apiVersion": "v1",
             "kind": "Service",
-            "metadata": {"name": each},
-            "spec": {"selector": {"app": each}, "ports": [{"name": "http", "port": 80}]},
+            "metadata": {"name": item},
+            "spec": {"selector": {"app": item}, "ports": [{"name": "http", "port": 80}]},
         }
-        for each in ("web", "web-v1", "web-v2")
+        for item in ("web", "web-v1", "web-v2")
     ]
     splits = (split("a-stable", "any", "web-v1"), split("b-canary", "canary", "web-v2"))
     report = migrate(any_get, by_header, *services, *splits, lost=True)
-    found = {
-        each["what"]: (each["standing"], each["code"])
-        for each in report["findings"]
-        if each["what"].startswith("TrafficSplit")
+    result = {
+        finding["what"]: (finding["standing"], finding["code"])
+        for finding in report["findings"]
+        if finding["what"].startswith("TrafficSplit")
     }
-    assert found == {
+    assert result == {
         "TrafficSplit a-stable": ("works", ""),
         "TrafficSplit b-canary": ("not enforced", "MW2018"),
     }
@@ -476,16 +484,16 @@ def test_pods_are_judged_by_the_injector(migrate: Callable[..., Document]) -> No
         deployment("scraped", {"openservicemesh.io/sidecar-resource-limits-cpu": "1"}),
         lost=True,
     )
-    found = {(each["what"], each["field"]): each for each in report["findings"]}
-    assert found["Pod shop/old", ""]["standing"] == "to do"
-    assert "ReplicaSet old-1" in found["Pod shop/old", ""]["do"]
-    assert ("Deployment shop/plain", "") not in found
-    assert found["Deployment shop/excluding", ""]["standing"] == "works"
-    assert found["Deployment shop/wrong", ""]["standing"] == "refused"
-    assert ports in found["Deployment shop/wrong", ""]["said"]
-    assert found["Deployment shop/same-user", ""]["standing"] == "refused"
+    result = {(finding["what"], finding["field"]): finding for finding in report["findings"]}
+    assert result["Pod shop/old", ""]["standing"] == "to do"
+    assert "ReplicaSet old-1" in result["Pod shop/old", ""]["do"]
+    assert ("Deployment shop/plain", "") not in result
+    assert result["Deployment shop/excluding", ""]["standing"] == "works"
+    assert result["Deployment shop/wrong", ""]["standing"] == "refused"
+    assert ports in result["Deployment shop/wrong", ""]["said"]
+    assert result["Deployment shop/same-user", ""]["standing"] == "refused"
     unread = "metadata.annotations.openservicemesh.io/sidecar-resource-limits-cpu"
-    assert found["Deployment shop/scraped", unread]["standing"] == "not used"
+    assert result["Deployment shop/scraped", unread]["standing"] == "not used"
 
 
 def test_standing_of_policy_is_that_of_its_reader(migrate: Callable[..., Document]) -> None:
@@ -508,11 +516,11 @@ def test_standing_of_policy_is_that_of_its_reader(migrate: Callable[..., Documen
         {**refused, "metadata": {**metadata, "name": "refused"}},
         lost=True,
     )
-    found = {each["what"]: (each["standing"], each["code"]) for each in report["findings"]}
+    result = {finding["what"]: (finding["standing"], finding["code"]) for finding in report["findings"]}
     for kind in UNENFORCED:
-        assert found[f"{kind.name} b/a"] == ("not enforced", "MW1030")
-    assert found["TrafficSplit shop/works"] == ("works", "")
-    assert found["TrafficSplit shop/refused"][0] == "refused"
+        assert result[f"{kind.name} b/a"] == ("not enforced", "MW1030")
+    assert result["TrafficSplit shop/works"] == ("works", "")
+    assert result["TrafficSplit shop/refused"][0] == "refused"
 
 
 def test_published_osm_demo_is_migrated_without_loss(
@@ -520,9 +528,13 @@ def test_published_osm_demo_is_migrated_without_loss(
 ) -> None:
     """Only fields of the MeshConfig are unused; namespaces, workloads and policies are kept."""
     report = migrate(*osm_demo.demo(), libyaml.load(osm_demo.MESH_CONFIG), lost=True)
-    lost = {each["what"] for each in report["findings"] if each["standing"] in ("refused", "not enforced")}
+    lost = {
+        finding["what"]
+        for finding in report["findings"]
+        if finding["standing"] in ("refused", "not enforced")
+    }
     assert lost == set()
-    unused = {each["what"] for each in report["findings"] if each["standing"] == "not used"}
+    unused = {finding["what"] for finding in report["findings"] if finding["standing"] == "not used"}
     assert unused <= {"MeshConfig osm-system/osm-mesh-config", "MeshConfig osm-mesh-config"}
 
 
@@ -538,10 +550,10 @@ def test_remains_of_osm_must_be_removed(migrate: Callable[..., Document]) -> Non
         {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
         | {"metadata": {"name": "meshconfigs.config.openservicemesh.io"}, "spec": spec},
     )
-    found = {each["what"]: each for each in migrate(*given)["findings"]}
-    assert {each["standing"] for each in found.values()} == {"to do"}
-    assert all(each["do"] for each in found.values())
-    assert len(found) == len(given) + 1
+    result = {finding["what"]: finding for finding in migrate(*given)["findings"]}
+    assert {item["standing"] for item in result.values()} == {"to do"}
+    assert all(item["do"] for item in result.values())
+    assert len(result) == len(given) + 1
 
 
 def test_migration_page_shows_the_program_s_output(run: Run, tmp_path: Path) -> None:
@@ -554,4 +566,4 @@ def test_migration_page_shows_the_program_s_output(run: Run, tmp_path: Path) -> 
     (tmp_path / "mesh.yaml").write_text(manifests)
     done = run(*command.split())
     assert done.returncode == 1
-    assert [each.rstrip() for each in done.stdout.splitlines()] == shown.splitlines()
+    assert [line.rstrip() for line in done.stdout.splitlines()] == shown.splitlines()

@@ -21,9 +21,9 @@ def test_schema_of_one_kind_equals_its_part_of_all() -> None:
 
 def test_schema_page_as_json_has_the_fields_of_each_kind() -> None:
     """The JSON has the type, default and versions of each field, as the page does."""
-    found = json.loads(CliRunner().invoke(app, ["schema", "--page", "--json"]).stdout)
-    (workload,) = (each for each in found if each["kind"] == "Workload")
-    (weight,) = (each for each in workload["fields"] if each["field"] == "spec.weight")
+    result = json.loads(CliRunner().invoke(app, ["schema", "--page", "--json"]).stdout)
+    (workload,) = (item for item in result if item["kind"] == "Workload")
+    (weight,) = (field for field in workload["fields"] if field["field"] == "spec.weight")
     assert (weight["what"], weight["default"], weight["versions"]) == (
         "1 to 1000",
         "`1`",
@@ -38,7 +38,7 @@ def test_schema_files_are_written_and_listed(tmp_path: Path) -> None:
     as_json = CliRunner().invoke(app, ["schema", "--directory", str(tmp_path / "s"), "--json"])
     assert plain.stdout.splitlines() == wanted
     assert json.loads(as_json.stdout) == {"written": wanted}
-    assert {str(each) for each in (tmp_path / "s").iterdir()} == set(wanted)
+    assert {str(path) for path in (tmp_path / "s").iterdir()} == set(wanted)
 
 
 @pytest.mark.parametrize(
@@ -52,6 +52,6 @@ def test_schema_files_are_written_and_listed(tmp_path: Path) -> None:
 )
 def test_invalid_schema_arguments_give_status_2(words: tuple[str, ...], said: str) -> None:
     """The error is printed to standard error, with the most similar kind if there is one."""
-    found = CliRunner().invoke(app, ["schema", *words])
-    assert (found.exit_code, found.stdout) == (2, "")
-    assert said in found.stderr
+    result = CliRunner().invoke(app, ["schema", *words])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr

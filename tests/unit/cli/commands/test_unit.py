@@ -64,8 +64,8 @@ def test_arguments_determine_the_permissions_of_the_unit(unit: Unit) -> None:
 def test_kubeconfig_is_passed_as_a_credential(unit: Unit) -> None:
     """The unit's user exists only while it runs, so that no file could be given to it."""
     text = unit("serve", "--", "--kubernetes", "--kubeconfig", "/etc/meshwright/kubeconfig")[1]
-    told = "--state /var/lib/meshwright --kubernetes --kubeconfig /etc/meshwright/kubeconfig"
-    assert f" serve {told} --kubeconfig ${{CREDENTIALS_DIRECTORY}}/kubeconfig\n" in text
+    message = "--state /var/lib/meshwright --kubernetes --kubeconfig /etc/meshwright/kubeconfig"
+    assert f" serve {message} --kubeconfig ${{CREDENTIALS_DIRECTORY}}/kubeconfig\n" in text
     assert "\nLoadCredential=kubeconfig:/etc/meshwright/kubeconfig\n" in text
     assert "LoadCredential" not in unit("serve", "--")[1]
 
@@ -93,8 +93,8 @@ def test_mesh_directory_is_set_only_without_a_cluster(
         monkeypatch.setenv(name, value)
     if "kubernetes=yes" not in arguments and variables.get("MESHWRIGHT_KUBERNETES") != "yes":
         monkeypatch.delenv("MESHWRIGHT_KUBECONFIG")
-    status, text, said = unit("serve", "--", *arguments)
-    assert (status, said) == (0, "")
+    status, text, message = unit("serve", "--", *arguments)
+    assert (status, message) == (0, "")
     start = next(line for line in text.splitlines() if line.startswith("ExecStart="))
     assert f" serve {told}--state /var/lib/meshwright " in f"{start} "
 
@@ -127,19 +127,19 @@ def test_possible_secret_is_not_written_into_a_unit(
     if by == "environment":
         monkeypatch.setenv("MESHWRIGHT_PROVIDERS", "mine:token=hush")
         given = ()
-    status, text, said = unit("serve", "--", *given)
+    status, text, message = unit("serve", "--", *given)
     assert (status, text) == (2, "")
-    assert "providers" in said.lower()
-    assert "set it in a file, and give the file with --config" in " ".join(said.split())
-    assert "hush" not in said
+    assert "providers" in message.lower()
+    assert "set it in a file, and give the file with --config" in " ".join(message.split())
+    assert "hush" not in message
 
 
 def test_unit_as_json_has_its_path(unit: Unit) -> None:
     """The JSON has the unit's text and its path below /etc/systemd/system."""
     status, text, _ = unit("agent", "--json", "--", *ADS)
-    found = json.loads(text)
-    assert (status, found["file"]) == (0, f"/etc/systemd/system/{AGENT_UNIT}")
-    assert found["unit"] == unit("agent", "--", *ADS)[1]
+    result = json.loads(text)
+    assert (status, result["file"]) == (0, f"/etc/systemd/system/{AGENT_UNIT}")
+    assert result["unit"] == unit("agent", "--", *ADS)[1]
 
 
 @pytest.mark.parametrize(
@@ -192,9 +192,9 @@ def test_unit_as_json_has_its_path(unit: Unit) -> None:
 )
 def test_unit_that_cannot_run_is_refused(unit: Unit, arguments: tuple[str, ...], words: str) -> None:
     """Arguments that the unit could not run with are errors when the unit is printed."""
-    status, text, said = unit(*arguments)
+    status, text, message = unit(*arguments)
     assert (status, text) == (2, "")
-    assert words in said or words in " ".join(said.split())
+    assert words in message or words in " ".join(message.split())
 
 
 def test_log_levels_of_the_options_are_the_real_ones() -> None:
@@ -223,8 +223,8 @@ def test_words_are_quoted_for_systemd(word: str, written: str) -> None:
 def test_agent_that_enrols_or_renews_can_write_its_credentials(unit: Unit) -> None:
     """Only an agent that enrols or renews may write the directory of its credentials."""
     joining = ("--enrol", "control:15130", "--join-token", "/etc/meshwright/join-token")
-    for told in (joining, ("--renewal", "control:15131")):
-        status, text, _ = unit("agent", "--", *ADS, *told)
+    for answer in (joining, ("--renewal", "control:15131")):
+        status, text, _ = unit("agent", "--", *ADS, *answer)
         assert status == 0
         assert "\nReadWritePaths=/etc/meshwright/credentials\n" in text
     assert "ReadWritePaths" not in unit("agent", "--", *ADS)[1]
@@ -236,9 +236,9 @@ def test_token_in_the_arguments_is_refused(unit: Unit, flag: str) -> None:
 
     The error does not contain the token.
     """
-    status, text, said = unit(
+    status, text, message = unit(
         "agent", "--", *ADS, "--enrol", "control:15130", flag, f"0123456789ab.{'s' * 43}"
     )
     assert (status, text) == (2, "")
-    assert f"{flag} is a token, but must be the path of a file" in said
-    assert "sss" not in said
+    assert f"{flag} is a token, but must be the path of a file" in message
+    assert "sss" not in message

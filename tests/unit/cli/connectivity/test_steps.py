@@ -59,8 +59,8 @@ DOWN = RequestOutcome(
 )
 NOBODY = RequestOutcome(Outcome.ANSWERED, "127.0.0.3:7001", 503, words="no healthy upstream")
 CLOSED, OPEN, SILENT, NO_LISTENER = (
-    RequestOutcome(each, "127.0.0.3:7001")
-    for each in (Outcome.CLOSED, Outcome.OPEN, Outcome.SILENT, Outcome.REFUSED)
+    RequestOutcome(item, "127.0.0.3:7001")
+    for item in (Outcome.CLOSED, Outcome.OPEN, Outcome.SILENT, Outcome.REFUSED)
 )
 
 
@@ -68,17 +68,17 @@ def verdict(
     facts: Facts, point: Point, agent: Agent = AGENT, seen: RequestOutcome = YES
 ) -> tuple[Verdict, str, str]:
     """Return the verdict, text and next step of the only step about a point."""
-    (found,) = (each.judged for each in steps(facts, agent, seen) if each.point is point)
-    return found.verdict, found.text, found.do
+    (step_result,) = (step.judged for step in steps(facts, agent, seen) if step.point is point)
+    return step_result.verdict, step_result.text, step_result.do
 
 
 def test_all_steps_are_ok_if_the_result_is_as_policy_says() -> None:
     """An allowed and answered request and a denied one both have the status "yes"."""
     for facts, seen in ((FACTS, YES), (REFUSED, FORBIDDEN), (UNREACHABLE, NO_LISTENER)):
-        found = steps(facts, AGENT, seen)
-        assert [each.point for each in found] == list(Point)
-        assert {each.judged.verdict for each in found} == {Verdict.OK}
-        assert (status(found), first_difference(found)) == (Status.YES, None)
+        result = steps(facts, AGENT, seen)
+        assert [step.point for step in result] == list(Point)
+        assert {step.judged.verdict for step in result} == {Verdict.OK}
+        assert (status(result), first_difference(result)) == (Status.YES, None)
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,9 @@ def test_sidecar_that_is_not_in_sync_fails_its_step(
     ill = replace(STORE, stands=stands, said="is so", rejected=("route r: no such regex: it",))
     side = replace(FACTS, callers=(ill,)), replace(FACTS, servers=(ill,))
     facts = side[point is Point.CALLED]
-    found, text, do = verdict(facts, point)
-    said = "u1.store.shop (shop/store-1) is so; route r: no such regex: it"
-    assert (found, text) == (Verdict.FAILED, said)
+    result, text, do = verdict(facts, point)
+    message = "u1.store.shop (shop/store-1) is so; route r: no such regex: it"
+    assert (result, text) == (Verdict.FAILED, message)
     assert next_step in do
     all_steps = steps(facts, AGENT, YES)
     first = first_difference(all_steps)
@@ -112,17 +112,17 @@ def test_sidecar_that_is_not_in_sync_fails_its_step(
 def test_sidecar_without_a_part_of_policy_fails_its_step() -> None:
     """The sidecar has acknowledged its configuration, which lacks a part of the policy."""
     without = "u1.store.shop is served without TrafficTarget shop/buyers, which the proxy rejects: no"
-    found, text, do = verdict(replace(FACTS, servers=(replace(STORE, lacks=(without,)),)), Point.CALLED)
-    assert (found, text) == (Verdict.FAILED, without)
+    result, text, do = verdict(replace(FACTS, servers=(replace(STORE, lacks=(without,)),)), Point.CALLED)
+    assert (result, text) == (Verdict.FAILED, without)
     assert "proxy retry" in do
 
 
 def test_failing_sidecars_are_named_up_to_a_limit() -> None:
     """At most `NAMED` failing sidecars are named and the others counted; those in sync share one line."""
-    ill = [replace(STORE, proxy=f"u{each}.s.n", stands=SidecarState.HELD) for each in range(NAMED + 2)]
+    ill = [replace(STORE, proxy=f"u{item}.s.n", stands=SidecarState.HELD) for item in range(NAMED + 2)]
     facts = replace(FACTS, servers=(STORE, *ill, replace(STORE, proxy="v.s.n")))
-    called = [each.judged for each in steps(facts, AGENT, YES) if each.point is Point.CALLED]
-    assert [each.verdict for each in called] == [Verdict.FAILED] * (NAMED + 1) + [Verdict.OK]
+    called = [step.judged for step in steps(facts, AGENT, YES) if step.point is Point.CALLED]
+    assert [step_result.verdict for step_result in called] == [Verdict.FAILED] * (NAMED + 1) + [Verdict.OK]
     assert called[NAMED].text.startswith("2 more")
     assert called[-1].text == "2 sidecars have acknowledged their configuration: u1.store.shop, v.s.n"
 
@@ -140,8 +140,8 @@ def test_acknowledged_push_of_the_deciding_object_is_shown() -> None:
 
 def test_caller_without_a_sidecar_is_unknown() -> None:
     """Without a sidecar of the caller the step cannot be judged."""
-    found, text, _ = verdict(replace(FACTS, callers=()), Point.CALLER)
-    assert (found, text) == (Verdict.UNKNOWN, "the control plane knows no sidecar of shop/buyer")
+    result, text, _ = verdict(replace(FACTS, callers=()), Point.CALLER)
+    assert (result, text) == (Verdict.UNKNOWN, "the control plane knows no sidecar of shop/buyer")
 
 
 def test_withheld_or_missing_endpoints_fail_unless_policy_denies() -> None:
@@ -151,8 +151,11 @@ def test_withheld_or_missing_endpoints_fail_unless_policy_denies() -> None:
     """
     held = Endpoint("10.0.0.2:8080", given=False, withheld="its sidecar is late")
     seen = {"all": (held,), "none": (), "some": (THERE, held), "untold": (replace(THERE, given=False),)}
-    of = {name: verdict(replace(FACTS, endpoints=each), Point.ENDPOINTS) for name, each in seen.items()}
-    assert {name: each[0].value for name, each in of.items()} == {
+    of = {
+        name: verdict(replace(FACTS, endpoints=endpoints), Point.ENDPOINTS)
+        for name, endpoints in seen.items()
+    }
+    assert {name: item[0].value for name, item in of.items()} == {
         "all": "failed",
         "none": "failed",
         "some": "ok",
@@ -169,24 +172,24 @@ def test_withheld_or_missing_endpoints_fail_unless_policy_denies() -> None:
 
 def test_agent_s_reason_is_shown_first() -> None:
     """The agent knows best why its proxy has no control plane. Without a reason yet the step is unknown."""
-    said = {
+    answer = {
         "proxy": "u2.buyer.shop",
         "ready": True,
         "control_plane": {"reached": False, "said": "port closed"},
     }
     ill = read_agent(
-        "here", said | {"control_plane": {"reached": False, "said": "port closed", "do": "open it"}}
+        "here", answer | {"control_plane": {"reached": False, "said": "port closed", "do": "open it"}}
     )
     assert verdict(FACTS, Point.AGENT, ill) == (
         Verdict.FAILED,
         "the agent of u2.buyer.shop at here: port closed",
         "open it",
     )
-    early = read_agent("here", said | {"control_plane": {"reached": False, "said": ""}})
+    early = read_agent("here", answer | {"control_plane": {"reached": False, "said": ""}})
     assert verdict(FACTS, Point.AGENT, early)[0] is Verdict.UNKNOWN
     unready = {"ready": False, "not_ready": ["Envoy is gone"], "control_plane": {"reached": True}}
-    assert verdict(FACTS, Point.AGENT, read_agent("here", said | unready))[0] is Verdict.FAILED
-    assert verdict(FACTS, Point.AGENT, read_agent("here", said | {"control_plane": {"reached": True}}))[
+    assert verdict(FACTS, Point.AGENT, read_agent("here", answer | unready))[0] is Verdict.FAILED
+    assert verdict(FACTS, Point.AGENT, read_agent("here", answer | {"control_plane": {"reached": True}}))[
         0
     ] is (Verdict.OK)
 
@@ -225,10 +228,10 @@ def test_agent_s_reason_is_shown_first() -> None:
 )
 def test_request_is_compared_with_policy(facts: Facts, seen: RequestOutcome, wanted: str, said: str) -> None:
     """A denial by policy is as expected; any other difference has a next step."""
-    found, text, do = verdict(facts, Point.REQUEST, seen=seen)
-    assert found.value == wanted, text
+    result, text, do = verdict(facts, Point.REQUEST, seen=seen)
+    assert result.value == wanted, text
     assert said in text
-    assert bool(do) is (found is not Verdict.OK)
+    assert bool(do) is (result is not Verdict.OK)
 
 
 def test_unreachable_application_is_named_by_its_address() -> None:
@@ -253,8 +256,8 @@ def test_request_is_planned_like_the_workload_s_own_calls() -> None:
     plan = planned(grpc, AGENT, 2)
     assert isinstance(plan, RequestOutcome)
     assert plan.words.startswith("the port speaks gRPC")
-    found, _, do = verdict(grpc, Point.REQUEST, seen=plan)
-    assert (found, "a gRPC client" in do) == (Verdict.UNKNOWN, True)
+    result, _, do = verdict(grpc, Point.REQUEST, seen=plan)
+    assert (result, "a gRPC client" in do) == (Verdict.UNKNOWN, True)
     stranger, nowhere = (
         planned(FACTS, replace(AGENT, proxy="x.y.z"), 2),
         planned(replace(FACTS, callers=(replace(BUYER, called_at=()),)), AGENT, 2),
@@ -272,9 +275,9 @@ def test_request_is_planned_like_the_workload_s_own_calls() -> None:
 
 def test_steps_without_a_request_can_be_a_yes() -> None:
     """Without a request its step is missing, and the other steps decide."""
-    found = steps(FACTS, None, None)
-    assert Point.REQUEST not in {each.point for each in found}
-    assert status(found) is Status.YES
+    result = steps(FACTS, None, None)
+    assert Point.REQUEST not in {step.point for step in result}
+    assert status(result) is Status.YES
 
 
 @pytest.mark.parametrize("found", [{}, {"explained": []}, {"explained": {"from": "a/b"}}])
@@ -310,8 +313,8 @@ def test_incomplete_answer_raises_an_error_with_the_missing_field(found: dict[st
 def test_errors_of_envoy_are_not_blamed_on_the_application(status: int, words: str, named: str) -> None:
     """The next step names the cause of Envoy's own answer."""
     seen = RequestOutcome(Outcome.ANSWERED, "127.0.0.3:7001", status, words=words)
-    found, _, do = verdict(FACTS, Point.REQUEST, seen=seen)
-    assert (found, "see that the application" in do) == (Verdict.FAILED, False)
+    result, _, do = verdict(FACTS, Point.REQUEST, seen=seen)
+    assert (result, "see that the application" in do) == (Verdict.FAILED, False)
     assert named in do
 
 
@@ -326,7 +329,7 @@ def test_errors_of_envoy_are_not_blamed_on_the_application(status: int, words: s
         (418, OwnAnswer(Side.CALLED, (), "new_in_envoy"), "failed", "418 in", "called sidecar answered"),
         (503, OwnAnswer(Side.CALLER, ("FI",), "fault_filter_abort"), "ok", "503 FI in", ""),
     ],
-    ids=lambda each: each.details or ",".join(each.flags) if isinstance(each, OwnAnswer) else "",
+    ids=lambda item: item.details or ",".join(item.flags) if isinstance(item, OwnAnswer) else "",
 )
 def test_own_answer_of_a_sidecar_is_named_with_its_side(
     status: int, own: OwnAnswer, wanted: str, said: str, remedy: str
@@ -335,10 +338,10 @@ def test_own_answer_of_a_sidecar_is_named_with_its_side(
 
     An injected fault of a RoutePolicy is as policy says.
     """
-    found, text, do = verdict(
+    result, text, do = verdict(
         FACTS, Point.REQUEST, seen=RequestOutcome(Outcome.ANSWERED, "here", status, own=own)
     )
-    assert (found.value, said in text, own.details in text) == (wanted, True, True)
+    assert (result.value, said in text, own.details in text) == (wanted, True, True)
     assert f"answered by the {own.side.sidecar} itself" in text
     assert (remedy in do, bool(do)) == (True, bool(remedy))
 

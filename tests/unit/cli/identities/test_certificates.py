@@ -64,18 +64,18 @@ def test_participants_are_unknown_without_a_server() -> None:
 def test_signer_of_a_certificate_is_shown_if_it_is_known(signer: str | None, line: str) -> None:
     """The ledger's signer is compared with the current CA. Without a recorded signer no line is shown."""
     authority = {"kind": "files", "place": "/etc/ca", "signer": "ab12", "not_after": "t8"}
-    found = about({**FOUND, "authority": authority, "proxy_certificates": [{**NEW, "signer": signer}]}, "u1")
-    assert found is not None
-    lines = [*certificates_lines(found)]
+    result = about({**FOUND, "authority": authority, "proxy_certificates": [{**NEW, "signer": signer}]}, "u1")
+    assert result is not None
+    lines = [*certificates_lines(result)]
     assert line in lines
-    assert sum("signed by" in each for each in lines) == (signer is not None)
+    assert sum("signed by" in item for item in lines) == (signer is not None)
 
 
 def test_known_details_of_a_certificate_are_shown_as_lines() -> None:
     """Each known detail of the certificate and of its proxy has a line."""
-    found = about(FOUND, "a1")
-    assert found is not None
-    assert [*certificates_lines(found)] == [
+    result = about(FOUND, "a1")
+    assert result is not None
+    assert [*certificates_lines(result)] == [
         "proxy certificate a1 of u1.store.shop: revoked",
         "  issued t0",
         "  valid until t9",

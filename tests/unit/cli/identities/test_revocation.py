@@ -21,7 +21,7 @@ class Server:
 
     def listed(self, *_: object, **__: object) -> object:
         """Return all certificates."""
-        entries = [{"cn": NAME, "serial": each, "in_force": True} for each in self.in_force]
+        entries = [{"cn": NAME, "serial": item, "in_force": True} for item in self.in_force]
         return {"proxy_certificates": [*entries, {"cn": "u2.shop.default", "serial": "ff", "in_force": True}]}
 
     def revoke(self, state: Path, serial: str, *_: object, **__: object) -> RevokedCertificate:
@@ -52,6 +52,8 @@ def test_failed_revocation_does_not_stop_the_others(server: Server, tmp_path: Pa
 
 def test_all_certificates_of_a_proxy_are_revoked(server: Server, tmp_path: Path) -> None:
     """Only this proxy's certificates are revoked, and a second attempt finds none."""
-    assert [each.serial for each in revoke_all(tmp_path, NAME, "cluster.local")] == ["1a", "2a", "3a"]
+    assert [
+        revoked_certificate.serial for revoked_certificate in revoke_all(tmp_path, NAME, "cluster.local")
+    ] == ["1a", "2a", "3a"]
     with pytest.raises(NegativeAnswer, match="has no valid certificate"):
         revoke_all(tmp_path, NAME, "cluster.local")

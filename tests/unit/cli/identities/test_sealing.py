@@ -43,7 +43,7 @@ def test_keys_are_sealed_rekeyed_and_unsealed(
 
     A wrong passphrase is an error.
     """
-    first, second = (passphrase(tmp_path / each, f"words {each}\n") for each in ("first", "second"))
+    first, second = (passphrase(tmp_path / item, f"words {item}\n") for item in ("first", "second"))
     where = ("--state", str(state))
     sealed = ran("certs", "seal", *where, "--key-passphrase-file", first)
     assert "private keys encrypted" in sealed.stderr
@@ -55,9 +55,9 @@ def test_keys_are_sealed_rekeyed_and_unsealed(
     ) in str(ran("certs", "list", *where).output)
     monkeypatch.setenv("MESHWRIGHT_KEY_PASSPHRASE_FILE", second)
     for words in (("list",), ("token", "list"), ("revoke", "u1.shop.default"), ("unseal",)):
-        said = ran("certs", *words, *where).output
-        assert f"the passphrase in {second} does not decrypt the private keys in" in said
-        assert "words second" not in said
+        output = ran("certs", *words, *where).output
+        assert f"the passphrase in {second} does not decrypt the private keys in" in output
+        assert "words second" not in output
     changed = ("certs", "seal", *where, "--key-passphrase-file", first, "--new-passphrase-file", second)
     assert ran(*changed).exit_code == 0
     assert ran("certs", "list", *where).exit_code == 0
@@ -76,14 +76,14 @@ def test_keys_are_sealed_rekeyed_and_unsealed(
 def test_impossible_sealing_is_an_error_with_its_reason(state: Path, tmp_path: Path) -> None:
     """The passphrase is missing, the keys are not encrypted, or the directory is not a state directory."""
     words = passphrase(tmp_path / "words", "words")
-    told = ("--state", str(state), "--key-passphrase-file", words)
+    messages = ("--state", str(state), "--key-passphrase-file", words)
     assert (
         "the passphrase is missing: give its file with --key-passphrase-file"
         in ran("certs", "seal", "--state", str(state)).output
     )
-    assert "are not encrypted" in ran("certs", "unseal", *told).output
+    assert "are not encrypted" in ran("certs", "unseal", *messages).output
     assert "no passphrase to change" in str(
-        ran("certs", "seal", *told, "--new-passphrase-file", words).output
+        ran("certs", "seal", *messages, "--new-passphrase-file", words).output
     )
     nowhere = ("--state", str(tmp_path / "none"), "--key-passphrase-file", words)
     assert "so it is not a state directory" in ran("certs", "seal", *nowhere).output

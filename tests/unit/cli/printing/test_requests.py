@@ -53,10 +53,10 @@ def test_request_is_shown_in_one_line(other: dict[str, Any], line: str) -> None:
 def test_control_characters_of_a_request_are_escaped() -> None:
     """Path and host are escaped; a caller without a certificate is shown by its address."""
     written = {"path": "/\x1b[2J\r\n", "authority": "\x07h\u202e", "caller": None}
-    found = request_line(REQUEST | written)
-    assert "10.0.0.7 (no certificate)  →" in found
-    assert r"GET \x07h\u202e/\x1b[2J\x0d\x0a  200" in found
-    assert found.isprintable()
+    result = request_line(REQUEST | written)
+    assert "10.0.0.7 (no certificate)  →" in result
+    assert r"GET \x07h\u202e/\x1b[2J\x0d\x0a  200" in result
+    assert result.isprintable()
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_pods_and_nodes_have_columns_if_there_are_any() -> None:
 
 def test_certificates_have_tables_by_kind() -> None:
     """Service certificates, proxy certificates and proxies without a certificate each have a table."""
-    found = {
+    result = {
         "service_certificates": [
             {"identity": "n/a", "serial": "1", "not_after": "t", "dns_names": ["x", "y"]}
         ],
@@ -58,7 +58,7 @@ def test_certificates_have_tables_by_kind() -> None:
             {"cn": "v.s.n", "lacks": ["no-certificate", "never-connected"]},
         ],
     }
-    assert _printed(*certificates_tables(found)) == [
+    assert _printed(*certificates_tables(result)) == [
         ["IDENTITY", "SERIAL", "VALID", "UNTIL", "NAMES"],
         ["n/a", "1", "t", "x", "y"],
         ["PROXY", "SERIAL", "STATE", "VALID", "UNTIL", "LAST", "SEEN", "LACKS"],

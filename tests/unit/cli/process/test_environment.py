@@ -52,11 +52,11 @@ def test_variables_of_all_settings_and_options_are_known() -> None:
 def test_command_knows_the_variables_of_all_groups() -> None:
     """The variables of its own group, of other groups and of a group's options are known."""
     program, here, there = (typer.Typer() for _ in range(3))
-    found: list[frozenset[str]] = []
+    result: list[frozenset[str]] = []
 
     @here.command()
     def run(context: typer.Context, own: Annotated[str, typer.Option(envvar="OWN")] = "") -> None:
-        found.append(of_program(context))
+        result.append(of_program(context))
 
     @there.callback()
     def other(option: Annotated[str, typer.Option(envvar=["OTHER", "OLD"])] = "") -> None:
@@ -69,4 +69,4 @@ def test_command_knows_the_variables_of_all_groups() -> None:
     program.add_typer(here, name="here")
     program.add_typer(there, name="there")
     ended = CliRunner().invoke(program, ["here", "run"])
-    assert (ended.exit_code, found) == (0, [frozenset({"OWN", "OTHER", "OLD", "ALSO"})])
+    assert (ended.exit_code, result) == (0, [frozenset({"OWN", "OTHER", "OLD", "ALSO"})])

@@ -142,7 +142,7 @@ class Turning:
 
     def trust_bundle(self) -> bytes:
         """Return all trusted roots."""
-        return b"".join(each.trust_bundle() for each in self.trusted)
+        return b"".join(certificate_authority.trust_bundle() for certificate_authority in self.trusted)
 
     def signing_bundle(self) -> bytes:
         """Return the root of the signing CA."""
@@ -166,7 +166,7 @@ async def test_gateway_certificate_is_created_once_for_clients(tmp_path: Path) -
         assert leaf.not_after == kept.secret.end == NOW + timedelta(hours=24)
         assert (kept.issued, kept.said) == (1, ())
         key = kept.cluster.data("tls.key")
-        assert not [each for each in tmp_path.rglob("*") if each.is_file() and key in each.read_bytes()]
+        assert not [path for path in tmp_path.rglob("*") if path.is_file() and key in path.read_bytes()]
         assert await kept.look() == []
     async with keeping(kept.cluster, tmp_path) as again:
         assert await again.look() == ["GET ingress/tls"]
@@ -186,12 +186,15 @@ async def test_gateway_certificate_is_reissued_after_a_change_of_names_or_validi
     """Other DNS names or another validity, and the change back, each give a new certificate."""
     async with keeping(Cluster(), tmp_path) as kept:
         await kept.look()
-        for each in (wanted, WANTED):
-            before, kept.wanted = kept.serial, each
+        for gateway_certificate in (wanted, WANTED):
+            before, kept.wanted = kept.serial, gateway_certificate
             assert await kept.look() == ["GET ingress/tls", "PATCH ingress/tls"]
             leaf = read_leaf(kept.cluster.data("tls.crt"))
             assert kept.serial != before
-            assert (leaf.names.dns_names, leaf.not_after) == (each.dns_names, NOW + each.validity)
+            assert (leaf.names.dns_names, leaf.not_after) == (
+                gateway_certificate.dns_names,
+                NOW + gateway_certificate.validity,
+            )
 
 
 async def test_gateway_certificate_is_renewed_after_half_of_its_lifetime(tmp_path: Path) -> None:
@@ -353,7 +356,7 @@ async def test_gateway_certificate_that_cannot_be_renewed_is_kept(
         kept.now = NOW + timedelta(hours=14)
         for _ in range(2):
             assert await kept.look() == ["GET ingress/tls"]
-            assert ([each.expected for each in kept.said], kept.serial) == (["it is down"], first)
+            assert ([problem.expected for problem in kept.said], kept.serial) == (["it is down"], first)
         turning.fails = False
         await kept.look()
         assert kept.said == ()
@@ -370,7 +373,7 @@ async def test_failed_deletion_of_a_secret_blocks_no_write(tmp_path: Path) -> No
         kept.cluster.refused = {"DELETE"}
         kept.wanted = GatewayCertificate(SecretName(Namespace("edge"), "tls"), WANTED.dns_names)
         await kept.look()
-        assert ([each.code for each in kept.said], sorted(kept.cluster.secrets)) == (
+        assert ([problem.code for problem in kept.said], sorted(kept.cluster.secrets)) == (
             ["gateway-certificate-not-written"],
             ["edge/tls", "ingress/tls"],
         )

@@ -22,9 +22,9 @@ DUE: Final = BEGUN + timedelta(days=60)
 DAY: Final = 86400
 
 
-def _confirmed(found: AuthorityWithLedger, confirmations: Confirmations) -> None:
+def _confirmed(authority: AuthorityWithLedger, confirmations: Confirmations) -> None:
     """Record that a machine has confirmed the current roots at the time `DUE`."""
-    digest = TrustBundle.of([found.authority.trust_bundle()]).digest
+    digest = TrustBundle.of([authority.authority.trust_bundle()]).digest
     confirmations.note(NAME, Confirmation(digest, "0a", DUE))
 
 
@@ -50,16 +50,16 @@ async def test_new_server_certificate_is_shown_once_machines_trust_its_root(
     """
     scene, confirmations = Scene(tmp_path, BEGUN), Confirmations()
     first = scene.put("first")
-    with scene.open() as found:
-        patient = patience(found, confirmations, every)
-        tls = ServerTls(found.authority, PairFiles(scene.state), (), BEGUN, patient)
-        _confirmed(found, confirmations)
+    with scene.open() as authority:
+        patient = patience(authority, confirmations, every)
+        tls = ServerTls(authority.authority, PairFiles(scene.state), (), BEGUN, patient)
+        _confirmed(authority, confirmations)
         scene.now = DUE
         second = scene.put("second")
-        assert found.whose.tend is not None
-        found.whose.tend(DUE)
+        assert authority.whose.tend is not None
+        authority.whose.tend(DUE)
         if said:
-            _confirmed(found, confirmations)
+            _confirmed(authority, confirmations)
         await tls.look(DUE + after)
         assert stands_below(tls.identity().chain, (second if is_new else first).pem)
 
@@ -68,8 +68,8 @@ def test_change_of_our_own_root_does_not_wait_for_confirmations(tmp_path: Path) 
     """The mesh's own CA changes its root in stages, whatever machines have confirmed."""
     confirmations = Confirmations()
     confirmations.note(NAME, Confirmation("another", "0a", BEGUN))
-    with Scene(tmp_path, BEGUN).open(own=True) as found:
-        assert not patience(found, confirmations, DAY)(BEGUN)
+    with Scene(tmp_path, BEGUN).open(own=True) as authority:
+        assert not patience(authority, confirmations, DAY)(BEGUN)
 
 
 async def test_new_roots_are_used_although_the_ledger_cannot_be_written(
@@ -83,20 +83,20 @@ async def test_new_roots_are_used_although_the_ledger_cannot_be_written(
     scene.put("first")
 
     async def stepped() -> None:
-        steps.append(found.authority.fingerprint)
+        steps.append(authority.authority.fingerprint)
         await asyncio.sleep(0)
 
     def locked(_: str) -> None:
         raise StateError("database is locked")
 
-    with scene.open() as found:
-        following = ForeignAuthorityWatch(found, stepped)
+    with scene.open() as authority:
+        following = ForeignAuthorityWatch(authority, stepped)
         scene.put("second")
         with monkeypatch.context() as patch:
-            patch.setattr(found.ledger, "change_authority", locked)
+            patch.setattr(authority.ledger, "change_authority", locked)
             for _ in range(2):
                 with pytest.raises(StateError, match="database is locked"):
                     await following.look(BEGUN)
-        assert steps == [found.authority.fingerprint] != [found.ledger.authority()]
+        assert steps == [authority.authority.fingerprint] != [authority.ledger.authority()]
         await following.look(BEGUN)
-        assert steps == [found.authority.fingerprint] == [found.ledger.authority()]
+        assert steps == [authority.authority.fingerprint] == [authority.ledger.authority()]

@@ -27,23 +27,23 @@ def _load(**given: object) -> Told:
 
 def test_each_vault_login_is_read_from_the_settings() -> None:
     """A token, an AppRole and a Kubernetes role are read, with the mount of the login method."""
-    found = _load(**VAULT, vault_token_file="/t")
-    assert isinstance(found, VaultSettings)
-    assert found.login == ByToken(Path("/t"))
-    assert found.name == "vault:https://v:8200::pki"
-    found = _load(**VAULT, vault_approle_file="/a", vault_auth_mount="other")
-    assert isinstance(found, VaultSettings)
-    assert found.login == ByAppRole(Path("/a"), "other")
-    found = _load(**VAULT, vault_kubernetes_role="r")
-    assert isinstance(found, VaultSettings)
-    assert found.login == ByKubernetes("r")
+    result = _load(**VAULT, vault_token_file="/t")
+    assert isinstance(result, VaultSettings)
+    assert result.login == ByToken(Path("/t"))
+    assert result.name == "vault:https://v:8200::pki"
+    result = _load(**VAULT, vault_approle_file="/a", vault_auth_mount="other")
+    assert isinstance(result, VaultSettings)
+    assert result.login == ByAppRole(Path("/a"), "other")
+    result = _load(**VAULT, vault_kubernetes_role="r")
+    assert isinstance(result, VaultSettings)
+    assert result.login == ByKubernetes("r")
     assert _load() is None
 
 
 def test_ca_in_files_is_read_from_the_settings() -> None:
     """The files are given by name, or as a directory in the form of a mounted Secret."""
-    found = _load(issuer="files", ca_certificate="/c", ca_key="/k", ca_roots="/r")
-    assert found == WatchedFiles(Path("/c"), Path("/k"), Path("/r"))
+    result = _load(issuer="files", ca_certificate="/c", ca_key="/k", ca_roots="/r")
+    assert result == WatchedFiles(Path("/c"), Path("/k"), Path("/r"))
     assert _load(issuer="files", ca_directory="/d") == WatchedFiles.within(Path("/d"))
 
 
@@ -60,10 +60,10 @@ def test_cert_manager_issuer_is_read_from_the_settings(monkeypatch: pytest.Monke
     monkeypatch.setenv("POD_NAMESPACE", "here")
     assert _load(**CERT_MANAGER) == CertManagerSettings(mesh, "here", 60.0)
     more = {"cert_manager_namespace": "there", "cert_manager_roots": "/r", "cert_manager_seconds": 5}
-    found = _load(**CERT_MANAGER, **more, kubeconfig="/k", kube_context="c")
-    assert found == CertManagerSettings(mesh, "there", 5.0, Path("/r"), Path("/k"), "c")
-    assert isinstance(found, CertManagerSettings)
-    assert found.name == "cert-manager:ClusterIssuer/mesh"
+    result = _load(**CERT_MANAGER, **more, kubeconfig="/k", kube_context="c")
+    assert result == CertManagerSettings(mesh, "there", 5.0, Path("/r"), Path("/k"), "c")
+    assert isinstance(result, CertManagerSettings)
+    assert result.name == "cert-manager:ClusterIssuer/mesh"
     others = _load(issuer="cert-manager", cert_manager_issuer="StepIssuer.certmanager.step.sm/a.b")
     assert isinstance(others, CertManagerSettings)
     assert others.issuer == IssuerReference("StepIssuer", "a.b", "certmanager.step.sm")
@@ -82,8 +82,8 @@ def test_key_custody_is_read_from_the_settings() -> None:
     assert found() == Custody()
     assert found(key_passphrase_file="/p") == Custody(Path("/p"))
     by_name = WatchedFiles(Path("/c"), Path("/k"), Path("/r"), roots_setting="authority_roots")
-    told = {"authority_certificate": "/c", "authority_key": "/k", "authority_roots": "/r"}
-    assert found(**told) == Custody(authority=by_name)
+    fields = {"authority_certificate": "/c", "authority_key": "/k", "authority_roots": "/r"}
+    assert found(**fields) == Custody(authority=by_name)
     within = WatchedFiles.within(Path("/d"), "authority_roots")
     assert found(authority_directory="/d") == Custody(authority=within)
 
@@ -148,13 +148,13 @@ async def test_slow_issuer_at_startup_is_logged_and_a_stop_ends_the_wait(
     state, now, stop = tmp_path / "state", datetime(2031, 1, 1, tzinfo=UTC), asyncio.Event()
     with (
         socket.create_server(("127.0.0.1", 0)) as silent,
-        opened(state, TrustDomain("mesh.example"), now) as found,
+        opened(state, TrustDomain("mesh.example"), now) as authority,
         capture_logs() as logs,
     ):
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        told = {**VAULT, "vault_address": address, "vault_token_file": "/t"}
+        fields = {**VAULT, "vault_address": address, "vault_token_file": "/t"}
         waiting = asyncio.create_task(
-            issuing(load({"state": str(state), "mesh": "/m", **told}), found, now, stop)
+            issuing(load({"state": str(state), "mesh": "/m", **fields}), authority, now, stop)
         )
         async with asyncio.timeout(60):
             while not logs:

@@ -29,8 +29,8 @@ def test_sidecars_without_the_new_roots_are_listed() -> None:
     Without sidecars the list is empty.
     """
     none = TrustBundle.of([])
-    found = [_taken("b", none), _taken("a", OLD), _taken("c", BOTH), _taken("d", NEW)]
-    assert without(NEW, found) == ["a", "b"]
+    result = [_taken("b", none), _taken("a", OLD), _taken("c", BOTH), _taken("d", NEW)]
+    assert without(NEW, result) == ["a", "b"]
     assert without(NEW, []) == []
 
 
@@ -83,7 +83,7 @@ async def test_acknowledged_roots_are_saved_once_all_sidecars_have_them(
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
-    assert [(each["event"], each.get("first")) for each in logs] == [
+    assert [(log["event"], log.get("first")) for log in logs] == [
         ("sidecars have not acknowledged the issuer's roots", ["b"]),
         ("acknowledgement of the issuer's roots cannot be saved", None),
     ]

@@ -69,8 +69,11 @@ def test_namespace_of_the_control_plane_can_be_given(tmp_path: Path, monkeypatch
     """The given namespace has priority over that of the pod, also for the scope of the MeshConfig."""
     _only(monkeypatch, tmp_path)
     monkeypatch.setenv("POD_NAMESPACE", "here")
-    made = [cluster(each, lambda: NOW) for each in (ClusterAccess(), ClusterAccess(home="there"))]
-    assert [(each.home, each.scope.home) for each in made] == [("here", "here"), ("there", "there")]
+    made = [
+        cluster(cluster_access, lambda: NOW)
+        for cluster_access in (ClusterAccess(), ClusterAccess(home="there"))
+    ]
+    assert [(item.home, item.scope.home) for item in made] == [("here", "here"), ("there", "there")]
 
 
 def test_home_is_the_pod_s_namespace_or_the_default() -> None:

@@ -79,7 +79,7 @@ def test_parts_shared_by_groups_are_counted_once() -> None:
         made = [
             Snapshot.joined(chance.sample(parts, chance.randint(1, 4))) for _ in range(chance.randint(0, 3))
         ]
-        plain = [Snapshot.of(each for t in one.types() for each in one.ordered(t)) for one in made]
+        plain = [Snapshot.of(resource for t in one.types() for resource in one.ordered(t)) for one in made]
         assert following.of(_named(made)) == ResourceCounts().of(_named(plain))
 
 
@@ -90,9 +90,12 @@ def test_cost_of_a_count_depends_on_the_change_only() -> None:
         part = ResourceSet.of(_resource(CLUSTER, f"c{number}", "1") for number in range(size))
         own = [ResourceSet.of([_resource(LISTENER, f"l{number}", "1")]) for number in range(20)]
         counts = ResourceCounts()
-        assert counts.of(_named([Snapshot.joined([part, each]) for each in own]))["cluster"] == size
+        assert (
+            counts.of(_named([Snapshot.joined([part, resource_set]) for resource_set in own]))["cluster"]
+            == size
+        )
         after = part.changed([_resource(CLUSTER, "c1", "2")], [(CLUSTER, ResourceName("c2"))])
-        groups = _named([Snapshot.joined([after, each]) for each in own])
+        groups = _named([Snapshot.joined([after, resource_set]) for resource_set in own])
         calls = 0
 
         def noted(_: FrameType, event: str, __: object) -> None:
@@ -100,9 +103,9 @@ def test_cost_of_a_count_depends_on_the_change_only() -> None:
             calls += event in ("call", "c_call")
 
         sys.setprofile(noted)
-        found = counts.of(groups)
+        result = counts.of(groups)
         sys.setprofile(None)
-        assert found == {"cluster": size - 1, "listener": 20}
+        assert result == {"cluster": size - 1, "listener": 20}
         costs.append(calls)
     assert costs[1] <= 1.05 * costs[0]
 
@@ -115,14 +118,14 @@ def test_gauges_are_built_from_the_given_state(now: datetime) -> None:
         Layers({NodeKey("n1"): group, NodeKey("n2"): group}),
     )
     problem = Problem(code="c", severity=Severity.WARNING, origin=InFile("f"), expected="")
-    said = AllProblems()
-    said.say("lint", None, (problem,))
+    all_problems = AllProblems()
+    all_problems.say("lint", None, (problem,))
     read, seen = now - timedelta(seconds=3), now - timedelta(seconds=2)
     fresh = Freshness(last_event=seen, last_full_read=read, error="gone", error_since=now, held=("all",))
     source = MemorySource("directory", freshness=fresh)
     source.held = Counts(2, 1, 0)
     made = GaugeBuilder().gauges(
-        MeshState(None, published, said),
+        MeshState(None, published, all_problems),
         {"delta": 2},
         {"connected": 1},
         [source],

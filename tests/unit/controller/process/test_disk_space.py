@@ -23,9 +23,9 @@ def test_disk_problem_is_logged_when_it_begins_changes_and_ends(tmp_path: Path, 
     moments = iter((10.0, 17.25))
     room = StateRoom(tmp_path / "state", tmp_path / "state" / "ledger.sqlite", ledger, lambda: next(moments))
     with structlog.testing.capture_logs() as lines:
-        for found in ("", "full", "full", "read-only", "read-only", "", ""):
-            room.take(found)
-            assert (room.trouble, bool(room.remarks())) == (found, bool(found))
+        for result in ("", "full", "full", "read-only", "read-only", "", ""):
+            room.take(result)
+            assert (room.trouble, bool(room.remarks())) == (result, bool(result))
     assert [(line["log_level"], line.get("reason"), line.get("seconds")) for line in lines] == [
         ("error", "full", None),
         ("error", "read-only", None),

@@ -40,9 +40,9 @@ def test_reason_of_a_failed_handshake_is_read_from_boringssl_s_error(line: str, 
 
     Other lines are ignored.
     """
-    found = failed_handshake(line)
-    assert (None if found is None else found.why) is why
-    assert found is None or found.said
+    result = failed_handshake(line)
+    assert (None if result is None else result.why) is why
+    assert result is None or result.said
 
 
 def test_first_failure_of_a_reason_is_logged_at_once_and_later_ones_together() -> None:
@@ -64,4 +64,4 @@ def test_first_failure_of_a_reason_is_logged_at_once_and_later_ones_together() -
 def test_every_handshake_failure_is_documented() -> None:
     """Each reason is in docs/operations.md."""
     text = (Path(__file__).parents[4] / "docs" / "operations.md").read_text()
-    assert [each.value for each in Failure if f"`{each.value}`" not in text] == []
+    assert [failure.value for failure in Failure if f"`{failure.value}`" not in text] == []

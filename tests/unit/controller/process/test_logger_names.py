@@ -26,31 +26,31 @@ def _source() -> Iterator[str]:
 def _constants(module: ast.Module) -> dict[str, str]:
     """Return the text constants that a module defines, by name."""
     return {
-        each.target.id: each.value.value
-        for each in module.body
-        if isinstance(each, ast.AnnAssign)
-        and isinstance(each.target, ast.Name)
-        and isinstance(each.value, ast.Constant)
-        and isinstance(each.value.value, str)
+        stmt.target.id: stmt.value.value
+        for stmt in module.body
+        if isinstance(stmt, ast.AnnAssign)
+        and isinstance(stmt.target, ast.Name)
+        and isinstance(stmt.value, ast.Constant)
+        and isinstance(stmt.value.value, str)
     }
 
 
 def names_in(text: str) -> set[str]:
     """Return the logger names of a module: literals, and constants that the module defines itself."""
     module = ast.parse(text)
-    constants, found = _constants(module), set[str]()
+    constants, result = _constants(module), set[str]()
     for call in ast.walk(module):
         if not (isinstance(call, ast.Call) and call.args):
             continue
         made_by = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         match call.args[0]:
             case ast.Constant(value=str(name)) if made_by in MAKERS:
-                found.add(name)
+                result.add(name)
             case ast.Name(id=constant) if made_by in MAKERS and constant in constants:
-                found.add(constants[constant])
+                result.add(constants[constant])
             case _:
                 pass
-    return found
+    return result
 
 
 def test_list_has_every_logger_of_the_source() -> None:

@@ -137,8 +137,8 @@ def test_our_lines_need_no_log_record_and_have_the_form_of_libraries(
         structlog.get_logger("ours").warning("said", of=LogLevel.INFO, at={1, 2})
         logging.getLogger("library").warning("said")
     ours, library, *again = map(json.loads, stream.getvalue().splitlines())
-    for each in (ours, library, *again):
-        del each["timestamp"]
+    for item in (ours, library, *again):
+        del item["timestamp"]
     assert made == ["library", "library"]
     assert library == {"event": "said", "level": "warning", "logger": "library"}
     assert ours == {"at": "{1, 2}", "event": "said", "level": "warning", "logger": "ours", "of": "info"}
@@ -195,7 +195,7 @@ def test_control_characters_are_escaped_in_the_console_format(stream: type[io.St
     except ValueError:
         structlog.get_logger("ours").exception("failed")
     plain = re.sub(r"\x1b\[(0|1|2|[34]\d)m", "", written.getvalue())
-    assert {each for each in plain if not each.isprintable()} == {"\n"}
+    assert {item for item in plain if not item.isprintable()} == {"\n"}
     shown = r"a\x1b[2J\x9b1m\u202e\x0d\x0aFORGED"
     first, second, third, *_ = plain.splitlines()
     assert (first.count(shown), second.count(shown)) == (2, 1)

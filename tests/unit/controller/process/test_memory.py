@@ -91,7 +91,9 @@ class Looks:
     def _note(self, phase: str, info: dict[str, int]) -> None:
         if phase == "start":
             generations = range(info["generation"] + 1)
-            self.found.append((info["generation"], sum(len(gc.get_objects(each)) for each in generations)))
+            self.found.append(
+                (info["generation"], sum(len(gc.get_objects(generation)) for generation in generations))
+            )
 
 
 def _always(looks: Looks) -> memory.YoungScan:
@@ -103,19 +105,19 @@ def _always(looks: Looks) -> memory.YoungScan:
 def looks() -> Iterator[Looks]:
     """Yield the collections of a test; earlier objects are frozen."""
     gc.freeze()
-    found = Looks()
-    yield found
-    found.end()
+    result = Looks()
+    yield result
+    result.end()
 
 
 def test_each_collection_scans_only_objects_made_since_the_last_ones(looks: Looks) -> None:
     """New values replace old ones, so that the collector itself sees no reason to run."""
     made = 1_000
-    young, held = _always(looks), [[each] for each in range(50 * made)]
+    young, held = _always(looks), [[number] for number in range(50 * made)]
     gc.freeze()
     with memory.tended():
         for begin in range(0, len(held), made):
-            held[begin : begin + made] = [[each] for each in range(made)]
+            held[begin : begin + made] = [[number] for number in range(made)]
             young.look()
     most = memory.STAYED_SECONDS * 1e6 + 3 * made
     assert [generation for generation, _ in looks.found][:12] == [0, 0, 0, 1, 1, 0, 0, 0, 1, 1, 0, 0]
@@ -131,7 +133,7 @@ def test_surviving_objects_are_not_scanned_twice_while_each_scan_finds_many(look
     young, held, rounds = _always(looks), list[list[int]](), 8
     with memory.tended():
         for _ in range(rounds):
-            held += [[each] for each in range(made)]
+            held += [[number] for number in range(made)]
             young.look()
     assert [generation for generation, _ in looks.found] == [0, *[1] * (rounds - 1)]
     assert sum(count for _, count in looks.found) < (rounds + 2) * made
@@ -153,10 +155,10 @@ def test_few_surviving_objects_are_not_frozen_soon(looks: Looks) -> None:
     young, held = _always(looks), []
     with memory.tended():
         frozen = gc.get_freeze_count()
-        for each in range(100):
+        for number in range(100):
             held.append(Cycle())
             young.look()
-            assert looks.found[-1][0] == 0, each
+            assert looks.found[-1][0] == 0, number
         # Fewer if an object that was frozen before this test has been freed.
         assert gc.get_freeze_count() <= frozen
 
@@ -167,7 +169,7 @@ def test_collector_alone_lets_young_objects_accumulate() -> None:
     This is the negative control of the test with replaced values.
     """
     with memory.tended():
-        held = [[each] for each in range(2 * memory.THRESHOLDS[0])]
+        held = [[number] for number in range(2 * memory.THRESHOLDS[0])]
         gc.freeze()
         gc.enable()
         for index in range(len(held)):

@@ -69,28 +69,28 @@ async def test_readiness_is_sent_once_and_the_status_at_each_change(
     monkeypatch.setattr(service_manager, "SOON_SECONDS", 0.005)
     monkeypatch.setattr(service_manager, "LATER_SECONDS", 0.005)
     listening, name = manager
-    missing, remarks, told = ["first\nread", "drivers"], ["no room"], list[str]()
+    missing, remarks, messages = ["first\nread", "drivers"], ["no room"], list[str]()
 
     async def lacking() -> tuple[str, ...]:
         return tuple(missing)
 
     subject = ServiceManager.of({"NOTIFY_SOCKET": name})
     async with _beside(subject.followed(lacking, lambda: tuple(remarks))):
-        await _until(lambda: "STATUS=not ready: no room, first read, drivers" in _grown(told, listening))
+        await _until(lambda: "STATUS=not ready: no room, first read, drivers" in _grown(messages, listening))
         with subject.reloading():
             pass  # not ready, so no READY may be sent
         missing.clear()
-        await _until(lambda: "STATUS=ready; but: no room" in _grown(told, listening))
+        await _until(lambda: "STATUS=ready; but: no room" in _grown(messages, listening))
         missing.append("a driver")
-        await _until(lambda: "STATUS=not ready: no room, a driver" in _grown(told, listening))
+        await _until(lambda: "STATUS=not ready: no room, a driver" in _grown(messages, listening))
         missing.clear()
         remarks.clear()
-        await _until(lambda: "STATUS=ready" in _grown(told, listening))
+        await _until(lambda: "STATUS=ready" in _grown(messages, listening))
         subject.stopping()
         subject.stopping()
         missing.append("an end")
-        told.extend(_told(listening))
-    assert told == [
+        messages.extend(_told(listening))
+    assert messages == [
         "STATUS=not ready: no room, first read, drivers",
         "READY=1",
         "STATUS=ready; but: no room",
@@ -105,14 +105,14 @@ async def test_reload_is_sent_with_its_time_and_its_end(
 ) -> None:
     """RELOADING is sent with its monotonic time, and READY afterwards, also after a failed reload."""
     listening, name = manager
-    told = list[str]()
+    messages = list[str]()
 
     async def nothing() -> tuple[str, ...]:
         return ()
 
     subject = ServiceManager.of({"NOTIFY_SOCKET": name})
     async with _beside(subject.followed(nothing, tuple)):
-        await _until(lambda: "STATUS=ready" in _grown(told, listening))
+        await _until(lambda: "STATUS=ready" in _grown(messages, listening))
         before = time.monotonic_ns() // 1000
         with pytest.raises(ZeroDivisionError), subject.reloading():
             raise ZeroDivisionError
@@ -165,9 +165,9 @@ async def test_notification_that_found_no_room_is_sent_again(
     async with _beside(ServiceManager.of({"NOTIFY_SOCKET": name}).followed(nothing, tuple)):
         await _until(lambda: asked >= 3)
         assert {*_told(listening)} == {"X=1"}
-        told = list[str]()
-        await _until(lambda: "STATUS=ready" in _grown(told, listening))
-    assert told == ["READY=1", "STATUS=ready"]
+        messages = list[str]()
+        await _until(lambda: "STATUS=ready" in _grown(messages, listening))
+    assert messages == ["READY=1", "STATUS=ready"]
 
 
 def test_variables_of_the_service_manager_are_removed() -> None:
@@ -208,7 +208,7 @@ def test_status_is_one_line_of_bounded_length() -> None:
 def test_status_that_is_not_unicode_is_escaped(manager: tuple[socket.socket, str]) -> None:
     """Surrogates, for example from a path of any bytes, are escaped and raise no error."""
     listening, address = manager
-    told = ServiceManager(socket_address(address))
+    answer = ServiceManager(socket_address(address))
 
     async def missing() -> tuple[str, ...]:
         return ("no room in /st\udcff", "it runs with \ud800")
@@ -216,7 +216,7 @@ def test_status_that_is_not_unicode_is_escaped(manager: tuple[socket.socket, str
     async def once() -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(0):
-                await told.followed(missing, tuple)
+                await answer.followed(missing, tuple)
 
     asyncio.run(once())
     assert [*_told(listening)] == ["STATUS=not ready: no room in /st\\udcff, it runs with \\ud800"]

@@ -29,11 +29,11 @@ async def test_task_that_returns_is_an_error_with_its_name() -> None:
 async def test_task_that_fails_is_an_error_with_its_cause() -> None:
     """The message has the name of the task, and the type and message of the cause."""
     with (
-        structlog.testing.capture_logs() as said,
+        structlog.testing.capture_logs() as answer,
         pytest.raises(TaskEnded, match="the task 'watch' failed: ValueError: broken") as caught,
     ):
         await guard("watch", _fails())
-    assert [(each["event"], each["task"]) for each in said] == [("task failed", "watch")]
+    assert [(item["event"], item["task"]) for item in answer] == [("task failed", "watch")]
     assert isinstance(caught.value.__cause__, ValueError)
 
 

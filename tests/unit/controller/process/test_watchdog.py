@@ -12,10 +12,10 @@ def test_only_delays_over_a_tenth_of_a_second_are_logged() -> None:
     """The log has delays over 0.1 s with the current activity; the histogram has all of them."""
     metrics = Metrics()
     watchdog = Watchdog(metrics, lambda: "publishing", lambda: a.EPOCH)
-    with structlog.testing.capture_logs() as said:
+    with structlog.testing.capture_logs() as answer:
         for late in (0.0, 0.1, 0.1234):
             watchdog.late(late)
-    assert said == [
+    assert answer == [
         {
             "event": "event loop blocked",
             "log_level": "warning",
@@ -35,6 +35,6 @@ def test_only_the_last_delays_are_remembered() -> None:
     for number in range(REMEMBERED + 3):
         watchdog.late(number + 1.0)
         watchdog.late(NOTED_SECONDS)
-    assert [each.seconds for each in watchdog.moments()] == [
+    assert [moment.seconds for moment in watchdog.moments()] == [
         float(n + 1) for n in reversed(range(3, REMEMBERED + 3))
     ]

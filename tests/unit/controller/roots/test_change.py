@@ -54,10 +54,10 @@ async def test_step_of_a_root_change_succeeds_although_the_ledger_cannot_be_writ
     ledger.change_authority(authority.fingerprint)
     change = _change(authority, ledger)
     record.full = True
-    found = await change.abort()
-    assert found.rotation is not None
-    assert found.rotation.aborted
-    assert ledger.authority() == found.rotation.other, "who signed before is noted still"
+    change_status = await change.abort()
+    assert change_status.rotation is not None
+    assert change_status.rotation.aborted
+    assert ledger.authority() == change_status.rotation.other, "who signed before is noted still"
     record.full = False
     stepping = asyncio.create_task(change.stepping())
     try:
@@ -78,10 +78,13 @@ async def test_stage_begins_after_the_newest_certificate_although_the_clock_is_b
         LedgerEntry.issued("0a", CART, later, later + timedelta(days=1), signer=authority.fingerprint)
     )
     change = _change(authority, ledger)
-    found = await change.begin()
-    assert found.rotation is not None
-    assert found.rotation.since == later
-    assert [each.why for each in found.holdouts] == [(BlockReason.NEVER_CONNECTED, BlockReason.CHANNEL_TRUST)]
+    change_status = await change.begin()
+    assert change_status.rotation is not None
+    assert change_status.rotation.since == later
+    assert [holdout.why for holdout in change_status.holdouts] == [
+        (BlockReason.NEVER_CONNECTED, BlockReason.CHANNEL_TRUST)
+    ]
     assert (
-        ChangingAuthority.open(authority._state, TrustDomain("cluster.local"), NOW).rotation == found.rotation
+        ChangingAuthority.open(authority._state, TrustDomain("cluster.local"), NOW).rotation
+        == change_status.rotation
     )

@@ -31,8 +31,8 @@ def test_applicable_changes_are_applied_and_others_keep_their_value() -> None:
     with capture_logs() as logs:
         for _ in range(2):
             reloading.take(_load(quiet_seconds="0.5", max_streams="7"), lambda *given: applied.append(given))
-    assert [each["changed"] for each in logs] == [{"quiet_seconds": 0.5}, {}]
-    assert [each["needs_restart"] for each in logs] == [["max_streams"]] * 2
+    assert [log["changed"] for log in logs] == [{"quiet_seconds": 0.5}, {}]
+    assert [log["needs_restart"] for log in logs] == [["max_streams"]] * 2
     settings, _ = applied[0]
     assert (settings.quiet_seconds, settings.max_streams) == (0.5, 20_000)
     assert [changed for _, changed in applied] == [("quiet_seconds",), ()]
@@ -43,10 +43,10 @@ async def test_failed_reload_changes_no_setting_and_can_be_repeated() -> None:
     answers: list[Settings | None] = [None, _load(log_level="debug")]
 
     def read() -> Settings:
-        found = answers.pop(0)
-        if found is None:
+        settings = answers.pop(0)
+        if settings is None:
             raise SettingsError("log_level in the config file is 'x'")
-        return found
+        return settings
 
     reload, applied = Reload(asyncio.Event(), read), asyncio.Event()
     reloading = SettingsReloader(_load())
@@ -59,6 +59,6 @@ async def test_failed_reload_changes_no_setting_and_can_be_repeated() -> None:
         reload.asked.set()
         await asyncio.wait_for(applied.wait(), 30)
         running.cancel()
-    assert [each["log_level"] for each in logs] == ["error", "info"]
+    assert [log["log_level"] for log in logs] == ["error", "info"]
     assert reloading.settings.log_level == "debug"
     assert Path("m") == reloading.settings.mesh

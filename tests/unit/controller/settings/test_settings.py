@@ -238,19 +238,19 @@ def test_setting_has_the_same_meaning_in_a_file_and_in_the_environment(
     config = tmp_path / "config.yaml"
     mesh = "" if name == "mesh" else "mesh: m\n"
     config.write_text(f"{mesh}state: s\n{name}: {text}\n")
-    found = getattr(load({"config": str(config)}), name)
+    result = getattr(load({"config": str(config)}), name)
     plain = text.strip("'\"")
     if "[a" in text or "{" in text or "\n" in text:
         expected = {"ads_hosts": (("a.example", "10.0.0.1"), ("no", "1.0"))}
-        assert found in expected.get(name, (found,))
-        assert found
+        assert result in expected.get(name, (result,))
+        assert result
         return
     if plain in ("null", "~", ""):
-        assert found is None
+        assert result is None
         return
     monkeypatch.setenv(f"MESHWRIGHT_{name.upper()}", plain)
     others = {key: value for key, value in REQUIRED.items() if key != name}
-    assert found == getattr(load(others), name)
+    assert result == getattr(load(others), name)
 
 
 def test_empty_config_file_has_no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,7 +79,7 @@ def issuer(tmp_path: Path, now: datetime) -> _Issuer:
 
 def _keeper(issuer: _Issuer, state: Path, issued: list[int]) -> ServiceCertificates:
     return ServiceCertificates(
-        issuer, PairFiles(state), lambda found: issued.append(found.issued), lambda: 0.0
+        issuer, PairFiles(state), lambda issuance_counts: issued.append(issuance_counts.issued), lambda: 0.0
     )
 
 
@@ -135,7 +135,7 @@ def test_invalid_identity_does_not_prevent_certificates_of_others(
     """The invalid identity is a problem, and the valid one gets its certificate."""
     made, problems = _needed(_keeper(issuer, tmp_path, []), {BAD: (), STORE: NAMES}, DAY, now)
     assert list(made) == [STORE]
-    assert [each.code for each in problems] == ["certificate-not-issued"]
+    assert [problem.code for problem in problems] == ["certificate-not-issued"]
 
 
 def test_changed_root_is_trusted_at_once_and_replaces_certificates_once(
@@ -148,7 +148,10 @@ def test_changed_root_is_trusted_at_once_and_replaces_certificates_once(
     authority = ChangingAuthority.open(tmp_path, TrustDomain("cluster.local"), now)
     issued: list[int] = []
     keeper = ServiceCertificates(
-        authority, PairFiles(tmp_path), lambda each: issued.append(each.issued), lambda: 0.0
+        authority,
+        PairFiles(tmp_path),
+        lambda issuance_counts: issued.append(issuance_counts.issued),
+        lambda: 0.0,
     )
     first, _ = _needed(keeper, {STORE: NAMES}, DAY, now)
     rotation = authority.begin(now)
@@ -162,7 +165,10 @@ def test_changed_root_is_trusted_at_once_and_replaces_certificates_once(
     assert replaced[STORE].serial != first[STORE].serial
     assert not keeper.needs_work(now)
     again = ServiceCertificates(
-        authority, PairFiles(tmp_path), lambda each: issued.append(each.issued), lambda: 0.0
+        authority,
+        PairFiles(tmp_path),
+        lambda issuance_counts: issued.append(issuance_counts.issued),
+        lambda: 0.0,
     )
     assert _needed(again, {STORE: NAMES}, DAY, now)[0] == replaced
     assert issued == [1, 0, 1, 0]
@@ -275,14 +281,14 @@ def test_certificate_with_less_than_a_quarter_of_its_life_is_reported(
         for hours in (13, 17, 19, 20):
             _needed(keeper, {}, DAY, now + timedelta(hours=hours))
             early = keeper.running_out(now + timedelta(hours=17))
-    alarms = [each["identity"] for each in logs if each["log_level"] == "error"]
+    alarms = [log["identity"] for log in logs if log["log_level"] == "error"]
     assert sorted(alarms) == ["shop/buyer", "shop/store"]
     assert early == ()
-    (said,) = remarks_on(keeper.running_out(now + timedelta(hours=19)))
-    assert said.startswith(
+    (text,) = remarks_on(keeper.running_out(now + timedelta(hours=19)))
+    assert text.startswith(
         "2 service certificates expire soon and cannot be renewed; the first, of shop/buyer"
     )
-    assert said.endswith("expires at 2026-01-03T03:04:05Z: the issuer is down")
+    assert text.endswith("expires at 2026-01-03T03:04:05Z: the issuer is down")
     issuer.down = False
     _needed(keeper, {}, DAY, now + timedelta(hours=21))
     assert remarks_on(keeper.running_out(now + timedelta(hours=21))) == ()
@@ -307,8 +313,8 @@ def test_certificate_below_no_trusted_root_is_replaced_at_once(
 
 def test_slow_issuer_does_not_delay_a_wave(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
     """A late certificate is taken by a later update, with the names that are needed by then."""
-    asking, told = ConcurrentIssuing(patience=0.01), threading.Event()
-    asking.when_arrived(told.set)
+    asking, event = ConcurrentIssuing(patience=0.01), threading.Event()
+    asking.when_arrived(event.set)
     keeper = ServiceCertificates(issuer, PairFiles(tmp_path), lambda _: None, lambda: 0.0, asking=asking)
     issuer.gate = threading.Event()
     none, problems = _needed(keeper, {STORE: NAMES}, DAY, now)
@@ -317,9 +323,9 @@ def test_slow_issuer_does_not_delay_a_wave(issuer: _Issuer, tmp_path: Path, now:
     issuer.gate.set()
     deadline = time.monotonic() + 60
     while asking.open():
-        assert told.wait(60)
+        assert event.wait(60)
         assert time.monotonic() < deadline
-        told.clear()
+        event.clear()
         _needed(keeper, {}, DAY, now)
     assert keeper.certificates[STORE].dns_names == ("other.shop.svc",)
     assert not keeper.needs_work(now)

@@ -111,9 +111,9 @@ class Mesh:
 
     def record(self, node: NodeKey) -> Record:
         """Return the remembered pushes of a proxy."""
-        found = self.registry.of(node).pushes
-        assert found is not None
-        return found
+        pushes = self.registry.of(node).pushes
+        assert pushes is not None
+        return pushes
 
     def last(self, node: NodeKey = NODE, now: float = 0.0) -> Push:
         """Return a proxy's newest push."""
@@ -153,8 +153,8 @@ def test_equal_deliveries_to_two_proxies_are_one_object(mesh: Mesh) -> None:
         mesh.send(a, node=node)
         mesh.send(c, node=node, type_url=CLUSTER)
     one, other = (mesh.record(node) for node in (NODE, OTHER))
-    assert [id(each.delivery) for each in one.pushes] == [id(each.delivery) for each in other.pushes]
-    assert len({id(each.delivery) for each in one.pushes}) == 2
+    assert [id(push.delivery) for push in one.pushes] == [id(push.delivery) for push in other.pushes]
+    assert len({id(push.delivery) for push in one.pushes}) == 2
 
 
 def test_move_to_a_group_is_no_cause_of_a_later_push(mesh: Mesh) -> None:
@@ -346,7 +346,7 @@ def test_newer_sotw_response_overtakes_an_older_one(mesh: Mesh) -> None:
     mesh.history.opened(NODE, Variant.SOTW, 1.0)
     first = mesh.send(resource("a"), now=1.0)
     mesh.send(resource("a", "2"), now=2.0)
-    assert [each.answer for each in mesh.history.pushes(NODE, 2.0, DATE)] == [
+    assert [push.answer for push in mesh.history.pushes(NODE, 2.0, DATE)] == [
         Answer.PENDING,
         Answer.OVERTAKEN,
     ]
@@ -360,7 +360,7 @@ def test_number_of_remembered_pushes_is_limited(mesh: Mesh) -> None:
     for _ in range(PUSHES + 3):
         mesh.send(resource("a"))
     shown = mesh.history.pushes(NODE, 0.0, DATE)
-    assert [each.nonce for each in shown] == [str(number) for number in range(PUSHES + 3, 3, -1)]
+    assert [push.nonce for push in shown] == [str(number) for number in range(PUSHES + 3, 3, -1)]
     mesh.registry.follow(Picture())
     assert mesh.history.pushes(NODE, 0.0, DATE) == ()
     mesh.history.closed(NODE, 0.0)
@@ -429,7 +429,11 @@ def test_size_of_kept_versions_is_limited(mesh: Mesh) -> None:
         mesh.history.answered(NODE, mesh.send(bad), Rejection(13, "no"), 0.0)
         mesh.withhold(resource("a"))
         mesh.send(resource("a"))
-    kept = [each for each in range(2, 102) if mesh.history.replaced(ROUTE, A, Version(str(each))) is not None]
+    kept = [
+        number
+        for number in range(2, 102)
+        if mesh.history.replaced(ROUTE, A, Version(str(number))) is not None
+    ]
     assert 0 < sum(size for _ in kept) <= BYTES
     assert kept == list(range(102 - len(kept), 102))
 
@@ -465,7 +469,7 @@ def test_old_content_drops_what_it_keeps_for_further_proxies(
 
 def test_changes_of_a_client_without_versions_are_unaffected_by_other_clients() -> None:
     """Another client held an older version of the same content, so its changes differ."""
-    older, content = (Content(Variant.DELTA, ROUTE, {A: Version(each)}, ()) for each in "01")
+    older, content = (Content(Variant.DELTA, ROUTE, {A: Version(item)}, ()) for item in "01")
     _, held = NOTHING_HELD.after(older, lambda: NO_VERSIONS)
     first, kept = NOTHING_HELD.after(content, lambda: NO_VERSIONS)
     changed, _ = held.after(content, lambda: NO_VERSIONS)
@@ -488,7 +492,7 @@ def test_proxies_connected_at_different_times_share_the_push_of_a_wave(mesh: Mes
     mesh.send(after, node=OTHER)
     one, *others = (push.delivery for node in (NODE, OTHER) for push in mesh.record(node).pushes[1:])
     assert others[0] is one
-    assert [each.due for each in (one, *others)] == [(wave,), (wave,), Trigger.RECONNECTED]
+    assert [delivery.due for delivery in (one, *others)] == [(wave,), (wave,), Trigger.RECONNECTED]
 
 
 def test_wave_missed_while_disconnected_is_no_cause_of_a_push(mesh: Mesh) -> None:
@@ -525,7 +529,7 @@ def test_proxy_that_is_sent_everything_shares_the_snapshots_versions(mesh: Mesh)
     served = mesh.cache.snapshot(NODE)
     assert served is not None
     first, second = mesh.record(NODE).pushes
-    assert first.delivery.content.versions == {each.name: each.version for each in every}
+    assert first.delivery.content.versions == {item.name: item.version for item in every}
     assert isinstance(first.delivery.content.versions, Versions)
     assert mesh.record(NODE).types[ROUTE].held.versions is served.versions(ROUTE)
     assert (second.delivery.move.added, second.delivery.move.removed) == (("200",), ("000",))
@@ -536,8 +540,8 @@ def test_first_responses_of_two_types_are_both_remembered_for_sharing(mesh: Mesh
     mesh.history.opened(OTHER, Variant.DELTA, 0.0)
     first = {kind: resource("a", type_url=kind) for kind in (ROUTE, ENDPOINT)}
     for node in (NODE, OTHER):
-        for kind, each in first.items():
-            mesh.send(each, node=node, type_url=kind)
+        for kind, item in first.items():
+            mesh.send(item, node=node, type_url=kind)
     one, other = (mesh.record(node).types for node in (NODE, OTHER))
     assert all(one[kind].held is other[kind].held for kind in first)
 
@@ -546,14 +550,14 @@ def test_groups_with_the_same_changes_share_their_triggers() -> None:
     """The causes of a response are then computed once for all of these groups."""
     triggers = Triggers(lambda group: True, lambda resource: None)
     before, after = (Snapshot.of([resource("a", version)]) for version in "12")
-    groups = [GroupKey(each) for each in "gh"]
+    groups = [GroupKey(item) for item in "gh"]
     step = Step(dict.fromkeys(groups, after))
     wave = Wave(1, (), 0, 0.0, 0.0, DATE)
     triggers.published(0, wave, step, dict.fromkeys(groups, before), ())
     triggers.published(1, wave, Step(dict.fromkeys(groups, before)), dict.fromkeys(groups, after), ())
     one, other = (triggers.of(group) for group in groups)
     assert one is other
-    assert [each.moment for each in one] == [0, 1]
+    assert [group_wave.moment for group_wave in one] == [0, 1]
 
 
 def test_causes_are_computed_once_for_proxies_with_the_same_versions(
@@ -605,10 +609,10 @@ _DEEDS = st.lists(
 @given(_DEEDS)
 def test_shared_results_equal_separate_computations(deeds: list[tuple[Any, ...]]) -> None:
     """For any pushes to two proxies of a group, remembering the other's result changes nothing."""
-    found = _pushed(deeds)
+    result = _pushed(deeds)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ClientVersions, "taken", property(lambda _: None, lambda _, value: None))
-        assert _pushed(deeds) == found
+        assert _pushed(deeds) == result
 
 
 def _pushed(deeds: list[tuple[Any, ...]]) -> list[tuple[Push, ...]]:

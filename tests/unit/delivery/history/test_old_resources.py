@@ -17,8 +17,8 @@ def test_oldest_resources_are_dropped_first() -> None:
     kept = ReplacedResources(limit=2 * (BESIDE + 5) + 2)
     for version in ("1", "2", "2", "3"):
         kept.keep(_resource(version))
-    found = [kept.find(ROUTE, NAME, Version(version)) for version in ("1", "2", "3")]
-    assert found == [None, _resource("2"), _resource("3")]
+    resources = [kept.find(ROUTE, NAME, Version(version)) for version in ("1", "2", "3")]
+    assert resources == [None, _resource("2"), _resource("3")]
 
 
 def test_secret_is_never_kept() -> None:

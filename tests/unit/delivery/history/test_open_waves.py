@@ -41,8 +41,8 @@ class Mesh:
         self.waves = OpenWaves(lambda: self.now)
         self.cache = SnapshotCache()
         self.history = PushHistory(self.cache, ProxyRegistry(lambda: DATE).of, self.waves)
-        told, quarantine = self.history.published, Quarantine(lambda _: None)
-        self.publishing = Publisher(self.cache, quarantine, Metrics(), told, self.waves)
+        answer, quarantine = self.history.published, Quarantine(lambda _: None)
+        self.publishing = Publisher(self.cache, quarantine, Metrics(), answer, self.waves)
         self.version = 0
         for node in self.nodes:
             self.cache.watch(node, lambda: None)
@@ -174,7 +174,7 @@ async def test_overtaken_push_with_a_late_answer_is_counted_once() -> None:
     mesh.answer(node, first)
     mesh.answer(node, second)
     (record,) = mesh.take(QUIET)
-    assert [each.answer for each in record.pushes] == [Answer.OVERTAKEN]
+    assert [push.answer for push in record.pushes] == [Answer.OVERTAKEN]
     assert record.answers == {Answer.OVERTAKEN: 1}
 
 
@@ -187,12 +187,14 @@ async def test_push_with_two_waves_as_causes_is_recorded_in_both() -> None:
     third = await mesh.publish()
     mesh.now = 101.0
     mesh.answer(mesh.nodes[0], mesh.send(mesh.nodes[0]))
-    records = {each.wave.number: each for each in mesh.take(QUIET)}
+    records = {wave_record.wave.number: wave_record for wave_record in mesh.take(QUIET)}
     assert records.keys() == {first.number, second.number, third.number}
     assert records[first.number].answers == {Answer.OVERTAKEN: 1}
     both = records[second.number].pushes
     assert both == records[third.number].pushes
-    assert [(each.waves, each.answer) for each in both] == [((third.number, second.number), Answer.ACK)]
+    assert [(push_record.waves, push_record.answer) for push_record in both] == [
+        ((third.number, second.number), Answer.ACK)
+    ]
 
 
 async def test_wave_does_not_wait_for_an_ended_stream() -> None:
@@ -216,8 +218,8 @@ async def test_record_lists_the_first_pushes_and_rejections_and_counts_all() -> 
     (record,) = mesh.take(QUIET)
     assert (record.touched, record.reached) == (len(mesh.nodes), len(mesh.nodes))
     assert record.answers == {Answer.ACK: PUSHES + REJECTED, Answer.NACK: 2 * REJECTED}
-    told = [each.answer for each in record.pushes]
-    assert told == [Answer.ACK] * PUSHES + [Answer.NACK] * REJECTED
+    answers = [push.answer for push in record.pushes]
+    assert answers == [Answer.ACK] * PUSHES + [Answer.NACK] * REJECTED
 
 
 async def test_wave_beyond_the_limit_ends_the_oldest_wave() -> None:
@@ -274,7 +276,9 @@ async def test_each_wave_is_recorded_once_with_pushes_inside_its_duration(
                     mesh.answer(node, response, NO if what == "nack" else None)
                 del open_[node][:1]
     records += mesh.take(DEADLINE)
-    assert sorted(each.wave.number for each in records) == [2 + number for number in range(waves)]
+    assert sorted(wave_record.wave.number for wave_record in records) == [
+        2 + number for number in range(waves)
+    ]
     for record in records:
         assert len(record.pushes) == sum(record.answers.values())
         assert record.reached == len({push.node for push in record.pushes})

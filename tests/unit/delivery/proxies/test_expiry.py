@@ -33,12 +33,12 @@ class Fleet:
         self.shown = ShownCertificates()
         self._expiry = Expiry(self.registry, HeldCertificates(lambda _: None), ledger, self.shown)
         self._serials = iter(range(10_000))
-        found = ledger.entries_of_all
+        result = ledger.entries_of_all
 
         def entries_of_all(names: Iterable[ProxyName]) -> tuple[LedgerEntry, ...]:
             wanted = frozenset(names)
             self.asked.append(len(wanted))
-            return found(wanted)
+            return result(wanted)
 
         monkeypatch.setattr(ledger, "entries_of_all", entries_of_all)
 
@@ -102,9 +102,9 @@ def test_ledger_is_read_for_one_in_twenty_known_proxies_at_each_look(fleet: Flee
     later = LedgerEntry.issued("ffff", ProxyName.parse("p0.shop.default"), fleet.now, fleet.now + 99 * HOUR)
     fleet.ledger.record(later)
     fleet.ledger.claim("ffff", fleet.now)
-    found = [fleet.left() for _ in range(IN_TURN)]
+    result = [fleet.left() for _ in range(IN_TURN)]
     assert fleet.asked == [100, *[5] * IN_TURN]
-    assert found[-1] == 11, "of whom nothing is in force, the newest counts"
+    assert result[-1] == 11, "of whom nothing is in force, the newest counts"
 
 
 def test_failed_read_of_the_ledger_is_repeated_for_the_same_proxies(

@@ -45,13 +45,13 @@ def renewed(tmp_path: Path) -> Renewed:
 
 def proxy(*acknowledged: Resource, streams: bool = True) -> Proxy:
     """Return a proxy that has acknowledged these resources, one after the other."""
-    found = Proxy(NodeKey("a.store.shop"), ProxyName.parse("a.store.shop"))
-    for each in acknowledged:
-        noted = found.acknowledged.get(each.type_url, AcknowledgedVersions(OWN))
-        found.acknowledged[each.type_url] = noted.put({each.name: (each,)})
+    result = Proxy(NodeKey("a.store.shop"), ProxyName.parse("a.store.shop"))
+    for resource in acknowledged:
+        noted = result.acknowledged.get(resource.type_url, AcknowledgedVersions(OWN))
+        result.acknowledged[resource.type_url] = noted.put({resource.name: (resource,)})
     if streams:
-        found.streams = (("ipv4:1.2.3.4:5", Variant.DELTA),)
-    return found
+        result.streams = (("ipv4:1.2.3.4:5", Variant.DELTA),)
+    return result
 
 
 def held(certificate: ServiceCertificate) -> HeldCertificate:

@@ -65,9 +65,9 @@ class Scene:
 @pytest.fixture
 def scene(tmp_path: Path, view_of: Callable[..., View], now: datetime) -> Iterator[Scene]:
     """Return the scene with one workload."""
-    found = Scene(tmp_path / "state", view_of(("a", "store")), now)
-    yield found
-    found.ledger.close()
+    result = Scene(tmp_path / "state", view_of(("a", "store")), now)
+    yield result
+    result.ledger.close()
 
 
 def test_newest_certificate_of_an_admitted_proxy_is_reported_once(scene: Scene) -> None:
@@ -76,8 +76,10 @@ def test_newest_certificate_of_an_admitted_proxy_is_reported_once(scene: Scene) 
     scene.now += HOUR / 2
     for peer in (scene.peer(), older):
         scene.authenticator.authenticate(peer)
-    found = {NAME: ShownCertificate(scene.now, scene.now + HOUR)}
-    assert scene.shown.take() == {NodeKey(str(name)): each for name, each in found.items()}
+    shown_certificates = {NAME: ShownCertificate(scene.now, scene.now + HOUR)}
+    assert scene.shown.take() == {
+        NodeKey(str(name)): shown_certificate for name, shown_certificate in shown_certificates.items()
+    }
     assert scene.shown.take() == {}
     scene.now += HOUR
     assert scene.refusal(older) == "expired"
@@ -134,14 +136,14 @@ def test_certificate_not_claimed_in_time_is_refused_and_stays_unclaimed(scene: S
         issue_proxy(scene.authority, scene.ledger, NAME, 2 * day, scene.now, claim_within=HOUR)
         for _ in range(2)
     ]
-    early, late = (Peer(each.chain_pem, "ipv4:1.2.3.4:5") for each in made)
+    early, late = (Peer(proxy_certificate.chain_pem, "ipv4:1.2.3.4:5") for proxy_certificate in made)
     scene.authenticator.authenticate(early)
     scene.now += 2 * HOUR
     assert scene.refusal(late) == "unclaimed_too_long"
     assert scene.authenticator.authenticate(early) == str(NAME)
-    found = scene.ledger.entry(made[1].serial)
-    assert found is not None
-    assert found.claimed_at is None
+    entry = scene.ledger.entry(made[1].serial)
+    assert entry is not None
+    assert entry.claimed_at is None
 
 
 def test_proxy_without_a_workload_is_admitted_to_wait(scene: Scene) -> None:
@@ -233,7 +235,7 @@ def test_proxy_is_compared_with_the_view_again_only_after_a_change(scene: Scene)
     assert len(asked) == 1
     assert scene.view is not None
     held = scene.view.sourced.held()
-    (key,) = (key for key, each in held.items() if isinstance(each.value, Workload))
+    (key,) = (key for key, sourced_object in held.items() if isinstance(sourced_object.value, Workload))
     known = held[key]
     assert isinstance(known.value, Workload)
     scene.view.apply(Edits(objects={key: None}))

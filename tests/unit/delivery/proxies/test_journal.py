@@ -38,7 +38,7 @@ from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Nonce, Rejection, Response
 from xds.stream_status import Variant
 
-NODES = tuple(NodeKey(f"{each}.store.shop") for each in "abc")
+NODES = tuple(NodeKey(f"{item}.store.shop") for item in "abc")
 ONE, OTHER, THIRD = NODES
 GROUPS = (GroupKey("g"), GroupKey("h"))
 DATE = datetime(2026, 1, 2, tzinfo=UTC)
@@ -236,8 +236,8 @@ def test_late_entries_have_the_same_effect_as_immediate_ones(actions: list[tuple
 
 async def _compared(actions: list[tuple[str, int, int]]) -> None:
     both = Both(await _served(at_once=True), await _served(at_once=False))
-    for each in actions:
-        await both.do(*each)
+    for action in actions:
+        await both.do(*action)
     assert both.late.known() == both.at_once.known()
 
 
@@ -343,7 +343,7 @@ async def test_notes_are_entered_soon_after_the_last_open_answer() -> None:
         assert (await running.settled(), running.paused) == ([ONE, OTHER], [])
         _accept(OTHER, other, plane)
         assert (await running.settled(), running.paused) == ([], [REST_SECONDS])
-        assert [each.answer for each in plane.history.pushes(OTHER, plane.now, DATE)] == [Answer.ACK]
+        assert [push.answer for push in plane.history.pushes(OTHER, plane.now, DATE)] == [Answer.ACK]
 
 
 async def test_response_sent_during_the_pause_delays_the_entries() -> None:
@@ -419,9 +419,9 @@ async def test_failed_entry_of_one_proxy_is_logged_and_others_are_entered(
     monkeypatch.setattr(plane.history, "sent", broken)
     plane.send(ONE, ROUTE)
     plane.send(OTHER, ROUTE)
-    with capture_logs() as said:
+    with capture_logs() as answer:
         await plane.publish(Step({GROUPS[0]: _snapshot(1)}))
-    assert [each["proxy"] for each in said if each["log_level"] == "error"] == [ONE]
+    assert [item["proxy"] for item in answer if item["log_level"] == "error"] == [ONE]
     assert [len(plane.pushes(node)) for node in NODES] == [0, 1, 0]
 
 

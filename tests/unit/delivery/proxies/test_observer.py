@@ -85,12 +85,12 @@ def test_streams_are_counted_by_variant_as_they_open_and_close() -> None:
 def test_exceeded_limit_is_counted_and_logged_with_value_and_limit() -> None:
     """The line names the limit and the proxy, if the proxy is known by then."""
     observer, _, metrics = _observer()
-    with capture_logs() as said:
+    with capture_logs() as answer:
         observer.exceeded(NODE, PEER, Excess(LimitKind.NAMES, 11, 10))
         observer.exceeded(None, PEER, Excess(LimitKind.STREAMS, 9, 8))
 
     line = {"event": "client exceeded a limit", "log_level": "warning", "peer": "ipv4:1.2.3.4:5"}
-    assert said == [
+    assert answer == [
         {**line, "proxy": NODE, "bound": "names", "value": 11, "limit": 10},
         {**line, "proxy": None, "bound": "streams", "value": 9, "limit": 8},
     ]
@@ -112,25 +112,32 @@ def test_large_response_is_logged_once_by_proxy_and_type_until_answered(
     observer, registry, metrics = _observer()
     node, size = Node("a", user_agent=agent), 5_000_000
     responses = [Response(CLUSTER, Version("1"), Nonce(str(n))) for n in range(3)]
-    with capture_logs() as said:
+    with capture_logs() as answer:
         for response in responses:
             observer.large(NODE, node, response, size)
             observer.sent(NODE, response, size)
         observer.large(NODE, node, Response(LISTENER, Version("1"), Nonce("9")), size)
 
-    large = [each for each in said if each["event"] == "large response sent"]
-    assert [(each["log_level"], each["type"], each["bytes"]) for each in large] == [
+    large = [item for item in answer if item["event"] == "large response sent"]
+    assert [(item["log_level"], item["type"], item["bytes"]) for item in large] == [
         (level, "cluster", size),
         (level, "listener", size),
     ]
-    assert [("max_receive_message_length" in each.get("hint", "")) for each in large] == [hinted] * 2
+    assert [("max_receive_message_length" in item.get("hint", "")) for item in large] == [hinted] * 2
     assert b'meshwright_xds_large_responses_total{type="cluster"} 3.0' in metrics.text()
-    suspects = [each.type_url for each in registry.of(NODE).large.unanswered() if each.is_suspect]
+    suspects = [
+        large_response.type_url
+        for large_response in registry.of(NODE).large.unanswered()
+        if large_response.is_suspect
+    ]
     assert suspects == ([CLUSTER, LISTENER] if suspect else [])
     observer.answered(NODE, responses[0], None)
-    assert [each.type_url for each in registry.of(NODE).large.unanswered()] == [CLUSTER, LISTENER]
+    assert [large_response.type_url for large_response in registry.of(NODE).large.unanswered()] == [
+        CLUSTER,
+        LISTENER,
+    ]
     observer.answered(NODE, responses[2], None)
-    assert [each.type_url for each in registry.of(NODE).large.unanswered()] == [LISTENER]
+    assert [large_response.type_url for large_response in registry.of(NODE).large.unanswered()] == [LISTENER]
     observer.sent(NODE, Response(LISTENER, Version("2"), Nonce("10")), 100)
     assert registry.of(NODE).large.unanswered() == ()
 
@@ -185,5 +192,5 @@ def test_ended_connections_are_counted_singly_and_logged_together() -> None:
         observer.report()
         observer.report()
     assert b'meshwright_xds_connections_ended_total{cause="too-many-calls"} 2.0' in metrics.text()
-    said = {"cause": "too-many-calls", "count": 2, "last": "ipv4:1.2.3.4:2", "certificate": ""}
-    assert lines == [{"event": "xDS connections closed by the server", "log_level": "warning", **said}]
+    answer = {"cause": "too-many-calls", "count": 2, "last": "ipv4:1.2.3.4:2", "certificate": ""}
+    assert lines == [{"event": "xDS connections closed by the server", "log_level": "warning", **answer}]

@@ -23,12 +23,12 @@ moments = st.integers(-3, 3).map(lambda hours: NOW + hours * HOUR)
 @st.composite
 def entries(draw: st.DrawFn) -> list[LedgerEntry]:
     """Return random certificates, some of them claimed, revoked, or with a time limit for the claim."""
-    found = []
+    result = []
     for number in range(draw(st.integers(0, 8))):
         issued = LedgerEntry.issued(f"{number:x}", draw(st.sampled_from(NAMES)), draw(moments), draw(moments))
         claimed, revoked, claim_by = (draw(st.none() | moments) for _ in range(3))
-        found.append(replace(issued, claimed_at=claimed, revoked_at=revoked, claim_by=claim_by))
-    return found
+        result.append(replace(issued, claimed_at=claimed, revoked_at=revoked, claim_by=claim_by))
+    return result
 
 
 @given(entries(), st.sets(st.sampled_from(NAMES)), st.sets(st.sampled_from(NAMES)))
@@ -40,25 +40,27 @@ def test_participants_are_the_intersection_of_three_sets(
     A certificate is in force if it is neither revoked nor expired, and is claimed or may still be.
     """
     in_force = {
-        ProxyName.parse(each.common_name)
-        for each in issued
-        if each.revoked_at is None
-        and each.not_after >= NOW
-        and (each.claimed_at is not None or each.claim_by is None or each.claim_by >= NOW)
+        ProxyName.parse(entry.common_name)
+        for entry in issued
+        if entry.revoked_at is None
+        and entry.not_after >= NOW
+        and (entry.claimed_at is not None or entry.claim_by is None or entry.claim_by >= NOW)
     }
-    found = participants(issued, connected, discovered, NOW)
-    assert {each.name for each in found if each.takes_part} == in_force & connected & discovered
-    known = {ProxyName.parse(each.common_name) for each in issued} | connected | discovered
-    assert [each.name for each in found] == sorted(known)
+    participations = participants(issued, connected, discovered, NOW)
+    assert {
+        participation.name for participation in participations if participation.takes_part
+    } == in_force & connected & discovered
+    known = {ProxyName.parse(entry.common_name) for entry in issued} | connected | discovered
+    assert [participation.name for participation in participations] == sorted(known)
     of_certificate = {Lack.CERTIFICATE, Lack.REVOKED, Lack.UNCLAIMED, Lack.EXPIRED}
     of_connection = {Lack.NEVER_CONNECTED, Lack.CONNECTION}
-    for each in found:
-        lacks = set(each.lacks)
-        assert bool(lacks & of_certificate) is (each.name not in in_force)
-        assert bool(lacks & of_connection) is (each.name not in connected)
-        assert (Lack.WORKLOAD in lacks) is (each.name not in discovered)
-        assert len(lacks) == len(each.lacks) <= 3
-    assert participants(reversed(issued), connected, discovered, NOW) == found
+    for participation in participations:
+        lacks = set(participation.lacks)
+        assert bool(lacks & of_certificate) is (participation.name not in in_force)
+        assert bool(lacks & of_connection) is (participation.name not in connected)
+        assert (Lack.WORKLOAD in lacks) is (participation.name not in discovered)
+        assert len(lacks) == len(participation.lacks) <= 3
+    assert participants(reversed(issued), connected, discovered, NOW) == participations
 
 
 ISSUED = LedgerEntry.issued("1", A, NOW - HOUR, NOW + HOUR)
@@ -89,8 +91,8 @@ def test_each_lack_of_a_proxy_is_named(
     issued: tuple[LedgerEntry, ...], connected: bool, discovered: bool, lacks: list[str]
 ) -> None:
     """Pages and the command line show these names."""
-    (found,) = participants(issued, {A} if connected else set(), {A} if discovered else set(), NOW)
-    assert [each.value for each in found.lacks] == lacks
+    (participation,) = participants(issued, {A} if connected else set(), {A} if discovered else set(), NOW)
+    assert [lack.value for lack in participation.lacks] == lacks
 
 
 def test_participants_follow_from_the_statuses_of_a_servers_proxies() -> None:
@@ -100,8 +102,8 @@ def test_participants_follow_from_the_statuses_of_a_servers_proxies() -> None:
         ProxyStatus(NAMES[1], ProxyState.EXPECTED, "", NOW, True),
         ProxyStatus(NAMES[2], ProxyState.CONNECTED, "ipv4:1.2.3.4:6", NOW, False),
     ]
-    found = of_statuses((CLAIMED,), statuses, NOW)
-    assert [(str(each.name)[0], [*each.lacks]) for each in found] == [
+    participations = of_statuses((CLAIMED,), statuses, NOW)
+    assert [(str(participation.name)[0], [*participation.lacks]) for participation in participations] == [
         ("a", []),
         ("b", [Lack.CERTIFICATE, Lack.NEVER_CONNECTED]),
         ("c", [Lack.CERTIFICATE, Lack.WORKLOAD]),

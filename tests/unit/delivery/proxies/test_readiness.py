@@ -50,7 +50,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 def admitted(readiness: EndpointReadiness) -> list[ProxyName]:
     """Return the admitted proxies."""
-    return [name for name, found in readiness.admissions().items() if found is Admission.ADMITTED]
+    return [name for name, result in readiness.admissions().items() if result is Admission.ADMITTED]
 
 
 @contextlib.asynccontextmanager
@@ -86,7 +86,7 @@ def test_mode_sets_the_progress_that_admits_a_proxy(
 
     A proxy whose certificates were revoked is withdrawn in each mode.
     """
-    assert [admission(mode, each) for each in Progress] == [Admission.WITHDRAWN, *expected]
+    assert [admission(mode, progress) for progress in Progress] == [Admission.WITHDRAWN, *expected]
 
 
 @pytest.mark.parametrize("mode", EndpointAdmission)
@@ -218,8 +218,8 @@ def test_admissions_during_a_pause_share_a_transaction(
         async with running(here, ledger) as changes:
             here.acknowledged(node(ONE), LISTENER)
             assert await changes.get() == [ONE]
-            for each in more:
-                here.acknowledged(node(each), LISTENER)
+            for proxy_name in more:
+                here.acknowledged(node(proxy_name), LISTENER)
                 await asyncio.to_thread(int)
             pause.set()
             assert await changes.get() == [ONE, *more]
@@ -228,8 +228,8 @@ def test_admissions_during_a_pause_share_a_transaction(
         ProxyName(ProxyUuid(f"u{number}"), ServiceName("shop"), Namespace("default"))
         for number in range(10, 20)
     ]
-    for number, each in enumerate(more):
-        issue(ledger, f"a{number}", each)
+    for number, proxy_name in enumerate(more):
+        issue(ledger, f"a{number}", proxy_name)
     monkeypatch.setattr(ledger, "admit", admit)
     monkeypatch.setattr(asyncio, "sleep", paused)
     asyncio.run(scenario())
@@ -258,6 +258,6 @@ def test_failed_write_of_an_admission_is_logged_and_repeated(
 
     with structlog.testing.capture_logs() as logs:
         asyncio.run(scenario())
-    assert [(each["event"], each.get("reason")) for each in logs if each["log_level"] == "error"] == [
+    assert [(log["event"], log.get("reason")) for log in logs if log["log_level"] == "error"] == [
         ("admissions cannot be written to the ledger; the server tries again", "the disk is full")
     ]

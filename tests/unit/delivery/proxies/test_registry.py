@@ -37,7 +37,7 @@ def test_counts_of_proxies_equal_a_count_of_their_states(seed: int) -> None:
     """Counts are updated with each random event: streams, workloads, and the passage of time."""
     chance = random.Random(seed)  # noqa: S311 - dice
     registry, clock = _registry()
-    names = [ProxyName.parse(f"{each}.s.n") for each in "abcdef"]
+    names = [ProxyName.parse(f"{item}.s.n") for item in "abcdef"]
     expected: Picture[SidecarKey, ProxyName] = Picture()
     opened: list[NodeKey] = []
     for _ in range(200):
@@ -53,8 +53,10 @@ def test_counts_of_proxies_equal_a_count_of_their_states(seed: int) -> None:
                 registry.follow(expected)
             case _:
                 clock.now += REMEMBERED / 3
-        states = [each.state for each in registry.statuses()]
-        assert registry.counts() == {each.value: states.count(each) for each in ProxyState}
+        states = [status.state for status in registry.statuses()]
+        assert registry.counts() == {
+            proxy_state.value: states.count(proxy_state) for proxy_state in ProxyState
+        }
 
 
 def test_proxy_is_expected_then_connected_then_disconnected() -> None:
@@ -86,7 +88,7 @@ def test_proxy_whose_workload_is_removed_has_ended() -> None:
     registry.closed(NodeKey(str(ONE)), "a:1")
     registry.follow(Picture())
     registry.closed(NodeKey(str(TWO)), "a:1")
-    assert [each.state for each in registry.statuses()] == [ProxyState.ENDED, ProxyState.ENDED]
+    assert [status.state for status in registry.statuses()] == [ProxyState.ENDED, ProxyState.ENDED]
     assert registry.counts() == {"connected": 0, "expected": 0, "disconnected": 0, "ended": 2}
 
 
@@ -109,7 +111,7 @@ def test_disconnected_proxy_is_forgotten_after_its_workload_is_removed() -> None
     registry.closed(NODE, "a:1")
     clock.now += REMEMBERED * 2
     registry.follow(Picture({ONE.sidecar: ONE}))
-    assert [each.state for each in registry.statuses()] == [ProxyState.DISCONNECTED]
+    assert [status.state for status in registry.statuses()] == [ProxyState.DISCONNECTED]
     registry.of(NODE).acknowledged[CLUSTER] = AcknowledgedVersions(1)
     registry.follow(Picture())
     assert registry.statuses() == ()

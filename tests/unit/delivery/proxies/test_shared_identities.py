@@ -40,7 +40,7 @@ class Plane:
     def __init__(self) -> None:
         self.now = START
         self.registry = ProxyRegistry(lambda: self.now)
-        self.quarantine = Quarantine(lambda _: None, lambda _, said: reason(said), jitter=lambda: 0.0)
+        self.quarantine = Quarantine(lambda _: None, lambda _, text: reason(text), jitter=lambda: 0.0)
         self.shared = SharedIdentities(self.registry, self.quarantine)
         self.view = a.view(a.service("shop"), a.workload("shop-1", "10.0.0.1", app="shop"))
         group = GroupKey("shop")
@@ -55,7 +55,7 @@ class Plane:
 
     def names(self) -> list[str]:
         """Return the identities that are shared now."""
-        return [each.node for each in self.shared.found()]
+        return [proxy.node for proxy in self.shared.found()]
 
 
 def _told(plane: Plane) -> Problem:
@@ -94,8 +94,8 @@ def test_proxies_that_collide_are_reported_until_one_leaves(said: str) -> None:
 def test_proxies_that_do_not_collide_are_reported_after_a_while() -> None:
     """On separate machines no port collides; the hot restart of one proxy is shorter than SHARED_AFTER."""
     plane = Plane()
-    for each in (ONE, OTHER):
-        plane.registry.opened(NODE, each, Variant.SOTW)
+    for item in (ONE, OTHER):
+        plane.registry.opened(NODE, item, Variant.SOTW)
     plane.now = START + SHARED_AFTER - timedelta(seconds=1)
     assert plane.names() == []
     plane.now = START + SHARED_AFTER
@@ -105,8 +105,8 @@ def test_proxies_that_do_not_collide_are_reported_after_a_while() -> None:
 def test_rejected_content_is_no_sign_of_a_shared_identity() -> None:
     """Every Envoy rejects malformed content, so the rejection does not prove a second proxy."""
     plane = Plane()
-    for each in (ONE, OTHER):
-        plane.registry.opened(NODE, each, Variant.SOTW)
+    for item in (ONE, OTHER):
+        plane.registry.opened(NODE, item, Variant.SOTW)
     plane.reject(2, "malformed")
     assert plane.names() == []
 
@@ -114,8 +114,8 @@ def test_rejected_content_is_no_sign_of_a_shared_identity() -> None:
 def test_shared_identity_without_a_workload_is_a_problem_of_the_proxies() -> None:
     """There is no object for the problem, so its origin is `proxies`."""
     plane = Plane()
-    for each in (ONE, OTHER):
-        plane.registry.opened(NODE, each, Variant.DELTA)
+    for item in (ONE, OTHER):
+        plane.registry.opened(NODE, item, Variant.DELTA)
     plane.now = START + SHARED_AFTER
     (problem,) = plane.shared.problems(a.view())
     assert (problem.key, problem.origin, problem.value) == (None, FromSource("proxies"), NODE)
@@ -129,8 +129,8 @@ async def test_watcher_is_notified_of_the_start_and_end_of_a_shared_identity(
     plane, heard = Plane(), list[list[str]]()
     task = asyncio.create_task(plane.shared.watching(lambda: heard.append(plane.names())))
     await asyncio.sleep(0)  # the watcher first reads the current state
-    for each in (ONE, OTHER):
-        plane.registry.opened(NODE, each, Variant.DELTA)
+    for item in (ONE, OTHER):
+        plane.registry.opened(NODE, item, Variant.DELTA)
     plane.reject(2, WORDS["port in use"])
     await until(lambda: heard == [[NODE]])
     plane.registry.closed(NODE, OTHER)

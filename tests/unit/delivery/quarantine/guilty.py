@@ -61,9 +61,9 @@ def match(name: str) -> HTTPMatch:
 
 def rule(source: str, *matches: str) -> AccessRule:
     """Return the rule of a TrafficTarget; without matches it admits everything."""
-    found = tuple(map(match, matches)) or None
+    http_matches = tuple(map(match, matches)) or None
     by = ObjectKey(TRAFFIC_TARGET, Namespace("default"), f"from-{source}")
-    return AccessRule(by, (identity(source),), found)
+    return AccessRule(by, (identity(source),), http_matches)
 
 
 def port(number: int, protocol: Protocol, access: Access) -> InboundPort:
@@ -75,8 +75,8 @@ def port(number: int, protocol: Protocol, access: Access) -> InboundPort:
 def split(name: str, *matches: str) -> OutboundRoute:
     """Return a split of calls to the shop."""
     backend = WeightedBackend(SHOP, "80", 1)
-    found = tuple(map(match, matches)) or None
-    return OutboundRoute(found, (backend,), PolicyKey(Namespace("default"), name))
+    http_matches = tuple(map(match, matches)) or None
+    return OutboundRoute(http_matches, (backend,), PolicyKey(Namespace("default"), name))
 
 
 def policy(
@@ -102,28 +102,28 @@ def policy(
 
 def snapshot(of: ProxyPolicy) -> Snapshot:
     """Return the snapshot of a policy, with empty resources for its other references."""
-    found = resources(of)
-    there = {(each.type_url, each.name) for each in found}
-    wanted = {key for each in found for key in each.references} - there
-    return Snapshot.of((*found, *(Resource(*key, Version("1"), b"") for key in sorted(wanted))))
+    result = resources(of)
+    there = {(resource.type_url, resource.name) for resource in result}
+    wanted = {key for resource in result for key in resource.references} - there
+    return Snapshot.of((*result, *(Resource(*key, Version("1"), b"") for key in sorted(wanted))))
 
 
-def admitted(found: Snapshot | Mapping[Reference, Resource]) -> Admitted:
+def admitted(result: Snapshot | Mapping[Reference, Resource]) -> Admitted:
     """Return the callers that resources admit: HTTP by its routes, other protocols by the listener."""
-    those = found.values() if isinstance(found, Mapping) else _of(found)
-    return frozenset(each for resource in those for each in _admitted(resource))
+    those = result.values() if isinstance(result, Mapping) else _of(result)
+    return frozenset(item for resource in those for item in _admitted(resource))
 
 
-def _of(found: Snapshot) -> Iterator[Resource]:
-    return (resource for type_url in found.types() for resource in found.ordered(type_url))
+def _of(result: Snapshot) -> Iterator[Resource]:
+    return (resource for type_url in result.types() for resource in result.ordered(type_url))
 
 
 def _admitted(resource: Resource) -> Iterator[tuple[int, str, str]]:
     piece = piece_of(resource)
     if piece is None or resource.type_url not in (LISTENER, ROUTE):
         return
-    for each in piece.arguments:
-        for inbound in each.inbound if isinstance(each, ProxyPolicy) else (each,):
+    for argument in piece.arguments:
+        for inbound in argument.inbound if isinstance(argument, ProxyPolicy) else (argument,):
             if isinstance(inbound, InboundPort) and inbound.protocol.is_http == (resource.type_url == ROUTE):
                 yield from _of_port(inbound)
 
@@ -132,8 +132,8 @@ def _of_port(inbound: InboundPort) -> Iterator[tuple[int, str, str]]:
     if isinstance(inbound.access, EveryoneInTheMesh):
         yield inbound.port, "*", "*"
         return
-    for each in inbound.access.rules:
-        for principal, which in itertools.product(each.callers, each.matches or (None,)):
+    for access_rule in inbound.access.rules:
+        for principal, which in itertools.product(access_rule.callers, access_rule.matches or (None,)):
             yield inbound.port, str(principal), "*" if which is None else which.name
 
 
@@ -171,9 +171,9 @@ class Picky:
     @property
     def served(self) -> Snapshot:
         """Return the snapshot for the proxy."""
-        found = self._served.snapshot(NODE)
-        assert found is not None
-        return found
+        result = self._served.snapshot(NODE)
+        assert result is not None
+        return result
 
     def publish(self, of: ProxyPolicy) -> None:
         """Serve another policy."""
@@ -200,7 +200,11 @@ class Picky:
 
     def out(self) -> frozenset[UnitId]:
         """Return the units of policy that are excluded for certain."""
-        return frozenset(unit_id(each.unit) for each in self.quarantine.findings.units_out() if each.certain)
+        return frozenset(
+            unit_id(excluded_unit.unit)
+            for excluded_unit in self.quarantine.findings.units_out()
+            if excluded_unit.certain
+        )
 
     def later(self, seconds: float) -> None:
         """Advance the clock."""
@@ -213,28 +217,28 @@ class Picky:
 
     def _push(self, type_url: TypeUrl) -> bool:
         there = self.served.resources(type_url)
-        for key in [each for each in self.held if each[0] == type_url and each[1] not in there]:
+        for key in [item for item in self.held if item[0] == type_url and item[1] not in there]:
             del self.held[key]
         news = [
-            each
-            for each in self.served.ordered(type_url)
-            if is_another_version(self.held.get((type_url, each.name)), each)
-            or (type_url, each.name) in self._unsure
+            resource
+            for resource in self.served.ordered(type_url)
+            if is_another_version(self.held.get((type_url, resource.name)), resource)
+            or (type_url, resource.name) in self._unsure
         ]
         if not news:
             return False
         self.pushes += 1
-        bad = [each for each in news if self._refuses(each)]
+        bad = [resource for resource in news if self._refuses(resource)]
         names = type_url in (CLUSTER, LISTENER)
-        taken = [] if bad and not names else [each for each in news if each not in bad]
-        self.held |= {(type_url, each.name): each for each in taken}
+        taken = [] if bad and not names else [resource for resource in news if resource not in bad]
+        self.held |= {(type_url, resource.name): resource for resource in taken}
         self._unsure = {key for key in self._unsure if key[0] != type_url}
         rejection = None
         if bad:
             self.nacks += 1
-            self._unsure |= {(type_url, each.name) for each in news if each not in taken}
-            said = f"Error adding/updating listener(s) {', '.join(each.name for each in bad)}: no"
-            rejection = Rejection(13, said if names else "no")
+            self._unsure |= {(type_url, resource.name) for resource in news if resource not in taken}
+            text = f"Error adding/updating listener(s) {', '.join(item.name for item in bad)}: no"
+            rejection = Rejection(13, text if names else "no")
         response = Response(type_url, self.served.version(type_url), Nonce("1"), tuple(news))
         step = self.quarantine.answered(NODE, response, rejection, lambda: Moment(self.now, EPOCH))
         self._serve(step)
@@ -246,10 +250,10 @@ class Picky:
         units = frozenset(units_of(resource).values())
         piece = piece_of(resource)
         ciphers = {
-            each
+            cipher_suite
             for argument in (piece.arguments if piece is not None else ())
             if isinstance(argument, ProxyPolicy)
-            for each in argument.tls.cipher_suites
+            for cipher_suite in argument.tls.cipher_suites
         }
         return bool(units & self.guilty or ciphers & self.guilty_frames)
 

@@ -29,7 +29,7 @@ class Plane:
     """The acknowledged clusters of three proxies that are served the same."""
 
     def __init__(self) -> None:
-        self.of: dict[NodeKey, Acknowledged] = {each: {} for each in NODES}
+        self.of: dict[NodeKey, Acknowledged] = {node: {} for node in NODES}
         self.accepted = AcknowledgedResources(self.of.__getitem__)
 
     def note(self, node: NodeKey, served: Snapshot, *names: str) -> None:
@@ -38,7 +38,9 @@ class Plane:
 
     def good(self, node: NodeKey, name: str) -> list[str]:
         """Return the versions of a cluster that count as good for a proxy."""
-        return [each.version for each in self.accepted.good(node, GROUP, (CLUSTER, ResourceName(name)))]
+        return [
+            resource.version for resource in self.accepted.good(node, GROUP, (CLUSTER, ResourceName(name)))
+        ]
 
 
 def _cluster(name: str, version: str) -> Resource:
@@ -46,9 +48,9 @@ def _cluster(name: str, version: str) -> Resource:
 
 
 def _response(served: Snapshot, *names: str) -> Response:
-    found = tuple(served.resources(CLUSTER)[ResourceName(name)] for name in names)
-    table = served.resources(CLUSTER) if found == served.ordered(CLUSTER) else None
-    return Response(CLUSTER, Version("v"), Nonce("1"), found, table=table)
+    resources = tuple(served.resources(CLUSTER)[ResourceName(name)] for name in names)
+    table = served.resources(CLUSTER) if resources == served.ordered(CLUSTER) else None
+    return Response(CLUSTER, Version("v"), Nonce("1"), resources, table=table)
 
 
 def _all_of(served: Snapshot, type_url: TypeUrl) -> Response:
@@ -63,7 +65,7 @@ def _names(count: int) -> list[str]:
 def test_acknowledged_table_is_shared_by_proxies_and_their_group() -> None:
     """A later change adds one named resource to the proxy that acknowledged it, and to no other proxy."""
     plane, names = Plane(), _names(200)
-    served = Snapshot.of(_cluster(each, "1") for each in names)
+    served = Snapshot.of(_cluster(name, "1") for name in names)
     for node in NODES:
         plane.note(node, served, *names)
     tables = {id(held[CLUSTER].whole) for held in (*plane.of.values(), plane.accepted._by_group[GROUP])}
@@ -82,7 +84,7 @@ def test_small_table_is_shared_after_any_acknowledgement() -> None:
     No resource is noted by name afterwards.
     """
     plane, names = Plane(), _names(5)
-    served = Snapshot.of(_cluster(each, "1") for each in names)
+    served = Snapshot.of(_cluster(name, "1") for name in names)
     plane.note(NODES[0], served, *names)
     plane.note(NODES[1], served, *names[:2])
     plane.note(NODES[1], served, *names[2:])
@@ -90,15 +92,18 @@ def test_small_table_is_shared_after_any_acknowledgement() -> None:
     for node in NODES[:2]:
         plane.note(node, later, "cluster-003")
     held = [plane.of[node][CLUSTER] for node in NODES[:2]]
-    assert [each.whole for each in held] == [later.resources(CLUSTER)] * 2
-    assert all(each.whole is later.resources(CLUSTER) and not each.named for each in held)
+    assert [acknowledged_versions.whole for acknowledged_versions in held] == [later.resources(CLUSTER)] * 2
+    assert all(
+        acknowledged_versions.whole is later.resources(CLUSTER) and not acknowledged_versions.named
+        for acknowledged_versions in held
+    )
     assert plane.good(NODES[1], "cluster-003") == ["2", "2", "1"]
 
 
 def test_resource_with_another_recipe_needs_no_acknowledgement() -> None:
     """Its content is not sent again, so the next answer acknowledges the whole served table."""
     plane, names = Plane(), _names(5)
-    served = Snapshot.of(_cluster(each, "1") for each in names)
+    served = Snapshot.of(_cluster(name, "1") for name in names)
     plane.note(NODES[0], served, *names)
     anew = served.changed([replace(_cluster("cluster-001", "1"), recipe="another")])
     plane.accepted.replaced(GROUP, served, anew)
@@ -107,13 +112,13 @@ def test_resource_with_another_recipe_needs_no_acknowledgement() -> None:
     held = plane.of[NODES[0]][CLUSTER]
     assert held.whole is later.resources(CLUSTER)
     assert not held.named
-    assert {each.recipe for each in held.get(ResourceName("cluster-001"))} == {"another"}
+    assert {resource.recipe for resource in held.get(ResourceName("cluster-001"))} == {"another"}
 
 
 def test_many_single_changes_become_a_table_again() -> None:
     """Endpoints change one by one while sidecars connect; few named resources are kept beside the table."""
     plane, names = Plane(), _names(300)
-    served = Snapshot.of(_cluster(each, "1") for each in names)
+    served = Snapshot.of(_cluster(item, "1") for item in names)
     plane.note(NODES[0], served, *names)
     for name in names:
         before, served = served, served.changed([_cluster(name, "2")])
@@ -127,18 +132,18 @@ def test_proxies_with_the_same_acknowledgements_share_one_object() -> None:
     """A proxy that connects later with the whole table shares the object too."""
     plane, names = Plane(), _names(300)
     groups = {node: GroupKey(f"group of {node}") for node in NODES}
-    served = Snapshot.of(_cluster(each, "1") for each in names)
+    served = Snapshot.of(_cluster(name, "1") for name in names)
 
     def noted() -> tuple[int, int]:
         held = [plane.of[node].get(CLUSTER) for node in NODES]
-        of_groups = [plane.accepted._by_group[each].get(CLUSTER) for each in groups.values()]
+        of_groups = [plane.accepted._by_group[group].get(CLUSTER) for group in groups.values()]
         return len(set(map(id, held))), len(set(map(id, of_groups)))
 
     for node in NODES[:2]:
         plane.accepted.note(node, groups[node], _response(served, *names), served)
     for turn in range(4):
         some = names[turn : turn + 100]
-        before, served = served, served.changed([_cluster(each, f"{turn}+") for each in some])
+        before, served = served, served.changed([_cluster(item, f"{turn}+") for item in some])
         response, whole = _response(served, *some), _response(served, *names)
         for node in NODES:
             plane.accepted.replaced(groups[node], before, served)
@@ -150,7 +155,7 @@ def test_proxies_with_the_same_acknowledgements_share_one_object() -> None:
 def test_table_that_was_replaced_meanwhile_is_acknowledged_as_a_whole() -> None:
     """Endpoints often change while sidecars connect, and proxies hold the table that they were sent."""
     plane, names = Plane(), _names(100)
-    served = Snapshot.of(_cluster(each, "1") for each in names)
+    served = Snapshot.of(_cluster(name, "1") for name in names)
     later = served.changed([_cluster("cluster-007", "2")])
     for node in NODES[:2]:
         plane.accepted.note(node, GROUP, _response(served, *names), later)
@@ -165,7 +170,7 @@ def test_secret_is_not_shared_with_a_proxy_that_has_not_acknowledged_it() -> Non
     """A proxy with the first key must not refer to the second key of another proxy."""
     plane = Plane()
     first, second = (
-        Snapshot.of([Resource(SECRET, ResourceName("key"), Version(each), b"", secret=True)]) for each in "12"
+        Snapshot.of([Resource(SECRET, ResourceName("key"), Version(item), b"", secret=True)]) for item in "12"
     )
     table = second.resources(SECRET)
     for node in NODES[:2]:
@@ -176,7 +181,9 @@ def test_secret_is_not_shared_with_a_proxy_that_has_not_acknowledged_it() -> Non
     assert plane.of[NODES[0]][SECRET].whole is table
     assert stuck is not plane.of[NODES[0]][SECRET]
     assert stuck.known(table.ordered, table) is None
-    assert not any(held is table for each in gc.get_referents(stuck) for held in gc.get_referents(each))
+    assert not any(
+        held is table for referent in gc.get_referents(stuck) for held in gc.get_referents(referent)
+    )
 
 
 @pytest.mark.parametrize(("few", "often"), [(0, 3), (0, 10**6), (10, 10**6), (10**6, 10**6)])
@@ -187,9 +194,9 @@ def test_notes_as_a_table_and_by_name_have_the_same_effect(
     """After any history the same versions count as good."""
     monkeypatch.setattr(accepted, "FEW", few)
     monkeypatch.setattr(accepted, "OFTEN", often)
-    found = _history(random.Random(seed))  # noqa: S311 - dice
+    result = _history(random.Random(seed))  # noqa: S311 - dice
     monkeypatch.setattr(accepted, "_NOTHING", {count: ByName(count) for count in (OWN, OF_GROUP)})
-    assert found == _history(random.Random(seed))  # noqa: S311 - dice
+    assert result == _history(random.Random(seed))  # noqa: S311 - dice
 
 
 class ByName(AcknowledgedVersions):
@@ -205,11 +212,11 @@ class ByName(AcknowledgedVersions):
         """Return the versions after acknowledged resources."""
         del served
         named = dict(self.named)
-        for each in response.resources:
-            known = self.get(each.name)
-            if not known or known[0].version != each.version:
-                older = (old for old in known if old.version != each.version)
-                named[each.name] = (each, *older)[: self.count]
+        for resource in response.resources:
+            known = self.get(resource.name)
+            if not known or known[0].version != resource.version:
+                older = (old for old in known if old.version != resource.version)
+                named[resource.name] = (resource, *older)[: self.count]
         return ByName(self.count, NO_RESOURCES, named)
 
     def put(self, named: Mapping[ResourceName, tuple[Resource, ...]]) -> AcknowledgedVersions:
@@ -219,12 +226,12 @@ class ByName(AcknowledgedVersions):
 
 def _history(dice: random.Random) -> list[object]:
     plane, names = Plane(), _names(12)
-    served = Snapshot.of(_cluster(each, "0") for each in names[:9])
+    served = Snapshot.of(_cluster(item, "0") for item in names[:9])
     seen: list[object] = []
     for step in range(25):
         before = served
-        put = [_cluster(each, f"{step}") for each in dice.sample(names, 2)]
-        gone = [(CLUSTER, ResourceName(each)) for each in dice.sample(names, 1)]
+        put = [_cluster(item, f"{step}") for item in dice.sample(names, 2)]
+        gone = [(CLUSTER, ResourceName(item)) for item in dice.sample(names, 1)]
         served = served.changed(put, gone)
         if dice.random() < 0.5:
             plane.accepted.replaced(GROUP, before, served)
@@ -234,5 +241,5 @@ def _history(dice: random.Random) -> list[object]:
             plane.accepted.note(node, GROUP, response, served)
         if dice.random() < 0.2:
             plane.accepted.rejected(node, served.resources(CLUSTER)[there[0]])
-        seen.append([plane.good(each, name) for each in NODES for name in names])
+        seen.append([plane.good(node_key, name) for node_key in NODES for name in names])
     return seen

@@ -16,7 +16,7 @@ def test_resource_without_a_unit_is_suspected_like_an_own_one() -> None:
     own = snapshot(policy(_port(80, "one", "two"), _port(81, "three")))
     less = snapshot(policy(_port(80, "one"), _port(81, "three")))
     sent = [*less.ordered(ROUTE)]
-    assert [each.name for each in sent] == ["rds-inbound.80", "rds-inbound.81"]
+    assert [resource.name for resource in sent] == ["rds-inbound.80", "rds-inbound.81"]
     assert likeliest(sent, own, lambda _: False, ()) == sent
 
 

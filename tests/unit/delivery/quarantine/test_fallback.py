@@ -43,9 +43,9 @@ def _empty(key: Reference) -> Resource | None:
 
 def _refused(*rejected: Resource, good: tuple[Resource, ...] = ()) -> Exclusion:
     versions: dict[Reference, frozenset[Version]] = {}
-    for each in rejected:
-        versions[_key(each)] = versions.get(_key(each), frozenset()) | {each.version}
-    return Exclusion(versions, {_key(each): each for each in good})
+    for resource in rejected:
+        versions[_key(resource)] = versions.get(_key(resource), frozenset()) | {resource.version}
+    return Exclusion(versions, {_key(resource): resource for resource in good})
 
 
 def _ref(resource: Resource) -> Reference:
@@ -67,33 +67,33 @@ def test_last_good_version_is_served_with_its_references() -> None:
     good = (OLD_ROUTE, OLD_CLUSTER, OLD_ENDPOINTS)
     assert fallback(OWN, _refused(NEW_ROUTE, good=good), _empty) == Fallback(
         Snapshot.of((ENDPOINTS, NEW_CLUSTER, LISTENS, *good)),
-        {_key(each): each for each in good},
-        {_key(each): each for each in good},
+        {_key(resource): resource for resource in good},
+        {_key(resource): resource for resource in good},
     )
 
 
 def test_resource_without_a_good_version_is_replaced_by_an_empty_one() -> None:
     """The listener refers to the route, so removing the route would remove the listener too."""
-    found = fallback(OWN, _refused(NEW_ROUTE), _empty)
+    result = fallback(OWN, _refused(NEW_ROUTE), _empty)
     stub = _resource(ROUTE, "r", "empty")
-    assert found == Fallback(
+    assert result == Fallback(
         Snapshot.of((ENDPOINTS, NEW_CLUSTER, LISTENS, stub)), {_key(stub): stub}, {_key(stub): None}
     )
 
 
 def test_missing_reference_of_a_good_version_is_replaced_by_an_empty_one() -> None:
     """The old cluster is not remembered, so calls of the old route end at an empty cluster."""
-    found = fallback(OWN, _refused(NEW_ROUTE, good=(OLD_ROUTE,)), _empty)
+    result = fallback(OWN, _refused(NEW_ROUTE, good=(OLD_ROUTE,)), _empty)
     stub = _resource(CLUSTER, "old", "empty")
-    assert found.instead == {_key(OLD_ROUTE): OLD_ROUTE, _key(stub): stub}
-    assert found.asked.keys() == {_key(OLD_ROUTE), _key(stub)}
+    assert result.instead == {_key(OLD_ROUTE): OLD_ROUTE, _key(stub): stub}
+    assert result.asked.keys() == {_key(OLD_ROUTE), _key(stub)}
 
 
 def test_rejected_listener_is_left_out() -> None:
     """No other resource refers to a listener."""
-    found = fallback(OWN, _refused(LISTENS), _empty)
-    assert found.instead == {_key(LISTENS): None}
-    assert found.snapshot == Snapshot.of((ENDPOINTS, NEW_CLUSTER, NEW_ROUTE))
+    result = fallback(OWN, _refused(LISTENS), _empty)
+    assert result.instead == {_key(LISTENS): None}
+    assert result.snapshot == Snapshot.of((ENDPOINTS, NEW_CLUSTER, NEW_ROUTE))
 
 
 def test_rejected_secret_is_replaced_by_a_good_one_or_stays() -> None:
@@ -110,23 +110,23 @@ def test_good_version_with_an_unavailable_secret_is_replaced_by_an_empty_one() -
     secret = _resource(SECRET, "gone")
     old = _resource(CLUSTER, "c", "1", _ref(secret))
     new = _resource(CLUSTER, "c", "2")
-    found = fallback(Snapshot.of((new,)), _refused(new, good=(old,)), _empty)
-    assert found.instead == {_key(new): _resource(CLUSTER, "c", "empty")}
+    result = fallback(Snapshot.of((new,)), _refused(new, good=(old,)), _empty)
+    assert result.instead == {_key(new): _resource(CLUSTER, "c", "empty")}
 
 
 def test_references_of_an_unusable_good_version_are_dropped() -> None:
     """The route's cluster was found but its secret was not, so the cluster is not needed either."""
     secret = _resource(SECRET, "gone")
     old = _resource(ROUTE, "r", "1", _ref(OLD_CLUSTER), _ref(secret))
-    found = fallback(OWN, _refused(NEW_ROUTE, good=(old, OLD_CLUSTER, OLD_ENDPOINTS)), _empty)
-    assert found.instead == {_key(old): _resource(ROUTE, "r", "empty")}
+    result = fallback(OWN, _refused(NEW_ROUTE, good=(old, OLD_CLUSTER, OLD_ENDPOINTS)), _empty)
+    assert result.instead == {_key(old): _resource(ROUTE, "r", "empty")}
 
 
 def test_rejected_substitute_is_not_served() -> None:
     """If the good and the empty version are rejected, the route and its listener are left out."""
     good = (OLD_ROUTE, OLD_CLUSTER, OLD_ENDPOINTS)
-    found = fallback(OWN, _refused(NEW_ROUTE, OLD_ROUTE, good=good), _empty)
-    assert found.instead == {_key(OLD_ROUTE): _resource(ROUTE, "r", "empty")}
+    result = fallback(OWN, _refused(NEW_ROUTE, OLD_ROUTE, good=good), _empty)
+    assert result.instead == {_key(OLD_ROUTE): _resource(ROUTE, "r", "empty")}
     everything = _refused(NEW_ROUTE, OLD_ROUTE, _resource(ROUTE, "r", "empty"), good=good)
     assert fallback(OWN, everything, _empty).snapshot == Snapshot.of((ENDPOINTS, NEW_CLUSTER))
 
@@ -142,14 +142,14 @@ NAMES = st.sampled_from("ab")
 @st.composite
 def _resources(draw: st.DrawFn) -> tuple[Resource, ...]:
     """Draw some resources, which may have missing references."""
-    found: dict[Reference, Resource] = {}
+    resources: dict[Reference, Resource] = {}
     for type_url in TYPES:
         for name in draw(st.sets(NAMES)):
-            to = [(kind, ResourceName(each)) for kind in REFERS_TO.get(type_url, ()) for each in "ab"]
+            to = [(kind, ResourceName(item)) for kind in REFERS_TO.get(type_url, ()) for item in "ab"]
             references = draw(st.sets(st.sampled_from(to))) if to else set()
             made = _resource(type_url, name, draw(st.sampled_from("123")), *references)
-            found[_key(made)] = made
-    return tuple(found.values())
+            resources[_key(made)] = made
+    return tuple(resources.values())
 
 
 @st.composite
@@ -160,7 +160,7 @@ def _consistent(draw: st.DrawFn) -> Snapshot:
     return snapshot
 
 
-VERSIONS = st.frozensets(st.sampled_from([Version(each) for each in ("1", "2", "3", "empty")]), min_size=1)
+VERSIONS = st.frozensets(st.sampled_from([Version(item) for item in ("1", "2", "3", "empty")]), min_size=1)
 KEYS = st.sampled_from([(kind, ResourceName(name)) for kind in TYPES for name in "ab"])
 
 
@@ -169,17 +169,17 @@ def test_fallback_is_consistent_and_without_rejected_versions(
     own: Snapshot, good: tuple[Resource, ...], rejected: dict[Reference, frozenset[Version]]
 ) -> None:
     """Only a secret without a good version stays although rejected. `instead` describes the differences."""
-    excluded = Exclusion(rejected, {_key(each): each for each in good})
-    found = fallback(own, excluded, _empty)
-    assert found.snapshot.missing() == ()
-    served = {_key(each): each for kind in TYPES for each in found.snapshot.ordered(kind)}
+    excluded = Exclusion(rejected, {_key(item): item for item in good})
+    result = fallback(own, excluded, _empty)
+    assert result.snapshot.missing() == ()
+    served = {_key(item): item for kind in TYPES for item in result.snapshot.ordered(kind)}
     for key, resource in served.items():
         own_one = own.resources(key[0]).get(key[1])
         assert resource.version not in rejected.get(key, ()) or (key[0] == SECRET and resource is own_one)
-    put = [each for each in found.instead.values() if each is not None]
-    gone = [key for key, each in found.instead.items() if each is None]
-    assert own.changed(put, gone) == found.snapshot
-    assert all(own.resources(key[0]).get(key[1]) is not each for key, each in found.instead.items())
+    put = [item for item in result.instead.values() if item is not None]
+    gone = [key for key, item in result.instead.items() if item is None]
+    assert own.changed(put, gone) == result.snapshot
+    assert all(own.resources(key[0]).get(key[1]) is not item for key, item in result.instead.items())
 
 
 @given(_consistent(), _resources())
@@ -187,7 +187,9 @@ def test_fallback_without_a_rejection_is_the_snapshot_itself(
     own: Snapshot, good: tuple[Resource, ...]
 ) -> None:
     """Known good versions make no difference."""
-    assert fallback(own, Exclusion({}, {_key(each): each for each in good}), _empty).snapshot is own
+    assert (
+        fallback(own, Exclusion({}, {_key(resource): resource for resource in good}), _empty).snapshot is own
+    )
 
 
 @given(_consistent(), _resources(), st.dictionaries(KEYS, VERSIONS))
@@ -195,7 +197,7 @@ def test_only_the_asked_good_versions_affect_the_fallback(
     own: Snapshot, good: tuple[Resource, ...], rejected: dict[Reference, frozenset[Version]]
 ) -> None:
     """Therefore no other good versions need to be kept."""
-    everything = {_key(each): each for each in good}
-    found = fallback(own, Exclusion(rejected, everything), _empty)
-    kept = {key: each for key, each in everything.items() if key in found.asked}
-    assert fallback(own, Exclusion(rejected, kept), _empty) == found
+    everything = {_key(resource): resource for resource in good}
+    result = fallback(own, Exclusion(rejected, everything), _empty)
+    kept = {key: resource for key, resource in everything.items() if key in result.asked}
+    assert fallback(own, Exclusion(rejected, kept), _empty) == result

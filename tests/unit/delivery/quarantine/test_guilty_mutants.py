@@ -67,7 +67,7 @@ def test_unchanged_program_passes() -> None:
     _holds()
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda each: each[1])
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda item: item[1])
 def test_mutant_that_fails_open_is_detected(
     monkeypatch: pytest.MonkeyPatch, mutant: tuple[Any, str, Callable[..., Any]]
 ) -> None:

@@ -34,13 +34,15 @@ MATCHES = tuple(f"m{number}" for number in range(12))
 _http_rules = st.lists(
     st.builds(rule, st.sampled_from(SOURCES), *[st.sampled_from(MATCHES)] * 2),
     max_size=6,
-    unique_by=lambda each: each.by,
+    unique_by=lambda access_rule: access_rule.by,
 )
-_tcp_rules = st.lists(st.sampled_from(SOURCES).map(rule), max_size=4, unique_by=lambda each: each.by)
+_tcp_rules = st.lists(
+    st.sampled_from(SOURCES).map(rule), max_size=4, unique_by=lambda access_rule: access_rule.by
+)
 _splits = st.lists(
     st.builds(split, st.sampled_from(("s", "t")), st.sampled_from(MATCHES)),
     max_size=2,
-    unique_by=lambda each: each.split,
+    unique_by=lambda outbound_route: outbound_route.split,
 )
 
 _retries = st.none() | st.sampled_from(
@@ -49,7 +51,7 @@ _retries = st.none() | st.sampled_from(
 
 
 def _access(rules: list[AccessRule]) -> OnlyRules:
-    return OnlyRules(tuple(sorted(rules, key=lambda each: each.by)))
+    return OnlyRules(tuple(sorted(rules, key=lambda access_rule: access_rule.by)))
 
 
 @st.composite
@@ -66,7 +68,7 @@ def policies(draw: st.DrawFn) -> ProxyPolicy:
 
 
 def _guilty(draw: st.DataObject, *of: ProxyPolicy) -> frozenset[Unit]:
-    every = sorted({unit for each in of for unit in units(each)}, key=repr)
+    every = sorted({unit for proxy_policy in of for unit in units(proxy_policy)}, key=repr)
     return frozenset(draw.draw(st.sets(st.sampled_from(every), max_size=4))) if every else frozenset()
 
 
@@ -105,7 +107,7 @@ def test_exactly_the_guilty_units_are_excluded(data: st.DataObject) -> None:
     proxy.publish(now)
     nacks = _settled(proxy, now)
     present = {*units(now)}
-    bad = {unit_id(each) for each in guilty & present}
+    bad = {unit_id(item) for item in guilty & present}
     assert proxy.out() == bad
     assert covers(admitted(proxy.held), admitted(snapshot(now)) - _of(guilty, now))
     assert nacks <= 2 + 2 * len(bad) * (1 + math.ceil(math.log2(len(present) + 1)))
@@ -139,7 +141,7 @@ def test_returning_proxy_is_not_offered_refused_units_again(data: st.DataObject)
     proxy.now += 100_000.0  # a long-running server: the next offer is one pause from now
     proxy.publish(now)
     assert (proxy.quarantine.due() is None) is not bool(bad)
-    assert all(each > proxy.now for each in (proxy.quarantine.due(),) if each is not None)
+    assert all(number > proxy.now for number in (proxy.quarantine.due(),) if number is not None)
     proxy.leave()
     proxy.quarantine.forget([NODE])
     assert proxy.quarantine.findings.verdicts() == ()
@@ -151,18 +153,20 @@ def test_returning_proxy_is_not_offered_refused_units_again(data: st.DataObject)
 
 def _of(guilty: frozenset[Unit], now: ProxyPolicy) -> frozenset[tuple[int, str, str]]:
     """Return the admissions of a policy's guilty units, which must not be effective."""
-    found = set()
+    result = set()
     for inbound in now.inbound:
         if isinstance(inbound.access, EveryoneInTheMesh):
             if inbound.access in guilty:
-                found.add((int(inbound.port), "*", "*"))
+                result.add((int(inbound.port), "*", "*"))
             continue
-        for each in inbound.access.rules:
-            for who in map(str, each.callers):
-                if each in guilty:
-                    found.add((int(inbound.port), who, "*"))
-                found |= {(int(inbound.port), who, one.name) for one in each.matches or () if one in guilty}
-    return frozenset(found)
+        for access_rule in inbound.access.rules:
+            for who in map(str, access_rule.callers):
+                if access_rule in guilty:
+                    result.add((int(inbound.port), who, "*"))
+                result |= {
+                    (int(inbound.port), who, one.name) for one in access_rule.matches or () if one in guilty
+                }
+    return frozenset(result)
 
 
 @settings(max_examples=examples(15, fresh=160))
@@ -242,13 +246,13 @@ def test_refused_split_falls_back_to_its_good_version_until_another_change() -> 
 
 
 def _splits_of(proxy: Picky) -> set[str]:
-    routes = (each for key, each in proxy.held.items() if key[1].startswith("rds-outbound"))
-    found: set[str] = set()
+    routes = (item for key, item in proxy.held.items() if key[1].startswith("rds-outbound"))
+    result: set[str] = set()
     for resource in routes:
         for unit in resource.recipe.units:  # type: ignore[attr-defined]
             assert not isinstance(unit, OutboundRoute)
-            found |= {unit.name} if isinstance(unit, HTTPMatch) else set()
-    return found
+            result |= {unit.name} if isinstance(unit, HTTPMatch) else set()
+    return result
 
 
 def test_refused_unit_is_offered_again_after_growing_pauses() -> None:

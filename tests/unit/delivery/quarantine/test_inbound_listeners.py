@@ -21,20 +21,20 @@ MOMENT = Moment(0.0, datetime(2026, 1, 1, tzinfo=UTC))
 
 def _response(*names: str) -> Response:
     every = snapshot(policy(INBOUND)).ordered(LISTENER)
-    found = tuple(each for each in every if each.name in names or not names)
-    return Response(LISTENER, Version("v"), Nonce("1"), found)
+    resources = tuple(resource for resource in every if resource.name in names or not names)
+    return Response(LISTENER, Version("v"), Nonce("1"), resources)
 
 
 def test_acknowledgement_without_the_inbound_listener_does_not_make_ready() -> None:
     """A proxy that cannot bind the listener is served without it, and acknowledges the rest."""
-    quarantine = Quarantine(lambda _: None, lambda _, said: reason(said), jitter=lambda: 0.0)
+    quarantine = Quarantine(lambda _: None, lambda _, text: reason(text), jitter=lambda: 0.0)
     own = snapshot(policy(INBOUND))
     quarantine.after(Step({GROUP: own}, {NODE: GROUP}))
     every = _response()
-    (inbound,) = (each.name for each in every.resources if each.recipe is not None)
+    (inbound,) = (resource.name for resource in every.resources if resource.recipe is not None)
     busy = Rejection(13, f"{inbound}: cannot bind '0.0.0.0:15003': Address already in use")
     quarantine.answered(NODE, every, busy, lambda: MOMENT)
-    rest = _response(*(each.name for each in every.resources if each.name != inbound), "none")
+    rest = _response(*(resource.name for resource in every.resources if resource.name != inbound), "none")
     quarantine.answered(NODE, rest, None, lambda: MOMENT)
     assert not quarantine.takes_calls(NODE, rest)
     assert quarantine.takes_calls(NODE, every)

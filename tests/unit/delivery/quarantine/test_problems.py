@@ -106,16 +106,16 @@ def test_rejected_listener_is_a_problem_of_its_workload() -> None:
 
 def test_refused_retries_are_a_problem_of_their_retry_object() -> None:
     """Of several Retry objects with equal settings, the one behind the resource is named."""
-    said = Retries((RetryCondition.SERVER_ERROR,), 5)
+    retries = Retries((RetryCondition.SERVER_ERROR,), 5)
     to = (a.service_key("shop"),)
-    same = [Retry(a.policy_key(each), a.identity(each), to, said) for each in ("another", "buyer")]
+    same = [Retry(a.policy_key(item), a.identity(item), to, retries) for item in ("another", "buyer")]
     other = Retry(a.policy_key("aaa"), a.identity("aaa"), to, Retries((RetryCondition.RESET,)))
     behind = (_made_from(SERVICE, "shop", 1), _made_from(RETRY, "buyer", 9))
-    rejected = replace(_rejected(), unit=said)
-    found = problem(a.view(other, *same), rejected, behind)
-    assert str(found.key) == "Retry default/buyer"
-    assert found.value == "rejected: bad regex"
-    assert found.expected == _excluded("Retry default/buyer")
+    rejected = replace(_rejected(), unit=retries)
+    result = problem(a.view(other, *same), rejected, behind)
+    assert str(result.key) == "Retry default/buyer"
+    assert result.value == "rejected: bad regex"
+    assert result.expected == _excluded("Retry default/buyer")
     assert problem(a.view(other), rejected, behind).key is None, "negative control: it is gone"
 
 
@@ -153,9 +153,9 @@ def test_refused_settings_of_calls_are_a_problem_of_their_object(
     For rate limits and health checks, of which a resource may have a part only, an input is named.
     """
     rejected = replace(_rejected(), unit=unit)
-    found = problem(a.view(SETTING, POLICY), rejected, ())
-    assert found.key == ObjectKey(kind, Namespace("default"), name)
-    assert found.expected == _excluded(f"the {part} of {found.key}")
+    result = problem(a.view(SETTING, POLICY), rejected, ())
+    assert result.key == ObjectKey(kind, Namespace("default"), name)
+    assert result.expected == _excluded(f"the {part} of {result.key}")
     assert problem(a.view(), rejected, ()).key is None
     behind = (_made_from(SERVICE, "shop", 1), _made_from(kind, "x", 2))
     knows_less = isinstance(unit, RateLimits | HealthCheck)
@@ -164,16 +164,16 @@ def test_refused_settings_of_calls_are_a_problem_of_their_object(
 
 def test_long_rejection_is_cut_to_200_characters() -> None:
     """Envoy's message can be much longer, which would make a page unreadable."""
-    found = problem(VIEW, _rejected(said="x" * 500), ())
-    assert len(found.value) == 200
-    assert found.value.endswith("...")
+    result = problem(VIEW, _rejected(said="x" * 500), ())
+    assert len(result.value) == 200
+    assert result.value.endswith("...")
 
 
 def test_rejection_without_inputs_is_a_problem_of_the_proxies() -> None:
     """A rejection may be about a resource that is no longer computed."""
-    found = problem(VIEW, _rejected(replaced=False), ())
-    assert (found.origin, found.key) == (FromSource("proxies"), None)
-    assert found.expected.endswith(
+    result = problem(VIEW, _rejected(replaced=False), ())
+    assert (result.origin, result.key) == (FromSource("proxies"), None)
+    assert result.expected.endswith(
         "is served its last good version where there is one, until you edit the object or the proxy accepts "
         f"the resource. {RETRIED}"
     )
@@ -183,7 +183,8 @@ def _serving(*things: object) -> GroupSnapshots:
     view = a.view(*things)
     serving = GroupSnapshots(view, translation(EnvoyDriver()))
     serving.rendering.certify(
-        {each.identity: a.certificate(each.identity, "1") for each in view.workloads.values()}, b"R"
+        {workload.identity: a.certificate(workload.identity, "1") for workload in view.workloads.values()},
+        b"R",
     )
     for _ in serving.steps(PublishedSnapshots(), serving.touched()):
         pass
@@ -217,16 +218,16 @@ def test_inputs_of_a_rejection_are_looked_up_once_with_their_current_line() -> N
 
 def test_problems_beyond_the_limit_are_counted() -> None:
     """An Envoy that rejects everything must not make a page unreadable."""
-    found = Rejections().problems(
+    problems = Rejections().problems(
         _serving(*THINGS), [_rejected(f"r{number}") for number in range(PROBLEMS + 7)]
     )
-    assert len(found) == PROBLEMS + 1
-    assert found[-1].expected == "7 more resources are rejected; `meshwright proxies` lists the proxies."
+    assert len(problems) == PROBLEMS + 1
+    assert problems[-1].expected == "7 more resources are rejected; `meshwright proxies` lists the proxies."
 
 
 def test_rejection_of_a_removed_proxy_has_no_inputs() -> None:
     """A proxy may be removed between two waves."""
-    assert [each.key for each in Rejections().problems(_serving(), [_rejected()])] == [None]
+    assert [item.key for item in Rejections().problems(_serving(), [_rejected()])] == [None]
 
 
 MATCH = a.match("one", "/one")
@@ -241,10 +242,10 @@ def _unit(said: str, *changed: str) -> str:
     )
     rejected = replace(_rejected("rds-inbound.8080", said), unit=MATCH, changed=keys)
     behind = (_made_from(HTTP_ROUTE_GROUP, "all", 5), _made_from(TRAFFIC_TARGET, "t", 4))
-    found = problem(serving.view, rejected, behind)
-    assert isinstance(found.origin, InFile)
-    assert (found.origin.path, found.value) == ("test", f"rejected: {said}")
-    return f"{found.key} {found.field}"
+    result = problem(serving.view, rejected, behind)
+    assert isinstance(result.origin, InFile)
+    assert (result.origin.path, result.value) == ("test", f"rejected: {said}")
+    return f"{result.key} {result.field}"
 
 
 def test_refused_match_is_a_problem_of_its_group_or_of_its_edited_user() -> None:
@@ -282,10 +283,10 @@ def test_temporary_rejection_is_a_problem_of_the_proxys_workload() -> None:
         reason=Reason.ADDRESS_IN_USE,
         changed=frozenset({behind[0].key}),
     )
-    found = problem(serving.view, rejected, behind)
-    assert str(found.key) == "Workload default/buyer"
-    assert found.value == "rejected: cannot bind '10.0.0.1:1': Address already in use"
-    assert found.expected == (
+    result = problem(serving.view, rejected, behind)
+    assert str(result.key) == "Workload default/buyer"
+    assert result.value == "rejected: cannot bind '10.0.0.1:1': Address already in use"
+    assert result.expected == (
         f"Proxy {NODE} (and perhaps other proxies of its group) cannot apply the resource at the moment "
         f"(address-in-use). {RETRIED} The objects behind it may be correct: Service default/shop."
     )

@@ -80,10 +80,10 @@ class Plane:
         """Return the number of remembered resources, with each reference counted."""
         noted = (*self.acknowledged.values(), *self.quarantine._accepted._by_group.values())
         count = sum(
-            len(each.get(name))
+            len(acknowledged_versions.get(name))
             for held in noted
-            for each in held.values()
-            for name in {*each.whole, *each.named}
+            for acknowledged_versions in held.values()
+            for name in {*acknowledged_versions.whole, *acknowledged_versions.named}
         )
         return count + sum(len(record.good) for record in self.quarantine._records.by_node.values())
 
@@ -92,8 +92,8 @@ class Plane:
         return _empty(key)
 
     def _answer(self, node: NodeKey, resources: Iterable[Resource], rejection: Rejection | None) -> None:
-        found = tuple(resources)
-        response = Response(found[0].type_url, Version("v"), Nonce("1"), found)
+        result = tuple(resources)
+        response = Response(result[0].type_url, Version("v"), Nonce("1"), result)
         step = self.quarantine.answered(node, response, rejection, lambda: NOW)
         if step is not None:
             self._serve(step)
@@ -110,19 +110,24 @@ def test_proxy_that_rejects_a_version_is_served_the_one_it_accepted() -> None:
     plane.publish(_route("2"))
     plane.reject(ONE, _route("2"), said="bad regex")
     assert (plane.served(ONE), plane.served(OTHER)) == ({"r": "1"}, {"r": "2"})
-    (said,) = plane.quarantine.findings.rejected()
-    assert said == RejectedResource(ONE, ROUTE, ResourceName("r"), Version("2"), "bad regex", replaced=True)
+    (rejected_resource,) = plane.quarantine.findings.rejected()
+    assert rejected_resource == RejectedResource(
+        ONE, ROUTE, ResourceName("r"), Version("2"), "bad regex", replaced=True
+    )
     assert plane.quarantine.findings.counts() == {ROUTE: 1}
 
 
 def test_each_rejected_listener_has_its_own_reason() -> None:
     """A port in use is a fault of the machine, but the other listener must be corrected."""
     bound, wrong = _resource(LISTENER, "bound", "1"), _resource(LISTENER, "wrong", "1")
-    plane = Plane(bound, wrong, reason=lambda _, said: reason(said))
+    plane = Plane(bound, wrong, reason=lambda _, text: reason(text))
     busy = "bound: cannot bind '10.0.0.1:1': Address already in use"
     plane.reject(ONE, bound, wrong, said=f"Error adding/updating listener(s) {busy}\nwrong: malformed\n")
-    found = {each.name: (each.reason, each.said) for each in plane.quarantine.findings.rejected()}
-    assert found == {
+    result = {
+        rejected_resource.name: (rejected_resource.reason, rejected_resource.said)
+        for rejected_resource in plane.quarantine.findings.rejected()
+    }
+    assert result == {
         "bound": (Reason.ADDRESS_IN_USE, f"Error adding/updating listener(s) {busy}"),
         "wrong": (Reason.CONTENT, "Error adding/updating listener(s) wrong: malformed"),
     }
@@ -176,8 +181,8 @@ def test_route_without_a_good_version_is_empty_beside_its_neighbours() -> None:
     plane = Plane(_route("1"), _route("1", "s"))
     plane.reject(ONE, _route("1"))
     assert plane.served(ONE) == {"r": "empty", "s": "1"}
-    (said,) = plane.quarantine.findings.rejected()
-    assert not said.replaced
+    (rejected_resource,) = plane.quarantine.findings.rejected()
+    assert not rejected_resource.replaced
 
 
 def test_new_version_is_served_after_a_rejection() -> None:
@@ -246,16 +251,16 @@ def test_rejection_without_names_leads_to_trials_until_the_bad_route_is_found() 
     while sent != plane.served(ONE):
         served = plane.served(ONE)
         changed = [_route(served[name], name) for name in names if served[name] != sent[name]]
-        if (bad, "1") in [(each.name, each.version) for each in changed]:
+        if (bad, "1") in [(resource.name, resource.version) for resource in changed]:
             plane.reject(ONE, *changed)
-            sent = {**sent, **{each.name: "?" for each in changed}}
+            sent = {**sent, **{resource.name: "?" for resource in changed}}
         else:
             plane.accept(ONE, *changed)
-            sent |= {each.name: each.version for each in changed}
+            sent |= {resource.name: resource.version for resource in changed}
         rounds += 1
         assert rounds < 20
     assert plane.served(ONE) == {name: "empty" if name == bad else "1" for name in names}
-    assert [each.name for each in plane.quarantine.findings.rejected()] == [bad]
+    assert [rejected_resource.name for rejected_resource in plane.quarantine.findings.rejected()] == [bad]
 
 
 def test_empty_substitute_is_not_suspected_beside_a_new_version() -> None:
@@ -282,7 +287,7 @@ def test_rejected_secret_is_replaced_only_by_a_good_one() -> None:
     plane = Plane(_resource(SECRET, "s", "1"))
     plane.reject(OTHER, _resource(SECRET, "s", "1"))
     assert plane.served(OTHER, SECRET) == {"s": "1"}
-    assert [each.proxy for each in plane.quarantine.findings.rejected()] == [OTHER]
+    assert [rejected_resource.proxy for rejected_resource in plane.quarantine.findings.rejected()] == [OTHER]
     plane.accept(ONE, _resource(SECRET, "s", "1"))
     plane.publish(_resource(SECRET, "s", "2"))
     assert plane.quarantine.findings.rejected() == ()
@@ -299,7 +304,7 @@ def test_proxies_with_the_same_fallback_share_one_snapshot() -> None:
     plane.reject(OTHER, _route("2"))
     assert plane.cache.snapshot(ONE) is plane.cache.snapshot(OTHER)
     assert plane.cache.group(ONE) == plane.cache.group(OTHER) != GROUP
-    assert [each.proxy for each in plane.quarantine.findings.rejected()] == [ONE]
+    assert [rejected_resource.proxy for rejected_resource in plane.quarantine.findings.rejected()] == [ONE]
 
 
 @pytest.mark.parametrize("stale", ["1", "9"])
@@ -349,14 +354,14 @@ def test_memory_for_a_client_that_rejects_and_accepts_anything_is_limited() -> N
     sizes = []
     plane = Plane(_route("1", "n0"))
     for number in range(1, 200):
-        now = tuple(_route(str(number), f"n{number + each}") for each in range(10))
+        now = tuple(_route(str(number), f"n{number + item}") for item in range(10))
         plane.publish(*now)
         plane.accept(ONE, *now[:5])
         plane.reject(ONE, *now[3:])
         plane.reject(ONE, *[_route(version, name) for name, version in plane.served(ONE).items()])
         plane.accept(ONE, *now)
         sizes.append((plane.size(), sum(plane.quarantine.findings.counts().values())))
-        assert plane.served(OTHER) == {each.name: each.version for each in now}
+        assert plane.served(OTHER) == {resource.name: resource.version for resource in now}
     assert max(size for size, _ in sizes) < 200
     assert max(count for _, count in sizes) <= 10
     assert len(plane.cache.snapshots()) <= 2

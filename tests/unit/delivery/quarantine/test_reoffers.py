@@ -37,8 +37,8 @@ def test_jitter_makes_a_pause_shorter_by_a_fifth_at_most(times: int, jitter: flo
 
 def test_verdicts_are_read_as_they_were_written() -> None:
     """The next start of a server reads the file."""
-    found = (_verdict("a.shop.default"), _verdict("b.shop.default", 7))
-    assert verdicts.read(verdicts.written(found)) == found
+    result = (_verdict("a.shop.default"), _verdict("b.shop.default", 7))
+    assert verdicts.read(verdicts.written(result)) == result
 
 
 @pytest.mark.parametrize(
@@ -68,5 +68,5 @@ def test_invalid_verdict_file_is_refused_with_the_cause(change: dict[str, object
 
 def test_number_of_stored_verdicts_is_limited() -> None:
     """In a mesh where every proxy refuses something, a start must not read a huge file."""
-    found = [_verdict(f"p{number}.shop.default") for number in range(LIMIT + 5)]
-    assert len(verdicts.read(verdicts.written(found))) == LIMIT
+    result = [_verdict(f"p{number}.shop.default") for number in range(LIMIT + 5)]
+    assert len(verdicts.read(verdicts.written(result))) == LIMIT

@@ -34,7 +34,7 @@ class Plane:
 
     def __init__(self, *resources: Resource) -> None:
         self.seconds = 0.0
-        self.quarantine = Quarantine(_empty, lambda _, said: reason(said), jitter=lambda: 0.0)
+        self.quarantine = Quarantine(_empty, lambda _, text: reason(text), jitter=lambda: 0.0)
         self.cache = SnapshotCache()
         self.published = PublishedSnapshots()
         self.publish(*resources)
@@ -148,11 +148,11 @@ def test_two_connections_are_two_proxies_after_a_while_or_with_a_collision() -> 
     registry.opened(NODE, "ipv4:10.0.0.2:2", Variant.DELTA)
     assert registry.has_several(NODE)
     assert registry.shared() == ()
-    assert [each.peers for each in registry.shared(lambda _: True)] == [
+    assert [proxy.peers for proxy in registry.shared(lambda _: True)] == [
         ("ipv4:10.0.0.1:1", "ipv4:10.0.0.2:2")
     ]
     now = START + timedelta(minutes=2)
-    assert [each.node for each in registry.shared()] == [NODE]
+    assert [proxy.node for proxy in registry.shared()] == [NODE]
     (status,) = registry.statuses()
     assert status.peers == ("ipv4:10.0.0.1:1", "ipv4:10.0.0.2:2")
     registry.closed(NODE, "ipv4:10.0.0.2:2")

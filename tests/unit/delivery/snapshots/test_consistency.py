@@ -28,16 +28,16 @@ POOL = [
 def _histories(draw: st.DrawFn) -> list[tuple[Resource, ...]]:
     """Return the resources of several waves in any order; equal ones may be distinct objects."""
     waves = draw(st.lists(st.lists(st.sampled_from(POOL), max_size=6), min_size=2, max_size=6))
-    found = []
+    result = []
     for wave in waves:
-        named = {(each.type_url, each.name): each for each in wave}
+        named = {(resource.type_url, resource.name): resource for resource in wave}
         anew = draw(st.booleans())
-        found.append(tuple(_again(each) if anew else each for each in named.values()))
-    return found
+        result.append(tuple(_again(resource) if anew else resource for resource in named.values()))
+    return result
 
 
-def _again(each: Resource) -> Resource:
-    return _resource(each.type_url, int(each.name), int(each.version))
+def _again(resource: Resource) -> Resource:
+    return _resource(resource.type_url, int(resource.name), int(resource.version))
 
 
 @given(_histories())

@@ -46,8 +46,8 @@ class Plane:
         self.serving = GroupSnapshots(self.view, self.translate)
         self.published = PublishedSnapshots()
         self.certificates = {
-            each.identity: a.certificate(each.identity, "1")
-            for each in view(workload("one")).workloads.values()
+            item.identity: a.certificate(item.identity, "1")
+            for item in view(workload("one")).workloads.values()
         }
         self.serving.rendering.certify(self.certificates, b"roots")
 
@@ -58,21 +58,21 @@ class Plane:
         for step in self.serving.steps(self.published, self.serving.touched()):
             if step is not None:
                 self.published = step.after(self.published)
-                changed = sum(each is not None for each in step.snapshots.values())
+                changed = sum(snapshot is not None for snapshot in step.snapshots.values())
         inputs = Inputs(self.view.known(), self.view.settings, self.certificates, b"roots")
         assert verify(inputs, self.translate, self.published, Exclusions({}, empty)) == ()
         return changed
 
     def kinds(self) -> list[str]:
         """Return the kind of configuration of each of the two proxies."""
-        found = []
+        result = []
         for node in (ONE, TWO):
             snapshot = self.published.snapshot(node)
             types = () if snapshot is None else snapshot.types()
-            found.append(
+            result.append(
                 next((name for t, name in ((DOCUMENT, "document"), (CLUSTER, "envoy")) if t in types), "")
             )
-        return found
+        return result
 
 
 def test_most_specific_driver_wins_after_each_change() -> None:
@@ -98,7 +98,7 @@ def test_unknown_driver_leaves_a_proxy_with_its_last_configuration() -> None:
     plane.wave(POLICY, workload("one"))
     plane.wave(POLICY, workload("one", "pipy"), workload("two", "pipy", 2))
     assert plane.kinds() == ["envoy", ""]
-    (failure,) = {each.error for each in plane.published.failures}
+    (failure,) = {item.error for item in plane.published.failures}
     assert failure == "UnknownDriverError: sidecar driver 'pipy' is unknown; known: document, envoy"
     plane.wave(POLICY, workload("one", "document"), workload("two", "envoy", 2))
     assert plane.kinds() == ["document", "envoy"]
@@ -125,10 +125,10 @@ class Mixed(Replica):
         anew = View(self.mesh.settings)
         anew.apply(anew.edits_to(self.mesh.known()))
         self.problems.found(self.linter.looks())
-        said = {*problems(anew), *_further(anew)} == set(self.problems.all())
+        answer = {*problems(anew), *_further(anew)} == set(self.problems.all())
         return (
             *verify(inputs, self.translate, self.published, Exclusions({}, empty)),
-            *(() if said else ("said",)),
+            *(() if answer else ("said",)),
         )
 
 
@@ -148,9 +148,11 @@ def _rename(dice: random.Random, mesh: Mesh) -> None:
     for key, sourced in sorted(mesh.objects.items()):
         match sourced.value:
             case NamespaceObject() as value if kind is NamespaceObject:
-                others = tuple(each for each in value.annotations if each[0] != DRIVER_ANNOTATION)
-                said = ((DRIVER_ANNOTATION, name),) if name else ()
-                mesh.objects[key] = replace(sourced, value=replace(value, annotations=(*others, *said)))
+                others = tuple(
+                    annotation for annotation in value.annotations if annotation[0] != DRIVER_ANNOTATION
+                )
+                answer = ((DRIVER_ANNOTATION, name),) if name else ()
+                mesh.objects[key] = replace(sourced, value=replace(value, annotations=(*others, *answer)))
             case MeshConfig() as value if kind is MeshConfig:
                 sidecar = replace(value.sidecar, sidecar_class=name)
                 mesh.objects[key] = replace(sourced, value=replace(value, sidecar=sidecar))
@@ -175,10 +177,10 @@ def test_unrecorded_read_of_a_namespace_is_detected(monkeypatch: pytest.MonkeyPa
     """Negative control: if the read of its annotation is not recorded, a workload keeps its old driver."""
 
     def unrecorded(of: View, namespace: Namespace) -> str:
-        found = of.sourced.held().get(ObjectKey.of_namespace(namespace))
-        if found is None or not isinstance(found.value, NamespaceObject):
+        sourced_object = of.sourced.held().get(ObjectKey.of_namespace(namespace))
+        if sourced_object is None or not isinstance(sourced_object.value, NamespaceObject):
             return ""
-        return dict(found.value.annotations).get(DRIVER_ANNOTATION, "")
+        return dict(sourced_object.value.annotations).get(DRIVER_ANNOTATION, "")
 
     monkeypatch.setattr(catalog.relations.groups, "namespace_driver", unrecorded)
     with pytest.raises(AssertionError):

@@ -64,8 +64,10 @@ class Server:
         self._translate = translate
         self.translated: list[str] = []
         self.serving = GroupSnapshots(self.view, self._noted)
-        identities = {each.identity for each in self.view.workloads.values()}
-        self.serving.rendering.certify({each: a.certificate(each, "1") for each in identities}, b"ROOT")
+        identities = {workload.identity for workload in self.view.workloads.values()}
+        self.serving.rendering.certify(
+            {identity: a.certificate(identity, "1") for identity in identities}, b"ROOT"
+        )
         self.published = PublishedSnapshots()
         self.wave(Edits())
 
@@ -78,7 +80,7 @@ class Server:
         self.translated.clear()
         self.view.apply(edits)
         (step,) = [
-            each for each in self.serving.steps(self.published, self.serving.touched()) if each is not None
+            item for item in self.serving.steps(self.published, self.serving.touched()) if item is not None
         ]
         self.published = step.after(self.published)
         return step
@@ -118,15 +120,15 @@ def _clients(callers: int = 3) -> list[str]:
 @pytest.fixture
 def computed(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Return a counter of the functions that are computed from now on."""
-    found: Counter[str] = Counter()
+    result: Counter[str] = Counter()
     compute = Graph._compute
 
     def counting(self: Graph, node: Derivation) -> None:
-        found[node.family.name] += 1
+        result[node.family.name] += 1
         compute(self, node)
 
     monkeypatch.setattr(Graph, "_compute", counting)
-    return found
+    return result
 
 
 @pytest.mark.parametrize("callers", [1, 3])
@@ -203,7 +205,7 @@ def test_document_follows_a_moved_endpoint_without_a_translation() -> None:
     step = server.wave(Edits(a.objects(MOVED)))
     assert server.translated == []
     assert _changes(step, before) == {"client-0": {DOCUMENT}}
-    (after,) = [each for each in step.snapshots.values() if each is not None]
+    (after,) = [snapshot for snapshot in step.snapshots.values() if snapshot is not None]
     assert b'"address":"10.1.0.9"' in after.resources(DOCUMENT)[NAME].body
 
 

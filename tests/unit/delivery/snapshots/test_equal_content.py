@@ -40,7 +40,7 @@ from xds.protocol.wire import Nonce, Rejection, Response
 
 EVERYONE = EveryoneInTheMesh()
 SHOP = NodeKey("shop-uuid.shop.default")
-CREDENTIALS = {each: a.certificate(each, "1") for each in map(a.identity, ("shop", "x"))}
+CREDENTIALS = {identity: a.certificate(identity, "1") for identity in map(a.identity, ("shop", "x"))}
 
 
 class Follower:
@@ -55,9 +55,9 @@ class Follower:
 
     def own(self) -> Snapshot:
         """Return the snapshot of the shop."""
-        found = self.published.snapshot(SHOP)
-        assert found is not None
-        return found
+        snapshot = self.published.snapshot(SHOP)
+        assert snapshot is not None
+        return snapshot
 
     def move(self, domain: TrustDomain) -> None:
         """Change the trust domain."""
@@ -75,8 +75,8 @@ def _anew(view: View) -> PublishedSnapshots:
     return from_nothing(Inputs(view.known(), view.settings, CREDENTIALS, b"ROOT"), translation(EnvoyDriver()))
 
 
-def _without_everyone(found: PublishedSnapshots) -> Snapshot:
-    own = found.snapshot(SHOP)
+def _without_everyone(published_snapshots: PublishedSnapshots) -> Snapshot:
+    own = published_snapshots.snapshot(SHOP)
     assert own is not None
     return lessened(own, {unit_id(EVERYONE)}, lambda _: None)
 
@@ -125,12 +125,12 @@ def _interim(listener: Resource, routes: frozenset[ResourceName]) -> Resource:
 
 
 OTHERS: dict[str, Callable[[Resource], Resource]] = {
-    "references": lambda each: replace(each, references=((CLUSTER, ResourceName("0")),)),
-    "on demand": lambda each: replace(each, on_demand=True),
-    "time to live": lambda each: replace(each, ttl_seconds=1.0),
-    "secret": lambda each: replace(each, secret=True),
-    "recipe": lambda each: replace(each, recipe="two"),
-    "renewal": lambda each: replace(each, renewal=Renewal(_narrows, _interim)),
+    "references": lambda resource: replace(resource, references=((CLUSTER, ResourceName("0")),)),
+    "on demand": lambda resource: replace(resource, on_demand=True),
+    "time to live": lambda resource: replace(resource, ttl_seconds=1.0),
+    "secret": lambda resource: replace(resource, secret=True),
+    "recipe": lambda resource: replace(resource, recipe="two"),
+    "renewal": lambda resource: replace(resource, renewal=Renewal(_narrows, _interim)),
 }
 """What may be another one of a resource though its content is not."""
 
@@ -147,7 +147,7 @@ def _after_last(old: Batch, new: Batch) -> tuple[ResourceSet, ResourceSet]:
 
 def _batches(old: Batch, new: Batch) -> tuple[ResourceSet, ResourceSet]:
     sets = SetBuilder()
-    known = tuple((each,) for each in old)
+    known = tuple((resource,) for resource in old)
     before = sets.of(known)
     pairs = zip(known, old, new, strict=True)
     return before, sets.of(had if was is now else (now,) for had, was, now in pairs)
@@ -172,15 +172,15 @@ def test_resource_of_equal_content_replaces_the_older_one(
     """
     old = _batch(count)
     now = OTHERS[what](old[-1])
-    before, found = way(old, (*old[:-1], now))
+    before, resource_set = way(old, (*old[:-1], now))
     beside = ResourceSet.of([replace(_resource(CLUSTER, count), references=())])
     seen = {ENDPOINT: {now.name}} if what in ("on demand", "time to live") else {}
-    assert found.changed_since(before) == seen
-    assert found.resources(ENDPOINT).version == before.resources(ENDPOINT).version
+    assert resource_set.changed_since(before) == seen
+    assert resource_set.resources(ENDPOINT).version == before.resources(ENDPOINT).version
     for parts in ((), (beside,)):
         was = Snapshot.joined((*parts, before))
         assert was.missing() == ()
-        snapshot = Snapshot.joined((*parts, found), was)
+        snapshot = Snapshot.joined((*parts, resource_set), was)
         assert snapshot.resources(ENDPOINT)[now.name] is now
         assert snapshot.living(ENDPOINT) == ((now,) if what == "time to live" else ())
         assert snapshot.on_demand(ENDPOINT) == ({now.name} if what == "on demand" else set())
@@ -214,7 +214,7 @@ def test_changed_reference_of_a_resource_of_equal_content_is_checked(what: str) 
 def test_variant_for_a_rejection_has_the_current_resources() -> None:
     """The variant keeps its content and name, but its other resources are replaced by newer ones."""
     quarantine = Quarantine(empty)
-    old, *versions = (_resource(CLUSTER, 0, each) for each in "123")
+    old, *versions = (_resource(CLUSTER, 0, item) for item in "123")
     beside = _resource(ENDPOINT, 0)
 
     def publish(*resources: Resource) -> None:
@@ -226,8 +226,8 @@ def test_variant_for_a_rejection_has_the_current_resources() -> None:
     quarantine.answered(NODE, response, Rejection(13, "no"), lambda: Moment(0.0, a.EPOCH))
     before = quarantine.served()
     publish(versions[0], now := replace(beside, recipe="two"))
-    found = quarantine.served().snapshot(NODE)
-    assert found is not None
+    snapshot = quarantine.served().snapshot(NODE)
+    assert snapshot is not None
     assert quarantine.served().members[NODE] == before.members[NODE] != GROUP
-    assert found.resources(CLUSTER)[old.name] == old
-    assert found.resources(ENDPOINT)[now.name] is now
+    assert snapshot.resources(CLUSTER)[old.name] == old
+    assert snapshot.resources(ENDPOINT)[now.name] is now

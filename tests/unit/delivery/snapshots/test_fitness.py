@@ -26,16 +26,18 @@ from xds.protocol.resources.resource import ROUTE, Resource, ResourceName
 def _judged_by(*bad: Unit, frame: bool = False) -> Piece:
     """Return an inbound route's piece whose judge refuses these units, or with `frame` everything."""
     names = ("x", "y", "z", "w")
-    of = policy(port(80, Protocol.HTTP, OnlyRules(tuple(rule(each, each) for each in names))))
-    (made,) = [each for each in pieces(of) if {one.type_url for one in each.resources()} == {ROUTE}]
-    there = {unit_id(each) for each in bad}
+    of = policy(port(80, Protocol.HTTP, OnlyRules(tuple(rule(name, name) for name in names))))
+    (made,) = [piece for piece in pieces(of) if {one.type_url for one in piece.resources()} == {ROUTE}]
+    there = {unit_id(item) for item in bad}
 
     def faults(resource: Resource) -> tuple[str, ...]:
         recipe = resource.recipe
-        found: Iterable[Unit] = recipe.units if isinstance(recipe, Piece) else ()
+        result: Iterable[Unit] = recipe.units if isinstance(recipe, Piece) else ()
         words = tuple(
             sorted(
-                f"bad {each.name}" for each in found if unit_id(each) in there and isinstance(each, HTTPMatch)
+                f"bad {each.name}"
+                for each in result
+                if unit_id(each) in there and isinstance(each, HTTPMatch)
             )
         )
         return ("bad frame",) if frame else words
@@ -45,13 +47,13 @@ def _judged_by(*bad: Unit, frame: bool = False) -> Piece:
 
 def test_only_units_at_fault_are_excluded_each_with_its_own_message() -> None:
     """Two of four matches are refused, and the other two stay in force."""
-    found = fitting(_judged_by(match("x"), match("z")))
+    fitting_resources = fitting(_judged_by(match("x"), match("z")))
     key = (ROUTE, ResourceName("rds-inbound.80"))
-    assert found.refused == (
+    assert fitting_resources.refused == (
         RefusedResource(key, match("x"), "bad x"),
         RefusedResource(key, match("z"), "bad z"),
     )
-    (resource,) = found.resources
+    (resource,) = fitting_resources.resources
     assert admitted({key: resource}) == {(80, "default/w", "w"), (80, "default/y", "y")}
 
 
@@ -64,15 +66,17 @@ def test_valid_resource_is_made_and_judged_once() -> None:
         asked.append(resource)
         return ()
 
-    found = fitting(Piece(piece.make, piece.arguments, faults=faults))
-    assert (found.refused, len(asked)) == ((), 1)
+    fitting_resources = fitting(Piece(piece.make, piece.arguments, faults=faults))
+    assert (fitting_resources.refused, len(asked)) == ((), 1)
 
 
 def test_fault_without_a_guilty_unit_is_left_to_the_proxies() -> None:
     """The resource is sent whole; proxies that reject it keep their last version."""
-    found = fitting(_judged_by(match("x"), frame=True))
-    assert [(each.unit, each.said) for each in found.refused] == [(None, "bad frame")]
-    assert len(admitted({(ROUTE, ResourceName("r")): found.resources[0]})) == 4
+    fitting_resources = fitting(_judged_by(match("x"), frame=True))
+    assert [
+        (refused_resource.unit, refused_resource.said) for refused_resource in fitting_resources.refused
+    ] == [(None, "bad frame")]
+    assert len(admitted({(ROUTE, ResourceName("r")): fitting_resources.resources[0]})) == 4
 
 
 @pytest.mark.parametrize("regex", ["", "/caf\\é", "/[\\b]x", "(?=x)", "a{1001}"])
@@ -90,8 +94,10 @@ def test_expression_that_envoy_refuses_is_excluded_before_it_is_sent(regex: str)
     serving.rendering.certify(
         {e.identity: a.certificate(e.identity, "1") for e in view.workloads.values()}, b"R"
     )
-    (step,) = [each for each in serving.steps(PublishedSnapshots(), serving.touched()) if each is not None]
-    shop = next(each for name, each in step.snapshots.items() if name.startswith("default/shop") and each)
+    (step,) = [item for item in serving.steps(PublishedSnapshots(), serving.touched()) if item is not None]
+    shop = next(
+        snapshot for name, snapshot in step.snapshots.items() if name.startswith("default/shop") and snapshot
+    )
     assert {what for _, _, what in admitted(shop)} == {"good"}
     (problem,) = Rejections().problems(serving, ())
     assert (problem.code, str(problem.key), problem.field) == (
@@ -100,7 +106,7 @@ def test_expression_that_envoy_refuses_is_excluded_before_it_is_sent(regex: str)
         "spec.matches[0]",
     )
     (left,) = parts_left_out(serving, ())
-    assert (left.match, [str(each) for each in left.proxies], left.certain) == (
+    assert (left.match, [str(proxy) for proxy in left.proxies], left.certain) == (
         HTTPMatch("bad", regex),
         ["shop-uuid.shop.default"],
         True,

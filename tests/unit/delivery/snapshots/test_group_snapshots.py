@@ -35,7 +35,7 @@ def _pieces(translate: Resources) -> Translate:
 
 def _step(serving: GroupSnapshots, before: PublishedSnapshots, roots: bytes = b"ROOT") -> PublishedSnapshots:
     serving.rendering.certify({}, roots)
-    (step,) = [each for each in serving.steps(before, serving.touched()) if each is not None]
+    (step,) = [item for item in serving.steps(before, serving.touched()) if item is not None]
     return step.after(before)
 
 
@@ -135,7 +135,7 @@ def test_proxy_that_moved_to_a_failed_group_keeps_its_snapshot(view_of: Views) -
     after = _wave(source, before, fails, b"NEW")
     assert after.snapshot(_node("a.store.shop")) is before.snapshot(_node("a.store.shop"))
     assert after.snapshot(_node("b.store.shop")) is None
-    assert [(each.proxies, each.kept) for each in after.failures] == [(2, 1)]
+    assert [(failure.proxies, failure.kept) for failure in after.failures] == [(2, 1)]
 
 
 def test_proxy_without_a_workload_is_no_member(view_of: Views) -> None:

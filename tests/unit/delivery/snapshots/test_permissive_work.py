@@ -77,9 +77,9 @@ class Server:
         if mode != "policy":
             objects[CONFIG] = sourced(CONFIG, MeshConfig(permissive=True))
         if mode == "mixed":
-            for each in CLOSED:
-                key = ObjectKey.of_namespace(each)
-                objects[key] = sourced(key, a.namespace(each, permissive=False))
+            for namespace in CLOSED:
+                key = ObjectKey.of_namespace(namespace)
+                objects[key] = sourced(key, a.namespace(namespace, permissive=False))
         self.view = View.build(objects, MeshSettings())
         self.serving = GroupSnapshots(self.view, translation(EnvoyDriver()))
         self._certify()
@@ -88,15 +88,20 @@ class Server:
         self.served = {f"service-{number}" for number in numbers}
 
     def _certify(self) -> None:
-        found = {each: a.certificate(each, "1") for each in service_identities(self.view)}
-        self.serving.rendering.certify(found, b"ROOT")
+        service_certificates = {
+            service_identity: a.certificate(service_identity, "1")
+            for service_identity in service_identities(self.view)
+        }
+        self.serving.rendering.certify(service_certificates, b"ROOT")
 
     def work(self, edits: Edits | None = None) -> Work:
         """Apply edits; return their cost."""
         graph, rendering = self.view.graph, self.serving.rendering
         self.view.apply(edits or Edits())
         computed, encoded = graph.computed, rendering.encoded
-        touched = [each for each in self.serving.touched() if each.primary.name in self.served]
+        touched = [
+            proxy_group for proxy_group in self.serving.touched() if proxy_group.primary.name in self.served
+        ]
         step = _last(self.serving.steps(self.published, sorted(touched, key=repr)))
         assert not any(step.failed.values())
         before, self.published = self.published, step.after(self.published)
@@ -113,17 +118,17 @@ class Server:
     def all_work(self) -> dict[str, Work]:
         """Return the cost of each kind of change."""
         last = self.services
-        found = {"start": self.work()}
+        works = {"start": self.work()}
         key, weighed = split(SPLIT, last, 7)
         moved = workload(MOVED, 0, moved=1)
         place = ObjectKey.of(WORKLOAD, moved.key)
-        found["endpoint"] = self.work(Edits({place: sourced(place, moved)}))
-        found["weight"] = self.work(Edits({key: sourced(key, weighed)}))
+        works["endpoint"] = self.work(Edits({place: sourced(place, moved)}))
+        works["weight"] = self.work(Edits({key: sourced(key, weighed)}))
         limits = setting(MOVED)
-        found["limits"] = self.work(Edits({limits.key: limits}))
+        works["limits"] = self.work(Edits({limits.key: limits}))
         new = service_objects(last + 5, last + 100)  # without callers, in an open namespace
-        found["service"] = self.work(Edits({key: sourced(key, value) for key, value in new[:2]}))
-        return found
+        works["service"] = self.work(Edits({key: sourced(key, value) for key, value in new[:2]}))
+        return works
 
 
 @functools.cache
@@ -136,14 +141,16 @@ def setting(number: int) -> SourcedObject:
     """Return limits of a service, for its callers and for its own sidecar."""
     name = service_key(number)
     rates = RateLimits(requests=RateLimit(1, RateUnit.HOUR))
-    found = UpstreamTrafficSetting(
+    upstream_traffic_setting = UpstreamTrafficSetting(
         PolicyKey(name.namespace, "limits"), f"{name.name}.{name.namespace}", ConnectionLimits(1), rates
     )
-    return sourced(ObjectKey.of(UPSTREAM_TRAFFIC_SETTING, found.key), found)
+    return sourced(
+        ObjectKey.of(UPSTREAM_TRAFFIC_SETTING, upstream_traffic_setting.key), upstream_traffic_setting
+    )
 
 
 def _last(steps: Iterator[Step | None]) -> Step:
-    (step,) = [each for each in steps if each is not None]
+    (step,) = [item for item in steps if item is not None]
     return step
 
 
@@ -161,17 +168,17 @@ def test_resources_for_all_callers_are_made_once(services: int) -> None:
 
     Later only the changed resources are made.
     """
-    found = all_work(services, "permissive")
-    served = found["start"].groups
+    works = all_work(services, "permissive")
+    served = works["start"].groups
     own = 5 * served  # each group's listener, application, rules and both secrets; the roots are shared
-    assert found["start"].encoded == 3 * services + 1 + own - (served - 1)
-    assert found["endpoint"] == Work(found["endpoint"].computed, 1, served, frozenset({ENDPOINT}))
-    assert found["weight"] == Work(found["weight"].computed, 1, served, frozenset({ROUTE}))
+    assert works["start"].encoded == 3 * services + 1 + own - (served - 1)
+    assert works["endpoint"] == Work(works["endpoint"].computed, 1, served, frozenset({ENDPOINT}))
+    assert works["weight"] == Work(works["weight"].computed, 1, served, frozenset({ROUTE}))
     # One cluster, which all callers share, and the server's listener and rules.
-    limited = Work(found["limits"].computed, 3, served, frozenset({CLUSTER, LISTENER, ROUTE}))
-    assert found["limits"] == limited
+    limited = Work(works["limits"].computed, 3, served, frozenset({CLUSTER, LISTENER, ROUTE}))
+    assert works["limits"] == limited
     new = frozenset({LISTENER, ROUTE, CLUSTER, ENDPOINT})
-    assert found["service"] == Work(found["service"].computed, 4, served, new)
+    assert works["service"] == Work(works["service"].computed, 4, served, new)
 
 
 def test_endpoint_of_a_shared_service_is_computed_once_for_all_groups() -> None:
@@ -180,14 +187,14 @@ def test_endpoint_of_a_shared_service_is_computed_once_for_all_groups() -> None:
     many.served.update(f"service-{number}" for number in range(100))
     moved = workload(MOVED, 0, moved=1)
     place = ObjectKey.of(WORKLOAD, moved.key)
-    found = []
+    result = []
     for server in (few, many):
         server.work()
         reused = server.view.graph.reused
         work = server.work(Edits({place: sourced(place, moved)}))
-        found.append((work.groups, work.computed, server.view.graph.reused - reused))
-    assert found[0][0] + 50 < found[1][0]
-    assert found[0][1:] == found[1][1:]
+        result.append((work.groups, work.computed, server.view.graph.reused - reused))
+    assert result[0][0] + 50 < result[1][0]
+    assert result[0][1:] == result[1][1:]
 
 
 def test_groups_with_a_changed_shared_part_only_join_no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,9 +214,9 @@ def test_groups_with_a_changed_shared_part_only_join_no_tables(monkeypatch: pyte
     assert server.work(Edits({place: sourced(place, moved)})).groups == 100
     assert looks == {"consistent": len({MOVED, *callers(MOVED, 100)})}
     assert outbound_listeners._service_chain.cache_info() == chains
-    for each in server.published.snapshots.values():
-        assert each == Snapshot.of(r for t in each.types() for r in each.ordered(t))
-        assert each.is_consistent
+    for snapshot in server.published.snapshots.values():
+        assert snapshot == Snapshot.of(r for t in snapshot.types() for r in snapshot.ordered(t))
+        assert snapshot.is_consistent
 
 
 def _counted(function: Callable[..., object], calls: Counter[str]) -> Callable[..., object]:
@@ -226,10 +233,10 @@ def test_groups_share_one_set_of_resources_open_to_all(mode: str) -> None:
     server = Server(50, mode)
     server.all_work()
     snapshots = list(server.published.snapshots.values())
-    shared = {id(each.parts[0]) for each in snapshots}
+    shared = {id(snapshot.parts[0]) for snapshot in snapshots}
     assert len(snapshots) > 5
     assert len(shared) == 1
-    assert all(len(each.parts) == 2 for each in snapshots)
+    assert all(len(snapshot.parts) == 2 for snapshot in snapshots)
     assert len(snapshots[0].parts[0].resources(CLUSTER)) >= 25
 
 
@@ -239,9 +246,11 @@ def test_callers_in_policy_mode_share_the_cluster_of_a_service() -> None:
     server.work()
     name = ResourceName("team-5/service-5|8080")
     snapshots = server.published.snapshots.values()
-    held = [found for each in snapshots if (found := each.resources(CLUSTER).get(name)) is not None]
+    held = [
+        resource for snapshot in snapshots if (resource := snapshot.resources(CLUSTER).get(name)) is not None
+    ]
     assert len(held) == len(callers(MOVED, 50))
-    assert len({id(each) for each in held}) == 1
+    assert len({id(resource) for resource in held}) == 1
 
 
 def test_rejected_shared_cluster_changes_the_snapshot_of_one_proxy() -> None:
@@ -264,7 +273,7 @@ def test_rejected_shared_cluster_changes_the_snapshot_of_one_proxy() -> None:
     others = [
         snapshot for key, snapshot in quarantine.served().snapshots.items() if key not in step.snapshots
     ]
-    assert {id(each) for each in others} == {id(each) for each in server.published.snapshots.values()}
+    assert {id(item) for item in others} == {id(item) for item in server.published.snapshots.values()}
 
 
 def test_shared_cluster_is_traced_to_its_objects() -> None:
@@ -274,9 +283,9 @@ def test_shared_cluster_is_traced_to_its_objects() -> None:
     group = server.serving.group(NodeKey("uuid-service-3-0.service-3.team-3"))
     assert group is not None
     behind = server.serving.objects_behind(group, CLUSTER, ResourceName("team-7/service-7|8080"))
-    named = {str(each.key) for each in behind}
+    named = {str(input_object.key) for input_object in behind}
     assert {"Service team-7/service-7", "Workload team-7/service-7-0", f"MeshConfig {CONFIG.path}"} <= named
-    assert not any("service-8" in each for each in named)
+    assert not any("service-8" in item for item in named)
 
 
 @pytest.mark.parametrize("mode", MODES[1:])

@@ -109,7 +109,7 @@ THINGS = (
 def _serving(view: View) -> GroupSnapshots:
     serving = GroupSnapshots(view, translation(EnvoyDriver()))
     issued: dict[Any, ServiceCertificate] = {
-        each.identity: a.certificate(each.identity, "1") for each in view.workloads.values()
+        workload.identity: a.certificate(workload.identity, "1") for workload in view.workloads.values()
     }
     serving.rendering.certify(issued, b"ROOT")
     for _ in serving.steps(PublishedSnapshots(), serving.touched()):
@@ -118,15 +118,15 @@ def _serving(view: View) -> GroupSnapshots:
 
 
 def _group(serving: GroupSnapshots, name: str) -> groups.ProxyGroup:
-    found = serving.group(NodeKey(f"{name}-uuid.{name}.default"))
-    assert found is not None
-    return found
+    proxy_group = serving.group(NodeKey(f"{name}-uuid.{name}.default"))
+    assert proxy_group is not None
+    return proxy_group
 
 
 def _behind(proxy: str, type_url: TypeUrl, name: str, *things: object) -> list[str]:
     serving = _serving(a.view(*(things or THINGS)))
-    found = serving.objects_behind(_group(serving, proxy), type_url, ResourceName(name))
-    return [str(each.key) for each in found]
+    input_objects = serving.objects_behind(_group(serving, proxy), type_url, ResourceName(name))
+    return [str(input_object.key) for input_object in input_objects]
 
 
 CONFIG = "MeshConfig osm-system/osm-mesh-config"
@@ -150,9 +150,9 @@ def test_outbound_route_names_its_service_split_targets_and_route_groups() -> No
 
 def test_route_of_another_service_names_only_its_own_objects() -> None:
     """The bank's route has the bank's route group, and nothing of the shop."""
-    found = _behind("buyer", ROUTE, "rds-outbound.default/bank|80")
-    assert [each for each in found if "shop" in each or "all" in each] == []
-    assert "HTTPRouteGroup default/money" in found
+    result = _behind("buyer", ROUTE, "rds-outbound.default/bank|80")
+    assert [item for item in result if "shop" in item or "all" in item] == []
+    assert "HTTPRouteGroup default/money" in result
 
 
 def test_inbound_route_names_the_objects_that_admit_its_callers() -> None:
@@ -170,9 +170,9 @@ def test_inbound_route_names_the_objects_that_admit_its_callers() -> None:
 
 def test_load_assignment_names_the_workloads_of_its_service() -> None:
     """It names neither splits to the service nor workloads of others."""
-    found = _behind("buyer", ENDPOINT, "default/shop-v1|8080")
-    assert [each for each in found if each.startswith("Workload")] == ["Workload default/shop-v1"]
-    assert [each for each in found if each.startswith("TrafficSplit")] == []
+    result = _behind("buyer", ENDPOINT, "default/shop-v1|8080")
+    assert [item for item in result if item.startswith("Workload")] == ["Workload default/shop-v1"]
+    assert [item for item in result if item.startswith("TrafficSplit")] == []
 
 
 def test_secret_names_its_identity_and_roots_name_their_trust_domain() -> None:
@@ -190,15 +190,15 @@ def test_listener_names_all_objects_of_its_content() -> None:
     outbound = _behind("buyer", LISTENER, "outbound-listener")
     assert {"Service default/shop", "Service default/bank", "TrafficSplit default/weights"} <= {*outbound}
     inbound = _behind("bank", LISTENER, "inbound-listener")
-    assert [each for each in inbound if "shop" in each] == []
+    assert [item for item in inbound if "shop" in item] == []
     assert "Service default/bank" in inbound
 
 
 def test_inputs_of_a_secret_have_their_places() -> None:
     """The place of the n-th object is line n; a certificate's place is its issuer."""
     serving = _serving(a.view(*THINGS))
-    found = serving.objects_behind(_group(serving, "bank"), SECRET, ResourceName("service-cert"))
-    assert found == (
+    input_objects = serving.objects_behind(_group(serving, "bank"), SECRET, ResourceName("service-cert"))
+    assert input_objects == (
         InputObject(ObjectKey(SERVICE, Namespace("default"), "bank"), InFile("test", 1, 5)),
         InputObject(ObjectKey(WORKLOAD, Namespace("default"), "bank"), InFile("test", 1, 9)),
         InputObject(ObjectKey(CERTIFICATE, Namespace("default"), ServiceAccountName("bank")), ISSUER),
@@ -208,8 +208,8 @@ def test_inputs_of_a_secret_have_their_places() -> None:
 def test_endpoint_from_the_dns_names_the_resolved_name_and_nameserver() -> None:
     """It is an object like others, but its place is the nameserver."""
     value = EndpointSlice("shop-v1", Namespace("default"), "shop-v1-dns", ("10.0.0.2",), (("", 8080),))
-    found = FoundSlice(value, "shop.test at 10.9.0.1").sourced()
-    serving = _serving(View.build({**a.objects(*THINGS), found.key: found}, MeshSettings()))
+    sourced_object = FoundSlice(value, "shop.test at 10.9.0.1").sourced()
+    serving = _serving(View.build({**a.objects(*THINGS), sourced_object.key: sourced_object}, MeshSettings()))
     name = ResourceName("default/shop-v1|8080")
     behind = map(str, serving.objects_behind(_group(serving, "buyer"), ENDPOINT, name))
     assert "EndpointSlice default/shop-v1-dns (dns (shop.test at 10.9.0.1))" in behind
@@ -234,10 +234,11 @@ def test_resource_of_a_failed_group_has_all_objects_that_the_group_read() -> Non
         raise ValueError
 
     serving.rendering.translate = broken
-    found = {
-        str(each.key) for each in serving.objects_behind(_group(serving, "buyer"), ROUTE, ResourceName("x"))
+    result = {
+        str(input_object.key)
+        for input_object in serving.objects_behind(_group(serving, "buyer"), ROUTE, ResourceName("x"))
     }
-    assert {"Service default/shop", "Service default/bank", "TrafficSplit default/weights"} <= found
+    assert {"Service default/shop", "Service default/bank", "TrafficSplit default/weights"} <= result
 
 
 def test_provenance_computes_two_values_and_keeps_none() -> None:
@@ -262,7 +263,7 @@ def test_every_table_has_a_kind_of_object_or_is_a_known_exception() -> None:
     """A new table fails here until it is listed. No served resource depends on pod templates."""
     view = a.view()
     made = (*vars(view).values(), *view.made.values())
-    tables = {each.name for each in made if isinstance(each, Table)}
+    tables = {item.name for item in made if isinstance(item, Table)}
     assert {name for name in tables if kind_in(name) is None} == NO_OBJECTS | NOT_SERVED
     assert {kind_in(name) for name in tables} - {None} == {
         EGRESS,
@@ -288,7 +289,7 @@ def test_every_table_has_a_kind_of_object_or_is_a_known_exception() -> None:
     }
 
 
-@pytest.mark.parametrize("thing", THINGS[1:], ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("thing", THINGS[1:], ids=lambda item: type(item).__name__)
 def test_object_that_changes_a_resource_is_in_its_provenance(thing: object) -> None:
     """Each object is left out in turn: a resource that differs without it must have named it."""
     whole, without = (
@@ -303,8 +304,8 @@ def test_object_that_changes_a_resource_is_in_its_provenance(thing: object) -> N
             continue
         for (type_url, name), version in made.items():
             if others.get((type_url, name)) != version:
-                found = whole.objects_behind(group, type_url, name)
-                assert named in [each.key for each in found], (group, name)
+                input_objects = whole.objects_behind(group, type_url, name)
+                assert named in [input_object.key for input_object in input_objects], (group, name)
                 compared += 1
     assert compared or named.kind in (WORKLOAD, TELEMETRY)
 
@@ -312,7 +313,8 @@ def test_object_that_changes_a_resource_is_in_its_provenance(thing: object) -> N
 def _resources(serving: GroupSnapshots) -> dict[groups.ProxyGroup, dict[tuple[TypeUrl, ResourceName], str]]:
     return {
         group: {
-            (each.type_url, each.name): each.version for each in resources(serving.rendering, group).resources
+            (resource.type_url, resource.name): resource.version
+            for resource in resources(serving.rendering, group).resources
         }
         for group in members(serving.view)
     }

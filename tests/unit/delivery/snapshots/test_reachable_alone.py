@@ -56,8 +56,8 @@ def test_shared_reachability_equals_each_clients_own(seed: int) -> None:
 def test_example_meshes_have_groups_of_each_kind() -> None:
     """Groups have only the shared part, their own part too, only their own, a conflict, or nothing."""
     views = (_crowded(random.Random(seed)) for seed in OF_EACH_KIND)  # noqa: S311 - dice
-    found = {kind for view in views for kind in _compared(view)}
-    assert found == {"common", "both", "own", "in conflict", "nothing"}
+    result = {kind for view in views for kind in _compared(view)}
+    assert result == {"common", "both", "own", "in conflict", "nothing"}
 
 
 def _crowded(dice: random.Random) -> View:
@@ -66,10 +66,10 @@ def _crowded(dice: random.Random) -> View:
     things: list[object] = [
         MeshConfig(permissive=dice.random() < 0.6, egress=dice.random() < 0.5),
         *(
-            a.namespace(each, permissive=dice.choice((None, True, False)), scope=_scope(dice))
-            for each in places
+            a.namespace(item, permissive=dice.choice((None, True, False)), scope=_scope(dice))
+            for item in places
         ),
-        *(a.service(f"old-{each}", namespace=each) for each in places),
+        *(a.service(f"old-{item}", namespace=item) for item in places),
     ]
     for place in places:
         things += (_service(dice, name, place) for name in names if dice.random() < 0.7)
@@ -103,7 +103,7 @@ def _crowded(dice: random.Random) -> View:
 
 
 def _service(dice: random.Random, name: str, namespace: str) -> Service:
-    ports = [a.port(each, 8080, dice.choice((a.HTTP, a.TCP))) for each in dice.sample((80, 81, 8080), 2)]
+    ports = [a.port(number, 8080, dice.choice((a.HTTP, a.TCP))) for number in dice.sample((80, 81, 8080), 2)]
     address = dice.choice((None, None, "10.96.0.1", "10.96.0.2", "10.0.0.1", "fd00::1"))
     headless = address is None and dice.random() < 0.5
     return a.service(name, *ports, namespace=namespace, address=address, headless=headless)
@@ -119,16 +119,19 @@ def _compared(view: View) -> Iterator[str]:
             policy = proxy_policy(view, group)
             services = tuple(_plain_services(view, group, group.interception))
             assert policy.outbound == services
-            destinations = tuple(replace(each, caller=None) for each in policy.service_destinations)
+            destinations = tuple(
+                replace(service_destination, caller=None)
+                for service_destination in policy.service_destinations
+            )
             assert destinations == tuple(_plain_destinations(view, group, services))
-            for each in policy.service_destinations:
-                everybody = is_permissive(view, each.service.namespace)
-                assert each.caller == (None if everybody else group.identity)
+            for service_destination in policy.service_destinations:
+                everybody = is_permissive(view, service_destination.service.namespace)
+                assert service_destination.caller == (None if everybody else group.identity)
             yield _parts(view, group, policy)
 
 
 def _parts(view: View, group: ProxyGroup, policy: ProxyPolicy) -> str:
-    match [each.common for each in policy.reachable]:
+    match [reachable_services.common for reachable_services in policy.reachable]:
         case []:
             return "nothing"
         case [True]:
@@ -146,27 +149,31 @@ def _plain_services(view: View, group: ProxyGroup, how: Transparent) -> Iterator
     """Yield the services that a client may call, computed one after the other for it alone."""
     client, scope = group.identity, scope_of(view, group)
     taken: set[SocketAddress] = set()
-    found: dict[tuple[ServiceKey, Port], OutboundService] = {}
-    for key in (each for each in visible(view, client) if in_scope(scope, each)):
-        for port in sorted(view.services[key].ports, key=lambda each: each.port):
+    outbound_services: dict[tuple[ServiceKey, Port], OutboundService] = {}
+    for key in (service_key for service_key in visible(view, client) if in_scope(scope, service_key)):
+        for port in sorted(view.services[key].ports, key=lambda service_port: service_port.port):
             ways = routes(view, client, key, port)
             if view.services[key].headless:
                 ways = tuple(
-                    each
-                    if each.split
-                    else replace(each, backends=tuple(replace(it, as_called=True) for it in each.backends))
-                    for each in ways
+                    way
+                    if way.split
+                    else replace(way, backends=tuple(replace(it, as_called=True) for it in way.backends))
+                    for way in ways
                 )
-            led = [each for each in called_at(view, client, key, port) if how.ipv6 or ":" not in each.address]
-            free = [each for each in led if ways and each not in taken]
+            led = [
+                address
+                for address in called_at(view, client, key, port)
+                if how.ipv6 or ":" not in address.address
+            ]
+            free = [address for address in led if ways and address not in taken]
             taken.update(free)
             protocol = protocol_of(view, key, port)
             slashes = escaped_slashes(view, key, protocol)
-            for number in sorted({each.port for each in free}):
-                at = tuple(each.address for each in free if each.port == number)
+            for number in sorted({address.port for address in free}):
+                at = tuple(address.address for address in free if address.port == number)
                 offered = OutboundService(key, number, protocol, ways, at, escaped_slashes=slashes)
-                found.setdefault((key, number), offered)
-    yield from (found[each] for each in sorted(found))
+                outbound_services.setdefault((key, number), offered)
+    yield from (outbound_services[item] for item in sorted(outbound_services))
 
 
 def _plain_destinations(
@@ -174,13 +181,17 @@ def _plain_destinations(
 ) -> Iterator[ServiceDestination]:
     named: dict[tuple[ServiceKey, str, bool], bool] = {}
     for service in services:
-        for backend in (each for route in service.routes for each in route.backends):
+        for backend in (weighted_backend for route in service.routes for weighted_backend in route.backends):
             assert isinstance(backend.upstream, ServiceKey)
             place = (backend.upstream, backend.target_port, backend.as_called)
             named[place] = named.get(place, False) or service.protocol.is_http
     for (key, target_port, as_called), is_http in sorted(named.items()):
-        ports = [each for each in view.services[key].ports if str(each.target_port) == target_port]
-        who = {each for port in ports for each in answering(view, group.identity, key, port)}
+        ports = [
+            service_port
+            for service_port in view.services[key].ports
+            if str(service_port.target_port) == target_port
+        ]
+        who = {identity for port in ports for identity in answering(view, group.identity, key, port)}
         there = () if as_called else answering_at(view, group.identity, key, target_port)
         places = endpoints_of(view, key, there)
         name = key.fqdn(view.settings.cluster_domain)
@@ -189,16 +200,21 @@ def _plain_destinations(
 
 def _compare_bytes(view: View) -> None:
     serving = GroupSnapshots(view, translation(EnvoyDriver()))
-    issued = {each: a.certificate(each, "1") for each in service_identities(view)}
+    issued = {
+        service_identity: a.certificate(service_identity, "1")
+        for service_identity in service_identities(view)
+    }
     serving.rendering.certify(issued, b"ROOT")
-    (step,) = [each for each in serving.steps(PublishedSnapshots(), serving.touched()) if each is not None]
+    (step,) = [item for item in serving.steps(PublishedSnapshots(), serving.touched()) if item is not None]
     published = step.after(PublishedSnapshots())
     for node, name in published.members.items():
         group = serving.group(node)
         assert group is not None
-        alone = Snapshot.of(each for piece in pieces(proxy_policy(view, group)) for each in piece.resources())
+        alone = Snapshot.of(
+            resource for piece in pieces(proxy_policy(view, group)) for resource in piece.resources()
+        )
         served = published.snapshots[name]
         for type_url in {*served.types(), *alone.types()} - {SECRET}:
-            told = {each.name: each.body for each in served.ordered(type_url)}
-            assert told == {each.name: each.body for each in alone.ordered(type_url)}
+            fields = {resource.name: resource.body for resource in served.ordered(type_url)}
+            assert fields == {resource.name: resource.body for resource in alone.ordered(type_url)}
             assert served.version(type_url) == alone.version(type_url)

@@ -71,17 +71,17 @@ class Remembered:
 @functools.cache
 def remembered(services: int, *, served: bool) -> Remembered:
     """Build a server and count; both tests of served meshes share the servers."""
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     read_by = Node.read_by
 
     def counting(self: Node, reader: object) -> None:
         read_by(self, reader)  # type: ignore[arg-type]
-        found[self.family.name] = max(found.get(self.family.name, 0), len(self.readers))
+        result[self.family.name] = max(result.get(self.family.name, 0), len(self.readers))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Node, "read_by", counting)
         server = Server(services, served=served)
-    return Remembered(server.view.graph.size(), found)
+    return Remembered(server.view.graph.size(), result)
 
 
 @pytest.mark.parametrize(("served", "most"), [(False, LINTED), (True, SERVED)])

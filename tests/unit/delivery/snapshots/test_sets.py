@@ -17,12 +17,15 @@ def _resource(kind: TypeUrl, name: str, version: int) -> Resource:
 
 
 def _batch(number: int, size: int, version: int) -> Batch:
-    names = [f"{number}-{each}" for each in range(size)]
+    names = [f"{number}-{item}" for item in range(size)]
     return tuple(_resource(kind, name, version) for name in names for kind in (CLUSTER, ENDPOINT))
 
 
-def _said(found: ResourceSet) -> dict[str, list[tuple[str, bytes]]]:
-    return {kind: [(name, each.body) for name, each in table.items()] for kind, table in found.tables.items()}
+def _said(resource_set: ResourceSet) -> dict[str, list[tuple[str, bytes]]]:
+    return {
+        kind: [(name, resource.body) for name, resource in table.items()]
+        for kind, table in resource_set.tables.items()
+    }
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -36,12 +39,16 @@ def test_set_equals_its_batches_after_any_earlier_sets(seed: int) -> None:
             batches[dice.randrange(15)] = _batch(dice.randrange(15), 0, 0)
             number = dice.randrange(15)
             batches[number] = _batch(number, dice.randint(0, 4), version)
-        found = sets.of(batches.values())
-        assert _said(found) == _said(ResourceSet.of(each for batch in batches.values() for each in batch))
+        resource_set = sets.of(batches.values())
+        assert _said(resource_set) == _said(
+            ResourceSet.of(resource for batch in batches.values() for resource in batch)
+        )
         for before in held[-3:]:
-            anew = ResourceSet.of(each for table in found.tables.values() for each in table.values())
-            assert found.changed_since(before) == anew.changed_since(before)
-        held = [*held[-3:], found]
+            anew = ResourceSet.of(
+                resource for table in resource_set.tables.values() for resource in table.values()
+            )
+            assert resource_set.changed_since(before) == anew.changed_since(before)
+        held = [*held[-3:], resource_set]
 
 
 def test_change_of_one_batch_keeps_the_tables_of_other_types() -> None:

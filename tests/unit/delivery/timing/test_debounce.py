@@ -65,7 +65,9 @@ ENDPOINTS, POLICY = Matter.ENDPOINTS, Matter.POLICY
         pytest.param([(1.1, ENDPOINTS)], 1.5, id="endpoints have their own quiet"),
         pytest.param([(1.1, ENDPOINTS), (1.4, ENDPOINTS)], 1.9, id="which begins anew with each of a burst"),
         pytest.param(
-            [(1.1 + each * 0.4, ENDPOINTS) for each in range(8)], 4.1, id="and is no longer than its longest"
+            [(1.1 + number * 0.4, ENDPOINTS) for number in range(8)],
+            4.1,
+            id="and is no longer than its longest",
         ),
         pytest.param([(1.05, ENDPOINTS), (1.07, POLICY)], 1.1, id="a policy goes at its own pace"),
         pytest.param(

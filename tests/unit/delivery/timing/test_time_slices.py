@@ -38,7 +38,7 @@ async def test_computation_yields_at_the_end_of_its_slice() -> None:
     slices, others = Slices(lambda: steps.now), asyncio.create_task(steps.others())
     assert await slices.result(steps.steps(10)) == "done"
     others.cancel()
-    assert [each for each in steps.turns if each] == [3, 3, 3, 1]
+    assert [turn for turn in steps.turns if turn] == [3, 3, 3, 1]
 
 
 async def test_successive_computations_share_a_slice() -> None:
@@ -48,7 +48,7 @@ async def test_successive_computations_share_a_slice() -> None:
     for _ in range(5):
         await slices.result(steps.steps(2))
     others.cancel()
-    assert [each for each in steps.turns if each] == [3, 3, 3, 1]
+    assert [turn for turn in steps.turns if turn] == [3, 3, 3, 1]
 
 
 async def test_computation_without_a_result_is_an_error() -> None:

@@ -59,8 +59,8 @@ async def test_a_sale_restocks_through_warehouse_and_database(shop: Shop) -> Non
     """One purchase is counted by the store, the warehouse and the database, each once."""
     store, port = shop["store"]
     headers = tuple(names.client_headers("bookbuyer").items())
-    found = await store.probe(Probe(HOST, port, "t1", 3, "GET", names.BUY_A_BOOK, headers))
-    assert found == Outcomes(Counter({"200": 3}), Counter({"store": 3}))
+    result = await store.probe(Probe(HOST, port, "t1", 3, "GET", names.BUY_A_BOOK, headers))
+    assert result == Outcomes(Counter({"200": 3}), Counter({"store": 3}))
     assert await store.status() == Counters(
         calls={"bookwarehouse": Counter({"200": 3})},
         last={"bookwarehouse": "200"},
@@ -97,14 +97,16 @@ async def test_a_load_goes_on_until_it_is_stopped_and_counts_what_failed(shop: S
 async def test_a_program_serves_on_for_as_long_as_it_is_to_linger(tmp_path: Path) -> None:
     """Who is told to end is called by those who do not know it yet."""
     port, stop = free_port(HOST), asyncio.Event()
-    told = AppSettings("store", tmp_path / "store.sock", (HOST, port), bookwarehouse="http://", linger=60)
-    task = asyncio.create_task(run("store", told, stop))
-    client = AppClient(Socket(told.control))
-    while not told.control.exists():
+    app_settings = AppSettings(
+        "store", tmp_path / "store.sock", (HOST, port), bookwarehouse="http://", linger=60
+    )
+    task = asyncio.create_task(run("store", app_settings, stop))
+    client = AppClient(Socket(app_settings.control))
+    while not app_settings.control.exists():
         await asyncio.sleep(0.005)
     stop.set()
-    found = await client.probe(Probe(HOST, port, "t", 3, "GET", names.BOOKS_BOUGHT))
-    assert found.results == Counter({"200": 3})
+    result = await client.probe(Probe(HOST, port, "t", 3, "GET", names.BOOKS_BOUGHT))
+    assert result.results == Counter({"200": 3})
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
@@ -131,8 +133,8 @@ async def test_inserts_are_counted_by_token(shop: Shop) -> None:
     """A probe's inserts reach the database and are told from the rest by their token."""
     database, port = shop["database"]
     headers = ((names.CALLER_HEADER, "bookthief"),)
-    found = await database.probe(Probe(HOST, port, "t2", 4, headers=headers, concurrency=2))
-    assert found.results == Counter({outcomes.OK: 4})
+    result = await database.probe(Probe(HOST, port, "t2", 4, headers=headers, concurrency=2))
+    assert result.results == Counter({outcomes.OK: 4})
     assert (await database.status()).tokens == Counter({"t2": 4})
 
 
@@ -153,8 +155,8 @@ async def test_a_warehouse_without_database_says_so(tmp_path: Path) -> None:
     port = free_port(HOST)
     settings = AppSettings("w", tmp_path / "w.sock", (HOST, port), database=(HOST, free_port(HOST)))
     async with program("warehouse", settings) as warehouse:
-        found = await warehouse.probe(Probe(HOST, port, "t3", 1, "POST", names.RESTOCK_BOOKS))
-        assert found.results == Counter({"502": 1})
+        result = await warehouse.probe(Probe(HOST, port, "t3", 1, "POST", names.RESTOCK_BOOKS))
+        assert result.results == Counter({"502": 1})
         assert (await warehouse.status()).tokens == Counter()
     assert not outcomes.is_allowed("502")
     assert not outcomes.is_denied("502")
@@ -196,8 +198,8 @@ async def test_failures_have_names(tmp_path: Path) -> None:
     async with program("database", settings) as asker:
 
         async def outcome(host: str, port: int) -> str:
-            (found,) = (await asker.probe(Probe(host, port, "t", 1, "GET"))).results
-            return found
+            (result,) = (await asker.probe(Probe(host, port, "t", 1, "GET"))).results
+            return result
 
         assert await outcome(HOST, free_port(HOST)) == outcomes.REFUSED
         assert await outcome(HOST, closed_port) in (outcomes.CLOSED, outcomes.RESET)

@@ -165,8 +165,8 @@ def test_pairs_join_policy_and_counts() -> None:
             identities=Counter({"bookstore-v1": 13}),
         )
     }
-    found = picture.pairs(access, before, after, 2.0)
-    assert found[0] == Pair(
+    pairs = picture.pairs(access, before, after, 2.0)
+    assert pairs[0] == Pair(
         "bookbuyer",
         "bookstore",
         True,
@@ -175,7 +175,7 @@ def test_pairs_join_policy_and_counts() -> None:
         (("200", 3), ("403", 1)),
         "403",
     )
-    assert found[1] == Pair("bookthief", "bookstore", None, (), 0.0, (), "-")
+    assert pairs[1] == Pair("bookthief", "bookstore", None, (), 0.0, (), "-")
     assert picture.split(before, after) == (("bookstore-v1", 13), ("bookstore-v2", 0))
 
 
@@ -184,10 +184,10 @@ def test_debug_pages_are_read() -> None:
     proxies = {
         "proxies": [{"uuid": PLACES[1].uuid, "state": "connected", "held": False, "sync": {"LDS": "synced"}}]
     }
-    found = picture.sidecars(proxies)
-    assert [sidecar.name for sidecar in found] == [place.name for place in PLACES]
-    assert found[0] == Sidecar("bookbuyer", "unknown", ())
-    assert found[1] == Sidecar("bookthief", "connected", (("LDS", "synced"),))
+    sidecars = picture.sidecars(proxies)
+    assert [sidecar.name for sidecar in sidecars] == [place.name for place in PLACES]
+    assert sidecars[0] == Sidecar("bookbuyer", "unknown", ())
+    assert sidecars[1] == Sidecar("bookthief", "connected", (("LDS", "synced"),))
     certificates = {
         "service_certificates": [
             {"identity": "b/b", "not_after": "2026-01-02T03:04:05.000Z"},

@@ -19,7 +19,7 @@ from demo.supervisor import DemoError
 from demo.topology import PLACES, SERVICE_PORTS, STORE_V1
 
 ROOT = Path(__file__).parents[4]
-WORKLOADS = [each for each in applications() if "template" in each.get("spec", {})]
+WORKLOADS = [application for application in applications() if "template" in application.get("spec", {})]
 
 
 def _labels(workload: dict[str, Any]) -> dict[str, str]:
@@ -29,24 +29,26 @@ def _labels(workload: dict[str, Any]) -> dict[str, str]:
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.name)
 def test_each_place_is_one_workload_of_the_published_manifests(place: Any) -> None:
     """By namespace, labels, container and ServiceAccount; its services are there, with their ports."""
-    found = selected(place)
-    wanted = dict(each.split("=") for each in found.labels.split(","))
+    program_selector = selected(place)
+    wanted = dict(item.split("=") for item in program_selector.labels.split(","))
     (workload,) = (
-        each
-        for each in WORKLOADS
-        if each["metadata"]["namespace"] == found.namespace and wanted.items() <= _labels(each).items()
+        item
+        for item in WORKLOADS
+        if item["metadata"]["namespace"] == program_selector.namespace
+        and wanted.items() <= _labels(item).items()
     )
     pod = workload["spec"]["template"]["spec"]
     assert pod["serviceAccountName"] == place.identity.service_account
-    assert [each["name"] for each in pod["containers"]] == [found.container]
+    assert [container["name"] for container in pod["containers"]] == [program_selector.container]
     services = {
-        each["metadata"]["name"]: each["spec"]
-        for each in applications()
-        if each["kind"] == "Service" and each["metadata"]["namespace"] == found.namespace
+        application["metadata"]["name"]: application["spec"]
+        for application in applications()
+        if application["kind"] == "Service"
+        and application["metadata"]["namespace"] == program_selector.namespace
     }
     for key in place.backs:
         assert services[str(key.name)]["selector"].items() <= _labels(workload).items()
-        assert [each["port"] for each in services[str(key.name)]["ports"]] == [SERVICE_PORTS[key]]
+        assert [port["port"] for port in services[str(key.name)]["ports"]] == [SERVICE_PORTS[key]]
 
 
 def test_nothing_of_the_published_manifests_changes_but_the_images() -> None:
@@ -60,17 +62,17 @@ def test_nothing_of_the_published_manifests_changes_but_the_images() -> None:
                 assert container.pop("image", "a:1")
                 container.pop("imagePullPolicy", None)
         assert before == after
-    assert {each["metadata"]["name"] for each in namespaces()} == {
+    assert {namespace["metadata"]["name"] for namespace in namespaces()} == {
         str(place.identity.namespace) for place in PLACES
     }
 
 
 def test_a_client_in_a_pod_logs_each_call() -> None:
     """Its log has the words that the README looks for: those of Open Service Mesh's own programs."""
-    told = settings("bookbuyer", 14001, {})
-    url = f"{told.bookstore}/buy-a-book/new"
-    assert told.logged
-    assert [logged(url, each) for each in ("200", "refused")] == [
+    app_settings = settings("bookbuyer", 14001, {})
+    url = f"{app_settings.bookstore}/buy-a-book/new"
+    assert app_settings.logged
+    assert [logged(url, item) for item in ("200", "refused")] == [
         "Status: 200 (http://bookstore.bookstore:14001/buy-a-book/new)",
         "Error fetching http://bookstore.bookstore:14001/buy-a-book/new: refused",
     ]
@@ -78,11 +80,20 @@ def test_a_client_in_a_pod_logs_each_call() -> None:
 
 def test_programs_know_by_osms_environment_what_to_call() -> None:
     """And a server serves on, when it is told to end, until everybody knows."""
-    told = settings("bookbuyer", 14001, {"BOOKSTORE_NAMESPACE": "books", "BOOKSTORE_SVC": "store"})
-    assert (told.bookstore, told.listen, told.linger) == ("http://store.books:14001", None, 0)
-    told = settings("bookstore", 14001, {"IDENTITY": "bookstore-v1", "BOOKWAREHOUSE_NAMESPACE": "depot"})
-    assert (told.name, told.bookwarehouse) == (STORE_V1.name, "http://bookwarehouse.depot:14001")
-    assert (told.listen, told.linger) == (("0.0.0.0", 14001), LINGER_SECONDS)
+    app_settings = settings("bookbuyer", 14001, {"BOOKSTORE_NAMESPACE": "books", "BOOKSTORE_SVC": "store"})
+    assert (app_settings.bookstore, app_settings.listen, app_settings.linger) == (
+        "http://store.books:14001",
+        None,
+        0,
+    )
+    app_settings = settings(
+        "bookstore", 14001, {"IDENTITY": "bookstore-v1", "BOOKWAREHOUSE_NAMESPACE": "depot"}
+    )
+    assert (app_settings.name, app_settings.bookwarehouse) == (
+        STORE_V1.name,
+        "http://bookwarehouse.depot:14001",
+    )
+    assert (app_settings.listen, app_settings.linger) == (("0.0.0.0", 14001), LINGER_SECONDS)
 
 
 async def _served(path: Path) -> asyncio.Server:

@@ -181,7 +181,7 @@ async def test_certificate_of_a_plugin_is_used_in_the_handshake(keys: Path, tmp_
     """A new certificate is used for a new connection."""
 
     def given(name: str, **more: str) -> str:
-        certificate, key = ((keys / f"{name}.{each}").read_text("utf-8") for each in ("crt", "key"))
+        certificate, key = ((keys / f"{name}.{item}").read_text("utf-8") for item in ("crt", "key"))
         return gives(clientCertificateData=certificate, clientKeyData=key, **more)
 
     made = _counting(tmp_path, given("ann", expirationTimestamp=NOW.isoformat()), given("bob"))
@@ -284,8 +284,8 @@ async def tunnelling(asked: list[str]) -> AsyncIterator[str]:
         try:
             await asyncio.gather(passed(reader, onward), passed(there, writer))
         finally:
-            for each in (writer, onward):
-                each.transport.abort()
+            for stream_writer in (writer, onward):
+                stream_writer.transport.abort()
 
     def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         tasks.add(asyncio.create_task(tunnel(reader, writer)))
@@ -346,7 +346,7 @@ async def test_impersonation_headers_are_sent_one_for_each_group(keys: Path) -> 
     user = User(token="t", acting_as=acting)
     async with Seeing(keys, "Bearer t") as played, api_of(played, user, keys / "ca.crt") as api:
         await _get(api)
-    sent = [each for each in played.asked[0].headers if each[0].startswith("impersonate")]
+    sent = [header for header in played.asked[0].headers if header[0].startswith("impersonate")]
     assert sent == [("impersonate-user", "jane"), ("impersonate-group", "a"), ("impersonate-group", "b")]
 
 
@@ -393,14 +393,14 @@ async def test_encrypted_key_is_an_error(tmp_path: Path, keys: Path) -> None:
 def _environment(monkeypatch: pytest.MonkeyPatch, home: Path, **more: str) -> None:
     for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
         monkeypatch.delenv(name, raising=False)
-    for name, each in {"HOME": str(home), **more}.items():
-        monkeypatch.setenv(name, each)
+    for name, item in {"HOME": str(home), **more}.items():
+        monkeypatch.setenv(name, item)
 
 
 def _named(name: str, **more: Any) -> dict[str, Any]:
-    said = config(**more)
-    said["clusters"][0]["name"] = said["contexts"][0]["context"]["cluster"] = name
-    return said
+    answer = config(**more)
+    answer["clusters"][0]["name"] = answer["contexts"][0]["context"]["cluster"] = name
+    return answer
 
 
 def test_kubeconfig_is_found_in_the_documented_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -410,13 +410,13 @@ def test_kubeconfig_is_found_in_the_documented_order(monkeypatch: pytest.MonkeyP
     """
     account = tmp_path / "account"
     pod = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
-    told = written(tmp_path / "told", _named("told"))
+    path = written(tmp_path / "told", _named("told"))
     one = written(tmp_path / "one", _named("one"))
     written(tmp_path / ".kube" / "config", _named("home"))
     paths = os.pathsep.join([str(tmp_path / "missing"), str(one), ""])
 
     _environment(monkeypatch, tmp_path, KUBECONFIG=paths, **pod)
-    assert found(told, "", account).name == "told"
+    assert found(path, "", account).name == "told"
     assert found(None, "", account).name == "one", "there is no token"
     account.mkdir()
     (account / "token").write_text("t", "utf-8")

@@ -36,17 +36,17 @@ async def test_plugin_gets_arguments_environment_and_cluster(tmp_path: Path) -> 
 
     It gets no terminal and no input.
     """
-    told = tmp_path / "told"
+    path = tmp_path / "told"
     script = f"""test -t 0 && exit 9
         read line && exit 8
-        echo "$1 $A $KUBERNETES_EXEC_INFO" > {told}
+        echo "$1 $A $KUBERNETES_EXEC_INFO" > {path}
         test -n "$PATH" || exit 7
         echo '{gives(token=SECRET)}'"""
     made = plugin(
         tmp_path, script, arguments=("x y",), environment=(("A", "b"),), cluster={"server": "https://s"}
     )
     assert await ask(made) == Credential(SECRET)
-    words = told.read_text("utf-8")
+    words = path.read_text("utf-8")
     assert words.startswith("x y b {")
     assert json.loads(words.removeprefix("x y b ")) == {
         "apiVersion": V1,
@@ -57,13 +57,13 @@ async def test_plugin_gets_arguments_environment_and_cluster(tmp_path: Path) -> 
 
 def test_token_certificate_and_expiry_are_read() -> None:
     """The credential's representation does not show the token."""
-    said = gives(
+    text = gives(
         token="t", clientCertificateData="C", clientKeyData="K", expirationTimestamp="2030-01-31T12:00:00Z"
     )
     expires = datetime(2030, 1, 31, 12, tzinfo=UTC)
-    found = credential(Plugin(V1, "login"), said.encode())
-    assert found == Credential("t", b"C", b"K", expires)
-    assert "token" not in repr(found)
+    result = credential(Plugin(V1, "login"), text.encode())
+    assert result == Credential("t", b"C", b"K", expires)
+    assert "token" not in repr(result)
 
 
 WRONG = [

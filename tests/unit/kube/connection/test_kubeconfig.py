@@ -40,10 +40,10 @@ def written(path: Path, said: object) -> Path:
 
 def test_current_context_is_used_unless_another_is_named(tmp_path: Path) -> None:
     """Cluster and user are those of the context."""
-    said = config()
-    said["clusters"].append({"name": "test", "cluster": {"server": "http://127.0.0.1:8001/"}})
-    said["contexts"].append({"name": "night", "context": {"cluster": "test"}})
-    files = [read(written(tmp_path / "config", said))]
+    answer = config()
+    answer["clusters"].append({"name": "test", "cluster": {"server": "http://127.0.0.1:8001/"}})
+    answer["contexts"].append({"name": "night", "context": {"cluster": "test"}})
+    files = [read(written(tmp_path / "config", answer))]
     assert access(files).server == Server("prod", "https://10.0.0.1:6443", ca=b"PEM")
     assert access(files).user == User(token=SECRET)
     assert access(files, "night").server == Server("test", "http://127.0.0.1:8001")
@@ -62,9 +62,9 @@ def test_first_file_that_defines_a_name_wins(tmp_path: Path) -> None:
         read(written(tmp_path / "b" / "config", second)),
         read(written(tmp_path / "c", third)),
     ]
-    found = access(files)
-    assert found.server == Server("prod", "https://b:1", ca=tmp_path / "b" / "ca.crt")
-    assert found.user == User(token_file=tmp_path / "a" / "mine")
+    result = access(files)
+    assert result.server == Server("prod", "https://b:1", ca=tmp_path / "b" / "ca.crt")
+    assert result.user == User(token_file=tmp_path / "a" / "mine")
 
 
 def test_every_field_of_a_cluster_is_read(tmp_path: Path) -> None:
@@ -75,9 +75,9 @@ def test_every_field_of_a_cluster_is_read(tmp_path: Path) -> None:
         "tls-server-name": "kubernetes",
         "insecure-skip-tls-verify": True,
     }
-    found = access([read(written(tmp_path / "config", config(cluster=cluster)))]).server
+    server = access([read(written(tmp_path / "config", config(cluster=cluster)))]).server
     url = "https://10.0.0.1:6443/k8s/clusters/c-1"
-    assert found == Server(
+    assert server == Server(
         "prod", url, b"", insecure=True, server_name="kubernetes", proxy="http://proxy:3128"
     )
 
@@ -115,23 +115,23 @@ def test_every_field_of_an_exec_plugin_is_read(tmp_path: Path) -> None:
 
     The cluster is passed if `provideClusterInfo` is true.
     """
-    said: dict[str, Any] = {
+    answer: dict[str, Any] = {
         "apiVersion": "client.authentication.k8s.io/v1",
         "command": "bin/login",
         "interactiveMode": "Never",
     }
     file = tmp_path / "config"
-    assert access([read(written(file, config(user={"exec": said})))]).user.plugin == Plugin(
+    assert access([read(written(file, config(user={"exec": answer})))]).user.plugin == Plugin(
         "client.authentication.k8s.io/v1", str(tmp_path / "bin" / "login")
     )
-    said |= {
+    answer |= {
         "command": "login",
         "args": ["-v"],
         "env": [{"name": "A", "value": "b"}],
         "installHint": "get it",
         "provideClusterInfo": True,
     }
-    assert access([read(written(file, config(user={"exec": said})))]).user.plugin == Plugin(
+    assert access([read(written(file, config(user={"exec": answer})))]).user.plugin == Plugin(
         "client.authentication.k8s.io/v1",
         "login",
         ("-v",),
@@ -142,8 +142,8 @@ def test_every_field_of_an_exec_plugin_is_read(tmp_path: Path) -> None:
 
 
 def _exec(**more: Any) -> dict[str, Any]:
-    said = {"apiVersion": "client.authentication.k8s.io/v1", "command": "login", **more}
-    return config(user={"exec": {name: each for name, each in said.items() if each is not None}})
+    answer = {"apiVersion": "client.authentication.k8s.io/v1", "command": "login", **more}
+    return config(user={"exec": {name: item for name, item in answer.items() if item is not None}})
 
 
 URL = "https://10.0.0.1:6443"
@@ -300,6 +300,6 @@ def test_secrets_of_proxies_and_plugins_are_not_in_representations(tmp_path: Pat
     cluster = {"server": URL, "proxy-url": f"http://me:{SECRET}@proxy:3128"}
     called = {"apiVersion": EXEC_VERSIONS[0], "command": "log-in", "args": [f"--secret={SECRET}"]}
     user = {"exec": called | {"provideClusterInfo": True}}
-    found = access([read(written(tmp_path / "config", config(cluster=cluster, user=user)))])
-    assert found.user.plugin is not None
-    assert SECRET not in repr(found)
+    result = access([read(written(tmp_path / "config", config(cluster=cluster, user=user)))])
+    assert result.user.plugin is not None
+    assert SECRET not in repr(result)

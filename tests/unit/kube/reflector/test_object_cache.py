@@ -28,8 +28,8 @@ def _spec(raw: Raw) -> Any:
 def _seen(*items: dict[str, Any], at: str = "1") -> ObjectCache[Any]:
     seen: ObjectCache[Any] = ObjectCache(SERVICES, _spec)
     listing = seen.begin()
-    for each in items:
-        listing.add(each)
+    for item in items:
+        listing.add(item)
     listing.complete(at)
     return seen
 
@@ -245,7 +245,7 @@ def test_reported_changes_lead_to_the_servers_objects(steps: list[tuple[str, str
     Every reported form is new.
     """
     server: dict[str, tuple[int, int]] = {}
-    told: dict[Any, Item[Any]] = {}
+    items: dict[Any, Item[Any]] = {}
     seen = _seen(at="1")
     for number, (name, step, content) in enumerate(steps, start=2):
         changes: Changes[Any] = {}
@@ -259,14 +259,14 @@ def test_reported_changes_lead_to_the_servers_objects(steps: list[tuple[str, str
         else:  # a break: this change was missed, and the list is read again
             server[name] = number, content
             listing = seen.begin()
-            for each, (version, a) in server.items():
-                listing.add(service(each, version, a=a))
+            for element, (version, a) in server.items():
+                listing.add(service(element, version, a=a))
             changes = listing.complete(str(number))
         for key, item in changes.items():
-            assert told.get(key) != item, "what is told is other"
-            told.pop(key, None)
+            assert items.get(key) != item, "what is told is other"
+            items.pop(key, None)
             if item is not None:
-                told[key] = item
+                items[key] = item
         has = {("shop", name): content for name, (_, content) in server.items()}
-        assert {key: item.body["a"] for key, item in told.items()} == has
+        assert {key: item.body["a"] for key, item in items.items()} == has
     assert _versions(seen) == {name: str(version) for name, (version, _) in server.items()}

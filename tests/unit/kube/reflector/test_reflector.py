@@ -86,16 +86,16 @@ async def running(*script: Part, pacing: Pacing = QUICK, **more: Any) -> AsyncIt
     """Run a reflector of Services with a server that plays a script."""
     clock = _Clock()
     async with Played(*script) as played, api_of(played) as api:
-        found = Running(Reflector(api, SERVICES, _spec, clock, pacing=pacing, **more), played)
-        task = asyncio.create_task(found.reflector.run(found.changed))
+        result = Running(Reflector(api, SERVICES, _spec, clock, pacing=pacing, **more), played)
+        task = asyncio.create_task(result.reflector.run(result.changed))
         try:
-            yield found
+            yield result
             assert not task.done(), "nothing that a server does ends it"
             # The reports lead to the reflector's items, except for versions of otherwise equal objects.
-            has = {key: item.body for key, item in found.reflector.items.items()}
+            has = {key: item.body for key, item in result.reflector.items.items()}
             remembered = {key: item.body for key, item in (more.get("known") or {}).items()}
             assert has == {
-                key: found.known[key].body if key in found.known else remembered[key] for key in has
+                key: result.known[key].body if key in result.known else remembered[key] for key in has
             }
         finally:
             task.cancel()
@@ -115,7 +115,7 @@ class _Clock:
 
 def streamed(version: int, *items: Mapping[str, Any]) -> Part:
     """Return a part that streams a list and then keeps the stream open."""
-    return streaming(*(event("ADDED", each) for each in items), bookmark(version, end=True))
+    return streaming(*(event("ADDED", item) for item in items), bookmark(version, end=True))
 
 
 async def test_streamed_list_continues_as_a_watch_in_one_request() -> None:
@@ -133,15 +133,15 @@ async def test_streamed_list_continues_as_a_watch_in_one_request() -> None:
         )
         await line.hang()
 
-    async with running(play) as found:
-        await found.until(lambda: "dogs" in found.names)
-        assert found.told[0] == {CART: Item("5", {"a": 1}), CATS: Item("3", {})}
-        assert (found.played.verbs, found.names) == (["stream"], ["cart", "cats", "dogs"])
-        figures = found.reflector.figures
+    async with running(play) as result:
+        await result.until(lambda: "dogs" in result.names)
+        assert result.told[0] == {CART: Item("5", {"a": 1}), CATS: Item("3", {})}
+        assert (result.played.verbs, result.names) == (["stream"], ["cart", "cats", "dogs"])
+        figures = result.reflector.figures
         assert (figures.events, figures.relists, figures.error) == (1, 0, "")
         assert figures.last_list is not None
         assert figures.last_event is not None
-        assert found.reflector.listed.is_set()
+        assert result.reflector.listed.is_set()
 
 
 async def test_silent_watch_releases_the_memory_of_its_last_event() -> None:
@@ -157,12 +157,12 @@ async def test_silent_watch_releases_the_memory_of_its_last_event() -> None:
         del long
         await line.hang()
 
-    async with running(play, pacing=replace(QUICK, silence=120.0)) as found:
-        await found.until(lambda: "cart" in found.names)
+    async with running(play, pacing=replace(QUICK, silence=120.0)) as result:
+        await result.until(lambda: "cart" in result.names)
         tracemalloc.start()
         try:
-            await found.until(lambda: "cats" in found.names)
-            await found.until(lambda: tracemalloc.get_traced_memory()[0] < size / 4)
+            await result.until(lambda: "cats" in result.names)
+            await result.until(lambda: tracemalloc.get_traced_memory()[0] < size / 4)
             assert tracemalloc.get_traced_memory()[1] > size, "it was in memory"
         finally:
             tracemalloc.stop()
@@ -177,16 +177,16 @@ async def test_change_during_a_streamed_list_is_part_of_the_list() -> None:
         event("DELETED", service("cats", 8)),
         bookmark(9, end=True),
     )
-    async with running(part) as found:
-        await found.until(lambda: found.told)
-        assert found.told == [{CART: Item("7", {"a": 2})}]
+    async with running(part) as result:
+        await result.until(lambda: result.told)
+        assert result.told == [{CART: Item("7", {"a": 2})}]
 
 
 async def test_empty_list_is_reported() -> None:
     """Followers must know that the list is complete, although it has no objects."""
-    async with running(streamed(4)) as found:
-        await found.until(found.reflector.listed.is_set)
-        assert found.told == [{}]
+    async with running(streamed(4)) as result:
+        await result.until(result.reflector.listed.is_set)
+        assert result.told == [{}]
 
 
 async def test_older_server_is_listed_in_pages_and_watched() -> None:
@@ -209,11 +209,11 @@ async def test_older_server_is_listed_in_pages_and_watched() -> None:
         await line.hang()
 
     first = answering(listed(7, service("cart", 5), more="next"))
-    async with running(older, first, second, watch, again) as found:
-        await found.until(lambda: "owls" in found.names)
-        assert found.told[0] == {CART: Item("5", {}), CATS: Item("3", {})}
-        assert found.played.verbs == ["stream", "list", "list", "watch", "watch"]
-        assert found.names == ["cart", "owls"]
+    async with running(older, first, second, watch, again) as result:
+        await result.until(lambda: "owls" in result.names)
+        assert result.told[0] == {CART: Item("5", {}), CATS: Item("3", {})}
+        assert result.played.verbs == ["stream", "list", "list", "watch", "watch"]
+        assert result.names == ["cart", "owls"]
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -223,12 +223,12 @@ async def test_list_with_an_expired_continuation_restarts(times: int) -> None:
     gone = refusing(410, "Expired", "The provided continue parameter is too old")
     async with running(
         older, *(first, gone) * times, answering(listed(9, service("cart", 8))), streaming()
-    ) as found:
-        await found.until(lambda: "watch" in found.played.verbs)
-        assert found.names == ["cart"]
-        assert found.errors(Reason.GONE) == times
-        assert found.reflector.figures.error == ""
-        assert ("limit" in found.played.asked[1 + 2 * times].query) is (times == 1)
+    ) as result:
+        await result.until(lambda: "watch" in result.played.verbs)
+        assert result.names == ["cart"]
+        assert result.errors(Reason.GONE) == times
+        assert result.reflector.figures.error == ""
+        assert ("limit" in result.played.asked[1 + 2 * times].query) is (times == 1)
 
 
 async def test_items_of_a_list_have_apiversion_and_kind() -> None:
@@ -248,7 +248,7 @@ async def test_items_of_a_list_have_apiversion_and_kind() -> None:
         async with asyncio.timeout(20):
             await reflector.listed.wait()
         task.cancel()
-    assert [(each["apiVersion"], each["kind"]) for each in seen] == [("v1", "Service")]
+    assert [(item["apiVersion"], item["kind"]) for item in seen] == [("v1", "Service")]
 
 
 def _breaks(*values: object) -> Part:
@@ -266,12 +266,12 @@ async def test_broken_watch_resumes_after_its_last_event() -> None:
     part = _breaks(
         event("ADDED", service("cart", 5)), bookmark(9, end=True), event("ADDED", service("cats", 12))
     )
-    async with running(part, streaming(event("ADDED", service("dogs", 13)))) as found:
-        await found.until(lambda: "dogs" in found.names)
-        assert found.played.verbs == ["stream", "watch"]
-        assert found.played.asked[1].query["resourceVersion"] == "12"
-        assert (found.errors(Reason.BROKEN), found.reflector.figures.relists) == (1, 0)
-        assert all(each for each in found.told), "no error began or ended"
+    async with running(part, streaming(event("ADDED", service("dogs", 13)))) as result:
+        await result.until(lambda: "dogs" in result.names)
+        assert result.played.verbs == ["stream", "watch"]
+        assert result.played.asked[1].query["resourceVersion"] == "12"
+        assert (result.errors(Reason.BROKEN), result.reflector.figures.relists) == (1, 0)
+        assert all(items for items in result.told), "no error began or ended"
 
 
 async def test_truncated_event_is_ignored() -> None:
@@ -283,10 +283,10 @@ async def test_truncated_event_is_ignored() -> None:
         await line.chunk(b'{"type":"ADDED","object":{"metadata":{"name":"ca')
         await line.end()
 
-    async with running(play, streaming(event("ADDED", service("cart", 12)))) as found:
-        await found.until(lambda: found.known)
-        assert found.played.asked[1].query["resourceVersion"] == "9"
-        assert found.errors(Reason.BROKEN) == 1
+    async with running(play, streaming(event("ADDED", service("cart", 12)))) as result:
+        await result.until(lambda: result.known)
+        assert result.played.asked[1].query["resourceVersion"] == "9"
+        assert result.errors(Reason.BROKEN) == 1
 
 
 async def test_watch_that_breaks_early_is_replaced_by_a_list_with_differences() -> None:
@@ -297,19 +297,21 @@ async def test_watch_that_breaks_early_is_replaced_by_a_list_with_differences() 
     first = _breaks(
         event("ADDED", service("cart", 5)), event("ADDED", service("cats", 6)), bookmark(9, end=True)
     )
-    async with running(first, streamed(20, service("cart", 5), service("dogs", 11)), pacing=YOUNG) as found:
-        await found.until(lambda: "dogs" in found.names)
-        assert found.played.verbs == ["stream", "stream"]
-        assert {CATS: None, ("shop", "dogs"): Item("11", {})} in found.told
-        assert found.reflector.figures.relists == 1
+    async with running(first, streamed(20, service("cart", 5), service("dogs", 11)), pacing=YOUNG) as result:
+        await result.until(lambda: "dogs" in result.names)
+        assert result.played.verbs == ["stream", "stream"]
+        assert {CATS: None, ("shop", "dogs"): Item("11", {})} in result.told
+        assert result.reflector.figures.relists == 1
 
 
 async def test_unchanged_list_reports_no_object() -> None:
     """After a relist without differences, only begin and end of the error are reported."""
     first = _breaks(event("ADDED", service("cart", 5)), bookmark(9, end=True))
-    async with running(first, streamed(20, service("cart", 5)), pacing=YOUNG) as found:
-        await found.until(lambda: found.reflector.figures.relists == 1 and not found.reflector.figures.error)
-        assert found.told == [{CART: Item("5", {})}, {}, {}]
+    async with running(first, streamed(20, service("cart", 5)), pacing=YOUNG) as result:
+        await result.until(
+            lambda: result.reflector.figures.relists == 1 and not result.reflector.figures.error
+        )
+        assert result.told == [{CART: Item("5", {})}, {}, {}]
 
 
 @pytest.mark.parametrize(
@@ -323,28 +325,28 @@ async def test_unchanged_list_reports_no_object() -> None:
 async def test_error_event_in_a_watch_causes_a_new_list(said: object) -> None:
     """No error event is followed by a resumed watch."""
     first = streaming(event("ADDED", service("cart", 5)), bookmark(9, end=True), said)
-    async with running(first, streamed(20, service("cats", 11))) as found:
-        await found.until(lambda: found.names == ["cats"])
-        assert found.played.verbs == ["stream", "stream"]
+    async with running(first, streamed(20, service("cats", 11))) as result:
+        await result.until(lambda: result.names == ["cats"])
+        assert result.played.verbs == ["stream", "stream"]
 
 
 async def test_expired_version_on_resume_causes_an_immediate_list() -> None:
     """After a compaction the server refuses the version with 410, which is no reported error."""
     first = _breaks(event("ADDED", service("cart", 5)), bookmark(9, end=True))
     gone = refusing(410, "Expired", "The resourceVersion for the provided watch is too old.")
-    async with running(first, gone, streamed(20, service("cart", 5))) as found:
-        await found.until(lambda: found.reflector.figures.relists == 1)
-        assert found.played.verbs == ["stream", "watch", "stream"]
-        assert found.errors(Reason.GONE) == 1
-        assert found.told == [{CART: Item("5", {})}]
+    async with running(first, gone, streamed(20, service("cart", 5))) as result:
+        await result.until(lambda: result.reflector.figures.relists == 1)
+        assert result.played.verbs == ["stream", "watch", "stream"]
+        assert result.errors(Reason.GONE) == 1
+        assert result.told == [{CART: Item("5", {})}]
 
 
 async def test_server_that_always_answers_gone_is_asked_with_pauses() -> None:
     """Only the first 410 is answered at once. Later ones are reported."""
     gone = refusing(410, "Expired", "too old")
-    async with running(gone, pacing=Pacing(first=0.02, longest=0.02)) as found:
-        await found.until(lambda: found.errors(Reason.GONE) >= 4)
-        assert "too old" in found.reflector.figures.error
+    async with running(gone, pacing=Pacing(first=0.02, longest=0.02)) as result:
+        await result.until(lambda: result.errors(Reason.GONE) >= 4)
+        assert "too old" in result.reflector.figures.error
 
 
 NONSENSE = [
@@ -372,12 +374,12 @@ async def test_malformed_data_ends_the_watch_and_keeps_the_objects(data: bytes) 
         await released.wait()
         await streamed(20, service("cart", 5), service("cats", 15))(_, line)
 
-    async with running(play, wait) as found:
-        await found.until(lambda: found.reflector.figures.error)
-        assert found.errors(Reason.NONSENSE) == 1
-        assert found.names == ["cart"]
+    async with running(play, wait) as result:
+        await result.until(lambda: result.reflector.figures.error)
+        assert result.errors(Reason.NONSENSE) == 1
+        assert result.names == ["cart"]
         released.set()
-        await found.until(lambda: found.names == ["cart", "cats"] and not found.reflector.figures.error)
+        await result.until(lambda: result.names == ["cart", "cats"] and not result.reflector.figures.error)
 
 
 async def test_html_answer_is_reported_as_a_wrong_address() -> None:
@@ -388,13 +390,13 @@ async def test_html_answer_is_reported_as_a_wrong_address() -> None:
         await line.chunk(b"<html>Sign in</html>")
         await line.end()
 
-    async with running(play) as found:
-        await found.until(lambda: found.errors(Reason.NONSENSE) >= 2)
-        said = (
+    async with running(play) as result:
+        await result.until(lambda: result.errors(Reason.NONSENSE) >= 2)
+        text = (
             "cannot watch services: the answer is text/html, not JSON: the address is probably not "
             "that of an API server"
         )
-        assert found.reflector.figures.error == said
+        assert result.reflector.figures.error == text
 
 
 async def test_endless_line_is_abandoned() -> None:
@@ -409,9 +411,9 @@ async def test_endless_line_is_abandoned() -> None:
             await line.chunk(b"x" * (1 << 20))
             taken += 1
 
-    async with running(play, streamed(20, service("cart", 11))) as found:
-        await found.until(lambda: found.names)
-        assert found.errors(Reason.TOO_LARGE) == 1
+    async with running(play, streamed(20, service("cart", 11))) as result:
+        await result.until(lambda: result.names)
+        assert result.errors(Reason.TOO_LARGE) == 1
         assert taken < 40
 
 
@@ -426,20 +428,20 @@ async def test_unreadable_objects_are_counted_and_do_not_end_the_watch() -> None
         event("ADDED", {"metadata": 5}),
         event("ADDED", service("cats", 12)),
     )
-    async with running(part) as found:
-        await found.until(lambda: "cats" in found.names)
-        assert found.known == {CART: Item("5", {"a": 1}), CATS: Item("12", {})}
-        assert found.errors(Reason.OBJECT) == 4
-        assert found.reflector.figures.unread == "services: an object has no metadata"
-        assert found.reflector.figures.error == ""
+    async with running(part) as result:
+        await result.until(lambda: "cats" in result.names)
+        assert result.known == {CART: Item("5", {"a": 1}), CATS: Item("12", {})}
+        assert result.errors(Reason.OBJECT) == 4
+        assert result.reflector.figures.unread == "services: an object has no metadata"
+        assert result.reflector.figures.error == ""
 
 
 async def test_unreadable_object_is_reported_without_other_changes() -> None:
     """An empty report wakes the followers, who would otherwise learn of the object with the next change."""
     part = streaming(bookmark(9, end=True), event("ADDED", {"metadata": 5}))
-    async with running(part) as found:
-        await found.until(lambda: found.reflector.figures.unread)
-        assert found.told == [{}, {}], "the list, and that"
+    async with running(part) as result:
+        await result.until(lambda: result.reflector.figures.unread)
+        assert result.told == [{}, {}], "the list, and that"
 
 
 async def test_events_out_of_order_cause_a_new_list() -> None:
@@ -450,27 +452,27 @@ async def test_events_out_of_order_cause_a_new_list() -> None:
         event("DELETED", service("cart", 12)),
         event("MODIFIED", service("cart", 11)),
     )
-    async with running(first, streamed(20, service("cats", 15))) as found:
-        await found.until(lambda: found.names == ["cats"])
-        assert found.errors(Reason.DISORDER) == 1
-        assert found.told[1:] == [{CART: None}, {}, {CATS: Item("15", {})}, {}]
+    async with running(first, streamed(20, service("cats", 15))) as result:
+        await result.until(lambda: result.names == ["cats"])
+        assert result.errors(Reason.DISORDER) == 1
+        assert result.told[1:] == [{CART: None}, {}, {CATS: Item("15", {})}, {}]
 
 
 async def test_duplicate_events_change_no_object() -> None:
     """Repeated events are counted, and the watch goes on."""
     again = event("ADDED", service("cats", 12))
     first = streaming(event("ADDED", service("cart", 5)), bookmark(9, end=True), again, again, again)
-    async with running(first) as found:
-        await found.until(lambda: found.reflector.figures.events == 3)
-        assert (found.played.verbs, found.names) == (["stream"], ["cart", "cats"])
+    async with running(first) as result:
+        await result.until(lambda: result.reflector.figures.events == 3)
+        assert (result.played.verbs, result.names) == (["stream"], ["cart", "cats"])
 
 
 async def test_events_of_one_batch_are_reported_together() -> None:
     """Fifty events in one read give one report."""
     many = [event("ADDED", service(f"s{number}", 10 + number)) for number in range(50)]
-    async with running(streaming(bookmark(9, end=True), *many)) as found:
-        await found.until(lambda: len(found.known) == 50)
-        assert len(found.told) == 2
+    async with running(streaming(bookmark(9, end=True), *many)) as result:
+        await result.until(lambda: len(result.known) == 50)
+        assert len(result.told) == 2
 
 
 async def test_silent_connection_is_replaced_by_a_resumed_watch() -> None:
@@ -480,11 +482,11 @@ async def test_silent_connection_is_replaced_by_a_resumed_watch() -> None:
     """
     first = streaming(event("ADDED", service("cart", 5)), bookmark(9, end=True))
     pacing = Pacing(first=0.01, longest=0.05, steady=0.05, short=0.0, silence=0.2, initial=5.0)
-    async with running(first, streaming(event("ADDED", service("cats", 12))), pacing=pacing) as found:
-        await found.until(lambda: "cats" in found.names)
-        assert found.played.verbs[:2] == ["stream", "watch"]
-        assert found.errors(Reason.INACTIVE) >= 1
-        assert found.reflector.figures.error == ""
+    async with running(first, streaming(event("ADDED", service("cats", 12))), pacing=pacing) as result:
+        await result.until(lambda: "cats" in result.names)
+        assert result.played.verbs[:2] == ["stream", "watch"]
+        assert result.errors(Reason.INACTIVE) >= 1
+        assert result.reflector.figures.error == ""
 
 
 @pytest.mark.parametrize("said", [[], [bookmark(7)]])
@@ -495,10 +497,10 @@ async def test_server_that_ignores_streaming_lists_is_listed_in_pages(said: list
     """
     pacing = Pacing(first=0.01, longest=0.05, steady=0.0, short=0.0, silence=5.0, initial=0.1)
     part = streaming(event("ADDED", service("cart", 5)), *said)
-    async with running(part, answering(listed(7, service("cats", 5))), _breaks(), pacing=pacing) as found:
-        await found.until(lambda: found.played.verbs.count("watch") >= 2)
-        assert found.names == ["cats"]
-        assert found.played.verbs.count("stream") == 1
+    async with running(part, answering(listed(7, service("cats", 5))), _breaks(), pacing=pacing) as result:
+        await result.until(lambda: result.played.verbs.count("watch") >= 2)
+        assert result.names == ["cats"]
+        assert result.played.verbs.count("stream") == 1
 
 
 async def test_server_that_ends_watches_at_once_is_reported() -> None:
@@ -509,9 +511,9 @@ async def test_server_that_ends_watches_at_once_is_reported() -> None:
         await line.end()
 
     pacing = Pacing(first=0.01, longest=0.02, steady=60.0, short=60.0)
-    async with running(older, answering(listed(7)), play, pacing=pacing) as found:
-        await found.until(lambda: found.errors(Reason.SHORT))
-        assert found.reflector.figures.error == "the API server ends watches of services immediately"
+    async with running(older, answering(listed(7)), play, pacing=pacing) as result:
+        await result.until(lambda: result.errors(Reason.SHORT))
+        assert result.reflector.figures.error == "the API server ends watches of services immediately"
 
 
 async def test_without_the_watch_verb_lists_keep_the_objects_current() -> None:
@@ -522,12 +524,14 @@ async def test_without_the_watch_verb_lists_keep_the_objects_current() -> None:
     )
     refused = refusing(403, "Forbidden", denied)
     lists = [answering(listed(number, service(f"s{number}", number))) for number in (7, 8)]
-    async with running(refused, lists[0], refused, refused, lists[1], refused) as found:
-        await found.until(lambda: found.names == ["s8"])
+    async with running(refused, lists[0], refused, refused, lists[1], refused) as result:
+        await result.until(lambda: result.names == ["s8"])
         grants = "RBAC grants no `watch` on `services` to system:serviceaccount:mesh:plane"
-        assert found.reflector.figures.error == f"may not watch services: {grants}"
-        assert found.errors(Reason.FORBIDDEN) >= 1
-        assert len([each for each in found.told if not each]) == 1, "the error began once, and has not ended"
+        assert result.reflector.figures.error == f"may not watch services: {grants}"
+        assert result.errors(Reason.FORBIDDEN) >= 1
+        assert len([items for items in result.told if not items]) == 1, (
+            "the error began once, and has not ended"
+        )
 
 
 async def test_without_list_and_watch_verbs_known_objects_remain() -> None:
@@ -535,33 +539,34 @@ async def test_without_list_and_watch_verbs_known_objects_remain() -> None:
     denied = refusing(
         403, "Forbidden", 'services is forbidden: User "u" cannot list resource "services" in API group ""'
     )
-    async with running(denied, known={CART: Item("5", {})}) as found:
-        await found.until(lambda: found.errors(Reason.FORBIDDEN) >= 2)
+    async with running(denied, known={CART: Item("5", {})}) as result:
+        await result.until(lambda: result.errors(Reason.FORBIDDEN) >= 2)
         assert (
-            found.reflector.figures.error == "may not list services: RBAC grants no `list` on `services` to u"
+            result.reflector.figures.error
+            == "may not list services: RBAC grants no `list` on `services` to u"
         )
-        assert not found.reflector.listed.is_set()
-        assert list(found.reflector.items) == [CART]
+        assert not result.reflector.listed.is_set()
+        assert list(result.reflector.items) == [CART]
 
 
 async def test_kind_that_is_not_served_is_reported_and_retried() -> None:
     """The error ends once the kind is served."""
     missing = refusing(404, "NotFound", "the server could not find the requested resource")
-    async with running(missing, missing, missing, streamed(9, service("cart", 5))) as found:
-        await found.until(lambda: found.errors(Reason.NOT_SERVED) == 2)
+    async with running(missing, missing, missing, streamed(9, service("cart", 5))) as result:
+        await result.until(lambda: result.errors(Reason.NOT_SERVED) == 2)
         assert (
-            found.reflector.figures.error
+            result.reflector.figures.error
             == "cannot watch services: the API server does not serve services (404)"
         )
-        await found.until(lambda: found.names == ["cart"] and not found.reflector.figures.error)
+        await result.until(lambda: result.names == ["cart"] and not result.reflector.figures.error)
 
 
 async def test_kind_that_is_no_longer_served_keeps_its_objects() -> None:
     """The removal of a kind is decided by discovery, not by the reflector."""
     gone = refusing(404, "NotFound", "the server could not find the requested resource")
-    async with running(_breaks(event("ADDED", service("cart", 5)), bookmark(9, end=True)), gone) as found:
-        await found.until(lambda: found.errors(Reason.NOT_SERVED) >= 1)
-        assert found.names == ["cart"]
+    async with running(_breaks(event("ADDED", service("cart", 5)), bookmark(9, end=True)), gone) as result:
+        await result.until(lambda: result.errors(Reason.NOT_SERVED) >= 1)
+        assert result.names == ["cart"]
 
 
 async def test_retry_after_is_respected() -> None:
@@ -569,10 +574,10 @@ async def test_retry_after_is_respected() -> None:
     loop = asyncio.get_running_loop()
     busy = refusing(429, "TooManyRequests", "please try again later", "Retry-After: 1")
     began = loop.time()
-    async with running(busy, streamed(9)) as found:
-        await found.until(found.reflector.listed.is_set)
+    async with running(busy, streamed(9)) as result:
+        await result.until(result.reflector.listed.is_set)
         assert loop.time() - began >= 0.5, "which is ten times the longest pause"
-        assert found.errors(Reason.THROTTLED) == 1
+        assert result.errors(Reason.THROTTLED) == 1
 
 
 async def test_begin_and_end_of_an_error_are_reported_by_empty_changes() -> None:
@@ -580,14 +585,14 @@ async def test_begin_and_end_of_an_error_are_reported_by_empty_changes() -> None
     down = refusing(503, "ServiceUnavailable", "etcd is away")
     moments = []
 
-    async with running(down, down, down, down, streamed(9)) as found:
-        while not found.reflector.listed.is_set():
-            if found.reflector.figures.error:
-                moments.append(found.reflector.figures.error_since)
+    async with running(down, down, down, down, streamed(9)) as result:
+        while not result.reflector.listed.is_set():
+            if result.reflector.figures.error:
+                moments.append(result.reflector.figures.error_since)
             await asyncio.sleep(0.001)
         assert len(set(moments)) == 1
-        await found.until(lambda: not found.reflector.figures.error)
-        assert found.told.count({}) == len(found.told) >= 2
+        await result.until(lambda: not result.reflector.figures.error)
+        assert result.told.count({}) == len(result.told) >= 2
 
 
 async def test_objects_of_an_earlier_run_are_known_from_the_start() -> None:
@@ -602,11 +607,11 @@ async def test_objects_of_an_earlier_run_are_known_from_the_start() -> None:
         await released.wait()
         await streamed(20, service("cart", 5, bad=1), service("dogs", 11))(asked, line)
 
-    async with running(play, known=known) as found:
-        assert dict(found.reflector.items) == known
+    async with running(play, known=known) as result:
+        assert dict(result.reflector.items) == known
         released.set()
-        await found.until(lambda: found.told)
-        assert found.told == [{CATS: None, ("shop", "dogs"): Item("11", {})}]
+        await result.until(lambda: result.told)
+        assert result.told == [{CATS: None, ("shop", "dogs"): Item("11", {})}]
 
 
 async def test_list_is_repeated_after_the_relist_period() -> None:
@@ -618,10 +623,10 @@ async def test_list_is_repeated_after_the_relist_period() -> None:
         await line.end()
 
     pacing = Pacing(steady=0.0, short=0.0, relist=0.0)
-    async with running(play, streamed(20, service("cats", 15)), pacing=pacing) as found:
-        await found.until(lambda: found.names == ["cats"])
-        assert found.played.verbs == ["stream", "stream"]
-        assert found.reflector.figures.relists == 1
+    async with running(play, streamed(20, service("cats", 15)), pacing=pacing) as result:
+        await result.until(lambda: result.names == ["cats"])
+        assert result.played.verbs == ["stream", "stream"]
+        assert result.reflector.figures.relists == 1
 
 
 async def test_namespace_and_selectors_are_part_of_every_request() -> None:
@@ -631,9 +636,9 @@ async def test_namespace_and_selectors_are_part_of_every_request() -> None:
         "labels": "app=cart,tier in (a, b)",
         "fields": "metadata.name=cart",
     }
-    async with running(older, answering(listed(7)), streaming(), **more) as found:
-        await found.until(lambda: "watch" in found.played.verbs)
-        for asked in found.played.asked:
+    async with running(older, answering(listed(7)), streaming(), **more) as result:
+        await result.until(lambda: "watch" in result.played.verbs)
+        for asked in result.played.asked:
             assert asked.path == "/api/v1/namespaces/shop/services"
             assert (asked.query["labelSelector"], asked.query["fieldSelector"]) == (
                 more["labels"],
@@ -645,10 +650,10 @@ async def test_silent_watch_ends_an_error_after_a_while() -> None:
     """Without changes there are no events, so a watch that stays open proves that the server works."""
     down = refusing(503, "ServiceUnavailable", "etcd is away")
     pacing = Pacing(first=0.01, longest=0.05, steady=0.05, silence=5.0)
-    async with running(older, down, answering(listed(7)), streaming(), pacing=pacing) as found:
-        await found.until(lambda: found.reflector.figures.error)
-        await found.until(lambda: not found.reflector.figures.error)
-        assert found.played.verbs == ["stream", "list", "list", "watch"]
+    async with running(older, down, answering(listed(7)), streaming(), pacing=pacing) as result:
+        await result.until(lambda: result.reflector.figures.error)
+        await result.until(lambda: not result.reflector.figures.error)
+        assert result.played.verbs == ["stream", "list", "list", "watch"]
 
 
 MANY = [service(f"s{number}", 10 + number) for number in range(500)]
@@ -658,8 +663,8 @@ MANY = [service(f"s{number}", 10 + number) for number in range(500)]
     "script",
     [
         (older, answering(listed(999, *MANY)), streaming()),
-        (streaming(*(event("ADDED", each) for each in MANY), bookmark(999, end=True)),),
-        (streaming(bookmark(9, end=True), *(event("ADDED", each) for each in MANY)),),
+        (streaming(*(event("ADDED", item) for item in MANY), bookmark(999, end=True)),),
+        (streaming(bookmark(9, end=True), *(event("ADDED", item) for item in MANY)),),
     ],
     ids=["paged", "streamed", "events"],
 )
@@ -679,7 +684,7 @@ async def test_large_lists_do_not_block_the_event_loop(script: tuple[Part, ...])
 
     async with Played(*script) as played, api_of(played) as api:
         reflector = Reflector(api, SERVICES, project, _Clock(), pacing=QUICK)
-        tasks = [asyncio.create_task(each) for each in (reflector.run(lambda _: None), ticking())]
+        tasks = [asyncio.create_task(item) for item in (reflector.run(lambda _: None), ticking())]
         async with asyncio.timeout(20):
             while len(reflector.items) < len(MANY):
                 await asyncio.sleep(0.002)

@@ -36,8 +36,8 @@ SERVICE = Place.parse("mesh-system/meshwright")
 )
 def test_place_is_a_service_or_a_url(text: str, host: str, config: object) -> None:
     """The host of the place is the name in the webhook's certificate."""
-    found = Place.parse(text)
-    assert (found.host, found.client_config()) == (host, config)
+    place = Place.parse(text)
+    assert (place.host, place.client_config()) == (host, config)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_mesh_config_at_home_is_covered_outside_the_meshs_namespaces() -> None:
     policy, of_mesh, at_home = configuration(SERVICE, b"", scope.expressions(), "home")["webhooks"]
     plain = configuration(SERVICE, b"", scope.expressions())["webhooks"][0]
     assert policy["namespaceSelector"] == plain["namespaceSelector"]
-    asked = [(*each["apiGroups"], *each["resources"]) for each in policy["rules"]]
+    asked = [(*rule["apiGroups"], *rule["resources"]) for rule in policy["rules"]]
     (settings,) = at_home["rules"]
     assert settings in plain["rules"]
     assert settings == of_mesh["rules"][0]
@@ -147,8 +147,8 @@ def test_each_revision_has_its_own_name_and_label(revision: str, name: str) -> N
 
     `meshwright check` finds them by these.
     """
-    found = configuration(SERVICE, b"roots", home="mesh-system", revision=revision)
-    assert found["metadata"] == {
+    result = configuration(SERVICE, b"roots", home="mesh-system", revision=revision)
+    assert result["metadata"] == {
         "name": name,
         "labels": {
             "app.kubernetes.io/name": "meshwright",
@@ -157,8 +157,8 @@ def test_each_revision_has_its_own_name_and_label(revision: str, name: str) -> N
         },
     }
     pods = injection(SERVICE.client_config(), b"roots", "mesh-system", revision=revision)
-    assert pods["metadata"] == found["metadata"]
-    assert (is_of_a_control_plane(found), home_of(dict(found))) == (True, "mesh-system")
+    assert pods["metadata"] == result["metadata"]
+    assert (is_of_a_control_plane(result), home_of(dict(result))) == (True, "mesh-system")
 
 
 def _changed(path: tuple[Any, ...], value: object) -> Any:
@@ -173,12 +173,12 @@ def _changed(path: tuple[Any, ...], value: object) -> Any:
 def test_additions_of_the_api_server_and_of_others_are_no_difference() -> None:
     """Defaults, further labels and webhooks with other names are ignored, in any order."""
     wanted: Any = dict(configuration(SERVICE, b"roots"))
-    found = copy.deepcopy(wanted)
-    assert is_as(found, wanted)
-    found["webhooks"][0]["objectSelector"] = {}
-    found["metadata"]["labels"]["mine"] = "x"
-    found["webhooks"].insert(0, {"name": "another"})
-    assert is_as(found, wanted)
+    result = copy.deepcopy(wanted)
+    assert is_as(result, wanted)
+    result["webhooks"][0]["objectSelector"] = {}
+    result["metadata"]["labels"]["mine"] = "x"
+    result["webhooks"].insert(0, {"name": "another"})
+    assert is_as(result, wanted)
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,8 @@ async def judged() -> AsyncIterator[Callable[..., Any]]:
 
 async def test_policy_that_cannot_be_read_is_refused(judged: Callable[..., Any]) -> None:
     """The refusal has the field, its value and the remedy."""
-    found = await judged(object=BAD)
-    assert found.refused.splitlines() == [
+    result = await judged(object=BAD)
+    assert result.refused.splitlines() == [
         "TrafficTarget default/buy is invalid:",
         '  - spec.rules[0].kind is "X": must be one of HTTPRouteGroup, TCPRoute (MW1013)',
     ]
@@ -74,9 +74,9 @@ async def test_policy_that_cannot_be_read_is_refused(judged: Callable[..., Any])
 
 async def test_dry_run_has_every_warning_of_lint(judged: Callable[..., Any]) -> None:
     """A dry run has no Events afterwards, so its answer also warns of missing objects."""
-    found = await judged(object=TARGET, dryRun=True)
-    assert found.refused == ""
-    assert [each.rpartition(" (")[2] for each in found.warnings] == ["MW2001)", "MW2004)", "MW2008)"]
+    result = await judged(object=TARGET, dryRun=True)
+    assert result.refused == ""
+    assert [warning.rpartition(" (")[2] for warning in result.warnings] == ["MW2001)", "MW2004)", "MW2008)"]
 
 
 async def test_object_that_precedes_the_objects_it_names_has_no_warning(
@@ -94,9 +94,9 @@ async def test_object_that_precedes_the_objects_it_names_has_no_warning(
     }
     nobody = {**SERVICE, "metadata": {"name": "later", "namespace": "default"}}
     nobody["spec"] = {"selector": {"app": "later"}, "ports": [{"port": 80, "appProtocol": "http"}]}
-    for each in (TARGET, split, nobody):
-        assert await judged(object=each) == Verdict()
-        assert await judged(operation="UPDATE", object=each, oldObject=each) == Verdict()
+    for item in (TARGET, split, nobody):
+        assert await judged(object=item) == Verdict()
+        assert await judged(operation="UPDATE", object=item, oldObject=item) == Verdict()
 
 
 async def test_fault_of_the_object_itself_is_a_warning_at_once(judged: Callable[..., Any]) -> None:
@@ -110,7 +110,7 @@ async def test_fault_of_the_object_itself_is_a_warning_at_once(judged: Callable[
         "metadata": {"name": "shares", "namespace": "default"},
         "spec": {"service": "apex", "backends": [{"service": "store", "weight": 0}]},
     }
-    assert [each.rpartition(" (")[2] for each in (await judged(object=nothing)).warnings] == ["MW2012)"]
+    assert [warning.rpartition(" (")[2] for warning in (await judged(object=nothing)).warnings] == ["MW2012)"]
 
 
 async def test_unrelated_change_of_a_faulty_object_is_allowed(
@@ -118,8 +118,8 @@ async def test_unrelated_change_of_a_faulty_object_is_allowed(
 ) -> None:
     """A label or finalizer can be added: old errors are warnings. A new error is refused."""
     labelled = {**BAD, "metadata": {**BAD["metadata"], "labels": {"a": "b"}}}
-    found = await judged(operation="UPDATE", object=labelled, oldObject=BAD)
-    assert (found.refused, len(found.warnings)) == ("", 1)
+    result = await judged(operation="UPDATE", object=labelled, oldObject=BAD)
+    assert (result.refused, len(result.warnings)) == ("", 1)
     worse = {**BAD, "spec": {**BAD["spec"], "sources": 7}}
     assert "spec.sources" in (await judged(operation="UPDATE", object=worse, oldObject=BAD)).refused
     assert (await judged(operation="UPDATE", object=BAD, oldObject=TARGET)).refused
@@ -127,9 +127,9 @@ async def test_unrelated_change_of_a_faulty_object_is_allowed(
 
 async def test_faulty_annotation_of_a_service_is_only_a_warning(judged: Callable[..., Any]) -> None:
     """A Service with a wrong annotation of ours is still a valid Service for Kubernetes."""
-    found = await judged(object=SERVICE)
-    assert found.refused == ""
-    assert any("meshwright.dev/dns" in each for each in found.warnings)
+    result = await judged(object=SERVICE)
+    assert result.refused == ""
+    assert any("meshwright.dev/dns" in warning for warning in result.warnings)
 
 
 async def test_deletion_is_never_refused(judged: Callable[..., Any]) -> None:
@@ -159,16 +159,18 @@ async def test_review_without_time_for_the_trial_is_allowed_with_a_warning() -> 
     judge = Judge("kubernetes", "here", _now, slow)
     body = {"uid": "7", "operation": "CREATE", "object": TARGET, "dryRun": True}
     review = asked({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body})
-    seconds, found = 0.1, [Verdict(warnings=(NOT_READ,))]
-    while any(NOT_READ in each.warnings for each in found):  # a busy machine takes longer to read them
+    seconds, verdicts = 0.1, [Verdict(warnings=(NOT_READ,))]
+    while any(
+        NOT_READ in verdict.warnings for verdict in verdicts
+    ):  # a busy machine takes longer to read them
         seconds *= 2
-        found = await asyncio.gather(*(judge.judge(review, seconds) for _ in range(turns.MOST_OF_ONE)))
-    assert {each.warnings for each in found} == {(NOT_LOOKED,)}
-    assert not any(each.looked for each in found)
+        verdicts = await asyncio.gather(*(judge.judge(review, seconds) for _ in range(turns.MOST_OF_ONE)))
+    assert {verdict.warnings for verdict in verdicts} == {(NOT_LOOKED,)}
+    assert not any(verdict.looked for verdict in verdicts)
     go.set()
     while not (late := await judge.judge(review, 60.0)).looked:  # until the earlier reviews have ended
         await asyncio.sleep(0)
-    assert any("(MW2001)" in each for each in late.warnings)
+    assert any("(MW2001)" in warning for warning in late.warnings)
 
 
 async def test_reviews_of_one_namespace_do_not_delay_another_namespace() -> None:
@@ -215,7 +217,7 @@ async def test_reviews_of_one_namespace_do_not_delay_another_namespace() -> None
     while len(came) < 7:
         await asyncio.sleep(0)
     go.set()
-    assert all(each.looked for each in await asyncio.gather(one, *many))
+    assert all(verdict.looked for verdict in await asyncio.gather(one, *many))
     assert looked[:3] == ["TrafficTarget many/first", "TrafficTarget many/next-0", "TrafficTarget one/one"]
 
 
@@ -302,6 +304,6 @@ async def test_waiting_reviews_get_a_new_mesh_after_an_internal_error() -> None:
         while judge.waiting < 3:
             await asyncio.sleep(0)
         go.set()
-        assert [each.looked for each in await asyncio.gather(*waiting)] == [True, True]
-    assert [each["error"] for each in logs] == ["ZeroDivisionError: sum"]
+        assert [verdict.looked for verdict in await asyncio.gather(*waiting)] == [True, True]
+    assert [log["error"] for log in logs] == ["ZeroDivisionError: sum"]
     assert len(made) == 2

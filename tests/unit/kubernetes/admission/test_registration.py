@@ -90,7 +90,7 @@ async def test_readiness_waits_only_for_the_first_answer() -> None:
         running = asyncio.create_task(made.run())
         try:
             async with asyncio.timeout(60):
-                while not any(each.method == "PATCH" for each in server.asked):
+                while not any(item.method == "PATCH" for item in server.asked):
                     await asyncio.sleep(0)
                 before = made.is_settled
                 answers.set()
@@ -105,16 +105,16 @@ async def test_readiness_waits_only_for_the_first_answer() -> None:
 async def test_trusted_roots_are_those_of_the_written_registration() -> None:
     """If the registration may be written and not read, the answer to the write shows the CA bundle."""
     root = TrustBundle.of([_root()])
-    told = configuration(Place.parse("https://10.0.0.5:9443"), root.pem)
+    fields = configuration(Place.parse("https://10.0.0.5:9443"), root.pem)
 
     async def play(asked: Asked, line: Line) -> None:
         if asked.method == "PATCH":
-            await line.answer({**told, "kind": VALIDATING.kind, "metadata": {"resourceVersion": "1"}})
+            await line.answer({**fields, "kind": VALIDATING.kind, "metadata": {"resourceVersion": "1"}})
         else:
             await line.refuse(403, "Forbidden", "x is forbidden")
 
     async with Played(play) as server, api_of(server) as api:
-        made = Registration(api, lambda: told, lambda: datetime.now(UTC))
+        made = Registration(api, lambda: fields, lambda: datetime.now(UTC))
         assert made.trusted == b""
         running = asyncio.create_task(made.run())
         try:
@@ -132,7 +132,8 @@ def test_only_roots_in_every_webhook_of_ours_are_trusted() -> None:
     first, second = TrustBundle.of([_root()]), TrustBundle.of([_root()])
     place, both = Place.parse("https://10.0.0.5:9443"), first.union(second)
     whole, narrow, other = (
-        configuration(place, each.pem, home="home")["webhooks"] for each in (both, first, second)
+        configuration(place, trust_bundle.pem, home="home")["webhooks"]
+        for trust_bundle in (both, first, second)
     )
     names = names_of(configuration(place, b"", home="home"))
     assert believed({"webhooks": whole}, names) == both
@@ -184,8 +185,8 @@ async def test_registration_of_another_mesh_is_kept_and_reported() -> None:
             async with asyncio.timeout(60):
                 while not made.remarks():
                     await asyncio.sleep(0)
-                (said,) = made.remarks()
-                assert "belongs to the control plane in namespace first" in said
+                (text,) = made.remarks()
+                assert "belongs to the control plane in namespace first" in text
                 assert (made.state.another_s, made.state.writes) == (True, 0)
                 gone.set()
                 while not made.state.is_right:
@@ -194,7 +195,7 @@ async def test_registration_of_another_mesh_is_kept_and_reported() -> None:
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
-        assert [each.method for each in server.asked if each.method == "PATCH"] == ["PATCH"]
+        assert [item.method for item in server.asked if item.method == "PATCH"] == ["PATCH"]
 
 
 def test_home_of_a_configuration_is_its_control_planes_namespace() -> None:
@@ -221,9 +222,9 @@ async def test_registration_that_cannot_be_watched_is_reported() -> None:
             async with asyncio.timeout(60):
                 while not (made.state.is_right and made.remarks()):
                     await asyncio.sleep(0)
-            (said,) = made.remarks()
-            assert said.startswith("the webhook's registration cannot be watched")
-            assert "RBAC grants no `list` on `validatingwebhookconfigurations" in said
+            (text,) = made.remarks()
+            assert text.startswith("the webhook's registration cannot be watched")
+            assert "RBAC grants no `list` on `validatingwebhookconfigurations" in text
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
@@ -253,8 +254,8 @@ async def test_disputed_registration_is_rewritten_rarely_and_reported(
             async with asyncio.timeout(60):
                 while not made.remarks():
                     await asyncio.sleep(0)
-            (said,) = made.remarks()
-            assert said.startswith(
+            (text,) = made.remarks()
+            assert text.startswith(
                 "the webhook's registration is disputed: another client changes it repeatedly"
             )
             assert made.state.writes == DISPUTED + 1
@@ -272,6 +273,6 @@ def test_pauses_between_repairs_grow() -> None:
 @pytest.mark.parametrize("name", [None, {}, ["x"]])
 def test_webhook_without_a_valid_name_is_ignored(name: object) -> None:
     """A webhook whose name is missing or malformed is not ours."""
-    found: dict[str, Any] = {**WANTED, "metadata": {**WANTED["metadata"], "name": NAME}}
-    assert is_as({**found, "webhooks": [{"name": name}, *found["webhooks"]]}, dict(WANTED))
-    assert not is_as({**found, "webhooks": [{"name": name}]}, dict(WANTED))
+    result: dict[str, Any] = {**WANTED, "metadata": {**WANTED["metadata"], "name": NAME}}
+    assert is_as({**result, "webhooks": [{"name": name}, *result["webhooks"]]}, dict(WANTED))
+    assert not is_as({**result, "webhooks": [{"name": name}]}, dict(WANTED))

@@ -24,23 +24,23 @@ def review(**request: Any) -> dict[str, Any]:
 
 def test_request_has_the_new_and_the_old_object() -> None:
     """The parsed request has the object after the update and the object before it."""
-    found = asked(review(operation="UPDATE", oldObject={**ROUTE, "spec": None}, dryRun=True))
-    assert (found.uid, found.operation) == ("7", Operation.UPDATE)
-    assert (found.document, found.before) == (ROUTE, {**ROUTE, "spec": None})
-    assert found.key == ObjectKey(TCP_ROUTE, "shop", "any")  # type: ignore[arg-type]
+    result = asked(review(operation="UPDATE", oldObject={**ROUTE, "spec": None}, dryRun=True))
+    assert (result.uid, result.operation) == ("7", Operation.UPDATE)
+    assert (result.document, result.before) == (ROUTE, {**ROUTE, "spec": None})
+    assert result.key == ObjectKey(TCP_ROUTE, "shop", "any")  # type: ignore[arg-type]
 
 
 def test_deletion_has_only_the_old_object() -> None:
     """A DELETE request has no new object, and its key is that of `oldObject`."""
-    found = asked(review(operation="DELETE", object=None, oldObject=ROUTE))
-    assert (found.document, found.before) == (None, ROUTE)
-    assert (found.kind, str(found.key)) == (TCP_ROUTE, "TCPRoute shop/any")
+    result = asked(review(operation="DELETE", object=None, oldObject=ROUTE))
+    assert (result.document, result.before) == (None, ROUTE)
+    assert (result.kind, str(result.key)) == (TCP_ROUTE, "TCPRoute shop/any")
 
 
 def test_object_may_lack_its_name_and_namespace() -> None:
     """With `generateName` a placeholder completes the name, and the namespace is that of the request."""
-    found = asked(review(object={**ROUTE, "metadata": {"generateName": "any-"}}))
-    assert str(found.key) == "TCPRoute shop/any-x"
+    result = asked(review(object={**ROUTE, "metadata": {"generateName": "any-"}}))
+    assert str(result.key) == "TCPRoute shop/any-x"
     assert str(asked(review(object={**ROUTE, "metadata": {"generateName": "a-"}}, name="a-b2")).key).endswith(
         "/a-b2"
     )

@@ -29,10 +29,10 @@ def wanted(ca: bytes) -> Configuration:
     return configuration(PLACE, ca, (), "home")
 
 
-def bundles(found: Configuration) -> set[TrustBundle]:
+def bundles(result: Configuration) -> set[TrustBundle]:
     """Return the distinct CA bundles of the webhooks."""
-    encoded = (each["clientConfig"]["caBundle"] for each in found["webhooks"])
-    return {TrustBundle.of([base64.b64decode(each)]) for each in encoded}
+    encoded = (webhook["clientConfig"]["caBundle"] for webhook in result["webhooks"])
+    return {TrustBundle.of([base64.b64decode(item)]) for item in encoded}
 
 
 class Cluster:
@@ -56,13 +56,13 @@ def test_servers_with_different_roots_are_all_trusted_without_repeated_writes(ro
     """Each server writes once, and then only renews its presence."""
     cluster = Cluster()
     for number in range(30):
-        for each in roots[:3]:
-            cluster.look(each, NOW + timedelta(seconds=number))
+        for root in roots[:3]:
+            cluster.look(root, NOW + timedelta(seconds=number))
     assert cluster.writes == 3
     assert cluster.trusts(*roots[:3])
     for minutes in range(0, 600, 4):
-        for each in roots[:3]:
-            cluster.look(each, NOW + timedelta(minutes=minutes))
+        for root in roots[:3]:
+            cluster.look(root, NOW + timedelta(minutes=minutes))
     assert cluster.trusts(*roots[:3])
     assert cluster.writes <= 3 + 3 * 600 * timedelta(minutes=1) / RENEWED
 
@@ -81,8 +81,8 @@ def test_roots_of_a_server_without_renewals_are_removed(roots: list[bytes]) -> N
     A server that has just started removes none, because it has not seen the others' renewals yet.
     """
     cluster = Cluster()
-    for each in roots[:2]:
-        cluster.look(each, NOW)
+    for root in roots[:2]:
+        cluster.look(root, NOW)
     cluster.look(roots[0], NOW + KEPT - timedelta(seconds=1))
     assert cluster.trusts(*roots[:2])
     cluster.look(roots[0], NOW + KEPT, settled=False)
@@ -117,11 +117,11 @@ def test_roots_without_a_server_are_replaced(roots: list[bytes]) -> None:
 def test_malformed_annotation_is_repaired(roots: list[bytes], said: object) -> None:
     """Every server writes its own entry again."""
     cluster = Cluster()
-    for each in roots[:2]:
-        cluster.look(each, NOW)
+    for root in roots[:2]:
+        cluster.look(root, NOW)
     cluster.found["metadata"]["annotations"] = {SAID: said}
-    for each in (*roots[:2], *roots[:2]):
-        cluster.look(each, NOW)
+    for item in (*roots[:2], *roots[:2]):
+        cluster.look(item, NOW)
     assert cluster.trusts(*roots[:2])
     assert cluster.writes == 4
 
@@ -132,8 +132,8 @@ def test_number_and_age_of_trusted_roots_are_limited(roots: list[bytes]) -> None
     An entry from the future does not stay.
     """
     cluster = Cluster()
-    for number, each in enumerate(roots):
-        cluster.look(each, NOW + timedelta(minutes=number))
+    for number, root in enumerate(roots):
+        cluster.look(root, NOW + timedelta(minutes=number))
     assert cluster.trusts(*roots[-MOST - 1 :])
     cluster = Cluster()
     cluster.look(roots[0], NOW + timedelta(days=365))

@@ -15,10 +15,10 @@ from tests.unit.kubernetes.admission.test_judge import BAD, TARGET, _now, _trial
 @pytest.fixture
 async def client() -> Any:
     """Return a client of the application, and the list of recorded results."""
-    told: list[str] = []
-    app = application(Judge("kubernetes", "here", _now, _trial), told.append)
+    messages: list[str] = []
+    app = application(Judge("kubernetes", "here", _now, _trial), messages.append)
     async with TestClient(TestServer(app)) as made:
-        yield made, told
+        yield made, messages
 
 
 def _review(document: object) -> dict[str, Any]:
@@ -28,12 +28,12 @@ def _review(document: object) -> dict[str, Any]:
 
 async def test_review_is_answered_with_its_uid(client: Any) -> None:
     """The response has the uid of the request and the judge's verdict, and its result is counted."""
-    asking, told = client
+    asking, details = client
     for document, allowed in ((TARGET, True), (BAD, False)):
         answer = await asking.post("/validate?timeout=5s", json=_review(document))
         response = (await answer.json())["response"]
         assert (answer.status, response["uid"], response["allowed"]) == (200, "u1", allowed)
-    assert told == ["warned", "refused"]
+    assert details == ["warned", "refused"]
 
 
 @pytest.mark.parametrize(
@@ -41,10 +41,10 @@ async def test_review_is_answered_with_its_uid(client: Any) -> None:
 )
 async def test_malformed_review_is_answered_with_400(client: Any, body: bytes) -> None:
     """The error is one line, and no review is judged."""
-    asking, told = client
+    asking, details = client
     answer = await asking.post("/validate", data=body)
     text = await answer.text()
-    assert (answer.status, text.count("\n"), told) == (400, 1, [])
+    assert (answer.status, text.count("\n"), details) == (400, 1, [])
 
 
 async def test_oversized_review_is_answered_with_413(client: Any) -> None:

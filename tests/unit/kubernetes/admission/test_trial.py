@@ -27,9 +27,9 @@ def merged(of: Objects, files: Objects | None = None, before: MergedObjects | No
     return merge([(FILES, Picture(files or {})), (CLUSTER, Picture(of))], before)
 
 
-def codes(found: tuple[Problem, ...]) -> list[str]:
+def codes(result: tuple[Problem, ...]) -> list[str]:
     """Return code and key of each problem."""
-    return [f"{each.code} {each.key}" for each in found]
+    return [f"{problem.code} {problem.key}" for problem in result]
 
 
 def _one(thing: object) -> tuple[ObjectKey, SourcedObject]:
@@ -45,15 +45,15 @@ def test_problems_of_a_new_object_are_reported() -> None:
     """For example, the source's identity has no workload and the route group does not exist."""
     trial = Trial(MeshSettings())
     trial.follow(merged(MESH), Picture())
-    found = trial.of(CLUSTER, *_one(TARGET))
-    assert {"MW2001 TrafficTarget default/buy", "MW2008 TrafficTarget default/buy"} <= set(codes(found))
+    result = trial.of(CLUSTER, *_one(TARGET))
+    assert {"MW2001 TrafficTarget default/buy", "MW2008 TrafficTarget default/buy"} <= set(codes(result))
 
 
 def test_existing_problems_of_other_objects_are_not_reported() -> None:
     """A review is about one object, whatever the state of the rest of the mesh."""
     trial = Trial(MeshSettings())
     trial.follow(merged({**MESH, **a.objects(a.split("halves", "nobody", ("none", 1)))}), Picture())
-    assert not [each for each in trial.of(CLUSTER, *_one(TARGET)) if "halves" in str(each.key)]
+    assert not [problem for problem in trial.of(CLUSTER, *_one(TARGET)) if "halves" in str(problem.key)]
 
 
 def test_deletion_reports_problems_of_objects_that_refer_to_it() -> None:
@@ -86,8 +86,8 @@ def test_form_of_another_source_stays_in_force() -> None:
     assert codes(trial.of(CLUSTER, *_one(TARGET))) == ["MW1108 TrafficTarget default/buy"]
 
 
-def _without_origin(found: tuple[Problem, ...]) -> set[tuple[str, str, Severity, str, str, str]]:
-    return {(e.code, str(e.key), e.severity, e.field, e.value, e.expected) for e in found}
+def _without_origin(result: tuple[Problem, ...]) -> set[tuple[str, str, Severity, str, str, str]]:
+    return {(e.code, str(e.key), e.severity, e.field, e.value, e.expected) for e in result}
 
 
 def _break_off(trial: Trial, key: ObjectKey, new: SourcedObject | None, after: int) -> None:
@@ -134,15 +134,26 @@ def test_trial_equals_a_mesh_built_from_nothing(seed: int) -> None:
     for _ in range(examples(3, fresh=12)):
         for _ in range(5):
             changed(dice, mesh)
-        objects = {key: each for key, each in mesh.known().objects.items() if each is not None}
+        objects = {
+            key: sourced_object
+            for key, sourced_object in mesh.known().objects.items()
+            if sourced_object is not None
+        }
         now = merged(objects, before=now)
         trial.follow(now, Picture())
         before = problems(View.build(objects, MeshSettings()))
-        keys = sorted({*objects, *(key for key, each in other.known().objects.items() if each is not None)})
+        keys = sorted(
+            {
+                *objects,
+                *(key for key, sourced_object in other.known().objects.items() if sourced_object is not None),
+            }
+        )
         for key in dice.sample(keys, min(6, len(keys))):
             new = other.known().objects.get(key)
             after = {
-                each: value for each, value in objects.items() if each != key and each not in key.forms()
+                object_key: value
+                for object_key, value in objects.items()
+                if object_key != key and object_key not in key.forms()
             }
             if new is not None:
                 after[key] = new
@@ -150,8 +161,8 @@ def test_trial_equals_a_mesh_built_from_nothing(seed: int) -> None:
                 continue
             expected = _without_origin(problems(View.build(after, MeshSettings()))) - _without_origin(before)
             _break_off(trial, key, new, dice.randrange(4))
-            found = trial.of(CLUSTER, key, new)
-            assert found == trial.of(CLUSTER, key, new) == ordered(found)
-            assert expected <= _without_origin(found)
-            own = {each for each in _without_origin(found) if each[1] == str(key)}
-            assert _without_origin(found) - own <= expected
+            result = trial.of(CLUSTER, key, new)
+            assert result == trial.of(CLUSTER, key, new) == ordered(result)
+            assert expected <= _without_origin(result)
+            own = {item for item in _without_origin(result) if item[1] == str(key)}
+            assert _without_origin(result) - own <= expected

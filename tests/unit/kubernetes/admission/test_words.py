@@ -28,8 +28,8 @@ def problem(
 
 def test_refusal_has_a_line_for_each_error() -> None:
     """Each line has field, value, remedy and the code of the documentation."""
-    said = refusal(KEY, [problem("spec.rules[0].kind", '"X"', "must be one of A, B"), problem()])
-    assert said.splitlines() == [
+    text = refusal(KEY, [problem("spec.rules[0].kind", '"X"', "must be one of A, B"), problem()])
+    assert text.splitlines() == [
         "TrafficTarget shop/buy is invalid:",
         '  - spec.rules[0].kind is "X": must be one of A, B (MW1)',
         "  - spec: must be there (MW1)",
@@ -38,9 +38,9 @@ def test_refusal_has_a_line_for_each_error() -> None:
 
 def test_refusal_lists_a_limited_number_of_errors() -> None:
     """The last line counts the omitted errors."""
-    said = refusal(None, [problem(f"spec.rules[{each}]") for each in range(50)]).splitlines()
-    assert len(said) == 22
-    assert (said[0], said[-1]) == ("the object is invalid:", "  - and 30 more")
+    lines = refusal(None, [problem(f"spec.rules[{number}]") for number in range(50)]).splitlines()
+    assert len(lines) == 22
+    assert (lines[0], lines[-1]) == ("the object is invalid:", "  - and 30 more")
 
 
 def test_warning_names_the_object_if_it_is_another_one() -> None:
@@ -57,10 +57,10 @@ def test_warnings_are_limited_in_length_and_number() -> None:
 
     A further mandatory warning keeps its place.
     """
-    many = [problem(f"spec.rules[{each}]") for each in range(40)]
-    found = warnings(KEY, many, "further")
-    assert len(found) == MOST
-    assert found[-2:] == ("and 30 more: `meshwright lint --kubernetes` lists all of them", "further")
+    many = [problem(f"spec.rules[{number}]") for number in range(40)]
+    result = warnings(KEY, many, "further")
+    assert len(result) == MOST
+    assert result[-2:] == ("and 30 more: `meshwright lint --kubernetes` lists all of them", "further")
     assert len(warnings(KEY, many[:MOST])) == MOST
     (long,) = warnings(KEY, [problem(expected="x" * 1000)])
     assert (len(long), long.endswith("... (MW1)")) == (LONGEST, True)

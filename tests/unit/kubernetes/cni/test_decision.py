@@ -66,8 +66,8 @@ def test_other_pods_get_no_rules_and_a_reason() -> None:
         ),
         ({}, "", "the pod does not have the annotation meshwright.dev/interception"),
     ]
-    for found, uid, why in cases:
-        assert decide(found, uid) == ForeignPod(why)
+    for result, uid, why in cases:
+        assert decide(result, uid) == ForeignPod(why)
 
 
 def test_unknown_interception_option_is_an_error() -> None:
@@ -87,10 +87,10 @@ def test_pod_waits_until_its_init_container_has_succeeded() -> None:
     """
     ours = pod(RulesOwner.CNI)
 
-    def told(found: dict[str, Any], code: int | None = None, **status: Any) -> str:
+    def told(result: dict[str, Any], code: int | None = None, **status: Any) -> str:
         state = {"running": {}} if code is None else {"terminated": {"exitCode": code}}
         first = [{"name": "other", "state": {}}, {"name": "meshwright-init", "state": state}]
-        return waits({**found, "status": {"podIP": "10.0.0.1", "initContainerStatuses": first, **status}})
+        return waits({**result, "status": {"podIP": "10.0.0.1", "initContainerStatuses": first, **status}})
 
     assert told(ours) == told(ours, 1) == told(ours, initContainerStatuses=[]) == "10.0.0.1"
     assert told(ours, podIP=None) == told(ours, 0) == told(ours, phase="Failed") == waits(ours) == ""

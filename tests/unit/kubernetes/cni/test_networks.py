@@ -39,21 +39,21 @@ def listed(*plugins: Mapping[str, Any], name: str = "net", indent: int | None = 
 
 def done(files: Files, steps: Iterable[Step]) -> dict[str, bytes]:
     """Return the content of a folder after these steps."""
-    found = dict(files)
+    result = dict(files)
     for step in steps:
         match step:
             case FileWrite(name, content, _):
-                found[name] = content
+                result[name] = content
             case FileRename(name, to):
-                found[to] = found.pop(name)
+                result[to] = result.pop(name)
             case FileRemoval(name):
-                found.pop(name, None)
-    return found
+                result.pop(name, None)
+    return result
 
 
 def types(content: bytes) -> list[str]:
     """Return the types of a list's plug-ins in their order."""
-    return [each["type"] for each in json.loads(content)["plugins"]]
+    return [plugin["type"] for plugin in json.loads(content)["plugins"]]
 
 
 def test_text_of_other_authors_stays_byte_for_byte() -> None:
@@ -104,7 +104,7 @@ def test_first_list_that_a_runtime_can_read_is_used() -> None:
     }
     assert used(files) == "10-used.conflist"
     steps = put_in(files, OURS)
-    assert [each.name for each in steps] == ["10-used.conflist"]
+    assert [step.name for step in steps] == ["10-used.conflist"]
     assert put_in(done(files, steps), OURS) == ()
     with pytest.raises(NoNetworkError, match="the node has no network configuration yet: the folder needs"):
         put_in({"00-broken.conflist": b"{"}, OURS)
@@ -118,9 +118,9 @@ def test_single_plug_in_becomes_a_list_and_is_restored() -> None:
     files = {"10-net.conf": SINGLE.encode(), "99-loopback.conf": b'{"name": "lo", "type": "loopback"}'}
     there = done(files, put_in(files, OURS))
     assert sorted(there) == ["10-net.conf.meshwright", "10-net.conflist", "99-loopback.conf"]
-    found = json.loads(there["10-net.conflist"])
-    assert (found["name"], found["cniVersion"]) == ("mynet", "0.4.0")
-    assert found["plugins"] == [json.loads(SINGLE), {**OURS, "replaces": "10-net.conf"}]
+    result = json.loads(there["10-net.conflist"])
+    assert (result["name"], result["cniVersion"]) == ("mynet", "0.4.0")
+    assert result["plugins"] == [json.loads(SINGLE), {**OURS, "replaces": "10-net.conf"}]
     assert put_in(there, OURS) == ()
     assert done(there, take_out(there)) == files
     anew = {**there, "10-net.conf": SINGLE.replace("true", "false").encode()}
@@ -153,7 +153,7 @@ def test_entry_moves_to_a_network_that_sorts_first() -> None:
     before = {**there, "05-c.conflist": listed(OTHER).encode()}
     after = done(before, put_in(before, OURS))
     assert types(after["05-c.conflist"])[-1] == TYPE
-    assert {name: each for name, each in after.items() if name != "05-c.conflist"} == files
+    assert {name: item for name, item in after.items() if name != "05-c.conflist"} == files
 
 
 _TYPES = st.sampled_from(["bridge", "ptp", "tuning", "istio-cni"])
@@ -168,7 +168,7 @@ _LISTS = st.builds(
     st.sampled_from(["a", "b"]),
     st.sampled_from([None, 0, 1, 4]),
 )
-_SINGLES = _PLUGINS.map(lambda each: json.dumps({**each, "name": "one"}).encode())
+_SINGLES = _PLUGINS.map(lambda item: json.dumps({**item, "name": "one"}).encode())
 _ENDINGS = st.sampled_from([".conflist", ".conf", ".json", ""])
 _NAMES = st.builds("{}-{}{}".format, st.integers(0, 3), st.sampled_from("ab"), _ENDINGS)
 _FOLDERS = st.dictionaries(_NAMES, _LISTS | _SINGLES | st.just(b"{"), max_size=5)
@@ -192,7 +192,7 @@ def test_interrupted_changes_leave_one_entry_and_removal_restores_the_folder(
     assert there == done(files, steps)
     assert put_in(there, OURS) == ()
     assert types(there[used(there)]).count(TYPE) == 1
-    assert sum(each.count(b'"type": "meshwright-cni"') for each in there.values()) == 1
+    assert sum(item.count(b'"type": "meshwright-cni"') for item in there.values()) == 1
     left = done(there, take_out(there)[:again])
     assert done(left, take_out(left)) == files
     assert done(there, take_out(there)) == files

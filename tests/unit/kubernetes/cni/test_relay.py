@@ -182,12 +182,12 @@ def test_program_prints_only_json(tmp_path: Path) -> None:
             timeout=60,
             check=False,
         )
-        found = json.loads(done.stdout)
+        result = json.loads(done.stdout)
         assert (done.returncode, done.stderr) == (status, b"")
         if status:
-            assert (found["code"], found["cniVersion"], sorted(found)) == (
+            assert (result["code"], result["cniVersion"], sorted(result)) == (
                 *(6, "1.1.0"),
                 ["cniVersion", "code", "details", "msg"],
             )
         else:
-            assert found == {**RESULT, "cniVersion": "0.3.1"}
+            assert result == {**RESULT, "cniVersion": "0.3.1"}

@@ -24,7 +24,7 @@ PROBE = some.fixed_dictionaries(
 HOOKS = some.fixed_dictionaries(
     {},
     optional={
-        each: some.fixed_dictionaries({}, optional={"httpGet": CALL}) for each in ("preStop", "postStart")
+        item: some.fixed_dictionaries({}, optional={"httpGet": CALL}) for item in ("preStop", "postStart")
     },
 )
 CONTAINER = some.fixed_dictionaries(
@@ -84,20 +84,20 @@ def test_any_manifest_gets_one_sidecar_or_stays_with_a_reason(of: tuple[str, str
     """
     document = _around(of, pod)
     before = copy.deepcopy(document)
-    found = inject(KNOWN, {}, document, "shop")
+    outcome = inject(KNOWN, {}, document, "shop")
     assert document == before
-    assert all(each.why for each in found.said)
-    if not found.changed:
-        assert found.manifest == document
+    assert all(injection_result.why for injection_result in outcome.said)
+    if not outcome.changed:
+        assert outcome.manifest == document
         return
-    assert inject(KNOWN, {}, found.manifest, "shop").manifest == found.manifest
-    spec = _pod(of, found.manifest)["spec"]
-    names = [each["name"] for each in (*spec["containers"], *spec["initContainers"])]
+    assert inject(KNOWN, {}, outcome.manifest, "shop").manifest == outcome.manifest
+    spec = _pod(of, outcome.manifest)["spec"]
+    names = [item["name"] for item in (*spec["containers"], *spec["initContainers"])]
     assert (names.count("meshwright-sidecar"), names.count("meshwright-init")) == (1, 1)
-    assert len({each["name"] for each in spec["volumes"]}) == len(spec["volumes"])
+    assert len({volume["name"] for volume in spec["volumes"]}) == len(spec["volumes"])
     if "meshwright.dev/injected" in _pod(of, before).get("metadata", {}).get("annotations", {}):
         return  # the author's annotation claims an earlier injection
-    back = uninject(found.manifest, "shop").manifest
+    back = uninject(outcome.manifest, "shop").manifest
     assert _bare(_pod(of, back)) == _bare(_pod(of, before))
 
 
@@ -123,6 +123,6 @@ def _pod(of: tuple[str, str], document: Any) -> Any:
 def _bare(value: Any) -> Any:
     """Return a value without nulls and empty collections, which an API server treats alike."""
     if isinstance(value, dict):
-        found = {name: _bare(each) for name, each in value.items()}
-        return {name: each for name, each in found.items() if each not in (None, {}, [])}
-    return [_bare(each) for each in value] if isinstance(value, list) else value
+        result = {name: _bare(item) for name, item in value.items()}
+        return {name: item for name, item in result.items() if item not in (None, {}, [])}
+    return [_bare(item) for item in value] if isinstance(value, list) else value

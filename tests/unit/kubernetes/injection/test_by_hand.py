@@ -20,7 +20,7 @@ from tests.tools.command_runner import CliRunner, Result
 CASES = Path(__file__).parent / "cases"
 CONFIG = CASES / "config.yaml"
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: pod}\nspec: {containers: [{name: a, image: b}]}\n"
-NAMES = sorted(each.stem for each in CASES.glob("*.yaml") if each != CONFIG)
+NAMES = sorted(path.stem for path in CASES.glob("*.yaml") if path != CONFIG)
 
 
 def run(*words: str, given: str | None = None) -> Result:
@@ -36,14 +36,14 @@ def injected(text: str, *more: str) -> Result:
 @pytest.mark.parametrize("name", NAMES)
 def test_inject_prints_the_golden_file_and_is_idempotent(name: str) -> None:
     """The messages are golden too. A second injection prints the same manifests."""
-    found = run("inject", "-f", str(CASES / f"{name}.yaml"), "--config", str(CONFIG))
-    assert found.exit_code == 0, found.exception
-    for suffix, said in (("injected", found.stdout), ("said", found.stderr)):
+    result = run("inject", "-f", str(CASES / f"{name}.yaml"), "--config", str(CONFIG))
+    assert result.exit_code == 0, result.exception
+    for suffix, text in (("injected", result.stdout), ("said", result.stderr)):
         file = CASES / f"{name}.{suffix}"
         if os.environ.get("UPDATE_GOLDEN"):
-            file.write_text(said)
-        assert said == file.read_text()
-    assert injected(found.stdout).stdout == found.stdout
+            file.write_text(text)
+        assert text == file.read_text()
+    assert injected(result.stdout).stdout == result.stdout
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -57,7 +57,7 @@ def test_uninject_restores_the_authors_manifests(name: str) -> None:
 
 def test_every_golden_file_has_a_case() -> None:
     """A golden file without its case would never be compared."""
-    kept = {each.stem for suffix in ("injected", "said") for each in CASES.glob(f"*.{suffix}")}
+    kept = {path.stem for suffix in ("injected", "said") for path in CASES.glob(f"*.{suffix}")}
     assert kept == set(NAMES)
 
 
@@ -76,46 +76,46 @@ def test_every_golden_file_has_a_case() -> None:
 )
 def test_manifest_without_pods_is_printed_byte_for_byte(text: str) -> None:
     """Comments, line endings and anchors of such documents are kept."""
-    for found in (injected(text), run("uninject", "-f", "-", given=text)):
-        assert (found.stdout_bytes, found.stderr, found.exit_code) == (text.encode(), "", 0)
+    for result in (injected(text), run("uninject", "-f", "-", given=text)):
+        assert (result.stdout_bytes, result.stderr, result.exit_code) == (text.encode(), "", 0)
 
 
 def test_output_is_utf_8_whatever_the_terminals_encoding() -> None:
     """The bytes of the output are those of the input."""
     text = "kind: Service\nmetadata: {name: é}\n".encode()
-    found = CliRunner(charset="ascii").invoke(app, ("uninject", "-f", "-"), input=text)
-    assert (found.stdout_bytes, found.exit_code) == (text, 0)
+    result = CliRunner(charset="ascii").invoke(app, ("uninject", "-f", "-"), input=text)
+    assert (result.stdout_bytes, result.exit_code) == (text, 0)
 
 
 def test_byte_order_mark_and_the_comments_behind_it_are_kept() -> None:
     """A second injection prints the same manifests."""
-    found = injected(f"\ufeff# one\n{POD}").stdout
-    assert found.startswith("\ufeff# one\napiVersion: v1\n")
-    assert injected(found).stdout == found
+    stdout = injected(f"\ufeff# one\n{POD}").stdout
+    assert stdout.startswith("\ufeff# one\napiVersion: v1\n")
+    assert injected(stdout).stdout == stdout
 
 
 def test_control_characters_of_names_are_escaped_in_messages() -> None:
     """A name in a file is not validated, and it must not control the terminal."""
-    found = injected(POD.replace("name: pod", 'name: "\\e[2J\\n", annotations: {meshwright.dev/inject: x}'))
-    assert found.stderr.startswith("meshwright: Pod default/\\x1b[2J\\n: annotation")
+    result = injected(POD.replace("name: pod", 'name: "\\e[2J\\n", annotations: {meshwright.dev/inject: x}'))
+    assert result.stderr.startswith("meshwright: Pod default/\\x1b[2J\\n: annotation")
 
 
 def test_comment_ends_with_any_line_ending() -> None:
     """The text after a carriage return is written once."""
-    found = injected(f"# one\r{POD}").stdout
-    assert found.count("apiVersion") == 1
-    assert injected(found).stdout == found
+    stdout = injected(f"# one\r{POD}").stdout
+    assert stdout.count("apiVersion") == 1
+    assert injected(stdout).stdout == stdout
 
 
 def test_document_that_begins_behind_its_marker_keeps_the_marker() -> None:
     """The output has two documents as well."""
     pod = "{apiVersion: v1, kind: Pod, metadata: {name: %s}, spec: {containers: [{name: a, image: b}]}}\n"
-    found = injected(f"--- {pod % 'one'}--- # two\n\n# second\n{pod % 'two'}")
-    assert [each["metadata"]["name"] for each in libyaml.load_all(found.stdout)] == [
+    result = injected(f"--- {pod % 'one'}--- # two\n\n# second\n{pod % 'two'}")
+    assert [item["metadata"]["name"] for item in libyaml.load_all(result.stdout)] == [
         "one",
         "two",
     ]
-    assert "--- # two\n\n# second\napiVersion: v1\n" in found.stdout
+    assert "--- # two\n\n# second\napiVersion: v1\n" in result.stdout
 
 
 def test_json_input_gives_json_output() -> None:
@@ -125,9 +125,9 @@ def test_json_input_gives_json_output() -> None:
     """
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
     text = json.dumps({**pod, "spec": {"containers": [{"name": "a", "image": "é"}]}})
-    found = injected(text)
-    assert json.loads(found.stdout)["spec"]["initContainers"][1]["name"] == "meshwright-sidecar"
-    assert "é" in found.stdout
+    result = injected(text)
+    assert json.loads(result.stdout)["spec"]["initContainers"][1]["name"] == "meshwright-sidecar"
+    assert "é" in result.stdout
     document = json.loads(injected(text, "--json").stdout)
     assert document["objects"] == [
         {
@@ -138,7 +138,7 @@ def test_json_input_gives_json_output() -> None:
             "warnings": [],
         }
     ]
-    assert document["manifests"]["items"] == [json.loads(found.stdout)]
+    assert document["manifests"]["items"] == [json.loads(result.stdout)]
 
 
 def test_items_of_a_typed_list_are_injected() -> None:
@@ -147,7 +147,7 @@ def test_items_of_a_typed_list_are_injected() -> None:
     text = json.dumps({"apiVersion": "v1", "kind": "PodList", "items": items})
     made = injected(text)
     (item,) = json.loads(made.stdout)["items"]
-    names = [each["name"] for each in item["spec"]["initContainers"]]
+    names = [init_container["name"] for init_container in item["spec"]["initContainers"]]
     assert (names, item.keys()) == (["meshwright-init", "meshwright-sidecar"], {"metadata", "spec"})
     assert json.loads(run("uninject", "-f", "-", given=made.stdout).stdout) == json.loads(text)
 
@@ -155,12 +155,12 @@ def test_items_of_a_typed_list_are_injected() -> None:
 def test_refusal_with_json_has_reasons_and_no_manifests() -> None:
     """Each object has its result. Incomplete manifests are omitted, because they could be applied."""
     text = f"{POD}---\n{POD.replace('name: pod', 'name: bad, annotations: {meshwright.dev/inject: perhaps}')}"
-    found = injected(text, "--json")
-    document = json.loads(found.stdout)
-    assert (found.exit_code, document["manifests"]) == (1, None)
-    assert [each["failed"] for each in document["objects"]] == [False, True]
+    result = injected(text, "--json")
+    document = json.loads(result.stdout)
+    assert (result.exit_code, document["manifests"]) == (1, None)
+    assert [item["failed"] for item in document["objects"]] == [False, True]
     assert "must be one of false, true" in document["objects"][1]["why"]
-    assert found.stderr.startswith("meshwright: Pod default/bad: ")
+    assert result.stderr.startswith("meshwright: Pod default/bad: ")
 
 
 def test_root_annotation_has_only_the_certificates_of_the_file(tmp_path: Path) -> None:
@@ -174,9 +174,9 @@ def test_root_annotation_has_only_the_certificates_of_the_file(tmp_path: Path) -
     pod = libyaml.load(injected(POD, "--ca", str(file)).stdout)
     assert pod["metadata"]["annotations"]["meshwright.dev/joining-roots"] == root.decode()
     file.write_bytes(root[:60] + root[80:])
-    found = injected(POD, "--ca", str(file))
-    assert (found.exit_code, found.stdout) == (2, "")
-    assert "must contain certificates in PEM, and no private key" in found.stderr
+    result = injected(POD, "--ca", str(file))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "must contain certificates in PEM, and no private key" in result.stderr
 
 
 PLAIN = (
@@ -188,19 +188,19 @@ QUOTED = (*PLAIN, "-", "a: b", "", "- a", "# a", "é")
 
 def test_scalars_of_a_changed_document_keep_their_text() -> None:
     """YAML 1.1 and 1.2 differ in numbers, dates and booleans, so the text must not change its meaning."""
-    plain = "".join(f"    - {each}\n" for each in PLAIN)
-    quoted = "".join(f"    - {json.dumps(each)}\n" for each in QUOTED)
+    plain = "".join(f"    - {item}\n" for item in PLAIN)
+    quoted = "".join(f"    - {json.dumps(item)}\n" for item in QUOTED)
     text = (
         "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - name: a\n    image: b\n    plain:\n"
         f"{plain}    quoted:\n{quoted}    lines: |\n      one\n        two\n"
     )
-    found = injected(text).stdout
-    before, after = (libyaml.load(each)["spec"]["containers"][0] for each in (text, found))
+    stdout = injected(text).stdout
+    before, after = (libyaml.load(item)["spec"]["containers"][0] for item in (text, stdout))
     assert after == before
     assert after["quoted"] == list(QUOTED)
-    lines = found.splitlines()
+    lines = stdout.splitlines()
     stood = {each: f"    - {'true' if each == 'yes' else 'null' if each == '~' else each}" for each in PLAIN}
-    assert [each for each in PLAIN if stood[each] not in lines] == []
+    assert [item for item in PLAIN if stood[item] not in lines] == []
     assert "    lines: |" in lines
 
 
@@ -234,39 +234,39 @@ def test_number_is_read_as_by_kubectl_and_keeps_its_text(text: str) -> None:
     probe = f"{{httpGet: {{port: 80, path: /}}, periodSeconds: {text}, timeoutSeconds: {text}}}"
     own = f"{{name: meshwright-sidecar, image: auto, livenessProbe: {{exec: {{}}, periodSeconds: {text}}}}}"
     pod = POD.replace("{name: a, image: b}", f"{own}, {{name: a, image: b, livenessProbe: {probe}}}")
-    found = injected(pod)
-    assert (found.exit_code, found.stderr) == (0, "")
-    annotations = libyaml.load(found.stdout)["metadata"]["annotations"]
+    result = injected(pod)
+    assert (result.exit_code, result.stderr) == (0, "")
+    annotations = libyaml.load(result.stdout)["metadata"]["annotations"]
     (noted,) = json.loads(annotations["meshwright.dev/original-probes"]).values()
     assert noted["livenessProbe"]["periodSeconds"] == NUMBERS[text]
     (mine,) = json.loads(annotations["meshwright.dev/own-containers"])
     assert mine["container"]["livenessProbe"]["periodSeconds"] == NUMBERS[text]
-    assert f"      periodSeconds: {text}\n      timeoutSeconds: {text}\n" in found.stdout
-    again = injected(found.stdout)
-    assert (again.stdout, again.stderr, again.exit_code) == (found.stdout, "", 0)
-    back = run("uninject", "-f", "-", given=found.stdout).stdout
+    assert f"      periodSeconds: {text}\n      timeoutSeconds: {text}\n" in result.stdout
+    again = injected(result.stdout)
+    assert (again.stdout, again.stderr, again.exit_code) == (result.stdout, "", 0)
+    back = run("uninject", "-f", "-", given=result.stdout).stdout
     assert f"      periodSeconds: {text}\n      timeoutSeconds: {text}\n" in back
-    assert injected(back).stdout == found.stdout
+    assert injected(back).stdout == result.stdout
 
 
 @pytest.mark.parametrize("text", ["190:20", "1__e", "0x", "0b2", "1e9999", "_8", ".5"])
 def test_number_that_kubectl_does_not_read_as_an_integer_is_refused(text: str) -> None:
     """The field must be a whole number, and the error names the field."""
     probe = f"{{httpGet: {{port: 80}}, timeoutSeconds: {text}}}"
-    found = injected(POD.replace("image: b", f"image: b, livenessProbe: {probe}"))
-    said = (
+    result = injected(POD.replace("image: b", f"image: b, livenessProbe: {probe}"))
+    message = (
         "meshwright: Pod default/pod: spec.containers[0].livenessProbe.timeoutSeconds must be a whole number"
     )
-    assert (found.exit_code, found.stdout, found.stderr) == (1, "", f"{said}\n")
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"{message}\n")
 
 
 def test_authors_sidecar_container_is_written_the_same_again() -> None:
     """A second injection is based on the annotations, in which texts and numbers are unambiguous."""
-    said = "env: [{name: A, value: 1_0}, {name: B, value: 12:30}, {name: C, value: y}]"
-    own = f"{{name: meshwright-sidecar, image: auto, {said}, terminationMessagePath: 0444}}"
-    found = injected(POD.replace("[{name: a", f"[{own}, {{name: a"))
-    assert found.exit_code == 0
-    assert injected(found.stdout).stdout == found.stdout
+    text = "env: [{name: A, value: 1_0}, {name: B, value: 12:30}, {name: C, value: y}]"
+    own = f"{{name: meshwright-sidecar, image: auto, {text}, terminationMessagePath: 0444}}"
+    result = injected(POD.replace("[{name: a", f"[{own}, {{name: a"))
+    assert result.exit_code == 0
+    assert injected(result.stdout).stdout == result.stdout
 
 
 def test_namespace_in_the_same_file_applies() -> None:
@@ -275,10 +275,12 @@ def test_namespace_in_the_same_file_applies() -> None:
     labels = "labels: {meshwright.dev/inject: 'false'}"
     space = f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: shop, {labels}}}\n"
     text = space + pod % ("one", "") + pod % ("two", ", annotations: {meshwright.dev/inject: 'true'}")
-    found = injected(text)
-    assert found.stdout.startswith(space + pod % ("one", ""))
-    assert found.stdout.count("name: meshwright-sidecar") == 1
-    assert found.stderr == ("unchanged: Pod shop/one: the namespace's label meshwright.dev/inject is false\n")
+    result = injected(text)
+    assert result.stdout.startswith(space + pod % ("one", ""))
+    assert result.stdout.count("name: meshwright-sidecar") == 1
+    assert result.stderr == (
+        "unchanged: Pod shop/one: the namespace's label meshwright.dev/inject is false\n"
+    )
 
 
 MESH = """
@@ -300,15 +302,15 @@ def test_mesh_config_and_namespaces_of_a_directory_apply(tmp_path: Path) -> None
     (tmp_path / "mesh.yaml").write_text(MESH)
     text = f"{POD}---\n{POD.replace('name: pod', 'name: pod, namespace: out')}"
     words = ("inject", "-f", "-", "--mesh", str(tmp_path))
-    found = run(*words, given=text)
-    first, second = libyaml.load_all(found.stdout)
+    result = run(*words, given=text)
+    first, second = libyaml.load_all(result.stdout)
     rules, sidecar = first["spec"]["initContainers"]
     assert (rules["image"], sidecar["image"]) == ("mesh-init:1", "mesh:1")
     assert rules["args"][rules["args"].index("--exclude-outbound-ports") + 1] == "6379"
     assert sidecar["args"][sidecar["args"].index("--envoy-log-level") + 1] == "debug"
     assert "169.254.169.254/32" in rules["args"]
     assert "initContainers" not in second["spec"]
-    assert "the namespace's annotation openservicemesh.io/sidecar-injection is disabled" in found.stderr
+    assert "the namespace's annotation openservicemesh.io/sidecar-injection is disabled" in result.stderr
     (tmp_path / "mesh.yaml").write_text(MESH.replace("[6379]", "[redis]"))
     wrong = run(*words, given=text)
     assert (wrong.exit_code, wrong.stdout) == (2, "")
@@ -321,7 +323,7 @@ def test_null_field_of_the_author_is_treated_as_absent() -> None:
     texts = [
         POD.replace("[{name: a", f"[{own % said}, {{name: a") for said in (("null",) * 3, ("{}", "{}", "''"))
     ]
-    null, nothing = (libyaml.load(injected(each).stdout)["spec"]["initContainers"][1] for each in texts)
+    null, nothing = (libyaml.load(injected(text).stdout)["spec"]["initContainers"][1] for text in texts)
     assert null["resources"] == {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}}
     assert (null["lifecycle"], null["env"][-1]) == (nothing["lifecycle"], {"name": "A"})
 
@@ -360,11 +362,11 @@ def test_invalid_annotation_is_refused_and_no_manifest_is_printed(annotation: st
         "apiVersion: v1\nkind: Pod\nmetadata: {name: good}\nspec: {containers: [{name: a, image: b}]}\n---\n"
     )
     bad = good.replace("name: good", f"name: bad, annotations: {{{annotation}}}")
-    found = injected(good + bad)
-    assert found.stdout == ""
-    assert found.exit_code == 1
-    assert found.stderr.startswith("meshwright: Pod default/bad: ")
-    assert REFUSED[annotation] in found.stderr
+    result = injected(good + bad)
+    assert result.stdout == ""
+    assert result.exit_code == 1
+    assert result.stderr.startswith("meshwright: Pod default/bad: ")
+    assert REFUSED[annotation] in result.stderr
 
 
 UNREADABLE = {
@@ -380,19 +382,19 @@ UNREADABLE = {
 @pytest.mark.parametrize("text", UNREADABLE)
 def test_unreadable_input_is_an_error_with_its_line(text: str) -> None:
     """No manifest is printed."""
-    found = injected(text)
-    assert found.stdout == ""
-    assert found.exit_code == 2
-    assert found.stderr.startswith(f"meshwright: {UNREADABLE[text]}")
+    result = injected(text)
+    assert result.stdout == ""
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"meshwright: {UNREADABLE[text]}")
 
 
 def test_all_errors_of_a_configuration_are_reported_together(tmp_path: Path) -> None:
     """The messages name every wrong field."""
     file = tmp_path / "config.yaml"
     file.write_text("policy: sometimes\noverlay: {}\nsidecar: {placement: last}\n")
-    found = run("inject", "-f", "-", "--config", str(file), given="")
-    assert found.exit_code == 2
-    assert [line.partition("config.yaml: ")[2] for line in found.stderr.splitlines()] == [
+    result = run("inject", "-f", "-", "--config", str(file), given="")
+    assert result.exit_code == 2
+    assert [line.partition("config.yaml: ")[2] for line in result.stderr.splitlines()] == [
         'sidecar.placement is "last": must be one of , classic, native',
         'policy is "sometimes": must be one of disabled, enabled',
         "overlay is a mapping of 0 keys: unknown field; did you mean overlays?",
@@ -424,6 +426,6 @@ def test_malformed_annotations_of_an_injection_are_an_error(name: str) -> None:
     pod = libyaml.load(injected(POD.replace("{name: a, image: b}", probed)).stdout)
     pod["metadata"]["annotations"][f"meshwright.dev/{name}"] = NONSENSE[name]
     text = yaml.safe_dump(pod)
-    for found in (injected(text), run("uninject", "-f", "-", given=text)):
-        assert (found.exit_code, found.stdout) == (1, "")
-        assert "must be a " in found.stderr
+    for result in (injected(text), run("uninject", "-f", "-", given=text)):
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert "must be a " in result.stderr

@@ -55,26 +55,26 @@ def _standing(known: InjectionInputs | None = None) -> dict[str, Any]:
         "readOnly": True,
     }
     spec = pod["spec"]
-    for each in (*spec["initContainers"], *spec["containers"]):
-        each |= {
+    for volume in (*spec["initContainers"], *spec["containers"]):
+        volume |= {
             "terminationMessagePath": "/dev/termination-log",
             "terminationMessagePolicy": "File",
-            "imagePullPolicy": each.get("imagePullPolicy", "Always"),
-            "resources": each.get("resources", {}),
-            "volumeMounts": [*each.get("volumeMounts", ()), mount],
+            "imagePullPolicy": volume.get("imagePullPolicy", "Always"),
+            "resources": volume.get("resources", {}),
+            "volumeMounts": [*volume.get("volumeMounts", ()), mount],
         }
-        for probe in (each[name] for name in each if name.endswith("Probe")):
+        for probe in (volume[name] for name in volume if name.endswith("Probe")):
             for name, value in (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1)):
                 probe.setdefault(name, value)
             probe.setdefault("failureThreshold", 3)
             probe["httpGet"].setdefault("scheme", "HTTP")
-        if each["name"] == "meshwright-sidecar":
-            each["resources"] = {
+        if volume["name"] == "meshwright-sidecar":
+            volume["resources"] = {
                 "limits": {"memory": "1Gi"},
                 "requests": {"cpu": "1", "memory": "1Gi"},
             }
-    for each in spec["volumes"]:
-        for source in (each[name] for name in ("projected", "configMap", "downwardAPI") if name in each):
+    for volume in spec["volumes"]:
+        for source in (volume[name] for name in ("projected", "configMap", "downwardAPI") if name in volume):
             source["defaultMode"] = 420
             for item in source.get("items", ()):
                 if "fieldRef" in item:
@@ -84,15 +84,19 @@ def _standing(known: InjectionInputs | None = None) -> dict[str, Any]:
 
 
 def _said(known: InjectionInputs, pod: Mapping[str, Any]) -> list[str]:
-    found = differences(known, SHOP, checked(pod))
-    assert found is not None
-    return list(map(str, found))
+    result = differences(known, SHOP, checked(pod))
+    assert result is not None
+    return list(map(str, result))
 
 
 def _container(pod: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any]
-    (found,) = [each for each in pod["spec"]["initContainers"] if each["name"] == "meshwright-sidecar"]
-    return found
+    result: dict[str, Any]
+    (result,) = [
+        init_container
+        for init_container in pod["spec"]["initContainers"]
+        if init_container["name"] == "meshwright-sidecar"
+    ]
+    return result
 
 
 def test_fields_of_the_api_server_are_no_difference() -> None:
@@ -125,11 +129,11 @@ def _annotation(known: InjectionInputs, name: str) -> object:
 
 def _said_of_init(now: InjectionInputs) -> list[str]:
     """Return the differences of the init container, which verifies the rules instead of setting them."""
-    found = [each for each in _said(now, _standing()) if "[meshwright-init]" in each]
-    fields = [each.partition("[meshwright-init].")[2].split()[0].split("[")[0] for each in found]
+    result = [item for item in _said(now, _standing()) if "[meshwright-init]" in item]
+    fields = [item.partition("[meshwright-init].")[2].split()[0].split("[")[0] for item in result]
     assert {"args", "image", "securityContext.capabilities.add", "securityContext.runAsUser"} <= set(fields)
-    assert found == sorted(found, key=lambda each: each.split()[0].split("]")[1].split("[")[0])
-    return found
+    assert result == sorted(result, key=lambda item: item.split()[0].split("]")[1].split("[")[0])
+    return result
 
 
 def test_removed_overlay_is_a_difference_without_values() -> None:
@@ -167,11 +171,11 @@ def test_resources_of_a_limit_range_are_no_difference() -> None:
     none = _known(sidecar={"image": "proxy:1", "resources": {}})
     pod = _standing(none)
     _container(pod)["resources"] = {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}
-    said = [
-        f"{NATIVE}.resources.{each}.cpu is 1; a new Pod does not get the field"
-        for each in ("limits", "requests")
+    lines = [
+        f"{NATIVE}.resources.{item}.cpu is 1; a new Pod does not get the field"
+        for item in ("limits", "requests")
     ]
-    assert _said(none, pod) == said
+    assert _said(none, pod) == lines
     words = "LimitRanger plugin set: cpu limit for init container meshwright-sidecar"
     pod["metadata"]["annotations"]["kubernetes.io/limit-ranger"] = words
     assert _said(none, pod) == []
@@ -180,9 +184,9 @@ def test_resources_of_a_limit_range_are_no_difference() -> None:
 def test_moved_sidecar_and_changed_container_order_are_differences() -> None:
     """The sidecar was classic and would be native now, or another container was inserted before ours."""
     classic = _known(sidecar={**SIDECAR, "placement": "classic"})
-    said = _said(_known(), _standing(classic))
-    assert "spec.containers[meshwright-sidecar] is set; a new Pod does not get the field" in said
-    assert f"{NATIVE} is missing; a new Pod gets the field" in said
+    lines = _said(_known(), _standing(classic))
+    assert "spec.containers[meshwright-sidecar] is set; a new Pod does not get the field" in lines
+    assert f"{NATIVE} is missing; a new Pod gets the field" in lines
     pod = _standing()
     pod["spec"]["initContainers"].insert(0, {"name": "first", "image": "x"})
     (order,) = _said(_known(), pod)
@@ -228,7 +232,9 @@ def test_pod_with_a_secret_is_compared_with_its_own_secret() -> None:
     assert other
     assert back
     volumes = {"spec.volumes[meshwright-credentials]", "spec.volumes[meshwright-token]"}
-    assert volumes <= {each.field.partition("].")[0].rstrip("]") + "]" for each in (*other, *back)}
+    assert volumes <= {
+        difference.field.partition("].")[0].rstrip("]") + "]" for difference in (*other, *back)
+    }
 
 
 def test_command_refuses_identity_by_secret() -> None:

@@ -35,10 +35,10 @@ CONFIGURED: dict[str, dict[str, Any]] = {
 
 
 def _known(name: str = "native", *, roots: bytes = b"") -> InjectionInputs:
-    said = {**CONFIGURED[name], "sidecar": {"image": "proxy:1", **CONFIGURED[name].get("sidecar", {})}}
+    response = {**CONFIGURED[name], "sidecar": {"image": "proxy:1", **CONFIGURED[name].get("sidecar", {})}}
     uuid = ProxyUuid("u-1") if name == "secret" else None
     return InjectionInputs(
-        read(said, "config.yaml"), DriverRegistry.discover().drivers, roots=roots, uuid=uuid
+        read(response, "config.yaml"), DriverRegistry.discover().drivers, roots=roots, uuid=uuid
     )
 
 
@@ -57,12 +57,12 @@ def _pod(**container: Any) -> dict[str, Any]:
 
 def _made(known: InjectionInputs, pod: dict[str, Any]) -> dict[str, Any]:
     """Return a pod after the webhook's patch."""
-    said = answer(known, SHOP, pod)
-    assert said.result is Result.INJECTED, said.words
+    response = answer(known, SHOP, pod)
+    assert response.result is Result.INJECTED, response.words
     made = copy.deepcopy(pod)
-    for each in said.patch:
-        _, part, field = each["path"].split("/")
-        made[part][field] = json.loads(json.dumps(each["value"]))
+    for item in response.patch:
+        _, part, field = item["path"].split("/")
+        made[part][field] = json.loads(json.dumps(item["value"]))
     return made
 
 
@@ -70,10 +70,10 @@ def _running(known: InjectionInputs, pod: dict[str, Any]) -> dict[str, Any]:
     """Return an injected pod as stored by an API server, with defaults and the account's token."""
     made = _made(known, pod)
     spec = made["spec"]
-    for each in (*spec.get("initContainers", ()), *spec["containers"]):
-        each |= {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
+    for element in (*spec.get("initContainers", ()), *spec["containers"]):
+        element |= {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
         path = "/var/run/secrets/kubernetes.io/serviceaccount"
-        each.setdefault("volumeMounts", []).append({"name": ACCOUNT, "readOnly": True, "mountPath": path})
+        element.setdefault("volumeMounts", []).append({"name": ACCOUNT, "readOnly": True, "mountPath": path})
     for volume in spec["volumes"]:
         for source in {"projected", "downwardAPI", "configMap"} & set(volume):
             volume[source].setdefault("defaultMode", 420)
@@ -92,9 +92,9 @@ def _copied(pod: dict[str, Any], *, init: bool = True, keep: tuple[str, ...] = (
     del spec["nodeName"]
     if not init:
         del spec["initContainers"]
-    for each in spec["containers"]:
+    for container in spec["containers"]:
         for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
-            each.pop(probe, None)
+            container.pop(probe, None)
     spec["containers"].append({"name": "debugger-1", "image": "busybox", "stdin": True, "tty": True})
     about = {"name": "copy", "namespace": "shop", **{name: pod["metadata"][name] for name in keep}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": about, "spec": spec}
@@ -104,12 +104,12 @@ def _author(spec: dict[str, Any]) -> dict[str, Any]:
     """Return the part of a pod's spec that is not from the injection."""
     lists = {name: spec.get(name, []) for name in ("initContainers", "containers", "volumes")}
     ours = ("meshwright-", "dumps")
-    return {name: [each for each in of if not each["name"].startswith(ours)] for name, of in lists.items()}
+    return {name: [item for item in of if not item["name"].startswith(ours)] for name, of in lists.items()}
 
 
 def _ours(spec: dict[str, Any]) -> list[str]:
     lists = (spec.get(name, []) for name in ("initContainers", "containers", "volumes"))
-    return [each["name"] for of in lists for each in of if each["name"].startswith(("meshwright-", "dumps"))]
+    return [item["name"] for of in lists for item in of if item["name"].startswith(("meshwright-", "dumps"))]
 
 
 @pytest.mark.parametrize("init", [True, False])
@@ -132,21 +132,23 @@ def test_copy_follows_the_present_configuration() -> None:
     """The pod had roots of its own and a classic sidecar; the copy has neither."""
     running = _running(_known("classic", roots=b"-----BEGIN CERTIFICATE-----\n"), _pod())
     made = _made(_known(), _copied(running))
-    assert [each["name"] for each in made["spec"]["containers"]] == ["app", "debugger-1"]
+    assert [container["name"] for container in made["spec"]["containers"]] == ["app", "debugger-1"]
     wanted = _made(_known(), _pod())["spec"]["volumes"]
-    assert [each for each in made["spec"]["volumes"] if each["name"] not in (ACCOUNT, "data")] == wanted[1:]
+    assert [
+        volume for volume in made["spec"]["volumes"] if volume["name"] not in (ACCOUNT, "data")
+    ] == wanted[1:]
 
 
 @pytest.mark.parametrize("name", ["native", "classic"])
 def test_copy_has_the_same_pod_resources(name: str) -> None:
     """The pod's own resources already include the sidecar's share, so the share is not added again."""
     amounts = {"requests": {"cpu": "20m"}, "limits": {"cpu": "1", "memory": "1Gi"}}
-    for said in (amounts, {"requests": {"cpu": "20m"}}):
+    for response in (amounts, {"requests": {"cpu": "20m"}}):
         pod = _pod()
-        pod["spec"]["resources"] = said
+        pod["spec"]["resources"] = response
         running = _running(_known(name), pod)
         made = _made(_known(name), _copied(running))
-        assert made["spec"]["resources"] == running["spec"]["resources"] != said
+        assert made["spec"]["resources"] == running["spec"]["resources"] != response
 
 
 @pytest.mark.parametrize(
@@ -179,13 +181,13 @@ def test_copy_with_a_probed_native_sidecar_is_refused() -> None:
     pod["spec"]["initContainers"] = [
         {"name": "log", "image": "log:1", "restartPolicy": "Always", "startupProbe": PROBE}
     ]
-    said = answer(_known(), SHOP, _copied(_running(_known(), pod)))
-    assert said.words.startswith("startupProbe of container log calls the sidecar")
+    response = answer(_known(), SHOP, _copied(_running(_known(), pod)))
+    assert response.words.startswith("startupProbe of container log calls the sidecar")
 
 
 def _strange(change: str) -> dict[str, Any]:
     sent = _copied(_running(_known(), _pod()))
-    of = {each["name"]: each for part in ("initContainers", "volumes") for each in sent["spec"][part]}
+    of = {item["name"]: item for part in ("initContainers", "volumes") for item in sent["spec"][part]}
     match change:
         case "command":
             of["meshwright-sidecar"]["command"] = ["sleep", "1d"]
@@ -205,16 +207,18 @@ def test_foreign_container_or_volume_with_our_name_is_refused(change: str) -> No
 
     Its author has to resolve the conflict.
     """
-    said = answer(_known(), SHOP, _strange(change))
-    assert said.result is Result.REFUSED
-    assert "spec.volumes has a volume of one of the sidecar's names" in said.words
+    response = answer(_known(), SHOP, _strange(change))
+    assert response.result is Result.REFUSED
+    assert "spec.volumes has a volume of one of the sidecar's names" in response.words
 
 
 def test_copy_that_skips_injection_is_unchanged_although_it_has_a_sidecar() -> None:
     """A note that the pod has no sidecar would be false. `uninject` removes the sidecar of the copy."""
     sent = _copied(_running(_known(), _pod()))
-    said = answer(_known(), NamespaceObject(Namespace("shop"), (("meshwright.dev/inject", "false"),)), sent)
-    assert (said.result, said.patch) == (Result.SKIPPED, ())
+    response = answer(
+        _known(), NamespaceObject(Namespace("shop"), (("meshwright.dev/inject", "false"),)), sent
+    )
+    assert (response.result, response.patch) == (Result.SKIPPED, ())
     plain: Any = uninject(sent, "default").manifest
     assert _ours(plain["spec"]) == []
     assert _author(plain["spec"]) == _author(sent["spec"])

@@ -102,8 +102,8 @@ def test_selectors_have_a_precedence_between_pod_and_namespace(
         ({"annotations": {"kubernetes.io/config.mirror": "5e3f"}}, Reason.MIRROR),
         ({"pod": {"hostNetwork": True}}, Reason.HOST_NETWORK),
         *(
-            ({"name": each}, Reason.SYSTEM_NAMESPACE)
-            for each in ("kube-system", "kube-public", "kube-node-lease")
+            ({"name": item}, Reason.SYSTEM_NAMESPACE)
+            for item in ("kube-system", "kube-public", "kube-node-lease")
         ),
         ({"name": "meshwright-system"}, Reason.CONTROL_PLANE),
         ({"space": {"openservicemesh.io/ignore": ""}}, Reason.IGNORED_NAMESPACE),

@@ -43,10 +43,14 @@ def _of(namespace: Mapping[str, str], pod: Mapping[str, str], **more: Any) -> Ex
 
 def test_namespace_without_the_label_is_the_explanation() -> None:
     """The decision is to inject and no webhook reviews the pod, so each webhook names its missing label."""
-    found = _of({}, {})
-    assert (found.answer.result, found.is_asked, found.gets_one) == ("injected", False, False)
-    assert found.webhooks is not None
-    why = {each.webhook.partition(".")[0]: each.why_not for each in found.webhooks}
+    explanation = _of({}, {})
+    assert (explanation.answer.result, explanation.is_asked, explanation.gets_one) == (
+        "injected",
+        False,
+        False,
+    )
+    assert explanation.webhooks is not None
+    why = {webhook.webhook.partition(".")[0]: webhook.why_not for webhook in explanation.webhooks}
     wanted = "the namespace: label meshwright.dev/inject must be 'true', but the label is missing"
     assert why["namespace"] == wanted
     assert all(why.values())
@@ -54,27 +58,33 @@ def test_namespace_without_the_label_is_the_explanation() -> None:
 
 def test_rules_are_listed_in_order_up_to_the_deciding_one() -> None:
     """Each rule shows its finding, and the last one decides."""
-    found = _of({INJECT: "true"}, {"tier": "batch"}, neverInjectSelector=[{"matchLabels": {"tier": "batch"}}])
-    assert [each.said for each in found.steps] == ["", "", "no: neverInjectSelector matches with tier=batch"]
-    assert (found.is_asked, found.gets_one) == (True, False)
-    found = _of({INJECT: "true"}, {})
-    assert found.steps[-1].said == "yes: the namespace's label meshwright.dev/inject is true"
-    assert found.gets_one
+    explanation = _of(
+        {INJECT: "true"}, {"tier": "batch"}, neverInjectSelector=[{"matchLabels": {"tier": "batch"}}]
+    )
+    assert [step.said for step in explanation.steps] == [
+        "",
+        "",
+        "no: neverInjectSelector matches with tier=batch",
+    ]
+    assert (explanation.is_asked, explanation.gets_one) == (True, False)
+    explanation = _of({INJECT: "true"}, {})
+    assert explanation.steps[-1].said == "yes: the namespace's label meshwright.dev/inject is true"
+    assert explanation.gets_one
 
 
 def test_invalid_value_of_a_switch_ends_the_list_of_rules() -> None:
     """Both the answer and the rule that found the invalid value show the refusal."""
-    found = _of({INJECT: "true"}, {INJECT: "perhaps"})
-    assert (found.answer.result, found.gets_one) == ("refused", False)
+    explanation = _of({INJECT: "true"}, {INJECT: "perhaps"})
+    assert (explanation.answer.result, explanation.gets_one) == ("refused", False)
     wrong = "label meshwright.dev/inject is 'perhaps': must be one of false, true"
-    assert found.answer.words == wrong
-    assert found.steps == (
+    assert explanation.answer.words == wrong
+    assert explanation.steps == (
         Step("pods that never get a sidecar"),
         Step("the pod's label and annotations", f"refused: {wrong}"),
     )
-    said = _of({INJECT: "maybe"}, {}).steps[-1]
-    assert said.rule == "the namespace's label and annotations"
-    assert said.said.startswith("refused: the namespace's label meshwright.dev/inject is 'maybe'")
+    step = _of({INJECT: "maybe"}, {}).steps[-1]
+    assert step.rule == "the namespace's label and annotations"
+    assert step.said.startswith("refused: the namespace's label meshwright.dev/inject is 'maybe'")
 
 
 def _made(image: str = "proxy:1") -> Any:

@@ -107,7 +107,7 @@ LEFT: Final[Mapping[str, str]] = {
 
 _OLD: Final = ("cronjob", "daemonset", "hello", "job", "native-sidecar", "pod", "replicaset", "statefulset")
 CONFIGURED: Final[Mapping[str, dict[str, Any]]] = {
-    **{f"{each}-old-version": {"version": (1, 28), "placement": Placement.CLASSIC} for each in _OLD},
+    **{f"{item}-old-version": {"version": (1, 28), "placement": Placement.CLASSIC} for item in _OLD},
     "hello-always": {"always": "Always"},
     "hello-never": {"always": "Never"},
     "hello.yaml.cni": {"by": RulesOwner.CNI},
@@ -202,8 +202,8 @@ NAMES: Final = frozenset(
 
 def objects(file: str, suffix: str = "yaml") -> Iterator[dict[str, Any]]:
     """Yield the objects of a file of `cases`; a List's items are yielded one by one."""
-    for each in libyaml.load_all((CASES / f"{file}.{suffix}").read_text("utf-8")):
-        yield from each.get("items", [each])
+    for item in libyaml.load_all((CASES / f"{file}.{suffix}").read_text("utf-8")):
+        yield from item.get("items", [item])
 
 
 def pod_of(document: dict[str, Any]) -> dict[str, Any] | None:
@@ -212,32 +212,32 @@ def pod_of(document: dict[str, Any]) -> dict[str, Any] | None:
     path = TEMPLATES.get((group, str(document.get("kind"))))
     if path is None:
         return None
-    for each in path:
-        document = document[each]
+    for item in path:
+        document = document[item]
     return document
 
 
 def _named(place: str, suffix: str) -> list[dict[str, Any]]:
     file, _, name = place.partition("/")
-    found = (
-        each
-        for each in objects(file, suffix)
-        if name in (each.get("metadata", {}).get(k) for k in ("name", "generateName"))
+    result = (
+        item
+        for item in objects(file, suffix)
+        if name in (item.get("metadata", {}).get(k) for k in ("name", "generateName"))
     )
-    return list(found)
+    return list(result)
 
 
 def _sidecars(pod: dict[str, Any]) -> int:
     spec = pod["spec"]
-    return [each["name"] for each in (*spec.get("initContainers", ()), *spec["containers"])].count(SIDECAR)
+    return [item["name"] for item in (*spec.get("initContainers", ()), *spec["containers"])].count(SIDECAR)
 
 
 @pytest.mark.parametrize("name", HERE)
 def test_injected_pod_of_istios_list_has_one_sidecar(name: str) -> None:
     """The pods in the golden file of each case have exactly one sidecar."""
-    pods = [pod for each in _named(HERE[name], "injected") if (pod := pod_of(each)) is not None]
+    pods = [pod for item in _named(HERE[name], "injected") if (pod := pod_of(item)) is not None]
     assert pods, HERE[name]
-    assert [_sidecars(each) for each in pods] == [1] * len(pods)
+    assert [_sidecars(item) for item in pods] == [1] * len(pods)
 
 
 @pytest.mark.parametrize("name", [name for name, place in LEFT.items() if place])
@@ -256,26 +256,26 @@ def test_configuration_or_cluster_version_applies_to_a_pod(name: str) -> None:
 
     A second injection changes no field.
     """
-    said = CONFIGURED[name]
+    answer = CONFIGURED[name]
     config = InjectionConfig(
-        image=said.get("image", "proxy:1"),
-        init_image=said.get("init_image", "init:1"),
-        pull_policy=PullPolicy(said.get("always", "IfNotPresent")),
-        rules_by=said.get("by", RulesOwner.INIT_CONTAINER),
-        resources=said.get("resources", {"requests": {"cpu": "50m"}}),
+        image=answer.get("image", "proxy:1"),
+        init_image=answer.get("init_image", "init:1"),
+        pull_policy=PullPolicy(answer.get("always", "IfNotPresent")),
+        rules_by=answer.get("by", RulesOwner.INIT_CONTAINER),
+        resources=answer.get("resources", {"requests": {"cpu": "50m"}}),
     )
-    known = InjectionInputs(config, {"envoy": EnvoyDriver()}, version=said.get("version"))
+    known = InjectionInputs(config, {"envoy": EnvoyDriver()}, version=answer.get("version"))
     made = injected(known, SPACE, POD).pod
     assert made is not None
     assert injected(known, SPACE, made).pod == made
     spec = made["spec"]
     rules = spec["initContainers"][0]
-    is_classic = said.get("placement") is Placement.CLASSIC
+    is_classic = answer.get("placement") is Placement.CLASSIC
     sidecar = spec["containers"][0] if is_classic else spec["initContainers"][1]
     assert (sidecar["name"], sidecar["image"]) == (SIDECAR, config.image)
     assert (rules["name"], rules["image"]) == ("meshwright-init", config.init_image)
     assert {sidecar["imagePullPolicy"], rules["imagePullPolicy"]} == {config.pull_policy}
-    assert [each.get("resources", {}) for each in (rules, sidecar)] == [config.resources] * 2
+    assert [item.get("resources", {}) for item in (rules, sidecar)] == [config.resources] * 2
     has_rights = "add" in rules["securityContext"]["capabilities"]
     assert has_rights is (config.rules_by is RulesOwner.INIT_CONTAINER)
 

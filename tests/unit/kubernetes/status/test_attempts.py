@@ -67,7 +67,7 @@ async def test_refused_kind_of_write_is_logged_once_and_other_kinds_continue() -
         clock.now += FIRST
         with pytest.raises(WritePostponed):
             await attempts.make(WrittenKind.EVENT, "create events", failing(refusal(403)))
-    assert [each["reason"] for each in logs] == ["forbidden"]
+    assert [log["reason"] for log in logs] == ["forbidden"]
     assert meter.said == [("event", "forbidden"), ("status", ""), ("event", "forbidden")]
 
 
@@ -174,7 +174,7 @@ async def test_refusal_about_one_object_bars_only_that_object(status: int, reaso
             with pytest.raises(WritePostponed) as raised:
                 await attempts.make(WrittenKind.EVENT, "create events", failing(refused), *BUY)
             assert (raised.value.until, raised.value.is_refused) == (clock.now + BARRED, True)
-    assert [each["of"] for each in logs] == [BUY[-1]]
+    assert [log["of"] for log in logs] == [BUY[-1]]
     assert await attempts.make(WrittenKind.EVENT, "create events", fine, *SELL) == "done"
     clock.now += BARRED
     assert await attempts.make(WrittenKind.EVENT, "create events", fine, *BUY) == "done"

@@ -44,14 +44,14 @@ def problem(value: str = "a(", code: str = "resource-rejected", expected: str = 
     )
 
 
-def told_of(*each: WrittenEvent) -> dict[tuple[str, bool], WrittenEvent]:
+def told_of(*item: WrittenEvent) -> dict[tuple[str, bool], WrittenEvent]:
     """Return written Events by their key."""
-    return {told.known_as: told for told in each}
+    return {written_event.known_as: written_event for written_event in item}
 
 
 def acts(actions: Iterable[Action]) -> list[tuple[EventAction, str, str]]:
     """Return action, reason and note of each due action."""
-    return [(each.act, each.notice.reason, each.notice.note) for each in actions]
+    return [(action.act, action.notice.reason, action.notice.note) for action in actions]
 
 
 NOTE = "spec.rules[0] is a(: p1 rejects it"
@@ -62,10 +62,10 @@ MENDED = begun(ONE.mended(), "u-1", NOW + timedelta(minutes=1))
 
 def test_problem_begins_one_event_that_is_renewed_only_when_due() -> None:
     """The Event is left alone until its renewal is due, before the API server would delete it."""
-    said = notices(KEY, [problem()])
-    assert acts(due(said, {}, NOW)) == [(EventAction.BEGIN, "ResourceRejected", NOTE)]
-    assert acts(due(said, told_of(BEGUN), NOW + RENEWED - timedelta(seconds=1))) == []
-    assert list(due(said, told_of(BEGUN), NOW + RENEWED)) == [Action(EventAction.GO_ON, ONE, BEGUN)]
+    answer = notices(KEY, [problem()])
+    assert acts(due(answer, {}, NOW)) == [(EventAction.BEGIN, "ResourceRejected", NOTE)]
+    assert acts(due(answer, told_of(BEGUN), NOW + RENEWED - timedelta(seconds=1))) == []
+    assert list(due(answer, told_of(BEGUN), NOW + RENEWED)) == [Action(EventAction.GO_ON, ONE, BEGUN)]
 
 
 def test_refusals_of_two_proxies_and_new_versions_are_one_problem() -> None:
@@ -73,8 +73,8 @@ def test_refusals_of_two_proxies_and_new_versions_are_one_problem() -> None:
 
     Another value is another problem, and severity INFO has no Event.
     """
-    said = notices(KEY, [problem(expected="p2 rejects it"), problem(expected="p1 rejects it")])
-    assert [each.note for each in said.values()] == [NOTE]
+    answer = notices(KEY, [problem(expected="p2 rejects it"), problem(expected="p1 rejects it")])
+    assert [notice.note for notice in answer.values()] == [NOTE]
     moved = replace(problem(), origin=InCluster("east", "8"))
     assert notices(KEY, [moved]) == notices(KEY, [problem()])
     assert len(notices(KEY, [problem("a("), problem("b(")])) == 2
@@ -88,9 +88,9 @@ def test_service_has_events_for_fields_without_effect() -> None:
     """
     service = ObjectKey(SERVICE, Namespace("shop"), "cart")
     for severity in (Severity.WARNING, Severity.INFO):
-        found = replace(problem(code="MW2027"), key=service, severity=severity)
-        assert [each.reason for each in notices(service, [found]).values()] == ["MW2027"]
-        assert notices(service, [replace(found, code="MW2021")]) == {}
+        result = replace(problem(code="MW2027"), key=service, severity=severity)
+        assert [notice.reason for notice in notices(service, [result]).values()] == ["MW2027"]
+        assert notices(service, [replace(result, code="MW2021")]) == {}
 
 
 def test_warnings_of_a_service_have_no_event() -> None:
@@ -133,8 +133,8 @@ def test_event_has_every_field_of_the_api() -> None:
 
     It is read back unchanged.
     """
-    found = body(BEGUN, API, METADATA, EventReporter("host-1" * 40, "mesh"))
-    assert found == {
+    result = body(BEGUN, API, METADATA, EventReporter("host-1" * 40, "mesh"))
+    assert result == {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {
@@ -164,10 +164,10 @@ def test_event_has_every_field_of_the_api() -> None:
         "type": "Warning",
     }
     assert body(MENDED, API, METADATA, EventReporter("h", "mesh"))["type"] == "Normal"
-    assert read(found) == BEGUN
+    assert read(result) == BEGUN
     went_on = again(BEGUN, NOW + RENEWED)
     assert series(went_on) == {"series": {"count": 2, "lastObservedTime": "2026-01-02T03:29:05.000678Z"}}
-    assert read(found | series(went_on)) == went_on
+    assert read(result | series(went_on)) == went_on
 
 
 def test_same_problem_of_the_same_object_has_the_same_event_name() -> None:
@@ -183,23 +183,23 @@ def test_same_problem_of_the_same_object_has_the_same_event_name() -> None:
 
 def test_events_of_others_and_malformed_events_are_not_read() -> None:
     """Another controller's Event and an Event with a missing or malformed field are read as None."""
-    found = body(BEGUN, API, METADATA, EventReporter("h", "mesh"))
+    result = body(BEGUN, API, METADATA, EventReporter("h", "mesh"))
     for wrong in (
         {},
-        found | {"reportingController": "kubelet"},
-        found | {"metadata": {"name": "x", "namespace": "y"}},
-        found | {"eventTime": "yesterday"},
-        found | {"regarding": 7},
-        found | {"series": {"count": "many", "lastObservedTime": "2026-01-02T03:29:05Z"}},
+        result | {"reportingController": "kubelet"},
+        result | {"metadata": {"name": "x", "namespace": "y"}},
+        result | {"eventTime": "yesterday"},
+        result | {"regarding": 7},
+        result | {"series": {"count": "many", "lastObservedTime": "2026-01-02T03:29:05Z"}},
     ):
         assert read(wrong) is None
 
 
 def test_note_has_at_most_1024_bytes() -> None:
     """The API counts the limit in bytes, so a long note with umlauts is cut to 1024 bytes."""
-    (said,) = notices(KEY, [problem("ü" * 2000)]).values()
-    assert len(said.note.encode()) <= 1024
-    assert said.note.endswith("...")
+    (notice,) = notices(KEY, [problem("ü" * 2000)]).values()
+    assert len(notice.note.encode()) <= 1024
+    assert notice.note.endswith("...")
 
 
 def test_excess_problems_are_counted_in_rounded_steps() -> None:
@@ -207,8 +207,8 @@ def test_excess_problems_are_counted_in_rounded_steps() -> None:
 
     A new Event for every further problem would be too many. The Event is about the namespace.
     """
-    found = [more(Namespace("shop"), count).note.split()[2] for count in (1, 4, 7, 19, 499, 500, 12345)]
-    assert found == ["1", "2", "5", "10", "200", "500", "10000"]
+    result = [more(Namespace("shop"), count).note.split()[2] for count in (1, 4, 7, 19, 499, 500, 12345)]
+    assert result == ["1", "2", "5", "10", "200", "500", "10000"]
     about = ObjectKey(NAMESPACE, Namespace(""), "shop")
     assert begun(more(Namespace("shop"), 7), "u", NOW).namespace == "shop"
     assert more(Namespace("shop"), 7).about == about

@@ -44,7 +44,7 @@ def test_begun_and_ended_problems_mark_their_object_for_a_report() -> None:
 def test_problems_and_objects_outside_the_cluster_are_ignored() -> None:
     """Files, other clusters and problems without an object mark nothing for a report."""
     standing = ObjectStatusTable("east", {WORKLOAD})
-    elsewhere = [replace(problem(), origin=each) for each in (InFile("a.yaml"), InCluster("west", "7"))]
+    elsewhere = [replace(problem(), origin=item) for item in (InFile("a.yaml"), InCluster("west", "7"))]
     standing.heard(dict.fromkeys([*elsewhere, problem(None)], True))
     standing.held({TILL: till(InFile("a.yaml"))})
     standing.held({TILL: None})

@@ -99,9 +99,11 @@ class Plane:
     def __init__(self, state: Path, now: datetime) -> None:
         first = [workload(SHOP, "10.0.0.1"), workload(BUYER, "10.0.0.2")]
         rest = a.objects(MeshConfig(permissive=True), a.service(SHOP, a.port(80)))
-        self.source = MemorySource("kubernetes", {each.key: each for each in first} | rest)
+        self.source = MemorySource(
+            "kubernetes", {sourced_object.key: sourced_object for sourced_object in first} | rest
+        )
         authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
-        translate, preview = (translation(EnvoyDriver(), secrets=each) for each in (True, False))
+        translate, preview = (translation(EnvoyDriver(), secrets=item) for item in (True, False))
         self.delivery: Delivery = delivery(
             sources=Sources((self.source,)),
             paces=Paces(PACE, PACE),
@@ -137,13 +139,13 @@ class Plane:
         """Acknowledge, for a proxy, every resource of its snapshot."""
         snapshot = self.delivery.cache.snapshot(node(name))
         assert snapshot is not None
-        for each in snapshot.types():
-            response = Response(each, Version("v"), Nonce("n"), tuple(snapshot.ordered(each)))
+        for type_url in snapshot.types():
+            response = Response(type_url, Version("v"), Nonce("n"), tuple(snapshot.ordered(type_url)))
             self.delivery.answers.answered(node(name), response, None)
 
     async def change(self, *changed: SourcedObject) -> None:
         """Change objects in the source and run a wave."""
-        self.source.change({each.key: each for each in changed})
+        self.source.change({sourced_object.key: sourced_object for sourced_object in changed})
         await self.delivery.loop.wave()
 
     async def told(self) -> tuple[ObjectKey, ...]:
@@ -343,9 +345,11 @@ async def test_failed_wave_resolves_no_problem(plane: Plane, monkeypatch: pytest
 async def test_missing_upstream_is_in_the_status_of_a_workload_at_once(plane: Plane) -> None:
     """Conditions describe the present state; only Events are delayed."""
     upstream = Upstream(a.service_key("till"), Port(80), IpAddress("127.0.0.1"), Port(9001))
-    found = workload(BUYER, "10.0.0.2", 2)
-    assert isinstance(found.value, Workload)
-    await plane.change(replace(found, value=replace(found.value, interception=Explicit(None, (upstream,)))))
+    sourced_object = workload(BUYER, "10.0.0.2", 2)
+    assert isinstance(sourced_object.value, Workload)
+    await plane.change(
+        replace(sourced_object, value=replace(sourced_object.value, interception=Explicit(None, (upstream,))))
+    )
     await plane.told()
     assert plane.codes() == {"MW2033"}
 
@@ -362,4 +366,4 @@ async def test_event_of_a_service_without_endpoints_is_delayed(plane: Plane) -> 
     assert not plane.standing.problems(late.key)
     plane.seconds += 1.0
     await plane.told()
-    assert {each.code for each in plane.standing.problems(late.key)} == {"MW2020"}
+    assert {problem.code for problem in plane.standing.problems(late.key)} == {"MW2020"}

@@ -22,7 +22,7 @@ from xds.protocol.resources.resource import (
 from xds.protocol.resources.snapshot import Snapshot
 
 KEY = ObjectKey(WORKLOAD, Namespace("shop"), "till-1")
-A, B, C = (NodeKey(f"{each}.till.shop") for each in "abc")
+A, B, C = (NodeKey(f"{item}.till.shop") for item in "abc")
 ONE = ResourceName("one")
 NAMES = {ENDPOINT: frozenset({ONE})}
 
@@ -42,8 +42,8 @@ class Proxies:
     def connect(self, node: NodeKey, *acknowledged: Resource) -> None:
         """Connect a proxy that has acknowledged only these resources."""
         held = self.has[node] = {}
-        for each in acknowledged:
-            held[each.type_url] = held.get(each.type_url, AcknowledgedVersions(OWN)).put({each.name: (each,)})
+        for item in acknowledged:
+            held[item.type_url] = held.get(item.type_url, AcknowledgedVersions(OWN)).put({item.name: (item,)})
 
     def acknowledged(self, node: NodeKey) -> dict[TypeUrl, AcknowledgedVersions] | None:
         """Return the acknowledged versions of a connected proxy."""
@@ -140,15 +140,15 @@ def test_new_change_restarts_a_rollout_and_a_part_extends_it() -> None:
 def test_only_connected_proxies_with_a_changed_snapshot_are_concerned() -> None:
     """Groups with an equal snapshot, without a proxy or without a snapshot concern no proxy."""
     old, new = Snapshot.of([resource("1")]), Snapshot.of([resource("2")])
-    groups = [GroupKey(each) for each in ("changed", "same", "empty", "gone")]
+    groups = [GroupKey(item) for item in ("changed", "same", "empty", "gone")]
     changed, same, empty, gone = groups
     here: Mapping[GroupKey, tuple[NodeKey, ...]] = {changed: (A,), same: (B,), gone: (C,)}
-    found = concerned(
+    result = concerned(
         dict.fromkeys(groups, old),
         {changed: new, same: old, empty: new, gone: None},
         lambda group: here.get(group, ()),
     )
-    assert {node: dict(names or {}) for node, names in found.items()} == {A: NAMES}
+    assert {node: dict(names or {}) for node, names in result.items()} == {A: NAMES}
 
 
 class Hashed(str):
@@ -184,7 +184,7 @@ def test_objects_that_change_together_cost_as_much_as_one() -> None:
     for node in nodes[1:]:
         proxies.connect(node, resource("2"))
     assert rollouts.look() == frozenset(keys)
-    assert {rollouts.progress(each) for each in keys} == {Progress(99, 100)}
+    assert {rollouts.progress(key) for key in keys} == {Progress(99, 100)}
 
 
 def test_proxies_that_join_rollouts_together_cost_as_much_as_one_object() -> None:
@@ -205,7 +205,7 @@ def test_proxies_that_join_rollouts_together_cost_as_much_as_one_object() -> Non
     Hashed.hashed = 0
     assert rollouts.look() == frozenset()
     assert Hashed.hashed < 10 * len(nodes)
-    assert {rollouts.progress(each) for each in keys} == {Progress(0, 100)}
+    assert {rollouts.progress(key) for key in keys} == {Progress(0, 100)}
 
 
 def test_proxy_is_counted_once_after_a_second_change() -> None:
@@ -233,29 +233,29 @@ def test_objects_that_changed_together_have_independent_rollouts_later() -> None
     keys = [replace(KEY, name=f"till-{number}") for number in range(4)]
     for _ in range(200):
         proxies = Proxies(resource("2"))
-        together, alone = Rollouts(proxies), {each: Rollouts(proxies) for each in keys}
+        together, alone = Rollouts(proxies), {key: Rollouts(proxies) for key in keys}
         for _ in range(12):
             some = chance.sample(keys, chance.randint(1, 4))
             nodes = dict.fromkeys(chance.sample([A, B, C], chance.randint(0, 3)), NAMES)
             match chance.choice(("begin", "extend", "renew", "extend", "forget", "look")):
                 case "begin":
                     together.begin(some, nodes)
-                    for each in some:
-                        alone[each].begin([each], nodes)
+                    for key in some:
+                        alone[key].begin([key], nodes)
                 case "extend":
                     together.extend(some, nodes)
-                    for each in some:
-                        alone[each].extend([each], nodes)
+                    for key in some:
+                        alone[key].extend([key], nodes)
                 case "renew":
                     together.renew(some, nodes)
-                    for each in some:
-                        alone[each].renew([each], nodes)
+                    for key in some:
+                        alone[key].renew([key], nodes)
                 case "forget":
                     together.forget(some[0])
                     alone[some[0]].forget(some[0])
                 case _:
                     proxies.connect(chance.choice([A, B, C]), resource(chance.choice("12")))
-                    looked = frozenset().union(*(each.look() for each in alone.values()))
+                    looked = frozenset().union(*(rollouts.look() for rollouts in alone.values()))
                     assert together.look() == looked
-            assert [together.progress(each) for each in keys] == [alone[k].progress(k) for k in keys]
-            assert together.is_pending == any(each.is_pending for each in alone.values())
+            assert [together.progress(key) for key in keys] == [alone[k].progress(k) for k in keys]
+            assert together.is_pending == any(rollouts.is_pending for rollouts in alone.values())

@@ -94,7 +94,7 @@ async def test_one_object_with_many_problems_has_a_limited_number_of_events(
             break
         except WritePostponed as error:
             at = error.until
-    assert sum(each.method == "POST" for each in server.asked) == 5
+    assert sum(item.method == "POST" for item in server.asked) == 5
     assert standing.take() == (ObjectKey(NAMESPACE, Namespace(""), SHOP),)
 
 
@@ -105,14 +105,15 @@ async def test_events_from_before_a_restart_count_against_the_limit(
     monkeypatch.setattr(meshwright.kubernetes.status.events.writer, "OPEN", 5)
     server, api = played
     other = ObjectKey(TRAFFIC_TARGET, SHOP, "sellers")
-    said = [events.notice(other, replace(problem(number), key=other)) for number in range(6)]
-    told = [events.begun(each, "u", NOW) for each in (*said, said[-1].mended())]
-    found = [
-        events.body(each, "access.smi-spec.io/v1alpha4", {}, EventReporter("b", "home")) for each in told
+    notices = [events.notice(other, replace(problem(number), key=other)) for number in range(6)]
+    written_events = [events.begun(notice, "u", NOW) for notice in (*notices, notices[-1].mended())]
+    result = [
+        events.body(written_event, "access.smi-spec.io/v1alpha4", {}, EventReporter("b", "home"))
+        for written_event in written_events
     ]
 
     async def listing(asked: Asked, line: Line) -> None:
-        await line.answer({"kind": "EventList", "metadata": {}, "items": found})
+        await line.answer({"kind": "EventList", "metadata": {}, "items": result})
 
     server.then(listing, taking)
     standing = ObjectStatusTable("east", {WORKLOAD})
@@ -120,12 +121,12 @@ async def test_events_from_before_a_restart_count_against_the_limit(
     await writer.remember(None)
     standing.heard({problem(number): True for number in range(20)})
     await writer.report(TARGET, 0.0)
-    assert not any(each.method == "POST" for each in server.asked)
+    assert not any(item.method == "POST" for item in server.asked)
     standing.take()
     await writer.report(other, 0.0)
     assert TARGET in standing.take(), "nothing is wrong with the other any more"
     await writer.report(TARGET, 0.0)
-    assert sum(each.method == "POST" for each in server.asked) == 5
+    assert sum(item.method == "POST" for item in server.asked) == 5
 
 
 async def test_conflicting_write_of_conditions_is_retried(
@@ -142,5 +143,5 @@ async def test_conflicting_write_of_conditions_is_retried(
         await writer.report(till, 100.0)
     assert (raised.value.until, raised.value.is_refused) == (100.0 + FIRST, True)
     await writer.report(till, raised.value.until)
-    written: list[Any] = [each.method for each in server.asked]
+    written: list[Any] = [item.method for item in server.asked]
     assert written == ["PATCH", "PATCH"]

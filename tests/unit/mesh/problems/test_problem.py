@@ -63,13 +63,13 @@ def test_problems_are_sorted_by_place_without_duplicates() -> None:
 
 def test_new_problem_is_logged_at_its_level() -> None:
     """Known problems are not logged again."""
-    found = tuple(
+    problems = tuple(
         Problem(code=f"MW{number}", severity=severity, origin=InFile("a.yaml"), expected="look")
         for number, severity in enumerate(Severity)
     )
     with capture_logs() as logs:
-        log_new(structlog.get_logger(), "problem", found, found[:1])
-        log_new(structlog.get_logger(), "problem", found, found)
+        log_new(structlog.get_logger(), "problem", problems, problems[:1])
+        log_new(structlog.get_logger(), "problem", problems, problems)
     assert logs == [
         {
             "event": "problem",

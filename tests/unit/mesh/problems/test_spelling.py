@@ -47,6 +47,6 @@ def test_number_of_compared_words_is_bounded(monkeypatch: pytest.MonkeyPatch, sl
         set_seq1(matcher, word)
 
     monkeypatch.setattr(SequenceMatcher, "set_seq1", counting)
-    known = tuple(f"w-{each:04}" for each in range(5 * COMPARED))
+    known = tuple(f"w-{number:04}" for number in range(5 * COMPARED))
     assert nearest(slip, known) == found
     assert len(set(compared) - {""}) == COMPARED

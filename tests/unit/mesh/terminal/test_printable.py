@@ -50,7 +50,7 @@ def test_stream_writes_only_printable_text(text: str) -> None:
     assert styled(stream).write(f"\x1b[1;31m{text}\x1b[0m") > 0
     stream.flush()
     left = re.sub(r"\x1b\[[?\d;]*[A-Za-z]|\r", "", raw.getvalue().decode())
-    assert all(each.isprintable() or each == "\n" for each in left)
+    assert all(item.isprintable() or item == "\n" for item in left)
 
 
 def test_title_and_clipboard_sequences_are_escaped() -> None:

@@ -27,9 +27,9 @@ def test_network_set_agrees_with_checks_of_each_network(seed: int) -> None:
     """The set answers whether it contains a network, and whether two sets overlap."""
     dice = random.Random(seed)  # noqa: S311 - random networks
     ours, theirs = ([_network(dice) for _ in range(dice.randrange(6))] for _ in range(2))
-    found = NetworkSet(ours)
+    network_set = NetworkSet(ours)
     for _ in range(20):
-        each = _network(dice)
-        assert found.holds(each) is any(_within(each, one) for one in ours)
-    meet = any(one.version == each.version and one.overlaps(each) for one in ours for each in theirs)
-    assert found.meets(NetworkSet(theirs)) is meet is NetworkSet(theirs).meets(found)
+        item = _network(dice)
+        assert network_set.holds(item) is any(_within(item, one) for one in ours)
+    meet = any(one.version == element.version and one.overlaps(element) for one in ours for element in theirs)
+    assert network_set.meets(NetworkSet(theirs)) is meet is NetworkSet(theirs).meets(network_set)

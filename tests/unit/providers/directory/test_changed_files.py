@@ -37,9 +37,9 @@ def test_event_for_a_plain_file_updates_only_its_entry(
     _made(tmp_path)
     before = list_directory(tmp_path)
     change(tmp_path)
-    found, everything = relisted(tmp_path, before, {name}), list_directory(tmp_path)
-    assert found is not None
-    assert found == (before if name == "e.yaml" else everything)
+    result, everything = relisted(tmp_path, before, {name}), list_directory(tmp_path)
+    assert result is not None
+    assert result == (before if name == "e.yaml" else everything)
 
 
 @pytest.mark.parametrize("name", ["", "sub", ".hidden/x.yaml", "a.txt", "/elsewhere/x.yaml", "gone/x.yaml"])

@@ -21,9 +21,9 @@ def test_file_longer_than_its_reported_size_is_read_to_the_end() -> None:
 def test_file_is_refused_from_one_byte_above_the_size_limit(tmp_path: Path, over: int) -> None:
     """A file of exactly MAX_BYTES is read, and one more byte makes it too large."""
     (tmp_path / "large.yaml").write_text("#" * (MAX_BYTES + over))
-    found = read_content(tmp_path, "large.yaml")
+    content = read_content(tmp_path, "large.yaml")
     if over:
-        assert isinstance(found, UnreadableFile)
-        assert found.code is Code.TOO_LARGE
+        assert isinstance(content, UnreadableFile)
+        assert content.code is Code.TOO_LARGE
     else:
-        assert found == "#" * MAX_BYTES
+        assert content == "#" * MAX_BYTES

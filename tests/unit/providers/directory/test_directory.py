@@ -72,7 +72,7 @@ def test_load_reads_manifests_and_ignores_other_files(tmp_path: Path) -> None:
     (tmp_path / ".git" / "x.yaml").write_text(account("no"))
     source = _source(tmp_path)
     source.load()
-    assert {key.name: _file(found.origin) for key, found in source.objects().items()} == {
+    assert {key.name: _file(sourced_object.origin) for key, sourced_object in source.objects().items()} == {
         "a": "sub/a.yml",
         "b": "b.yaml",
     }
@@ -253,7 +253,7 @@ async def test_switched_release_link_keeps_the_last_good_form_of_a_misspelt_obje
         (tmp_path / "next").replace(mesh)
         await watched.until_names("b", "w")
         assert source.objects()[workload_key("w")].stale
-        assert [each.code for each in source.problems()] == ["MW1003", "MW1107"]
+        assert [problem.code for problem in source.problems()] == ["MW1003", "MW1107"]
 
 
 @pytest.mark.parametrize("polling", [False, True])
@@ -261,9 +261,9 @@ async def test_folder_replaced_by_a_symlink_keeps_its_objects(tmp_path: Path, po
     """A symlink to a folder is not followed and is a problem; files beside it still take effect."""
     mesh, release = tmp_path / "mesh", tmp_path / "release"
     folder, beside = mesh / "sub", mesh / "b.yaml"
-    for each in (folder, release):
-        each.mkdir(parents=True)
-        (each / "x.yaml").write_text(account("a"))
+    for path in (folder, release):
+        path.mkdir(parents=True)
+        (path / "x.yaml").write_text(account("a"))
     beside.write_text(account("b"))
     settle, reread = timedelta(milliseconds=50), timedelta(milliseconds=50)
     source = DirectorySource(mesh, _clock, settle=settle, reread=reread, polling=polling)

@@ -25,7 +25,7 @@ class Watched(WatchedSource[DirectorySource]):
 
     def codes(self) -> list[str]:
         """Return the codes of the source's problems."""
-        return [each.code for each in self.source.problems()]
+        return [problem.code for problem in self.source.problems()]
 
 
 def _running(path: Path, hold: timedelta, reread: timedelta) -> AbstractAsyncContextManager[Watched]:
@@ -38,11 +38,11 @@ def _running(path: Path, hold: timedelta, reread: timedelta) -> AbstractAsyncCon
 @pytest.fixture
 def mesh(tmp_path: Path) -> Path:
     """Create a directory with two manifests."""
-    found = tmp_path / "mesh"
-    found.mkdir()
+    path = tmp_path / "mesh"
+    path.mkdir()
     for name in ("a", "b"):
-        (found / f"{name}.yaml").write_text(account(name))
-    return found
+        (path / f"{name}.yaml").write_text(account(name))
+    return path
 
 
 def _emptied(mesh: Path) -> None:

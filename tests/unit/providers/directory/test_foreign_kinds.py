@@ -116,8 +116,10 @@ def test_document_of_another_group_never_takes_the_key_of_a_mesh_object(kind: Ki
         both = Manifests().apply_all(files)
         assert both.objects().keys() == alone.objects().keys()
         assert _in_force(both) == [(kind, False)]
-        foreign = [each for each in both.problems() if each.code == "MW1031"]
-        assert [(each.key, each.value) for each in foreign] == [(None, f'"{kind.name}.other.example.net"')]
+        foreign = [problem for problem in both.problems() if problem.code == "MW1031"]
+        assert [(problem.key, problem.value) for problem in foreign] == [
+            (None, f'"{kind.name}.other.example.net"')
+        ]
         assert len(both.problems()) == len(alone.problems()) + 1
         gone = both.apply_all({file: _theirs(kind) for file in files})
         assert _in_force(gone) == []
@@ -130,11 +132,11 @@ def test_last_good_form_is_kept_beside_a_document_of_another_group(kind: Kind) -
     (key,) = before.objects()
     after = before.apply("a.yaml", _theirs(kind) + "---\n" + _ours(kind, "v99"))
     assert _in_force(after) == [(kind, True)]
-    assert [each.key for each in after.problems() if each.severity is Severity.ERROR] == [key]
+    assert [problem.key for problem in after.problems() if problem.severity is Severity.ERROR] == [key]
 
 
 def _said(state: Manifests) -> list[str]:
-    return [f"{each.severity.value}: {each}" for each in state.problems()]
+    return [f"{problem.severity.value}: {problem}" for problem in state.problems()]
 
 
 @pytest.mark.parametrize(
@@ -150,7 +152,7 @@ def test_foreign_kind_of_the_same_name_keeps_no_deleted_object(ours: str, other:
     assert [(key.name, held.stale) for key, held in before.objects().items()] == [("db", False)]
     after = before.apply("a.yaml", other)
     assert dict(after.objects()) == {}
-    assert [each.severity.value for each in after.problems()] == ["info"]
+    assert [problem.severity.value for problem in after.problems()] == ["info"]
 
 
 def test_missing_or_misspelt_api_version_keeps_the_last_good_form() -> None:
@@ -163,7 +165,7 @@ def test_missing_or_misspelt_api_version_keeps_the_last_good_form() -> None:
     ):
         after = before.apply("a.yaml", broken)
         assert [(key, held.stale) for key, held in after.objects().items()] == [(KEY, True)]
-        assert [each.severity.value for each in after.problems()] == ["error", "warning"]
+        assert [problem.severity.value for problem in after.problems()] == ["error", "warning"]
 
 
 def test_broken_foreign_document_keeps_the_missing_object_in_force() -> None:
@@ -171,7 +173,10 @@ def test_broken_foreign_document_keeps_the_missing_object_in_force() -> None:
     broken = _other("gateway.networking.k8s.io/v1alpha2", "TCPRoute", rest="spec: [")
     after = Manifests().apply("a.yaml", OURS).apply("a.yaml", broken)
     assert [(key, held.stale) for key, held in after.objects().items()] == [(KEY, True)]
-    assert {(each.code, each.key) for each in after.problems()} == {("MW1101", None), ("MW1107", KEY)}
+    assert {(problem.code, problem.key) for problem in after.problems()} == {
+        ("MW1101", None),
+        ("MW1107", KEY),
+    }
 
 
 def test_each_foreign_kind_is_reported_once_with_its_count() -> None:
@@ -211,7 +216,7 @@ def test_repeated_deployment_is_a_warning() -> None:
     deployment = _other("apps/v1", "Deployment", rest="spec: {template: {spec: {serviceAccountName: db}}}")
     patch = _other("apps/v1", "Deployment", rest="spec: {replicas: 3}")
     state = Manifests().apply_all({"base.yaml": deployment, "overlay.yaml": deployment, "patch.yaml": patch})
-    assert [(each.severity.value, each.code, str(each.origin)) for each in state.problems()] == [
+    assert [(problem.severity.value, problem.code, str(problem.origin)) for problem in state.problems()] == [
         ("warning", "MW1106", "overlay.yaml:1 (document 1)"),
         ("info", "MW1020", "patch.yaml:1 (document 1)"),
     ]

@@ -137,14 +137,14 @@ def test_closed_descriptor_places_no_watch(tmp_path: Path) -> None:
 @pytest.mark.parametrize("flag", [flags.Q_OVERFLOW, flags.UNMOUNT])
 def test_lost_events_are_reported_with_the_remaining_ones(flag: flags) -> None:
     """An overflow or unmount sets `lost`, and the other events are still used."""
-    said = [_event(-1, flag), _event(1, flags.CLOSE_WRITE, "x.yaml")]
-    assert heard(said, {1: ("/mesh",)}) == ChangedPaths(frozenset({"/mesh/x.yaml"}), lost=True)
+    answer = [_event(-1, flag), _event(1, flags.CLOSE_WRITE, "x.yaml")]
+    assert heard(answer, {1: ("/mesh",)}) == ChangedPaths(frozenset({"/mesh/x.yaml"}), lost=True)
 
 
 def test_event_of_an_unknown_watch_is_ignored() -> None:
     """The watch may have been removed while the event was in the queue."""
-    said = [_event(2, flags.CLOSE_WRITE, "x.yaml"), _event(2, flags.IGNORED)]
-    assert heard(said, {1: ("/mesh",)}) == ChangedPaths()
+    answer = [_event(2, flags.CLOSE_WRITE, "x.yaml"), _event(2, flags.IGNORED)]
+    assert heard(answer, {1: ("/mesh",)}) == ChangedPaths()
 
 
 def test_folders_deeper_than_the_recursion_limit_are_watched(system: FolderEvents, tmp_path: Path) -> None:
@@ -155,11 +155,11 @@ def test_folders_deeper_than_the_recursion_limit_are_watched(system: FolderEvent
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(len(inspect.stack(0)) + 100)
     try:
-        found = list_directory(tmp_path)
+        result = list_directory(tmp_path)
         system.place(tmp_path)
     finally:
         sys.setrecursionlimit(before)
-    assert list(found.files) == [f"{'a/' * 200}x.yaml"]
+    assert list(result.files) == [f"{'a/' * 200}x.yaml"]
     (deepest / "x.yaml").write_text("y")
     assert system.read().complete == {f"{deepest}/x.yaml"}
 

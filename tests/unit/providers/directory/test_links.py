@@ -30,10 +30,10 @@ NOT_REGULAR = UnreadableFile(Code.UNREADABLE, "must be a regular file")
 def mesh(tmp_path: Path) -> Path:
     """Create a directory of manifests beside a file with a secret."""
     (tmp_path / "secret").write_text(SECRET)
-    found = tmp_path / "mesh"
-    (found / "sub").mkdir(parents=True)
-    (found / "real.txt").write_text("inside")
-    return found
+    path = tmp_path / "mesh"
+    (path / "sub").mkdir(parents=True)
+    (path / "real.txt").write_text("inside")
+    return path
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,10 @@ def test_symlink_loop_is_an_error(mesh: Path) -> None:
     """The error is that of Linux for too many levels of symbolic links."""
     (mesh / "x.yaml").symlink_to("y.yaml")
     (mesh / "y.yaml").symlink_to("x.yaml")
-    found = UnreadableFile(Code.UNREADABLE, "must be a readable file: too many levels of symbolic links")
-    assert read_content(mesh, "x.yaml") == found
+    unreadable_file = UnreadableFile(
+        Code.UNREADABLE, "must be a readable file: too many levels of symbolic links"
+    )
+    assert read_content(mesh, "x.yaml") == unreadable_file
 
 
 @pytest.mark.parametrize(
@@ -137,7 +139,7 @@ def test_secret_behind_a_symlink_appears_in_no_problem_or_log(mesh: Path) -> Non
     source = DirectorySource(mesh, lambda: datetime.now(UTC), settle=timedelta(0))
     with capture_logs() as logs:
         source.load()
-    assert [(each.code, each.origin, each.expected) for each in source.problems()] == [
+    assert [(problem.code, problem.origin, problem.expected) for problem in source.problems()] == [
         ("MW1104", InFile("y.yaml"), LEADS_OUT.expected)
     ]
     assert list(source.objects()) == [account_key("a")]
@@ -159,11 +161,11 @@ def test_fifo_that_replaces_a_file_during_opening_does_not_block(mesh: Path) -> 
     os.mkfifo(mesh / "pipe")
     (mesh / "x.yaml").write_text("inside")
     with _as_it_is_opened("x.yaml", lambda: (mesh / "pipe").replace(mesh / "x.yaml")):
-        found = list[object]()
-        reading = threading.Thread(target=lambda: found.append(read_content(mesh, "x.yaml")), daemon=True)
+        result = list[object]()
+        reading = threading.Thread(target=lambda: result.append(read_content(mesh, "x.yaml")), daemon=True)
         reading.start()
         reading.join(30)
-    assert found == [NOT_REGULAR]
+    assert result == [NOT_REGULAR]
 
 
 _waiting = dict[str, Callable[[], object]]()

@@ -105,13 +105,13 @@ def test_first_of_several_definitions_is_in_force() -> None:
     text = workload("w", "10.0.0.1") + "---\n" + workload("w", "10.0.0.2")
     state = Manifests().apply("b.yaml", workload("w", "10.0.0.3")).apply("a.yaml", text)
     assert state.objects()[workload_key("w")].origin == InFile("a.yaml", 1, 1)
-    said = (
+    message = (
         "must be defined only once; Workload shop/w at a.yaml:1 (document 1) is in force, "
         "because it is first. Remove one of the two"
     )
     assert [(problem.code, problem.origin, problem.expected) for problem in state.problems()] == [
-        ("MW1106", InFile("a.yaml", 2, 6), said),
-        ("MW1106", InFile("b.yaml", 1, 1), said),
+        ("MW1106", InFile("a.yaml", 2, 6), message),
+        ("MW1106", InFile("b.yaml", 1, 1), message),
     ]
     assert state.apply("a.yaml", None).objects()[workload_key("w")].origin == InFile("b.yaml", 1, 1)
 

@@ -38,10 +38,10 @@ def _round(rounds: Rounds, listing: DirectoryListing, now: timedelta) -> SliceRe
     """Return the result of a whole round."""
     names: set[str] = set()
     while True:
-        found = rounds.slice(listing, now)
-        names |= found.names
-        if found.is_last:
-            return SliceResult(frozenset(names), found.unsure, is_last=True)
+        slice_result = rounds.slice(listing, now)
+        names |= slice_result.names
+        if slice_result.is_last:
+            return SliceResult(frozenset(names), slice_result.unsure, is_last=True)
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,9 @@ def test_each_slice_checks_a_part_of_the_files(tmp_path: Path) -> None:
     first, *_, last = listing.files
     for name in (first, last):
         (tmp_path / name).write_text("other")
-    found = [rounds.slice(listing, START) for _ in range(3)]
-    assert [each.names for each in found] == [{first}, frozenset(), {last}]
-    assert [each.is_last for each in found] == [False, False, True]
+    slice_results = [rounds.slice(listing, START) for _ in range(3)]
+    assert [slice_result.names for slice_result in slice_results] == [{first}, frozenset(), {last}]
+    assert [slice_result.is_last for slice_result in slice_results] == [False, False, True]
 
 
 def test_read_file_is_read_once_more_after_the_tick(tmp_path: Path) -> None:

@@ -82,7 +82,11 @@ async def test_new_folder_is_watched_after_its_event_was_lost(
     hears = FolderEvents.read
 
     def overflown(system: FolderEvents) -> ChangedPaths:
-        return replace(found, folders=False, lost=True) if (found := hears(system)).folders else found
+        return (
+            replace(changed_paths, folders=False, lost=True)
+            if (changed_paths := hears(system)).folders
+            else changed_paths
+        )
 
     async with _watching(tmp_path) as watch:
         monkeypatch.setattr(FolderEvents, "read", overflown)
@@ -100,8 +104,8 @@ async def test_new_folder_is_watched_after_its_event_was_lost(
 async def test_changes_behind_a_replaced_symlink_are_reported(tmp_path: Path) -> None:
     """Files may be reached through the symlink, and no event reports that its new target is a folder."""
     mesh = tmp_path / "mesh"
-    for each in ("mesh", "one", "two"):
-        (tmp_path / each).mkdir()
+    for item in ("mesh", "one", "two"):
+        (tmp_path / item).mkdir()
     (mesh / "now").symlink_to("../one")
     async with _watching(mesh) as watch:
         (mesh / "next").symlink_to("../two")

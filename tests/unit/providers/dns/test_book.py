@@ -95,7 +95,7 @@ def test_removed_service_loses_its_questions_slices_and_problems() -> None:
     taken = book.due(NOW, 9)
     book.heard(A, FOUND, NOW, DATE)
     book.settle(NOW)
-    assert [each.addresses for each in slices(book.objects)] == [("10.0.0.1",)]
+    assert [endpoint_slice.addresses for endpoint_slice in slices(book.objects)] == [("10.0.0.1",)]
     book.follow(instead((), [service("db", DnsName("db.test"))]))
     book.settle(NOW)
     for question in taken:
@@ -113,7 +113,7 @@ def test_held_empty_answer_is_due_after_the_hold() -> None:
         book.heard(A, answer, NOW, DATE)
         book.heard(AAAA, DnsAnswer(60), NOW, DATE)
         book.settle(NOW)
-    assert [str(each) for each in book.held()] == ["shop/db"]
+    assert [str(service_key) for service_key in book.held()] == ["shop/db"]
     assert book.next_due(NOW, room=False) == after(30)
     assert len(book.objects) == 1
     book.settle(after(30))
@@ -155,7 +155,7 @@ def _history(seed: int, book: DnsBook) -> Iterator[tuple[Moment, dict[ServiceKey
         if random_.random() < 0.2:
             services = [service(name, *_names(random_)) for name in "xyz"]
             book.follow(instead(services))
-            wanted = {each.key: each for each in services if each.dns_names}
+            wanted = {item.key: item for item in services if item.dns_names}
         else:
             for question in book.due(now, random_.randrange(1, 3)):
                 book.heard(question, _answer(random_, question), now, DATE)
@@ -171,16 +171,20 @@ def _differs(seed: int, book: DnsBook) -> bool:
     forced: dict[ServiceKey, GuardedValue[Slices]] = {}
     for now, wanted in _history(seed, book):
         forced = {
-            key: settled(each, book.known, forced.get(key, GuardedValue(())), now, HOLD)
-            for key, each in wanted.items()
+            key: settled(item, book.known, forced.get(key, GuardedValue(())), now, HOLD)
+            for key, item in wanted.items()
         }
         expected = Picture(
-            {found.key: found.sourced() for each in forced.values() for found in each.in_force}
+            {
+                found_slice.key: found_slice.sourced()
+                for guarded_value in forced.values()
+                for found_slice in guarded_value.in_force
+            }
         )
-        said = ordered(p for key, each in wanted.items() for p in problems(each, book.known, forced[key]))
-        counted = [counts(each, book.known) for each in wanted.values()]
-        good = sum(each.good for each in counted)
-        if (book.objects, book.problems(), book.counts().good) != (expected, said, good):
+        answer = ordered(p for key, item in wanted.items() for p in problems(item, book.known, forced[key]))
+        counted = [counts(item, book.known) for item in wanted.values()]
+        good = sum(item.good for item in counted)
+        if (book.objects, book.problems(), book.counts().good) != (expected, answer, good):
             return True
     return False
 
@@ -217,9 +221,9 @@ def test_answer_settles_only_the_services_that_asked(count: int, monkeypatch: py
     """The cost of an answer is independent of the number of other services."""
     looked: list[ServiceKey] = []
 
-    def counted(each: Service, *rest: object) -> object:
-        looked.append(each.key)
-        return settled(each, *rest)  # type: ignore[arg-type]  # passed on as they came
+    def counted(item: Service, *rest: object) -> object:
+        looked.append(item.key)
+        return settled(item, *rest)  # type: ignore[arg-type]  # passed on as they came
 
     book = _book(*(service(f"s{number}", DnsName(f"s{number}.test")) for number in range(count)))
     monkeypatch.setattr("meshwright.providers.dns.book.settled", counted)

@@ -47,7 +47,7 @@ KEPT = SavedAnswers(
 
 def _service(*names: str, srv: bool = False) -> Service:
     port = ServicePort(Port(80), Port(8080), Protocol.HTTP, "http")
-    return Service(DB, (port,), dns_names=tuple(DnsName(each, srv=srv) for each in names))
+    return Service(DB, (port,), dns_names=tuple(DnsName(name, srv=srv) for name in names))
 
 
 def _book(kept: SavedAnswers | None, *services: Service) -> DnsBook:
@@ -61,10 +61,10 @@ def _answered(book: DnsBook, **addresses: str) -> None:
     """Answer all due questions; the names given have an A record, the others have no addresses."""
     for question in book.due(NOW, 9):
         label = question.name.partition(".")[0]
-        found = (
+        result = (
             (IpAddress(addresses[label]),) if label in addresses and question.record is RecordType.A else ()
         )
-        book.heard(question, DnsAnswer(60, found), NOW, DATE)
+        book.heard(question, DnsAnswer(60, result), NOW, DATE)
     book.settle(NOW)
 
 
@@ -138,7 +138,7 @@ def test_addresses_of_srv_hosts_are_saved() -> None:
     before.heard(SRV, DnsAnswer(60, targets=(Target(0, 0, Port(5), "one.test"),)), NOW, DATE)
     before.settle(NOW)
     _answered(before, one="10.0.0.7")
-    assert [each.name for each in slices(before.objects)] == ["db-dns-5"]
+    assert [endpoint_slice.name for endpoint_slice in slices(before.objects)] == ["db-dns-5"]
     book = _book(read(written(before.kept())), _service("_db.test", srv=True))
     assert (book.objects, book.complete()) == (before.objects, True)
 
@@ -165,7 +165,9 @@ def test_saved_answers_of_removed_names_and_services_are_dropped() -> None:
     other = _service("other.test")
     book = _book(KEPT, other)
     assert book.known == {}
-    assert [each.name for each in slices(book.objects)] == ["db-dns"]  # until there is an answer
+    assert [endpoint_slice.name for endpoint_slice in slices(book.objects)] == [
+        "db-dns"
+    ]  # until there is an answer
     book = _book(KEPT)
     assert (book.known, book.objects, book.kept()) == ({}, Picture(), SavedAnswers())
     book.follow(instead([_service("db.test")]))

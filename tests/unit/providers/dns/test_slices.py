@@ -53,7 +53,7 @@ def cut(suffix: str, ports: tuple[tuple[str, int], ...], *addresses: str, said: 
 
 def test_names_without_a_port_share_a_slice_with_the_target_ports() -> None:
     """A named target port is left out, because DNS does not give its number."""
-    found = slices(
+    found_slices = slices(
         service(DnsName("a.test"), DnsName("b.test"), ports=(HTTP, NAMED)),
         {
             Question("a.test", A): answered("10.0.0.2", "10.0.0.1"),
@@ -62,7 +62,7 @@ def test_names_without_a_port_share_a_slice_with_the_target_ports() -> None:
         },
     )
     addresses = ("10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::1")
-    assert found == (cut("-dns", (("http", 8080),), *addresses, said="a.test, b.test"),)
+    assert found_slices == (cut("-dns", (("http", 8080),), *addresses, said="a.test, b.test"),)
 
 
 def test_name_with_a_port_has_its_own_slice() -> None:
@@ -110,8 +110,8 @@ def test_slice_names_its_dns_names_and_nameservers() -> None:
         Question("b.test", A): answered("10.0.0.2"),
         Question("c.test", A): replace(answered(), nameserver="10.9.0.1"),
     }
-    (found,) = slices(service(*map(DnsName, ("c.test", "b.test", "a.test"))), known)
-    assert found.said == "a.test at 10.9.0.1 and 10.9.0.2:5353, b.test"
+    (found_slice,) = slices(service(*map(DnsName, ("c.test", "b.test", "a.test"))), known)
+    assert found_slice.said == "a.test at 10.9.0.1 and 10.9.0.2:5353, b.test"
 
 
 def test_order_of_names_and_answers_does_not_change_the_slices() -> None:

@@ -74,25 +74,25 @@ def test_invalid_provider_is_an_error_with_its_entry_point(
     """The message names the entry point, its distribution and the cause."""
     name = f"well_of_others_{number}"
     monkeypatch.syspath_prepend(str(tmp_path / name))
-    found = _found(tmp_path, name, code)
+    entry_points = _found(tmp_path, name, code)
     with pytest.raises(ProviderError) as raised:
-        tuple(providers({"well": {"a": "b"} if "no options" in sentence else {}}, found))
+        tuple(providers({"well": {"a": "b"} if "no options" in sentence else {}}, entry_points))
     assert str(raised.value).startswith(f"provider well = {name}:Well of {name} 1.0")
     assert sentence in str(raised.value)
 
 
 def test_missing_duplicate_or_reserved_provider_name_is_an_error(tmp_path: Path) -> None:
     """The error is found without loading any of the providers."""
-    found = (*_found(tmp_path, "one_of_two", "1 / 0"), *_found(tmp_path, "two_of_two", "1 / 0"))
+    entry_points = (*_found(tmp_path, "one_of_two", "1 / 0"), *_found(tmp_path, "two_of_two", "1 / 0"))
     with pytest.raises(
         ProviderError, match="'wel' is not installed: did you mean well\\? entry points in the group"
     ):
-        tuple(providers({"wel": {}}, found))
+        tuple(providers({"wel": {}}, entry_points))
     with pytest.raises(ProviderError, match=r"installed twice: .* of one_of_two 1.0 and .* of two_of"):
-        tuple(providers({"well": {}}, found))
+        tuple(providers({"well": {}}, entry_points))
     with pytest.raises(ProviderError, match="'dns' is the name of a built-in source"):
-        tuple(providers({"dns": {}}, found, taken=("directory", "dns")))
-    assert tuple(providers({}, found)) == ()
+        tuple(providers({"dns": {}}, entry_points, taken=("directory", "dns")))
+    assert tuple(providers({}, entry_points)) == ()
 
 
 def test_valid_provider_is_created_under_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -178,35 +178,35 @@ def _names(source: ProviderSource) -> list[str]:
 
 
 def _codes(source: ProviderSource) -> list[str]:
-    return [each.code for each in source.problems()]
+    return [problem.code for problem in source.problems()]
 
 
 async def test_answer_without_valid_manifests_keeps_the_objects(caplog: pytest.LogCaptureFixture) -> None:
     """The error is problem MW1112 until the next good answer."""
-    told = Told()
-    source = _source(told)
-    told.says = lambda: [_workload("a")]
+    answer = Told()
+    source = _source(answer)
+    answer.says = lambda: [_workload("a")]
     await source.first()
     assert (_names(source), source.counts().good, source.freshness().error) == (["a"], 1, "")
     for bad in (["x"], [{"a": {1, 2}}], [{"a": float("nan")}], [{"a": "\ud800"}]):
-        told.says = lambda bad=bad: bad  # type: ignore[misc]
+        answer.says = lambda bad=bad: bad  # type: ignore[misc]
         await source.first()
         assert (_names(source), _codes(source)) == (["a"], ["MW1112"])
         assert source.freshness().error_since is not None
-    told.says = lambda: [_workload("a"), _workload("b")]
+    answer.says = lambda: [_workload("a"), _workload("b")]
     await source.first()
     assert (_names(source), _codes(source), source.freshness().error) == (["a", "b"], [], "")
 
 
 async def test_timeout_raised_by_the_provider_is_reported_in_its_words() -> None:
     """The source's own timeout has another message."""
-    told = Told()
+    answer = Told()
 
     def late() -> list[Mapping[str, object]]:
         raise TimeoutError("the registry is silent")
 
-    told.says = late
-    source = _source(told)
+    answer.says = late
+    source = _source(answer)
     await source.first()
     assert source.freshness().error == "fails: TimeoutError: the registry is silent"
 
@@ -221,31 +221,31 @@ class _Mute(Exception):
 @pytest.mark.parametrize("raised", [StopIteration("no more"), SystemExit(3), _Mute(), ValueError("\ud800")])
 async def test_provider_is_asked_again_after_any_exception(raised: BaseException) -> None:
     """The error names the exception's type, in text that can be encoded."""
-    told = Told()
+    answer = Told()
 
     def failing() -> list[Mapping[str, object]]:
         raise raised
 
-    told.says = failing
-    source = _source(told)
+    answer.says = failing
+    source = _source(answer)
     await source.first()
     error = source.freshness().error
     assert error.startswith(f"fails: {type(raised).__name__}: ")
     assert error.encode()
-    told.says = lambda: [_workload("a")]
+    answer.says = lambda: [_workload("a")]
     await source.first()
     assert _names(source) == ["a"]
 
 
 async def test_exception_while_reading_an_answer_is_a_provider_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next answer is read as usual."""
-    told = Told()
-    source = _source(told)
+    answer = Told()
+    source = _source(answer)
 
     def deep(*_: object) -> None:
         raise RecursionError("too deep")
 
-    told.says = lambda: [_workload("a")]
+    answer.says = lambda: [_workload("a")]
     with monkeypatch.context() as patched:
         patched.setattr("meshwright.providers.installed.source.read", deep)
         await source.first()
@@ -256,15 +256,15 @@ async def test_exception_while_reading_an_answer_is_a_provider_error(monkeypatch
 
 async def test_answer_is_read_in_another_thread_than_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer may have thousands of manifests, which would block the loop."""
-    told, threads = Told(), set[int]()
-    source = _source(told)
+    answer, threads = Told(), set[int]()
+    source = _source(answer)
 
     def reading(document: object, origin: FromSource, tally: Tally) -> ManifestReading:
         threads.add(threading.get_ident())
         return read(document, origin, tally)
 
     monkeypatch.setattr("meshwright.providers.installed.source.read", reading)
-    told.says = lambda: [_workload("a")]
+    answer.says = lambda: [_workload("a")]
     await source.first()
     assert _names(source) == ["a"]
     assert threads.isdisjoint({threading.get_ident()})
@@ -272,7 +272,7 @@ async def test_answer_is_read_in_another_thread_than_the_event_loop(monkeypatch:
 
 async def test_late_answer_is_used_for_the_next_question() -> None:
     """A provider that always takes longer than its limit is not asked twice at the same time."""
-    told, late = Told(), threading.Event()
+    answer, late = Told(), threading.Event()
     asked = 0
 
     def slow() -> list[Mapping[str, object]]:
@@ -281,8 +281,8 @@ async def test_late_answer_is_used_for_the_next_question() -> None:
         late.wait(60)
         return [_workload(f"a{asked}")]
 
-    told.says = slow
-    source = _source(told)
+    answer.says = slow
+    source = _source(answer)
     source._at_the_start = 0.01
     await source.first()
     assert source.freshness().error == "has not answered within 0.01 s"
@@ -298,13 +298,13 @@ async def test_late_answer_is_used_for_the_next_question() -> None:
 
 async def test_bad_manifest_affects_only_its_own_object() -> None:
     """As in a file, the object keeps its last good form, and the others are updated."""
-    told = Told()
-    source = _source(told)
-    told.says = lambda: [_workload("a"), _workload("b")]
+    answer = Told()
+    source = _source(answer)
+    answer.says = lambda: [_workload("a"), _workload("b")]
     await source.first()
-    told.says = lambda: [_workload("a", "nowhere"), _workload("b", "10.0.0.2")]
+    answer.says = lambda: [_workload("a", "nowhere"), _workload("b", "10.0.0.2")]
     await source.first()
-    values = {key.name: each.value for key, each in source.objects().items()}
+    values = {key.name: sourced_object.value for key, sourced_object in source.objects().items()}
     assert (_names(source), source.counts().stale) == (["a", "b"], 1)
     assert "10.0.0.2" in str(values["b"])
     first: Problem = source.problems()[0]
@@ -313,40 +313,40 @@ async def test_bad_manifest_affects_only_its_own_object() -> None:
 
 async def test_order_of_an_answer_changes_no_objects() -> None:
     """The same manifests in another order give the same objects, so followers have no work."""
-    told = Told()
-    source = _source(told)
-    told.says = lambda: [_workload("a"), _workload("b")]
+    answer = Told()
+    source = _source(answer)
+    answer.says = lambda: [_workload("a"), _workload("b")]
     await source.first()
     before = source.objects()
-    told.says = lambda: [_workload("b"), _workload("a")]
+    answer.says = lambda: [_workload("b"), _workload("a")]
     await source.first()
     assert source.objects() is before
 
 
 async def test_sudden_empty_answer_is_held() -> None:
     """As for every source, the objects stay in force; with a hold of 0 they are removed at once."""
-    told = Told()
-    source = _source(told, hold=1000)
-    told.says = lambda: [_workload("a")]
+    answer = Told()
+    source = _source(answer, hold=1000)
+    answer.says = lambda: [_workload("a")]
     await source.first()
-    told.says = list
+    answer.says = list
     await source.first()
     assert (_names(source), _codes(source), source.freshness().held) == (
         ["a"],
         ["MW1110"],
         ("all manifests",),
     )
-    sure = _source(told)
-    told.says = lambda: [_workload("a")]
+    sure = _source(answer)
+    answer.says = lambda: [_workload("a")]
     await sure.first()
-    told.says = list
+    answer.says = list
     await sure.first()
     assert _names(sure) == []
 
 
 async def test_hanging_provider_is_asked_only_once_until_it_answers() -> None:
     """A late answer is used, and meanwhile only one thread waits."""
-    told, hanging, asked = Told(), threading.Event(), 0
+    answer, hanging, asked = Told(), threading.Event(), 0
 
     def slow() -> list[Mapping[str, object]]:
         nonlocal asked
@@ -354,9 +354,9 @@ async def test_hanging_provider_is_asked_only_once_until_it_answers() -> None:
         hanging.wait(60)
         return [_workload("a")]
 
-    told.says = slow
+    answer.says = slow
     source = ProviderSource(
-        *("told", told, lambda: datetime.now(UTC)),
+        *("told", answer, lambda: datetime.now(UTC)),
         patience=timedelta(seconds=0.01),
         at_the_start=timedelta(seconds=0.01),
     )

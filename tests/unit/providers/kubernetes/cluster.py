@@ -77,8 +77,8 @@ class Cluster:
     async def api(self, name: str = "east") -> AsyncIterator[Api]:
         """Open a connection to the cluster."""
         access = Access(Server(name, f"http://127.0.0.1:{self._port}", ca=b""), User())
-        async with Api(Connection(lambda: access)) as found:
-            yield found
+        async with Api(Connection(lambda: access)) as result:
+            yield result
 
     def put(self, resource: Resource, raw: Raw) -> None:
         """Create an object, or replace the object of the same name."""
@@ -124,8 +124,8 @@ class Cluster:
 
     def _system(self) -> web.Response:
         if self.uid is None:
-            said = 'namespaces "kube-system" is forbidden: User "mesh" cannot get resource "namespaces"'
-            return _failure(403, "Forbidden", said)
+            text = 'namespaces "kube-system" is forbidden: User "mesh" cannot get resource "namespaces"'
+            return _failure(403, "Forbidden", text)
         metadata = {"name": "kube-system", "uid": self.uid, "resourceVersion": "1"}
         return web.json_response({"kind": "Namespace", "apiVersion": "v1", "metadata": metadata})
 
@@ -136,8 +136,8 @@ class Cluster:
         if resource.plural in self.forbidden:
             where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
             what = f'resource "{resource.plural}" in API group "{resource.group}" {where}'
-            said = f'{resource.plural} is forbidden: User "mesh" cannot {verb} {what}'
-            return _failure(403, "Forbidden", said)
+            text = f'{resource.plural} is forbidden: User "mesh" cannot {verb} {what}'
+            return _failure(403, "Forbidden", text)
         if "sendInitialEvents" in request.query:
             return _failure(422, "Invalid", _NOT_STREAMED)
         name = request.query.get("fieldSelector", "").removeprefix("metadata.name=")
@@ -178,20 +178,20 @@ class Cluster:
 
     def _discovery(self, *, core: bool) -> Raw:
         groups: dict[str, dict[str, list[Raw]]] = {}
-        for each in self.served:
-            if core is (not each.group):
-                groups.setdefault(each.group, {}).setdefault(each.version, []).append(
+        for resource in self.served:
+            if core is (not resource.group):
+                groups.setdefault(resource.group, {}).setdefault(resource.version, []).append(
                     {
-                        "resource": each.plural,
-                        "responseKind": {"kind": each.kind},
-                        "scope": "Namespaced" if each.namespaced else "Cluster",
+                        "resource": resource.plural,
+                        "responseKind": {"kind": resource.kind},
+                        "scope": "Namespaced" if resource.namespaced else "Cluster",
                         "verbs": ["get", "list", "watch"],
                     }
                 )
         items = [
             {
                 "metadata": {"name": group},
-                "versions": [{"version": name, "resources": found} for name, found in versions.items()],
+                "versions": [{"version": name, "resources": version} for name, version in versions.items()],
             }
             for group, versions in groups.items()
         ]

@@ -72,12 +72,12 @@ def endpoint_slice(service: str, *addresses: str, namespace: str = "shop") -> Ra
         "addressType": "IPv4",
         "endpoints": [
             {
-                "addresses": [each],
+                "addresses": [address],
                 "conditions": {"ready": True, "serving": True, "terminating": False},
                 "nodeName": "node-1",
-                "targetRef": {"kind": "Pod", "name": f"pod-{each}", "uid": "u"},
+                "targetRef": {"kind": "Pod", "name": f"pod-{address}", "uid": "u"},
             }
-            for each in addresses
+            for address in addresses
         ],
         "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
     }

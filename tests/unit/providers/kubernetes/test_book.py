@@ -52,7 +52,7 @@ def item(kind: Kind, raw: dict[str, Any], version: str = "1") -> Item[str]:
 
 def names(book: Book) -> list[str]:
     """Return the keys of the objects in force."""
-    return [str(each) for each in book.state.objects()]
+    return [str(object_key) for object_key in book.state.objects()]
 
 
 def told(book: Book, **namespaces: dict[str, str] | None) -> Book:
@@ -77,8 +77,8 @@ def test_objects_are_in_force_under_their_keys_with_their_versions() -> None:
     assert str(book.state.objects()[other].origin) == "east (resourceVersion 2)"
     assert names(book.taken({one: None})) == ["Service books/shop"]
     vm = key(WORKLOAD, "vm")
-    found = book.taken({vm: item(WORKLOAD, objects.workload("vm"), "3")}).state.objects()[vm]
-    assert found.origin == InCluster("east", "3", 1)  # the generation is needed to write the status
+    sourced_object = book.taken({vm: item(WORKLOAD, objects.workload("vm"), "3")}).state.objects()[vm]
+    assert sourced_object.origin == InCluster("east", "3", 1)  # the generation is needed to write the status
 
 
 def test_endpoint_slice_without_a_service_label_is_ignored() -> None:
@@ -114,14 +114,14 @@ def test_invalid_object_keeps_its_last_good_form() -> None:
     broken["spec"]["sources"] = {"kind": 7}
     bad = good.taken({one: item(TRAFFIC_TARGET, broken, "2")})
     assert bad.state.objects()[one].stale
-    assert [(each.code, str(each.origin)) for each in bad.state.problems()] == [
+    assert [(problem.code, str(problem.origin)) for problem in bad.state.problems()] == [
         ("MW1010", "east (resourceVersion 2)"),
         ("MW1107", "east (resourceVersion 2)"),
     ]
     assert not bad.taken({one: item(TRAFFIC_TARGET, objects.target("t"), "3")}).state.objects()[one].stale
     assert bad.taken({one: None}).state == EVERYTHING.state
     never = EVERYTHING.taken({one: item(TRAFFIC_TARGET, broken)})
-    assert (names(never), [each.code for each in never.state.problems()]) == ([], ["MW1010"])
+    assert (names(never), [problem.code for problem in never.state.problems()]) == ([], ["MW1010"])
 
 
 def test_workload_with_the_name_of_a_pod_is_a_problem() -> None:
@@ -133,7 +133,7 @@ def test_workload_with_the_name_of_a_pod_is_a_problem() -> None:
         }
     )
     assert names(book) == ["Pod shop/w"]
-    assert [each.code for each in book.state.problems()] == ["MW1106"]
+    assert [problem.code for problem in book.state.problems()] == ["MW1106"]
 
 
 def test_pending_and_finished_pods_are_no_problem() -> None:
@@ -178,10 +178,10 @@ def test_label_selector_admits_objects_of_matching_namespaces() -> None:
 def test_osm_injection_annotation_does_not_change_which_pods_have_a_sidecar() -> None:
     """The annotation is for the injector; a running Pod has a sidecar if it has the label with its UUID."""
     annotation = "openservicemesh.io/sidecar-injection"
-    for said in ("enabled", "disabled", "no such word"):
+    for answer in ("enabled", "disabled", "no such word"):
         space, pod, bare = objects.namespace("shop"), objects.pod("a"), objects.pod("b", "10.0.0.2")
-        for each in (space, pod, bare):
-            each["metadata"]["annotations"] = {annotation: said}
+        for element in (space, pod, bare):
+            element["metadata"]["annotations"] = {annotation: answer}
         del bare["metadata"]["labels"]["osm-proxy-uuid"]
         book = EVERYTHING.taken(
             {
@@ -190,8 +190,8 @@ def test_osm_injection_annotation_does_not_change_which_pods_have_a_sidecar() ->
                 key(POD, "b"): item(POD, bare),
             }
         )
-        told = {each.code for each in book.state.problems()}
-        assert told == ({"MW1029"} if said == "no such word" else set())
+        messages = {problem.code for problem in book.state.problems()}
+        assert messages == ({"MW1029"} if answer == "no such word" else set())
         uuids = [getattr(book.state.objects()[key(POD, name)].value, "uuid", "") for name in ("a", "b")]
         assert uuids == ["a-uuid", None]
 
@@ -200,7 +200,7 @@ def test_mesh_config_is_read_only_in_the_control_plane_namespace() -> None:
     """That namespace need not be in the mesh, as in OSM, and its other objects are ignored."""
     book = Book("east", Scope.of(labels="openservicemesh.io/monitored-by=osm", home="osm-system"))
     config = {"metadata": {"name": "osm-mesh-config", "namespace": "osm-system"}, "spec": {}}
-    found = book.taken(
+    result = book.taken(
         {
             key(MESH_CONFIG, "osm-mesh-config", "osm-system"): item(MESH_CONFIG, config),
             key(MESH_CONFIG, "x", "other"): item(
@@ -209,7 +209,7 @@ def test_mesh_config_is_read_only_in_the_control_plane_namespace() -> None:
             key(SERVICE, "osm", "osm-system"): item(SERVICE, objects.service("osm", "osm-system")),
         }
     )
-    assert names(found) == ["MeshConfig osm-system/osm-mesh-config"]
+    assert names(result) == ["MeshConfig osm-system/osm-mesh-config"]
 
 
 @pytest.mark.parametrize("home", ["", "osm-system"])
@@ -218,18 +218,20 @@ def test_mesh_root_certificate_is_read_only_in_the_control_plane_namespace(home:
     spec = {"provider": {"tresor": {"ca": {"secretRef": {"name": "r"}}}}}
     places = ["osm-system", "shop"]
     changes = {
-        key(MESH_ROOT_CERTIFICATE, "r", each): item(
-            MESH_ROOT_CERTIFICATE, {"metadata": {"name": "r", "namespace": each}, "spec": spec}
+        key(MESH_ROOT_CERTIFICATE, "r", place): item(
+            MESH_ROOT_CERTIFICATE, {"metadata": {"name": "r", "namespace": place}, "spec": spec}
         )
-        for each in places
+        for place in places
     }
     book = Book("east", Scope.of(namespaces=["shop"], home=home)).taken(changes)
-    said = [(each.code, str(each.key), each.field, each.value) for each in book.state.problems()]
+    answer = [
+        (problem.code, str(problem.key), problem.field, problem.value) for problem in book.state.problems()
+    ]
     if not home:  # the control plane's namespace is unknown
-        assert (names(book), said) == (["MeshRootCertificate shop/r"], [])
+        assert (names(book), answer) == (["MeshRootCertificate shop/r"], [])
         return
     assert names(book) == ["MeshRootCertificate osm-system/r"]
-    assert said == [("MW1114", "MeshRootCertificate shop/r", "metadata.namespace", "shop")]
+    assert answer == [("MW1114", "MeshRootCertificate shop/r", "metadata.namespace", "shop")]
 
 
 def test_field_of_an_older_version_keeps_its_meaning() -> None:
@@ -238,10 +240,10 @@ def test_field_of_an_older_version_keeps_its_meaning() -> None:
     spec = {"destination": {**account, "port": 80}, "rules": [], "sources": [account]}
     raw = {"metadata": {"name": "buy", "namespace": "shop"}, "spec": spec}
     book = EVERYTHING.taken({key(TRAFFIC_TARGET, "buy"): item(TRAFFIC_TARGET, raw)})
-    (found,) = book.state.objects().values()
-    assert isinstance(found.value, TrafficTarget)
-    assert found.value.port == 80
-    assert "MW1033" in {each.code for each in book.state.problems()}
+    (sourced_object,) = book.state.objects().values()
+    assert isinstance(sourced_object.value, TrafficTarget)
+    assert sourced_object.value.port == 80
+    assert "MW1033" in {problem.code for problem in book.state.problems()}
 
 
 _STEPS = st.lists(
@@ -261,8 +263,8 @@ def _step(space: str, kind: str, how: str) -> tuple[ObjectKey, dict[str, Any] | 
             raw = None if how == "gone" else objects.namespace(space, **labels.get(how, {}))
             return key(NAMESPACE, space), raw
         case "Service":
-            said: dict[str, dict[str, Any]] = {"other": {"clusterIP": "10.96.0.2"}, "bad": {"ports": 7}}
-            more = said.get(how, {})
+            answer: dict[str, dict[str, Any]] = {"other": {"clusterIP": "10.96.0.2"}, "bad": {"ports": 7}}
+            more = answer.get(how, {})
             return key(SERVICE, "s", space), None if how == "gone" else objects.service("s", space, **more)
         case "Pod":
             address = {"other": "10.0.0.2", "bad": "no address"}.get(how, "10.0.0.1")
@@ -283,17 +285,23 @@ def test_state_after_steps_equals_the_state_built_at_once(
     now: dict[ObjectKey, Item[str]] = {}
     for (where, raw), number in zip(itertools.starmap(_step, steps), itertools.count(), strict=False):
         before = book
-        found = None if raw is None else item(where.kind, raw, str(number))
+        result = None if raw is None else item(where.kind, raw, str(number))
         now.pop(where, None)
-        if found is not None:
-            now[where] = found
-        book = book.told({where: found})
+        if result is not None:
+            now[where] = result
+        book = book.told({where: result})
         moved = book.moved(before)
-        members = {each: one for each, one in now.items() if (each.namespace or each.name) in moved}
-        book = book.taken({**members, where: found})
+        members = {
+            object_key: one
+            for object_key, one in now.items()
+            if (object_key.namespace or object_key.name) in moved
+        }
+        book = book.taken({**members, where: result})
     fresh = empty.told(now).taken(now)
-    stale = {each for each, one in book.state.objects().items() if one.stale}
-    assert {each: one.value for each, one in fresh.state.objects().items()} == {
-        each: one.value for each, one in book.state.objects().items() if each not in stale
+    stale = {object_key for object_key, one in book.state.objects().items() if one.stale}
+    assert {object_key: one.value for object_key, one in fresh.state.objects().items()} == {
+        object_key: one.value for object_key, one in book.state.objects().items() if object_key not in stale
     }
-    assert {each.code for each in fresh.state.problems()} <= {each.code for each in book.state.problems()}
+    assert {problem.code for problem in fresh.state.problems()} <= {
+        problem.code for problem in book.state.problems()
+    }

@@ -30,13 +30,13 @@ KEPT = SavedState(EAST, (SavedWatch(TARGETS, "shop", HEARD, {}), SavedWatch(CORE
 
 def test_saved_state_round_trips_in_a_fixed_order() -> None:
     """The same state gives the same bytes, whatever the order of its objects."""
-    found = read(written(KEPT))
-    assert found == SavedState(EAST, (KEPT.watches[1], KEPT.watches[0]))
+    saved_state = read(written(KEPT))
+    assert saved_state == SavedState(EAST, (KEPT.watches[1], KEPT.watches[0]))
     again = {key: PODS[key] for key in sorted(PODS)}
     assert written(SavedState(EAST, (SavedWatch(CORE[POD], None, HEARD, again), KEPT.watches[0]))) == written(
         KEPT
     )
-    assert written(found) == written(KEPT)
+    assert written(saved_state) == written(KEPT)
     assert read(written(SavedState())) == SavedState()
 
 

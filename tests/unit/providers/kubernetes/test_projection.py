@@ -29,7 +29,7 @@ EXAMPLES = Path(meshwright.specs.reference.__file__).parent / "examples"
 
 def _documents() -> Iterator[Mapping[str, Any]]:
     for path in (*(HERE / case / "mesh.yaml" for case in CASES), *sorted(EXAMPLES.glob("*.yaml"))):
-        yield from (each for each in libyaml.load_all(path.read_text()) if _kind(each) in WATCHED)
+        yield from (item for item in libyaml.load_all(path.read_text()) if _kind(item) in WATCHED)
 
 
 def _kind(document: Mapping[str, Any]) -> Kind:
@@ -63,7 +63,7 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 
 def test_projected_manifests_read_like_the_whole_ones() -> None:
     """This holds for every manifest of the tests and the reference, including their problems."""
-    assert {_kind(each) for each in DOCUMENTS} >= {*CORE, TRAFFIC_TARGET}
+    assert {_kind(item) for item in DOCUMENTS} >= {*CORE, TRAFFIC_TARGET}
     for document in DOCUMENTS:
         assert read(_projected(document), ORIGIN) == read(document, ORIGIN), document
 
@@ -72,7 +72,7 @@ def test_projected_manifests_read_like_the_whole_ones() -> None:
 def test_projected_objects_with_random_values_read_like_the_whole_ones(data: st.DataObject) -> None:
     """A schema may allow values that no reader expects, so the values of all read fields are kept."""
     document = json.loads(json.dumps(data.draw(st.sampled_from(DOCUMENTS))))
-    inside = [each for each in _places(document) if each and each[0] not in ("apiVersion", "kind")]
+    inside = [place for place in _places(document) if place and place[0] not in ("apiVersion", "kind")]
     *way, last = data.draw(st.sampled_from(inside))
     if [*way, last] in (["metadata"], ["metadata", "name"], ["metadata", "namespace"]):
         return  # the API server validates these fields
@@ -92,11 +92,11 @@ def _said(reading: Any) -> Any:
     """
     slips = ("MW1027", "MW1028")
     problems = [
-        replace(each, value="a mapping") if each.value.startswith("a mapping of ") else each
-        for each in reading.problems
-        if each.code not in slips
+        replace(problem, value="a mapping") if problem.value.startswith("a mapping of ") else problem
+        for problem in reading.problems
+        if problem.code not in slips
     ]
-    return reading.objects, reading.key, sorted(problems, key=lambda each: (each.field, each.code))
+    return reading.objects, reading.key, sorted(problems, key=lambda problem: (problem.field, problem.code))
 
 
 def test_fields_that_are_not_read_are_dropped() -> None:

@@ -18,7 +18,7 @@ FIRST = planned(Plan(), ServedResources((*CORE.values(), TARGETS, WORKLOADS)), N
 
 
 def _versions(*versions: str) -> ServedResources:
-    return ServedResources(tuple(replace(TARGETS, version=each) for each in versions))
+    return ServedResources(tuple(replace(TARGETS, version=version) for version in versions))
 
 
 def test_all_kinds_read_are_watched_except_pod_creators_and_endpoints() -> None:
@@ -34,10 +34,10 @@ def test_all_kinds_read_are_watched_except_pod_creators_and_endpoints() -> None:
 
 def test_core_kinds_and_policy_kinds_with_a_crd_are_watched() -> None:
     """Other served kinds, such as Deployments, are not watched."""
-    found = planned(
+    plan = planned(
         Plan(), ServedResources((TARGETS, Resource("apps", "v1", "deployments", "Deployment"))), NOW, HOLD
     )
-    assert found == Plan({**CORE, TRAFFIC_TARGET: TARGETS})
+    assert plan == Plan({**CORE, TRAFFIC_TARGET: TARGETS})
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,8 @@ def test_core_kinds_and_policy_kinds_with_a_crd_are_watched() -> None:
 )
 def test_newest_readable_version_is_watched(served: tuple[str, ...], chosen: str | None) -> None:
     """TrafficTarget v1alpha4 is a draft and is not read."""
-    found = newest(TRAFFIC_TARGET, _versions(*served))
-    assert (None if found is None else found.version) == chosen
+    resource = newest(TRAFFIC_TARGET, _versions(*served))
+    assert (None if resource is None else resource.version) == chosen
 
 
 def test_unenforced_kind_is_watched_in_its_newest_version() -> None:
@@ -66,10 +66,10 @@ def test_unenforced_kind_is_watched_in_its_newest_version() -> None:
 
 def test_new_crd_is_watched() -> None:
     """A newer version replaces the older one."""
-    found = planned(FIRST, ServedResources((*FIRST.watched.values(), _group("v1alpha3"))), NOW, HOLD)
-    assert found.watched[HTTP_ROUTE_GROUP] == _group("v1alpha3")
+    plan = planned(FIRST, ServedResources((*FIRST.watched.values(), _group("v1alpha3"))), NOW, HOLD)
+    assert plan.watched[HTTP_ROUTE_GROUP] == _group("v1alpha3")
     both = ServedResources((*FIRST.watched.values(), _group("v1alpha3"), _group("v1alpha4")))
-    assert planned(found, both, NOW, HOLD).watched[HTTP_ROUTE_GROUP] == _group("v1alpha4")
+    assert planned(plan, both, NOW, HOLD).watched[HTTP_ROUTE_GROUP] == _group("v1alpha4")
 
 
 def test_kind_no_longer_served_is_removed_after_the_hold() -> None:

@@ -28,8 +28,8 @@ def test_selector_has_the_meaning_of_kubectl(
 ) -> None:
     """A missing label is not equal to any value, and is in no set."""
     wanted = selector(text)
-    assert all(all(each.fits(labels) for each in wanted) for labels in fitting)
-    assert not any(all(each.fits(labels) for each in wanted) for labels in others)
+    assert all(all(requirement.fits(labels) for requirement in wanted) for labels in fitting)
+    assert not any(all(requirement.fits(labels) for requirement in wanted) for labels in others)
 
 
 @pytest.mark.parametrize(

@@ -37,18 +37,18 @@ def utc_now() -> datetime:
 @pytest.fixture
 async def cluster() -> AsyncIterator[Cluster]:
     """Run a cluster with one object of each kind."""
-    found = Cluster(TARGETS, WORKLOADS)
+    result = Cluster(TARGETS, WORKLOADS)
     for name in ("shop", "books"):
-        found.put(CORE[NAMESPACE], objects.namespace(name, team=name))
-        found.put(CORE[SERVICE], objects.service("shop", name))
-        found.put(CORE[SERVICE_ACCOUNT], objects.account("shop", name))
-    found.put(CORE[POD], objects.pod("shop-1"))
-    found.put(CORE[ENDPOINT_SLICE], objects.endpoint_slice("shop", "10.0.0.1"))
-    found.put(TARGETS, objects.target("t"))
-    found.put(WORKLOADS, objects.workload("vm"))
-    await found.start()
-    yield found
-    await found.stop()
+        result.put(CORE[NAMESPACE], objects.namespace(name, team=name))
+        result.put(CORE[SERVICE], objects.service("shop", name))
+        result.put(CORE[SERVICE_ACCOUNT], objects.account("shop", name))
+    result.put(CORE[POD], objects.pod("shop-1"))
+    result.put(CORE[ENDPOINT_SLICE], objects.endpoint_slice("shop", "10.0.0.1"))
+    result.put(TARGETS, objects.target("t"))
+    result.put(WORKLOADS, objects.workload("vm"))
+    await result.start()
+    yield result
+    await result.stop()
 
 
 EVERYTHING = [
@@ -81,12 +81,12 @@ class Running:
     @property
     def names(self) -> list[str]:
         """The keys of the objects in force."""
-        return [str(each) for each in self.source.objects()]
+        return [str(key) for key in self.source.objects()]
 
     @property
     def codes(self) -> list[str]:
         """The codes of the problems."""
-        return [each.code for each in self.source.problems()]
+        return [problem.code for problem in self.source.problems()]
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until the condition holds."""
@@ -122,7 +122,7 @@ async def test_source_starts_with_all_objects_of_the_cluster(cluster: Cluster) -
         fresh = running.source.freshness()
         assert (fresh.error, fresh.last_event, fresh.held) == ("", None, ())
         assert fresh.last_full_read is not None
-        assert [each.name for each in fresh.watches] == [
+        assert [watch.name for watch in fresh.watches] == [
             "endpointslices.discovery.k8s.io", "namespaces", "pods", "serviceaccounts", "services",
             "traffictargets.access.smi-spec.io", "workloads.meshwright.dev",
         ]  # fmt: skip
@@ -138,7 +138,7 @@ async def test_changes_are_reported_and_heartbeats_are_not(cluster: Cluster) -> 
         cluster.put(CORE[POD], objects.pod("shop-1", containerStatuses=[]))
         cluster.put(CORE[SERVICE], objects.service("shop", clusterIP="10.96.0.9"))
         await running.until(lambda: running.told > 0)
-        assert [str(each) for each in running.source.objects().since(before)] == ["Service shop/shop"]
+        assert [str(key) for key in running.source.objects().since(before)] == ["Service shop/shop"]
         cluster.delete(TARGETS, "t")
         await running.until(lambda: "TrafficTarget shop/t" not in running.names)
         assert running.told == 2
@@ -150,14 +150,14 @@ async def test_forbidden_kind_is_a_problem_and_the_rest_works(cluster: Cluster) 
     """The start does not wait for the kind, and the problem ends once access is granted."""
     cluster.forbidden = {"traffictargets"}
     async with asyncio.timeout(5), at_work(cluster) as running:
-        assert running.names == [each for each in EVERYTHING if "TrafficTarget" not in each]
+        assert running.names == [item for item in EVERYTHING if "TrafficTarget" not in item]
         (problem,) = running.source.problems()
         assert problem.code == "MW1113"
         assert "RBAC grants no `list` on `traffictargets.access.smi-spec.io` to mesh" in problem.expected
         fresh = running.source.freshness()
         assert "may not list traffictargets" in fresh.error
         assert fresh.last_full_read is None
-        errors = {each.name: dict(each.errors) for each in fresh.watches}
+        errors = {watch.name: dict(watch.errors) for watch in fresh.watches}
         assert errors["traffictargets.access.smi-spec.io"].keys() == {"forbidden"}
         assert errors["services"] == {}
         cluster.forbidden = set()
@@ -169,7 +169,7 @@ async def test_core_kinds_are_read_if_discovery_is_forbidden(cluster: Cluster) -
     cluster.forbidden = {"apis"}
     async with asyncio.timeout(5), at_work(cluster) as running:
         core = {"EndpointSlice", "Namespace", "Pod", "Service", "ServiceAccount"}
-        assert {each.partition(" ")[0] for each in running.names} == core
+        assert {name.partition(" ")[0] for name in running.names} == core
         assert running.codes == ["MW1113"]
 
 
@@ -182,17 +182,21 @@ async def test_unenforced_kinds_are_warnings_and_forbidden_ones_leave_the_source
     cluster.served += [logs, plugin]
     cluster.put(logs, {"metadata": {"name": "out", "namespace": "shop"}, "spec": {"hosts": ["x.test"]}})
     async with at_work(cluster) as running:
-        (told,) = running.source.problems()
-        assert (told.code, told.severity, str(told.key)) == ("MW1030", "warning", "AccessCert shop/out")
+        (problem,) = running.source.problems()
+        assert (problem.code, problem.severity, str(problem.key)) == (
+            "MW1030",
+            "warning",
+            "AccessCert shop/out",
+        )
     cluster.forbidden = {"accesscerts", "plugins"}
     async with at_work(cluster) as running:
-        (said,) = running.source.problems()
-        assert (said.code, said.severity) == ("MW1113", "warning")
-        assert "may not list accesscerts.policy.openservicemesh.io" in said.expected
-        assert "for each of these 2: Meshwright does not enforce this kind" in said.expected
-        assert "accesscerts.policy.openservicemesh.io, plugins.plugin.flomesh.io" in str(said.origin)
+        (answer,) = running.source.problems()
+        assert (answer.code, answer.severity) == ("MW1113", "warning")
+        assert "may not list accesscerts.policy.openservicemesh.io" in answer.expected
+        assert "for each of these 2: Meshwright does not enforce this kind" in answer.expected
+        assert "accesscerts.policy.openservicemesh.io, plugins.plugin.flomesh.io" in str(answer.origin)
         fresh = running.source.freshness()
-        assert {each.name for each in fresh.watches if not each.needed} == {logs.name, plugin.name}
+        assert {watch.name for watch in fresh.watches if not watch.needed} == {logs.name, plugin.name}
         assert (fresh.error, fresh.last_full_read is None) == ("", False)
 
 
@@ -213,15 +217,15 @@ async def test_objects_stay_while_the_server_is_down(cluster: Cluster) -> None:
         await cluster.stop()
         await running.until(lambda: "MW1113" in running.codes)
         # One problem for all kinds together, and one for the failing discovery.
-        said = "for all 7 kinds, the objects read before stay in force"
-        await running.until(lambda: any(said in each.expected for each in running.source.problems()))
+        text = "for all 7 kinds, the objects read before stay in force"
+        await running.until(lambda: any(text in problem.expected for problem in running.source.problems()))
         assert len(running.codes) <= 2
         assert running.source.objects() is before
         assert running.source.freshness().error
         cluster.delete(CORE[SERVICE], "shop", "books")
         await cluster.start()
         await running.until(lambda: not running.codes)
-        assert [str(each) for each in running.source.objects().since(before)] == ["Service books/shop"]
+        assert [str(key) for key in running.source.objects().since(before)] == ["Service books/shop"]
         assert "Service books/shop" not in running.names
 
 
@@ -230,8 +234,8 @@ async def test_server_errors_remove_no_objects_or_kinds(cluster: Cluster) -> Non
     async with at_work(cluster, hold=timedelta(0)) as running:
         cluster.says = 500
         cluster.end_watches()
-        said = "; new and removed kinds are not detected until discovery works again"
-        await running.until(lambda: any(said in each.expected for each in running.source.problems()))
+        text = "; new and removed kinds are not detected until discovery works again"
+        await running.until(lambda: any(text in problem.expected for problem in running.source.problems()))
         assert running.names == EVERYTHING
         cluster.says = 0
         await running.until(lambda: not running.codes)
@@ -278,7 +282,7 @@ async def test_added_and_removed_crd_adds_and_removes_its_objects(cluster: Clust
         assert "TrafficTarget shop/t" in running.names
         await running.until(lambda: "TrafficTarget shop/t" not in running.names)
         await running.until(lambda: not running.codes)
-        assert all("traffictargets" not in each.name for each in running.source.freshness().watches)
+        assert all("traffictargets" not in watch.name for watch in running.source.freshness().watches)
 
 
 async def test_switch_to_another_version_keeps_the_objects(cluster: Cluster) -> None:
@@ -300,18 +304,18 @@ async def test_unreadable_version_is_a_problem_and_keeps_the_objects(cluster: Cl
         cluster.served = [*CORE.values(), WORKLOADS, replace(TARGETS, version="v9")]
         await running.until(lambda: "MW1004" in running.codes)
         assert running.names == EVERYTHING
-        said = next(str(each) for each in running.source.problems() if each.code == "MW1004")
+        text = next(str(problem) for problem in running.source.problems() if problem.code == "MW1004")
         assert (
             "the API server serves only the versions v9, and Meshwright reads v1alpha1, v1alpha2, v1alpha3"
-            in said
+            in text
         )
 
 
 async def test_listed_namespaces_are_watched_one_by_one(cluster: Cluster) -> None:
     """This needs no access to other namespaces, and each Namespace is requested by name."""
     async with at_work(cluster, Scope.of(["shop"], home="mesh-system")) as running:
-        assert running.names == [each for each in EVERYTHING if "books" not in each]
-        assert {each.namespace for each in running.source.freshness().watches} == {"shop"}
+        assert running.names == [item for item in EVERYTHING if "books" not in item]
+        assert {watch.namespace for watch in running.source.freshness().watches} == {"shop"}
         assert not {"/api/v1/services", "/api/v1/pods"} & {*cluster.asked}
         assert "/api/v1/namespaces/shop/services" in cluster.asked
         cluster.put(CORE[SERVICE], objects.service("other", "books"))
@@ -327,39 +331,39 @@ async def test_unreadable_namespace_object_is_a_warning_for_listed_namespaces(
     cluster.forbidden = {"namespaces"}
     async with at_work(cluster, Scope.of(["shop"])) as running:
         assert running.names == [
-            each for each in EVERYTHING if "books" not in each and "Namespace" not in each
+            item for item in EVERYTHING if "books" not in item and "Namespace" not in item
         ]
-        (said,) = running.source.problems()
-        assert (said.code, said.severity) == ("MW1113", "warning")
-        assert "its annotations have no effect" in said.expected
+        (problem,) = running.source.problems()
+        assert (problem.code, problem.severity) == ("MW1113", "warning")
+        assert "its annotations have no effect" in problem.expected
         assert running.source.freshness().error == ""
     async with at_work(cluster) as running:
-        assert [each.severity for each in running.source.problems()] == ["error"]
+        assert [item.severity for item in running.source.problems()] == ["error"]
 
 
 async def test_namespaces_join_and_leave_by_their_labels(cluster: Cluster) -> None:
     """All objects of the namespace join and leave with it."""
     async with at_work(cluster, Scope.of(labels="team=books")) as running:
-        assert running.names == [each for each in EVERYTHING if "books" in each]
+        assert running.names == [item for item in EVERYTHING if "books" in item]
         cluster.put(CORE[NAMESPACE], objects.namespace("shop", team="books"))
         await running.until(lambda: running.names == EVERYTHING)
         cluster.put(CORE[NAMESPACE], objects.namespace("books"))
-        await running.until(lambda: running.names == [each for each in EVERYTHING if "books" not in each])
+        await running.until(lambda: running.names == [item for item in EVERYTHING if "books" not in item])
 
 
 async def test_freshness_is_recomputed_only_for_changed_watches(cluster: Cluster) -> None:
     """There may be hundreds of namespaces with several watches each, and it is read every few seconds."""
     names = [f"n{number}" for number in range(12)]
     async with at_work(cluster, Scope.of(["shop", *names])) as running:
-        await running.until(lambda: all(each.last_list for each in running.source.freshness().watches))
+        await running.until(lambda: all(watch.last_list for watch in running.source.freshness().watches))
         before = running.source.freshness().watches
         assert len(before) > 50
         assert running.source.freshness().watches is before
         cluster.put(CORE[SERVICE], objects.service("new", "shop"))
         await running.until(lambda: "Service shop/new" in running.names)
         after = running.source.freshness().watches
-        other = [each for each, was in zip(after, before, strict=True) if each is not was]
-        assert [(each.name, each.namespace, each.events) for each in other] == [("services", "shop", 1)]
+        other = [watch for watch, was in zip(after, before, strict=True) if watch is not was]
+        assert [(watch.name, watch.namespace, watch.events) for watch in other] == [("services", "shop", 1)]
 
 
 async def test_late_events_of_a_removed_kind_are_ignored(
@@ -376,7 +380,7 @@ async def test_late_events_of_a_removed_kind_are_ignored(
         await over(self)
 
     async with at_work(cluster, hold=SOON) as running:
-        held += [each for each in asyncio.all_tasks() if "traffictargets" in each.get_name()]
+        held += [task for task in asyncio.all_tasks() if "traffictargets" in task.get_name()]
         assert held
         monkeypatch.setattr(Turn, "over", holding)
         cluster.put(TARGETS, objects.target("u"))
@@ -387,7 +391,7 @@ async def test_late_events_of_a_removed_kind_are_ignored(
         await asyncio.wait([batch], timeout=60)
         cluster.put(CORE[SERVICE], objects.service("later", "shop"))
         await running.until(lambda: "Service shop/later" in running.names)
-        assert not any("TrafficTarget" in each for each in running.names)
+        assert not any("TrafficTarget" in name for name in running.names)
 
 
 async def test_source_starts_with_the_saved_state_if_the_server_is_down(cluster: Cluster) -> None:
@@ -396,9 +400,9 @@ async def test_source_starts_with_the_saved_state_if_the_server_is_down(cluster:
     async with at_work(cluster, keep=kept.append) as running:
         first = running.source.freshness().last_full_read
         assert first is not None
-    (said,) = kept
+    (saved_state,) = kept
     await cluster.stop()
-    async with asyncio.timeout(8), at_work(cluster, kept=said) as running:
+    async with asyncio.timeout(8), at_work(cluster, kept=saved_state) as running:
         assert running.names == EVERYTHING
         assert set(running.codes) == {"MW1113"}
         fresh = running.source.freshness()
@@ -442,7 +446,7 @@ async def test_recreated_cluster_is_detected_by_its_uid(cluster: Cluster) -> Non
     again: list[SavedState] = []
     async with at_work(cluster, kept=kept, keep=again.append) as running:
         assert running.names == [
-            each for each in EVERYTHING if each not in ("TrafficTarget shop/t", "Workload shop/vm")
+            item for item in EVERYTHING if item not in ("TrafficTarget shop/t", "Workload shop/vm")
         ]
     assert again[-1].cluster == replace(kept.cluster, uid="made anew")
 
@@ -461,14 +465,14 @@ async def test_saved_state_is_replaced_as_a_whole_once_the_cluster_proves_to_be_
         assert running.names == EVERYTHING
         seen = [running.names]
         await cluster.start()
-        there = [each for each in EVERYTHING if each not in ("TrafficTarget shop/t", "Workload shop/vm")]
+        there = [item for item in EVERYTHING if item not in ("TrafficTarget shop/t", "Workload shop/vm")]
 
         def is_replaced() -> bool:
             seen.append(running.names)
             return seen[-1] == there
 
         await running.until(is_replaced)
-        assert all(each in (EVERYTHING, there) for each in seen)
+        assert all(item in (EVERYTHING, there) for item in seen)
         cluster.put(TARGETS, objects.target("u"))
         await running.until(lambda: "TrafficTarget shop/u" in running.names)
 
@@ -479,17 +483,17 @@ async def test_cluster_with_unreadable_uid_is_identified_by_its_address(cluster:
     cluster.uid, cluster.forbidden = None, {"traffictargets"}
     async with at_work(cluster, kept=kept, keep=_nowhere) as running:
         assert "TrafficTarget shop/t" in running.names
-        (said,) = [each for each in running.source.problems() if "kube-system" in str(each)]
-        assert (said.code, said.severity) == ("MW1113", "warning")
+        (problem,) = [item for item in running.source.problems() if "kube-system" in str(item)]
+        assert (problem.code, problem.severity) == ("MW1113", "warning")
         assert not running.source.freshness().error.startswith("namespaces kube-system")
         cluster.uid = kept.cluster.uid
-        await running.until(lambda: not any("kube-system" in str(each) for each in running.source.problems()))
+        await running.until(lambda: not any("kube-system" in str(item) for item in running.source.problems()))
 
 
 async def test_source_that_saves_no_state_does_not_read_the_cluster_uid(cluster: Cluster) -> None:
     """`lint --kubernetes` thus needs no access to kube-system."""
     async with at_work(cluster):
-        assert not any(each.endswith("/kube-system") for each in cluster.asked)
+        assert not any(item.endswith("/kube-system") for item in cluster.asked)
 
 
 def _nowhere(kept: SavedState) -> None:

@@ -23,7 +23,7 @@ def test_object_of_two_sources_is_taken_from_the_first_with_a_problem() -> None:
         }
     )
     merged = merge([("directory", directory.objects()), ("kubernetes", book.state.objects())])
-    assert [f"{each.origin}" for each in merged.objects().values()] == [
+    assert [f"{sourced_object.origin}" for sourced_object in merged.objects().values()] == [
         "east (resourceVersion 9)",
         "mesh.yaml:6 (document 2)",
         "east (resourceVersion 8)",

@@ -29,12 +29,12 @@ def test_bad_document_does_not_affect_its_neighbours() -> None:
 
 def test_duplicate_key_is_a_fault() -> None:
     """This holds for nested mappings and for JSON; the first value is kept."""
-    said = "must have each key only once; 'b' occurs twice"
+    text = "must have each key only once; 'b' occurs twice"
     assert documents("a:\n  b: 1\n  b: 2\n") == (
-        Document(1, 1, {"a": {"b": 1}}, (Fault(Code.DUPLICATE_KEY, said, 3),)),
+        Document(1, 1, {"a": {"b": 1}}, (Fault(Code.DUPLICATE_KEY, text, 3),)),
     )
     assert documents('\n{"a": {"b": 1, "b": 2}}', as_json=True) == (
-        Document(1, 2, {"a": {"b": 1}}, (Fault(Code.DUPLICATE_KEY, said, 2),)),
+        Document(1, 2, {"a": {"b": 1}}, (Fault(Code.DUPLICATE_KEY, text, 2),)),
     )
 
 
@@ -83,15 +83,15 @@ _BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
 )
 def test_unsafe_or_broken_yaml_is_a_fault(text: str, code: Code) -> None:
     """Parsing raises no exception and expands no bomb, and the first fault has the cause."""
-    (found,) = documents(text)
-    assert found.faults[0].code == code
+    (document,) = documents(text)
+    assert document.faults[0].code == code
 
 
 @pytest.mark.parametrize("text", ["{", "[1e", '{"a": NaN}', "[" * 100_000, "[" + "1" * 5000 + "]"])
 def test_broken_json_is_a_fault(text: str) -> None:
     """JSON has its own limits for depth and numbers."""
-    (found,) = documents(text, as_json=True)
-    assert found.faults[0].code in (Code.BAD_SYNTAX, Code.TOO_LARGE)
+    (document,) = documents(text, as_json=True)
+    assert document.faults[0].code in (Code.BAD_SYNTAX, Code.TOO_LARGE)
 
 
 @pytest.mark.parametrize(
@@ -99,21 +99,21 @@ def test_broken_json_is_a_fault(text: str) -> None:
 )
 def test_lone_surrogate_in_json_is_a_fault(text: str) -> None:
     """No encoding can send it on, so it is refused as in YAML."""
-    (found,) = documents(text, as_json=True)
-    assert [each.code for each in found.faults] == [Code.BAD_SYNTAX]
-    assert found.value is None
+    (document,) = documents(text, as_json=True)
+    assert [fault.code for fault in document.faults] == [Code.BAD_SYNTAX]
+    assert document.value is None
 
 
 def test_escaped_surrogate_pair_is_one_character() -> None:
     """An escaped backslash before `ud800` starts no escape."""
-    (found,) = documents(r'{"a": "\ud83d\ude00", "b": "\\ud800", "c": "\u0000"}', as_json=True)
-    assert (found.value, found.faults) == ({"a": "\U0001f600", "b": r"\ud800", "c": "\0"}, ())
+    (document,) = documents(r'{"a": "\ud83d\ude00", "b": "\\ud800", "c": "\u0000"}', as_json=True)
+    assert (document.value, document.faults) == ({"a": "\U0001f600", "b": r"\ud800", "c": "\0"}, ())
 
 
 def test_faults_never_quote_the_document() -> None:
     """The document may be a broken Secret, and faults are logged."""
-    (found,) = documents("kind: Secret\nstringData:\n  password: hunter2: x\n")
-    assert all("hunter2" not in fault.expected for fault in found.faults)
+    (document,) = documents("kind: Secret\nstringData:\n  password: hunter2: x\n")
+    assert all("hunter2" not in fault.expected for fault in document.faults)
 
 
 def _split(text: str) -> list[tuple[int, str]]:
@@ -163,8 +163,8 @@ def test_json_is_detected_in_any_file() -> None:
     """JSON has escapes that YAML does not have; text that only begins like JSON is YAML's flow style."""
     text = r'{"a": "\ud83d\ude00", "b": {"c": 1, "c": 2}}'
     assert documents(f"\n{text}\n") == documents(f"\n{text}\n", as_json=True)
-    (found,) = documents(r'{"a": "\ud83d\ude00"}')
-    assert (found.value, found.faults) == ({"a": "\U0001f600"}, ())
+    (document,) = documents(r'{"a": "\ud83d\ude00"}')
+    assert (document.value, document.faults) == ({"a": "\U0001f600"}, ())
     flow = documents("{a: 1, 'b': [2]}\n---\n{\"c\": 3}\n---\n{\n")
-    assert [each.value for each in flow[:2]] == [{"a": 1, "b": [2]}, {"c": 3}]
+    assert [document.value for document in flow[:2]] == [{"a": 1, "b": [2]}, {"c": 3}]
     assert [fault.code for fault in flow[2].faults] == ["MW1101"]

@@ -90,10 +90,10 @@ LINES = st.builds(
 @example("- a: x\n- b: y\n  a: z")
 def test_lines_and_events_give_the_same_value(text: str) -> None:
     """The types of scalars and the order of keys are equal too, and the parser finds no fault."""
-    found = plain_value(text)
-    if found is not OTHER:
+    result = plain_value(text)
+    if result is not OTHER:
         value, faults = yaml_value(text, 1)
-        assert (repr(found), ()) == (repr(value), faults)
+        assert (repr(result), ()) == (repr(value), faults)
 
 
 @pytest.mark.parametrize(
@@ -166,8 +166,8 @@ def test_generated_mesh_is_read_by_lines_alone(monkeypatch: pytest.MonkeyPatch) 
         raise AssertionError(f"read by events: {text}")
 
     monkeypatch.setattr(module, "yaml_value", by_events)
-    found = [each for text in files(20).values() for each in documents(text)]
-    assert len(found) == 20 * 9 + 2 + 1
+    result = [document for text in files(20).values() for document in documents(text)]
+    assert len(result) == 20 * 9 + 2 + 1
 
 
 ALPHABET = "ab1:- #\n\r\t'\"[]{}&*!|>?%@`,~.=<\\/$é\x85\u2028\ufeff"
@@ -224,7 +224,7 @@ def _meant(node: yaml.Node) -> object:
         case yaml.ScalarNode():
             return node.value if node.style else plain_scalar(node.value)
         case yaml.SequenceNode():
-            return [_meant(each) for each in node.value]
+            return [_meant(item) for item in node.value]
         case yaml.MappingNode():
             keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
             if len(keys) != len(node.value) or len({*keys}) != len(keys) or "<<" in keys:
@@ -236,17 +236,17 @@ def _meant(node: yaml.Node) -> object:
 
 def _differs(text: str, read: Callable[[str], object] = plain_value) -> str | None:
     """Return how a text read by lines differs from PyYAML's result, in C or in Python, or None."""
-    found = read(text)
-    if found is OTHER:
+    result = read(text)
+    if result is OTHER:
         return None
     for loader in (yaml.CSafeLoader, yaml.SafeLoader):
         try:
             node = yaml.compose(text, Loader=loader)
             meant = None if node is None else _meant(node)
         except (yaml.YAMLError, Unlike) as error:
-            return f"{text!r}: {found!r} instead of {type(error).__name__}"
-        if repr(found) != repr(meant):
-            return f"{text!r}: {found!r} instead of {meant!r}"
+            return f"{text!r}: {result!r} instead of {type(error).__name__}"
+        if repr(result) != repr(meant):
+            return f"{text!r}: {result!r} instead of {meant!r}"
     return None
 
 
@@ -279,10 +279,10 @@ LINE_OF_THREE = [
 def _every(read: Callable[[str], object] = plain_value) -> str | None:
     """Read all texts of up to five characters, and of three lines of a set; return the first difference."""
     texts = itertools.chain(
-        ("".join(each) for length in range(1, 6) for each in itertools.product(SHORT, repeat=length)),
-        ("\n".join(each) for each in itertools.product(LINE_OF_THREE, repeat=3)),
+        ("".join(item) for length in range(1, 6) for item in itertools.product(SHORT, repeat=length)),
+        ("\n".join(item) for item in itertools.product(LINE_OF_THREE, repeat=3)),
     )
-    return next((found for text in texts if (found := _differs(text, read)) is not None), None)
+    return next((result for text in texts if (result := _differs(text, read)) is not None), None)
 
 
 def test_all_short_texts_are_read_like_pyyaml_or_not_at_all() -> None:
@@ -329,12 +329,12 @@ def test_reader_without_a_precaution_differs_from_pyyaml(where: str, instead: ob
 def test_plainly_dumped_documents_are_read_by_lines() -> None:
     """Control of the tests above: a reader that reads nothing would never differ."""
     dice = random.Random(1)  # noqa: S311 - dice
-    found = []
+    result = []
     for _ in range(200):
         names = [f"name-{dice.randrange(100)}" for _ in range(4)]
         tree = {
             "kind": "Service",
             "spec": {name: [{name: dice.choice((1, True, None, name))}] for name in names},
         }
-        found.append(plain_value(yaml.safe_dump(tree)) == tree)
-    assert all(found)
+        result.append(plain_value(yaml.safe_dump(tree)) == tree)
+    assert all(result)

@@ -58,7 +58,8 @@ def test_driver_sees_only_snapshots_of_its_own_types() -> None:
     """The snapshot of another driver's proxy is None, which leaves a stream as it is."""
     cache = SnapshotCache()
     thing, cluster = (
-        Snapshot.of([Resource(each, ResourceName("r"), Version("1"), b"")]) for each in (THING, CLUSTER)
+        Snapshot.of([Resource(type_url, ResourceName("r"), Version("1"), b"")])
+        for type_url in (THING, CLUSTER)
     )
     cache.publish({GroupKey("t"): thing, GroupKey("c"): cluster}, {NODE: GroupKey("t"), OTHER: GroupKey("c")})
     own = OwnSnapshots(cache, frozenset({THING}))

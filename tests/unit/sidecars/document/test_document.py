@@ -75,9 +75,9 @@ def _made(policy: ProxyPolicy) -> tuple[Resource, ...]:
 
 def test_document_lists_the_admitted_callers_of_each_port() -> None:
     """A rule by path admits no caller, because a proxy that cannot inspect requests would admit too many."""
-    said = _document(_policy(POLICY, workload("one")))
-    assert said["identity"] == "spiffe://cluster.local/ns/shop/sa/store"
-    assert said["inbound"] == [
+    answer = _document(_policy(POLICY, workload("one")))
+    assert answer["identity"] == "spiffe://cluster.local/ns/shop/sa/store"
+    assert answer["inbound"] == [
         {
             "address": "10.0.0.1",
             "port": port,
@@ -102,8 +102,8 @@ def test_port_with_an_external_authorizer_admits_no_caller(config: str) -> None:
 
 def test_transparent_interception_has_no_address_to_bind() -> None:
     """Every Pod is read as transparent, and a program that admits callers chooses its own address."""
-    said = _document(_policy(POLICY, workload("one", explicit=False)))
-    assert [(each["address"], each["port"]) for each in said["inbound"]] == [(None, 90), (None, 8080)]
+    answer = _document(_policy(POLICY, workload("one", explicit=False)))
+    assert [(item["address"], item["port"]) for item in answer["inbound"]] == [(None, 90), (None, 8080)]
 
 
 def test_document_lists_called_services_without_a_split() -> None:
@@ -114,7 +114,7 @@ def test_document_lists_called_services_without_a_split() -> None:
     assert _document(_policy(POLICY, workload("one")))["outbound"] == []
     unsplit = POLICY[: POLICY.rindex("---")]
     (http, _tcp) = sorted(
-        _document(_policy(unsplit, workload("one")))["outbound"], key=lambda each: each["port"]
+        _document(_policy(unsplit, workload("one")))["outbound"], key=lambda item: item["port"]
     )
     assert http == {
         "service": "shop/store",
@@ -130,12 +130,15 @@ def test_document_lists_called_services_without_a_split() -> None:
 def test_headless_service_keeps_its_form_with_endpoints() -> None:
     """The form without endpoints, for calls of one endpoint, does not replace the other form."""
     policy = _policy(POLICY[: POLICY.rindex("---")], workload("one"))
-    as_called = tuple(replace(each, endpoints=(), as_called=True) for each in policy.service_destinations)
+    as_called = tuple(
+        replace(service_destination, endpoints=(), as_called=True)
+        for service_destination in policy.service_destinations
+    )
     both = replace(
         policy, reachable=(ReachableServices.of(policy.outbound, (*policy.service_destinations, *as_called)),)
     )
     assert _document(both) == _document(policy)
-    assert [len(each["endpoints"]) for each in _document(both)["outbound"]] == [1, 1]
+    assert [len(item["endpoints"]) for item in _document(both)["outbound"]] == [1, 1]
 
 
 def test_equal_policies_make_equal_documents() -> None:
@@ -154,13 +157,13 @@ def _snapshot(serial: str = "1") -> Snapshot:
 def test_credentials_are_delivered_with_the_document() -> None:
     """Another certificate is another version, and the key is hidden in printed values."""
     snapshot = _snapshot()
-    said = json.loads(contents(snapshot))
-    assert said["credentials"] == {
+    answer = json.loads(contents(snapshot))
+    assert answer["credentials"] == {
         "certificateChain": "chain 1",
         "privateKey": "key 1",
         "trustBundle": "roots",
     }
-    assert said["document"] == json.loads(snapshot.resources(DOCUMENT)[NAME].body)
+    assert answer["document"] == json.loads(snapshot.resources(DOCUMENT)[NAME].body)
     assert version(snapshot) != version(_snapshot("2"))
     assert version(snapshot) == version(_snapshot())
     assert "key 1" not in repr(snapshot.ordered(CREDENTIALS))
@@ -248,12 +251,12 @@ def _shown(server: ssl.SSLContext, client: ssl.SSLContext) -> bytes:
     other = server.wrap_bio(to_server, to_client, server_side=True)
     pending = [one, other]
     while pending:
-        for each in tuple(pending):
+        for ssl_object in tuple(pending):
             try:
-                each.do_handshake()
+                ssl_object.do_handshake()
             except ssl.SSLWantReadError:
                 continue
-            pending.remove(each)
+            pending.remove(ssl_object)
     return one.getpeercert(binary_form=True) or b""
 
 
@@ -303,8 +306,8 @@ async def test_unknown_document_is_an_error() -> None:
     cache.publish({GroupKey("g"): _snapshot()}, {NODE: GroupKey("g")})
     clients = Clients(AnyNode(NODE), NoObserver(), Limits())
     server = DocumentServer(SimpleNamespace(catalog=cache, clients=clients))  # type: ignore[arg-type]
-    found = await server.shown({"proxy": NODE})
-    assert found["version"] == version(_snapshot())
+    result = await server.shown({"proxy": NODE})
+    assert result["version"] == version(_snapshot())
     assert await server.shown({}) == {"readers": []}
     with pytest.raises(NothingThereError, match=r"the driver has no document for proxy 'two\.store\.shop'"):
         await server.shown({"proxy": "two.store.shop"})
@@ -314,9 +317,9 @@ async def _asked(cache: SnapshotCache, method: str = "GET", **headers: str) -> t
     """Send a request as the proxy NODE; return status, ETag, content, and what the server shows of it."""
     clients = Clients(AnyNode(NODE), NoObserver(), Limits())
     server = DocumentServer(SimpleNamespace(catalog=cache, clients=clients))  # type: ignore[arg-type]
-    said = {name.replace("_", "-"): value for name, value in headers.items()}
+    response = {name.replace("_", "-"): value for name, value in headers.items()}
     async with TestClient(TestServer(server.application())) as client:
-        answer = await client.request(method, PATH, headers=said)
+        answer = await client.request(method, PATH, headers=response)
         (reader,) = server.readers.shown()
         return answer.status, answer.headers.get("ETag", ""), await answer.read(), reader
 
@@ -342,8 +345,8 @@ async def test_document_is_not_sent_to_a_reader_that_has_it(said: str, status: i
     cache = SnapshotCache()
     cache.publish({GroupKey("g"): _snapshot()}, {NODE: GroupKey("g")})
     newest = version(_snapshot())
-    found, tag, body, reader = await _asked(cache, If_None_Match=said.format(newest))
-    assert (found, tag, bool(body)) == (status, f'"{newest}"', status == 200)
+    number, tag, body, reader = await _asked(cache, If_None_Match=said.format(newest))
+    assert (number, tag, bool(body)) == (status, f'"{newest}"', status == 200)
     has_it = status == 304 and said != "*"
     assert reader["confirmed"] == (newest if has_it else None)
 

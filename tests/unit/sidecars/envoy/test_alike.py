@@ -33,13 +33,13 @@ def policies(services: int, version: TlsVersion) -> tuple[ProxyPolicy, ...]:
 
 def begin() -> None:
     """Clear the caches of common messages, and of the chains of services."""
-    for each in (*ALIKE, outbound_listeners._service_chain):
-        each.cache_clear()
+    for item in (*ALIKE, outbound_listeners._service_chain):
+        item.cache_clear()
 
 
 def made() -> int:
     """Return the number of common messages that were made."""
-    return sum(each.cache_info().misses for each in ALIKE)
+    return sum(item.cache_info().misses for item in ALIKE)
 
 
 def test_number_of_common_messages_is_independent_of_the_number_of_groups() -> None:
@@ -63,8 +63,8 @@ def test_common_messages_are_copied_and_never_changed() -> None:
     first = []
     for policy in every:
         begin()
-        first.append([each.body for each in resources(policy)])
+        first.append([resource.body for resource in resources(policy)])
     begin()
     for policy in (*every, *reversed(every)):
         resources(policy)
-    assert [[each.body for each in resources(policy)] for policy in every] == first
+    assert [[resource.body for resource in resources(policy)] for policy in every] == first

@@ -34,15 +34,17 @@ RULES = (FROM_INSIDE, FROM_OUTSIDE)
 def chains(access: Access, protocol: Protocol = Protocol.HTTP) -> dict[str, dict[str, Any]]:
     """Return the match of each filter chain of a port, by name."""
     listener = only(policy(inbound=(inbound(access, protocol),)), LISTENER)
-    return {each["name"]: each["filterChainMatch"] for each in listener["filterChains"]}
+    return {
+        filter_chain["name"]: filter_chain["filterChainMatch"] for filter_chain in listener["filterChains"]
+    }
 
 
 def test_two_objects_with_one_name_are_two_rbac_policies() -> None:
     """A TrafficTarget's policy has the object's name alone. Those of other objects have their kind, too."""
-    found = only(policy(inbound=(inbound(OnlyRules(RULES)),)), ROUTE)
-    rules = found["typedPerFilterConfig"]["envoy.filters.http.rbac"]["rbac"]["rules"]["policies"]
+    result = only(policy(inbound=(inbound(OnlyRules(RULES)),)), ROUTE)
+    rules = result["typedPerFilterConfig"]["envoy.filters.http.rbac"]["rbac"]["rules"]["policies"]
     assert set(rules) == {"default/target", "Gateway default/target"}
-    assert [policy_name(each) for each in (BY, GATEWAY)] == ["default/target", "Gateway default/target"]
+    assert [policy_name(key) for key in (BY, GATEWAY)] == ["default/target", "Gateway default/target"]
 
 
 @pytest.mark.parametrize("access", [OnlyRules(RULES), EveryoneInTheMesh(RULES[1:])])
@@ -67,18 +69,18 @@ def test_outside_callers_get_no_details_of_the_sidecars_own_answers(by_name: boo
     """
     outsiders = replace(FROM_OUTSIDE, callers=(NETWORK, NAME) if by_name else (NETWORK,))
     listener = only(policy(inbound=(inbound(OnlyRules((FROM_INSIDE, outsiders))),)), LISTENER)
-    told = {
-        each["name"]: [
+    fields = {
+        filter_chain["name"]: [
             header["header"]
-            for mapper in each["filters"][-1]["typedConfig"]["localReplyConfig"]["mappers"]
+            for mapper in filter_chain["filters"][-1]["typedConfig"]["localReplyConfig"]["mappers"]
             for header in mapper["headersToAdd"]
             if header["header"]["key"] == OWN_ANSWER_HEADER
         ]
-        for each in listener["filterChains"]
+        for filter_chain in listener["filterChains"]
     }
     flags, details = "called %RESPONSE_FLAGS%", "called %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS%"
-    wanted = [{"key": OWN_ANSWER_HEADER, "value": each} for each in (flags, details)]
-    assert told == {
+    wanted = [{"key": OWN_ANSWER_HEADER, "value": item} for item in (flags, details)]
+    assert fields == {
         "inbound_default/shop_8080_http": [] if by_name else wanted,
         "inbound_default/shop_8080_http_plain": [],
     }
@@ -86,13 +88,13 @@ def test_outside_callers_get_no_details_of_the_sidecars_own_answers(by_name: boo
 
 def test_tcp_port_for_outside_callers_only_is_open() -> None:
     """Outside callers share chains, because only an identity has a chain of its own."""
-    found = chains(OnlyRules((replace(FROM_OUTSIDE, matches=None),)), Protocol.TCP)
-    assert list(found) == ["inbound_default/shop_8080_tcp", "inbound_default/shop_8080_tcp_plain"]
+    result = chains(OnlyRules((replace(FROM_OUTSIDE, matches=None),)), Protocol.TCP)
+    assert list(result) == ["inbound_default/shop_8080_tcp", "inbound_default/shop_8080_tcp_plain"]
 
 
 def _listener(rules: tuple[AccessRule, ...]) -> Resource:
     made = resources(policy(inbound=(inbound(OnlyRules(rules)),)))
-    return next(each for each in made if each.type_url == LISTENER)
+    return next(resource for resource in made if resource.type_url == LISTENER)
 
 
 def test_listener_is_independent_of_matches_and_callers_of_the_mesh() -> None:
@@ -113,8 +115,8 @@ def test_unit_left_out_of_a_port_is_left_out_of_all_its_rules() -> None:
 
 
 def _both(before: Access, now: Access) -> Access:
-    found: InboundPort = narrowed(inbound(before), inbound(now))
-    return found.access
+    port: InboundPort = narrowed(inbound(before), inbound(now))
+    return port.access
 
 
 def test_narrowed_access_admits_what_both_policies_admit() -> None:
@@ -139,17 +141,19 @@ def test_outside_callers_need_a_driver_with_the_capability() -> None:
     wanted = policy(inbound=(inbound(OnlyRules(rules)),))
     assert Requirement(Capability.CALLERS_FROM_OUTSIDE, GATEWAY) in requirements(wanted)
     assert Capability.CALLERS_FROM_OUTSIDE not in DocumentDriver().capabilities
-    (made,) = (each for piece in DocumentDriver().pieces(wanted) for each in piece.resources())
+    (made,) = (resource for piece in DocumentDriver().pieces(wanted) for resource in piece.resources())
     assert b'"admitted":["spiffe://cluster.local/ns/default/sa/buyer"]' in made.body
 
 
 def test_outside_callers_are_described_with_their_object() -> None:
     """The text has the object's kind, also beside permissive mode."""
-    told = [each["text"] for each in describe.routes(policy(inbound=(inbound(EveryoneInTheMesh(RULES)),)))]
-    assert told == [
+    messages = [
+        route["text"] for route in describe.routes(policy(inbound=(inbound(EveryoneInTheMesh(RULES)),)))
+    ]
+    assert messages == [
         "inbound 8080: every workload with a certificate of the mesh may send everything",
         "inbound 8080: default/buyer may send everything (TrafficTarget default/target)",
         "inbound 8080: 10.0.0.0/8, gateway.example.org may send * /books, * /toys (Gateway default/target)",
     ]
-    targets = [each["target"] for each in describe.routes(policy(inbound=(inbound(OnlyRules(RULES)),)))]
+    targets = [route["target"] for route in describe.routes(policy(inbound=(inbound(OnlyRules(RULES)),)))]
     assert targets == ["default/target", "Gateway default/target"]

@@ -41,12 +41,12 @@ def cluster(to: ExternalDestination) -> dict[str, Any]:
 )
 def test_host_name_is_resolved_by_dns_and_an_address_is_static(host: str, kind: str, name: str) -> None:
     """The cluster contains its only endpoint, so it needs no load assignment of its own."""
-    found = cluster(external(host, 80, http=True))
-    (locality,) = found["loadAssignment"]["endpoints"]
+    result = cluster(external(host, 80, http=True))
+    (locality,) = result["loadAssignment"]["endpoints"]
     assert locality["lbEndpoints"] == [
         {"endpoint": {"address": {"socketAddress": {"address": host, "portValue": 80}}}}
     ]
-    assert (found["name"], found["loadAssignment"]["clusterName"], found["type"]) == (name, name, kind)
+    assert (result["name"], result["loadAssignment"]["clusterName"], result["type"]) == (name, name, kind)
 
 
 def test_outside_host_receives_no_certificate_of_the_mesh() -> None:
@@ -61,7 +61,12 @@ def test_outside_host_receives_no_certificate_of_the_mesh() -> None:
         "trustedCa": {"inlineString": "roots"},
         "matchTypedSubjectAltNames": [{"sanType": "DNS", "matcher": {"exact": "api.example.org"}}],
     }
-    secrets = [each for made in resources(calling(API)) for each in made.references if "Secret" in each[0]]
+    secrets = [
+        reference
+        for made in resources(calling(API))
+        for reference in made.references
+        if "Secret" in reference[0]
+    ]
     assert secrets == []
     assert "roots" not in repr(TLS)
 
@@ -74,14 +79,14 @@ def test_calls_reach_an_outside_host_by_route_or_directly() -> None:
     policy = calling(API, DATABASE)
     (route,) = only(policy, ROUTE)["virtualHosts"][0]["routes"]
     assert (route["name"], route["route"]["cluster"]) == ("host:api.example.org", "api.example.org:443")
-    found = [decoded(each) for each in resources(policy) if each.type_url == LISTENER]
-    chains = [chain for each in found for chain in each["filterChains"]]
-    assert [each["name"] for each in chains] == [
+    result = [decoded(resource) for resource in resources(policy) if resource.type_url == LISTENER]
+    chains = [chain for item in result for chain in item["filterChains"]]
+    assert [item["name"] for item in chains] == [
         "outbound_api.example.org_443_http",
         "outbound_192.0.2.7_5432_tcp",
     ]
-    assert [called_service(each["name"]) for each in chains] == [None, None]
-    http, tcp = (each["filters"][0]["typedConfig"] for each in chains)
+    assert [called_service(item["name"]) for item in chains] == [None, None]
+    http, tcp = (item["filters"][0]["typedConfig"] for item in chains)
     assert http["httpProtocolOptions"]["defaultHostForHttp10"] == "api.example.org"
     assert tcp["cluster"] == "192.0.2.7:5432"
 
@@ -106,10 +111,10 @@ def test_outside_host_may_be_a_weighted_backend() -> None:
         WeightedBackend(ExternalHost("other.example.org"), "443", 3),
     )
     called = replace(policy.outbound[0], routes=(OutboundRoute(None, backends),))
-    found = only(replace(policy, reachable=(ReachableServices.of((called,)),)), ROUTE)["virtualHosts"][0][
+    result = only(replace(policy, reachable=(ReachableServices.of((called,)),)), ROUTE)["virtualHosts"][0][
         "routes"
     ][0]["route"]
-    shares = [(each["name"], each["weight"]) for each in found["weightedClusters"]["clusters"]]
+    shares = [(item["name"], item["weight"]) for item in result["weightedClusters"]["clusters"]]
     assert shares == [("api.example.org:443", 1), ("other.example.org:443", 3)]
 
 
@@ -118,15 +123,15 @@ def test_outside_hosts_need_a_driver_with_the_capability() -> None:
     policy = calling(API)
     assert Requirement(Capability.EXTERNAL_DESTINATIONS, API.host) in requirements(policy)
     assert Capability.EXTERNAL_DESTINATIONS not in DocumentDriver().capabilities
-    (made,) = (each for piece in DocumentDriver().pieces(policy) for each in piece.resources())
+    (made,) = (resource for piece in DocumentDriver().pieces(policy) for resource in piece.resources())
     assert b'"outbound":[]' in made.body
 
 
 def test_outside_hosts_are_described_on_every_page() -> None:
     """Listeners, routes and clusters have their host, port and TLS name; they have no endpoints."""
     policy = calling(API, DATABASE)
-    told = [each["text"] for page in (describe.listeners, describe.routes) for each in page(policy)]
-    assert told == [
+    messages = [item["text"] for page in (describe.listeners, describe.routes) for item in page(policy)]
+    assert messages == [
         "outbound api.example.org:443, http, at 127.0.90.1:9000",
         "outbound 192.0.2.7:5432, tcp, at 127.0.90.1:9001",
         "outbound api.example.org:443: everything -> api.example.org port 443",

@@ -17,8 +17,8 @@ MADE = policy(inbound=(inbound(OnlyRules()),), outbound=(outbound(Protocol.HTTP)
 def removed(overrides: MethodOverrides) -> dict[str, list[str]]:
     """Return the request headers that each route configuration removes."""
     made = resources(replace(MADE, method_overrides=overrides))
-    routes = [decoded(each) for each in made if each.type_url == ROUTE]
-    return {each["name"]: each.get("requestHeadersToRemove", []) for each in routes}
+    routes = [decoded(resource) for resource in made if resource.type_url == ROUTE]
+    return {route["name"]: route.get("requestHeadersToRemove", []) for route in routes}
 
 
 @pytest.mark.parametrize(
@@ -32,17 +32,21 @@ def test_method_override_headers_are_removed_at_inbound_ports_only(
 
     Requests that a client's sidecar sends stay unchanged.
     """
-    found = removed(overrides)
-    inbound_routes = {name for name in found if name.startswith("rds-inbound")}
+    result = removed(overrides)
+    inbound_routes = {name for name in result if name.startswith("rds-inbound")}
     assert inbound_routes
-    assert found.keys() - inbound_routes
-    assert found == {name: expected if name in inbound_routes else [] for name in found}
+    assert result.keys() - inbound_routes
+    assert result == {name: expected if name in inbound_routes else [] for name in result}
 
 
 def test_setting_of_method_overrides_changes_no_listener() -> None:
     """A change of the setting drains no connection."""
     listeners = [
-        [each for each in resources(replace(MADE, method_overrides=overrides)) if each.type_url == LISTENER]
+        [
+            resource
+            for resource in resources(replace(MADE, method_overrides=overrides))
+            if resource.type_url == LISTENER
+        ]
         for overrides in MethodOverrides
     ]
     assert listeners[0] == listeners[1]

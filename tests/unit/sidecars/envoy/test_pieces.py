@@ -33,8 +33,10 @@ def _from_the_whole(policy: ProxyPolicy) -> Iterator[Resource]:
             policy.interception, ipv6, policy.terms, parts, policy.passthrough, policy.closed, policy.outside
         )
     )
-    ranges = [(port.port, each) for port in policy.outside for each in port.ranges]
-    yield from (routes.outside(number, each) for number, each in ranges if each.hosts)
+    ranges = [(port.port, outside_range) for port in policy.outside for outside_range in port.ranges]
+    yield from (
+        routes.outside(number, outside_range) for number, outside_range in ranges if outside_range.hosts
+    )
     ways = {
         (number, route.host, route.limits)
         for number, e in ranges
@@ -54,13 +56,17 @@ def _from_the_whole(policy: ProxyPolicy) -> Iterator[Resource]:
         if port.protocol.is_http:
             yield routes.inbound(policy.trust_domain, policy.denials, policy.primary, port)
     yield from (
-        routes.outbound(each, policy.resilience.retry) for each in policy.outbound if each.protocol.is_http
+        routes.outbound(outbound_service, policy.resilience.retry)
+        for outbound_service in policy.outbound
+        if outbound_service.protocol.is_http
     )
     for destination in policy.service_destinations:
         yield clusters.destination(policy.terms, destination)
         yield endpoints.assignment(destination)
     if policy.interception is InterceptionKind.TRANSPARENT:
-        if policy.passthrough or any(each.connections or each.server_names for _, each in ranges):
+        if policy.passthrough or any(
+            outside_range.connections or outside_range.server_names for _, outside_range in ranges
+        ):
             yield clusters.passthrough()
         if policy.passthrough or policy.outside:
             yield clusters.blackhole()
@@ -75,7 +81,7 @@ def _asked_and_told(policy: ProxyPolicy) -> Iterator[Resource]:
     }
     for name, server in asked:
         yield clusters.authorizer(name, server)
-    for server in {each.server for port in opened for each in port.rates.services}:
+    for server in {service.server for port in opened for service in port.rates.services}:
         yield clusters.rate_limits(server)
 
 
@@ -103,7 +109,7 @@ def test_pieces_make_the_same_bytes_as_the_whole_policy() -> None:
     """If a function used a part that its piece leaves out, some random mesh would give different bytes."""
     compared = 0
     for _, policy in _random_policies():
-        made = [_told(each) for piece in pieces(policy) for each in piece.resources()]
+        made = [_told(resource) for piece in pieces(policy) for resource in piece.resources()]
         assert sorted(made, key=str) == sorted(map(_told, _from_the_whole(policy)), key=str)
         compared += 1
     assert compared > 60
@@ -114,7 +120,7 @@ def test_endpoints_affect_only_load_assignments() -> None:
     different: set[object] = set()
     for without, policy in _random_policies():
         for bare, whole in zip(pieces(without), pieces(policy), strict=True):
-            places = tuple(replace(each, endpoints=()) for each in whole.destinations)
+            places = tuple(replace(destination, endpoints=()) for destination in whole.destinations)
             assert bare == replace(whole, destinations=places)
             different.update(() if bare == whole else (whole.make,))
     assert different == {endpoints.assignment}

@@ -88,9 +88,9 @@ def backend(name: str, weight: int) -> WeightedBackend:
     return WeightedBackend(ServiceKey(DEFAULT, ServiceName(name)), "8080", weight)
 
 
-def names(found: ProxyPolicy) -> list[tuple[str, str]]:
+def names(proxy_policy: ProxyPolicy) -> list[tuple[str, str]]:
     """Return the types and names of a policy's resources."""
-    return [(each.type_url.rpartition(".")[2], each.name) for each in resources(found)]
+    return [(resource.type_url.rpartition(".")[2], resource.name) for resource in resources(proxy_policy)]
 
 
 def decoded(resource: Resource) -> dict[str, Any]:
@@ -100,9 +100,9 @@ def decoded(resource: Resource) -> dict[str, Any]:
     return json_format.MessageToDict(message)
 
 
-def only(found: ProxyPolicy, type_url: str) -> dict[str, Any]:
+def only(proxy_policy: ProxyPolicy, type_url: str) -> dict[str, Any]:
     """Return the only resource of a type, decoded."""
-    (resource,) = [each for each in resources(found) if each.type_url == type_url]
+    (resource,) = [item for item in resources(proxy_policy) if item.type_url == type_url]
     return decoded(resource)
 
 
@@ -119,8 +119,8 @@ def test_tcp_port_without_admitted_callers_is_closed() -> None:
         ("Listener", "inbound-listener"),
         ("RouteConfiguration", "rds-inbound.8080"),
     ]
-    found = only(policy(inbound=(inbound(OnlyRules()),)), ROUTE)
-    assert found["typedPerFilterConfig"]["envoy.filters.http.rbac"]["rbac"] == {"rules": {}}
+    result = only(policy(inbound=(inbound(OnlyRules()),)), ROUTE)
+    assert result["typedPerFilterConfig"]["envoy.filters.http.rbac"]["rbac"] == {"rules": {}}
 
 
 def test_tcp_port_checks_callers_in_handshake_and_rbac() -> None:
@@ -130,7 +130,7 @@ def test_tcp_port_checks_callers_in_handshake_and_rbac() -> None:
         AccessRule(BY, (BUYER, other)),
         AccessRule(by("u"), (BUYER,)),
     )
-    both = [f"spiffe://cluster.local/ns/default/sa/{each}" for each in ("buyer", "clerk")]
+    both = [f"spiffe://cluster.local/ns/default/sa/{item}" for item in ("buyer", "clerk")]
     for demanded, admitted in tcp_chains(*rules).values():
         assert demanded == admitted
     assert [demanded for demanded, _ in tcp_chains(*rules).values()] == [both, both[:1], both[1:]]
@@ -138,7 +138,7 @@ def test_tcp_port_checks_callers_in_handshake_and_rbac() -> None:
 
 def test_callers_chain_stays_unchanged_while_it_is_admitted() -> None:
     """Changes for other callers or of the admitting rules end no connections of this caller."""
-    clerk, guest = (ServiceIdentity(DEFAULT, ServiceAccountName(each)) for each in ("clerk", "guest"))
+    clerk, guest = (ServiceIdentity(DEFAULT, ServiceAccountName(item)) for item in ("clerk", "guest"))
     other = by("u")
     changes = (
         (AccessRule(BY, (BUYER,)),),
@@ -147,10 +147,13 @@ def test_callers_chain_stays_unchanged_while_it_is_admitted() -> None:
         (AccessRule(other, (BUYER, guest)),),
     )
     mine = f"{CHAIN}_{BUYER}"
-    made = [{each["name"]: each for each in tcp_listener(*rules)["filterChains"]} for rules in changes]
-    assert all(found[mine] == made[0][mine] for found in made)
-    assert [sorted(found) for found in made] == [
-        sorted([CHAIN, mine, *(f"{CHAIN}_{each}" for each in more)])
+    made = [
+        {filter_chain["name"]: filter_chain for filter_chain in tcp_listener(*rules)["filterChains"]}
+        for rules in changes
+    ]
+    assert all(result[mine] == made[0][mine] for result in made)
+    assert [sorted(result) for result in made] == [
+        sorted([CHAIN, mine, *(f"{CHAIN}_{identity}" for identity in more)])
         for more in ((), (clerk,), (clerk, guest), (guest,))
     ]
 
@@ -158,10 +161,10 @@ def test_callers_chain_stays_unchanged_while_it_is_admitted() -> None:
 def test_number_of_own_chains_of_callers_is_limited() -> None:
     """The first callers by name have chains, and the common chain admits all callers."""
     accounts = (ServiceAccountName(f"c{number:04}") for number in range(OWN_CHAINS + 2))
-    callers = [ServiceIdentity(DEFAULT, each) for each in accounts]
-    found = tcp_chains(AccessRule(BY, tuple(reversed(callers))))
-    assert list(found) == [CHAIN, *(f"{CHAIN}_{each}" for each in callers[:OWN_CHAINS])]
-    assert len(found[CHAIN][0]) == OWN_CHAINS + 2
+    callers = [ServiceIdentity(DEFAULT, account) for account in accounts]
+    result = tcp_chains(AccessRule(BY, tuple(reversed(callers))))
+    assert list(result) == [CHAIN, *(f"{CHAIN}_{caller}" for caller in callers[:OWN_CHAINS])]
+    assert len(result[CHAIN][0]) == OWN_CHAINS + 2
 
 
 def tcp_listener(*rules: AccessRule) -> dict[str, Any]:
@@ -171,18 +174,18 @@ def tcp_listener(*rules: AccessRule) -> dict[str, Any]:
 
 def tcp_chains(*rules: AccessRule) -> dict[str, tuple[list[str], list[str]]]:
     """Return the callers that handshake and rules admit, by chain of a TCP port."""
-    found = {}
+    result = {}
     for chain in tcp_listener(*rules)["filterChains"]:
         context = chain["transportSocket"]["typedConfig"]["commonTlsContext"]["combinedValidationContext"]
         sans = context["defaultValidationContext"]["matchTypedSubjectAltNames"]
         policies = chain["filters"][0]["typedConfig"]["rules"]["policies"].values()
         admitted = {
             principal["authenticated"]["principalName"]["exact"]
-            for each in policies
-            for principal in each["principals"]
+            for item in policies
+            for principal in item["principals"]
         }
-        found[chain["name"]] = ([each["matcher"]["exact"] for each in sans], sorted(admitted))
-    return found
+        result[chain["name"]] = ([san["matcher"]["exact"] for san in sans], sorted(admitted))
+    return result
 
 
 @pytest.mark.parametrize(
@@ -212,28 +215,30 @@ def test_each_captured_socket_has_a_listener(
     both = (IpAddress("10.96.0.1"), IpAddress("fd00::1"))
     called = replace(outbound(Protocol.TCP, OutboundRoute(None, (backend("a", 1),))), addresses=both)
     wanted = replace(policy(inbound=(inbound(OnlyRules()),), outbound=(called,)), transparent=transparent)
-    found = [decoded(each) for each in resources(wanted) if each.type_url == LISTENER]
-    assert sorted(map(_at, found)) == sorted([*inbound_at, *outbound_at])
+    result = [decoded(resource) for resource in resources(wanted) if resource.type_url == LISTENER]
+    assert sorted(map(_at, result)) == sorted([*inbound_at, *outbound_at])
 
 
 def _at(listener: dict[str, Any]) -> str:
     """Return a listener's address, whether it is transparent, and the addresses of its chains."""
     at = listener["address"]["socketAddress"]
     matches = [chain["filterChainMatch"] for chain in listener["filterChains"]]
-    addresses = [each["addressPrefix"] for match in matches for each in match.get("prefixRanges", ())]
+    addresses = [
+        prefix_range["addressPrefix"] for match in matches for prefix_range in match.get("prefixRanges", ())
+    ]
     where = SocketAddress(IpAddress(at["address"]), Port(at["portValue"]))
     return " ".join([str(where), *(["T"] if listener.get("transparent") else []), *addresses])
 
 
-def sans(found: ProxyPolicy) -> list[dict[str, Any]]:
+def sans(proxy_policy: ProxyPolicy) -> list[dict[str, Any]]:
     """Return the names that the inbound TLS context accepts."""
-    chain, *_ = only(found, LISTENER)["filterChains"]
+    chain, *_ = only(proxy_policy, LISTENER)["filterChains"]
     context = chain["transportSocket"]["typedConfig"]
     assert context["requireClientCertificate"] is True
     validation = context["commonTlsContext"]["combinedValidationContext"]["defaultValidationContext"]
     matchers = validation["matchTypedSubjectAltNames"]
-    assert {each["sanType"] for each in matchers} == {"URI"}
-    return [each["matcher"] for each in matchers]
+    assert {matcher["sanType"] for matcher in matchers} == {"URI"}
+    return [matcher["matcher"] for matcher in matchers]
 
 
 def test_handshake_accepts_admitted_callers_or_the_trust_domain() -> None:
@@ -273,7 +278,7 @@ def test_backend_of_weight_zero_is_kept_for_http_and_left_out_for_tcp() -> None:
     http = only(policy(outbound=(outbound(Protocol.HTTP, shares),)), ROUTE)
     (route,) = http["virtualHosts"][0]["routes"]
     clusters = route["route"]["weightedClusters"]["clusters"]
-    assert [(each["name"], each["weight"]) for each in clusters] == [
+    assert [(cluster["name"], cluster["weight"]) for cluster in clusters] == [
         ("default/a|8080", 1),
         ("default/b|8080", 0),
         ("default/c|8080", 2),
@@ -281,7 +286,7 @@ def test_backend_of_weight_zero_is_kept_for_http_and_left_out_for_tcp() -> None:
     assert route["route"]["timeout"] == "0s"
     tcp = only(policy(outbound=(outbound(Protocol.TCP, shares),)), LISTENER)
     proxy = tcp["filterChains"][0]["filters"][0]["typedConfig"]
-    assert [each["name"] for each in proxy["weightedClusters"]["clusters"]] == [
+    assert [cluster["name"] for cluster in proxy["weightedClusters"]["clusters"]] == [
         "default/a|8080",
         "default/c|8080",
     ]
@@ -291,8 +296,8 @@ def test_route_without_backends_answers_503() -> None:
     """Requests that no backend may answer get 503, and later routes stay as they are."""
     nobody = OutboundRoute((HTTPMatch("m", "/beta.*"),), (), KEY)
     rest = OutboundRoute(None, (backend("a", 1),))
-    found = only(policy(outbound=(outbound(Protocol.HTTP, nobody, rest),)), ROUTE)
-    first, second = found["virtualHosts"][0]["routes"]
+    result = only(policy(outbound=(outbound(Protocol.HTTP, nobody, rest),)), ROUTE)
+    first, second = result["virtualHosts"][0]["routes"]
     assert first["directResponse"] == {"status": 503}
     assert first["match"] == {"safeRegex": {"regex": "/beta.*"}}
     assert second["route"]["cluster"] == "default/a|8080"
@@ -301,16 +306,18 @@ def test_route_without_backends_answers_503() -> None:
 def test_listener_of_a_server_first_protocol_inspects_no_bytes() -> None:
     """An inspector would wait for the client's first bytes, while the client waits for the server."""
     shares = OutboundRoute(None, (backend("a", 1),))
-    found = only(policy(outbound=(outbound(Protocol.TCP_SERVER_FIRST, shares),)), LISTENER)
-    assert [each["name"] for each in found["listenerFilters"]] == ["envoy.filters.listener.original_dst"]
-    assert found["enableReusePort"] is False
+    result = only(policy(outbound=(outbound(Protocol.TCP_SERVER_FIRST, shares),)), LISTENER)
+    assert [listener_filter["name"] for listener_filter in result["listenerFilters"]] == [
+        "envoy.filters.listener.original_dst"
+    ]
+    assert result["enableReusePort"] is False
 
 
 def test_egress_adds_a_default_chain_and_ends_loops() -> None:
     """The default chain leads out of the mesh, and a chain ends calls of the listener's own port."""
-    found = only(policy(passthrough=True), LISTENER)
-    assert found["defaultFilterChain"]["name"] == "outbound-egress-filter-chain"
-    (loop,) = found["filterChains"]
+    result = only(policy(passthrough=True), LISTENER)
+    assert result["defaultFilterChain"]["name"] == "outbound-egress-filter-chain"
+    (loop,) = result["filterChains"]
     assert loop["filterChainMatch"] == {"destinationPort": 15001}
     assert [name for kind, name in names(policy(passthrough=True)) if kind == "Cluster"] == [
         "blackhole-outbound",
@@ -341,8 +348,8 @@ def test_endpoints_keep_weight_and_locality() -> None:
 def test_destination_as_called_has_its_own_cluster_without_endpoints() -> None:
     """Such a cluster uses the original destination of the connection."""
     chosen = ServiceDestination(SHOP, "8080", False, "shop", (BUYER,), ())
-    found = policy(destinations=(chosen, replace(chosen, as_called=True)))
-    assert names(found) == [
+    proxy_policy = policy(destinations=(chosen, replace(chosen, as_called=True)))
+    assert names(proxy_policy) == [
         ("Cluster", "default/shop|8080"),
         ("Cluster", "default/shop|8080|as-called"),
         ("ClusterLoadAssignment", "default/shop|8080"),
@@ -365,16 +372,20 @@ def test_method_is_matched_literally() -> None:
 def test_equal_policies_make_equal_bytes() -> None:
     """This includes RBAC's map of policies, and the order of rules has no effect."""
     rules = tuple(AccessRule(by(f"t{number}"), (BUYER,)) for number in range(50))
-    found = policy(inbound=(inbound(OnlyRules(rules)),))
-    assert [each.body for each in resources(found)] == [each.body for each in resources(found)]
+    proxy_policy = policy(inbound=(inbound(OnlyRules(rules)),))
+    assert [resource.body for resource in resources(proxy_policy)] == [
+        resource.body for resource in resources(proxy_policy)
+    ]
     turned = policy(inbound=(inbound(OnlyRules(rules[::-1])),))
-    assert [each.version for each in resources(turned)] == [each.version for each in resources(found)]
+    assert [resource.version for resource in resources(turned)] == [
+        resource.version for resource in resources(proxy_policy)
+    ]
 
 
 def test_access_log_has_caller_route_and_upstream() -> None:
     """Each HTTP chain logs JSON with the caller's SPIFFE ID."""
-    found = only(policy(inbound=(inbound(EveryoneInTheMesh()),)), LISTENER)
-    manager = found["filterChains"][0]["filters"][0]["typedConfig"]
+    result = only(policy(inbound=(inbound(EveryoneInTheMesh()),)), LISTENER)
+    manager = result["filterChains"][0]["filters"][0]["typedConfig"]
     log, tap = manager["accessLog"]
     assert tap["name"] == "tap"
     fields = log["typedConfig"]["logFormat"]["jsonFormat"]

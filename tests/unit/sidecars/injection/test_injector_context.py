@@ -45,10 +45,10 @@ IMAGES = SidecarSettings(linux_image="proxy:1", init_image="init:1")
 def pod(annotations: dict[str, str] | None = None, **spec: object) -> Any:
     """Return a pod."""
     containers = [{"name": "store", "readinessProbe": PROBE}]
-    found: dict[str, Any] = {"metadata": {"name": "store-0"}, "spec": {"containers": containers, **spec}}
+    result: dict[str, Any] = {"metadata": {"name": "store-0"}, "spec": {"containers": containers, **spec}}
     if annotations:
-        found["metadata"]["annotations"] = annotations
-    return found
+        result["metadata"]["annotations"] = annotations
+    return result
 
 
 def context(of: Pod, config: MeshConfig | None = None, within: NamespaceObject = SHOP) -> InjectorContext:
@@ -132,8 +132,8 @@ def test_driver_is_chosen_by_pod_then_namespace_then_mesh(
     config = MeshConfig(
         sidecar=SidecarSettings(mesh_s, (SidecarDriverSettings(expected, proxy_server_port=7),))
     )
-    found = context(pod({DRIVER: own} if own else {}), config, within)
-    assert found.selection == Selection(expected, "", "", "", 7)
+    result = context(pod({DRIVER: own} if own else {}), config, within)
+    assert result.selection == Selection(expected, "", "", "", 7)
 
 
 @pytest.mark.parametrize(
@@ -234,9 +234,9 @@ def test_ipv6_is_captured_by_address_unless_the_pod_chooses(said: str | None, ex
     wide = Exclusions(ranges_excluded=("10.1.0.0/16", "fd00:1::/32"))
     asked = {} if said is None else {"meshwright.dev/interception-ipv6": said}
     made = EnvoyDriver().patch(context(pod(asked), MeshConfig(sidecar=IMAGES, exclusions=wide)))
-    found = made["spec"]["initContainers"][0]["args"]
-    flags = [each for each in found if each.startswith("--ipv6")]
-    assert [*flags, found[found.index("--exclude-outbound-ranges") + 1]] == expected
+    result = made["spec"]["initContainers"][0]["args"]
+    flags = [item for item in result if item.startswith("--ipv6")]
+    assert [*flags, result[result.index("--exclude-outbound-ranges") + 1]] == expected
 
 
 @pytest.mark.parametrize(
@@ -257,8 +257,8 @@ def test_placement_is_that_of_pod_then_mesh_then_cluster_version(
     """Native sidecars are the default for Kubernetes 1.29 and later, and for an unknown version."""
     injector = replace(INJECTOR, version=version, placement=mesh_s)
     of = pod({"meshwright.dev/sidecar-placement": own} if own else {})
-    found = injector_context(injector, MeshConfig(), SHOP, of, ProxyUuid("5b1c"))
-    assert found.placement is expected
+    result = injector_context(injector, MeshConfig(), SHOP, of, ProxyUuid("5b1c"))
+    assert result.placement is expected
 
 
 OWN_SCRAPE = {"prometheus.io/scrape": "true", "prometheus.io/port": "9090"}
@@ -289,15 +289,15 @@ def test_scrape_annotations_are_added_if_the_namespace_enables_metrics(
 
     They are restored when the patch is undone.
     """
-    said = () if namespace_s is None else (("openservicemesh.io/metrics", namespace_s),)
+    answer = () if namespace_s is None else (("openservicemesh.io/metrics", namespace_s),)
     of, config = pod(own), MeshConfig(sidecar=IMAGES)
     made = EnvoyDriver().patch(
-        injector_context(INJECTOR, config, replace(SHOP, annotations=said), of, ProxyUuid("5b1c"))
+        injector_context(INJECTOR, config, replace(SHOP, annotations=answer), of, ProxyUuid("5b1c"))
     )
-    found = made["metadata"]["annotations"]
-    assert {name: each for name, each in found.items() if name.startswith("prometheus.io/")} == expected
+    result = made["metadata"]["annotations"]
+    assert {name: item for name, item in result.items() if name.startswith("prometheus.io/")} == expected
     assert restored(made)["metadata"].get("annotations", {}) == own
-    again = injector_context(INJECTOR, config, replace(SHOP, annotations=said), made, ProxyUuid("5b1c"))
+    again = injector_context(INJECTOR, config, replace(SHOP, annotations=answer), made, ProxyUuid("5b1c"))
     assert EnvoyDriver().patch(again) == made
     no_more = EnvoyDriver().patch(injector_context(INJECTOR, config, SHOP, made, ProxyUuid("5b1c")))
     assert {name for name in no_more["metadata"]["annotations"] if name.startswith("prometheus.io/")} == {
@@ -333,24 +333,30 @@ def test_agent_scrapes_the_applications_metrics_of_the_annotations(
         {f"prometheus.io/{name}": value for name, value in own.items()} | {"prometheus.io/scrape": "true"}
     )
     space = replace(SHOP, annotations=(("openservicemesh.io/metrics", "enabled"),))
-    found = injector_context(INJECTOR, MeshConfig(sidecar=IMAGES), space, of, ProxyUuid("5b1c"))
-    made = EnvoyDriver().patch(found)
-    (said,) = (each["args"] for each in made["spec"]["initContainers"] if each["name"] == SIDECAR_CONTAINER)
-    assert (said[said.index("--application-metrics") + 1] if "--application-metrics" in said else "") == url
+    result = injector_context(INJECTOR, MeshConfig(sidecar=IMAGES), space, of, ProxyUuid("5b1c"))
+    made = EnvoyDriver().patch(result)
+    (lines,) = (
+        init_container["args"]
+        for init_container in made["spec"]["initContainers"]
+        if init_container["name"] == SIDECAR_CONTAINER
+    )
+    assert (
+        lines[lines.index("--application-metrics") + 1] if "--application-metrics" in lines else ""
+    ) == url
     assert restored(made)["metadata"]["annotations"] == of["metadata"]["annotations"]
-    warnings = scraping.warnings(found, of)
+    warnings = scraping.warnings(result, of)
     assert len(warnings) == bool(warned)
-    assert all(re.search(warned, each) for each in warnings)
+    assert all(re.search(warned, warning) for warning in warnings)
 
 
 def test_scrape_that_the_sidecar_refuses_has_a_warning() -> None:
     """There is none if the port bypasses the sidecar or if the pod is not scraped."""
     past = {"openservicemesh.io/inbound-port-exclusion-list": "9090"}
     for own, count in ((OWN_SCRAPE, 1), (OWN_SCRAPE | past, 0), ({"prometheus.io/port": "9090"}, 0), ({}, 0)):
-        found = injector_context(INJECTOR, MeshConfig(sidecar=IMAGES), SHOP, pod(own), ProxyUuid("5b1c"))
-        warnings = scraping.warnings(found, pod(own))
+        result = injector_context(INJECTOR, MeshConfig(sidecar=IMAGES), SHOP, pod(own), ProxyUuid("5b1c"))
+        warnings = scraping.warnings(result, pod(own))
         assert len(warnings) == count
-        assert all("port 9090" in each and "openservicemesh.io/metrics" in each for each in warnings)
+        assert all("port 9090" in warning and "openservicemesh.io/metrics" in warning for warning in warnings)
 
 
 def test_changed_note_of_scraping_is_refused() -> None:

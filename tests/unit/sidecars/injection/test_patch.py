@@ -230,13 +230,13 @@ def test_patched_pod_equals_its_golden_file(name: str) -> None:
     """The comparison is by bytes, and the given pod stays unchanged."""
     driver, known = CASES[name]
     before = copy.deepcopy(known.pod)
-    found = yaml.safe_dump(driver.patch(known), sort_keys=True)
+    result = yaml.safe_dump(driver.patch(known), sort_keys=True)
     file = PODS / f"{name}.yaml"
     if os.environ.get("UPDATE_GOLDEN"):
-        file.write_text(found)
-    assert found == file.read_text()
+        file.write_text(result)
+    assert result == file.read_text()
     assert known.pod == before
-    assert yaml.safe_dump(driver.patch(known), sort_keys=True) == found
+    assert yaml.safe_dump(driver.patch(known), sort_keys=True) == result
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -271,7 +271,11 @@ def test_agent_and_intercept_read_the_options_and_probes_of_the_pod() -> None:
     how = Transparent(Capture.TPROXY, ipv6=True)
     captured = EnvoyDriver().patch(context(PLAIN, exclusions=EXCLUSIONS, interception=how))
     init = captured["spec"]["initContainers"][0]
-    (intercept,) = [each for each in app.registered_commands if each.name == "intercept" or _named(each)]
+    (intercept,) = [
+        registered_command
+        for registered_command in app.registered_commands
+        if registered_command.name == "intercept" or _named(registered_command)
+    ]
     assert {part for part in init["args"] if part.startswith("--")} <= _options(intercept)
     given = init["args"][init["args"].index("--exclude-inbound-ports") + 1]
     assert [PortRange.parse(part).first for part in given.split(",")] == [*range(9000, 9020), STATUS_PORT]
@@ -284,9 +288,9 @@ def test_cni_annotation_has_the_rules_of_the_init_container(capture: Capture, ex
     how = Transparent(capture, ipv6=excluded is BOTH_FAMILIES)
     known = context(PLAIN, **JOINING, interception=how, exclusions=excluded)
     by_itself: Any = EnvoyDriver().patch(known)
-    told: Any = EnvoyDriver().patch(replace(known, rules_by=RulesOwner.CNI))
-    annotations = told["metadata"]["annotations"]
-    first, second = by_itself["spec"]["initContainers"][0], told["spec"]["initContainers"][0]
+    answer: Any = EnvoyDriver().patch(replace(known, rules_by=RulesOwner.CNI))
+    annotations = answer["metadata"]["annotations"]
+    first, second = by_itself["spec"]["initContainers"][0], answer["spec"]["initContainers"][0]
     assert annotations[names.INTERCEPTION_ANNOTATION].split() == first["args"]
     assert second["args"] == ["--probe", *first["args"]]
     assert names.INTERCEPTION_ANNOTATION not in by_itself["metadata"]["annotations"]
@@ -306,8 +310,8 @@ def _named(command: Any) -> bool:
 
 def _options(command: Any) -> set[str]:
     """Return the options of a typer command by the names of its parameters, and those that it renames."""
-    found = {f"--{name.replace('_', '-')}" for name in command.callback.__annotations__}
-    return found | {"--run"}
+    result = {f"--{name.replace('_', '-')}" for name in command.callback.__annotations__}
+    return result | {"--run"}
 
 
 def test_private_key_is_not_part_of_the_pod() -> None:
@@ -336,13 +340,13 @@ def test_container_of_another_webhook_is_patched_and_kept() -> None:
     again: Any = EnvoyDriver().patch(replace(known, pod=changed))
     late = again["spec"]["containers"][0]
     assert late["livenessProbe"]["httpGet"]["path"] == "/app-health/late/livez"
-    assert [each["name"] for each in again["spec"]["initContainers"]] == [
+    assert [init_container["name"] for init_container in again["spec"]["initContainers"]] == [
         *("meshwright-init", "meshwright-sidecar", "early"),
     ]
     assert again["spec"]["volumes"] == once["spec"]["volumes"]
-    found = restored(again)
-    assert found["spec"]["containers"] == [new, *PLAIN["spec"]["containers"]]
-    assert found["metadata"] == PLAIN["metadata"]
+    result = restored(again)
+    assert result["spec"]["containers"] == [new, *PLAIN["spec"]["containers"]]
+    assert result["metadata"] == PLAIN["metadata"]
 
 
 def test_later_changes_of_a_patched_pod_are_kept_when_restored() -> None:
@@ -352,12 +356,12 @@ def test_later_changes_of_a_patched_pod_are_kept_when_restored() -> None:
         store["livenessProbe"]["periodSeconds"] = 60
         store["readinessProbe"] = {"tcpSocket": {"port": 9090}}
         del store["startupProbe"]
-    found: Any = restored(made)
-    assert found["spec"]["containers"] == [wanted, PROBED["spec"]["containers"][1]]
+    result: Any = restored(made)
+    assert result["spec"]["containers"] == [wanted, PROBED["spec"]["containers"][1]]
     made = EnvoyDriver().patch(context(hooked(), **JOINING))
     made["spec"]["containers"][0]["lifecycle"]["postStart"] = {"exec": {"command": ["false"]}}
-    found = restored(made)
-    assert found["spec"]["containers"][0]["lifecycle"] == {
+    result = restored(made)
+    assert result["spec"]["containers"][0]["lifecycle"] == {
         "postStart": {"exec": {"command": ["false"]}},
         "preStop": LIFECYCLE["preStop"],
     }

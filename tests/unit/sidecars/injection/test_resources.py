@@ -21,8 +21,8 @@ OWN = {"requests": {"cpu": "50m", "memory": "128Mi"}}
 
 def patched(resources: Any, *, own: Any = OWN, placement: Any = Placement.NATIVE, **spec: Any) -> Any:
     """Return a pod with a sidecar; `resources` are the pod's, `own` the sidecar's."""
-    said = {"containers": [{"name": "app", "image": "app:1"}], "resources": resources, **spec}
-    known = context({"metadata": {"name": "one"}, "spec": said}, **JOINING, resources=own)
+    answer = {"containers": [{"name": "app", "image": "app:1"}], "resources": resources, **spec}
+    known = context({"metadata": {"name": "one"}, "spec": answer}, **JOINING, resources=own)
     return EnvoyDriver().patch(replace(known, placement=placement))
 
 
@@ -79,8 +79,8 @@ def test_missing_request_of_the_pod_is_the_sum_of_its_containers() -> None:
 
     A container without a request counts with its limit.
     """
-    asks = [{"resources": {field: {"cpu": each}}} for field, each in (("requests", "1"), ("limits", "2"))]
-    containers = [{"name": f"c{at}", "image": "c", **each} for at, each in enumerate(asks)]
+    asks = [{"resources": {field: {"cpu": item}}} for field, item in (("requests", "1"), ("limits", "2"))]
+    containers = [{"name": f"c{at}", "image": "c", **item} for at, item in enumerate(asks)]
     first = {"name": "first", "image": "c", "resources": {"requests": {"cpu": "3900m"}}}
     native = {"name": "n", "image": "c", "restartPolicy": "Always", **asks[0]}
     limited = {"limits": {"cpu": "8"}}
@@ -94,8 +94,8 @@ def test_later_changes_of_resources_are_kept_when_restored() -> None:
     """A quantity that was changed stays, and an unchanged one loses the sidecar's share."""
     made: Any = copy.deepcopy(patched({"requests": {"cpu": "20m", "memory": "64Mi"}}))
     made["spec"]["resources"]["requests"] |= {"cpu": "0.5", "memory": str(192 * 1024 * 1024)}
-    found: Any = restored(made)
-    assert found["spec"]["resources"] == {"requests": {"cpu": "0.5", "memory": "64Mi"}}
+    result: Any = restored(made)
+    assert result["spec"]["resources"] == {"requests": {"cpu": "0.5", "memory": "64Mi"}}
 
 
 @pytest.mark.parametrize(

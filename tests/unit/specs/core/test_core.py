@@ -78,9 +78,9 @@ def test_protocol_of_a_port_follows_from_app_protocol_name_or_number(
 def test_udp_port_is_left_out_with_a_warning() -> None:
     """The other ports of the Service are in force, even a TCP port with the same number."""
     text = _service("{ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]}")
-    found = reading(text)
+    manifest_reading = reading(text)
     assert complaints(text) == [("warning", "MW1023", "spec.ports[0].protocol", '"UDP"')]
-    ((_, service),) = found.objects
+    ((_, service),) = manifest_reading.objects
     assert isinstance(service, Service)
     assert [port.port for port in service.ports] == [53]
 
@@ -245,8 +245,8 @@ def test_invalid_address_or_uuid_refuses_the_pod() -> None:
 @pytest.mark.parametrize("account", ["a/b", "Cart", "café", "a_b", "-a", "a" * 254])
 def test_service_account_of_a_pod_must_be_a_kubernetes_name(name: str, account: str) -> None:
     """The name becomes part of the SPIFFE ID, where a slash would give another identity."""
-    found = complaints(_pod("{}", f"spec: {{{name}: {account}}}\nstatus: {{podIP: 10.0.0.1}}"))
-    assert [each[:3] for each in found] == [("error", "MW1013", f"spec.{name}")]
+    result = complaints(_pod("{}", f"spec: {{{name}: {account}}}\nstatus: {{podIP: 10.0.0.1}}"))
+    assert [item[:3] for item in result] == [("error", "MW1013", f"spec.{name}")]
 
 
 def test_endpoint_slice_and_endpoints_are_read_alike() -> None:
@@ -294,9 +294,9 @@ status:
 
 
 def _living(metadata: str = "", spec: str = "", ready: str = "True") -> Workload:
-    found = value(_LIFE % (metadata, spec, ready))
-    assert isinstance(found, Workload)
-    return found
+    result = value(_LIFE % (metadata, spec, ready))
+    assert isinstance(result, Workload)
+    return result
 
 
 @pytest.mark.parametrize(
@@ -318,9 +318,9 @@ def test_health_of_a_pod_follows_from_its_ready_condition_and_deletion(
 
 def test_pod_has_all_its_addresses_and_may_share_its_nodes() -> None:
     """A Pod in the host's network shares the node's address, unless it has a sidecar."""
-    found = _living()
-    assert (found.address, found.other_addresses) == ("10.1.0.7", ("fd00::7",))
-    assert not found.shares_address
+    workload = _living()
+    assert (workload.address, workload.other_addresses) == ("10.1.0.7", ("fd00::7",))
+    assert not workload.shares_address
     assert _living(spec=", hostNetwork: true").shares_address
     assert not _living(", labels: {osm-proxy-uuid: u-1}", ", hostNetwork: true").shares_address
 
@@ -374,8 +374,8 @@ subsets:
 - {addresses: [{ip: 10.0.0.1}], notReadyAddresses: [{ip: 10.0.0.2}], ports: [{port: 80}]}
 - {notReadyAddresses: [{ip: 10.0.0.1}], ports: [{port: 80}]}
 """
-    found = EndpointSlice("cart", NS, "cart", ("10.0.0.1",), (("", 80),), unready=("10.0.0.2",))
-    assert value(text) == found
+    endpoint_slice = EndpointSlice("cart", NS, "cart", ("10.0.0.1",), (("", 80),), unready=("10.0.0.2",))
+    assert value(text) == endpoint_slice
 
 
 @pytest.mark.parametrize(
@@ -390,16 +390,16 @@ subsets:
 )
 def test_dual_stack_service_has_both_addresses(spec: str, first: str | None, others: tuple[str, ...]) -> None:
     """The first one is `clusterIP`; a headless Service has none."""
-    found = value(_service(f"{{{spec}, ports: [{{port: 80}}]}}"))
-    assert isinstance(found, Service)
-    assert (found.cluster_ip, found.other_addresses) == (first, others)
+    result = value(_service(f"{{{spec}, ports: [{{port: 80}}]}}"))
+    assert isinstance(result, Service)
+    assert (result.cluster_ip, result.other_addresses) == (first, others)
 
 
 def test_service_publishes_unready_addresses_only_if_it_is_set() -> None:
     """The field is `publishNotReadyAddresses`, which is false by default."""
     text = "{ports: [{port: 80}], selector: {a: b}%s}"
-    said = [value(_service(text % more)) for more in ("", ", publishNotReadyAddresses: true")]
-    assert [each.publish_not_ready for each in said if isinstance(each, Service)] == [False, True]
+    answer = [value(_service(text % more)) for more in ("", ", publishNotReadyAddresses: true")]
+    assert [item.publish_not_ready for item in answer if isinstance(item, Service)] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -434,9 +434,9 @@ def test_invalid_cluster_field_is_an_error_with_its_field(text: str, field: str)
 def test_non_default_kube_proxy_fields_are_kept(said: str, kept: tuple[tuple[str, str], ...]) -> None:
     """The API server writes the defaults into every Service, so these are no user's intention."""
     text = _service(f"{{ports: [{{port: 80}}], {said}}}")
-    found = value(text)
-    assert isinstance(found, Service)
-    assert (found.without_effect, complaints(text)) == (kept, [])
+    result = value(text)
+    assert isinstance(result, Service)
+    assert (result.without_effect, complaints(text)) == (kept, [])
 
 
 @pytest.mark.parametrize(
@@ -453,7 +453,7 @@ def test_enabled_kube_proxy_annotations_are_kept(name: str, said: str, kept: boo
     """With them kube-proxy prefers near endpoints, although no field of the Service requests it."""
     full = f"service.kubernetes.io/{name}"
     text = _service("{ports: [{port: 80}]}").replace("shop}", f'shop, annotations: {{{full}: "{said}"}}}}')
-    found = value(text)
-    assert isinstance(found, Service)
+    result = value(text)
+    assert isinstance(result, Service)
     place = ((f"metadata.annotations[{full}]", said),)
-    assert (found.without_effect, complaints(text)) == (place if kept else (), [])
+    assert (result.without_effect, complaints(text)) == (place if kept else (), [])

@@ -37,11 +37,11 @@ DEPLOYMENT = (
 )
 def test_misspelt_field_is_a_warning_with_the_similar_name(text: str, field: str, near: str) -> None:
     """The object is in force without the field."""
-    found = reading(text)
-    (said,) = (each for each in found.problems if each.code == "MW1028")
-    assert (said.severity, said.field) == ("warning", field)
-    assert said.expected == f"the mesh does not read this field; did you mean {near}?"
-    assert len(found.objects) == 1
+    manifest_reading = reading(text)
+    (problem,) = (problem for problem in manifest_reading.problems if problem.code == "MW1028")
+    assert (problem.severity, problem.field) == ("warning", field)
+    assert problem.expected == f"the mesh does not read this field; did you mean {near}?"
+    assert len(manifest_reading.objects) == 1
 
 
 SERVICE_SPEC = (
@@ -99,4 +99,4 @@ def _all(names: str) -> str:
 )
 def test_kubernetes_field_is_never_taken_for_a_misspelt_one(text: str) -> None:
     """The objects have all fields that an API server may write."""
-    assert [str(each) for each in reading(text).problems if each.code == "MW1028"] == []
+    assert [str(problem) for problem in reading(text).problems if problem.code == "MW1028"] == []

@@ -13,13 +13,13 @@ LIMITS = "{apiGroup: policy.openservicemesh.io/v1alpha1, kind: UpstreamTrafficSe
 
 
 def _egress(**fields: str) -> str:
-    said = {
+    answer = {
         "sources": "[{kind: ServiceAccount, name: curl, namespace: curl}]",
         "hosts": "[httpbin.org]",
         "ports": "[{number: 80, protocol: http}]",
         **fields,
     }
-    spec = "".join(f"  {name}: {text}\n" for name, text in said.items() if text)
+    spec = "".join(f"  {name}: {text}\n" for name, text in answer.items() if text)
     return (
         "apiVersion: policy.openservicemesh.io/v1alpha1\nkind: Egress\n"
         f"metadata: {{name: out, namespace: shop}}\nspec:\n{spec}"
@@ -28,7 +28,7 @@ def _egress(**fields: str) -> str:
 
 def test_egress_with_all_fields_is_read() -> None:
     """Hosts are lower-case, networks lose their host bits, and all lists are sorted without duplicates."""
-    found = value(
+    result = value(
         _egress(
             sources="[{kind: ServiceAccount, name: z, namespace: curl}, {kind: ServiceAccount, name: a}]",
             hosts='[HTTPBin.org, "*.example.com", 192.0.2.7, httpbin.org, "2001:DB8:0::7"]',
@@ -39,7 +39,7 @@ def test_egress_with_all_fields_is_read() -> None:
         )
     )
     ports = ((80, "http"), (443, "https"), (3306, "tcp-server-first"), (5432, "tcp"))
-    assert found == Egress(
+    assert result == Egress(
         PolicyKey(Namespace("shop"), "out"),
         (
             ServiceIdentity(Namespace("curl"), ServiceAccountName("z")),
@@ -86,7 +86,7 @@ def test_egress_with_all_fields_is_read() -> None:
 )
 def test_invalid_egress_is_refused_with_its_field(fields: dict[str, str], code: str, field: str) -> None:
     """The object would allow more or less than it states if an invalid part were ignored."""
-    assert ("error", code, field) in [each[:3] for each in complaints(_egress(**fields))]
+    assert ("error", code, field) in [complaint[:3] for complaint in complaints(_egress(**fields))]
 
 
 def test_egress_is_refused_above_100000_destinations() -> None:
@@ -110,8 +110,8 @@ def test_egress_with_two_upstream_traffic_settings_is_refused() -> None:
     one = value(_egress(matches=f"[{LIMITS}, {GROUP}]"))
     assert isinstance(one, Egress)
     assert (one.limits, one.route_groups) == ("limits", ("books",))
-    found = [each[:3] for each in complaints(_egress(matches=f"[{LIMITS}, {LIMITS}]"))]
-    assert ("error", "MW1015", "spec.matches[1].kind") in found
+    result = [complaint[:3] for complaint in complaints(_egress(matches=f"[{LIMITS}, {LIMITS}]"))]
+    assert ("error", "MW1015", "spec.matches[1].kind") in result
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,9 @@ def test_egress_with_two_upstream_traffic_settings_is_refused() -> None:
 )
 def test_egress_without_effect_is_a_warning(fields: dict[str, str], field: str) -> None:
     """With IP ranges, an Egress for HTTP needs no hosts, and a wildcard host is accepted."""
-    assert [(each[0], each[2]) for each in complaints(_egress(**fields))] == [("warning", field)]
+    assert [(complaint[0], complaint[2]) for complaint in complaints(_egress(**fields))] == [
+        ("warning", field)
+    ]
     if field.startswith("spec.hosts"):
         assert complaints(_egress(**fields, ipAddresses="[192.0.2.0/24]")) == []
 

@@ -14,9 +14,11 @@ SECRET = "secret: {name: tls, namespace: ingress}"
 
 
 def _said(gateway: str) -> tuple[MeshConfig | None, list[tuple[str, str, str]]]:
-    found = reading(_config(f"{{certificate: {{ingressGateway: {gateway}}}}}"))
-    config = next((each for _, each in found.objects if isinstance(each, MeshConfig)), None)
-    return config, [(each.severity.value, each.code, each.field) for each in found.problems]
+    manifest_reading = reading(_config(f"{{certificate: {{ingressGateway: {gateway}}}}}"))
+    config = next((item for _, item in manifest_reading.objects if isinstance(item, MeshConfig)), None)
+    return config, [
+        (problem.severity.value, problem.code, problem.field) for problem in manifest_reading.problems
+    ]
 
 
 @pytest.mark.parametrize(
@@ -51,8 +53,8 @@ def test_ingress_gateway_certificate_is_read_with_its_defaults(
         (f"{{subjectAltNames: [a, 7], {SECRET}}}", "MW1010", "subjectAltNames[1]"),
         # A workload's identity, a wildcard and an invalid DNS name must not get a certificate.
         *(
-            (f"{{subjectAltNames: ['{each}'], {SECRET}}}", "MW1013", "subjectAltNames[0]")
-            for each in ("spiffe://cluster.local/ns/a/sa/b", "*.example.org", "a b", "Gateway", "-a", "a..b")
+            (f"{{subjectAltNames: ['{item}'], {SECRET}}}", "MW1013", "subjectAltNames[0]")
+            for item in ("spiffe://cluster.local/ns/a/sa/b", "*.example.org", "a b", "Gateway", "-a", "a..b")
         ),
         (f"{{subjectAltNames: [a], validityDuration: 0s, {SECRET}}}", "MW1013", "validityDuration"),
         (f"{{subjectAltNames: [a], validityDuration: 1 day, {SECRET}}}", "MW1013", "validityDuration"),

@@ -52,9 +52,9 @@ def entry(fields: str) -> str:
 
 def rates(text: str) -> RateLimits:
     """Return the rate limits of a manifest without problems."""
-    found = value(text)
-    assert isinstance(found, UpstreamTrafficSetting)
-    return found.rates
+    result = value(text)
+    assert isinstance(result, UpstreamTrafficSetting)
+    return result.rates
 
 
 def test_global_limit_of_connections_is_read() -> None:
@@ -64,8 +64,8 @@ def test_global_limit_of_connections_is_read() -> None:
         "descriptors: [{entries: [{key: a, value: b}, {key: c, value: d}]}, {entries: [{key: e, value: f}]}]"
     )
     asked = RateLimitService(ASKED.server, "shop", timedelta(seconds=1), fails_open=False)
-    told = ((("a", "b"), ("c", "d")), (("e", "f"),))
-    assert rates(tcp(fields)) == RateLimits(counted_connections=CountedConnections(asked, told))
+    messages = ((("a", "b"), ("c", "d")), (("e", "f"),))
+    assert rates(tcp(fields)) == RateLimits(counted_connections=CountedConnections(asked, messages))
 
 
 def test_global_limit_of_requests_is_read() -> None:
@@ -80,10 +80,10 @@ def test_global_limit_of_requests_is_read() -> None:
         {{name: a, present: false}}]}}}}]}}]"""
     criteria = (Exact("GET"), Prefix("b"), Suffix("c"), Substring("d"), Regex("[0-9]+"), HeaderPresence(True))
     headers = tuple(
-        HeaderCriterion(":method" if isinstance(each, Exact) else "a", each)
-        for each in (*criteria, HeaderPresence(False))
+        HeaderCriterion(":method" if isinstance(item, Exact) else "a", item)
+        for item in (*criteria, HeaderPresence(False))
     )
-    told = (
+    messages = (
         (
             GenericKey("service", "web"),
             GenericKey("generic_key", "any"),
@@ -92,7 +92,7 @@ def test_global_limit_of_requests_is_read() -> None:
         ),
         (HeaderValueMatch("header_match", "yes", headers, expected=False),),
     )
-    counted = CountedRequests(ASKED, told, 503, shows_limits=True)
+    counted = CountedRequests(ASKED, messages, 503, shows_limits=True)
     assert rates(http(fields)) == RateLimits(counted_requests=counted)
     assert ASKED.timeout == timedelta(milliseconds=20)
     assert ASKED.fails_open
@@ -107,12 +107,12 @@ def test_global_limit_of_a_route_is_read() -> None:
       local: {requests: 1, unit: hour}
       global: {descriptors: [{entries: [{genericKey: {value: b}}]}]}
 """
-    found = rates(http(f"{SERVICE}, {WEB}", routes))
-    assert found.routes == (
+    rate_limits = rates(http(f"{SERVICE}, {WEB}", routes))
+    assert rate_limits.routes == (
         RouteRate("/a", None, ((RemoteAddress(),),)),
         RouteRate("/b", RateLimit(1, RateUnit.HOUR), ((GenericKey("generic_key", "b"),),)),
     )
-    assert found.of_requests
+    assert rate_limits.of_requests
 
 
 def test_route_descriptors_without_a_rate_limit_service_are_a_warning() -> None:
@@ -124,9 +124,9 @@ def test_route_descriptors_without_a_rate_limit_service_are_a_warning() -> None:
     assert complaints(text) == [
         ("warning", "MW1030", "spec.httpRoutes[0].rateLimit.global", "a mapping of 1 key")
     ]
-    ((_, found),) = reading(text).objects
-    assert isinstance(found, UpstreamTrafficSetting)
-    assert found.rates == RateLimits(routes=(RouteRate("/a", RateLimit(1, RateUnit.HOUR)),))
+    ((_, result),) = reading(text).objects
+    assert isinstance(result, UpstreamTrafficSetting)
+    assert result.rates == RateLimits(routes=(RouteRate("/a", RateLimit(1, RateUnit.HOUR)),))
 
 
 @pytest.mark.parametrize(
@@ -175,5 +175,5 @@ def test_route_descriptors_without_a_rate_limit_service_are_a_warning() -> None:
 )
 def test_invalid_global_rate_limit_is_refused_with_its_field(text: str, code: str, field: str) -> None:
     """No part of the object is in force."""
-    assert ("error", code, field) in [each[:3] for each in complaints(text)]
+    assert ("error", code, field) in [complaint[:3] for complaint in complaints(text)]
     assert reading(text).objects == ()

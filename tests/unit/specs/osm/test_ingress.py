@@ -160,5 +160,5 @@ def test_invalid_ingress_backend_is_reported_with_its_field(
     manifest: str, complaint: tuple[str, ...]
 ) -> None:
     """Where OSM's own check is inverted by mistake, the intended rule applies."""
-    (found,) = complaints(manifest)
-    assert found[: len(complaint)] == complaint
+    (result,) = complaints(manifest)
+    assert result[: len(complaint)] == complaint

@@ -96,12 +96,12 @@ def test_mesh_config_with_all_honoured_fields_is_read() -> None:
 )
 def test_each_field_without_effect_is_reported(section: str, name: str) -> None:
     """Any value is accepted and changes nothing; the problem is no error."""
-    said = "{x: 1}"
-    for each in reversed((*section.split(".")[1:], name)):
-        said = f"{{{each}: {said}}}"
-    found = reading(_config(said))
-    assert [made for _, made in found.objects] == [MeshConfig()]
-    (problem,) = found.problems
+    text = "{x: 1}"
+    for item in reversed((*section.split(".")[1:], name)):
+        text = f"{{{item}: {text}}}"
+    manifest_reading = reading(_config(text))
+    assert [made for _, made in manifest_reading.objects] == [MeshConfig()]
+    (problem,) = manifest_reading.problems
     assert f"{section}.{name}" in (
         problem.field,
         problem.expected.removeprefix("these fields are known but have no effect: "),
@@ -117,15 +117,15 @@ def test_known_fields_without_effect_are_reported_together() -> None:
   observability: {osmLogLevel: info, tracing: {enable: false}}
   featureFlags: {enableWASMStats: true}
 """
-    found = reading(_config(spec))
-    assert [problem.expected for problem in found.problems] == [
+    manifest_reading = reading(_config(spec))
+    assert [problem.expected for problem in manifest_reading.problems] == [
         (
             "these fields are known but have no effect: spec.featureFlags.enableWASMStats, "
             "spec.observability.osmLogLevel, spec.sidecar.localProxyMode, "
             "spec.sidecar.resources, spec.traffic.interceptionMode"
         )
     ]
-    assert [pair[1] for pair in found.objects] == [MeshConfig()]
+    assert [pair[1] for pair in manifest_reading.objects] == [MeshConfig()]
 
 
 def test_unknown_fields_are_one_warning_and_the_rest_is_in_force() -> None:
@@ -142,9 +142,10 @@ spec:
   trafic: {}
   certificate: {serviceCertValidityDuration: 1h}
 """
-    found = reading(text)
+    manifest_reading = reading(text)
     assert [
-        (problem.severity.value, problem.code, problem.field, problem.expected) for problem in found.problems
+        (problem.severity.value, problem.code, problem.field, problem.expected)
+        for problem in manifest_reading.problems
     ] == [
         (
             "warning",
@@ -162,7 +163,7 @@ spec:
     ]
     sidecar = SidecarSettings(drivers=(SidecarDriverSettings("envoy"),), log_level="info")
     expected = MeshConfig(service_certificate_validity=timedelta(hours=1), sidecar=sidecar)
-    assert [pair[1] for pair in found.objects] == [expected]
+    assert [pair[1] for pair in manifest_reading.objects] == [expected]
 
 
 def test_warning_of_very_many_unknown_fields_is_shortened() -> None:
@@ -255,9 +256,9 @@ def test_tracing_is_read_with_the_defaults_of_osm(fields: str, expected: Tracing
 )
 def test_invalid_server_refuses_the_mesh_config_with_its_field(text: str, field: str) -> None:
     """The last good MeshConfig stays in force."""
-    found = reading(text)
-    assert [each.field.rpartition(".")[2] for each in found.problems] == [field]
-    assert not found.objects
+    manifest_reading = reading(text)
+    assert [problem.field.rpartition(".")[2] for problem in manifest_reading.problems] == [field]
+    assert not manifest_reading.objects
 
 
 def test_max_data_plane_connections_is_a_warning_with_the_alternative() -> None:
@@ -273,7 +274,7 @@ def test_max_data_plane_connections_is_a_warning_with_the_alternative() -> None:
         ),
     )
     unbound = reading(_config("{sidecar: {maxDataPlaneConnections: 0}}"))
-    assert [each.code for each in unbound.problems] == ["MW1021"]
+    assert [item.code for item in unbound.problems] == ["MW1021"]
 
 
 @pytest.mark.parametrize(
@@ -281,10 +282,10 @@ def test_max_data_plane_connections_is_a_warning_with_the_alternative() -> None:
 )
 def test_local_proxy_mode_pod_ip_is_a_warning(mode: str, codes: list[str]) -> None:
     """Applications must listen on 127.0.0.1 or on all addresses, which is OSM's default too."""
-    found = reading(_config(f"{{sidecar: {{localProxyMode: '{mode}'}}}}"))
-    assert [each.code for each in found.problems] == codes
-    said = "listen on 127.0.0.1 or on all addresses, not only on the address of its Pod"
-    assert [each.expected.endswith(said) for each in found.problems] == [mode == "PodIP"]
+    manifest_reading = reading(_config(f"{{sidecar: {{localProxyMode: '{mode}'}}}}"))
+    assert [problem.code for problem in manifest_reading.problems] == codes
+    text = "listen on 127.0.0.1 or on all addresses, not only on the address of its Pod"
+    assert [problem.expected.endswith(text) for problem in manifest_reading.problems] == [mode == "PodIP"]
 
 
 def test_presets_of_the_osm_chart_are_read_without_warnings() -> None:
@@ -309,11 +310,13 @@ def test_presets_of_the_osm_chart_are_read_without_warnings() -> None:
   "enableSPIFFE": false}}
 """
     for version in ("v1alpha1", "v1alpha2", "v1alpha3"):
-        found = reading(_config(presets.replace("\n", " "), version))
-        assert [(each.severity.value, each.code) for each in found.problems] == [("info", "MW1021")]
+        manifest_reading = reading(_config(presets.replace("\n", " "), version))
+        assert [(problem.severity.value, problem.code) for problem in manifest_reading.problems] == [
+            ("info", "MW1021")
+        ]
         gateway = GatewayCertificate(SecretName(Namespace("b"), "a"), ("a",))
         wanted = MeshConfig(permissive=True, egress=True, ingress_gateway=gateway)
-        assert [pair[1] for pair in found.objects] == [wanted]
+        assert [pair[1] for pair in manifest_reading.objects] == [wanted]
 
 
 @pytest.mark.parametrize(

@@ -32,9 +32,9 @@ def policy(text: str) -> str:
 
 def retries(text: str) -> Retries:
     """Read a retryPolicy."""
-    ((_, found),) = reading(policy(text)).objects
-    assert isinstance(found, Retry)
-    return found.retries
+    ((_, result),) = reading(policy(text)).objects
+    assert isinstance(result, Retry)
+    return result.retries
 
 
 def test_retry_of_the_osm_guide_is_read() -> None:
@@ -128,5 +128,5 @@ def test_retry_conditions_without_effect_are_a_warning(word: str) -> None:
 )
 def test_invalid_retry_is_refused_with_its_field(text: str, code: str, field: str) -> None:
     """No object is in force."""
-    assert ("error", code, field) in [each[:3] for each in complaints(text)]
+    assert ("error", code, field) in [complaint[:3] for complaint in complaints(text)]
     assert reading(text).objects == ()

@@ -40,8 +40,8 @@ def _read(role: Role = Role.ACTIVE, domain: str = "", namespace: str = "osm-syst
 )
 def test_mesh_root_certificate_is_read_with_its_defaults(spec: str, expected: MeshRootCertificate) -> None:
     """Without a role it is active, because OSM's releases had no roles."""
-    found = reading(_root(spec))
-    assert (found.problems, value(_root(spec))) == ((), expected)
+    manifest_reading = reading(_root(spec))
+    assert (manifest_reading.problems, value(_root(spec))) == ((), expected)
 
 
 @pytest.mark.parametrize(
@@ -79,16 +79,16 @@ def test_mesh_root_certificate_is_read_with_its_defaults(spec: str, expected: Me
 )
 def test_invalid_mesh_root_certificate_is_refused_with_its_field(spec: str, field: str, said: str) -> None:
     """The message has the right value, and never a token of a provider."""
-    found = reading(_root(spec))
-    (problem,) = found.problems
-    assert (problem.severity.value, problem.field, found.objects) == ("error", field, ())
+    manifest_reading = reading(_root(spec))
+    (problem,) = manifest_reading.problems
+    assert (problem.severity.value, problem.field, manifest_reading.objects) == ("error", field, ())
     assert said in problem.expected
     assert "s.3cret" not in f"{problem}"
 
 
 def test_disabled_spiffe_ids_are_reported_and_have_no_effect() -> None:
     """The rest of the object is in force."""
-    found = reading(_root(f"spiffeEnabled: false, {TRESOR}"))
-    (problem,) = found.problems
+    manifest_reading = reading(_root(f"spiffeEnabled: false, {TRESOR}"))
+    (problem,) = manifest_reading.problems
     assert (problem.severity.value, problem.field) == ("info", "spec.spiffeEnabled")
-    assert [pair[1] for pair in found.objects] == [_read()]
+    assert [pair[1] for pair in manifest_reading.objects] == [_read()]

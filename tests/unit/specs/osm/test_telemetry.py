@@ -41,10 +41,10 @@ def service(spec: str) -> str:
 
 def written(text: str) -> LogFormat | None:
     """Return the log format that a valid manifest is read as."""
-    found = value(telemetry(f"{{accessLog: {{format: '{text}'}}}}"))
-    assert isinstance(found, Telemetry)
-    assert found.access_log is not None
-    return found.access_log.format
+    result = value(telemetry(f"{{accessLog: {{format: '{text}'}}}}"))
+    assert isinstance(result, Telemetry)
+    assert result.access_log is not None
+    return result.access_log.format
 
 
 def test_telemetry_with_all_fields_is_read() -> None:
@@ -85,9 +85,9 @@ def test_empty_telemetry_changes_nothing() -> None:
 
 def test_extension_service_is_read_in_canonical_form() -> None:
     """The protocol may have any case; only gRPC is supported."""
-    found = value(service("{host: Collector.Example.org, port: 4317, protocol: H2C, connectTimeout: 500ms}"))
+    result = value(service("{host: Collector.Example.org, port: 4317, protocol: H2C, connectTimeout: 500ms}"))
     wait = timedelta(milliseconds=500)
-    assert found == ExtensionService(KEY, HostPort("collector.example.org", 4317), wait)
+    assert result == ExtensionService(KEY, HostPort("collector.example.org", 4317), wait)
 
 
 def test_log_format_is_read_as_json_or_text() -> None:
@@ -114,7 +114,7 @@ TAKEN = (
     "%QUERY_PARAM(a)%",
     "%GRPC_STATUS(SNAKE_STRING)%",
     "%COMMON_DURATION(DS_RX_BEG:US_TX_END:ms)%",
-    *(f"%{each}%" for each in sorted(OPERATORS)),
+    *(f"%{operator}%" for operator in sorted(OPERATORS)),
 )
 """Operators, each by itself."""
 
@@ -186,5 +186,5 @@ def test_invalid_telemetry_or_extension_service_is_refused_with_its_field(
     text: str, code: str, field: str
 ) -> None:
     """No part of the object is in force."""
-    assert ("error", code, field) in [each[:3] for each in complaints(text)]
+    assert ("error", code, field) in [complaint[:3] for complaint in complaints(text)]
     assert reading(text).objects == ()

@@ -67,8 +67,8 @@ def test_upstream_traffic_setting_with_all_fields_is_read() -> None:
 @pytest.mark.parametrize("host", ["httpbin.org", "Web.Shop", "10.0.0.1", "fd00::1"])
 def test_host_may_be_a_dotted_name_or_an_address(host: str) -> None:
     """Names may have any case."""
-    (found,) = reading(setting(f'host: "{host}"')).objects
-    assert found[1] == UpstreamTrafficSetting(PolicyKey(Namespace("shop"), "web"), host.lower())
+    (result,) = reading(setting(f'host: "{host}"')).objects
+    assert result[1] == UpstreamTrafficSetting(PolicyKey(Namespace("shop"), "web"), host.lower())
 
 
 LOCAL = f"{HOST}\n  rateLimit: {{local: {{http: {{%s}}}}}}"
@@ -127,16 +127,16 @@ RATE = "requests: 1, unit: second"
 )
 def test_invalid_upstream_traffic_setting_is_refused_with_its_field(spec: str, code: str, field: str) -> None:
     """No object is in force."""
-    found = complaints(setting(spec))
-    assert ("error", code, field) in [each[:3] for each in found]
+    result = complaints(setting(spec))
+    assert ("error", code, field) in [item[:3] for item in result]
     assert reading(setting(spec)).objects == ()
 
 
 def test_more_than_ten_response_headers_are_refused() -> None:
     """Envoy accepts at most ten."""
     many = ", ".join(f"{{name: x{number}, value: y}}" for number in range(11))
-    found = complaints(setting(LOCAL % f"{RATE}, responseHeadersToAdd: [{many}]"))
-    assert [each[:3] for each in found] == [("error", "MW1013", HEADERS)]
+    result = complaints(setting(LOCAL % f"{RATE}, responseHeadersToAdd: [{many}]"))
+    assert [item[:3] for item in result] == [("error", "MW1013", HEADERS)]
     assert complaints(setting(LOCAL % f"{RATE}, responseHeadersToAdd: [{many.rpartition(', {')[0]}]")) == []
 
 

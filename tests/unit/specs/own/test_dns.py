@@ -18,9 +18,9 @@ def _service(annotation: str, text: str, ports: str = ONE) -> str:
 
 
 def _names(annotation: str, text: str, ports: str = ONE) -> tuple[DnsName, ...]:
-    found = value(_service(annotation, text, ports))
-    assert isinstance(found, Service)
-    return found.dns_names
+    result = value(_service(annotation, text, ports))
+    assert isinstance(result, Service)
+    return result.dns_names
 
 
 def test_dns_names_with_and_without_a_port_are_read() -> None:

@@ -87,9 +87,9 @@ def test_workload_with_all_fields_is_read_in_canonical_form() -> None:
 
 def test_workload_with_upstreams_alone_has_explicit_interception() -> None:
     """A pure client has no application address."""
-    found = value(_workload("{address: 10.0.0.7, upstreams: [{service: a, port: 80}]}"))
-    assert isinstance(found, Workload)
-    assert found.interception == Explicit(
+    result = value(_workload("{address: 10.0.0.7, upstreams: [{service: a, port: 80}]}"))
+    assert isinstance(result, Workload)
+    assert result.interception == Explicit(
         None,
         (Upstream(ServiceKey(NS, ServiceName("a")), Port(80), IpAddress("127.0.0.1"), Port(80)),),
     )
@@ -107,9 +107,9 @@ def test_workload_with_upstreams_alone_has_explicit_interception() -> None:
 )
 def test_interception_of_a_workload_is_read_with_its_defaults(said: str, expected: Transparent) -> None:
     """The default is redirect for IPv4 only."""
-    found = value(_workload(f"{{address: 10.0.0.7, interception: {said}}}"))
-    assert isinstance(found, Workload)
-    assert found.interception == expected
+    result = value(_workload(f"{{address: 10.0.0.7, interception: {said}}}"))
+    assert isinstance(result, Workload)
+    assert result.interception == expected
 
 
 _ADDRESS = "address: 10.0.0.7"
@@ -203,15 +203,15 @@ def test_colliding_listeners_are_a_problem_that_names_both(upstream: str, other:
 )
 def test_null_field_of_a_port_is_ignored(port: str) -> None:
     """As everywhere, null means that the field is absent."""
-    found = value(_workload(f"{{address: 10.0.0.7, ports: [{{{port}}}]}}"))
-    assert isinstance(found, Workload)
-    assert found.ports == (WorkloadPort(Port(80)),)
+    result = value(_workload(f"{{address: 10.0.0.7, ports: [{{{port}}}]}}"))
+    assert isinstance(result, Workload)
+    assert result.ports == (WorkloadPort(Port(80)),)
 
 
 def test_port_with_both_names_of_its_number_is_refused() -> None:
     """`port` and `number` are two names of one field, and are refused together even if they are equal."""
-    found = complaints(_workload("{address: 10.0.0.7, ports: [{port: 80, number: 80}]}"))
-    assert [each[2] for each in found] == ["spec.ports[0].number"]
+    result = complaints(_workload("{address: 10.0.0.7, ports: [{port: 80, number: 80}]}"))
+    assert [item[2] for item in result] == ["spec.ports[0].number"]
     (problem,) = reading(_workload("{address: 10.0.0.7, ports: [{port: 80, number: 80}]}")).problems
     assert problem.expected == (
         "port and number are two names of the same field, and port is given as well; remove one of them"

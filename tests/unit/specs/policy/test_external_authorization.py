@@ -65,9 +65,9 @@ def read(spec: str) -> Manifests:
 )
 def test_external_authorization_is_read_without_problems(spec: str, value: ExternalAuthorization) -> None:
     """Host names are lower-case, lists are sorted without duplicates, and omitted fields have defaults."""
-    found = read(spec)
-    assert [each.value for each in found.objects().values()] == [value]
-    assert found.problems() == ()
+    manifests = read(spec)
+    assert [sourced_object.value for sourced_object in manifests.objects().values()] == [value]
+    assert manifests.problems() == ()
 
 
 @pytest.mark.parametrize(
@@ -98,6 +98,6 @@ def test_external_authorization_is_read_without_problems(spec: str, value: Exter
 )
 def test_invalid_external_authorization_is_refused_with_its_field(spec: str, field: str) -> None:
     """A partly read object could authorize the wrong requests, so nothing of it is in force."""
-    found = read(spec)
-    assert list(found.objects()) == []
-    assert field in [each.field for each in found.problems()]
+    manifests = read(spec)
+    assert list(manifests.objects()) == []
+    assert field in [problem.field for problem in manifests.problems()]

@@ -55,9 +55,9 @@ def read(spec: str) -> Manifests:
 )
 def test_mutual_tls_is_read_without_problems(spec: str, value: MutualTLS) -> None:
     """Lists are sorted without duplicates, and networks lose their host bits."""
-    found = read(spec)
-    assert [each.value for each in found.objects().values()] == [value]
-    assert found.problems() == ()
+    manifests = read(spec)
+    assert [sourced_object.value for sourced_object in manifests.objects().values()] == [value]
+    assert manifests.problems() == ()
 
 
 @pytest.mark.parametrize(
@@ -88,6 +88,6 @@ def test_mutual_tls_is_read_without_problems(spec: str, value: MutualTLS) -> Non
 )
 def test_invalid_mutual_tls_is_refused_with_its_field(spec: str, field: str) -> None:
     """A partly read object could admit plain text, so nothing of it is in force."""
-    found = read(spec)
-    assert list(found.objects()) == []
-    assert field in [each.field for each in found.problems()]
+    manifests = read(spec)
+    assert list(manifests.objects()) == []
+    assert field in [problem.field for problem in manifests.problems()]

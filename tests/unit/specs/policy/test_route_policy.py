@@ -38,9 +38,9 @@ def test_header_changes_and_faults_are_read() -> None:
         " add: [{name: C, value: d}], remove: [E]}, response: {remove: [server]}},"
         " fault: {delay: {percent: 0.0001, duration: 1ms}, abort: {percent: 100, status: 200}}}]"
     )
-    ((_, found),) = reading(text).objects
-    assert isinstance(found, RoutePolicy)
-    assert found.rules[0].actions == RouteActions(
+    ((_, result),) = reading(text).objects
+    assert isinstance(result, RoutePolicy)
+    assert result.rules[0].actions == RouteActions(
         request_headers=HeaderChanges((("x-a", "b"), ("x-b", " 50% ")), (("c", "d"),), ("e",)),
         response_headers=HeaderChanges(remove=("server",)),
         delay=Delay(0.0001, timedelta(milliseconds=1)),
@@ -66,8 +66,8 @@ def test_route_policy_with_all_fields_is_read() -> None:
 @pytest.mark.parametrize("service", ["web", "web.shop", "web.shop.svc", "web.shop.svc.cluster.local"])
 def test_service_of_a_route_policy_may_have_any_of_its_names(service: str) -> None:
     """The service is in the object's own namespace."""
-    found = value(manifest("[{timeout: {request: 1s}}]", service))
-    assert found == RoutePolicy(PolicyKey(Namespace("shop"), "p"), WEB, (RouteRule((), SECOND),))
+    result = value(manifest("[{timeout: {request: 1s}}]", service))
+    assert result == RoutePolicy(PolicyKey(Namespace("shop"), "p"), WEB, (RouteRule((), SECOND),))
 
 
 @pytest.mark.parametrize(
@@ -115,4 +115,4 @@ def test_service_of_a_route_policy_may_have_any_of_its_names(service: str) -> No
 )
 def test_invalid_route_policy_is_reported_with_its_field(text: str, field: str, code: str) -> None:
     """There is exactly one problem for each case."""
-    assert [each[1:3] for each in complaints(text)] == [(code, field)]
+    assert [complaint[1:3] for complaint in complaints(text)] == [(code, field)]

@@ -77,9 +77,9 @@ _STATUSES = "spec.healthCheck.http.expectedStatuses[0]"
 )
 def test_health_check_is_read_with_its_defaults(text: str, expected: HealthCheck) -> None:
     """The cases cover HTTP, gRPC and TCP."""
-    found = value(asked(text))
-    assert isinstance(found, UpstreamPolicy)
-    assert found.checking == expected
+    result = value(asked(text))
+    assert isinstance(result, UpstreamPolicy)
+    assert result.checking == expected
 
 
 @pytest.mark.parametrize(
@@ -91,19 +91,19 @@ def test_health_check_is_read_with_its_defaults(text: str, expected: HealthCheck
 )
 def test_locality_preference_is_read_with_its_defaults(text: str, expected: LocalityPreference) -> None:
     """The default is the zone, with failover."""
-    found = value(manifest(f"locality: {text}"))
-    assert isinstance(found, UpstreamPolicy)
-    assert found.nearest == expected
+    result = value(manifest(f"locality: {text}"))
+    assert isinstance(result, UpstreamPolicy)
+    assert result.nearest == expected
 
 
 @pytest.mark.parametrize("policy", BalancingAlgorithm)
 def test_each_load_balancing_algorithm_is_read(policy: BalancingAlgorithm) -> None:
     """Only a consistent hash has a key."""
     key = ", hash: {query: q}" if policy is BalancingAlgorithm.CONSISTENT_HASH else ""
-    found = value(manifest(f"loadBalancing: {{policy: {policy}{key}}}"))
-    assert isinstance(found, UpstreamPolicy)
-    assert found.load.balancing is policy
-    assert found.ejecting is None
+    result = value(manifest(f"loadBalancing: {{policy: {policy}{key}}}"))
+    assert isinstance(result, UpstreamPolicy)
+    assert result.load.balancing is policy
+    assert result.ejecting is None
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,9 @@ def test_each_load_balancing_algorithm_is_read(policy: BalancingAlgorithm) -> No
 )
 def test_hash_cookie_is_read(text: str, ttl: timedelta | None, path: str) -> None:
     """Without a TTL the cookie is never set by the proxy; a TTL of 0 makes a session cookie."""
-    ((_, found),) = reading(hashed(f"{{cookie: {text}}}")).objects
-    assert isinstance(found, UpstreamPolicy)
-    assert found.load.key == HashKey(KeyKind.COOKIE, "s", ttl, path)
+    ((_, result),) = reading(hashed(f"{{cookie: {text}}}")).objects
+    assert isinstance(result, UpstreamPolicy)
+    assert result.load.key == HashKey(KeyKind.COOKIE, "s", ttl, path)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_hash_cookie_is_read(text: str, ttl: timedelta | None, path: str) -> Non
 )
 def test_invalid_upstream_policy_is_reported_with_its_field(text: str, field: str, code: str) -> None:
     """There is exactly one problem for each case."""
-    assert [each[1:3] for each in complaints(text)] == [(code, field)]
+    assert [complaint[1:3] for complaint in complaints(text)] == [(code, field)]
 
 
 MESH = OutlierDetection(5, None, timedelta(seconds=10), 50)

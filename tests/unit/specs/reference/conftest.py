@@ -11,5 +11,5 @@ from meshwright.specs.reference.shapes import DescribedKind
 def described(request: pytest.FixtureRequest) -> DescribedKind:
     """Return the description of the kind that the test is parametrized with (see `DESCRIBED`)."""
     kind: Kind = request.param
-    (found,) = (each for each in reference.described() if each.kind == kind)
-    return found
+    (described_kind,) = (item for item in reference.described() if item.kind == kind)
+    return described_kind

@@ -25,13 +25,13 @@ def instances(document: object) -> Iterator[Place]:
 def _places(value: object, at: str) -> Iterator[tuple[str, Any, Any]]:
     match value:
         case dict():
-            for name, each in value.items():
+            for name, item in value.items():
                 where = f"{at}.{name}" if at else name
                 yield where, value, name
-                yield from _places(each, where)
+                yield from _places(item, where)
         case list():
-            for index, each in enumerate(value):
+            for index, item in enumerate(value):
                 yield f"{at}[]", value, index
-                yield from _places(each, f"{at}[]")
+                yield from _places(item, f"{at}[]")
         case _:
             pass

@@ -32,13 +32,13 @@ VERSIONS = [
 @functools.cache
 def crds() -> dict[str, Any]:
     """Return all CustomResourceDefinitions by kind."""
-    return {each["spec"]["names"]["kind"]: each for each in reference.definitions(())}
+    return {definition["spec"]["names"]["kind"]: definition for definition in reference.definitions(())}
 
 
 def crd_version(kind: Kind, name: str) -> Any:
     """Return one version of a kind's CustomResourceDefinition."""
-    (found,) = (each for each in crds()[kind.name]["spec"]["versions"] if each["name"] == name)
-    return found
+    (result,) = (version for version in crds()[kind.name]["spec"]["versions"] if version["name"] == name)
+    return result
 
 
 def test_crd_manifests_equal_the_generated_ones() -> None:
@@ -55,17 +55,19 @@ def test_every_kind_that_is_read_has_a_crd() -> None:
 
 def test_printed_crds_are_read_back_unchanged() -> None:
     """They are read as YAML by our own reader, and as JSON."""
-    found = [each.value for each in documents(printed(reference.definitions(())))]
-    assert found == list(crds().values()) == json.loads(json.dumps(list(crds().values())))
+    result = [document.value for document in documents(printed(reference.definitions(())))]
+    assert result == list(crds().values()) == json.loads(json.dumps(list(crds().values())))
 
 
 @pytest.mark.parametrize("kind", INSTALLABLE, ids=str)
 def test_every_version_read_is_served_and_the_newest_is_stored(kind: Kind) -> None:
     """Versions are listed from the newest, and there is no conversion."""
     spec = crds()[kind.name]["spec"]
-    assert [each["name"] for each in spec["versions"]] == [*reversed(READ[kind].versions)]
-    assert [each["storage"] for each in spec["versions"]] == [True] + [False] * (len(READ[kind].versions) - 1)
-    assert all(each["served"] for each in spec["versions"])
+    assert [version["name"] for version in spec["versions"]] == [*reversed(READ[kind].versions)]
+    assert [version["storage"] for version in spec["versions"]] == [True] + [False] * (
+        len(READ[kind].versions) - 1
+    )
+    assert all(version["served"] for version in spec["versions"])
     assert spec["conversion"] == {"strategy": "None"}
 
 
@@ -81,7 +83,7 @@ def _field(schema: Any, place: str) -> Any:
 def test_no_version_drops_a_field_of_another_version(kind: Kind, version: str) -> None:
     """The API server prunes fields without a schema when it stores or returns an object."""
     schema = crd_version(kind, version)["schema"]["openAPIV3Schema"]
-    (described,) = (each for each in reference.described() if each.kind == kind)
+    (described,) = (described_kind for described_kind in reference.described() if described_kind.kind == kind)
     places = {
         field.place
         for shape in described.shapes
@@ -95,7 +97,7 @@ def test_document_must_have_the_form_of_exactly_one_version() -> None:
     """A TrafficTarget has a spec or the older fields beside metadata; with both or neither it is refused."""
     for version in crds()["TrafficTarget"]["spec"]["versions"]:
         schema = version["schema"]["openAPIV3Schema"]
-        assert sorted(each["required"] for each in schema["oneOf"]) == [["destination"], ["spec"]]
+        assert sorted(item["required"] for item in schema["oneOf"]) == [["destination"], ["spec"]]
         assert "required" not in schema
     for version in crds()["TrafficSplit"]["spec"]["versions"]:
         assert version["schema"]["openAPIV3Schema"]["required"] == ["spec"]
@@ -112,14 +114,14 @@ def test_description_names_the_version_of_a_field() -> None:
 @pytest.mark.parametrize(("kind", "version"), VERSIONS)
 def test_rules_list_keys_and_columns_are_in_the_schema(kind: Kind, version: str) -> None:
     """Each validation rule and each list key belongs to an existing field."""
-    found, installed = crd_version(kind, version), INSTALLED[kind]
-    schema = found["schema"]["openAPIV3Schema"]
+    result, installed = crd_version(kind, version), INSTALLED[kind]
+    schema = result["schema"]["openAPIV3Schema"]
     for rule in installed.rules:
         rules = _field(schema, rule.place)["x-kubernetes-validations"]
         assert {"rule": rule.holds, "message": rule.message} in rules
     for place, key in installed.keys.items():
         assert _field(schema, place)["x-kubernetes-list-map-keys"] == [key]
-    assert found["additionalPrinterColumns"][-1]["name"] == "Age"
+    assert result["additionalPrinterColumns"][-1]["name"] == "Age"
 
 
 def test_only_three_kinds_have_a_status_field() -> None:
@@ -135,13 +137,13 @@ def _properties(crd: Any) -> Any:
 
 def _schemas(schema: Any) -> Any:
     yield schema
-    for each in (
+    for item in (
         *schema.get("properties", {}).values(),
         schema.get("items"),
         schema.get("additionalProperties"),
     ):
-        if isinstance(each, dict):
-            yield from _schemas(each)
+        if isinstance(item, dict):
+            yield from _schemas(item)
 
 
 @DESCRIBED
@@ -158,7 +160,7 @@ def test_every_schema_value_has_one_type_or_is_left_to_the_reader(described: Any
 
 def test_crd_is_selected_by_its_kind() -> None:
     """An unknown kind is an error that suggests a similar name."""
-    assert [each["metadata"]["name"] for each in reference.definitions(["Workload"])] == [
+    assert [definition["metadata"]["name"] for definition in reference.definitions(["Workload"])] == [
         "workloads.meshwright.dev"
     ]
     with pytest.raises(CommandFailed, match=r"--kind is 'Wrkload': did you mean Workload\?"):
@@ -169,10 +171,12 @@ def test_crd_is_selected_by_its_kind() -> None:
 
 def test_open_mapping_keeps_unknown_fields() -> None:
     """OSM's MeshConfig has more fields than are read; an unknown field in a kind of SMI is a mistake."""
-    (config,) = (each["schema"]["openAPIV3Schema"] for each in crds()["MeshConfig"]["spec"]["versions"][:1])
+    (config,) = (
+        version["schema"]["openAPIV3Schema"] for version in crds()["MeshConfig"]["spec"]["versions"][:1]
+    )
     assert _field(config, "spec.traffic.inboundExternalAuthorization")[WHATEVER]
     assert _field(config, "spec.sidecar")[WHATEVER]
     (target,) = (
-        each["schema"]["openAPIV3Schema"] for each in crds()["TrafficTarget"]["spec"]["versions"][:1]
+        version["schema"]["openAPIV3Schema"] for version in crds()["TrafficTarget"]["spec"]["versions"][:1]
     )
     assert WHATEVER not in [name for schema in _schemas(target) for name in schema]

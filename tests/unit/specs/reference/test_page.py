@@ -20,7 +20,7 @@ from tests.tools.forked_cli import ROOT
 from tests.unit.specs.reference.probing import DESCRIBED, instances
 
 DOCS = ROOT / "docs"
-EXAMPLES = [(kind, each) for kind in KINDS for each in documents(reference.text_of(kind))]
+EXAMPLES = [(kind, item) for kind in KINDS for item in documents(reference.text_of(kind))]
 
 
 def test_reference_page_equals_the_generated_one() -> None:
@@ -31,8 +31,8 @@ def test_reference_page_equals_the_generated_one() -> None:
 def test_schema_files_equal_the_generated_ones(tmp_path: Path) -> None:
     """`meshwright schema --directory docs/schemas` corrects them; no file of a removed kind may remain."""
     reference.write(tmp_path)
-    made = {each.name: each.read_text("utf-8") for each in tmp_path.iterdir()}
-    assert {each.name: each.read_text("utf-8") for each in (DOCS / "schemas").iterdir()} == made
+    made = {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()}
+    assert {path.name: path.read_text("utf-8") for path in (DOCS / "schemas").iterdir()} == made
 
 
 def test_every_kind_that_is_read_is_in_the_reference() -> None:
@@ -43,9 +43,9 @@ def test_every_kind_that_is_read_is_in_the_reference() -> None:
 @DESCRIBED
 def test_every_field_has_an_example_and_a_meaning(described: DescribedKind) -> None:
     """The example may be in any version; a mapping has the examples of its fields."""
-    fields = [each for shape in described.shapes for each in walked(shape.body)]
-    shown = {each.place for each in fields if each.example is not None}
-    assert {each.place for each in fields} == shown
+    fields = [field for shape in described.shapes for field in walked(shape.body)]
+    shown = {field.place for field in fields if field.example is not None}
+    assert {field.place for field in fields} == shown
     assert all(row.meaning.endswith(".") and row.what and row.default for row in rows(described))
 
 
@@ -74,21 +74,21 @@ def test_meaning_of_an_unread_field_is_an_error(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(
-    ("kind", "document"), EXAMPLES, ids=[f"{kind}-{each.number}" for kind, each in EXAMPLES]
+    ("kind", "document"), EXAMPLES, ids=[f"{kind}-{item.number}" for kind, item in EXAMPLES]
 )
 def test_every_example_is_read_without_error_or_warning(kind: Kind, document: Document) -> None:
     """Information is allowed, for example about fields without effect."""
     assert document.faults == ()
-    found = read(document.value, FromSource("test"))
-    assert found.key is not None
-    assert found.key.kind == kind
-    assert [each for each in found.problems if each.severity is not Severity.INFO] == []
+    manifest_reading = read(document.value, FromSource("test"))
+    assert manifest_reading.key is not None
+    assert manifest_reading.key.kind == kind
+    assert [problem for problem in manifest_reading.problems if problem.severity is not Severity.INFO] == []
 
 
 @DESCRIBED
 def test_documented_default_equals_the_omitted_field(described: DescribedKind) -> None:
     """An object with the default written out equals the object without the field."""
-    by_place = {each.place: each for shape in described.shapes for each in walked(shape.body)}
+    by_place = {item.place: item for shape in described.shapes for item in walked(shape.body)}
     for example in described.examples:
         for document, place, mapping, name in instances(example):
             field = by_place.get(place)
@@ -106,7 +106,7 @@ def test_documented_default_equals_the_omitted_field(described: DescribedKind) -
             del mapping[name]
             absent = read(document, FromSource("test"))
             mapping[name] = was
-            if not {each.code for each in absent.problems} & {
+            if not {problem.code for problem in absent.problems} & {
                 "MW1016",
                 "MW1018",
             }:  # the field needs the example's value

@@ -26,14 +26,14 @@ from tests.tools.hypothesis_profiles import examples
 from tests.unit.specs.reference.probing import DESCRIBED, instances
 
 FILES = sorted(
-    each
+    item
     for folder, pattern in (
         ("docs/examples", "*.yaml"),
         ("demo/manifests", "**/*.yaml"),
         ("tests/golden", "*/mesh.yaml"),
         ("tests/unit/specs", "bookstore.yaml"),
     )
-    for each in (ROOT / folder).glob(pattern)
+    for item in (ROOT / folder).glob(pattern)
 )
 PROBES: tuple[object, ...] = (
     *(None, True, 0, 7, -1, 70000, 1.5, "", "x y", "ok", "true", "7"),
@@ -109,25 +109,27 @@ def of_any() -> Draft202012Validator:
 
 def _refused(document: object) -> list[str]:
     """Return the fields for which a reader refuses a document."""
-    found = read(document, FromSource("test")).problems
-    return [each.field for each in found if each.severity is Severity.ERROR]
+    problems = read(document, FromSource("test")).problems
+    return [problem.field for problem in problems if problem.severity is Severity.ERROR]
 
 
 def _unread(document: object) -> bool:
     """Return whether the object is understood but unused, so that its other fields are not checked."""
-    return any(each.code == "MW1020" for each in read(document, FromSource("test")).problems) or not (
+    return any(problem.code == "MW1020" for problem in read(document, FromSource("test")).problems) or not (
         read(document, FromSource("test")).objects
     )
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda each: str(each.relative_to(ROOT)))
+@pytest.mark.parametrize("path", FILES, ids=lambda item: str(item.relative_to(ROOT)))
 def test_every_valid_manifest_of_the_repository_fits_the_schema(
     path: Path, of_any: Draft202012Validator
 ) -> None:
     """Documents that the reader refuses are left out; some golden ones are invalid on purpose."""
-    found = [each.value for each in documents(path.read_text("utf-8")) if not _refused(each.value)]
-    assert found
-    assert [error.message for each in found for error in of_any.iter_errors(each)] == []
+    result = [
+        document.value for document in documents(path.read_text("utf-8")) if not _refused(document.value)
+    ]
+    assert result
+    assert [error.message for item in result for error in of_any.iter_errors(item)] == []
 
 
 def _probed(
@@ -185,7 +187,7 @@ def test_schema_and_reader_refuse_the_same_documents(described: DescribedKind) -
         field.place
         for shape in described.shapes
         for field in walked(shape.body)
-        if any(isinstance(each, Choice) for each in field.asked)
+        if any(isinstance(item, Choice) for item in field.asked)
     }
     wrongly, missed = [], set()
     for document, place, probe in _probed(described):
@@ -195,7 +197,7 @@ def test_schema_and_reader_refuse_the_same_documents(described: DescribedKind) -
         elif not valid and not refused and not _unread(document) and not (probe == "" and place in choices):
             wrongly.append((place, probe))
     assert wrongly == []
-    assert missed == {each for each in ONLY_THE_READER if each[0] == described.kind.name}
+    assert missed == {item for item in ONLY_THE_READER if item[0] == described.kind.name}
 
 
 def test_schema_accepts_null_for_omitted_fields() -> None:
@@ -204,7 +206,7 @@ def test_schema_accepts_null_for_omitted_fields() -> None:
     for described in reference.described():
         validator = _validator(of_kind(described))
         by_parent: dict[str, set[str]] = {}
-        for field in (each for shape in described.shapes for each in walked(shape.body)):
+        for field in (item for shape in described.shapes for item in walked(shape.body)):
             parent = field.place.removesuffix(field.name).removesuffix(".")
             by_parent.setdefault(parent, set()).add(field.name)
         for document, place, holder, key in itertools.chain(*map(instances, described.examples)):
@@ -223,7 +225,7 @@ def test_schema_accepts_null_for_omitted_fields() -> None:
 @DESCRIBED
 def test_reader_never_reads_an_undocumented_field(described: DescribedKind) -> None:
     """The values of the examples are varied, because a value may lead the reader to other fields."""
-    said = {
+    answer = {
         place
         for shape in described.shapes
         for field in walked(shape.body)
@@ -242,7 +244,7 @@ def test_reader_never_reads_an_undocumented_field(described: DescribedKind) -> N
             }
     heads = {"apiVersion", "kind", "status"}
     beside = {field for shape in described.shapes for field in shape.body.untouched}
-    assert asked <= said | heads | beside
+    assert asked <= answer | heads | beside
 
 
 @DESCRIBED
@@ -261,13 +263,13 @@ def test_schema_of_all_kinds_selects_the_schema_of_a_kind(
 def _patterns(schema: object) -> Iterator[str]:
     match schema:
         case dict():
-            for name, each in schema.items():
-                if name == "pattern" and isinstance(each, str):
-                    yield each
-                yield from _patterns(each)
+            for name, item in schema.items():
+                if name == "pattern" and isinstance(item, str):
+                    yield item
+                yield from _patterns(item)
         case list():
-            for each in schema:
-                yield from _patterns(each)
+            for item in schema:
+                yield from _patterns(item)
         case _:
             pass
 
@@ -276,9 +278,9 @@ def test_schema_patterns_are_valid_in_javascript() -> None:
     """Editors use the flag u (ECMA-262, IdentityEscape), with which other escapes are errors."""
     patterns = set(_patterns(schema_of_all()))
     assert len(patterns) > 10
-    escaped = {each for pattern in patterns for each in re.findall(r"\\(.)", pattern)}
+    escaped = {item for pattern in patterns for item in re.findall(r"\\(.)", pattern)}
     assert escaped <= set("^$\\.*+?()[]{}|/dDsSwW")
-    assert not [each for each in patterns if "(?P" in each or "(?<" in each]
+    assert not [item for item in patterns if "(?P" in item or "(?<" in item]
 
 
 @pytest.mark.parametrize(

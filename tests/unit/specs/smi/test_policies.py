@@ -87,8 +87,8 @@ def test_traffic_target_from_v1alpha2_has_a_spec() -> None:
 
 def test_traffic_target_draft_version_is_refused_by_name() -> None:
     """The message for v1alpha4 lists the readable versions, and the key of the object is known."""
-    found = reading(_spec_target("v1alpha4"))
-    assert [str(problem) for problem in found.problems] == [
+    manifest_reading = reading(_spec_target("v1alpha4"))
+    assert [str(problem) for problem in manifest_reading.problems] == [
         (
             "MW1005 test.yaml:1 (document 1): TrafficTarget default/x: apiVersion is "
             '"access.smi-spec.io/v1alpha4": is a draft version of TrafficTarget that was never '
@@ -96,7 +96,9 @@ def test_traffic_target_draft_version_is_refused_by_name() -> None:
             "access.smi-spec.io/v1alpha3"
         )
     ]
-    assert [str(each.key) for each in found.unread] == ["TrafficTarget default/x"]
+    assert [str(unread_manifest.key) for unread_manifest in manifest_reading.unread] == [
+        "TrafficTarget default/x"
+    ]
 
 
 def test_traffic_target_with_fields_beside_its_spec_is_refused() -> None:
@@ -142,8 +144,8 @@ def test_invalid_rule_of_a_traffic_target_is_reported_with_its_field(
 def test_misspelt_field_is_reported_with_the_probable_one() -> None:
     """The missing field itself is reported too."""
     text = _spec_target("v1alpha3").replace("destination:", "destnation:")
-    found = reading(text)
-    assert [problem.expected for problem in found.problems] == [
+    manifest_reading = reading(text)
+    assert [problem.expected for problem in manifest_reading.problems] == [
         "is missing; must be a mapping",
         "is missing; must be ServiceAccount",
         f"is missing; {NAME_RULE}",

@@ -20,22 +20,24 @@ from tools.real_parts.images.layers import Folder, Layers, Link, Text
 
 def _parts(archive: Path) -> tuple[dict[str, bytes], dict[str, Any], list[str]]:
     """Return an archive's blobs by digest, the image's config, and the digests of its layers."""
-    with tarfile.open(archive) as found:
-        parts = {each.name: file.read() for each in found if (file := found.extractfile(each))}
-    blobs = {name.rpartition("/")[2]: each for name, each in parts.items() if name.startswith("blobs/")}
-    assert all(hashlib.sha256(each).hexdigest() == digest for digest, each in blobs.items())
+    with tarfile.open(archive) as tar_file:
+        parts = {
+            tar_info.name: file.read() for tar_info in tar_file if (file := tar_file.extractfile(tar_info))
+        }
+    blobs = {name.rpartition("/")[2]: part for name, part in parts.items() if name.startswith("blobs/")}
+    assert all(hashlib.sha256(blob).hexdigest() == digest for digest, blob in blobs.items())
     (named,) = json.loads(parts["index.json"])["manifests"]
     assert named["annotations"] == {"io.containerd.image.name": "some:1"}
     manifest = json.loads(blobs[named["digest"].removeprefix("sha256:")])
     config = json.loads(blobs[manifest["config"]["digest"].removeprefix("sha256:")])
-    digests = [each["digest"].removeprefix("sha256:") for each in manifest["layers"]]
+    digests = [layer["digest"].removeprefix("sha256:") for layer in manifest["layers"]]
     return blobs, config, digests
 
 
 def _layer(archive: Path) -> dict[str, tarfile.TarInfo]:
     blobs, _, (digest,) = _parts(archive)
     with tarfile.open(fileobj=io.BytesIO(blobs[digest])) as inner:
-        return {each.name: each for each in inner}
+        return {tar_info.name: tar_info for tar_info in inner}
 
 
 def test_equal_files_give_a_byte_identical_image(tmp_path: Path) -> None:
@@ -59,7 +61,7 @@ def test_image_config_has_the_digests_of_its_layers(tmp_path: Path) -> None:
     image = Image("some:1", {"/opt/hello": Text("hello", executable=True)}, ("/opt/hello",), {"A": "1"})
     image.write(tmp_path / "image.tar")
     _, config, layers = _parts(tmp_path / "image.tar")
-    assert config["rootfs"]["diff_ids"] == [f"sha256:{each}" for each in layers]
+    assert config["rootfs"]["diff_ids"] == [f"sha256:{layer}" for layer in layers]
     assert config["config"]["Entrypoint"] == ["/opt/hello"]
     assert "A=1" in config["config"]["Env"]
 
@@ -72,7 +74,7 @@ def test_shared_layer_is_written_only_until_it_was_imported(tmp_path: Path) -> N
     shared = {"/opt/shared": Text("shared")}
     layers = Layers(tmp_path / "layers")
     layers.folder.mkdir()
-    found = []
+    result = []
     for name, kept in (("one", layers), ("two", layers), ("three", None)):
         image = Image("some:1", {f"/opt/{name}": Text(name)}, below=(shared,))
         assert set(image.everything) == {"/opt/shared", f"/opt/{name}"}
@@ -81,10 +83,10 @@ def test_shared_layer_is_written_only_until_it_was_imported(tmp_path: Path) -> N
         with tarfile.open(fileobj=io.BytesIO(blobs[top])) as inner:
             assert f"opt/{name}" in inner.getnames()
             assert "opt/shared" not in inner.getnames()
-        found.append((below, below in blobs))
+        result.append((below, below in blobs))
         layers.imported()
-    ((digest, _), *_) = found
-    assert found == [(digest, True), (digest, False), (digest, True)]
+    ((digest, _), *_) = result
+    assert result == [(digest, True), (digest, False), (digest, True)]
     assert [*layers.folder.iterdir()] == []
 
 
@@ -93,11 +95,11 @@ def test_parent_folders_of_files_are_accessible_to_all(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("")
     (tmp_path / "run").chmod(0o700)
     Image("some:1", {"/a/b/run": tmp_path / "run", "/c": Folder(0o700)}).write(tmp_path / "image.tar")
-    found = _layer(tmp_path / "image.tar")
-    assert [name for name in found if name.startswith("a")] == ["a", "a/b", "a/b/run"]
-    modes = {name: found[name].mode for name in ("a", "a/b", "a/b/run", "c", "tmp")}
+    tar_infos = _layer(tmp_path / "image.tar")
+    assert [name for name in tar_infos if name.startswith("a")] == ["a", "a/b", "a/b/run"]
+    modes = {name: tar_infos[name].mode for name in ("a", "a/b", "a/b/run", "c", "tmp")}
     assert modes == {"a": 0o755, "a/b": 0o755, "a/b/run": 0o755, "c": 0o700, "tmp": 0o1777}
-    assert {(each.uid, each.gid, each.mtime) for each in found.values()} == {(0, 0, 0)}
+    assert {(tar_info.uid, tar_info.gid, tar_info.mtime) for tar_info in tar_infos.values()} == {(0, 0, 0)}
 
 
 def test_tree_has_links_and_no_excluded_or_compiled_files(tmp_path: Path) -> None:
@@ -116,7 +118,7 @@ def test_bytecode_of_modules_is_used_without_a_check_of_the_source(
     monkeypatch.setenv("REAL_PARTS", str(tmp_path / "parts"))
     for name, text in (("module.py", "VALUE = 1"), ("template.py", "{{ no Python }}")):
         (tmp_path / name).write_text(text)
-    files = {f"{tmp_path}/{each}": tmp_path / each for each in ("module.py", "template.py")}
+    files = {f"{tmp_path}/{item}": tmp_path / item for item in ("module.py", "template.py")}
     ((at, made),) = compiled(files).items()
     assert compiled(files) == {at: made}
     assert isinstance(made, Path)
@@ -129,8 +131,8 @@ def test_bytecode_of_modules_is_used_without_a_check_of_the_source(
 
 def test_program_is_copied_with_its_shared_libraries() -> None:
     """They are at the loader's paths; a missing program is an error with its name."""
-    found = libraries([Path("/bin/sh").resolve()])
-    assert any("libc.so" in name for name in found)
-    assert all(isinstance(path, Path) and path.is_file() for path in found.values())
+    result = libraries([Path("/bin/sh").resolve()])
+    assert any("libc.so" in name for name in result)
+    assert all(isinstance(path, Path) and path.is_file() for path in result.values())
     with pytest.raises(PartError, match="the program nonesuch is missing on this machine"):
         found_program("nonesuch")

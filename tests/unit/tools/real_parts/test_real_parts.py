@@ -49,18 +49,18 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_kubernetes_staging_modules_are_replaced_by_releases() -> None:
     """Kubernetes replaces them by local folders, which other modules do not have."""
-    found = API_SERVER.module_file(OWN)
-    assert "\tk8s.io/kubernetes v1.36.3\n" in found
-    assert "\tk8s.io/api => k8s.io/api v0.36.3\n" in found
-    assert "\tk8s.io/client-go => k8s.io/client-go v0.36.3\n" in found
-    assert "cadvisor" not in found
+    result = API_SERVER.module_file(OWN)
+    assert "\tk8s.io/kubernetes v1.36.3\n" in result
+    assert "\tk8s.io/api => k8s.io/api v0.36.3\n" in result
+    assert "\tk8s.io/client-go => k8s.io/client-go v0.36.3\n" in result
+    assert "cadvisor" not in result
 
 
 def test_istiod_requires_its_api_by_release() -> None:
     """Istio names a commit that the Go module proxy does not serve."""
-    found = ISTIOD.module_file()
-    assert "\tistio.io/api v1.31.1\n" in found
-    assert "replace" not in found
+    result = ISTIOD.module_file()
+    assert "\tistio.io/api v1.31.1\n" in result
+    assert "replace" not in result
 
 
 def test_every_part_is_pinned_to_a_version() -> None:
@@ -152,24 +152,24 @@ def test_folder_of_a_module_is_replaced_with_its_program(
     kept = shared(CERT_MANAGER)
     (kept / "older.yaml").write_text("older")
     build(replace(CERT_MANAGER, version="2.0.0"))
-    assert {each.name: each.read_text() for each in kept.iterdir()} == {"one.yaml": "one"}
+    assert {path.name: path.read_text() for path in kept.iterdir()} == {"one.yaml": "one"}
 
 
 def test_keys_are_signed_by_one_ca_and_private_to_their_owner(tmp_path: Path) -> None:
     """The server's certificate is valid for the given address, and all files have mode 0600."""
     keys = Keys(tmp_path / "keys")
     keys.issue("server", "kube-apiserver", "", "10.96.0.1")
-    found = tmp_path / "keys"
+    result = tmp_path / "keys"
     verified = subprocess.run(
-        ["openssl", "verify", "-CAfile", found / "ca.crt", "-verify_ip", "10.96.0.1", found / "server.crt"],
+        ["openssl", "verify", "-CAfile", result / "ca.crt", "-verify_ip", "10.96.0.1", result / "server.crt"],
         capture_output=True,
         check=False,
     )
     assert verified.returncode == 0, verified.stderr
-    ssl.create_default_context(cafile=str(found / "ca.crt")).load_cert_chain(
-        found / "server.crt", found / "server.key"
+    ssl.create_default_context(cafile=str(result / "ca.crt")).load_cert_chain(
+        result / "server.crt", result / "server.key"
     )
-    assert {path.stat().st_mode & 0o777 for path in found.iterdir()} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in result.iterdir()} == {0o600}
 
 
 def test_token_has_the_given_claims_and_a_valid_signature(tmp_path: Path) -> None:
@@ -178,18 +178,18 @@ def test_token_has_the_given_claims_and_a_valid_signature(tmp_path: Path) -> Non
     keys.signing("tokens")
     head, claims, signature = keys.token("tokens", {"sub": "system:serviceaccount:shop:buyer"}).split(".")
     assert json.loads(_decoded(claims)) == {"sub": "system:serviceaccount:shop:buyer"}
-    found = serialization.load_pem_public_key((tmp_path / "keys" / "tokens.pub").read_bytes())
-    assert isinstance(found, ec.EllipticCurvePublicKey)
+    result = serialization.load_pem_public_key((tmp_path / "keys" / "tokens.pub").read_bytes())
+    assert isinstance(result, ec.EllipticCurvePublicKey)
     raw = _decoded(signature)
     pair = utils.encode_dss_signature(int.from_bytes(raw[:32], "big"), int.from_bytes(raw[32:], "big"))
-    found.verify(pair, f"{head}.{claims}".encode(), ec.ECDSA(hashes.SHA256()))
+    result.verify(pair, f"{head}.{claims}".encode(), ec.ECDSA(hashes.SHA256()))
 
 
 def test_service_can_be_restarted_and_ends_with_its_block(tmp_path: Path) -> None:
     """It restarts with the same arguments and continues the same log."""
     port = free_port(LOOPBACK)
-    said = "import http.server as h; print('up', flush=True)"
-    code = f"{said}; h.test(h.SimpleHTTPRequestHandler, port={port}, bind='{LOOPBACK}')"
+    text = "import http.server as h; print('up', flush=True)"
+    code = f"{text}; h.test(h.SimpleHTTPRequestHandler, port={port}, bind='{LOOPBACK}')"
     program = Program(Path(sys.executable), ("-c", code), tmp_path, f"http://{LOOPBACK}:{port}/")
     with running(program) as service:
         first = service.process

@@ -40,7 +40,7 @@ def test_sockets_that_are_not_due_cause_no_system_call(
     port, pairs = accepted
     look, numbers = AcceptedSockets(port), [_number(server) for _, server in pairs]
     first = look.look(())
-    assert [each.number for each in first] == numbers
+    assert [item.number for item in first] == numbers
     asked: list[int] = []
     heard = sockets._heard
 
@@ -62,7 +62,7 @@ def test_socket_that_is_not_due_can_be_ended(accepted: tuple[int, list[_Pair]]) 
     first = look.look(())
     assert look.look(()) == ()
     assert look.end(first[0])
-    assert [each.number for each in look.look([each.number for each in first])] == [
+    assert [item.number for item in look.look([item.number for item in first])] == [
         _number(server) for _, server in pairs[1:]
     ]
 
@@ -79,4 +79,4 @@ def test_reused_descriptor_at_another_port_is_not_taken_for_the_old_socket(
     with socket.create_server(("127.0.0.1", 0)) as another:
         assert another.fileno() == descriptor
         assert look.look([first.number]) == ()
-        assert look.look([each.number for each in others]) == tuple(others)
+        assert look.look([item.number for item in others]) == tuple(others)

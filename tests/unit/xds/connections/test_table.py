@@ -32,7 +32,8 @@ def _peer(number: int, certificate: bytes | None = b"PEM") -> Peer:
 
 def _ended(connections: Connections, now: float, *sockets: Socket) -> dict[int, Cause]:
     return {
-        each.socket.number: each.cause for each in connections.look(now, sockets, tuple(connections._known))
+        verdict.socket.number: verdict.cause
+        for verdict in connections.look(now, sockets, tuple(connections._known))
     }
 
 
@@ -95,7 +96,7 @@ def test_crowd_of_new_connections_is_looked_at_soon_despite_the_cost() -> None:
         assert len(_ended(connections, now, *fresh)) == ended
         crowded.append(connections.crowded)
     assert crowded == [True, False]
-    assert [until_next(dear, each) for each in crowded] == [LOOK_SECONDS, until_next(dear)]
+    assert [until_next(dear, item) for item in crowded] == [LOOK_SECONDS, until_next(dear)]
     assert until_next(dear) > LOOK_SECONDS
 
     spoke = Connections(LIMITS, 40)
@@ -151,8 +152,8 @@ def test_unchanged_connections_with_calls_are_not_examined(monkeypatch: pytest.M
     monkeypatch.setattr(Connections, "_seen", counted)
     connections = Connections(LIMITS, 9)
     sockets = [_socket(number, 10) for number in range(1000)]
-    for each in sockets:
-        connections.begun(0.0, each.address, Peer(str(each.number).encode()))
+    for item in sockets:
+        connections.begun(0.0, item.address, Peer(str(item.number).encode()))
     assert _ended(connections, 1.0, *sockets) == {}
     looked.clear()
     sockets[7] = _socket(7, 11)
@@ -169,15 +170,17 @@ def test_equal_socket_objects_lead_to_the_same_verdicts() -> None:
         one, other = Connections(LIMITS, 2), Connections(LIMITS, 2)
         sockets = [_socket(number) for number in range(5)]
         for now in range(40):
-            for number, each in enumerate(sockets):
+            for number, socket in enumerate(sockets):
                 if chance.random() < 0.3:
-                    sockets[number] = replace(each, received=each.received + chance.choice((50, 90, 9000)))
-                use = one._uses.get(each.address)
+                    sockets[number] = replace(
+                        socket, received=socket.received + chance.choice((50, 90, 9000))
+                    )
+                use = one._uses.get(socket.address)
                 if use is not None and use.open and chance.random() < 0.3:
-                    one.finished(now, each.address)
-                    other.finished(now, each.address)
+                    one.finished(now, socket.address)
+                    other.finished(now, socket.address)
                 elif chance.random() < 0.3:
-                    begun = [c.begun(now, each.address, _peer(number)) for c in (one, other)]
+                    begun = [c.begun(now, socket.address, _peer(number)) for c in (one, other)]
                     assert begun[0] == begun[1]
             assert _ended(one, now, *sockets) == _ended(other, now, *map(replace, sockets))
 
@@ -185,8 +188,8 @@ def test_equal_socket_objects_lead_to_the_same_verdicts() -> None:
 def _carrying(many: int) -> tuple[Connections, list[Socket]]:
     """Return a table of connections that each carry a call, and their sockets, after a first look."""
     connections, sockets = Connections(LIMITS, 9), [_socket(number, 10) for number in range(many)]
-    for each in sockets:
-        connections.begun(0.0, each.address, Peer(str(each.number).encode()))
+    for socket in sockets:
+        connections.begun(0.0, socket.address, Peer(str(socket.number).encode()))
     assert _ended(connections, 1.0, *sockets) == {}
     return connections, sockets
 
@@ -194,9 +197,9 @@ def _carrying(many: int) -> tuple[Connections, list[Socket]]:
 def _looked(connections: Connections, now: float, sockets: list[Socket]) -> tuple[set[int], dict[int, Cause]]:
     """Look at the due sockets; return their numbers, and the connections to end with the causes."""
     due = connections.due()
-    seen = [each for each in sockets if each.number in due]
-    ended = {each.socket.number: each.cause for each in connections.look(now, seen, due)}
-    return {each.number for each in seen}, ended
+    seen = [socket for socket in sockets if socket.number in due]
+    ended = {verdict.socket.number: verdict.cause for verdict in connections.look(now, seen, due)}
+    return {socket.number for socket in seen}, ended
 
 
 def test_each_of_many_calm_connections_is_looked_at_in_its_turn() -> None:
@@ -241,33 +244,37 @@ def test_skipping_calm_connections_does_not_change_the_verdicts(
         whole, part = Connections(LIMITS, 4), Connections(LIMITS, 4)
         sockets, numbers, passed = dict[int, Socket](), iter(range(1000)), 0
         for now in range(60):
-            for number, each in list(sockets.items()):
-                use, rolled = whole._uses.get(each.address), chance.random()
+            for number, socket in list(sockets.items()):
+                use, rolled = whole._uses.get(socket.address), chance.random()
                 carries = use is not None and use.open > 0
                 if carries and rolled < 0.1:
-                    whole.finished(now, each.address)
-                    part.finished(now, each.address)
+                    whole.finished(now, socket.address)
+                    part.finished(now, socket.address)
                 elif rolled < 0.3:
                     for table in (whole, part):
-                        table.begun(now, each.address, _peer(number, str(number).encode()))
+                        table.begun(now, socket.address, _peer(number, str(number).encode()))
                 elif not carries and rolled < 0.5:
-                    sockets[number] = replace(each, received=each.received + 50)
+                    sockets[number] = replace(socket, received=socket.received + 50)
                 elif not carries and rolled < 0.6:
                     del sockets[number]
             if chance.random() < 0.7:
                 new = next(numbers)
                 sockets[new] = _socket(new)
             due = part.due()
-            seen = [each for each in sockets.values() if each.number in due or each.number not in part._known]
+            seen = [
+                socket
+                for socket in sockets.values()
+                if socket.number in due or socket.number not in part._known
+            ]
             passed += len(sockets) - len(seen)
-            found = [
-                {(each.socket.number, each.cause) for each in verdicts}
+            result = [
+                {(verdict.socket.number, verdict.cause) for verdict in verdicts}
                 for verdicts in (
                     whole.look(now, sockets.values(), tuple(whole._known)),
                     part.look(now, seen, due),
                 )
             ]
-            assert found[0] == found[1]
+            assert result[0] == result[1]
             assert whole._known.keys() == part._known.keys() == sockets.keys()
         assert passed, "else nothing was shown"
 
@@ -281,7 +288,9 @@ def test_calls_of_one_certificate_are_bounded_on_all_its_connections() -> None:
     assert not connections.begun(10.0, ("10.0.0.1", 4003), _peer(3))
     assert connections.begun(10.0, ("10.0.0.1", 4004), _peer(4, b"OTHER"))
     ended = connections.look(10.1, [_socket(number) for number in (1, 2, 3, 4)], ())
-    assert [(each.socket.number, each.peer, each.cause) for each in ended] == [(3, _peer(3), Cause.CALLS)]
+    assert [(verdict.socket.number, verdict.peer, verdict.cause) for verdict in ended] == [
+        (3, _peer(3), Cause.CALLS)
+    ]
     assert not connections.begun(11.9, ("10.0.0.1", 4005), _peer(5))
     assert connections.begun(14.0, ("10.0.0.1", 4006), _peer(6))
 
@@ -320,10 +329,10 @@ def test_closed_connections_leave_nothing_in_the_table() -> None:
     connections.look(1000.0, [], ())
     assert (connections._uses, connections._calls, connections._known) == ({}, {}, {})
     there, sockets = _carrying(20)
-    for each in sockets:
-        there.finished(2.0, each.address)
+    for socket in sockets:
+        there.finished(2.0, socket.address)
     there.look(1000.0, [], there.due())
-    assert not any(vars(there)[each] for each in vars(there) if each not in ("_limits", "_idle", "crowded"))
+    assert not any(vars(there)[var] for var in vars(there) if var not in ("_limits", "_idle", "crowded"))
 
 
 @pytest.mark.parametrize(("spent", "seconds"), [(0.0, 1.0), (0.004, 1.0), (0.012, 2.4), (0.5, 4.0)])

@@ -36,7 +36,9 @@ class Client:
 
     def got(self, responses: Sequence[Response]) -> None:
         """Record responses; check that the resources of a response with a table are those of the table."""
-        assert all(each.table is None or each.resources == each.table.ordered for each in responses)
+        assert all(
+            response.table is None or response.resources == response.table.ordered for response in responses
+        )
         self.unanswered += responses
         self.said += [(r.type_url, r.version, r.nonce, r.resources, r.removed) for r in responses]
 
@@ -46,7 +48,7 @@ class Client:
 
     def ask(self, names: tuple[ResourceName, ...], type_url: TypeUrl = ENDPOINT) -> None:
         """Request exactly these names."""
-        gone, self.names = tuple(each for each in self.names if each not in names), names
+        gone, self.names = tuple(name for name in self.names if name not in names), names
         last = self.unanswered[-1].nonce if self.unanswered else Nonce("")
         self.unanswered.clear()
         match self.stream:

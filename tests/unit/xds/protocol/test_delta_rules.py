@@ -466,8 +466,8 @@ def test_n5_heartbeat_has_name_and_version_without_the_body(make: Make) -> None:
     beat = stream.on_heartbeat()
     assert said(beat) == [("Listener", ["l"], [])]
     sent, again = (
-        discovery_pb2.DeltaDiscoveryResponse.FromString(b"".join(delta_response_body(each, "")))
-        for each in (first, beat[0])
+        discovery_pb2.DeltaDiscoveryResponse.FromString(b"".join(delta_response_body(response, "")))
+        for response in (first, beat[0])
     )
     assert [(r.name, r.ttl.ToNanoseconds(), r.HasField("resource")) for r in sent.resources] == [
         ("immortal", 0, True),

@@ -92,7 +92,9 @@ def _let_what_waits_die(patch: pytest.MonkeyPatch) -> None:
         type_url: TypeUrl, lives: object, held: Mapping[ResourceName, Version], snapshot: Snapshot
     ) -> list[Resource]:
         del lives
-        return [each for each in snapshot.living(type_url) if held.get(each.name) == each.version]
+        return [
+            resource for resource in snapshot.living(type_url) if held.get(resource.name) == resource.version
+        ]
 
     patch.setattr("xds.protocol.delta.kept_alive", newest_alone)
 

@@ -51,17 +51,21 @@ class Client:
 
         A first request always subscribes, because without names it would be the old form of the wildcard.
         """
-        wanted, told = self.wanted[type_url], tuple(map(ResourceName, sorted(names)))
+        wanted, resource_names = self.wanted[type_url], tuple(map(ResourceName, sorted(names)))
         if more or type_url not in self.asked:
             self.asked.add(type_url)
             wanted |= names
-            request = DeltaRequest(type_url, told)
+            request = DeltaRequest(type_url, resource_names)
         else:
             wanted -= names
-            request = DeltaRequest(type_url, (), told)
-            for name in [each for each in self.held[type_url] if not self.wants(type_url, each)]:
+            request = DeltaRequest(type_url, (), resource_names)
+            for name in [
+                resource_name
+                for resource_name in self.held[type_url]
+                if not self.wants(type_url, resource_name)
+            ]:
                 del self.held[type_url][name]
-            self.lives = {each: said for each, said in self.lives.items() if self.wants(*each)}
+            self.lives = {item: life for item, life in self.lives.items() if self.wants(*item)}
         self.take(self.stream.on_request(request))
 
     def wants(self, type_url: TypeUrl, name: ResourceName) -> bool:
@@ -70,32 +74,34 @@ class Client:
 
     def take(self, responses: list[Response]) -> None:
         """Check responses when they arrive, before they are answered."""
-        for each in responses:
-            names = [resource.name for resource in each.resources]
-            assert len(names) == len({*names, *each.removed}) - len(each.removed), "D18"
-            assert all(self.wants(each.type_url, name) for name in names), "sent what nobody is subscribed to"
-            for one in each.resources:
-                shown = not one.on_demand or one.name in self.wanted[each.type_url]
-                assert shown or each.heartbeat, "N7"
-                self.lives[each.type_url, one.name] = one.version, one.ttl_seconds
-            for name in each.removed:
-                self.lives.pop((each.type_url, name), None)
+        for response in responses:
+            names = [resource.name for resource in response.resources]
+            assert len(names) == len({*names, *response.removed}) - len(response.removed), "D18"
+            assert all(self.wants(response.type_url, name) for name in names), (
+                "sent what nobody is subscribed to"
+            )
+            for one in response.resources:
+                shown = not one.on_demand or one.name in self.wanted[response.type_url]
+                assert shown or response.heartbeat, "N7"
+                self.lives[response.type_url, one.name] = one.version, one.ttl_seconds
+            for name in response.removed:
+                self.lives.pop((response.type_url, name), None)
         self.inbox += responses
 
     def hear(self) -> None:
         """Take heartbeats; check that each resource with a time to live is in them, in its last version."""
         before, beats = dict(self.lives), self.stream.on_heartbeat()
         self.take(beats)
-        heard = {(beat.type_url, each.name): each.version for beat in beats for each in beat.resources}
+        heard = {(beat.type_url, item.name): item.version for beat in beats for item in beat.resources}
         assert heard.items() >= {key: version for key, (version, ttl) in before.items() if ttl}.items(), "N5"
         assert all(beat.heartbeat and not beat.removed for beat in beats)
 
     def answer(self) -> None:
         """Read a response and accept it."""
         response = self.inbox.pop(0)
-        for each in () if response.heartbeat else response.resources:
-            if self.wants(response.type_url, each.name):
-                self.held[response.type_url][each.name] = each.version
+        for item in () if response.heartbeat else response.resources:
+            if self.wants(response.type_url, item.name):
+                self.held[response.type_url][item.name] = item.version
         for name in response.removed:
             self.held[response.type_url].pop(name, None)
         self.take(self.stream.on_request(DeltaRequest(response.type_url, nonce=response.nonce)))
@@ -104,10 +110,10 @@ class Client:
         """Return the versions that the client should hold."""
         return {
             type_url: {
-                each.name: each.version
-                for each in snapshot.ordered(type_url)
-                if (each.name in self.wanted[type_url])
-                or (WILDCARD in self.wanted[type_url] and not each.on_demand)
+                item.name: item.version
+                for item in snapshot.ordered(type_url)
+                if (item.name in self.wanted[type_url])
+                or (WILDCARD in self.wanted[type_url] and not item.on_demand)
             }
             for type_url in TYPES
         }
@@ -148,16 +154,16 @@ def test_d7_d18_client_holds_the_listeners_and_clusters_that_it_subscribes_to(
                 snapshot = Snapshot.of(starmap(partial(resource, make), step.items()))
                 client.take(client.stream.on_snapshot(snapshot))
             case (type_url, names, more):
-                while any(each.type_url == type_url for each in client.inbox):
+                while any(response.type_url == type_url for response in client.inbox):
                     client.answer()
                 client.ask(type_url, names, more=more)
     while client.inbox:
         client.answer()
     mortal = {
-        (type_url, each.name): each.ttl_seconds
+        (type_url, item.name): item.ttl_seconds
         for type_url in TYPES
-        for each in snapshot.ordered(type_url)
-        if each.ttl_seconds and each.name in client.held[type_url]
+        for item in snapshot.ordered(type_url)
+        if item.ttl_seconds and item.name in client.held[type_url]
     }
     # A resource that now has a time to live gets it with the first heartbeat.
     assert {key: ttl for key, (_, ttl) in client.lives.items() if ttl}.items() <= mortal.items()

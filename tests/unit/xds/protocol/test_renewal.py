@@ -25,7 +25,7 @@ def interim(listener: Resource, routes: frozenset[ResourceName]) -> Resource:
 
 def snapshot(listener: str = "l1", /, **routes: str) -> Snapshot:
     """Create two listeners, the first with these routes in these versions, the second without routes."""
-    references = tuple((ROUTE, ResourceName(each)) for each in sorted(routes))
+    references = tuple((ROUTE, ResourceName(route)) for route in sorted(routes))
     made = [
         Resource(ROUTE, ResourceName(name), Version(version), b"", renewal=Renewal(narrows, interim))
         for name, version in routes.items()
@@ -45,8 +45,8 @@ class Client:
     def begin(self, first: Snapshot, **held: str) -> Said:
         """Take a snapshot; request listeners and routes, with the held versions in incremental."""
         self.stream.on_snapshot(first)
-        found = [*self._ask(LISTENER, (), held), *self._ask(ROUTE, tuple(first.resources(ROUTE)), held)]
-        return found + self.answer(ROUTE)
+        result = [*self._ask(LISTENER, (), held), *self._ask(ROUTE, tuple(first.resources(ROUTE)), held)]
+        return result + self.answer(ROUTE)
 
     def push(self, newest: Snapshot) -> Said:
         """Take a snapshot."""
@@ -68,29 +68,31 @@ class Client:
     def _ask(self, type_url: TypeUrl, names: tuple[ResourceName, ...], held: dict[str, str]) -> Said:
         if isinstance(self.stream, AdsStream):
             return self._take(self.stream.on_request(Request(type_url, names)))
-        known = {ResourceName(each) for each in ("here", "there")} if type_url == LISTENER else set(names)
-        versions = {each: Version(held[each]) for each in known if each in held}
+        known = {ResourceName(item) for item in ("here", "there")} if type_url == LISTENER else set(names)
+        versions = {
+            resource_name: Version(held[resource_name]) for resource_name in known if resource_name in held
+        }
         return self._take(self.stream.on_request(DeltaRequest(type_url, names, initial_versions=versions)))
 
     def _take(self, responses: list[Response]) -> Said:
         """Record responses; return their types and versions, without the listener that never changes."""
-        found = []
-        for each in responses:
-            self.last[each.type_url] = each
-            self.holds.update((one.name, one.version) for one in each.resources)
-            versions = [f"{one.name} {one.version}" for one in each.resources if one.name != "there"]
-            found.append((each.type_url.rpartition(".")[2], versions))
-        return found
+        result = []
+        for response in responses:
+            self.last[response.type_url] = response
+            self.holds.update((one.name, one.version) for one in response.resources)
+            versions = [f"{one.name} {one.version}" for one in response.resources if one.name != "there"]
+            result.append((response.type_url.rpartition(".")[2], versions))
+        return result
 
 
 @pytest.fixture(params=[AdsStream, DeltaStream])
 def client(request: pytest.FixtureRequest) -> Client:
     """Provide a client that holds listeners and routes and has acknowledged all of them."""
-    found = Client(request.param())
-    found.begin(snapshot(a="2", b="2"))
-    assert found.answer(LISTENER) == []
-    assert found.holds == {"here": "l1", "there": "1", "a": "2", "b": "2"}
-    return found
+    result = Client(request.param())
+    result.begin(snapshot(a="2", b="2"))
+    assert result.answer(LISTENER) == []
+    assert result.holds == {"here": "l1", "there": "1", "a": "2", "b": "2"}
+    return result
 
 
 def test_o11_narrower_route_renews_its_listener(client: Client) -> None:
@@ -139,15 +141,18 @@ def test_o11_second_narrower_route_causes_a_second_renewal(client: Client) -> No
 def test_o11_client_that_does_not_answer_gets_its_listener_at_the_deadline(client: Client) -> None:
     """The deadline is the one of all waiting resources (O5)."""
     client.push(snapshot(a="1", b="2"))
-    found = [[f"{one.name} {one.version}" for one in each.resources] for each in client.stream.on_deadline()]
-    assert [each[0] for each in found] == ["here l1"]
+    result = [
+        [f"{one.name} {one.version}" for one in response.resources]
+        for response in client.stream.on_deadline()
+    ]
+    assert [item[0] for item in result] == ["here l1"]
 
 
 def test_o11_rejected_interim_listener_is_followed_by_the_listener(client: Client) -> None:
     """The client may have replaced its old listener in spite of the rejection."""
     client.push(snapshot(a="1", b="2"))
-    said = client.answer(LISTENER, Rejection(13, "Error adding/updating listener(s) here: no"))
-    assert said == [("Listener", ["here l1"])]
+    answer = client.answer(LISTENER, Rejection(13, "Error adding/updating listener(s) here: no"))
+    assert answer == [("Listener", ["here l1"])]
 
 
 @pytest.mark.parametrize(
@@ -161,8 +166,8 @@ def test_o11_rejected_interim_listener_is_followed_by_the_listener(client: Clien
 def test_o11_different_route_after_a_reconnect_renews_the_listener(route: str, said: Said) -> None:
     """The server cannot know whether the client's old route was wider. An equal route renews no listener."""
     client = Client(DeltaStream())
-    found = client.begin(snapshot(a="1", b="2"), here="l1", there="1", a=route, b="2")
-    assert [each for each in found if each[1]] == said
-    assert [each for each in client.answer(LISTENER) if each[1]] == (
+    result = client.begin(snapshot(a="1", b="2"), here="l1", there="1", a=route, b="2")
+    assert [item for item in result if item[1]] == said
+    assert [item for item in client.answer(LISTENER) if item[1]] == (
         [("Listener", ["here l1"])] if said else []
     )

@@ -118,7 +118,7 @@ def test_client_that_holds_everything_shares_the_snapshots_own_objects(
     kind: type[AnyStream], count: int
 ) -> None:
     """This is true after the first answers, changes, a removal and a corrected rejection."""
-    everyone = ResourceSet.of(each for number in range(count) for each in _service(number))
+    everyone = ResourceSet.of(resource for number in range(count) for resource in _service(number))
     own = ResourceSet.of(_service(9000))
     snapshot = Snapshot.joined((everyone, own))
     client = _Client(kind).begin(snapshot, (*range(count), 9000))
@@ -158,7 +158,7 @@ def test_push_cost_does_not_grow_with_the_held_resources(kind: type[AnyStream]) 
     """A change of one service costs 50 streams as many lookups with 200 services as with 800."""
     counted = {}
     for count in (200, 800):
-        everyone = ResourceSet.of(each for number in range(count) for each in _service(number))
+        everyone = ResourceSet.of(resource for number in range(count) for resource in _service(number))
         own = [ResourceSet.of(_service(9000 + group)) for group in range(10)]
         snapshots = [Snapshot.joined((everyone, mine)) for mine in own]
         clients = [_Client(kind).begin(snapshots[n % 10], (*range(count), 9000 + n % 10)) for n in range(50)]
@@ -220,7 +220,7 @@ def test_joined_and_plain_snapshots_lead_to_the_same_responses(
         for step in steps:
             if isinstance(step, _Publish):
                 parts = [_part(part, number, step.content) for number, part in enumerate(parts)]
-                content = [each for n, c in step.content.items() for each in _service(n, c)]
+                content = [resource for n, c in step.content.items() for resource in _service(n, c)]
                 plain.take(plain.stream.on_snapshot(Snapshot.of(content)))
                 joined.take(joined.stream.on_snapshot(Snapshot.joined(parts)))
             for client in (plain, joined):
@@ -231,8 +231,8 @@ def test_joined_and_plain_snapshots_lead_to_the_same_responses(
 
 def _part(part: ResourceSet, number: int, content: Mapping[int, int]) -> ResourceSet:
     """Return one of three parts of a snapshot, changed from the previous part."""
-    mine = [each for n, c in content.items() if n % 3 == number for each in _service(n, c)]
-    names = {(each.type_url, each.name) for each in mine}
+    mine = [resource for n, c in content.items() if n % 3 == number for resource in _service(n, c)]
+    names = {(resource.type_url, resource.name) for resource in mine}
     gone = [(t, name) for t, table in part.tables.items() for name in table if (t, name) not in names]
     return part.changed(mine, gone)
 

@@ -88,7 +88,7 @@ def test_comparing_many_resources_is_left_to_encode(make: Make, count: int) -> N
 def test_response_with_a_whole_table_is_known_at_no_cost(make: Make) -> None:
     """The table identifies the resources, so another tuple of them need not be compared."""
     encoder, resources = Encoder("cp"), [make(ROUTE, f"{n:03}") for n in range(MANY)]
-    table, other = (Resources({each.name: each for each in resources}) for _ in range(2))
+    table, other = (Resources({resource.name: resource for resource in resources}) for _ in range(2))
     mine, same = (Response(ROUTE, Version("1"), Nonce("1"), tuple(resources), table=table) for _ in range(2))
     message = encoder.encode(Variant.DELTA, mine)
     assert encoder.known(Variant.DELTA, same) == message
@@ -115,18 +115,18 @@ def test_long_message_is_built_once_for_all_streams_with_the_same_nonce(make: Ma
 @pytest.fixture
 def fields(monkeypatch: pytest.MonkeyPatch) -> list[Resource]:
     """Provide a list that records each encoding of a resource."""
-    found: list[Resource] = []
+    resources: list[Resource] = []
 
     def noting(make: Callable[[Resource], bytes]) -> Callable[[Resource], bytes]:
         def encode(resource: Resource) -> bytes:
-            found.append(resource)
+            resources.append(resource)
             return make(resource)
 
         return encode
 
     made = {variant: noting(make) for variant, make in encoder_module._FIELD.items()}
     monkeypatch.setattr(encoder_module, "_FIELD", made)
-    return found
+    return resources
 
 
 @pytest.mark.parametrize("variant", Variant)
@@ -137,7 +137,7 @@ def test_resources_common_to_several_groups_are_encoded_once(
     encoder = Encoder("cp")
     shared = tuple(make(ROUTE, f"b{n}") for n in range(MANY))
     responses = [Response(ROUTE, Version("1"), Nonce("1"), (make(ROUTE, "a", n), *shared)) for n in range(10)]
-    messages = [encoder.encode(variant, each) for each in responses]
+    messages = [encoder.encode(variant, item) for item in responses]
 
     assert len(fields) == len(shared) + len(responses)
     for response, message in zip(responses, messages, strict=True):
@@ -149,10 +149,10 @@ def test_encoded_resources_are_kept_up_to_a_bound(make: Make, fields: list[Resou
     encoder = Encoder("cp")
     large = tuple(make(ROUTE, f"{n:03}" + "x" * (2 * FIELDS // MANY)) for n in range(MANY))
     responses = [Response(ROUTE, Version("1"), Nonce("1"), (*large, make(ROUTE, "y", n))) for n in range(2)]
-    first, second = (encoder.encode(Variant.DELTA, each) for each in responses)
+    first, second = (encoder.encode(Variant.DELTA, response) for response in responses)
 
     assert len(fields) > 2 * len(large)
-    assert (first, second) == tuple(Encoder("cp").encode(Variant.DELTA, each) for each in responses)
+    assert (first, second) == tuple(Encoder("cp").encode(Variant.DELTA, response) for response in responses)
 
 
 @pytest.mark.parametrize("variant", Variant)
@@ -168,12 +168,12 @@ def test_encoded_responses_that_are_no_longer_used_are_forgotten(
         Response(ROUTE, Version("1"), Nonce("1"), tuple(make(ROUTE, f"{kind}{n}") for n in range(MANY)))
         for kind in "ab"
     ]
-    first = [encoder.encode(variant, each) for each in responses]
+    first = [encoder.encode(variant, response) for response in responses]
     for _ in range(3):
         encoder.age()
         assert encoder.encode(variant, responses[0]) == first[0]
     assert (encoder.made, len(fields)) == (2, 2 * MANY)
-    assert [encoder.encode(variant, each) for each in responses] == first
+    assert [encoder.encode(variant, response) for response in responses] == first
     assert (encoder.made, len(fields)) == (3, 3 * MANY)
     for _ in range(2):
         encoder.age()
@@ -184,12 +184,12 @@ def held(root: object) -> int:
     """Return the bytes of the objects that are reachable from this object; resources are not counted."""
     seen, waiting, size = {id(root)}, [root], 0
     while waiting:
-        each = waiting.pop()
-        size += sys.getsizeof(each)
-        for found in gc.get_referents(each):
-            if id(found) not in seen and not isinstance(found, (type, FunctionType, Resource)):
-                seen.add(id(found))
-                waiting.append(found)
+        item = waiting.pop()
+        size += sys.getsizeof(item)
+        for referent in gc.get_referents(item):
+            if id(referent) not in seen and not isinstance(referent, (type, FunctionType, Resource)):
+                seen.add(id(referent))
+                waiting.append(referent)
     return size
 
 
@@ -220,8 +220,8 @@ def test_requests_are_remembered_only_if_they_take_little_memory(variant: Varian
 
     data = many.SerializeToString()
     assert decoder.read(variant, data) is not decoder.read(variant, data)
-    for each in few:
-        data = each.SerializeToString()
+    for discovery_request in few:
+        data = discovery_request.SerializeToString()
         assert decoder.read(variant, data) is decoder.read(variant, data)
 
 

@@ -169,7 +169,7 @@ def test_w4_w8_name_dropped_and_requested_again_during_a_push_is_answered_again(
 
     The client no longer holds the resource, so it is sent again after the ACK.
     """
-    a, b, c = (make(ENDPOINT, each) for each in "abc")
+    a, b, c = (make(ENDPOINT, item) for item in "abc")
     stream = stream_of(a, b, c)
     first = ask(stream, ENDPOINT, "a", "b", "c")[0]
     assert ack(stream, first, "a", "b", "c") == []
@@ -411,7 +411,9 @@ def test_s8_every_body_has_the_type_of_its_response(make: Make) -> None:
 
     assert [r.type_url for r in responses] == list(types)
     for response in responses:
-        assert [Any.FromString(each.body).type_url for each in response.resources] == [response.type_url]
+        assert [Any.FromString(resource.body).type_url for resource in response.resources] == [
+            response.type_url
+        ]
 
 
 @pytest.mark.parametrize("code", [0, 3, 13, 14])

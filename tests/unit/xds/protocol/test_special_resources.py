@@ -31,7 +31,9 @@ def asked(stream: DeltaStream, type_url: TypeUrl, *names: str) -> Response:
 
 def said(responses: list[Response]) -> list[tuple[list[str], list[str]]]:
     """Return the names of the resources and removals of responses."""
-    return [([each.name for each in response.resources], list(response.removed)) for response in responses]
+    return [
+        ([resource.name for resource in response.resources], list(response.removed)) for response in responses
+    ]
 
 
 def lives(responses: list[Response]) -> Lives:
@@ -59,7 +61,7 @@ def test_n7_reconnecting_client_is_told_to_remove_an_on_demand_cluster(make: Mak
     """The client holds the cluster because its wildcard included it before."""
     od = replace(make(CLUSTER, "od"), on_demand=True)
     stream = delta(make(CLUSTER, "a"), od)
-    held = {each.name: each.version for each in (make(CLUSTER, "a"), od)}
+    held = {resource.name: resource.version for resource in (make(CLUSTER, "a"), od)}
 
     (first,) = stream.on_request(DeltaRequest(CLUSTER, initial_versions=held))
     assert said([first]) == [([], [])]
@@ -93,8 +95,8 @@ def test_n7_client_that_names_a_cluster_before_its_removal_keeps_it(make: Make) 
 
     named = stream.on_request(DeltaRequest(CLUSTER, (ResourceName("od"),)))
     assert said(named) == [(["od"], [])]
-    for each in (*named, listener):
-        assert stream.on_request(DeltaRequest(each.type_url, nonce=each.nonce)) == []
+    for response in (*named, listener):
+        assert stream.on_request(DeltaRequest(response.type_url, nonce=response.nonce)) == []
 
 
 @pytest.mark.parametrize("ttl", [None, 1.0, 60.0])
@@ -107,8 +109,8 @@ def test_n5_changed_time_to_live_is_sent_at_once(make: Make, ttl: float | None) 
     stream = delta(replace(listener, ttl_seconds=5.0))
     assert lives([asked(stream, LISTENER)]) == [("l", listener.version, 5.0)]
 
-    told = stream.on_snapshot(Snapshot.of([replace(listener, ttl_seconds=ttl)]))
-    assert lives(told) == [("l", listener.version, ttl)]
+    responses = stream.on_snapshot(Snapshot.of([replace(listener, ttl_seconds=ttl)]))
+    assert lives(responses) == [("l", listener.version, ttl)]
     assert stream.shortest_ttl == ttl
     assert lives(stream.on_heartbeat()) == ([("l", listener.version, ttl)] if ttl else [])
 
@@ -124,7 +126,7 @@ def test_n5_heartbeat_is_for_the_older_version_that_the_client_holds(make: Make,
     (cluster,) = stream.on_snapshot(Snapshot.of([make(CLUSTER, "a", 1), new]))
 
     assert stream.shortest_ttl == 5.0
-    assert lives(stream.on_heartbeat()) == [(each.name, each.version, 5.0) for each in old]
+    assert lives(stream.on_heartbeat()) == [(resource.name, resource.version, 5.0) for resource in old]
     switched = stream.on_request(DeltaRequest(CLUSTER, nonce=cluster.nonce))
     assert said(switched) == [(["l"], ["gone"])]
     assert lives(stream.on_heartbeat()) == ([("l", new.version, ttl)] if ttl else [])

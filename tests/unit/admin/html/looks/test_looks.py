@@ -129,8 +129,8 @@ def test_verdict_of_each_page_has_a_tone_and_a_sentence(
 )
 def test_verdict_on_a_call_is_good_only_if_policy_is_in_force(answer: str, in_force: str, tone: Tone) -> None:
     """The verdict's word is the policy's answer. Only an answer that the sidecars enforce can be good."""
-    found: Document = {"from": "a/b", "to": "c/d:80", "method": "GET", "path": "/", "headline": "so it is"}
-    verdict = explain.of_explained(found | {"answer": answer, "in_force": in_force})
+    result: Document = {"from": "a/b", "to": "c/d:80", "method": "GET", "path": "/", "headline": "so it is"}
+    verdict = explain.of_explained(result | {"answer": answer, "in_force": in_force})
     assert (verdict.tone, verdict.word, verdict.sentence) == (tone, answer, "a/b to c/d:80 GET /: so it is.")
 
 
@@ -174,29 +174,29 @@ async def test_values_on_pages_are_escaped(reading: Any, now: Any, stream_of: An
     watch = Watch("pods", "shop", now, now, now, 1, 2, {"gone": 1}, "no", now)
     reading.the_freshness = {**reading.the_freshness, "kubernetes": Freshness(watches=(watch,))}
     path = asked.partition("?")[0]
-    (page,) = (each for each in pages(reading, lambda: now) if each.path == path)
-    found = await page.answer(make_mocked_request("GET", asked))
-    said = drawn(page.look, found, PageRequest(path, (), "2026-01-02T03:04:05.000Z"), ())
-    assert '<p class="verdict ' in said
-    poison: list[Any] = [_poisoned(found), {EVIL: EVIL}, dict.fromkeys(found, EVIL)]
+    (page,) = (item for item in pages(reading, lambda: now) if item.path == path)
+    result = await page.answer(make_mocked_request("GET", asked))
+    text = drawn(page.look, result, PageRequest(path, (), "2026-01-02T03:04:05.000Z"), ())
+    assert '<p class="verdict ' in text
+    poison: list[Any] = [_poisoned(result), {EVIL: EVIL}, dict.fromkeys(result, EVIL)]
     for poisoned in poison:
-        said = drawn(page.look, poisoned, PageRequest(path, ((EVIL, EVIL), ("proxy", EVIL)), EVIL), ())
-        assert EVIL not in said
-        assert "<evil" not in said
-        assert "&lt;evil" in said
+        text = drawn(page.look, poisoned, PageRequest(path, ((EVIL, EVIL), ("proxy", EVIL)), EVIL), ())
+        assert EVIL not in text
+        assert "<evil" not in text
+        assert "&lt;evil" in text
 
 
 def test_differences_are_marked_by_sign_and_colour() -> None:
     """Added and removed lines have a sign and a class of their own, and the verdict counts both."""
-    found: Document = {
+    result: Document = {
         "proxy": "a.b.c",
         "type": "route",
         "name": "r",
         "diff": ["--- x", "+++ y", "@@", "-a", "+<b>"],
     }
-    said = drawn(versions.DIFFERENCE, found, PageRequest("/debug/xds/diff", (), ""), ())
-    assert '<span class="removed">-a</span>\n<span class="added">+&lt;b&gt;</span></pre>' in said
-    assert "route r: 1 line more, 1 less." in said
+    text = drawn(versions.DIFFERENCE, result, PageRequest("/debug/xds/diff", (), ""), ())
+    assert '<span class="removed">-a</span>\n<span class="added">+&lt;b&gt;</span></pre>' in text
+    assert "route r: 1 line more, 1 less." in text
 
 
 async def test_verdict_on_connectivity_counts_sidecars_that_are_not_in_sync(reading: Any, now: Any) -> None:
@@ -205,13 +205,13 @@ async def test_verdict_on_connectivity_counts_sidecars_that_are_not_in_sync(read
     The page names each with its reason.
     """
     asked = {"from": "shop/buyer", "to": "shop/store:80", "path": "/buy"}
-    found = await connectivity_page.connectivity(reading, asked, (), now)
-    verdict = connectivity.of_connectivity(found)
+    result = await connectivity_page.connectivity(reading, asked, (), now)
+    verdict = connectivity.of_connectivity(result)
     assert (verdict.tone, verdict.word) == (WARNING, "allowed")
     assert verdict.sentence.endswith(
         "but it is not known whether the sidecars enforce this. 1 sidecar not in step."
     )
-    drawn_page = drawn(connectivity.CONNECTIVITY, found, PageRequest("/debug/connectivity", (), ""), ())
+    drawn_page = drawn(connectivity.CONNECTIVITY, result, PageRequest("/debug/connectivity", (), ""), ())
     assert "uuid-2.buyer.shop" in drawn_page
     assert "is not connected" in drawn_page
     assert "10.0.0.1:8080" in drawn_page
@@ -238,10 +238,10 @@ def test_problems_of_objects_are_looked_up_in_linear_time() -> None:
         _Counted.reads = 0
         names = [f"Service n/s{number}" for number in range(count)]
         problems = [
-            _Counted(object=name, severity=each) for name in names for each in ("warning", "error", "warning")
+            _Counted(object=name, severity=item) for name in names for item in ("warning", "error", "warning")
         ]
         objects: list[Any] = [
-            {"kind": "Service", "namespace": "n", "name": each.partition("/")[2]} for each in names
+            {"kind": "Service", "namespace": "n", "name": item.partition("/")[2]} for item in names
         ]
         page = drawn(
             policies.POLICIES,

@@ -31,10 +31,10 @@ async def test_connectivity_shows_both_sidecars_and_the_endpoint(reading: Any, n
 
     The endpoint has its address.
     """
-    found: Any = await connectivity(reading, ASK, (), now)
-    (caller,), (called,), (endpoint,) = found["callers"], found["called"], found["endpoints"]
-    assert found["explained"]["policy"] == "allowed"
-    assert (found["protocol"], found["turned_down"]) == ("http", None)
+    result: Any = await connectivity(reading, ASK, (), now)
+    (caller,), (called,), (endpoint,) = result["callers"], result["called"], result["endpoints"]
+    assert result["explained"]["policy"] == "allowed"
+    assert (result["protocol"], result["turned_down"]) == ("http", None)
     assert (caller["proxy"], caller["stands"]) == ("uuid-2.buyer.shop", "not connected")
     assert caller["interception"] == "transparent"
     assert (called["proxy"], called["workload"], called["stands"]) == (
@@ -78,8 +78,8 @@ async def test_connectivity_reads_the_state_of_all_proxies_once(
     of_all = ("proxies", "streams", "left_out")
     for name in of_all:
         monkeypatch.setattr(reading, name, counted(name))
-    found: Any = await connectivity(reading, ASK, (), now)
-    assert len({each["proxy"] for each in (*found["callers"], *found["called"])}) == 2
+    result: Any = await connectivity(reading, ASK, (), now)
+    assert len({item["proxy"] for item in (*result["callers"], *result["called"])}) == 2
     assert looked == dict.fromkeys(of_all, 1)
 
 
@@ -87,10 +87,10 @@ async def test_endpoint_that_is_not_admitted_is_withheld(reading: Any, source: A
     """An endpoint that is not admitted gets no traffic, so its sidecar is not one of the called sidecars."""
     settings = MeshSettings(endpoint_admission=EndpointAdmission.READY)
     reading.the_view = View.build(source.objects(), settings)
-    found: Any = await connectivity(reading, ASK, (), now)
-    (endpoint,) = found["endpoints"]
+    result: Any = await connectivity(reading, ASK, (), now)
+    (endpoint,) = result["endpoints"]
     assert endpoint["withheld"] == "its sidecar has not accepted its inbound listeners"
-    assert found["called"] == []
+    assert result["called"] == []
 
 
 async def test_missing_part_of_a_sidecar_is_named_only_if_the_call_needs_it(
@@ -99,12 +99,12 @@ async def test_missing_part_of_a_sidecar_is_named_only_if_the_call_needs_it(
     """A match that was left out for a sidecar is named only for calls that need this match."""
     routes = ObjectKey(HTTP_ROUTE_GROUP, Namespace("shop"), "routes")
     group = http_route_groups(view)[PolicyKey(Namespace("shop"), "routes")]
-    (match,) = (each for each in group.matches if each.name == "buy")
+    (match,) = (http_match for http_match in group.matches if http_match.name == "buy")
     out = replace(reading, the_left_out=(LeftOut(routes, match, (STORE,), "no", certain=True),))
 
     async def lacks(*headers: str, caller: str = "shop/buyer") -> object:
-        found: Any = await connectivity(out, ASK | {"from": caller}, headers, now)
-        return found["called"][0]["lacks"]
+        result: Any = await connectivity(out, ASK | {"from": caller}, headers, now)
+        return result["called"][0]["lacks"]
 
     assert await lacks() == [
         (

@@ -20,9 +20,9 @@ SHOP = (
 
 
 def _told(*things: object, **asked: str) -> list[dict[str, Any]]:
-    found = answer(a.view(*things), ASKED | asked, ())["objects"]
-    assert isinstance(found, list)
-    return found  # type: ignore[return-value]
+    result = answer(a.view(*things), ASKED | asked, ())["objects"]
+    assert isinstance(result, list)
+    return result  # type: ignore[return-value]
 
 
 def test_deciding_objects_come_first() -> None:
@@ -30,17 +30,17 @@ def test_deciding_objects_come_first() -> None:
 
     Targets of other callers are left out.
     """
-    told = _told(*SHOP)
-    assert [(each["object"], each["decides"]) for each in told] == [
+    messages = _told(*SHOP)
+    assert [(item["object"], item["decides"]) for item in messages] == [
         ("TrafficSplit default/canary", True),
         ("TrafficTarget default/buyers", True),
         ("HTTPRouteGroup default/routes", False),
     ]
-    assert told[1]["manifest"]["spec"]["rules"] == [
+    assert messages[1]["manifest"]["spec"]["rules"] == [
         {"kind": "HTTPRouteGroup", "name": "routes", "matches": ["buy"]}
     ]
-    assert [each["name"] for each in told[2]["manifest"]["spec"]["matches"]] == ["buy", "sell"]
-    assert {each["value"] for each in told} == {None}
+    assert [match["name"] for match in messages[2]["manifest"]["spec"]["matches"]] == ["buy", "sell"]
+    assert {item["value"] for item in messages} == {None}
 
 
 def test_objects_of_a_denial_are_listed() -> None:
@@ -48,8 +48,8 @@ def test_objects_of_a_denial_are_listed() -> None:
 
     Their rules do not match.
     """
-    told = _told(*SHOP, path="/steal")
-    assert [(each["object"], each["decides"]) for each in told] == [
+    messages = _told(*SHOP, path="/steal")
+    assert [(item["object"], item["decides"]) for item in messages] == [
         ("TrafficSplit default/canary", True),
         ("TrafficTarget default/buyers", False),
         ("HTTPRouteGroup default/routes", False),
@@ -58,8 +58,8 @@ def test_objects_of_a_denial_are_listed() -> None:
 
 def test_object_without_a_manifest_shows_its_value() -> None:
     """A MeshConfig is shown by its values in force, without a made-up manifest."""
-    (found,) = _told(*SHOP[:3], MeshConfig(permissive=True))
-    assert (found["object"], found["manifest"], found["value"]["permissive"]) == (
+    (result,) = _told(*SHOP[:3], MeshConfig(permissive=True))
+    assert (result["object"], result["manifest"], result["value"]["permissive"]) == (
         "MeshConfig osm-system/osm-mesh-config",
         None,
         True,
@@ -69,6 +69,6 @@ def test_object_without_a_manifest_shows_its_value() -> None:
 def test_number_of_listed_objects_is_bounded() -> None:
     """At most `MOST` objects are listed, with the deciding ones first."""
     many = (a.target(f"t{number:02}", "buyer", "store", a.http("routes", "sell")) for number in range(MOST))
-    told = _told(*SHOP, *many)
-    assert len(told) == MOST
-    assert told[1]["object"] == "TrafficTarget default/buyers"
+    messages = _told(*SHOP, *many)
+    assert len(messages) == MOST
+    assert messages[1]["object"] == "TrafficTarget default/buyers"

@@ -95,5 +95,5 @@ def test_sidecar_with_a_rejection_lacks_the_excluded_part(
     explained = replace(empty_reading, the_left_out=(part,), **known)
     assert known_sidecars(explained, [NAME]) == {NAME: Sidecar("", (ExcludedPolicy(BUYERS, None, "no"),))}
     unexplained = replace(empty_reading, the_left_out=(elsewhere,), **known)
-    said = "rejects route rds-inbound.8080 and keeps the last good version"
-    assert known_sidecars(unexplained, [NAME]) == {NAME: Sidecar(said)}
+    text = "rejects route rds-inbound.8080 and keeps the last good version"
+    assert known_sidecars(unexplained, [NAME]) == {NAME: Sidecar(text)}

@@ -29,8 +29,8 @@ from tests.meshes.views import view
 from tests.unit.conftest import NOW
 
 MESH = (
-    *(texts.account(each) for each in ("buyer", "store", "liar")),
-    *(texts.service(each) for each in ("buyer", "store", "liar")),
+    *(texts.account(item) for item in ("buyer", "store", "liar")),
+    *(texts.service(item) for item in ("buyer", "store", "liar")),
     texts.workload("buyer", "10.0.0.1"),
     texts.workload("store", "10.0.0.2", account="store"),
     texts.workload("liar", "10.0.0.3", account="liar"),
@@ -66,8 +66,8 @@ class Reading:
     def report(self, by: str, *called: str, figures: Figures = WELL, namespace: str = "shop") -> None:
         """Record a report of calls by a proxy of a service."""
         rows = tuple(
-            (Calls(Kind.EDGE, Direction.OUTBOUND, Protocol.HTTP, CalledPort(namespace, each, 80)), figures)
-            for each in called
+            (Calls(Kind.EDGE, Direction.OUTBOUND, Protocol.HTTP, CalledPort(namespace, item, 80)), figures)
+            for item in called
         )
         self.told.take(ProxyName.parse(f"one.{by}.shop"), Report("a", 1, 10.0, rows), time.monotonic())
 
@@ -82,9 +82,9 @@ async def rows(reading: Reading, of: RowKind, **query: str) -> dict[str, Any]:
     return dict(await stat(reading, of, query, NOW))  # type: ignore[arg-type]
 
 
-def verdicts(found: dict[str, Any]) -> dict[str, str]:
+def verdicts(result: dict[str, Any]) -> dict[str, str]:
     """Return the verdict of each node."""
-    return {each["id"]: each["verdict"] for each in found["nodes"]}
+    return {node["id"]: node["verdict"] for node in result["nodes"]}
 
 
 async def test_proxy_without_permission_cannot_make_a_service_look_failed() -> None:
@@ -96,9 +96,9 @@ async def test_proxy_without_permission_cannot_make_a_service_look_failed() -> N
     reading.report("buyer", "store")
     before = verdicts(await answered(reading))
     reading.report("liar", "store", "buyer", figures=FAILED)
-    found = await answered(reading)
-    assert verdicts(found) == before
-    marks = {(e["source"], e["destination"]): (e["allowed"], e["verified"]) for e in found["edges"]}
+    result = await answered(reading)
+    assert verdicts(result) == before
+    marks = {(e["source"], e["destination"]): (e["allowed"], e["verified"]) for e in result["edges"]}
     assert marks == {
         ("shop/buyer", "shop/store"): (True, True),
         ("shop/liar", "shop/store"): (False, False),
@@ -133,8 +133,8 @@ async def test_long_answers_are_paged() -> None:
     assert whole["edges_in_all"] == len(whole["edges"]) == 91
     part = await answered(reading, limit="10", offset="85")
     assert (part["edges_in_all"], part["edges"]) == (91, whole["edges"][85:])
-    found = await rows(reading, RowKind.EDGES, limit="2", offset="1")
-    assert (found["rows_in_all"], len(found["rows"])) == (90, 2)
+    result = await rows(reading, RowKind.EDGES, limit="2", offset="1")
+    assert (result["rows_in_all"], len(result["rows"])) == (90, 2)
 
 
 @pytest.mark.parametrize(
@@ -155,14 +155,14 @@ class Counting(dict[Any, Any]):
 
     def items(self) -> Any:
         """Yield all edges, and count them."""
-        for each in super().items():
+        for item in super().items():
             self.looked_at += 1
-            yield each
+            yield item
 
 
 def test_verdicts_of_all_nodes_read_each_edge_once() -> None:
     """The work is linear in the edges. A proxy that reports thousands of names cannot block the page."""
     names = [("made-up", f"s{number}") for number in range(500)]
-    edges = Counting({(("shop", "liar"), each): Seen(figures=FAILED) for each in names})
-    found = _nodes(Graph({each: Proxies() for each in names}, edges), "service")
-    assert edges.looked_at == len(found) == 500
+    edges = Counting({(("shop", "liar"), name): Seen(figures=FAILED) for name in names})
+    result = _nodes(Graph({name: Proxies() for name in names}, edges), "service")
+    assert edges.looked_at == len(result) == 500

@@ -25,10 +25,10 @@ def policies(reading: Any) -> tuple[ProxyPolicy, ProxyPolicy]:
     """Return the policies of store-1 and buyer-1."""
     (server,) = reading.the_proxies
     client = replace(server, name=ProxyName.parse("uuid-2.buyer.shop"))
-    found = [policy_of(reading, each) for each in (server, client)]
-    assert found[0] is not None
-    assert found[1] is not None
-    return (found[0], found[1])
+    proxy_policies = [policy_of(reading, item) for item in (server, client)]
+    assert proxy_policies[0] is not None
+    assert proxy_policies[1] is not None
+    return (proxy_policies[0], proxy_policies[1])
 
 
 def _texts(lines: list[dict[str, Any]]) -> list[Any]:
@@ -105,9 +105,9 @@ async def test_one_section_or_all_sections_are_shown(reading: Any, now: Any) -> 
     """Without a section all are shown. With one, only that section is shown, with the name of the proxy."""
     shown: Any = await told(reading, {"proxy": "store-1"}, now)
     sections = ["listeners", "routes", "clusters", "endpoints", "secrets", "history"]
-    assert [each for each in shown if each in sections] == sections
+    assert [item for item in shown if item in sections] == sections
     shown = await told(reading, {"proxy": "store-1", "section": "history"}, now)
-    assert (shown["cn"], [each["type"] for each in shown["history"]]) == ("uuid-1.store.shop", ["route"])
+    assert (shown["cn"], [item["type"] for item in shown["history"]]) == ("uuid-1.store.shop", ["route"])
     assert "routes" not in shown
 
 

@@ -66,12 +66,12 @@ def test_resource_is_compared_with_its_previous_version(changed: Any) -> None:
 
 def test_two_given_versions_are_compared(changed: Any) -> None:
     """Two given versions are compared in either direction, also if the resource is no longer served."""
-    found = pair(changed, PROXY, ROUTE, NAME, NEW.version, OLD.version)
-    assert (found.before, found.after) == (NEW, OLD)
+    result = pair(changed, PROXY, ROUTE, NAME, NEW.version, OLD.version)
+    assert (result.before, result.after) == (NEW, OLD)
     changed.the_snapshot = None
     changed.the_replaced = (OLD, NEW)
-    found = pair(changed, PROXY, ROUTE, NAME, OLD.version, NEW.version)
-    assert (found.before, found.after) == (OLD, NEW)
+    result = pair(changed, PROXY, ROUTE, NAME, OLD.version, NEW.version)
+    assert (result.before, result.after) == (OLD, NEW)
 
 
 def test_missing_resource_version_or_type_is_an_error(changed: Any) -> None:
@@ -108,14 +108,14 @@ async def _links(reading: Any, now: Any) -> set[tuple[str, int]]:
     """Follow every link to a difference from the pages of the proxy; return each page with the status."""
     app = site.application(routes.pages(reading, lambda: now), (), lambda: now)
     ways = ("proxy?", "proxy/show?", "xds?", f"xds?resource=route/{NAME}&")
-    found: set[tuple[str, int]] = set()
+    result: set[tuple[str, int]] = set()
     async with TestClient(TestServer(app)) as client:
         for way in ways:
             page = await client.get(f"/debug/{way}proxy=uuid-1", headers={"Accept": "text/html"})
             assert page.status == 200 or "resource=" in way
-            for each in LINK.findall(await page.text()):
-                found.add((way, (await client.get(html.unescape(each))).status))
-    return found
+            for item in LINK.findall(await page.text()):
+                result.add((way, (await client.get(html.unescape(item))).status))
+    return result
 
 
 async def test_every_link_to_a_difference_works(changed: Any, now: Any) -> None:

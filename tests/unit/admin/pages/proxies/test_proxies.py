@@ -87,9 +87,9 @@ def test_list_gives_reasons_for_the_first_rejections_only(reading: Any, now: Any
     reading.the_refusals = {
         (NAME, LISTENER, ResourceName("in")): "no: TrafficTarget shop/buyers (mesh.yaml:31)"
     }
-    said = [each["why"] for each in proxies(reading, reading.ledger(), now)]
+    answer = [item["why"] for item in proxies(reading, reading.ledger(), now)]
     named = "listener rejected: no: TrafficTarget shop/buyers (mesh.yaml:31)"
-    assert said == [named] * NAMED + ["listener rejected: in"] * 2
+    assert answer == [named] * NAMED + ["listener rejected: in"] * 2
 
 
 def test_proxy_that_is_not_ready_is_not_admitted(reading: Any, source: Any, now: Any) -> None:
@@ -105,7 +105,7 @@ def test_shared_identity_is_shown_with_both_addresses(reading: Any, now: Any) ->
     """If two proxies share an identity, the reason lists both addresses."""
     peers = ("ipv4:127.0.0.1:5", "ipv6:%5B::1%5D:6")
     alone = reading.the_proxies
-    reading.the_proxies = tuple(replace(each, peers=peers) for each in alone)
+    reading.the_proxies = tuple(replace(item, peers=peers) for item in alone)
     (shown,) = proxies(reading, reading.ledger(), now)
     assert shown["why"] == "2 proxies share this identity: 127.0.0.1:5, [::1]:6"
     reading.the_proxies = alone

@@ -51,16 +51,16 @@ def test_push_is_shown_with_all_fields(reading: Any) -> None:
 def test_rejected_push_shows_the_proxy_s_message(reading: Any) -> None:
     """A rejected push shows the proxy's code and message; a push that answered a request has no wave."""
     (shown,) = reading.the_pushes
-    said = Rejection(3, "no")
-    nack = replace(shown, trigger=Trigger.SUBSCRIBED, waves=(), answer=Answer.NACK, rejection=said)
-    found = push(nack, lambda *_: True)
-    assert found["trigger"] == {"why": "subscribed", "waves": []}
-    assert (found["answer"], found["error"]) == ("nack", {"code": 3, "message": "no"})
+    rejection = Rejection(3, "no")
+    nack = replace(shown, trigger=Trigger.SUBSCRIBED, waves=(), answer=Answer.NACK, rejection=rejection)
+    result = push(nack, lambda *_: True)
+    assert result["trigger"] == {"why": "subscribed", "waves": []}
+    assert (result["answer"], result["error"]) == ("nack", {"code": 3, "message": "no"})
 
 
 @pytest.mark.parametrize("kept", ["old", "new"])
 def test_change_with_one_stored_version_is_not_comparable(reading: Any, kept: str) -> None:
     """A change is comparable only if both versions are stored."""
     (shown,) = reading.the_pushes
-    found: Any = push(shown, lambda _type, _name, version: version == kept)
-    assert [each["comparable"] for each in found["changed"]] == [False]
+    result: Any = push(shown, lambda _type, _name, version: version == kept)
+    assert [item["comparable"] for item in result["changed"]] == [False]

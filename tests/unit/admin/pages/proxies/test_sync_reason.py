@@ -80,7 +80,7 @@ def test_ejected_proxy_is_dead_if_it_is_also_long_disconnected(
 
     It is dead only if ejected and away for longer than the limit.
     """
-    by = tuple(ProxyName.parse(f"{each}.buyer.shop") for each in ("ann", "bob", "cyd"))
+    by = tuple(ProxyName.parse(f"{item}.buyer.shop") for item in ("ann", "bob", "cyd"))
     streams = (stream_of(1, (SyncState.SYNCED, None)),) if state is ProxyState.CONNECTED else ()
     entry = replace(entry, claimed_at=now - timedelta(hours=1))
     standing = _standing(state, now - timedelta(minutes=minutes))
@@ -189,5 +189,5 @@ def test_certificate_that_was_not_used_in_time_is_the_reason(entry: LedgerEntry,
 def test_durations_are_shown_in_one_unit() -> None:
     """A duration is shown in its largest unit; a negative one, after the clock was set back, is 0 s."""
     seconds = (-5, 3, 300, 7200, 400_000)
-    shown = [duration(timedelta(seconds=each)) for each in seconds]
+    shown = [duration(timedelta(seconds=second)) for second in seconds]
     assert shown == ["0 s", "3 s", "5 min", "2 h", "4 d"]

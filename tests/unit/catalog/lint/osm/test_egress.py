@@ -25,11 +25,11 @@ RANGE = ("192.0.2.0/24",)
 
 def said(*things: object) -> list[tuple[Code, str, str, str]]:
     """Return the problems of Egresses: code, object, field and value."""
-    found, codes = problems(a.view(*things)), {each.value: each for each in Code}
+    result, codes = problems(a.view(*things)), {code.value: code for code in Code}
     return [
-        (codes[each.code], str(each.key), each.field, each.value)
-        for each in found
-        if each.key and each.key.kind == EGRESS
+        (codes[problem.code], str(problem.key), problem.field, problem.value)
+        for problem in result
+        if problem.key and problem.key.kind == EGRESS
     ]
 
 
@@ -117,4 +117,4 @@ def test_overruled_egress_is_reported_for_the_same_client_and_addresses() -> Non
 def test_egress_of_an_explicit_client_is_reported() -> None:
     """Such an Egress has no effect, because the client's calls do not pass through its sidecar."""
     buyer = a.workload("buyer", "10.0.0.9", interception=a.explicit(None))
-    assert [each[:2] for each in said(buyer, WEB)] == [(Code.EGRESS_EXPLICIT, "Egress default/web")]
+    assert [item[:2] for item in said(buyer, WEB)] == [(Code.EGRESS_EXPLICIT, "Egress default/web")]

@@ -44,5 +44,7 @@ def test_problem_of_a_root_names_its_code_and_value(
     roots: tuple[MeshRootCertificate, ...], expected: list[tuple[str, str, str]]
 ) -> None:
     """Each problem of a set of roots has the expected code, object name and value."""
-    found = [(each.code, each.key.name, each.value) for each in problems(a.view(*roots)) if each.key]
-    assert sorted(found, key=lambda each: each[1]) == expected
+    result = [
+        (problem.code, problem.key.name, problem.value) for problem in problems(a.view(*roots)) if problem.key
+    ]
+    assert sorted(result, key=lambda item: item[1]) == expected

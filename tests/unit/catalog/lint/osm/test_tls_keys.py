@@ -33,11 +33,11 @@ def test_added_tls_values_are_reported_and_served(
 ) -> None:
     """A warning names the field, its value, and the value that sidecars are served in addition."""
     view = a.view(a.service("web"), MeshConfig(sidecar=said))
-    found = [each for each in problems(view) if each.code == "MW2042"]
-    assert [(each.code, each.field, each.value) for each in found] == [each[:3] for each in told]
-    for problem, (_, _, _, added) in zip(found, told, strict=True):
+    result = [item for item in problems(view) if item.code == "MW2042"]
+    assert [(item.code, item.field, item.value) for item in result] == [item[:3] for item in told]
+    for problem, (_, _, _, added) in zip(result, told, strict=True):
         assert f"Sidecars also use {added}, because" in problem.expected
         assert ServiceKeys.ECDSA_P256.value in problem.expected
     served = tls_range(view)
     more = [*served.cipher_suites[len(said.cipher_suites) :], *served.ecdh_curves[len(said.ecdh_curves) :]]
-    assert more == [each[3] for each in told]
+    assert more == [item[3] for item in told]

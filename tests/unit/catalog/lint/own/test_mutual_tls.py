@@ -45,9 +45,15 @@ def mtls(
 
 def told(*things: object) -> list[tuple[Code, str, str, str]]:
     """Return code, object, field and value of the problems of MutualTLS objects, sorted."""
-    codes = {each.value: each for each in Code}
-    found = (each for each in problems(a.view(*things)) if each.key and each.key.kind == MUTUAL_TLS)
-    return sorted((codes[each.code], each.key.name, each.field, each.value) for each in found if each.key)
+    codes = {code.value: code for code in Code}
+    result = (
+        problem for problem in problems(a.view(*things)) if problem.key and problem.key.kind == MUTUAL_TLS
+    )
+    return sorted(
+        (codes[problem.code], problem.key.name, problem.field, problem.value)
+        for problem in result
+        if problem.key
+    )
 
 
 def overruled(name: str, mode: TlsMode = STRICT) -> tuple[Code, str, str, str]:
@@ -125,5 +131,5 @@ def test_open_workloads_are_reported_with_callers_and_ports() -> None:
 
 def test_misspelt_account_is_reported_with_the_nearest_name() -> None:
     """The problem of an unknown account names the nearest existing account."""
-    (found,) = problems(a.view(*SHOP, mtls(STRICT, None, accounts=("shap",))))
-    assert "shop" in found.expected
+    (problem,) = problems(a.view(*SHOP, mtls(STRICT, None, accounts=("shap",))))
+    assert "shop" in problem.expected

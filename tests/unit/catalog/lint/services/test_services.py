@@ -17,7 +17,7 @@ CLIENT = a.workload("client", "10.0.0.5", WorkloadPort(Port(9090)))
 
 def found(workload: Workload) -> list[tuple[str, str]]:
     """Return code and value of each problem of a workload without a Service."""
-    return [(each.code, each.value) for each in problems(a.view(workload))]
+    return [(problem.code, problem.value) for problem in problems(a.view(workload))]
 
 
 def test_client_without_a_service_has_no_problem() -> None:
@@ -41,5 +41,5 @@ PLAIN = MutualTLS(a.policy_key("m"), TlsMode.PERMISSIVE, plaintext=PlainText(ser
 )
 def test_object_of_a_namespace_outside_the_mesh_is_reported_with_settings(thing: object, code: str) -> None:
     """The cluster may have the object, so the problem names the settings that choose namespaces."""
-    (said,) = (each for each in problems(a.view(thing)) if each.code == code)
-    assert OUTSIDE in said.expected
+    (problem,) = (item for item in problems(a.view(thing)) if item.code == code)
+    assert OUTSIDE in problem.expected

@@ -41,8 +41,8 @@ from tests.meshes import values as a
 def test_host_that_clients_never_send_is_reported(name: str, regex: str, said: str) -> None:
     """The problem is at the match's header. An expression that may fit a usual host is not reported."""
     view = a.view(a.route_group("g", a.match("m", None, headers=((name, regex),))))
-    found = [each for each in problems(view) if each.code == "MW2059"]
-    assert [(each.field, each.value) for each in found] == [
+    result = [problem for problem in problems(view) if problem.code == "MW2059"]
+    assert [(problem.field, problem.value) for problem in result] == [
         (f"spec.matches[0].headers.{name}", regex)
     ] * bool(said)
-    assert all(each.expected.startswith(said) for each in found)
+    assert all(problem.expected.startswith(said) for problem in result)

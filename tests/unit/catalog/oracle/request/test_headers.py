@@ -13,9 +13,9 @@ UPGRADE = (("Connection", "keep-alive, Upgrade"), ("Upgrade", "websocket"))
 def _seen(name: str, regex: str, *headers: tuple[str, str]) -> bool:
     """Return whether a match on a header fits a request with these headers, behind a sidecar."""
     key = ServiceKey(Namespace("shop"), ServiceName("web"))
-    found = passed(Request(None, key, Port(80), "GET", "/", headers), EscapedSlashes.REJECT, ("websocket",))
-    assert isinstance(found, Request)
-    return fits(HTTPMatch("m", headers=(HeaderMatch(name, regex),)), found)
+    result = passed(Request(None, key, Port(80), "GET", "/", headers), EscapedSlashes.REJECT, ("websocket",))
+    assert isinstance(result, Request)
+    return fits(HTTPMatch("m", headers=(HeaderMatch(name, regex),)), result)
 
 
 @pytest.mark.parametrize(

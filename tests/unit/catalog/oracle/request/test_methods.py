@@ -11,9 +11,9 @@ from meshwright.mesh.service import EscapedSlashes, ServiceKey
 def _statuses(method: str, *headers: tuple[str, str]) -> list[int | None]:
     """Return the sidecar's own statuses in HTTP/1.1 and HTTP/2; None if the request passes."""
     key = ServiceKey(Namespace("shop"), ServiceName("web"))
-    made = [Request(None, key, Port(80), method, "/", headers, http2=each) for each in (False, True)]
-    answers = [passed(each, EscapedSlashes.REJECT) for each in made]
-    return [each.status if isinstance(each, LocalReply) else None for each in answers]
+    made = [Request(None, key, Port(80), method, "/", headers, http2=item) for item in (False, True)]
+    answers = [passed(request, EscapedSlashes.REJECT) for request in made]
+    return [answer.status if isinstance(answer, LocalReply) else None for answer in answers]
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,6 @@ def test_query_without_a_content_type_is_refused() -> None:
 def test_long_method_is_shortened_in_the_reason() -> None:
     """A client may send a method of 60 KiB, and the reason is shown to people."""
     key = ServiceKey(Namespace("shop"), ServiceName("web"))
-    found = passed(Request(None, key, Port(80), "X" * 60_000), EscapedSlashes.REJECT)
-    assert isinstance(found, LocalReply)
-    assert len(found.why) < 120
+    result = passed(Request(None, key, Port(80), "X" * 60_000), EscapedSlashes.REJECT)
+    assert isinstance(result, LocalReply)
+    assert len(result.why) < 120

@@ -39,7 +39,7 @@ REJECT, KEEP = EscapedSlashes.REJECT, EscapedSlashes.KEEP
 )
 def test_target_is_normalised_once_in_both_protocols(written: bytes, passed: bytes) -> None:
     """HTTP/1.1 and HTTP/2 give the same target, and a second normalisation changes nothing."""
-    assert [passed_on(written, REJECT, http2=each) for each in (False, True)] == [ForwardedTarget(passed)] * 2
+    assert [passed_on(written, REJECT, http2=item) for item in (False, True)] == [ForwardedTarget(passed)] * 2
     assert passed_on(passed, REJECT) == ForwardedTarget(passed)
 
 
@@ -72,7 +72,7 @@ def test_invalid_target_is_refused_with_a_status_by_protocol(
     written: bytes, statuses: tuple[int, int]
 ) -> None:
     """HTTP/1.1 has a status. In HTTP/2, Envoy may end the stream or connection earlier (0)."""
-    assert tuple(_status(passed_on(written, REJECT, http2=each)) for each in (False, True)) == statuses
+    assert tuple(_status(passed_on(written, REJECT, http2=item)) for item in (False, True)) == statuses
 
 
 def test_target_forms_of_one_protocol_are_accepted_in_that_protocol_only() -> None:
@@ -106,5 +106,5 @@ def test_dot_segments_hidden_from_sidecars_are_detected(path: bytes, hidden: boo
     assert (hidden_dots(path) is not None) is hidden
 
 
-def _status(found: ForwardedTarget | LocalReply) -> int | None:
-    return found.status if isinstance(found, LocalReply) else None
+def _status(result: ForwardedTarget | LocalReply) -> int | None:
+    return result.status if isinstance(result, LocalReply) else None

@@ -54,8 +54,8 @@ def test_most_specific_external_authorization_is_in_force(count: int) -> None:
     last = NEAREST_LAST[count - 1].authorizer if count else EVERYWHERE.authorization
     for those in list(permutations(NEAREST_LAST[:count]))[:24]:
         view = a.view(EVERYWHERE, *those)
-        found = asked_at(view, a.identity("shop"), PORT, Protocol.HTTP)
-        assert (found.authorizer if found else None) == last
+        external_authorizer = asked_at(view, a.identity("shop"), PORT, Protocol.HTTP)
+        assert (external_authorizer.authorizer if external_authorizer else None) == last
         assert asked(view, (Place(a.identity("shop"), PORT), True)) == last
 
 
@@ -82,11 +82,11 @@ def test_external_authorization_is_part_of_the_port_of_its_workloads() -> None:
         a.workload("bank", "10.0.0.2"),
         policy("opa", SHOP),
     )
-    found = {
+    result = {
         group.identity.service_account: [port.asked and port.asked.by for port in inbound_ports(view, group)]
         for group in groups(view)
     }
-    assert found == {"shop": [a.policy_key("opa")], "bank": [None]}
+    assert result == {"shop": [a.policy_key("opa")], "bank": [None]}
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ def test_problems_of_external_authorizations_name_field_and_value(
 ) -> None:
     """Overruled objects, unknown accounts and ports, and authorizers inside the mesh are reported."""
     view = a.view(a.service("shop"), a.workload("shop", "10.0.0.1"), *those)
-    found = [(each.code, each.field, each.value) for each in problems(view)]
-    assert [each for each in found if each[1].startswith("spec")] == expected
+    result = [(problem.code, problem.field, problem.value) for problem in problems(view)]
+    assert [item for item in result if item[1].startswith("spec")] == expected
 
 
 def test_authorizer_address_comes_from_its_extension_service() -> None:
@@ -118,13 +118,13 @@ def test_authorizer_address_comes_from_its_extension_service() -> None:
     named = replace(policy("named"), authorizer=replace(authorizer("x"), server=NOWHERE))
     named = replace(named, service=a.policy_key("opa"))
     there = ExtensionService(a.policy_key("opa"), HostPort("opa.opa", 4000))
-    found = []
+    result = []
     for more in ((), (there,)):
         view = a.view(a.service("shop"), a.workload("shop", "10.0.0.1"), EVERYWHERE, named, *more)
         place = (Place(a.identity("shop"), PORT), True)
         policys, oracles = asked_at(view, a.identity("shop"), PORT, Protocol.HTTP), asked(view, place)
         assert policys is not None
         assert policys.authorizer == oracles
-        codes = [each.code for each in problems(view) if each.code == Code.UNKNOWN_AUTHORIZER.value]
-        found.append((policys.authorizer.server, codes))
-    assert found == [(NOWHERE, ["MW2154"]), (there.server, [])]
+        codes = [problem.code for problem in problems(view) if problem.code == Code.UNKNOWN_AUTHORIZER.value]
+        result.append((policys.authorizer.server, codes))
+    assert result == [(NOWHERE, ["MW2154"]), (there.server, [])]

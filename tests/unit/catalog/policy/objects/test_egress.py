@@ -31,14 +31,18 @@ ELSEWHERE = OutsideHost("*", (OutsideRoute(None),))
 
 def policy(mesh: View, name: str = "buyer") -> ProxyPolicy:
     """Return the policy of a workload's proxy."""
-    found = next(each for key, each in mesh.workloads.items() if key.name == name)
-    return proxy_policy(mesh, group_of(mesh, found))
+    workload = next(workload for key, workload in mesh.workloads.items() if key.name == name)
+    return proxy_policy(mesh, group_of(mesh, workload))
 
 
 def ranges(*things: object, port: int = 80) -> tuple[OutsideRange, ...]:
     """Return the ranges that the buyer may call at a port."""
-    found = [each.ranges for each in policy(a.view(BUYER, *GROUPS, *things)).outside if each.port == port]
-    return found[0] if found else ()
+    result = [
+        outside_port.ranges
+        for outside_port in policy(a.view(BUYER, *GROUPS, *things)).outside
+        if outside_port.port == port
+    ]
+    return result[0] if result else ()
 
 
 def by_dns(name: str, *matches: object) -> OutsideHost:
@@ -86,8 +90,8 @@ def test_wildcard_needs_ranges_and_is_merged_into_names_below_it() -> None:
     """Envoy uses only the host with the longest name, so that host includes the rules of each wildcard."""
     inside = ("192.0.2.0/24",)
     assert ranges(web("a", "*.x.test")) == ()
-    (found,) = ranges(web("a", "*.x.test", networks=inside))
-    assert found == OutsideRange(inside, hosts=(as_called("*.x.test"),))
+    (outside_range,) = ranges(web("a", "*.x.test", networks=inside))
+    assert outside_range == OutsideRange(inside, hosts=(as_called("*.x.test"),))
     everywhere, narrow = ranges(
         web("a", "*.x.test", networks=inside), web("b", "b.x.test", "c.test", groups=("books",))
     )
@@ -107,14 +111,14 @@ def test_egress_without_hosts_admits_all_hosts_within_its_ranges() -> None:
 
 def test_narrower_range_includes_what_wider_ranges_admit() -> None:
     """This holds over three levels and both families; ranges with equal rules are merged, in order."""
-    found = ranges(
+    outside_ranges = ranges(
         a.egress("a", "buyer", (443, "https"), hosts=("a.test",)),
         a.egress("b", "buyer", (443, "https"), hosts=("b.test",), networks=("10.0.0.0/8", "fd00::/8")),
         a.egress("c", "buyer", (443, "https"), hosts=("c.test",), networks=("10.1.0.0/16",)),
         a.egress("d", "buyer", (443, "tcp"), networks=("10.1.1.0/24",)),
         port=443,
     )
-    assert found == (
+    assert outside_ranges == (
         OutsideRange(server_names=("a.test",)),
         OutsideRange(("10.0.0.0/8", "fd00::/8"), server_names=("a.test", "b.test")),
         OutsideRange(("10.1.0.0/16",), server_names=("a.test", "b.test", "c.test")),
@@ -176,7 +180,10 @@ def test_limits_apply_only_to_the_host_of_their_setting() -> None:
     def limits(*things: object) -> dict[str, ConnectionLimits]:
         (port,) = policy(a.view(BUYER, *things)).outside
         return {
-            host.name: route.limits for each in port.ranges for host in each.hosts for route in host.routes
+            host.name: route.limits
+            for outside_range in port.ranges
+            for host in outside_range.hosts
+            for route in host.routes
         }
 
     assert limits(one, settings[0]) == {"x.test": settings[0].connections, "y.test": unlimited}
@@ -188,9 +195,12 @@ def test_limits_apply_only_to_the_host_of_their_setting() -> None:
 
 def test_limits_change_only_the_cluster_of_their_host() -> None:
     """Listener and routes stay the same."""
-    found = a.egress("a", "buyer", (80, "http"), hosts=("x.test",), limits="one")
+    egress = a.egress("a", "buyer", (80, "http"), hosts=("x.test",), limits="one")
     made = [
-        {(each.type_url, each.name): each.version for each in resources(policy(a.view(BUYER, found, *more)))}
+        {
+            (resource.type_url, resource.name): resource.version
+            for resource in resources(policy(a.view(BUYER, egress, *more)))
+        }
         for more in ((), (few("one", "x.test", 1),))
     ]
     changed = {key for key in made[0] if made[0][key] != made[1][key]}
@@ -206,7 +216,7 @@ def test_address_of_the_mesh_is_ignored_in_an_egress(allowed: bool) -> None:
     things = (shop, a.workload("shop", "10.0.0.1"), tcp, *((CALLS,) if allowed else ()))
     mesh = a.view(BUYER, *GROUPS, *things)
     wide, exact = OutsideRange(("10.96.0.0/16",), connections=True), ("10.96.0.0/16", "10.96.0.1/32")
-    assert [each.ranges for each in policy(mesh).outside] == [
+    assert [outside_port.ranges for outside_port in policy(mesh).outside] == [
         (wide,),
         (replace(wide, networks=exact),),
     ]
@@ -245,7 +255,7 @@ def test_passthrough_lets_calls_without_an_egress_pass() -> None:
     assert (port.ranges, port.told_apart) == ((OutsideRange(hosts=hosts),), True)
     every = web("b", networks=("192.0.2.0/24",))
     (port,) = policy(a.view(BUYER, config, every)).outside
-    assert [each.hosts for each in port.ranges] == [(as_called("*"),)]
+    assert [outside_range.hosts for outside_range in port.ranges] == [(as_called("*"),)]
     first = a.egress("c", "buyer", (80, "tcp-server-first"), networks=("192.0.2.0/24",))
     (port,) = policy(a.view(BUYER, config, first, web("a", "x.test"))).outside
     assert (port.ranges, port.told_apart) == ((OutsideRange(("192.0.2.0/24",), connections=True),), False)
@@ -267,9 +277,9 @@ def test_bare_host_name_is_a_service_only_in_the_clients_namespace() -> None:
 
 def test_left_out_match_of_an_egress_admits_nothing() -> None:
     """Requests that only this match admits are refused, and the host stays named."""
-    found = policy(a.view(BUYER, *GROUPS, web("a", "x.test", groups=("books", "albums"))))
-    assert {GET, PUT} <= set(units(found))
-    (port,) = without(found, {GET}).outside
+    result = policy(a.view(BUYER, *GROUPS, web("a", "x.test", groups=("books", "albums"))))
+    assert {GET, PUT} <= set(units(result))
+    (port,) = without(result, {GET}).outside
     assert port.ranges == (OutsideRange(hosts=(by_dns("x.test", PUT),)),)
-    (port,) = without(found, {GET, PUT}).outside
+    (port,) = without(result, {GET, PUT}).outside
     assert port.ranges == (OutsideRange(hosts=(OutsideHost("x.test", ()),)),)

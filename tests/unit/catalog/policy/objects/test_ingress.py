@@ -46,8 +46,8 @@ BOOKS = a.match("books", "/books.*")
 def _port(mesh: View, workload: Workload = SHOP[1]) -> InboundPort:
     group = group_of(mesh, workload)
     assert group is not None
-    (found,) = proxy_policy(mesh, group).inbound
-    return found
+    (port,) = proxy_policy(mesh, group).inbound
+    return port
 
 
 def _plain(name: str = "in", **more: object) -> object:
@@ -78,8 +78,8 @@ def test_ingress_backend_admits_its_sources_by_address_or_name(
     proof: str, sources: dict[str, tuple[str, ...]], callers: object
 ) -> None:
     """Addresses of a source service count even if unready, because a gateway calls from there."""
-    found = a.ingress("in", ("shop", 8080, proof), **sources)  # type: ignore[arg-type]
-    mesh = a.view(*SHOP, *FRONT, found)
+    ingress_backend = a.ingress("in", ("shop", 8080, proof), **sources)  # type: ignore[arg-type]
+    mesh = a.view(*SHOP, *FRONT, ingress_backend)
     expected = OnlyRules(() if callers is None else (AccessRule(BY, callers),))  # type: ignore[arg-type]
     assert _port(mesh).access == expected
 
@@ -101,14 +101,14 @@ def test_ingress_backend_opens_only_its_service() -> None:
 def test_two_backends_at_one_port_are_one_rule() -> None:
     """Both are one application, so the sources of both backends are admitted."""
     also = a.service("also", app="shop")
-    found = a.ingress(
+    ingress_backend = a.ingress(
         "in",
         ("shop", 8080, "NOTHING"),
         ("also", 8080, "CERTIFICATE"),
         ranges=("10.0.0.0/8",),
         principals=("a.test",),
     )
-    port = _port(a.view(*SHOP, also, found))
+    port = _port(a.view(*SHOP, also, ingress_backend))
     assert port.access == OnlyRules((AccessRule(BY, (AuthenticatedName("a.test", (NETWORK,)), NETWORK)),))
 
 
@@ -117,18 +117,18 @@ def test_encrypted_ingress_sets_the_server_names_of_the_mesh() -> None:
 
     The names are those of all services at the port.
     """
-    found = a.ingress("in", ("shop", 8080, "ENCRYPTION"), ranges=("10.0.0.0/8",))
-    port = _port(a.view(*SHOP, a.service("also", app="shop"), found))
+    ingress_backend = a.ingress("in", ("shop", 8080, "ENCRYPTION"), ranges=("10.0.0.0/8",))
+    port = _port(a.view(*SHOP, a.service("also", app="shop"), ingress_backend))
     assert port.mesh_names == ("also.default.svc.cluster.local", "shop.default.svc.cluster.local")
     assert _port(a.view(*SHOP, _plain())).mesh_names == ()
 
 
 def test_missing_match_group_of_an_ingress_backend_admits_nothing() -> None:
     """Existing groups are used. If none exists, no request is admitted."""
-    found = _plain(matches=("books", "missing"))
-    mesh = a.view(*SHOP, a.route_group("books", BOOKS), found)
+    result = _plain(matches=("books", "missing"))
+    mesh = a.view(*SHOP, a.route_group("books", BOOKS), result)
     assert _port(mesh).access == OnlyRules((AccessRule(BY, (NETWORK,), (BOOKS,)),))
-    assert _port(a.view(*SHOP, found)).access == OnlyRules()
+    assert _port(a.view(*SHOP, result)).access == OnlyRules()
 
 
 def test_oldest_ingress_backend_is_in_force_at_each_port() -> None:
@@ -194,14 +194,16 @@ def test_problem_of_an_ingress_backend_names_its_field_and_value(
     things: Sequence[object], code: Code, field: str, value: str
 ) -> None:
     """Each object has exactly one problem."""
-    found = [each for each in problems(a.view(*things)) if each.key == BY]
-    assert [(each.code, each.field, each.value) for each in found] == [(code.value, field, value)]
+    result = [problem for problem in problems(a.view(*things)) if problem.key == BY]
+    assert [(problem.code, problem.field, problem.value) for problem in result] == [
+        (code.value, field, value)
+    ]
 
 
 @pytest.mark.parametrize("things", [[*SHOP, *FRONT, _plain(services=("front",))], [NAMED, _plain()]])
 def test_valid_ingress_backend_has_no_problem(things: Sequence[object]) -> None:
     """A named target port is not reported while no workload gives its number."""
-    assert [each for each in problems(a.view(*things)) if each.key == BY] == []
+    assert [problem for problem in problems(a.view(*things)) if problem.key == BY] == []
 
 
 @pytest.mark.parametrize("others", [2, 20])
@@ -210,9 +212,9 @@ def test_moved_gateway_translates_only_the_backends_that_it_opens(
 ) -> None:
     """Independent of the number of other services, one group is translated and one rule computed."""
     things = [
-        each
+        item
         for number in range(others)
-        for each in (a.service(f"other-{number}"), a.workload(f"other-{number}", f"10.1.0.{number}"))
+        for item in (a.service(f"other-{number}"), a.workload(f"other-{number}", f"10.1.0.{number}"))
     ]
     moved = replace(FRONT[1], address=IpAddress("192.0.2.9"))
     mesh = a.view(*SHOP, *FRONT, *things, _plain(services=("front",)))
@@ -224,8 +226,8 @@ def test_moved_gateway_translates_only_the_backends_that_it_opens(
         return translate(need)
 
     serving, published = GroupSnapshots(mesh, noted), PublishedSnapshots()
-    identities = {each.identity for each in mesh.workloads.values()}
-    serving.rendering.certify({each: a.certificate(each, "1") for each in identities}, b"ROOT")
+    identities = {workload.identity for workload in mesh.workloads.values()}
+    serving.rendering.certify({identity: a.certificate(identity, "1") for identity in identities}, b"ROOT")
     for step in serving.steps(published, serving.touched()):
         published = published if step is None else step.after(published)
     computed: Counter[str] = Counter()
@@ -238,7 +240,7 @@ def test_moved_gateway_translates_only_the_backends_that_it_opens(
     monkeypatch.setattr(Graph, "_compute", counting)
     translated.clear()
     mesh.apply(Edits(a.objects(moved)))
-    steps = [each for each in serving.steps(published, serving.touched()) if each is not None]
+    steps = [item for item in serving.steps(published, serving.touched()) if item is not None]
     changed = {name.split("|")[1] for step in steps for name in step.snapshots}
     assert (translated, changed) == (["shop"], {"shop"})
     assert computed["catalog.policy.objects.ingress.ingress_rule"] == 1

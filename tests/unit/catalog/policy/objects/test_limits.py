@@ -104,19 +104,19 @@ def test_oldest_setting_of_the_services_namespace_is_in_force(
 ) -> None:
     """Without an age, the first name counts; a setting of another namespace has no effect."""
     view = a.view(*MESH, setting("z", created="2026-01-01T00:00:00Z"), *others)
-    found = setting_of(view, a.service_key("shop"))
-    assert found is not None
-    assert found.key.name == expected
+    upstream_traffic_setting = setting_of(view, a.service_key("shop"))
+    assert upstream_traffic_setting is not None
+    assert upstream_traffic_setting.key.name == expected
 
 
 def test_limits_are_in_the_callers_destination_and_rates_at_the_port() -> None:
     """Limits of concurrency apply at the client, and limits of rates at the server."""
     view = a.view(*MESH, setting("x", connections=TWO, rates=RATE))
-    found = {str(group.primary.name): proxy_policy(view, group) for group in groups(view)}
-    (destination,) = found["buyer"].service_destinations
+    proxy_policies = {str(group.primary.name): proxy_policy(view, group) for group in groups(view)}
+    (destination,) = proxy_policies["buyer"].service_destinations
     assert destination.limits == TWO
-    assert [each.rates for each in found["shop"].inbound] == [RATE]
-    assert found["buyer"].inbound == ()
+    assert [port.rates for port in proxy_policies["shop"].inbound] == [RATE]
+    assert proxy_policies["buyer"].inbound == ()
 
 
 def test_port_of_two_services_has_the_first_setting_with_rates() -> None:
@@ -126,7 +126,7 @@ def test_port_of_two_services_has_the_first_setting_with_rates() -> None:
     view = a.view(*MESH, shared, first, setting("x", connections=ONE, rates=RATE))
     keys = (a.service_key("again"), a.service_key("shop"))
     assert rate_limits(view, keys) == RATE
-    assert [connection_limits(view, each) for each in keys] == [TWO, ONE]
+    assert [connection_limits(view, key) for key in keys] == [TWO, ONE]
 
 
 def test_request_rates_have_no_effect_at_a_tcp_port() -> None:
@@ -134,7 +134,7 @@ def test_request_rates_have_no_effect_at_a_tcp_port() -> None:
     tcp = a.service("shop", a.port(90, protocol=a.TCP))
     view = a.view(tcp, *MESH[1:], setting("x", rates=OTHER_RATE))
     ports = [port for group in groups(view) for port in inbound_ports(view, group)]
-    assert [each.rates for each in ports] == [RateLimits(OTHER_RATE.connections)]
+    assert [inbound_port.rates for inbound_port in ports] == [RateLimits(OTHER_RATE.connections)]
 
 
 NAMES = st.sampled_from(["a", "b"])
@@ -149,7 +149,7 @@ SETTINGS = st.lists(
         created=st.sampled_from(["", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"]),
     ),
     max_size=4,
-    unique_by=lambda each: each.key,
+    unique_by=lambda upstream_traffic_setting: upstream_traffic_setting.key,
 )
 
 
@@ -165,7 +165,7 @@ def test_policy_and_oracle_agree_on_settings(settings: list[UpstreamTrafficSetti
 
 def _said(view: View, path: str = "/") -> list[str]:
     request = Request(a.identity("buyer"), a.service_key("shop"), Port(80), path=path)
-    return [each.text for each in explain(view, request).steps if "UpstreamTrafficSetting" in each.text]
+    return [step.text for step in explain(view, request).steps if "UpstreamTrafficSetting" in step.text]
 
 
 def test_explanation_lists_the_limits_of_a_request() -> None:
@@ -208,8 +208,8 @@ def test_explanation_mentions_the_rate_limit_service() -> None:
     by = "(domain shop), and the rate limit service may refuse it. Without an answer it"
     connections = f"{asks} connection {by} is refused"
     assert _said(view) == [
-        f"{each} (UpstreamTrafficSetting default/x)."
-        for each in (
+        f"{item} (UpstreamTrafficSetting default/x)."
+        for item in (
             connections,
             f"{asks} request {by} passes",
         )
@@ -225,4 +225,6 @@ def test_rate_limit_service_counts_only_connections_at_a_tcp_port() -> None:
         setting("x", connections=ConnectionLimits(), rates=COUNTED),
     )
     ports = [port for group in groups(view) for port in inbound_ports(view, group)]
-    assert [each.rates for each in ports] == [RateLimits(counted_connections=COUNTED.counted_connections)]
+    assert [inbound_port.rates for inbound_port in ports] == [
+        RateLimits(counted_connections=COUNTED.counted_connections)
+    ]

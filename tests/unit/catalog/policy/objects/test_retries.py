@@ -41,7 +41,7 @@ MESH = (
 
 def retry(name: str, retries: Retries = FIVE, *to: str, source: str = "buyer", created: str = "") -> Retry:
     """Make a Retry."""
-    keys = tuple(a.service_key(each) for each in to or ("shop",))
+    keys = tuple(a.service_key(item) for item in to or ("shop",))
     return Retry(a.policy_key(name), a.identity(source), keys, retries, created)
 
 
@@ -52,28 +52,31 @@ def policies(view: View) -> dict[str, ProxyPolicy]:
 
 def tried(policy: ProxyPolicy) -> dict[str, Retries | None]:
     """Return the retries by the service that is called."""
-    return {str(each.upstream).partition("/")[2]: each.retries for each in policy.outbound}
+    return {
+        str(outbound_service.upstream).partition("/")[2]: outbound_service.retries
+        for outbound_service in policy.outbound
+    }
 
 
 @pytest.mark.parametrize("permissive", [False, True])
 def test_retry_applies_only_to_its_source_and_http_destinations(*, permissive: bool) -> None:
     """Other clients, other destinations and TCP ports are unaffected."""
     view = a.view(*MESH, MeshConfig(permissive=permissive), retry("r", FIVE, "shop", "raw"))
-    found = policies(view)
-    assert tried(found["buyer"]) == {"bank": None, "raw": None, "shop": FIVE}
-    assert set(tried(found["other"]).values()) == {None}
+    proxy_policies = policies(view)
+    assert tried(proxy_policies["buyer"]) == {"bank": None, "raw": None, "shop": FIVE}
+    assert set(tried(proxy_policies["other"]).values()) == {None}
     plain = policies(a.view(*MESH, MeshConfig(permissive=permissive)))
-    assert found["other"] == plain["other"]
-    assert found["buyer"].destinations == plain["buyer"].destinations
+    assert proxy_policies["other"] == plain["other"]
+    assert proxy_policies["buyer"].destinations == plain["buyer"].destinations
 
 
 def test_retry_in_a_permissive_mesh_leaves_the_shared_part_to_others() -> None:
     """Only the source has a part of its own, which differs in the destination of the Retry alone."""
     view = a.view(*MESH, MeshConfig(permissive=True), retry("r"))
-    found = policies(view)
-    assert [each.common for each in found["buyer"].reachable] == [False]
-    assert [each.common for each in found["other"].reachable] == [True]
-    (mine,), (theirs,) = found["buyer"].reachable, found["other"].reachable
+    proxy_policies = policies(view)
+    assert [reachable_services.common for reachable_services in proxy_policies["buyer"].reachable] == [False]
+    assert [reachable_services.common for reachable_services in proxy_policies["other"].reachable] == [True]
+    (mine,), (theirs,) = proxy_policies["buyer"].reachable, proxy_policies["other"].reachable
     assert [
         one.upstream for one, other in zip(mine.services, theirs.services, strict=True) if one != other
     ] == [a.service_key("shop")]
@@ -86,9 +89,9 @@ def test_retry_applies_in_explicit_interception() -> None:
         "10.0.0.4",
         interception=a.explicit(None, ("shop", 80, "127.0.0.1", 8001), ("bank", 80, "127.0.0.1", 8002)),
     )
-    others = tuple(each for each in MESH if getattr(each, "key", None) != explicit.key)
-    found = policies(a.view(*others, explicit, retry("r")))
-    assert tried(found["buyer"]) == {"bank": None, "shop": FIVE}
+    others = tuple(item for item in MESH if getattr(item, "key", None) != explicit.key)
+    proxy_policies = policies(a.view(*others, explicit, retry("r")))
+    assert tried(proxy_policies["buyer"]) == {"bank": None, "shop": FIVE}
 
 
 @pytest.mark.parametrize(
@@ -116,7 +119,7 @@ RETRIES = st.lists(
         created=st.sampled_from(["", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"]),
     ),
     max_size=3,
-    unique_by=lambda each: each.key,
+    unique_by=lambda item: item.key,
 )
 
 
@@ -132,12 +135,12 @@ def test_policy_and_oracle_agree_on_retries(found: list[Retry]) -> None:
 def test_explanation_mentions_the_retry() -> None:
     """A step gives the Retry, the conditions and the number; without a Retry there is no step."""
     request = Request(a.identity("buyer"), a.service_key("shop"), Port(80))
-    said = [
-        each.text
-        for each in explain(a.view(*MESH, retry("r", Retries((RetryCondition.RESET,)))), request).steps
+    lines = [
+        step.text
+        for step in explain(a.view(*MESH, retry("r", Retries((RetryCondition.RESET,)))), request).steps
     ]
-    assert [each for each in said if "Retry" in each] == [
+    assert [item for item in lines if "Retry" in item] == [
         "Retry default/r makes the client's sidecar retry requests that fail with reset, at most once."
     ]
-    said = [each.text for each in explain(a.view(*MESH), request).steps]
-    assert [each for each in said if "Retry" in each] == []
+    lines = [step.text for step in explain(a.view(*MESH), request).steps]
+    assert [item for item in lines if "Retry" in item] == []

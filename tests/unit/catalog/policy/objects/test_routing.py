@@ -48,8 +48,11 @@ def policy(name: str, *rules: RouteRule, to: str = "shop", created: str = "") ->
 
 def rules(view: View, who: str = "buyer") -> dict[str, tuple[RequestRule, ...]]:
     """Return the rules of a workload's calls by the service that is called."""
-    (group,) = (each for each in groups(view) if each.primary.name == who)
-    return {str(each.upstream).partition("/")[2]: each.rules for each in proxy_policy(view, group).outbound}
+    (group,) = (proxy_group for proxy_group in groups(view) if proxy_group.primary.name == who)
+    return {
+        str(outbound_service.upstream).partition("/")[2]: outbound_service.rules
+        for outbound_service in proxy_policy(view, group).outbound
+    }
 
 
 @pytest.mark.parametrize("permissive", [False, True])
@@ -57,8 +60,8 @@ def test_route_policy_applies_to_its_service_only(*, permissive: bool) -> None:
     """All callers are affected. A service of TCP has no rules, because no requests are seen there."""
     every = RouteRule((), seconds(1))
     view = a.view(*MESH, MeshConfig(permissive=permissive), policy("p", every), policy("r", every, to="raw"))
-    found = RequestRule(a.policy_key("p"), None, seconds(1))
-    assert rules(view) == {"bank": (), "raw": (), "shop": (found,)}
+    request_rule = RequestRule(a.policy_key("p"), None, seconds(1))
+    assert rules(view) == {"bank": (), "raw": (), "shop": (request_rule,)}
 
 
 def test_rules_after_one_for_all_requests_are_dropped() -> None:
@@ -92,12 +95,12 @@ def test_oldest_route_policy_is_in_force(first: str, second: str, expected: str)
         policy("b", RouteRule((), seconds(2)), created=second),
     )
     view = a.view(*MESH, *both)
-    assert [each.by.name for each in rules(view)["shop"]] == [expected]
+    assert [request_rule.by.name for request_rule in rules(view)["shop"]] == [expected]
     request = Request(a.identity("buyer"), SHOP, Port(80), "GET", "/")
     (port,) = view.services[SHOP].ports
-    found = rule_for(view, request, port)
-    assert found is not None
-    assert found[0].key.name == expected
+    result = rule_for(view, request, port)
+    assert result is not None
+    assert result[0].key.name == expected
 
 
 @pytest.mark.parametrize(("path", "expected"), [("/beta", "0.5 s"), ("/beta?x", "0.5 s"), ("/other", "2 s")])
@@ -105,8 +108,8 @@ def test_explanation_mentions_the_rule_that_fits_the_request(path: str, expected
     """A step gives the rule's index and its timeout."""
     fits = RouteRule((a.http("all", "beta"),), seconds(0.5))
     view = a.view(*MESH, policy("p", fits, RouteRule((), seconds(2))))
-    said = explain(view, Request(a.identity("buyer"), SHOP, Port(80), "GET", path))
-    steps = [each.text for each in said.steps if "RoutePolicy" in each.text]
+    explanation = explain(view, Request(a.identity("buyer"), SHOP, Port(80), "GET", path))
+    steps = [step.text for step in explanation.steps if "RoutePolicy" in step.text]
     rule = 0 if expected == "0.5 s" else 1
     does = f"makes the client's sidecar answer 504 if the response has not ended after {expected}."
     assert steps == [f"RoutePolicy default/p, rules[{rule}], {does}"]
@@ -142,20 +145,27 @@ def test_requests_are_mirrored_only_to_a_callable_service() -> None:
     there = a.view(*MESH, policy("p", to_bank))
     (rule,) = rules(there)["shop"]
     assert rule.mirror == WeightedBackend(a.service_key("bank"), "8080", 1)
-    without = (each for each in MESH if each != MESH[8])
-    assert [each.mirror for each in rules(a.view(*without, policy("p", to_bank)))["shop"]] == [None]
+    without = (item for item in MESH if item != MESH[8])
+    assert [
+        request_rule.mirror for request_rule in rules(a.view(*without, policy("p", to_bank)))["shop"]
+    ] == [None]
     headless = replace(a.service("bank"), headless=True)
-    others = (each for each in MESH if each != a.service("bank"))
-    assert [each.mirror for each in rules(a.view(*others, headless, policy("p", to_bank)))["shop"]] == [None]
+    others = (item for item in MESH if item != a.service("bank"))
+    assert [
+        request_rule.mirror for request_rule in rules(a.view(*others, headless, policy("p", to_bank)))["shop"]
+    ] == [None]
 
 
 def test_mirror_is_a_destination_but_no_callable_service_of_a_narrowed_client() -> None:
     """A copy needs a cluster but no listener, also if the scope excludes the mirror."""
     to_bank = RouteRule((), RouteActions(mirror=Mirror(ServiceName("bank"), 50)))
     scope = (ServicePattern(Namespace("default"), ServiceName("shop")),)
-    things = (each for each in MESH if each != a.workload("buyer", "10.0.0.4"))
+    things = (item for item in MESH if item != a.workload("buyer", "10.0.0.4"))
     view = a.view(*things, replace(a.workload("buyer", "10.0.0.4"), scope=scope), policy("p", to_bank))
-    (group,) = (each for each in groups(view) if each.primary.name == "buyer")
-    found = proxy_policy(view, group)
-    assert [str(each.upstream) for each in found.outbound] == ["default/shop"]
-    assert [each.service.name for each in found.service_destinations] == ["bank", "shop"]
+    (group,) = (proxy_group for proxy_group in groups(view) if proxy_group.primary.name == "buyer")
+    result = proxy_policy(view, group)
+    assert [str(outbound_service.upstream) for outbound_service in result.outbound] == ["default/shop"]
+    assert [service_destination.service.name for service_destination in result.service_destinations] == [
+        "bank",
+        "shop",
+    ]

@@ -46,10 +46,14 @@ MESH = (
 def near(view: View, name: str) -> dict[str, CallerLocality | None]:
     """Return the caller's locality by the service that it calls."""
     (group,) = (
-        each for each, proxies in groups(view).items() if any(str(one).startswith(name) for one in proxies)
+        proxy_group
+        for proxy_group, proxies in groups(view).items()
+        if any(str(one).startswith(name) for one in proxies)
     )
-    found = (each for part in proxy_policy(view, group).reachable for each in part.destinations)
-    return {each.service.name: each.near for each in found if isinstance(each, ServiceDestination)}
+    result = (
+        destination for part in proxy_policy(view, group).reachable for destination in part.destinations
+    )
+    return {item.service.name: item.near for item in result if isinstance(item, ServiceDestination)}
 
 
 def test_only_a_caller_with_a_locality_prefers_near_endpoints() -> None:
@@ -66,7 +70,7 @@ def test_localities_split_groups_only_if_a_policy_prefers_near_endpoints() -> No
     callers = [replace(at(f"b{each}", f"10.0.2.{each}", place, "b"), service=B) for each, place in places]
     permissive = MeshConfig(permissive=True)
     grouped = [
-        sum(each.identity == a.identity("b") for each in groups(a.view(*MESH, *callers, permissive, *more)))
+        sum(group.identity == a.identity("b") for group in groups(a.view(*MESH, *callers, permissive, *more)))
         for more in ((), (SHOP,))
     ]
     assert grouped == [1, 2]
@@ -91,9 +95,9 @@ def test_retries_fail_over_only_with_a_preference_and_http(
     """Without a preference there is only one priority, and Envoy cannot retry TCP connections elsewhere."""
     shop = a.service("shop", a.port(80, protocol=protocol))
     view = a.view(*MESH[1:], shop, at("buyer", "10.0.2.1", HERE), policy, MeshConfig(permissive=True))
-    (group,) = (each for each in groups(view) if each.identity == a.identity("buyer"))
-    called = [each for part in proxy_policy(view, group).reachable for each in part.services]
-    assert {each.upstream: each.fails_over for each in called} == {
+    (group,) = (proxy_group for proxy_group in groups(view) if proxy_group.identity == a.identity("buyer"))
+    called = [service for part in proxy_policy(view, group).reachable for service in part.services]
+    assert {outbound_service.upstream: outbound_service.fails_over for outbound_service in called} == {
         a.service_key("shop"): expected,
         a.service_key("bank"): False,
     }
@@ -120,17 +124,17 @@ def test_locality_prefix_is_the_region_or_region_and_zone(
 def priorities(near: CallerLocality | None, *localities: str) -> list[tuple[str, int]]:
     """Return the localities and priorities of an assignment with one endpoint in each locality."""
     there = tuple(
-        DestinationEndpoint(IpAddress(f"10.0.0.{number}"), Port(80), each)
-        for number, each in enumerate(localities, 1)
+        DestinationEndpoint(IpAddress(f"10.0.0.{number}"), Port(80), locality)
+        for number, locality in enumerate(localities, 1)
     )
     wanted = ServiceDestination(a.service_key("shop"), "80", True, "shop", (), there, near=near)
-    found = endpoint_pb2.ClusterLoadAssignment()
+    cluster_load_assignment = endpoint_pb2.ClusterLoadAssignment()
     made = endpoints.assignment(wanted)
     assert made.type_url == ENDPOINT
-    assert Any.FromString(made.body).Unpack(found)
+    assert Any.FromString(made.body).Unpack(cluster_load_assignment)
     return [
-        ("/".join(filter(None, (each.locality.region, each.locality.zone))), each.priority)
-        for each in found.endpoints
+        ("/".join(filter(None, (endpoint.locality.region, endpoint.locality.zone))), endpoint.priority)
+        for endpoint in cluster_load_assignment.endpoints
     ]
 
 
@@ -155,13 +159,15 @@ def test_without_failover_only_near_endpoints_are_assigned() -> None:
 def test_zone_of_an_endpoint_slice_is_the_callers_locality() -> None:
     """The zone in an EndpointSlice counts if the workload itself has no locality."""
     address = "10.0.2.1"
-    found = EndpointSlice("buyer", Namespace("default"), "s", (address,), (), zones=((address, "zone-1"),))
-    view = a.view(*MESH, at("buyer", "10.0.2.1", UNKNOWN), found, SHOP, MeshConfig(permissive=True))
+    endpoint_slice = EndpointSlice(
+        "buyer", Namespace("default"), "s", (address,), (), zones=((address, "zone-1"),)
+    )
+    view = a.view(*MESH, at("buyer", "10.0.2.1", UNKNOWN), endpoint_slice, SHOP, MeshConfig(permissive=True))
     assert near(view, "buyer")["shop"] == CallerLocality("/zone-1", LocalityScope.ZONE)
 
 
 def test_explanation_mentions_the_preference_for_near_endpoints() -> None:
     """A step reports that endpoints in the client's zone are preferred."""
     view = a.view(*MESH, at("buyer", "10.0.2.1", HERE), SHOP, MeshConfig(permissive=True))
-    found = explain(view, Request(a.identity("buyer"), a.service_key("shop"), Port(80)))
-    assert any("endpoints in the client's zone are preferred" in each.text for each in found.steps)
+    explanation = explain(view, Request(a.identity("buyer"), a.service_key("shop"), Port(80)))
+    assert any("endpoints in the client's zone are preferred" in step.text for step in explanation.steps)

@@ -30,18 +30,18 @@ def _addresses(view: View) -> dict[ServiceKey, IpAddress | None]:
 
 def _in_order(services: Iterable[Service], network: IPv4Network) -> Mapping[ServiceKey, IpAddress | None]:
     """Return the expected addresses: each service by key takes its home or the next free address."""
-    found: dict[ServiceKey, IpAddress | None] = {}
-    used = {each.cluster_ip for each in services if each.cluster_ip is not None}
-    for each in sorted(services, key=lambda each: each.key):
+    addresses: dict[ServiceKey, IpAddress | None] = {}
+    used = {service.cluster_ip for service in services if service.cluster_ip is not None}
+    for service in sorted(services, key=lambda service: service.key):
         number = None
-        if each.cluster_ip is None and not each.headless:
-            number = home(each.key, network)
+        if service.cluster_ip is None and not service.headless:
+            number = home(service.key, network)
             while number in used:
                 after = IPv4Address(number) + 1
                 number = IpAddress(str(network[1] if after == network[-1] else after))
             used.add(number)
-        found[each.key] = number
-    return found
+        addresses[service.key] = number
+    return addresses
 
 
 def test_virtual_address_is_independent_of_order_and_other_services() -> None:
@@ -50,15 +50,15 @@ def test_virtual_address_is_independent_of_order_and_other_services() -> None:
     addresses = _addresses(_view(services))
     assert _addresses(_view(reversed(services))) == addresses
     assert len(set(addresses.values())) == len(services)
-    assert {each.key: virtual_address(_view([each]), each.key) for each in services} == addresses
+    assert {service.key: virtual_address(_view([service]), service.key) for service in services} == addresses
 
 
 def test_virtual_addresses_fill_a_small_network_and_then_fail() -> None:
     """Each free address is used, addresses in use are skipped, and one service too many is an error."""
     network = IPv4Network("240.0.0.0/29")
     services = [a.service("given", address="240.0.0.3"), *(a.service(f"s{number}") for number in range(5))]
-    found = set(_addresses(_view(services, network)).values())
-    assert found == {None, *(f"240.0.0.{number}" for number in (1, 2, 4, 5, 6))}
+    addresses = set(_addresses(_view(services, network)).values())
+    assert addresses == {None, *(f"240.0.0.{number}" for number in (1, 2, 4, 5, 6))}
     full = _view([*services, a.service("one-more")], network)
     with pytest.raises(ValueError, match="5 free addresses for 6 services"):
         virtual_address(full, a.service_key("s0"))
@@ -128,17 +128,17 @@ def test_service_that_must_move_changes_no_other_address() -> None:
     """Of all observed addresses, only that of the new service changes. The same holds when it is deleted."""
     network = IPv4Network("240.0.0.0/22")
     services = [a.service(f"s{number}") for number in range(60)]
-    homes = {home(each.key, network): each.key for each in services}
+    homes = {home(service.key, network): service.key for service in services}
     late = next(
-        each
-        for each in (a.service(f"z{number}") for number in range(1000))
-        if home(each.key, network) in homes and a.service("z").key < each.key
+        service
+        for service in (a.service(f"z{number}") for number in range(1000))
+        if home(service.key, network) in homes and a.service("z").key < service.key
     )
     view = _view(services, network)
     wanted: ObservedValues[ServiceKey, IpAddress | None] = ObservedValues(virtual_address, view)
-    for each in (*services, late):
-        wanted.add(each.key)
-        wanted.value(each.key)
+    for service in (*services, late):
+        wanted.add(service.key)
+        wanted.value(service.key)
     wanted.take_changed()
     view.apply(Edits(a.objects(late)))
     assert wanted.take_changed() == (late.key,)

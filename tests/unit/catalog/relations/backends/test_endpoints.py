@@ -28,8 +28,8 @@ ASK = Request(a.identity("client"), KEY, Port(80), "GET", "/")
 
 def pod(name: str, address: str, health: Health = READY, *others: str) -> Workload:
     """Make a workload of the service with a health and other addresses."""
-    found = a.workload(name, address, app="shop", account="shop")
-    return replace(found, health=health, other_addresses=tuple(map(IpAddress, others)))
+    workload = a.workload(name, address, app="shop", account="shop")
+    return replace(workload, health=health, other_addresses=tuple(map(IpAddress, others)))
 
 
 def sliced(
@@ -37,19 +37,23 @@ def sliced(
 ) -> EndpointSlice:
     """Make a slice of the service at its target port; all its addresses are in one zone."""
     rest = tuple(draining.split()), tuple(unready.split())
-    zones = tuple(sorted((each, zone) for each in (*ready, *rest[0], *rest[1]) if zone))
+    zones = tuple(sorted((item, zone) for item in (*ready, *rest[0], *rest[1]) if zone))
     return EndpointSlice("shop", Namespace("default"), name, ready, (("", 8080),), *rest, zones)
 
 
 def healths(view: View) -> dict[str, Health]:
     """Return the health of the service's endpoints by address."""
-    return {each.address: each.health for each in endpoints(view, KEY, PORT)}
+    return {endpoint.address: endpoint.health for endpoint in endpoints(view, KEY, PORT)}
 
 
 def given(view: View) -> list[str]:
     """Return the addresses of the endpoints in the client's policy."""
     (group,) = (key for key in members(view) if key.identity == a.identity("client"))
-    return [at.address for each in proxy_policy(view, group).service_destinations for at in each.endpoints]
+    return [
+        at.address
+        for service_destination in proxy_policy(view, group).service_destinations
+        for at in service_destination.endpoints
+    ]
 
 
 def test_pod_and_its_slices_are_one_endpoint() -> None:
@@ -85,7 +89,7 @@ def test_service_without_selector_has_the_workloads_of_its_slices() -> None:
     service, elsewhere = a.service("shop", app=None), sliced("10.9.9.9")
     view = a.view(service, by_account, by_name, elsewhere)
     assert healths(view) == {"10.0.0.2": READY, "10.9.9.9": READY}
-    assert [services_of(view, each.key) for each in (by_account, by_name)] == [(), (KEY,)]
+    assert [services_of(view, workload.key) for workload in (by_account, by_name)] == [(), (KEY,)]
     view = a.view(service, by_account, by_name, elsewhere, sliced("10.0.0.1", name="shop-2"))
     assert services_of(view, by_account.key) == (KEY,)
     view = a.view(service, by_account, by_name)
@@ -127,10 +131,10 @@ def test_address_in_several_slices_has_the_best_health() -> None:
 def test_calls_go_to_ready_endpoints_else_to_draining_ones() -> None:
     """Endpoints that are not ready are never called."""
     pods = [pod("a", "10.0.0.1"), pod("b", "10.0.0.2", DRAINING), pod("c", "10.0.0.3", UNREADY)]
-    told = a.view(a.service("shop"), CLIENT, *pods, *POLICY)
-    assert [each.address for each in taking_traffic(told, KEY, PORT)] == given(told) == ["10.0.0.1"]
+    view = a.view(a.service("shop"), CLIENT, *pods, *POLICY)
+    assert [endpoint.address for endpoint in taking_traffic(view, KEY, PORT)] == given(view) == ["10.0.0.1"]
     last = a.view(a.service("shop"), CLIENT, *pods[1:], *POLICY)
-    assert [each.address for each in taking_traffic(last, KEY, PORT)] == given(last) == ["10.0.0.2"]
+    assert [endpoint.address for endpoint in taking_traffic(last, KEY, PORT)] == given(last) == ["10.0.0.2"]
     nobody = a.view(a.service("shop"), CLIENT, pods[2], *POLICY)
     assert taking_traffic(nobody, KEY, PORT) == () and given(nobody) == []  # noqa: PT018 - the same, twice
 
@@ -143,7 +147,15 @@ def test_readiness_changes_only_endpoint_addresses() -> None:
     for view in (ready, unready):
         (group,) = (key for key in members(view) if key.identity == a.identity("client"))
         made = proxy_policy(view, group)
-        policies.append((made.outbound, [replace(each, endpoints=()) for each in made.service_destinations]))
+        policies.append(
+            (
+                made.outbound,
+                [
+                    replace(service_destination, endpoints=())
+                    for service_destination in made.service_destinations
+                ],
+            )
+        )
     assert policies[0] == policies[1]
     assert answering(unready, a.identity("client"), KEY, PORT) == (a.identity("shop"),)
     assert decide(ready, ASK).answer is Answer.ALLOWED
@@ -153,10 +165,13 @@ def test_readiness_changes_only_endpoint_addresses() -> None:
 def test_explanation_names_endpoints_that_are_not_ready() -> None:
     """No policy would change the answer, so no manifests are missing."""
     unready = a.view(a.service("shop"), CLIENT, pod("a", "10.0.0.1", UNREADY), *POLICY)
-    found = explain(unready, ASK)
-    assert (found.missing, found.besides) == ((), ("no workload of Service default/shop is ready",))
-    said = [each.text for each in found.steps if "10.0.0.1" in each.text]
-    assert said == ["10.0.0.1:8080 (a-uuid.shop.default) is not ready."]
+    explanation = explain(unready, ASK)
+    assert (explanation.missing, explanation.besides) == (
+        (),
+        ("no workload of Service default/shop is ready",),
+    )
+    lines = [step.text for step in explanation.steps if "10.0.0.1" in step.text]
+    assert lines == ["10.0.0.1:8080 (a-uuid.shop.default) is not ready."]
 
 
 def test_service_may_publish_endpoints_that_are_not_ready() -> None:
@@ -172,7 +187,7 @@ def test_zone_of_a_slice_is_the_locality_of_an_endpoint_without_one() -> None:
     view = a.view(
         a.service("shop"), pod("a", "10.0.0.1"), named, sliced("10.0.0.1", "10.0.0.2", "10.0.0.3", zone="z")
     )
-    assert [each.locality for each in endpoints(view, KEY, PORT)] == ["/z", "eu/b/c", "/z"]
+    assert [endpoint.locality for endpoint in endpoints(view, KEY, PORT)] == ["/z", "eu/b/c", "/z"]
 
 
 def test_pod_in_the_host_network_does_not_match_slices_of_its_neighbour() -> None:
@@ -183,9 +198,11 @@ def test_pod_in_the_host_network_does_not_match_slices_of_its_neighbour() -> Non
     one = replace(a.workload("one", "10.0.0.1", app="shop", sidecar=False), shares_address=True)
     other = replace(a.workload("other", "10.0.0.1", app="other", sidecar=False), shares_address=True)
     view = a.view(a.service("shop"), one, other, sliced("10.0.0.1"))
-    assert [each.key.name for each in backing(view, KEY)] == ["one"]
+    assert [workload.key.name for workload in backing(view, KEY)] == ["one"]
     assert services_of(view, other.key) == ()
-    assert [(each.address, each.identity) for each in endpoints(view, KEY, PORT)] == [("10.0.0.1", None)]
+    assert [(endpoint.address, endpoint.identity) for endpoint in endpoints(view, KEY, PORT)] == [
+        ("10.0.0.1", None)
+    ]
 
 
 def test_service_is_called_at_its_addresses_of_both_families() -> None:
@@ -193,7 +210,7 @@ def test_service_is_called_at_its_addresses_of_both_families() -> None:
     service = replace(a.service("shop", address="10.96.0.1"), other_addresses=(IpAddress("fd00:96::1"),))
     view = a.view(service, CLIENT, pod("a", "10.0.0.1"), *POLICY)
     places = called_at(view, a.identity("client"), KEY, PORT)
-    assert [each.address for each in places] == ["10.96.0.1", "fd00:96::1"]
+    assert [place.address for place in places] == ["10.96.0.1", "fd00:96::1"]
     assert [address for address, _ in hosts(view, Namespace("default"))] == ["10.96.0.1", "fd00:96::1"]
 
 

@@ -38,15 +38,15 @@ SHOP = a.service_key("shop")
 
 
 def _pod(name: str, health: Health = Health.READY, created: str = "", account: str = "shop") -> Workload:
-    found = a.workload(name, "10.0.0.1", app="shop", account=account)
-    return replace(found, health=health, created=created)
+    workload = a.workload(name, "10.0.0.1", app="shop", account=account)
+    return replace(workload, health=health, created=created)
 
 
 def _proxies(*pods: Workload, slices: tuple[EndpointSlice, ...] = ()) -> list[tuple[tuple[str, ...], Health]]:
-    found = endpoints(a.view(a.service("shop"), *pods, *slices), SHOP, PORT)
+    result = endpoints(a.view(a.service("shop"), *pods, *slices), SHOP, PORT)
     return [
-        (tuple(str(proxy.uuid).removesuffix("-uuid") for proxy in each.proxies), each.health)
-        for each in found
+        (tuple(str(proxy.uuid).removesuffix("-uuid") for proxy in endpoint.proxies), endpoint.health)
+        for endpoint in result
     ]
 
 
@@ -55,8 +55,8 @@ def _proxies(*pods: Workload, slices: tuple[EndpointSlice, ...] = ()) -> list[tu
 def test_address_of_two_pods_belongs_to_the_ready_one(former: str, now: str, health: Health) -> None:
     """A Pod that ends, or whose node is gone, may still exist when another Pod has its address."""
     pods = (_pod(former, health, OLD), _pod(now, Health.READY, NEW))
-    told = EndpointSlice("shop", Namespace("default"), "shop-1", ("10.0.0.1",), (("", 8080),))
-    assert _proxies(*pods) == _proxies(*pods, slices=(told,)) == [((now,), Health.READY)]
+    endpoint_slice = EndpointSlice("shop", Namespace("default"), "shop-1", ("10.0.0.1",), (("", 8080),))
+    assert _proxies(*pods) == _proxies(*pods, slices=(endpoint_slice,)) == [((now,), Health.READY)]
 
 
 @pytest.mark.parametrize(("former", "now"), [("a", "z"), ("z", "a")])
@@ -72,7 +72,7 @@ def test_former_pod_does_not_hide_the_identity_at_an_address() -> None:
     """With two identities at the address, an endpoint of a slice would have none."""
     view = a.view(_pod("a", Health.UNREADY, OLD, account="other"), _pod("b", Health.READY, NEW))
     there = sidecars_at(view, Namespace("default"), IpAddress("10.0.0.1"), PORT.port)
-    assert [each.key.name for each in there] == ["b"]
+    assert [workload.key.name for workload in there] == ["b"]
 
 
 @pytest.mark.parametrize(("former", "now"), [("a", "z"), ("z", "a")])
@@ -83,8 +83,8 @@ def test_explanation_of_an_address_concerns_the_ready_pod(former: str, now: str)
         for name, health, created in ((former, Health.UNREADY, OLD), (now, Health.READY, NEW))
     ]
     view = a.view(a.service(former), a.service(now), *pods)
-    said = in_the_mesh(view, HostPort(IpAddress("10.0.0.1"), Port(8080)), a.identity("client"))
-    assert said == f"this is the address of workload default/{now}-1: ask about a Service of this workload"
+    text = in_the_mesh(view, HostPort(IpAddress("10.0.0.1"), Port(8080)), a.identity("client"))
+    assert text == f"this is the address of workload default/{now}-1: ask about a Service of this workload"
     line = {"start_time": NEW, "local_address": "10.0.0.1:8080", "caller": "spiffe://m/ns/default/sa/client"}
     asked = question(view, {"line": json.dumps(line)}, ())
     assert (asked.query["from"], asked.query["to"]) == ("default/client", f"default/{now}:80")
@@ -116,9 +116,9 @@ def test_uuid_belongs_to_the_ready_workload_then_to_the_older_one(
         for name, address, (health, created) in (("a", "10.0.0.1", one), ("b", "10.0.0.2", other))
     ]
     view = a.view(*pods)
-    found = claimant_of(view, SidecarKey(Namespace("default"), uuid))
-    assert found is not None
-    assert found.key.name == holder
+    workload = claimant_of(view, SidecarKey(Namespace("default"), uuid))
+    assert workload is not None
+    assert workload.key.name == holder
     assert [len(proxies) for proxies in groups(view).values()] == [1]
 
 
@@ -162,7 +162,7 @@ def test_address_and_port_of_two_services_belong_to_the_older_one() -> None:
     ]
     config = MeshConfig(permissive=True)
     view = a.view(config, *both, a.workload("shop-1", "10.0.0.1", app="shop"))
-    assert [str(each.upstream) for each in open_to_all(view, None, False).services] == ["default/b"]
+    assert [str(service.upstream) for service in open_to_all(view, None, False).services] == ["default/b"]
 
 
 def _headless(namespace: str, created: str, health: Health) -> tuple[Service, Workload]:
@@ -175,9 +175,9 @@ def _headless(namespace: str, created: str, health: Health) -> tuple[Service, Wo
 def _called_by_address(*things: object) -> tuple[list[str], list[str]]:
     """Return the Services that are called at the Pods' address, and those reported as not called."""
     view = a.view(MeshConfig(permissive=True), *things)
-    offered = [str(each.upstream) for each in open_to_all(view, None, False).services]
-    said = [str(each.key) for each in problems(view) if each.code == Code.SHARED_ADDRESS.value]
-    return offered, said
+    offered = [str(service.upstream) for service in open_to_all(view, None, False).services]
+    lines = [str(problem.key) for problem in problems(view) if problem.code == Code.SHARED_ADDRESS.value]
+    return offered, lines
 
 
 @pytest.mark.parametrize(("former", "now"), [("a", "z"), ("z", "a")])
@@ -212,7 +212,7 @@ def test_virtual_address_of_two_services_stays_with_the_older_one() -> None:
     """A younger Service whose name has the same hash is moved, even if its name comes first."""
     network = IPv4Network("240.0.0.0/30")
     at_home = home(a.service_key("zz"), network)
-    first = next(each for each in "abcdefgh" if home(a.service_key(each), network) == at_home)
+    first = next(item for item in "abcdefgh" if home(a.service_key(item), network) == at_home)
     things = (replace(a.service(first), created=NEW), replace(a.service("zz"), created=OLD))
     view = a.view(*things, settings=MeshSettings(virtual_addresses=network))
     assert virtual_address(view, a.service_key("zz")) == at_home
@@ -220,7 +220,7 @@ def test_virtual_address_of_two_services_stays_with_the_older_one() -> None:
 
 
 def _zoned(name: str, health: Health, zone: str) -> EndpointSlice:
-    places = {each: ("10.0.0.1",) if each is health else () for each in Health}
+    places = {item: ("10.0.0.1",) if item is health else () for item in Health}
     return EndpointSlice(
         "shop",
         Namespace("default"),
@@ -245,8 +245,8 @@ def test_zone_of_an_address_in_two_slices_is_that_of_the_ready_pod(
     )
     nearest = UpstreamPolicy(a.policy_key("near"), SHOP, nearest=LocalityPreference(LocalityScope.ZONE))
     view = a.view(a.service("shop"), _pod("x"), *slices, nearest)
-    (found,) = endpoints(view, SHOP, PORT)
-    assert found.locality == locality_of(view, _pod("x")) == f"/zone-{now}"
+    (endpoint,) = endpoints(view, SHOP, PORT)
+    assert endpoint.locality == locality_of(view, _pod("x")) == f"/zone-{now}"
 
 
 def _configs(*named: tuple[str, str, str]) -> dict[ObjectKey, SourcedObject]:
@@ -279,8 +279,8 @@ def test_oldest_mesh_config_of_the_usual_name_is_in_force(
     objects = _configs(*named)
     view = View.build(objects, MeshSettings())
     assert view.config.sidecar.log_level == str(counts)
-    told = [each.key for each in problems(view) if each.code == Code.SEVERAL_CONFIGS.value]
-    assert told == [key for place, key in enumerate(objects) if place != counts]
+    keys = [problem.key for problem in problems(view) if problem.code == Code.SEVERAL_CONFIGS.value]
+    assert keys == [key for place, key in enumerate(objects) if place != counts]
 
 
 def test_listener_of_two_workloads_stays_with_the_older_one() -> None:

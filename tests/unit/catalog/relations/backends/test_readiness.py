@@ -59,8 +59,8 @@ def policy_of(mesh: View, client: str = "client") -> ProxyPolicy:
 def addresses(mesh: View) -> dict[str, list[str]]:
     """Return the addresses in the policy of the client's proxy, by service."""
     return {
-        each.service.name: [at.address for at in each.endpoints]
-        for each in policy_of(mesh).service_destinations
+        service_destination.service.name: [at.address for at in service_destination.endpoints]
+        for service_destination in policy_of(mesh).service_destinations
     }
 
 
@@ -73,7 +73,9 @@ def test_admission_changes_only_endpoint_addresses() -> None:
     assert addresses(mesh) == {"shop": ["10.0.0.2"], "spare": []}
     admit(mesh, name("shop-1"), name("spare-1", "spare"))
     last = policy_of(mesh)
-    bare = tuple(replace(each, endpoints=()) for each in last.service_destinations)
+    bare = tuple(
+        replace(service_destination, endpoints=()) for service_destination in last.service_destinations
+    )
     assert replace(last, reachable=(ReachableServices.of(last.outbound, bare),)) == first
     assert policy_of(mesh, "shop") == server
     assert last == policy_of(a.view(*MESH))  # mode OFF admits every endpoint
@@ -125,9 +127,19 @@ def test_admission_of_another_proxy_name_has_no_effect() -> None:
 def test_headless_service_is_offered_without_admission() -> None:
     """The client chooses the endpoint by its address, so the listener has all addresses."""
     headless = a.service("nodes", a.port(80), app="shop", headless=True)
-    before, after = (a.view(*MESH, headless, settings=each) for each in (READY, MeshSettings()))
-    (waiting,) = (each for each in policy_of(before).outbound if each.upstream.name == "nodes")
-    (ready,) = (each for each in policy_of(after).outbound if each.upstream.name == "nodes")
+    before, after = (
+        a.view(*MESH, headless, settings=mesh_settings) for mesh_settings in (READY, MeshSettings())
+    )
+    (waiting,) = (
+        outbound_service
+        for outbound_service in policy_of(before).outbound
+        if outbound_service.upstream.name == "nodes"
+    )
+    (ready,) = (
+        outbound_service
+        for outbound_service in policy_of(after).outbound
+        if outbound_service.upstream.name == "nodes"
+    )
     assert waiting == ready
     assert waiting.addresses == ("10.0.0.1", "10.0.0.2")
 
@@ -142,14 +154,14 @@ def test_headless_service_is_offered_without_admission() -> None:
 def test_explanation_names_endpoints_that_are_not_admitted_yet(mode: EndpointAdmission, reason: str) -> None:
     """Until a workload is admitted, the call is unreachable and no policy would help; then it is allowed."""
     mesh = a.view(*MESH, settings=MeshSettings(endpoint_admission=mode))
-    found = explain(mesh, ASK)
-    assert found.decision.answer is Answer.UNREACHABLE
-    assert (found.missing, found.besides) == ((), (NOBODY_YET,))
-    said = [each.text for each in found.steps if "is not admitted yet" in each.text]
-    assert said == [
+    explanation = explain(mesh, ASK)
+    assert explanation.decision.answer is Answer.UNREACHABLE
+    assert (explanation.missing, explanation.besides) == ((), (NOBODY_YET,))
+    lines = [step.text for step in explanation.steps if "is not admitted yet" in step.text]
+    assert lines == [
         f"10.0.0.{n}:8080 (shop-{n}-uuid.shop.default) is not admitted yet: {reason}." for n in (1, 2)
     ]
-    assert found.steps[-1].text == (
+    assert explanation.steps[-1].text == (
         "The Service is unreachable: no workload that could answer is ready, and the client's "
         f"sidecar answers 503. The cause is not a missing policy: {NOBODY_YET}."
     )
@@ -159,14 +171,14 @@ def test_explanation_names_endpoints_that_are_not_admitted_yet(mode: EndpointAdm
 
 def test_missing_policy_is_reported_together_with_missing_admission() -> None:
     """Neither the manifests nor the admission alone allow the call, so the explanation names both."""
-    mesh = a.view(*(each for each in MESH if each not in POLICY), settings=READY)
-    found = explain(mesh, ASK)
-    assert [each["kind"] for each in found.missing] == ["HTTPRouteGroup", "TrafficTarget"]
-    assert found.besides == (NOBODY_YET,)
-    assert found.steps[-1].text.endswith(f" A policy is missing, and this is not all: {NOBODY_YET}.")
+    mesh = a.view(*(item for item in MESH if item not in POLICY), settings=READY)
+    explanation = explain(mesh, ASK)
+    assert [item["kind"] for item in explanation.missing] == ["HTTPRouteGroup", "TrafficTarget"]
+    assert explanation.besides == (NOBODY_YET,)
+    assert explanation.steps[-1].text.endswith(f" A policy is missing, and this is not all: {NOBODY_YET}.")
     admit(mesh, name("shop-1"))
     now = explain(mesh, ASK)
-    assert (now.missing, now.besides) == (found.missing, ())
+    assert (now.missing, now.besides) == (explanation.missing, ())
     assert decide(mesh, ASK).answer is Answer.UNREACHABLE
     with_policy = a.view(*MESH, settings=READY)
     assert decide(with_policy, ASK).answer is Answer.UNREACHABLE

@@ -31,9 +31,11 @@ def test_service_without_selector_is_called_at_the_port_of_its_slice(
     ports = (WorkloadPort(Port(8080), "web"), WorkloadPort(Port(80), "other"))
     pod = replace(a.workload("x", "10.0.0.1", *ports, account="app"), interception=how)
     view = a.view(service, pod, _slice(("http", 8000)))
-    found = endpoints(view, SHOP, port)
-    assert [(each.address, each.port, each.identity) for each in found] == [("10.0.0.1", 8000, pod.identity)]
-    assert [each.port for each in inbound_ports(view, group_of(view, pod))] == [8000]
+    result = endpoints(view, SHOP, port)
+    assert [(endpoint.address, endpoint.port, endpoint.identity) for endpoint in result] == [
+        ("10.0.0.1", 8000, pod.identity)
+    ]
+    assert [inbound_port.port for inbound_port in inbound_ports(view, group_of(view, pod))] == [8000]
 
 
 def test_slice_ports_are_matched_by_name_for_each_slice() -> None:
@@ -49,14 +51,16 @@ def test_slice_ports_are_matched_by_name_for_each_slice() -> None:
     view = a.view(service, *pods, first, second)
 
     def places(port: ServicePort) -> list[tuple[str, int]]:
-        return [(each.address, each.port) for each in endpoints(view, SHOP, port)]
+        return [(endpoint.address, endpoint.port) for endpoint in endpoints(view, SHOP, port)]
 
-    assert [places(each) for each in ports] == [
+    assert [places(inbound_port) for inbound_port in ports] == [
         [("10.0.0.1", 8001), ("10.0.0.2", 8002)],
         [("10.0.0.1", 9001), ("10.0.0.2", 9002)],
         [],
     ]
-    inbound = [[each.port for each in inbound_ports(view, group_of(view, pod))] for pod in pods]
+    inbound = [
+        [inbound_port.port for inbound_port in inbound_ports(view, group_of(view, pod))] for pod in pods
+    ]
     assert inbound == [[8001, 9001], [8002, 9002]]
 
 
@@ -66,4 +70,4 @@ def test_service_with_a_selector_keeps_its_target_port() -> None:
     pod = a.workload("shop-1", "10.0.0.1", app="shop")
     view = a.view(service, pod)
     number = endpoints(view, SHOP, service.ports[0])[0].port
-    assert [each.port for each in inbound_ports(view, group_of(view, pod))] == [number]
+    assert [inbound_port.port for inbound_port in inbound_ports(view, group_of(view, pod))] == [number]

@@ -49,7 +49,7 @@ def _raw(*conditions: Any, **status: Any) -> dict[str, Any]:
 
 
 def _text(*cas: Ca) -> str:
-    return base64.b64encode(b"".join(each.pem for each in cas)).decode()
+    return base64.b64encode(b"".join(item.pem for item in cas)).decode()
 
 
 @pytest.fixture(scope="module")
@@ -71,12 +71,12 @@ def test_conditions_distinguish_pending_from_refused_requests() -> None:
         ("Denied", "ready"): RefusedRequest,
         ("InvalidRequest", "Approved"): RefusedRequest,
     }.items():
-        raw = _raw(*(ready if each == "ready" else _condition(each) for each in conditions))
+        raw = _raw(*(ready if condition == "ready" else _condition(condition) for condition in conditions))
         assert isinstance(judged(raw), expected), conditions
     assert judged(_raw(_condition("Denied", "False"))) == PendingRequest()
-    said = judged(_raw(_condition("Approved")))
-    assert isinstance(said, PendingRequest)
-    assert said.why.startswith(
+    answer = judged(_raw(_condition("Approved")))
+    assert isinstance(answer, PendingRequest)
+    assert answer.why.startswith(
         "it is approved, but its issuer has not answered yet; check that a controller for "
         "this kind of issuer runs"
     )
@@ -94,14 +94,14 @@ def test_chain_excludes_the_root_and_has_each_certificate_once(cas: dict[str, Ca
         ((leaf, between), (between, root)),
         ((leaf,), (between, root)),
     ):
-        found = judged(_raw(ready, certificate=_text(*certificate), ca=_text(*shown)))
-        assert isinstance(found, SignedCertificate)
-        assert found.chain_pem == leaf.pem + between.pem
-        assert found.roots == TrustBundle.of([root.pem])
-        assert ends(found, found.roots, NOW) == between.certificate.not_valid_after_utc
-    found = judged(_raw(ready, certificate=_text(leaf), ca=_text(between)))
-    assert isinstance(found, SignedCertificate)
-    assert (found.chain_pem, found.roots.fingerprints) == (leaf.pem + between.pem, ())
+        result = judged(_raw(ready, certificate=_text(*certificate), ca=_text(*shown)))
+        assert isinstance(result, SignedCertificate)
+        assert result.chain_pem == leaf.pem + between.pem
+        assert result.roots == TrustBundle.of([root.pem])
+        assert ends(result, result.roots, NOW) == between.certificate.not_valid_after_utc
+    result = judged(_raw(ready, certificate=_text(leaf), ca=_text(between)))
+    assert isinstance(result, SignedCertificate)
+    assert (result.chain_pem, result.roots.fingerprints) == (leaf.pem + between.pem, ())
 
 
 def test_chain_with_an_expired_or_unknown_root_is_refused(cas: dict[str, Ca]) -> None:
@@ -120,13 +120,13 @@ def test_chain_with_an_expired_or_unknown_root_is_refused(cas: dict[str, Ca]) ->
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.sampled_from(["Ready", "True"]),
-    lambda each: (
-        st.lists(each, max_size=3)
+    lambda search_strategy: (
+        st.lists(search_strategy, max_size=3)
         | st.dictionaries(
             st.sampled_from(
                 ["status", "conditions", "type", "reason", "spec", "metadata", "annotations", UNTIL]
             ),
-            each,
+            search_strategy,
             max_size=4,
         )
     ),
@@ -259,14 +259,14 @@ async def test_same_refusal_has_the_same_message_each_time() -> None:
     """A different message would be another problem, with a log line and an Event for each attempt."""
     api = _Denying()
     asking = CertificateRequestClient(api, IssuerReference("Issuer", "mesh"), "here", SECONDS)
-    said = set[str]()
+    answer = set[str]()
     with capture_logs() as logs:
         for _ in range(2):
             with pytest.raises(IssuerError) as refused:
                 await asking.signed({})
-            said.add(str(refused.value))
-    assert said == {"CertificateRequest in namespace here to Issuer/mesh: it was denied: why"}
-    assert [each["request"] for each in logs] == ["here/request-1", "here/request-2"]
+            answer.add(str(refused.value))
+    assert answer == {"CertificateRequest in namespace here to Issuer/mesh: it was denied: why"}
+    assert [log["request"] for log in logs] == ["here/request-1", "here/request-2"]
     assert not api.there
 
 

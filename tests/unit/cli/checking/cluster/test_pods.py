@@ -44,23 +44,23 @@ def test_each_control_plane_checks_the_namespaces_of_its_revision(
         _pod("one", "plain"),
         _pod("ended", "shop", "Succeeded"),
     ]
-    found = sorted_out(INJECTION, [DEFAULT, CANARY, _namespace("plain")], pods, NOW, revision)
-    assert found.asking == ({namespace} if namespace else frozenset())
-    assert [each.name for each in found.without] == ([f"{namespace}/one"] if namespace else [])
-    assert (found.injected, found.outdated) == (0, ())
+    pods_by_state = sorted_out(INJECTION, [DEFAULT, CANARY, _namespace("plain")], pods, NOW, revision)
+    assert pods_by_state.asking == ({namespace} if namespace else frozenset())
+    assert [item.name for item in pods_by_state.without] == ([f"{namespace}/one"] if namespace else [])
+    assert (pods_by_state.injected, pods_by_state.outdated) == (0, ())
 
 
 def test_outdated_pods_are_reported_for_their_own_revision_only() -> None:
     """Only the Pod in the namespace of this revision is reported, with the difference."""
     old = InjectionInputs(InjectionConfig(image="proxy:0"), DRIVERS, version=(1, 30))
     pods = []
-    for each in (DEFAULT, CANARY):
-        made: Any = injected(old, each, _pod("one", str(each.name))).pod
+    for namespace in (DEFAULT, CANARY):
+        made: Any = injected(old, namespace, _pod("one", str(namespace.name))).pod
         pods.append(made)
-    found = sorted_out(INJECTION, [DEFAULT, CANARY], pods, NOW)
-    (other,) = found.outdated
+    pods_by_state = sorted_out(INJECTION, [DEFAULT, CANARY], pods, NOW)
+    (other,) = pods_by_state.outdated
     assert (other.name, "image is proxy:0; a new Pod gets proxy:1" in other.why) == ("shop/one", True)
-    assert found.injected == 1
+    assert pods_by_state.injected == 1
 
 
 def _config_map(text: str) -> Any:
@@ -170,7 +170,7 @@ def test_sidecar_that_cannot_start_is_found_in_every_phase(
     made["metadata"]["creationTimestamp"] = (NOW - timedelta(seconds=age)).isoformat()
     conditions = [] if status else [UNSCHEDULABLE]
     made["status"] = {"phase": phase, "initContainerStatuses": status, "conditions": conditions}
-    found = sorted_out(INJECTION, [DEFAULT], [made], NOW)
-    assert [each.why for each in found.unready] == ([unready] if unready else [])
-    assert [each.why for each in found.late] == ([late] if late else [])
-    assert found.injected == 1
+    pods_by_state = sorted_out(INJECTION, [DEFAULT], [made], NOW)
+    assert [item.why for item in pods_by_state.unready] == ([unready] if unready else [])
+    assert [item.why for item in pods_by_state.late] == ([late] if late else [])
+    assert pods_by_state.injected == 1

@@ -54,8 +54,8 @@ async def test_webhook_of_the_given_control_plane_is_found(
 
     async with Played(play) as server, api_of(server) as api:
         webhooks = Webhooks(ClusterClient(api), home, ())
-        found = await webhooks.ours(VALIDATING)
-        assert (None if found is None else found["metadata"]["name"], await webhooks.revision()) == expected
+        result = await webhooks.ours(VALIDATING)
+        assert (None if result is None else result["metadata"]["name"], await webhooks.revision()) == expected
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ async def test_namespaces_outside_the_policy_webhook_s_selector_are_found(
         "ignored": {"openservicemesh.io/monitored-by": "osm", "openservicemesh.io/ignore": ""},
     }
     namespaces = [
-        {"metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name, **each}}}
-        for name, each in labels.items()
+        {"metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name, **label}}}
+        for name, label in labels.items()
     ]
     made = dict(configuration(PLACE, b"", scope.expressions(), home="one"))
 

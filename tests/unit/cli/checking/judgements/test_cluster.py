@@ -43,7 +43,7 @@ def test_needed_permissions_are_read_from_the_manifests() -> None:
     A kind that a manifest defines need not be served yet.
     """
     kind = ("rbac.authorization.k8s.io", "ClusterRole")
-    assert {each.verb for each in to_apply([ROLE], {kind: "clusterroles"})} == {"create", "patch"}
+    assert {need.verb for need in to_apply([ROLE], {kind: "clusterroles"})} == {"create", "patch"}
     assert granted([ROLE]) == (POD,)
     assert unserved([ROLE], {}) == ("ClusterRole.rbac.authorization.k8s.io",)
     spec = {"group": "g", "names": {"kind": "K"}}
@@ -66,9 +66,9 @@ def test_other_meshes_are_known_by_their_webhooks() -> None:
     """A known mesh's webhook is a warning with its name; an unknown webhook is ignored."""
     istio = Injector("namespace.sidecar-injector.istio.io", "istio-sidecar-injector")
     assert cluster.other_meshes([Injector("quota.example.com", "quota")], []).status is Status.OK
-    found = cluster.other_meshes([istio], ["istio-system/istio-cni-node"])
-    assert found.status is Status.WARNING
-    assert "Istio (istio-sidecar-injector)" in found.said
+    check = cluster.other_meshes([istio], ["istio-system/istio-cni-node"])
+    assert check.status is Status.WARNING
+    assert "Istio (istio-sidecar-injector)" in check.said
 
 
 def test_remains_of_open_service_mesh_are_judged() -> None:
@@ -90,8 +90,8 @@ def test_pods_without_a_control_plane_connection_are_named() -> None:
         installed.streams([], 3, 2).said
         == "all of 2 are connected to the control plane; 1 more were not checked"
     )
-    found = installed.streams([PodFinding("shop/cart", "refused: nobody listens there")], 3, 2)
-    assert (found.status, found.said) == (
+    check = installed.streams([PodFinding("shop/cart", "refused: nobody listens there")], 3, 2)
+    assert (check.status, check.said) == (
         Status.FAILED,
         "1 of 2 not connected to the control plane: shop/cart (refused: nobody listens there)",
     )
@@ -116,8 +116,8 @@ def test_remark_of_a_ready_agent_is_read(answer: str, expected: str) -> None:
 
 def test_kinds_with_a_conversion_webhook_are_named() -> None:
     """Kinds whose webhook has no endpoint cannot be read, which is a failure; others are a warning."""
-    found = {"Service osm-system/osm-bootstrap": ["TrafficSplit"], "https://a": ["TrafficTarget"]}
-    there, gone = (cluster.conversions(found, away) for away in ([], ["Service osm-system/osm-bootstrap"]))
+    result = {"Service osm-system/osm-bootstrap": ["TrafficSplit"], "https://a": ["TrafficTarget"]}
+    there, gone = (cluster.conversions(result, away) for away in ([], ["Service osm-system/osm-bootstrap"]))
     assert (there.status, gone.status) == (Status.WARNING, Status.FAILED)
     assert "TrafficSplit, TrafficTarget" in there.said
     assert gone.said.endswith("no ready endpoint, so objects of these kinds cannot be read: TrafficSplit")
@@ -167,15 +167,15 @@ def test_webhook_must_be_registered_with_valid_roots(
 def test_results_of_services_webhooks_and_pods_are_judged() -> None:
     """Each judgement is tested with a good and a bad result."""
     pod = PodFinding("shop/web", "why")
-    assert [installed.service("s", "a/b", each).status for each in (0, 1)] == [Status.FAILED, Status.OK]
+    assert [installed.service("s", "a/b", item).status for item in (0, 1)] == [Status.FAILED, Status.OK]
     for judge in (installed.judged, installed.injects):
         assert judge("j", "shop", "x", ours=True).status is Status.OK
         assert judge("j", "shop", "x", ours=False).status is Status.FAILED
-    assert [installed.outside(each).status for each in ([], ["shop"])] == [Status.OK, Status.FAILED]
+    assert [installed.outside(item).status for item in ([], ["shop"])] == [Status.OK, Status.FAILED]
     assert "shop/web (why)" in installed.uninjected([pod], 1).said
-    assert [installed.uninjected([], each).status for each in (0, 1)] == [Status.WARNING, Status.OK]
-    assert [installed.outdated(each, 1).status for each in ([], [pod])] == [Status.OK, Status.WARNING]
-    assert [installed.sidecars(each, [pod], 1).status for each in ([], [pod])] == [
+    assert [installed.uninjected([], item).status for item in (0, 1)] == [Status.WARNING, Status.OK]
+    assert [installed.outdated(item, 1).status for item in ([], [pod])] == [Status.OK, Status.WARNING]
+    assert [installed.sidecars(item, [pod], 1).status for item in ([], [pod])] == [
         Status.WARNING,
         Status.FAILED,
     ]
@@ -185,9 +185,9 @@ def test_results_of_services_webhooks_and_pods_are_judged() -> None:
 @pytest.mark.parametrize("standing", ConfigMapState)
 def test_wrong_roots_are_named_with_their_namespace(standing: ConfigMapState) -> None:
     """Any state of the ConfigMap other than the right one is a failure that names the namespace."""
-    found = installed.roots({"shop": standing}, "meshwright-roots")
-    assert found.status is (Status.OK if standing is ConfigMapState.RIGHT else Status.FAILED)
-    assert standing is ConfigMapState.RIGHT or "shop" in found.said
+    check = installed.roots({"shop": standing}, "meshwright-roots")
+    assert check.status is (Status.OK if standing is ConfigMapState.RIGHT else Status.FAILED)
+    assert standing is ConfigMapState.RIGHT or "shop" in check.said
 
 
 def test_selector_of_a_webhook_must_match_completely() -> None:
@@ -202,9 +202,9 @@ def test_selector_of_a_webhook_must_match_completely() -> None:
 
 def test_control_plane_scaled_to_zero_is_told_to_scale() -> None:
     """The next step is to scale the StatefulSet, and not to install it again."""
-    found = installed.no_control_plane({"meshwright": 0}, "mesh")
-    assert (found.status, found.said) == (Status.FAILED, "StatefulSet mesh/meshwright is scaled to 0")
-    assert found.do == "`kubectl -n mesh scale statefulset meshwright --replicas=1`"
+    check = installed.no_control_plane({"meshwright": 0}, "mesh")
+    assert (check.status, check.said) == (Status.FAILED, "StatefulSet mesh/meshwright is scaled to 0")
+    assert check.do == "`kubectl -n mesh scale statefulset meshwright --replicas=1`"
     assert "install the control plane" in installed.no_control_plane({}, "mesh").do
     assert "describe statefulset" in installed.no_control_plane({"meshwright": 1}, "mesh").do
 
@@ -231,7 +231,7 @@ def test_namespace_that_refuses_injected_pods_is_named(
     found: list[Offer], expected: dict[str, Status]
 ) -> None:
     """A quota or a LimitRange is not the webhook's failure, which another namespace shows to work."""
-    lines = {each.name: each for each in installed.offers("asked", found, len(found))}
-    assert {name: each.status for name, each in lines.items()} == expected
+    lines = {offer.name: offer for offer in installed.offers("asked", found, len(found))}
+    assert {name: line.status for name, line in lines.items()} == expected
     if expected.get("Pods with sidecar") is Status.FAILED:
         assert f"a ({LIMIT})" in lines["Pods with sidecar"].said

@@ -173,7 +173,7 @@ WELL = [
 
 @pytest.mark.parametrize(
     ("found", "said", "do", "status"),
-    [(*each, Status.FAILED) for each in FAILED] + [(*each, Status.WARNING) for each in WARNINGS],
+    [(*item, Status.FAILED) for item in FAILED] + [(*warning, Status.WARNING) for warning in WARNINGS],
 )
 def test_problem_of_a_machine_is_one_line_with_the_next_step(
     found: Check, said: str, do: str, status: Status
@@ -185,7 +185,7 @@ def test_problem_of_a_machine_is_one_line_with_the_next_step(
     assert "\n" not in found.said + found.do
 
 
-@pytest.mark.parametrize("found", WELL, ids=lambda each: each.name)
+@pytest.mark.parametrize("found", WELL, ids=lambda item: item.name)
 def test_good_state_of_a_machine_needs_no_step(found: Check) -> None:
     """A good result has a description and no next step."""
     assert (found.status, found.do) == (Status.OK, ""), found
@@ -210,9 +210,9 @@ def test_supported_envoy_versions_are_the_installed_ones() -> None:
     All versions between them are supported.
     """
     names = (Path(__file__).parents[5] / "requirements" / "envoys").glob("*.txt")
-    found = sorted(Version(*map(int, re.findall(r"\d+", each.name))) for each in names)
-    assert (found[0], found[-1]) == (OLDEST, NEWEST)
-    assert all(map(is_tried, found))
+    versions = sorted(Version(*map(int, re.findall(r"\d+", name.name))) for name in names)
+    assert (versions[0], versions[-1]) == (OLDEST, NEWEST)
+    assert all(map(is_tried, versions))
     assert not is_tried(Version(1, OLDEST.minor - 1, 9))
     assert not is_tried(Version(1, NEWEST.minor + 1, 0))
     assert is_tried(Version(1, NEWEST.minor, 99))

@@ -14,13 +14,13 @@ DO = "follow the text of the Event; for all Events: `kubectl -n mesh get events`
 
 def test_gateway_without_its_certificate_fails_with_the_event_s_text() -> None:
     """This problem is a failure, and is named before others."""
-    said = f"{GATEWAY.about}: {GATEWAY.note} ({GATEWAY.reason}), {SECOND.about}: {SECOND.note} (MW2040)"
-    assert reported([SECOND, GATEWAY], "mesh") == Check.failed(NAME, said, DO)
+    text = f"{GATEWAY.about}: {GATEWAY.note} ({GATEWAY.reason}), {SECOND.about}: {SECOND.note} (MW2040)"
+    assert reported([SECOND, GATEWAY], "mesh") == Check.failed(NAME, text, DO)
 
 
 def test_other_reported_problem_is_a_warning() -> None:
     """A MeshConfig that does not count is only a warning; without Events the result is good."""
-    said = "MeshConfig mesh/another: one MeshConfig counts (MW2040)"
-    assert reported([SECOND], "mesh") == Check.warning(NAME, said, DO)
+    text = "MeshConfig mesh/another: one MeshConfig counts (MW2040)"
+    assert reported([SECOND], "mesh") == Check.warning(NAME, text, DO)
     none = "no Event reports a problem of an object in namespace mesh"
     assert reported([], "mesh") == Check.ok(NAME, none)

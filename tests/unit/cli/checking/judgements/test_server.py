@@ -185,7 +185,7 @@ WELL = [
 
 @pytest.mark.parametrize(
     ("found", "said", "do", "status"),
-    [(*each, Status.FAILED) for each in FAILED] + [(*each, Status.WARNING) for each in WARNINGS],
+    [(*item, Status.FAILED) for item in FAILED] + [(*warning, Status.WARNING) for warning in WARNINGS],
 )
 def test_problem_of_a_server_is_one_line_with_the_next_step(
     found: Check, said: str, do: str, status: Status
@@ -197,7 +197,7 @@ def test_problem_of_a_server_is_one_line_with_the_next_step(
     assert "\n" not in found.said + found.do
 
 
-@pytest.mark.parametrize("found", WELL, ids=lambda each: each.name)
+@pytest.mark.parametrize("found", WELL, ids=lambda item: item.name)
 def test_good_state_of_a_server_needs_no_step(found: Check) -> None:
     """A good result has a description and no next step."""
     assert (found.status, found.do) == (Status.OK, ""), found

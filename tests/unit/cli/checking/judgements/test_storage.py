@@ -39,6 +39,6 @@ def test_foreign_definitions_are_a_warning_before_an_installation() -> None:
     foreign = ["trafficsplits.split.smi-spec.io"]
     assert storage.definitions([], installed=True).status is Status.OK
     assert storage.definitions(foreign, installed=False).status is Status.OK
-    found = storage.definitions(foreign, installed=True)
-    assert found.status is Status.WARNING
-    assert "crds.install=false" in found.do
+    check = storage.definitions(foreign, installed=True)
+    assert check.status is Status.WARNING
+    assert "crds.install=false" in check.do

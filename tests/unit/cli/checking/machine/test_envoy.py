@@ -18,7 +18,7 @@ def test_root_runs_the_program_of_another_user_as_that_user() -> None:
     with tempfile.TemporaryDirectory() as folder:  # other users may enter it, unlike pytest's directory
         program = Path(folder, "envoy")
         program.write_text("#!/bin/sh\nid -u; id -G\n")
-        for each in (program.parent, program):
-            each.chmod(everybody)
+        for path in (program.parent, program):
+            path.chmod(everybody)
         assert f"'{NOBODY}\\n{NOBODY}'" in envoy.program(str(program), NOBODY)[0]
         assert "'0\\n" in envoy.program(str(program))[0]

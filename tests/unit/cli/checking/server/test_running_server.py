@@ -83,13 +83,13 @@ def _fields(page: Any, at: Way = ()) -> Iterator[Way]:
     """Yield the path to each field of a page that has a fixed name."""
     match page:
         case dict():
-            for name, each in page.items():
+            for name, item in page.items():
                 yield (*at, name)
                 if name not in ("listening", "sync", "pending_seconds"):
-                    yield from _fields(each, (*at, name))
+                    yield from _fields(item, (*at, name))
         case list():
-            for number, each in enumerate(page):
-                yield from _fields(each, (*at, number))
+            for number, item in enumerate(page):
+                yield from _fields(item, (*at, number))
         case _:
             pass
 
@@ -133,28 +133,30 @@ def _serving(state: Path, pages: Mapping[str, Any]) -> Iterator[None]:
 
 def _checked(state: Path, pages: Mapping[str, Any]) -> Mapping[str, Check]:
     with _serving(state, pages):
-        return {each.name: each for each in server.checks(ServerPaths(state, None))}
+        return {check.name: check for check in server.checks(ServerPaths(state, None))}
 
 
 def _not_understood(lines: Mapping[str, Check]) -> set[str]:
-    return {each.name for each in lines.values() if "is not understood" in each.said}
+    return {line.name for line in lines.values() if "is not understood" in line.said}
 
 
 def test_complete_pages_of_a_server_are_understood(tmp_path: Path) -> None:
     """Positive control: pages with all fields are understood."""
-    found = _checked(tmp_path, PAGES)
-    assert _not_understood(found) == set()
-    assert found["proxies"].said.startswith("1 connected")
-    assert found["server"].said == "running; its sources are the mesh directory /m"
-    assert found["event loop"].status is Status.OK
+    checks = _checked(tmp_path, PAGES)
+    assert _not_understood(checks) == set()
+    assert checks["proxies"].said.startswith("1 connected")
+    assert checks["server"].said == "running; its sources are the mesh directory /m"
+    assert checks["event loop"].status is Status.OK
 
 
 def test_all_sources_of_a_server_are_named(tmp_path: Path) -> None:
     """A cluster and providers are named if there is no directory."""
-    told: dict[str, Any] = {"mesh": None, "kubernetes": True, "providers": {"mine": {}}}
-    settings = PAGES["/api/v1/config"]["settings"] | told
-    found = _checked(tmp_path, {**PAGES, "/api/v1/config": {**PAGES["/api/v1/config"], "settings": settings}})
-    assert found["server"].said == "running; its sources are a Kubernetes cluster, provider mine"
+    fields: dict[str, Any] = {"mesh": None, "kubernetes": True, "providers": {"mine": {}}}
+    settings = PAGES["/api/v1/config"]["settings"] | fields
+    checks = _checked(
+        tmp_path, {**PAGES, "/api/v1/config": {**PAGES["/api/v1/config"], "settings": settings}}
+    )
+    assert checks["server"].said == "running; its sources are a Kubernetes cluster, provider mine"
 
 
 @pytest.mark.parametrize(("path", "way"), EVERY, ids=str)
@@ -174,13 +176,13 @@ def test_page_with_text_instead_of_an_object_is_not_understood(tmp_path: Path, p
     _require_said(_checked(tmp_path, pages), path, way)
 
 
-def _require_said(found: Mapping[str, Check], path: str, way: Way) -> None:
-    assert _not_understood(found) == LINES[path]
+def _require_said(checks: Mapping[str, Check], path: str, way: Way) -> None:
+    assert _not_understood(checks) == LINES[path]
     for line in LINES[path]:
-        assert f"`{way[-1]}`" in found[line].said
-        assert path in found[line].said
-        assert found[line].status is not Status.OK
-        assert "meshwright version" in found[line].do
+        assert f"`{way[-1]}`" in checks[line].said
+        assert path in checks[line].said
+        assert checks[line].status is not Status.OK
+        assert "meshwright version" in checks[line].do
 
 
 @pytest.mark.parametrize(
@@ -195,13 +197,13 @@ def test_ca_of_a_running_server_is_read_from_its_settings(
     settings: dict[str, str], certificate: Path | None
 ) -> None:
     """An older server without these settings has a CA in its state directory."""
-    said: dict[str, Any] = {
+    answer: dict[str, Any] = {
         "mesh": None,
         "kube_context": "",
         "kubernetes": False,
         "providers": {},
         "shared_state": False,
     }
-    page = {"settings": {**said, "trust_domain": "a.example", **settings}, "listening": {}}
+    page = {"settings": {**answer, "trust_domain": "a.example", **settings}, "listening": {}}
     files = answers.told(page, Path("/s")).custody.authority
     assert (None if files is None else files.now().certificate) == certificate

@@ -35,13 +35,27 @@ def test_empty_configuration_has_the_documented_defaults() -> None:
 
 def test_every_field_is_read() -> None:
     """The configuration of the cases has nearly all fields."""
-    found = read(libyaml.load((CASES / "config.yaml").read_text()), "f")
-    assert (found.mesh, found.image, found.init_image) == ("bookstore", "proxy:1", "init:1")
-    assert (found.pull_policy, found.pull_secrets, found.placement) == (PullPolicy.ALWAYS, ("mirror",), None)
-    assert found.joining == TokenEnrolment(16130, 16131, b"", "roots")
-    assert found.never == (LabelSelector((Requirement("tier", Operator.IN, ("batch",)),)),)
-    assert found.resources == {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}}
-    assert (list(found.overlays), found.default_overlays) == (["debug", "labelled", "large"], ("labelled",))
+    injection_config = read(libyaml.load((CASES / "config.yaml").read_text()), "f")
+    assert (injection_config.mesh, injection_config.image, injection_config.init_image) == (
+        "bookstore",
+        "proxy:1",
+        "init:1",
+    )
+    assert (injection_config.pull_policy, injection_config.pull_secrets, injection_config.placement) == (
+        PullPolicy.ALWAYS,
+        ("mirror",),
+        None,
+    )
+    assert injection_config.joining == TokenEnrolment(16130, 16131, b"", "roots")
+    assert injection_config.never == (LabelSelector((Requirement("tier", Operator.IN, ("batch",)),)),)
+    assert injection_config.resources == {
+        "requests": {"cpu": "100m", "memory": "64Mi"},
+        "limits": {"memory": "256Mi"},
+    }
+    assert (list(injection_config.overlays), injection_config.default_overlays) == (
+        ["debug", "labelled", "large"],
+        ("labelled",),
+    )
     assert read({"sidecar": {"placement": "classic"}}, "f").placement is Placement.CLASSIC
     assert read({"interception": "cni"}, "f").rules_by is RulesOwner.CNI
 
@@ -127,7 +141,7 @@ def test_overlays_are_chosen_in_order() -> None:
 
     def names(said: str | None) -> list[str]:
         pod: Any = {"metadata": {"annotations": {} if said is None else {"meshwright.dev/overlays": said}}}
-        return [each.name for each in chosen(config.overlays, config.default_overlays, space, pod)]
+        return [overlay.name for overlay in chosen(config.overlays, config.default_overlays, space, pod)]
 
     assert names(None) == ["b", "c"]
     assert names("a, b ,a") == ["b", "a"]

@@ -13,8 +13,8 @@ TOLD = {"state": "s", "kubernetes": True, "webhook_address": "127.0.0.1:1", "web
 def test_config_map_is_named_by_namespace_name_and_optional_key() -> None:
     """The default key is `config.yaml`."""
     assert ConfigMapKey.parse("mesh/injection") == ConfigMapKey(Namespace("mesh"), "injection", "config.yaml")
-    found = load({**TOLD, "injection": True, "injection_config_map": "mesh/in.jection/a.yaml"})
-    assert str(found.injection_config_map) == "mesh/in.jection/a.yaml"
+    settings = load({**TOLD, "injection": True, "injection_config_map": "mesh/in.jection/a.yaml"})
+    assert str(settings.injection_config_map) == "mesh/in.jection/a.yaml"
     assert load({**TOLD, "injection": True, "injection_config_map": ""}).injection_config_map is None
 
 

@@ -82,11 +82,11 @@ def test_namespace_is_followed_as_its_label_changes() -> None:
     """A label that is added or removed, and a deleted namespace, change the set of namespaces."""
     reach = Reach(read({}, "config.yaml"))
     key = ObjectKey(NAMESPACE, Namespace(""), "shop")
-    said = NamespaceObject(Namespace("shop"), (("meshwright.dev/inject", "true"),))
-    assert (reach.follow(_of(key, said)), set(reach.names)) == (True, {"shop"})
-    assert not reach.follow(_of(key, said))
+    namespace = NamespaceObject(Namespace("shop"), (("meshwright.dev/inject", "true"),))
+    assert (reach.follow(_of(key, namespace)), set(reach.names)) == (True, {"shop"})
+    assert not reach.follow(_of(key, namespace))
     assert reach.follow(_of(key, NamespaceObject(Namespace("shop"))))
-    assert reach.follow(_of(key, said))
+    assert reach.follow(_of(key, namespace))
     assert (reach.follow(_of(key, None)), reach.names) == (True, frozenset())
 
 

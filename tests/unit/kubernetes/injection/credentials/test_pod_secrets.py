@@ -30,20 +30,20 @@ MADE: Final = document(CERTIFICATE, ROOTS, "meshwright-system", NOW)
 
 def stored(made: Any = MADE, **metadata: object) -> dict[str, Any]:
     """Return the metadata of a Secret as an API server answers."""
-    said = {**made["metadata"], "creationTimestamp": "2026-11-23T12:00:00Z", "namespace": "default"}
-    return {"metadata": {**said, **metadata}}
+    answer = {**made["metadata"], "creationTimestamp": "2026-11-23T12:00:00Z", "namespace": "default"}
+    return {"metadata": {**answer, **metadata}}
 
 
 def held(**changed: Any) -> PodSecretState:
     """Return the state that is read from the Secret."""
-    found = PodSecretState.of(stored())
-    assert found is not None
-    return replace(found, **changed)
+    pod_secret_state = PodSecretState.of(stored())
+    assert pod_secret_state is not None
+    return replace(pod_secret_state, **changed)
 
 
 def test_secret_has_the_three_files_of_the_agent() -> None:
     """The Secret has the name that the pod mounts, and labels by which the control plane finds it."""
-    assert {name: base64.b64decode(each) for name, each in MADE["data"].items()} == {
+    assert {name: base64.b64decode(item) for name, item in MADE["data"].items()} == {
         "ca.pem": b"roots",
         "proxy.key": b"the key",
         "proxy.pem": b"chain",
@@ -71,9 +71,9 @@ def test_state_is_read_from_metadata_without_the_key() -> None:
         NAME, "0a", NOW, NOW, NOW + timedelta(days=30), digest(ROOTS), owned=False
     )
     owner = owned_by({"metadata": {"name": "shop-1", "uid": "u"}})["metadata"]["ownerReferences"]
-    found = PodSecretState.of(stored(ownerReferences=owner))
+    pod_secret_state = PodSecretState.of(stored(ownerReferences=owner))
     assert owner == [{"apiVersion": "v1", "kind": "Pod", "name": "shop-1", "uid": "u"}]
-    assert found == replace(held(), owned=True)
+    assert pod_secret_state == replace(held(), owned=True)
 
 
 @pytest.mark.parametrize(
@@ -128,5 +128,7 @@ def test_renewal_changes_only_data_and_annotations() -> None:
     patch = content(anew, b"roots 2", later)
     assert set(patch) == {"metadata", "data"}
     assert set(patch["metadata"]) == {"annotations"}
-    found = PodSecretState.of(stored(annotations=patch["metadata"]["annotations"]))
-    assert found == PodSecretState(NAME, "0b", NOW, later, anew.not_after, digest(b"roots 2"), owned=False)
+    pod_secret_state = PodSecretState.of(stored(annotations=patch["metadata"]["annotations"]))
+    assert pod_secret_state == PodSecretState(
+        NAME, "0b", NOW, later, anew.not_after, digest(b"roots 2"), owned=False
+    )

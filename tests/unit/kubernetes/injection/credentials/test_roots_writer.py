@@ -28,12 +28,12 @@ NAME = "meshwright-roots"
 
 def _merged(*names: str) -> MergedObjects:
     label = (("meshwright.dev/inject", "true"),)
-    keys = {each: ObjectKey(NAMESPACE, Namespace(""), each) for each in names}
-    found = {
+    keys = {item: ObjectKey(NAMESPACE, Namespace(""), item) for item in names}
+    sourced_objects = {
         key: SourcedObject(key, NamespaceObject(Namespace(name), label), InFile("a.yaml"))
         for name, key in keys.items()
     }
-    return MergedObjects((("test", Picture(found)),))
+    return MergedObjects((("test", Picture(sourced_objects)),))
 
 
 @contextlib.asynccontextmanager
@@ -48,10 +48,10 @@ async def _kept(play: Part, *names: str) -> AsyncIterator[PodRoots]:
         try:
             async with asyncio.timeout(60):
                 yield made
-            assert not any(each.done() for each in tasks)
+            assert not any(task.done() for task in tasks)
         finally:
-            for each in tasks:
-                each.cancel()
+            for task in tasks:
+                task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
@@ -62,18 +62,18 @@ async def test_missing_rbac_grant_is_tried_in_one_namespace_only() -> None:
     """
     asked = Counter[str]()
 
-    async def play(each: Asked, line: Line) -> None:
-        if each.method != "PATCH":
-            await none_there(each, line)
+    async def play(item: Asked, line: Line) -> None:
+        if item.method != "PATCH":
+            await none_there(item, line)
             return
-        asked[each.path] += 1
+        asked[item.path] += 1
         await line.refuse(403, "Forbidden", 'x is forbidden: User "mesh" cannot patch configmaps')
 
     async with _kept(play, "one", "two") as kept:
         while not kept.state.error:
             await asyncio.sleep(0)
         assert "RBAC grants no `patch` on `configmaps`" in kept.error
-        assert [each.partition(": ")[0] for each in kept.remarks()] == [f"cannot write ConfigMap {NAME}"]
+        assert [remark.partition(": ")[0] for remark in kept.remarks()] == [f"cannot write ConfigMap {NAME}"]
         assert kept.trusted == b""
         assert asked == {f"/api/v1/namespaces/one/configmaps/{NAME}": 1}
 
@@ -85,13 +85,13 @@ async def test_quota_of_one_namespace_does_not_stop_writes_to_another() -> None:
     """
     bodies = dict[str, bytes]()
 
-    async def play(each: Asked, line: Line) -> None:
-        if each.method != "PATCH":
-            await none_there(each, line)
+    async def play(item: Asked, line: Line) -> None:
+        if item.method != "PATCH":
+            await none_there(item, line)
             return
-        assert each.query["force"] == "false"
-        bodies[each.path.split("/")[4]] = each.body
-        if "/one/" in each.path:
+        assert item.query["force"] == "false"
+        bodies[item.path.split("/")[4]] = item.body
+        if "/one/" in item.path:
             await line.refuse(403, "Forbidden", "exceeded quota: maps, requested: count/configmaps=1")
         else:
             await line.answer({"kind": "ConfigMap", "metadata": {"resourceVersion": "1"}})
@@ -100,13 +100,13 @@ async def test_quota_of_one_namespace_does_not_stop_writes_to_another() -> None:
         while len(bodies) < 2 or not kept.state.error:
             await asyncio.sleep(0)
         assert "exceeded quota" in kept.error
-    said = json.loads(bodies["two"])
-    assert said["data"] == {"ca.pem": "roots"}
+    answer = json.loads(bodies["two"])
+    assert answer["data"] == {"ca.pem": "roots"}
     labels = {
         "app.kubernetes.io/managed-by": "meshwright",
         "meshwright.dev/control-plane": "meshwright-system",
     }
-    assert said["metadata"] == {"name": NAME, "labels": labels}
+    assert answer["metadata"] == {"name": NAME, "labels": labels}
 
 
 async def test_disputed_config_map_is_rewritten_rarely_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,17 +114,17 @@ async def test_disputed_config_map_is_rewritten_rarely_and_reported(monkeypatch:
     monkeypatch.setattr(meshwright.kubernetes.admission.registration, "REST_SECONDS", 0.001)
     monkeypatch.setattr(keeper, "PACE_SECONDS", 0.0)
 
-    async def play(each: Asked, line: Line) -> None:
-        if each.method == "PATCH":  # and the ConfigMap is never listed
+    async def play(item: Asked, line: Line) -> None:
+        if item.method == "PATCH":  # and the ConfigMap is never listed
             await line.answer({"kind": "ConfigMap", "metadata": {"resourceVersion": "1"}})
         else:
-            await none_there(each, line)
+            await none_there(item, line)
 
     async with _kept(play, "one") as kept:
         while not kept.remarks():
             await asyncio.sleep(0)
-        (said,) = kept.remarks()
-        assert said == f"another program repeatedly changes ConfigMap {NAME} in: one"
+        (text,) = kept.remarks()
+        assert text == f"another program repeatedly changes ConfigMap {NAME} in: one"
 
 
 def test_pauses_between_writes_grow_and_restart_after_a_calm_time() -> None:
@@ -150,11 +150,11 @@ async def test_namespaces_follow_a_changed_injection_configuration_at_once() -> 
     value = SourcedObject(key, NamespaceObject(Namespace("one"), label), InFile("a.yaml"))
     merged, written = MergedObjects((("test", Picture({key: value})),)), list[str]()
 
-    async def play(each: Asked, line: Line) -> None:
-        if each.method != "PATCH":
-            await none_there(each, line)
+    async def play(item: Asked, line: Line) -> None:
+        if item.method != "PATCH":
+            await none_there(item, line)
             return
-        written.append(each.path.split("/")[4])
+        written.append(item.path.split("/")[4])
         await line.answer({"kind": "ConfigMap", "metadata": {"resourceVersion": "1"}})
 
     async with Played(play) as server, api_of(server) as api:
@@ -175,7 +175,7 @@ async def test_namespaces_follow_a_changed_injection_configuration_at_once() -> 
         )
         config[0] = read({"mesh": "ours"}, "config.yaml")
         assert (made._follow(), made._reach.names, made.remarks()) == (True, frozenset(), ())
-        for each in tasks:
-            each.cancel()
+        for task in tasks:
+            task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
     assert written == ["one"]

@@ -67,7 +67,7 @@ class Cluster:
             await self._secrets(asked, line)
         elif asked.path.endswith("/pods"):
             wanted = asked.query["labelSelector"].partition("=")[2]
-            items = [each for each in self.pods if each["metadata"]["labels"][LABEL] == wanted]
+            items = [pod for pod in self.pods if pod["metadata"]["labels"][LABEL] == wanted]
             await line.answer({"kind": "PodList", "metadata": {}, "items": items})
         else:
             await namespaces(asked, line)
@@ -90,7 +90,7 @@ class Cluster:
                 await line.answer(self.secrets.pop(name))
             case _:
                 self.accepted.append(dict(asked.headers)["accept"])
-                items = [{"metadata": each["metadata"]} for each in self.secrets.values()]
+                items = [{"metadata": secret["metadata"]} for secret in self.secrets.values()]
                 await line.answer(
                     {"kind": "PartialObjectMetadataList", "metadata": {}, "items": items or None}
                 )
@@ -102,38 +102,38 @@ class Cluster:
 
 def patched(said: dict[str, Any], document: dict[str, Any] = POD) -> dict[str, Any]:
     """Return the pod after the patch of an answer."""
-    found: dict[str, Any] = _done(document, json.loads(base64.b64decode(said["patch"])))
-    return found
+    result: dict[str, Any] = _done(document, json.loads(base64.b64decode(said["patch"])))
+    return result
 
 
 def uuid_of(pod: dict[str, Any]) -> str:
     """Return a pod's UUID."""
-    found: str = pod["metadata"]["labels"][LABEL]
-    return found
+    result: str = pod["metadata"]["labels"][LABEL]
+    return result
 
 
 async def test_certificate_is_written_before_the_pod_is_created(proxies: ProxyIssuing, config: Path) -> None:
     """Only the sidecar mounts the Secret, and the answer does not contain the key."""
     cluster = Cluster()
-    async with asking(cluster, config=config, proxies=proxies) as (client, told):
-        said = await said_of(client, review_of())
-    pod = patched(said)
+    async with asking(cluster, config=config, proxies=proxies) as (client, messages):
+        answer = await said_of(client, review_of())
+    pod = patched(answer)
     uuid = uuid_of(pod)
     ((name, secret),) = cluster.secrets.items()
-    assert (told, name) == (["injected: namespace"], f"meshwright-proxy-{uuid}")
+    assert (messages, name) == (["injected: namespace"], f"meshwright-proxy-{uuid}")
     (entry,) = proxies.entries()
     assert (entry.common_name, entry.state) == (f"{uuid}.default.shop", LedgerState.ISSUED)
     assert secret["metadata"]["annotations"]["meshwright.dev/certificate-serial"] == entry.serial
-    (volume,) = (each for each in pod["spec"]["volumes"] if "secret" in each)
+    (volume,) = (item for item in pod["spec"]["volumes"] if "secret" in item)
     assert volume["secret"]["secretName"] == name
     mounting = [
-        each["name"]
-        for each in (*pod["spec"]["initContainers"], *pod["spec"]["containers"])
-        if volume["name"] in [mount["name"] for mount in each.get("volumeMounts", ())]
+        item["name"]
+        for item in (*pod["spec"]["initContainers"], *pod["spec"]["containers"])
+        if volume["name"] in [mount["name"] for mount in item.get("volumeMounts", ())]
     ]
     assert mounting == ["meshwright-sidecar"]
-    assert not any("serviceAccountToken" in str(each) for each in pod["spec"]["volumes"])
-    assert secret["data"]["proxy.key"] not in json.dumps(said)
+    assert not any("serviceAccountToken" in str(item) for item in pod["spec"]["volumes"])
+    assert secret["data"]["proxy.key"] not in json.dumps(answer)
 
 
 async def test_second_review_of_a_pod_issues_no_second_certificate(
@@ -151,8 +151,8 @@ async def test_second_review_of_a_pod_issues_no_second_certificate(
         copy = {**pod, "metadata": {**pod["metadata"], "labels": {LABEL: "0dd5"}}}
         other = patched(await said_of(client, review_of(copy)), copy)
     assert uuid_of(other) not in ("0dd5", uuid_of(pod))
-    assert set(cluster.secrets) == {f"meshwright-proxy-{uuid_of(each)}" for each in (pod, other)}
-    (volume,) = (each for each in other["spec"]["volumes"] if "secret" in each)
+    assert set(cluster.secrets) == {f"meshwright-proxy-{uuid_of(item)}" for item in (pod, other)}
+    (volume,) = (item for item in other["spec"]["volumes"] if "secret" in item)
     assert volume["secret"]["secretName"] == f"meshwright-proxy-{uuid_of(other)}"
 
 
@@ -160,8 +160,8 @@ async def test_dry_run_creates_no_secret_and_no_certificate(proxies: ProxyIssuin
     """The registration promises `NoneOnDryRun`."""
     cluster = Cluster()
     async with asking(cluster, config=config, proxies=proxies) as (client, _):
-        said = await said_of(client, review_of(dryRun=True))
-    assert (said["allowed"], "patch" in said) == (True, True)
+        answer = await said_of(client, review_of(dryRun=True))
+    assert (answer["allowed"], "patch" in answer) == (True, True)
     assert (cluster.secrets, proxies.entries()) == ({}, ())
 
 
@@ -171,12 +171,12 @@ async def test_pod_without_its_secret_is_refused_and_the_certificate_revoked(
     """The refusal has the cluster's message. The certificate has no holder, so it is revoked."""
     cluster = Cluster()
     cluster.refused = {"POST"}
-    async with asking(cluster, config=config, proxies=proxies) as (client, told):
-        said = await said_of(client, review_of())
-    assert (said["allowed"], told) == (False, ["refused: no-secret"])
-    assert "identity is secret, but the Secret of the pod cannot be created:" in said["status"]["message"]
-    assert "POST of secrets is forbidden" in said["status"]["message"]
-    assert [each.state for each in proxies.entries()] == [LedgerState.REVOKED]
+    async with asking(cluster, config=config, proxies=proxies) as (client, messages):
+        answer = await said_of(client, review_of())
+    assert (answer["allowed"], messages) == (False, ["refused: no-secret"])
+    assert "identity is secret, but the Secret of the pod cannot be created:" in answer["status"]["message"]
+    assert "POST of secrets is forbidden" in answer["status"]["message"]
+    assert [entry.state for entry in proxies.entries()] == [LedgerState.REVOKED]
 
 
 @contextlib.asynccontextmanager
@@ -216,13 +216,15 @@ async def test_secret_is_owned_by_its_pod_and_renewed_in_time(
         keeper.look()
         (secret,) = cluster.secrets.values()
         await until(lambda: "ownerReferences" in secret["metadata"])
-        assert [each["uid"] for each in secret["metadata"]["ownerReferences"]] == ["the-uid"]
+        assert [owner_reference["uid"] for owner_reference in secret["metadata"]["ownerReferences"]] == [
+            "the-uid"
+        ]
         first, before = proxies.entries()[0], dict(secret["data"])
         now[0] = NOW + (first.not_after - NOW) * 0.7
         keeper.look()
         await until(lambda: secret["data"] != before)
-        assert {each for each in before if before[each] != secret["data"][each]} == {"proxy.key", "proxy.pem"}
-        assert [each.state for each in proxies.entries()] == [LedgerState.ISSUED] * 2
+        assert {item for item in before if before[item] != secret["data"][item]} == {"proxy.key", "proxy.pem"}
+        assert [entry.state for entry in proxies.entries()] == [LedgerState.ISSUED] * 2
     assert set(cluster.accepted) == {"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"}
 
 
@@ -239,7 +241,7 @@ async def test_secret_of_a_pod_that_was_never_created_is_removed(proxies: ProxyI
         now[0] = NOW + ORPHANED_AFTER
         keeper.look()
         await until(lambda: not cluster.secrets)
-        assert [each.state for each in proxies.entries()] == [LedgerState.REVOKED]
+        assert [entry.state for entry in proxies.entries()] == [LedgerState.REVOKED]
         assert keeper.uuid_for("shop", "5b1c") != "5b1c"
 
 
@@ -247,9 +249,9 @@ async def test_forbidden_update_of_secrets_is_reported(proxies: ProxyIssuing) ->
     """The remark has the cluster's message."""
     cluster, now = Cluster(), [NOW]
     async with keeping(cluster, proxies, now) as keeper:
-        for each in ("5b1c", "0dd5"):
-            await keeper.give(ProxyName.parse(f"{each}.default.shop"))
-            cluster.made(each)
+        for item in ("5b1c", "0dd5"):
+            await keeper.give(ProxyName.parse(f"{item}.default.shop"))
+            cluster.made(item)
         cluster.refused = {"PATCH"}
         keeper.look()
         await until(lambda: keeper.error)

@@ -36,15 +36,15 @@ def _asked(pod: Mapping[str, Any]) -> dict[str, Any]:
 
 def _patched(document: dict[str, Any], patch: tuple[Mapping[str, Any], ...]) -> dict[str, Any]:
     """Return a document after a patch that adds or removes fields of its metadata and spec."""
-    found = copy.deepcopy(document)
-    for each in patch:
-        section, field = each["path"].strip("/").split("/", 1)
-        if each["op"] == "remove":
-            del found[section][field]
+    result = copy.deepcopy(document)
+    for item in patch:
+        section, field = item["path"].strip("/").split("/", 1)
+        if item["op"] == "remove":
+            del result[section][field]
         else:
-            assert each["op"] == "add"
-            found[section][field.replace("~1", "/")] = each["value"]
-    return found
+            assert item["op"] == "add"
+            result[section][field.replace("~1", "/")] = item["value"]
+    return result
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -59,17 +59,17 @@ def test_webhook_results_in_the_golden_file_and_is_idempotent(name: str) -> None
         if pod is None or wanted is None:
             continue
         looked += 1
-        said = answer(KNOWN, space, _asked(pod))
+        response = answer(KNOWN, space, _asked(pod))
         if pod == wanted:
-            left = _patched(_asked(pod), said.patch)
+            left = _patched(_asked(pod), response.patch)
             left["metadata"].get("annotations", {}).pop(REASON_ANNOTATION, None)  # the reason
             theirs = {"annotations": {}, **_asked(pod)["metadata"]}
-            assert said.result is Result.SKIPPED
+            assert response.result is Result.SKIPPED
             assert {"annotations": {}, **left["metadata"]} == theirs
             assert left["spec"] == pod["spec"]
             continue
-        assert said.result is Result.INJECTED
-        made = _patched(_asked(pod), said.patch)
+        assert response.result is Result.INJECTED
+        made = _patched(_asked(pod), response.patch)
         assert made == _asked(wanted)
         again = answer(KNOWN, space, made)
         assert (again.result, again.patch) == (Result.UNCHANGED, ())
@@ -82,6 +82,6 @@ def test_webhook_refuses_the_annotation_that_inject_refuses() -> None:
         "metadata": {"annotations": {"meshwright.dev/inject": "x"}},
         "spec": {"containers": [{"name": "a"}]},
     }
-    said = answer(KNOWN, SPACE, _asked(pod))
-    assert (said.result, said.patch) == (Result.REFUSED, ())
-    assert said.words == "annotation meshwright.dev/inject is 'x': must be one of false, true"
+    response = answer(KNOWN, SPACE, _asked(pod))
+    assert (response.result, response.patch) == (Result.REFUSED, ())
+    assert response.words == "annotation meshwright.dev/inject is 'x': must be one of false, true"

@@ -22,15 +22,15 @@ MONITORED, IGNORE = "openservicemesh.io/monitored-by", "openservicemesh.io/ignor
 def _fits(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     """Match a LabelSelector as the API does: a missing label is not in any list."""
 
-    def fits(each: Mapping[str, Any]) -> bool:
-        found, values = labels.get(each["key"]), each.get("values", ())
+    def fits(item: Mapping[str, Any]) -> bool:
+        result, values = labels.get(item["key"]), item.get("values", ())
         of = {
-            "In": found in values,
-            "NotIn": found not in values,
-            "Exists": found is not None,
-            "DoesNotExist": found is None,
+            "In": result in values,
+            "NotIn": result not in values,
+            "Exists": result is not None,
+            "DoesNotExist": result is None,
         }
-        return of[each["operator"]]
+        return of[item["operator"]]
 
     return all(map(fits, selector["matchExpressions"]))
 
@@ -47,8 +47,8 @@ def _asked(
     made = configuration({"url": "https://x"}, b"", HOME, revision=revision, mesh=mesh)
     labels = {**namespace, "kubernetes.io/metadata.name": name}
     return sum(
-        _fits(each["namespaceSelector"], labels) and _fits(each["objectSelector"], pod)
-        for each in made["webhooks"]
+        _fits(webhook["namespaceSelector"], labels) and _fits(webhook["objectSelector"], pod)
+        for webhook in made["webhooks"]
     )
 
 
@@ -93,7 +93,7 @@ def test_unknown_mesh_name_accepts_the_registered_webhooks() -> None:
     The existing registration then counts as right and stays.
     """
     client = {"url": "https://x"}
-    known, unknown = (configuration(client, b"", HOME, mesh=each) for each in ("osm", None))
+    known, unknown = (configuration(client, b"", HOME, mesh=item) for item in ("osm", None))
     assert is_as(known, unknown)
     assert len(known["webhooks"]) == len(unknown["webhooks"]) + 2
 
@@ -111,8 +111,8 @@ def test_no_pod_is_reviewed_twice_and_every_injected_pod_once() -> None:
     config = read({"mesh": "osm", "policy": "disabled"}, "config.yaml")
     words, meshes = (None, "true", "false"), (None, "osm", "other")
     for inject, mesh, ignore, own in itertools.product(words, meshes, (None, "true"), words):
-        said = {INJECT: inject, MONITORED: mesh, IGNORE: ignore}
-        namespace = {name: word for name, word in said.items() if word is not None}
+        answer = {INJECT: inject, MONITORED: mesh, IGNORE: ignore}
+        namespace = {name: word for name, word in answer.items() if word is not None}
         pod = {} if own is None else {INJECT: own}
         asked = _asked(namespace, pod, mesh="osm")
         assert asked <= 1, (namespace, pod)

@@ -36,24 +36,24 @@ def _pod(**more: Any) -> dict[str, Any]:
 def _done(pod: dict[str, Any], patch: Any) -> dict[str, Any]:
     """Apply operations of RFC 6902, as far as ours go: `add` and `remove` of members of mappings."""
     made: dict[str, Any] = json.loads(json.dumps(pod))
-    for each in patch:
-        *way, last = [part.replace("~1", "/").replace("~0", "~") for part in each["path"].split("/")[1:]]
+    for item in patch:
+        *way, last = [part.replace("~1", "/").replace("~0", "~") for part in item["path"].split("/")[1:]]
         place = made
         for part in way:
             place = place[part]
-        if each["op"] == "add":
-            place[last] = each["value"]
+        if item["op"] == "add":
+            place[last] = item["value"]
         else:
-            assert each["op"] == "remove"
+            assert item["op"] == "remove"
             del place[last]
     return made
 
 
 def test_patch_results_in_the_pod_of_meshwright_inject() -> None:
     """The webhook and the command give the same pod, and the patched pod needs no further change."""
-    said = answer(KNOWN, SHOP, _pod())
-    assert said.result is Result.INJECTED
-    made = _done(_pod(), said.patch)
+    output = answer(KNOWN, SHOP, _pod())
+    assert output.result is Result.INJECTED
+    made = _done(_pod(), output.patch)
     assert made == dict(injected(KNOWN, SHOP, checked(_pod())).pod or {})
     again = answer(KNOWN, SHOP, made)
     assert (again.result, again.patch) == (Result.UNCHANGED, ())
@@ -70,11 +70,11 @@ def test_injection_stops_between_steps_after_its_caller_has_given_up(steps: int)
         left.pop()
 
     try:
-        said = answer(KNOWN, SHOP, _pod(), check)
+        output = answer(KNOWN, SHOP, _pod(), check)
     except LateError:
         assert steps < 5
     else:
-        assert (said.result, steps) == (Result.INJECTED, 5)
+        assert (output.result, steps) == (Result.INJECTED, 5)
 
 
 @pytest.mark.parametrize(
@@ -95,13 +95,13 @@ def test_operations_change_one_pod_into_the_other(before: Any, after: Any) -> No
 
 def test_skipped_pod_has_the_reason_in_an_annotation() -> None:
     """The annotation and the audit annotation show the reason later."""
-    said = answer(KNOWN, SHOP, _pod(labels={"meshwright.dev/inject": "false"}))
-    assert said.result is Result.SKIPPED
-    made = _done(_pod(), said.patch)
+    output = answer(KNOWN, SHOP, _pod(labels={"meshwright.dev/inject": "false"}))
+    assert output.result is Result.SKIPPED
+    made = _done(_pod(), output.patch)
     words = "none: label meshwright.dev/inject is false"
     assert made["metadata"]["annotations"] == {"meshwright.dev/injection": words}
     assert made["spec"] == _pod()["spec"]
-    audit = response("u1", said)["auditAnnotations"]
+    audit = response("u1", output)["auditAnnotations"]
     assert audit == {"injection": "skipped: label meshwright.dev/inject is false"}
 
 
@@ -118,9 +118,12 @@ def test_mirror_pod_of_a_static_pod_gets_no_sidecar() -> None:
         },
         "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n1", "controller": True}],
     }
-    said = answer(KNOWN, SHOP, _pod(**about))
-    assert (said.result, [each["path"] for each in said.patch]) == (Result.SKIPPED, ["/metadata/annotations"])
-    noted = _done(_pod(**about), said.patch)["metadata"]["annotations"]["meshwright.dev/injection"]
+    output = answer(KNOWN, SHOP, _pod(**about))
+    assert (output.result, [item["path"] for item in output.patch]) == (
+        Result.SKIPPED,
+        ["/metadata/annotations"],
+    )
+    noted = _done(_pod(**about), output.patch)["metadata"]["annotations"]["meshwright.dev/injection"]
     assert noted == ("none: the pod mirrors a static pod: it has the annotation kubernetes.io/config.mirror")
 
 
@@ -133,8 +136,8 @@ def test_skipped_pod_is_unchanged_if_the_reason_cannot_be_added(annotations: dic
 
     A pod that already has a sidecar must not have a note that it has none.
     """
-    said = answer(KNOWN, SHOP, _pod(labels={"meshwright.dev/inject": "false"}, annotations=annotations))
-    assert (said.result, said.patch) == (Result.SKIPPED, ())
+    output = answer(KNOWN, SHOP, _pod(labels={"meshwright.dev/inject": "false"}, annotations=annotations))
+    assert (output.result, output.patch) == (Result.SKIPPED, ())
 
 
 @pytest.mark.parametrize(
@@ -147,19 +150,19 @@ def test_skipped_pod_is_unchanged_if_the_reason_cannot_be_added(annotations: dic
 )
 def test_pod_that_cannot_be_injected_is_refused(document: Any, words: str) -> None:
     """The message names the label, field or overlay at fault."""
-    said = response("u1", answer(KNOWN, SHOP, document))
-    status: Any = said["status"]
-    assert (said["allowed"], "patch" in said) == (False, False)
+    output = response("u1", answer(KNOWN, SHOP, document))
+    status: Any = output["status"]
+    assert (output["allowed"], "patch" in output) == (False, False)
     assert words in status["message"]
 
 
 def test_response_has_the_form_of_the_admission_api() -> None:
     """The patch is base64 with its type, and each warning is a separate line."""
     patch = ({"op": "add", "path": "/spec/x", "value": 1},)
-    said = response("u1", Answer(Result.INJECTED, "the policy is enabled", Reason.POLICY, patch, ("look",)))
-    assert said["allowed"] is True
-    assert (said["patchType"], said["warnings"]) == ("JSONPatch", ["look"])
-    assert json.loads(base64.b64decode(str(said["patch"]))) == list(patch)
+    output = response("u1", Answer(Result.INJECTED, "the policy is enabled", Reason.POLICY, patch, ("look",)))
+    assert output["allowed"] is True
+    assert (output["patchType"], output["warnings"]) == ("JSONPatch", ["look"])
+    assert json.loads(base64.b64decode(str(output["patch"]))) == list(patch)
 
 
 def test_classic_sidecar_in_a_pod_of_a_job_has_a_warning() -> None:
@@ -169,13 +172,13 @@ def test_classic_sidecar_in_a_pod_of_a_job_has_a_warning() -> None:
     """
     owned = [{"apiVersion": "batch/v1", "kind": "Job", "name": "one", "uid": "1"}]
     classic = {"meshwright.dev/sidecar-placement": "classic"}
-    said = answer(KNOWN, SHOP, _pod(ownerReferences=owned, annotations=classic))
-    assert said.result is Result.INJECTED
-    assert any("does not end by itself" in each for each in said.warnings)
+    output = answer(KNOWN, SHOP, _pod(ownerReferences=owned, annotations=classic))
+    assert output.result is Result.INJECTED
+    assert any("does not end by itself" in warning for warning in output.warnings)
 
 
 def test_every_reason_of_the_pod_metric_is_documented() -> None:
     """docs/metrics.md lists each value of the label at `meshwright_injection_pods_total`."""
     lines = (ROOT / "docs" / "metrics.md").read_text("utf-8").splitlines()
-    (line,) = [each for each in lines if each.startswith("| `meshwright_injection_pods_total`")]
-    assert [each for each in (*Reason, *Cause) if f"`{each}`" not in line] == []
+    (line,) = [item for item in lines if item.startswith("| `meshwright_injection_pods_total`")]
+    assert [item for item in (*Reason, *Cause) if f"`{item}`" not in line] == []

@@ -57,7 +57,7 @@ async def asking(
 
     `proxies` issues certificates for pods with Secrets. The injector is appended to `kept`.
     """
-    told: list[str] = []
+    messages: list[str] = []
     async with Played(play) as server, api_of(server) as api:
         made = Injection(
             InjectionFile(config, "meshwright-system", Metrics()),
@@ -65,7 +65,7 @@ async def asking(
             drivers,
             {"MESHWRIGHT_SIDECAR_IMAGE": "proxy:1", "MESHWRIGHT_INIT_IMAGE": "proxy:1"},
             MeshConfig,
-            lambda result, reason, _: told.append(f"{result}: {reason}"),
+            lambda result, reason, _: messages.append(f"{result}: {reason}"),
             PodSecrets(api, "meshwright-system", proxies, lambda: datetime.now(UTC), lambda: False),
         )
         if kept is not None:
@@ -73,7 +73,7 @@ async def asking(
         app = web.Application()
         made.add_to(app)
         async with TestClient(TestServer(app)) as client:
-            yield client, told
+            yield client, messages
 
 
 async def namespaces(asked: Asked, line: Line) -> None:
@@ -95,18 +95,18 @@ async def said_of(client: Any, review: object, seconds: int = 10) -> dict[str, A
     """Return the response to a review with a timeout in seconds."""
     answer = await client.post(f"/inject?timeout={seconds}s", json=review)
     assert answer.status == 200
-    found: dict[str, Any] = (await answer.json())["response"]
-    assert found["uid"] == "u1"
-    return found
+    result: dict[str, Any] = (await answer.json())["response"]
+    assert result["uid"] == "u1"
+    return result
 
 
 async def test_pod_gets_its_sidecar_also_in_a_dry_run() -> None:
     """The pod has only a generateName yet."""
-    async with asking(namespaces) as (client, told):
+    async with asking(namespaces) as (client, messages):
         for review in (review_of(), review_of(dryRun=True)):
-            found = await said_of(client, review)
-            assert (found["allowed"], found["patchType"]) == (True, "JSONPatch")
-        assert told == ["injected: namespace"] * 2
+            result = await said_of(client, review)
+            assert (result["allowed"], result["patchType"]) == (True, "JSONPatch")
+        assert messages == ["injected: namespace"] * 2
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ async def test_pod_gets_its_sidecar_also_in_a_dry_run() -> None:
 )
 async def test_malformed_review_is_refused_by_http_status(body: bytes, content: str, status: int) -> None:
     """A malformed body is answered with 400 and a wrong content type with 415, and no result is recorded."""
-    async with asking(namespaces) as (client, told):
+    async with asking(namespaces) as (client, messages):
         answer = await client.post("/inject", data=body, headers={"Content-Type": content})
-        assert (answer.status, len(told)) == (status, int(status == 200))
+        assert (answer.status, len(messages)) == (status, int(status == 200))
 
 
 @pytest.mark.parametrize(
@@ -137,36 +137,36 @@ async def test_malformed_review_is_refused_by_http_status(body: bytes, content: 
 )
 async def test_only_new_pods_are_patched(review: Any) -> None:
     """A registration for further operations or kinds has no effect on their objects."""
-    async with asking(namespaces) as (client, told):
-        found = await said_of(client, review)
-        assert (found["allowed"], "patch" in found, told) == (True, False, ["skipped: not-a-new-pod"])
+    async with asking(namespaces) as (client, messages):
+        result = await said_of(client, review)
+        assert (result["allowed"], "patch" in result, messages) == (True, False, ["skipped: not-a-new-pod"])
 
 
 async def test_known_namespace_is_enough_while_the_api_server_is_silent() -> None:
     """With an unknown namespace the pod is refused in time, with the cause in the message."""
     async with asking(away, "shop") as (client, _):
         assert (await said_of(client, review_of(), 2))["allowed"] is True
-    async with asking(away) as (client, told):
-        found = await said_of(client, review_of(), 2)
-        assert (found["allowed"], told) == (False, ["refused: namespace-unknown"])
+    async with asking(away) as (client, messages):
+        result = await said_of(client, review_of(), 2)
+        assert (result["allowed"], messages) == (False, ["refused: namespace-unknown"])
         assert (
             "cannot read the namespace of the pod: the API server does not answer"
-            in found["status"]["message"]
+            in result["status"]["message"]
         )
 
 
 async def test_pod_that_waits_too_long_for_its_turn_is_refused() -> None:
     """Many pods share one thread, and each is answered before the API server gives up."""
     turn = threading.Event()
-    async with asking(namespaces) as (client, told):
+    async with asking(namespaces) as (client, messages):
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(injection, "answer", lambda *_: turn.wait(60))
             try:
-                said = await asyncio.gather(*(said_of(client, review_of(), 1) for _ in range(5)))
+                answer = await asyncio.gather(*(said_of(client, review_of(), 1) for _ in range(5)))
             finally:
                 turn.set()
-        assert told == ["refused: late"] * 5
-        assert all("the injector did not finish within 0.5 s" in each["status"]["message"] for each in said)
+        assert messages == ["refused: late"] * 5
+        assert all("the injector did not finish within 0.5 s" in item["status"]["message"] for item in answer)
 
 
 async def test_pods_of_one_namespace_do_not_delay_another_namespace() -> None:
@@ -196,7 +196,7 @@ async def test_pods_of_one_namespace_do_not_delay_another_namespace() -> None:
         while kept[0].waiting < 7:
             await asyncio.sleep(0)
         go.set()
-        assert all(each["allowed"] for each in await asyncio.gather(one, *many))
+        assert all(item["allowed"] for item in await asyncio.gather(one, *many))
     assert patched == ["first", "next", "one", *["next"] * 4]
 
 
@@ -206,14 +206,14 @@ async def test_excess_pods_of_one_namespace_are_refused_at_once(monkeypatch: pyt
     monkeypatch.setattr(turns, "MOST_OF_ONE", 1)
     monkeypatch.setattr(injection, "answer", lambda *_: turn.wait(60))
     kept: list[Injection] = []
-    async with asking(namespaces, kept=kept) as (client, told):
+    async with asking(namespaces, kept=kept) as (client, messages):
         waiting = [asyncio.create_task(said_of(client, review_of(), 2)) for _ in range(2)]
         while kept[0].waiting < 2:
             await asyncio.sleep(0)
-        found = await said_of(client, review_of())
+        result = await said_of(client, review_of())
         turn.set()
-        assert (found["allowed"], told) == (False, ["refused: late"])
-        assert "too many pods of namespace shop wait for their sidecars" in found["status"]["message"]
+        assert (result["allowed"], messages) == (False, ["refused: late"])
+        assert "too many pods of namespace shop wait for their sidecars" in result["status"]["message"]
         await asyncio.gather(*waiting, return_exceptions=True)
 
 
@@ -243,12 +243,12 @@ async def test_internal_error_refuses_the_pod_and_names_the_log(
         raise RuntimeError("no such luck")
 
     monkeypatch.setattr(injection, "answer", fails)
-    async with asking(namespaces) as (client, told):
-        found = await said_of(client, review_of())
-        assert (found["allowed"], told) == (False, ["refused: fault"])
+    async with asking(namespaces) as (client, messages):
+        result = await said_of(client, review_of())
+        assert (result["allowed"], messages) == (False, ["refused: fault"])
         assert (
             "the injector failed with an internal error (see the log of the control plane);"
-            in found["status"]["message"]
+            in result["status"]["message"]
         )
 
 
@@ -266,10 +266,10 @@ async def test_namespace_with_an_invalid_annotation_keeps_its_injection_switch()
         metadata = {"name": "shop", "annotations": annotations}
         await line.answer({"kind": "NamespaceList", "metadata": {}, "items": [{"metadata": metadata}]})
 
-    async with asking(mistaken) as (client, told):
-        found = await said_of(client, review_of())
-        assert (found["allowed"], told) == (True, ["skipped: namespace"])
-        assert found["auditAnnotations"] == {
+    async with asking(mistaken) as (client, messages):
+        result = await said_of(client, review_of())
+        assert (result["allowed"], messages) == (True, ["skipped: namespace"])
+        assert result["auditAnnotations"] == {
             "injection": "skipped: the namespace's annotation meshwright.dev/inject is false"
         }
 
@@ -286,8 +286,8 @@ async def test_pod_of_an_unlisted_namespace_is_refused() -> None:
         else:
             await line.answer({"kind": "NamespaceList", "metadata": {}, "items": []})
 
-    async with asking(empty) as (client, told):
-        found = await said_of(client, review_of())
-        assert (found["allowed"], told) == (False, ["refused: namespace-unknown"])
-        said = "cannot read the namespace of the pod: the API server does not return namespace 'shop' (yet)"
-        assert said in found["status"]["message"]
+    async with asking(empty) as (client, messages):
+        result = await said_of(client, review_of())
+        assert (result["allowed"], messages) == (False, ["refused: namespace-unknown"])
+        text = "cannot read the namespace of the pod: the API server does not return namespace 'shop' (yet)"
+        assert text in result["status"]["message"]

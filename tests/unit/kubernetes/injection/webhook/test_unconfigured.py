@@ -33,13 +33,13 @@ async def test_pods_get_sidecars_without_a_configuration_file() -> None:
         )
         works = dict(made.works(lambda: None))
         assert [*works] == ["pods' Secrets"]  # this task waits until a Secret is needed
-        for each in works.values():
-            each.close()
+        for work in works.values():
+            work.close()
         app = web.Application()
         made.add_to(app)
         request = {"uid": "u1", "operation": "CREATE", "namespace": "shop", "object": POD}
         review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
         async with TestClient(TestServer(app)) as client:
             answer = await client.post("/inject?timeout=10s", json=review)
-            said = (await answer.json())["response"]
-        assert (said["allowed"], said.get("patchType")) == (True, "JSONPatch")
+            response = (await answer.json())["response"]
+        assert (response["allowed"], response.get("patchType")) == (True, "JSONPatch")

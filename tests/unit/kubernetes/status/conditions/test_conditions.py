@@ -35,9 +35,9 @@ def problem(code: str, severity: Severity = Severity.ERROR, field: str = "spec.a
     )
 
 
-def said(*found: Condition) -> list[tuple[str, str, str, str]]:
+def said(*result: Condition) -> list[tuple[str, str, str, str]]:
     """Return type, status, reason and message of conditions."""
-    return [(each.type, each.status, each.reason, each.message) for each in found]
+    return [(condition.type, condition.status, condition.reason, condition.message) for condition in result]
 
 
 FINE = [
@@ -49,9 +49,9 @@ FINE = [
 
 def test_object_without_problems_is_accepted_and_programmed() -> None:
     """An object in force is Accepted, not Conflicted, and Programmed once all concerned proxies have it."""
-    found = conditions((), Progress(3, 3), 2, (), NOW)
-    assert said(*found) == FINE
-    assert {(each.generation, each.since) for each in found} == {(2, SECOND)}
+    result = conditions((), Progress(3, 3), 2, (), NOW)
+    assert said(*result) == FINE
+    assert {(condition.generation, condition.since) for condition in result} == {(2, SECOND)}
 
 
 def test_object_with_errors_is_not_accepted() -> None:
@@ -94,10 +94,10 @@ def test_object_not_in_force_is_neither_accepted_nor_programmed() -> None:
     """Another source's form is in force, or none is. The reason is the problem that keeps the object out."""
     elsewhere = problem("MW1108", Severity.WARNING)
     said_of = [
-        conditions([each], Progress(3, 3), 1, (), NOW, in_force=False)
-        for each in (elsewhere, problem("MW1013"))
+        conditions([item], Progress(3, 3), 1, (), NOW, in_force=False)
+        for item in (elsewhere, problem("MW1013"))
     ]
-    assert [[(each.status, each.reason) for each in found] for found in said_of] == [
+    assert [[(condition.status, condition.reason) for condition in result] for result in said_of] == [
         [("False", "MW1108"), ("True", "MW1108"), ("False", "NotInForce")],
         [("False", "MW1013"), ("False", "NoConflict"), ("False", "NotInForce")],
     ]
@@ -128,7 +128,7 @@ def test_transition_time_stays_while_the_status_stays() -> None:
     before = conditions((), Progress(1, 3), 1, (), NOW)
     later = NOW + timedelta(hours=1)
     after = conditions((), Progress(2, 3), 2, before, later)
-    assert [each.since for each in after] == [SECOND] * 3
+    assert [condition.since for condition in after] == [SECOND] * 3
     *_, done = conditions((), Progress(3, 3), 2, after, later)
     assert done.since == later.replace(microsecond=0)
 
@@ -167,10 +167,10 @@ def test_progress_of_a_rollout_may_be_written_later() -> None:
 
 def test_conditions_are_read_as_they_were_written() -> None:
     """Conditions of other types are ignored, and malformed values are read as empty."""
-    found = conditions((), Progress(3, 3), 2, (), NOW)
+    result = conditions((), Progress(3, 3), 2, (), NOW)
     others = {"type": "Ready", "status": "True"}
-    raw = {"status": {"conditions": [others, *(each.written() for each in found), 7, {"type": 1}]}}
-    assert read(raw) == found
+    raw = {"status": {"conditions": [others, *(condition.written() for condition in result), 7, {"type": 1}]}}
+    assert read(raw) == result
     nonsenses: tuple[object, ...] = (None, 7, {}, {"status": []}, {"status": {"conditions": "no"}})
     for nonsense in nonsenses:
         assert read(nonsense) == ()

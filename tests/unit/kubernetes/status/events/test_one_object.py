@@ -41,7 +41,7 @@ class _Events:
     @property
     def said(self) -> list[tuple[str, str, str]]:
         """Return uid, type and note of each Event."""
-        return [(each["regarding"]["uid"], each["type"], each["note"]) for each in self.made.values()]
+        return [(item["regarding"]["uid"], item["type"], item["note"]) for item in self.made.values()]
 
 
 @asynccontextmanager
@@ -104,12 +104,12 @@ async def test_forbidden_write_is_tried_again_with_the_next_report() -> None:
     """A 403 answer does not end the reporter."""
     events, asked = _Events(), list[str]()
 
-    async def play(each: Asked, line: Line) -> None:
-        asked.append(each.method)
+    async def play(item: Asked, line: Line) -> None:
+        asked.append(item.method)
         if len(asked) == 1:
             await line.refuse(403, "Forbidden", 'x is forbidden: User "mesh" cannot list events')
         else:
-            await events.play(each, line)
+            await events.play(item, line)
 
     async with _telling(play) as one:
         one.said(FIRST, "first")

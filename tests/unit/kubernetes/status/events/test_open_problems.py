@@ -9,7 +9,7 @@ from tests.unit.kubernetes.status.test_event import API, BEGUN, MENDED, METADATA
 
 WHO = EventReporter("meshwright-0", "mesh")
 LATER = NOW + timedelta(minutes=3)
-STANDS, OVER = (body(each, API, METADATA, WHO) for each in (BEGUN, MENDED))
+STANDS, OVER = (body(written_event, API, METADATA, WHO) for written_event in (BEGUN, MENDED))
 
 
 def test_problem_is_open_until_its_resolution_event() -> None:

@@ -40,15 +40,15 @@ def made(
     protocol: AdsProtocol = AdsProtocol.DELTA, host: str = "127.0.0.1", sds_directory: Path | None = None
 ) -> dict[str, Any]:
     """Make a bootstrap and parse it."""
-    found: dict[str, Any] = json.loads(bootstrap(settings(protocol, host, sds_directory)))
-    return found
+    result: dict[str, Any] = json.loads(bootstrap(settings(protocol, host, sds_directory)))
+    return result
 
 
 def test_node_has_the_proxys_name_and_no_admin_interface_by_default() -> None:
     """The node id is the common name of the proxy, and the cluster is its service."""
-    found = made()
-    assert found["node"] == {"id": "u1.shop.default", "cluster": "shop.default"}
-    assert "admin" not in found
+    result = made()
+    assert result["node"] == {"id": "u1.shop.default", "cluster": "shop.default"}
+    assert "admin" not in result
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,8 @@ def test_admin_interface_listens_on_a_port_or_a_private_socket(
     at: HostPort | Path, address: dict[str, Any]
 ) -> None:
     """Only Envoy's own user can open the socket, while every user of the machine can open a port."""
-    found = json.loads(bootstrap(replace(settings(), admin=at)))
-    assert found["admin"] == {"address": address}
+    result = json.loads(bootstrap(replace(settings(), admin=at)))
+    assert result["admin"] == {"address": address}
 
 
 @pytest.mark.parametrize(("protocol", "api"), [(AdsProtocol.DELTA, "DELTA_GRPC"), (AdsProtocol.SOTW, "GRPC")])
@@ -122,8 +122,8 @@ def test_sds_files_refer_to_the_certificate_files_and_verify_the_name() -> None:
     watched = {"watchedDirectory": {"path": "/run/certificates"}}
     kind = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
     name = {"sanType": "DNS", "matcher": {"exact": "ads.mesh.example"}}
-    found = sds_files(settings(sds_directory=Path("/run/sds")), Path("/run/certificates"))
-    assert {file: json.loads(text)["resources"] for file, text in found.items()} == {
+    result = sds_files(settings(sds_directory=Path("/run/sds")), Path("/run/certificates"))
+    assert {file: json.loads(text)["resources"] for file, text in result.items()} == {
         "sds-proxy.json": [
             {
                 "@type": kind,
@@ -170,8 +170,8 @@ def test_independent_codec_reads_every_field_of_the_sds_files() -> None:
 def _written_by_the_codec(package: str, name: str, text: str) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for each in ("extensions.transport_sockets.tls", "extensions.upstreams.http", _MONITOR):
-            importlib.import_module(f"envoy_data_plane.envoy.{each}.v3")  # the types inside an Any
+        for item in ("extensions.transport_sockets.tls", "extensions.upstreams.http", _MONITOR):
+            importlib.import_module(f"envoy_data_plane.envoy.{item}.v3")  # the types inside an Any
         message = getattr(importlib.import_module(f"envoy_data_plane.envoy.{package}"), name)
         read = message.from_dict(json.loads(text), ignore_unknown_fields=False).to_dict()
     return json.dumps(read, indent=2, sort_keys=True) + "\n"

@@ -38,20 +38,20 @@ def test_zero_turns_every_part_of_resilience_off() -> None:
 
 def test_only_undelivered_requests_are_retried() -> None:
     """Retries have no condition that a request can meet after it was sent in whole or in part."""
-    told = retries(RetryPolicy())
-    assert isinstance(told, dict)
-    assert told["retryOn"] == "connect-failure,refused-stream,reset-before-request,retriable-headers"
-    assert told["retriableHeaders"] == [{"name": "x-meshwright-undelivered", "presentMatch": True}]
-    assert told["numRetries"] == 2
+    answer = retries(RetryPolicy())
+    assert isinstance(answer, dict)
+    assert answer["retryOn"] == "connect-failure,refused-stream,reset-before-request,retriable-headers"
+    assert answer["retriableHeaders"] == [{"name": "x-meshwright-undelivered", "presentMatch": True}]
+    assert answer["numRetries"] == 2
 
 
 def test_outside_host_cannot_ask_for_a_retry_by_header() -> None:
     """A host outside could claim that a request was undelivered after acting on it."""
-    told = retries(RetryPolicy(), to_mesh=False)
-    assert isinstance(told, dict)
-    assert told["retryOn"] == "connect-failure,refused-stream,reset-before-request"
-    assert "retriableHeaders" not in told
-    assert retries(RetryPolicy((RetryOn.CONNECT_FAILURE,), 1)) == told | {
+    answer = retries(RetryPolicy(), to_mesh=False)
+    assert isinstance(answer, dict)
+    assert answer["retryOn"] == "connect-failure,refused-stream,reset-before-request"
+    assert "retriableHeaders" not in answer
+    assert retries(RetryPolicy((RetryOn.CONNECT_FAILURE,), 1)) == answer | {
         "retryOn": "connect-failure",
         "numRetries": 1,
     }
@@ -63,8 +63,8 @@ def test_server_errors_eject_endpoints_only_if_configured() -> None:
     An endpoint that is called by its address is never ejected.
     """
     asked = Resilience(outliers=OutlierDetection(server_errors=7))
-    told = MessageToDict(surviving.peers(asked, None, as_called=False))["outlierDetection"]
-    assert (told["consecutive5xx"], "enforcingConsecutive5xx" in told) == (7, False)
+    answer = MessageToDict(surviving.peers(asked, None, as_called=False))["outlierDetection"]
+    assert (answer["consecutive5xx"], "enforcingConsecutive5xx" in answer) == (7, False)
     default = MessageToDict(surviving.peers(Resilience(), None, as_called=False))["outlierDetection"]
     assert (default["enforcingConsecutive5xx"], default["maxEjectionPercent"]) == (0, 50)
     assert "outlierDetection" not in MessageToDict(surviving.peers(Resilience(), None, as_called=True))
@@ -74,18 +74,18 @@ def test_server_errors_eject_endpoints_only_if_configured() -> None:
 def test_envoys_default_count_of_failures_is_left_out(failures: int, said: int | None) -> None:
     """Five failures in a row are Envoy's default, and the field would be in every cluster of every caller."""
     asked = Resilience(outliers=OutlierDetection(failures=failures))
-    told = MessageToDict(surviving.peers(asked, None, as_called=False))["outlierDetection"]
-    assert told.get("consecutiveGatewayFailure") == said
-    assert told.get("consecutiveLocalOriginFailure") == said
-    assert told["enforcingConsecutiveGatewayFailure"] == 100
+    answer = MessageToDict(surviving.peers(asked, None, as_called=False))["outlierDetection"]
+    assert answer.get("consecutiveGatewayFailure") == said
+    assert answer.get("consecutiveLocalOriginFailure") == said
+    assert answer["enforcingConsecutiveGatewayFailure"] == 100
 
 
 def test_silent_peer_is_probed_twice_before_its_connection_ends() -> None:
     """TCP keepalive ends idle connections, and the TCP user timeout ends those with unacknowledged data."""
-    told = MessageToDict(
+    fields = MessageToDict(
         surviving.peers(Resilience(keepalive=Keepalive(timedelta(seconds=8))), None, as_called=True)
     )
-    assert told == {
+    assert fields == {
         "upstreamConnectionOptions": {
             "tcpKeepalive": {"keepaliveProbes": 2, "keepaliveTime": 4, "keepaliveInterval": 2}
         },

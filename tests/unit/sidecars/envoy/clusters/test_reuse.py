@@ -41,4 +41,4 @@ def test_idle_connections_have_the_configured_timeout(seconds: int | None) -> No
         clusters.external(HeaderLimits(), reuse, OUTSIDE),
         clusters.passthrough_http(HeaderLimits(), reuse),
     )
-    assert [_idle_seconds(each) for each in made] == [seconds] * 3
+    assert [_idle_seconds(resource) for resource in made] == [seconds] * 3

@@ -23,17 +23,17 @@ _TCP = "envoy.filters.network.tcp_proxy"
 
 def filters(made: ProxyPolicy, name: str) -> list[dict[str, Any]]:
     """Return the configurations of every network filter with a name, in both directions."""
-    listeners = [decoded(each) for each in resources(made) if each.type_url == LISTENER]
-    found = [
-        each["typedConfig"]
+    listeners = [decoded(resource) for resource in resources(made) if resource.type_url == LISTENER]
+    result = [
+        item["typedConfig"]
         for listener in listeners
         for chain in listener["filterChains"]
-        for each in chain["filters"]
-        if each["name"] == name
+        for item in chain["filters"]
+        if item["name"] == name
     ]
     assert len(listeners) > 1
-    assert found
-    return found
+    assert result
+    return result
 
 
 def of(protocol: Protocol, long_lived: LongLived) -> ProxyPolicy:
@@ -46,7 +46,7 @@ def of(protocol: Protocol, long_lived: LongLived) -> ProxyPolicy:
 def test_interim_responses_come_from_the_application() -> None:
     """Otherwise Envoy answers `Expect: 100-continue` by itself and drops 103."""
     managers = filters(of(Protocol.HTTP, LongLived()), _MANAGER)
-    assert [each.get("proxy100Continue") for each in managers] == [True] * len(managers)
+    assert [manager.get("proxy100Continue") for manager in managers] == [True] * len(managers)
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,9 @@ def test_interim_responses_come_from_the_application() -> None:
 )
 def test_only_configured_upgrades_pass(upgrades: tuple[str, ...], passing: list[str]) -> None:
     """In both directions, an expression makes Envoy ignore the others."""
-    for each in filters(of(Protocol.HTTP, LongLived(upgrades=upgrades)), _MANAGER):
-        assert [one["upgradeType"] for one in each.get("upgradeConfigs", [])] == passing
-        ignored = each["httpProtocolOptions"]["ignoreHttp11Upgrade"]
+    for item in filters(of(Protocol.HTTP, LongLived(upgrades=upgrades)), _MANAGER):
+        assert [one["upgradeType"] for one in item.get("upgradeConfigs", [])] == passing
+        ignored = item["httpProtocolOptions"]["ignoreHttp11Upgrade"]
         assert ignored == [{"safeRegex": {"regex": other_than(upgrades)}}]
 
 
@@ -82,7 +82,7 @@ def test_expression_of_ignored_upgrades_fits_every_other_name(
 ) -> None:
     """RE2, which Envoy uses, confirms it in upper and lower case."""
     expression = re2.compile(other_than(names))
-    assert [each for each in (*kept, *ignored) if expression.fullmatch(each)] == ignored
+    assert [item for item in (*kept, *ignored) if expression.fullmatch(item)] == ignored
 
 
 @pytest.mark.parametrize(
@@ -90,5 +90,5 @@ def test_expression_of_ignored_upgrades_fits_every_other_name(
 )
 def test_idle_tcp_connections_have_the_configured_timeout(idle: timedelta | None, written: str) -> None:
     """It is written in both directions, because Envoy would end idle connections after an hour otherwise."""
-    found = filters(of(Protocol.TCP, LongLived(tcp_idle=idle)), _TCP)
-    assert [each.get("idleTimeout") for each in found] == [written] * len(found)
+    result = filters(of(Protocol.TCP, LongLived(tcp_idle=idle)), _TCP)
+    assert [item.get("idleTimeout") for item in result] == [written] * len(result)

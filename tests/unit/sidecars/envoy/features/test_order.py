@@ -43,14 +43,14 @@ OUTBOUND = order.outbound(outbound(Protocol.HTTP))
 def manager_of(*features: Feature) -> hcm_pb2.HttpConnectionManager:
     """Return an empty connection manager after these features have filled it."""
     manager = hcm_pb2.HttpConnectionManager()
-    for each in features:
-        each.to_manager(manager, TERMS)
+    for feature in features:
+        feature.to_manager(manager, TERMS)
     return manager
 
 
 def test_http_filters_have_a_fixed_order() -> None:
     """RBAC precedes rate limits and the authorizer, and the router, which ends the chain, is last."""
-    assert [each.name for each in manager_of(*INBOUND).http_filters] == [
+    assert [http_filter.name for http_filter in manager_of(*INBOUND).http_filters] == [
         "meshwright.looked_for",
         "envoy.filters.http.rbac",
         "envoy.filters.http.ext_authz",
@@ -60,7 +60,7 @@ def test_http_filters_have_a_fixed_order() -> None:
     rates = RateLimits(requests=RateLimit(1, RateUnit.SECOND), counted_requests=asked)
     limited = replace(inbound(OnlyRules()), rates=rates, asked=ASKED)
     features = order.inbound(TERMS.trust_domain, TERMS.denials, limited)
-    assert [each.name for each in manager_of(*features).http_filters] == [
+    assert [http_filter.name for http_filter in manager_of(*features).http_filters] == [
         "meshwright.looked_for",
         "envoy.filters.http.rbac",
         "envoy.filters.http.local_ratelimit",
@@ -68,13 +68,15 @@ def test_http_filters_have_a_fixed_order() -> None:
         "envoy.filters.http.ext_authz",
         "envoy.filters.http.router",
     ]
-    assert [each.name for each in manager_of(*OUTBOUND).http_filters] == ["envoy.filters.http.router"]
+    assert [http_filter.name for http_filter in manager_of(*OUTBOUND).http_filters] == [
+        "envoy.filters.http.router"
+    ]
 
 
 @pytest.mark.parametrize("features", [INBOUND, OUTBOUND])
 def test_each_field_is_set_by_one_feature_only(features: tuple[Feature, ...]) -> None:
     """Several features add only to lists, so their order decides nothing but the order of filters."""
-    fields = [{field.name for field, _ in manager_of(each).ListFields()} for each in features]
+    fields = [{field.name for field, _ in manager_of(feature).ListFields()} for feature in features]
     shared = {name for one, other in combinations(fields, 2) for name in one & other}
     # `local_reply_config` is a list as well: Envoy uses the first mapper that fits, and no two fit.
     assert shared <= {"access_log", "http_filters", "local_reply_config"}
@@ -87,11 +89,11 @@ def test_denial_reasons_are_computed_and_sent_as_configured() -> None:
         features = order.inbound(TERMS.trust_domain, reasons, inbound(OnlyRules()))
         manager, routes = manager_of(*features), route_pb2.RouteConfiguration()
         routes.virtual_hosts.add(name="h")
-        for each in features:
-            each.to_routes(routes)
+        for feature in features:
+            feature.to_routes(routes)
         looked_for = ["meshwright.looked_for" in routes.typed_per_filter_config, len(manager.http_filters)]
-        told = [each.headers_to_add[0].header.key for each in manager.local_reply_config.mappers]
-        made[reasons] = [*looked_for, DENIED_HEADER in told]
+        messages = [mapper.headers_to_add[0].header.key for mapper in manager.local_reply_config.mappers]
+        made[reasons] = [*looked_for, DENIED_HEADER in messages]
     assert made == {
         DenialReasons.CALLERS: [True, 3, True],
         DenialReasons.LOG: [True, 3, False],
@@ -105,10 +107,10 @@ def test_inbound_routes_have_a_guard_and_rules_and_outbound_routes_neither() -> 
     for features in (INBOUND, OUTBOUND):
         routes = route_pb2.RouteConfiguration()
         routes.virtual_hosts.add(name="h").routes.add(name="local")
-        for each in features:
-            each.to_routes(routes)
-        said = [each.name for each in routes.virtual_hosts[0].routes]
-        made.append((said, sorted(routes.typed_per_filter_config)))
+        for feature in features:
+            feature.to_routes(routes)
+        lines = [route.name for route in routes.virtual_hosts[0].routes]
+        made.append((lines, sorted(routes.typed_per_filter_config)))
     assert made == [(["escaped-dot-segment", "local"], RULES), (["local"], [])]
 
 
@@ -138,12 +140,12 @@ def test_filters_of_features_are_made_once_for_all_routes() -> None:
     ]
     assert Counted.asked == ["a", "b"]
     assert made[0] == made[2] != made[1]
-    told = []
-    for each in made[:2]:
-        manager = hcm_pb2.HttpConnectionManager.FromString(each.typed_config.value)
+    messages = []
+    for item in made[:2]:
+        manager = hcm_pb2.HttpConnectionManager.FromString(item.typed_config.value)
         host = manager.http_protocol_options.default_host_for_http_10
-        told.append((manager.stat_prefix, manager.rds.route_config_name, host, len(manager.http_filters)))
-    assert told == [("one", "one", "shop.default", 2), ("two", "two", "other.default", 2)]
+        messages.append((manager.stat_prefix, manager.rds.route_config_name, host, len(manager.http_filters)))
+    assert messages == [("one", "one", "shop.default", 2), ("two", "two", "other.default", 2)]
     connection_manager("one", replace(TERMS, denials=DenialReasons.OFF), SHOP, (Counted("a"), Counted("b")))
     assert len(Counted.asked) == 4
 
@@ -153,9 +155,13 @@ def test_tap_choices_are_shadow_rules_in_routes_only() -> None:
     alice = ServiceIdentity(Namespace("shop"), ServiceAccountName("alice"))
     choices = (TapChoice(), TapChoice((alice,), ("GET", "POST"), "/books"))
     port = inbound(OnlyRules())
-    before, after = (policy(inbound=(each,)) for each in (port, replace(port, tapped=choices)))
+    before, after = (
+        policy(inbound=(inbound_port,)) for inbound_port in (port, replace(port, tapped=choices))
+    )
     key = "envoy.filters.http.rbac"
-    plain, shadowed = (only(each, ROUTE)["typedPerFilterConfig"][key]["rbac"] for each in (before, after))
+    plain, shadowed = (
+        only(proxy_policy, ROUTE)["typedPerFilterConfig"][key]["rbac"] for proxy_policy in (before, after)
+    )
     assert plain == {"rules": {}}
     assert shadowed == {
         "rules": {},
@@ -190,5 +196,5 @@ def test_tap_choices_are_shadow_rules_in_routes_only() -> None:
             }
         },
     }
-    assert [only(each, LISTENER) for each in (before, after)] == [only(before, LISTENER)] * 2
-    assert [only(each, CLUSTER) for each in (before, after)] == [only(before, CLUSTER)] * 2
+    assert [only(proxy_policy, LISTENER) for proxy_policy in (before, after)] == [only(before, LISTENER)] * 2
+    assert [only(proxy_policy, CLUSTER) for proxy_policy in (before, after)] == [only(before, CLUSTER)] * 2

@@ -72,7 +72,7 @@ def faults(mesh: View) -> Iterator[str]:
     """Yield the faults of the listeners of all proxies."""
     for key in groups(mesh):
         made = resources(proxy_policy(mesh, key))
-        names = [(each.type_url, each.name) for each in made]
+        names = [(resource.type_url, resource.name) for resource in made]
         if len(set(names)) != len(names):
             yield f"{key}: two resources of one type and name"
         unknown = [name for _, kind, name in Snapshot.of(made).missing() if kind != SECRET]
@@ -83,31 +83,31 @@ def faults(mesh: View) -> Iterator[str]:
 
 
 def _listeners(made: tuple[Resource, ...]) -> list[listener_pb2.Listener]:
-    bodies = [Any.FromString(each.body).value for each in made if each.type_url == LISTENER]
-    return [listener_pb2.Listener.FromString(each) for each in bodies]
+    bodies = [Any.FromString(resource.body).value for resource in made if resource.type_url == LISTENER]
+    return [listener_pb2.Listener.FromString(body) for body in bodies]
 
 
 def _equal_matches(made: tuple[Resource, ...]) -> Iterator[str]:
     """Yield the matches that two chains of a listener share, by address, as Envoy compares them."""
     for listener in _listeners(made):
         seen: set[tuple[object, ...]] = set()
-        names = [each.name for each in listener.filter_chains]
+        names = [filter_chain.name for filter_chain in listener.filter_chains]
         if len(set(names)) != len(names):
             yield f"two filter chains of {listener.name} have one name"
         for chain in listener.filter_chains:
             match = chain.filter_chain_match
             ranges = [f"{ip_address(it.address_prefix)}/{it.prefix_len.value}" for it in match.prefix_ranges]
-            for each in ranges or ["any"]:
+            for item in ranges or ["any"]:
                 protocol, callers = match.transport_protocol, tuple(match.server_names)
-                found = (match.destination_port.value, each, protocol, callers)
-                if found in seen:
-                    yield f"two filter chains of {listener.name} match {found}"
-                seen.add(found)
+                result = (match.destination_port.value, item, protocol, callers)
+                if result in seen:
+                    yield f"two filter chains of {listener.name} match {result}"
+                seen.add(result)
 
 
 def _shared_sockets(made: tuple[Resource, ...]) -> Iterator[str]:
     """Yield the sockets that two listeners of one proxy would bind."""
-    sockets = [each.address.socket_address for each in _listeners(made)]
+    sockets = [listener.address.socket_address for listener in _listeners(made)]
     for number, one in enumerate(sockets):
         for other in sockets[:number]:
             wildcard = not {"0.0.0.0", "::"}.isdisjoint((one.address, other.address))
@@ -127,14 +127,14 @@ def _careless(mesh: View, group: ProxyGroup, ipv6: bool) -> tuple[ReachableServi
     """Offer services without removing those whose address is already in use."""
     del ipv6
     client = group.identity
-    found = (
+    result = (
         OutboundService(key, port.port, protocol_of(mesh, key, port), ways, addresses)
         for key in visible(mesh, client)
         for port in mesh.services[key].ports
         if (ways := routes(mesh, client, key, port))
-        and (addresses := tuple(each.address for each in called_at(mesh, client, key, port)))
+        and (addresses := tuple(address.address for address in called_at(mesh, client, key, port)))
     )
-    return (ReachableServices.of(found),)
+    return (ReachableServices.of(result),)
 
 
 def test_missing_check_for_shared_addresses_makes_equal_matches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,5 +147,5 @@ def test_random_meshes_have_several_filter_chains_for_each_proxy() -> None:
     """With fewer chains, the tests above would prove little."""
     meshes = [view(seed) for seed in range(20)]
     made = [resources(proxy_policy(mesh, key)) for mesh in meshes for key in groups(mesh)]
-    chains = sum(len(listener.filter_chains) for each in made for listener in _listeners(each))
+    chains = sum(len(listener.filter_chains) for item in made for listener in _listeners(item))
     assert chains > 3 * len(made) > 90

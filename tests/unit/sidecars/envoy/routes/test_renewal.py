@@ -22,8 +22,8 @@ BOTH = OnlyRules((AccessRule(BY, (BUYER, CLERK), (READ, WRITE)),))
 
 def routes(access: Access) -> Resource:
     """Return the route configuration of a port."""
-    (found,) = [each for each in resources(policy(inbound=(inbound(access),))) if each.type_url == ROUTE]
-    return found
+    (resource,) = [item for item in resources(policy(inbound=(inbound(access),))) if item.type_url == ROUTE]
+    return resource
 
 
 @pytest.mark.parametrize(
@@ -71,10 +71,10 @@ def test_placeholder_for_rejected_rules_admits_nothing() -> None:
 def test_interim_listener_differs_only_in_chain_names_of_changed_routes() -> None:
     """Envoy drains the connections of a renamed chain. Ports without changes keep their chains."""
     ports = tuple(replace(inbound(BOTH), port=Port(number)) for number in (8080, 8081))
-    (listener,) = [each for each in resources(policy(inbound=ports)) if each.type_url == LISTENER]
+    (listener,) = [resource for resource in resources(policy(inbound=ports)) if resource.type_url == LISTENER]
     between = interim(listener, frozenset({ResourceName("rds-inbound.8081")}))
     was, now = decoded(listener), decoded(between)
-    assert [each.pop("name") for each in now["filterChains"]] == [
+    assert [filter_chain.pop("name") for filter_chain in now["filterChains"]] == [
         "inbound_default/shop_8080_http",
         "inbound_default/shop_8081_http_renewed",
     ]

@@ -37,8 +37,10 @@ def rule(*matches: HTTPMatch, whole: bool = False) -> AccessRule:
 def port(access: Access, named: Iterable[HTTPMatch]) -> InboundPort:
     """Return a port whose matches belong to one group."""
     where = SocketAddress(IpAddress("127.0.0.1"), Port(8080))
-    found = tuple(NamedMatch(a.policy_key("routes"), each) for each in named)
-    return InboundPort(Port(8080), Protocol.HTTP, (a.service_key("shop"),), where, access, named=found)
+    named_matches = tuple(NamedMatch(a.policy_key("routes"), http_match) for http_match in named)
+    return InboundPort(
+        Port(8080), Protocol.HTTP, (a.service_key("shop"),), where, access, named=named_matches
+    )
 
 
 MANY = tuple(a.match(f"m{number:02}", f"/{number}") for number in range(MOST + 1))
@@ -64,23 +66,23 @@ def test_requests_are_counted_by_match_if_a_port_has_several(
     access: Access, named: tuple[HTTPMatch, ...], expected: list[str]
 ) -> None:
     """The first `MOST` matches and the rest are counted. Each name can be parsed from a statistic."""
-    found = list(counted(port(access, named)))
-    assert [each.name for each in found] == expected
-    for each in found:
-        statistic = f"default/shop.vcluster.{each.name}"
-        assert admitted_by(statistic) == tuple(each.name.split("|", 1))
+    virtual_clusters = list(counted(port(access, named)))
+    assert [virtual_cluster.name for virtual_cluster in virtual_clusters] == expected
+    for virtual_cluster in virtual_clusters:
+        statistic = f"default/shop.vcluster.{virtual_cluster.name}"
+        assert admitted_by(statistic) == tuple(virtual_cluster.name.split("|", 1))
         assert route(statistic) is None
 
 
 def test_virtual_cluster_matches_method_headers_and_path() -> None:
     """The query of a path is ignored. Envoy accepts no virtual cluster without a condition."""
     buy, sell, everything, rest = counted(port(OnlyRules((rule(BUY, SELL, ALL),)), (BUY, SELL, ALL)))
-    assert [each.name for each in buy.headers] == [":method", ":path"]
+    assert [header.name for header in buy.headers] == [":method", ":path"]
     assert buy.headers[0].string_match.exact == "POST"
     assert buy.headers[1].string_match.safe_regex.regex == "(?:/buy)(?:[?](?s:.*))?"
-    assert [each.name for each in sell.headers] == ["x-kind", ":path"]
+    assert [header.name for header in sell.headers] == ["x-kind", ":path"]
     for any_ in (everything, rest):
-        assert [(each.name, each.present_match) for each in any_.headers] == [(":method", True)]
+        assert [(header.name, header.present_match) for header in any_.headers] == [(":method", True)]
 
 
 @pytest.mark.parametrize(
@@ -106,8 +108,8 @@ def test_virtual_cluster_matches_method_headers_and_path() -> None:
 )
 def test_path_expression_fits_in_full_with_any_query(regex: str, path: str, expected: bool) -> None:
     """RE2 confirms this for every way in which an expression may end."""
-    found = matching.path_matcher(regex).string_match.safe_regex.regex
-    assert (re2.fullmatch(found, path) is not None) is expected
+    result = matching.path_matcher(regex).string_match.safe_regex.regex
+    assert (re2.fullmatch(result, path) is not None) is expected
 
 
 @pytest.mark.parametrize("named", ["default/shop.vcluster.other", "default/shop.route.80|rest"])

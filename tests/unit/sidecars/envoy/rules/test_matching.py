@@ -9,8 +9,8 @@ from meshwright.sidecars.envoy.rules.matching import header_matchers
 
 def told(name: str, regex: str) -> tuple[str, str]:
     """Return the header name and the expression of the matcher."""
-    (found,) = header_matchers(HTTPMatch("m", headers=(HeaderMatch(name, regex),)))
-    return found.name, found.string_match.safe_regex.regex
+    (header_matcher,) = header_matchers(HTTPMatch("m", headers=(HeaderMatch(name, regex),)))
+    return header_matcher.name, header_matcher.string_match.safe_regex.regex
 
 
 @pytest.mark.parametrize(

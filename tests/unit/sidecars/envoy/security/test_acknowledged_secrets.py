@@ -47,14 +47,14 @@ class Stream:
 
     def acknowledges(self) -> "Stream":
         """Acknowledge all responses that were sent."""
-        for each in self.sent:
-            self.stream.on_request(DeltaRequest(each.type_url, nonce=each.nonce))
+        for response in self.sent:
+            self.stream.on_request(DeltaRequest(response.type_url, nonce=response.nonce))
         return self
 
 
 def _taken(streams: list[tuple[str, Stream]], published: Snapshot) -> list[AcknowledgedSecrets]:
     def takers() -> list[tuple[NodeKey, Accepted]]:
-        return [(NodeKey(node), each.stream.accepted) for node, each in streams]
+        return [(NodeKey(node), stream.stream.accepted) for node, stream in streams]
 
     return list(TakenSecrets(takers, lambda _: published).all())
 
@@ -97,8 +97,8 @@ async def test_scan_of_many_proxies_lets_other_tasks_run(monkeypatch: pytest.Mon
             await asyncio.sleep(0)
 
     running = asyncio.create_task(others())
-    found = await in_slices(TakenSecrets(takers, lambda _: now).all())
+    result = await in_slices(TakenSecrets(takers, lambda _: now).all())
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
-    assert len(found) == 50
+    assert len(result) == 50
     assert turns >= 50

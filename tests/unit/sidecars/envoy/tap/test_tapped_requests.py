@@ -37,9 +37,9 @@ NOTHING = TappedRequest(
 
 
 def _message(*entries: accesslog_pb2.HTTPAccessLogEntry) -> bytes:
-    said = als_pb2.StreamAccessLogsMessage()
-    said.http_logs.log_entry.extend(entries)
-    return said.SerializeToString()
+    logs_message = als_pb2.StreamAccessLogsMessage()
+    logs_message.http_logs.log_entry.extend(entries)
+    return logs_message.SerializeToString()
 
 
 def _entry() -> accesslog_pb2.HTTPAccessLogEntry:
@@ -74,8 +74,8 @@ def _socket(address: str, port: int) -> address_pb2.Address:
 
 def test_log_entry_gives_every_field_without_query_and_headers() -> None:
     """The query and the headers may hold secrets, so no part of them is kept."""
-    (found,) = requests(_message(_entry()))
-    assert found == TappedRequest(
+    (tapped_request,) = requests(_message(_entry()))
+    assert tapped_request == TappedRequest(
         at=AT,
         caller=ServiceIdentity(Namespace("shop"), ServiceAccountName("alice")),
         address="10.0.0.7",
@@ -92,7 +92,7 @@ def test_log_entry_gives_every_field_without_query_and_headers() -> None:
         received_bytes=11,
         sent_bytes=5,
     )
-    assert "secret" not in repr(found)
+    assert "secret" not in repr(tapped_request)
 
 
 def test_missing_fields_are_empty() -> None:
@@ -124,8 +124,8 @@ def test_long_path_and_authority_are_truncated() -> None:
     """A client may send a path or a host as long as all headers together."""
     entry = _entry()
     entry.request.path, entry.request.authority = "/" * 9000, "h" * 9000
-    (found,) = requests(_message(entry))
-    assert (len(found.path), len(found.authority)) == (MOST_CHARACTERS, MOST_CHARACTERS)
+    (tapped_request,) = requests(_message(entry))
+    assert (len(tapped_request.path), len(tapped_request.authority)) == (MOST_CHARACTERS, MOST_CHARACTERS)
 
 
 def test_invalid_time_or_message_is_a_wire_error() -> None:
@@ -146,4 +146,4 @@ def test_invalid_time_or_message_is_a_wire_error() -> None:
 def test_any_message_gives_requests_or_a_wire_error(message: bytes) -> None:
     """Random bytes raise no other exception."""
     with contextlib.suppress(WireError):
-        assert all(isinstance(each, TappedRequest) for each in requests(message))
+        assert all(isinstance(request, TappedRequest) for request in requests(message))

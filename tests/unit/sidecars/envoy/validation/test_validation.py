@@ -36,7 +36,7 @@ NAMED = cluster_pb2.Cluster(name="c")
 
 def said(message: Message) -> list[str]:
     """Return the faults of a message as lines."""
-    return [str(each) for each in faults(message)]
+    return [str(fault) for fault in faults(message)]
 
 
 def packed(message: Message) -> any_pb2.Any:
@@ -67,11 +67,11 @@ IN_RULES = "typed_per_filter_config[rbac].rbac.rules.policies[shop/x]"
 def test_fault_names_policy_permission_and_field() -> None:
     """Its path leads through maps, lists and an Any, as steps and as text."""
     empty_name = rbac_pb2.Permission(header=route_components_pb2.HeaderMatcher(name="", present_match=True))
-    (found,) = faults(per_route(empty_name))
-    assert found.path == f"{IN_RULES}.permissions[0].header.name"
-    assert found.steps[3] == Step("policies", "shop/x")
-    assert found.steps[4] == Step("permissions", 0)
-    assert found.expected == "must not be empty"
+    (fault,) = faults(per_route(empty_name))
+    assert fault.path == f"{IN_RULES}.permissions[0].header.name"
+    assert fault.steps[3] == Step("policies", "shop/x")
+    assert fault.steps[4] == Step("permissions", 0)
+    assert fault.expected == "must not be empty"
 
 
 def locality(*weights: int) -> endpoint_components_pb2.LocalityLbEndpoints:
@@ -91,9 +91,9 @@ def locality(*weights: int) -> endpoint_components_pb2.LocalityLbEndpoints:
 def cluster_at(host: str, kind: cluster_pb2.Cluster.DiscoveryType) -> cluster_pb2.Cluster:
     """Return a cluster with one endpoint."""
     made = cluster_pb2.Cluster(name="c", type=kind)
-    found = made.load_assignment.endpoints.add().lb_endpoints.add().endpoint
+    endpoint = made.load_assignment.endpoints.add().lb_endpoints.add().endpoint
     made.load_assignment.cluster_name = "c"
-    found.address.socket_address.CopyFrom(address_pb2.SocketAddress(address=host, port_value=1))
+    endpoint.address.socket_address.CopyFrom(address_pb2.SocketAddress(address=host, port_value=1))
     return made
 
 
@@ -128,7 +128,8 @@ def chain(port: int, *prefixes: str) -> listener_components_pb2.FilterChain:
     match = listener_components_pb2.FilterChainMatch(
         destination_port=UInt32Value(value=port),
         prefix_ranges=[
-            address_pb2.CidrRange(address_prefix=each, prefix_len=UInt32Value(value=32)) for each in prefixes
+            address_pb2.CidrRange(address_prefix=prefix, prefix_len=UInt32Value(value=32))
+            for prefix in prefixes
         ],
     )
     return listener_components_pb2.FilterChain(filter_chain_match=match)
@@ -266,11 +267,11 @@ WRONG: tuple[tuple[Message, str], ...] = (
 )
 
 
-@pytest.mark.parametrize(("message", "expected"), WRONG, ids=[each for _, each in WRONG])
+@pytest.mark.parametrize(("message", "expected"), WRONG, ids=[item for _, item in WRONG])
 def test_message_that_envoy_rejects_has_a_fault(message: Message, expected: str) -> None:
     """The expected fault is found, and the same faults are found when the message is checked again."""
     first = said(message)
-    assert [each for each in first if expected in each], first
+    assert [item for item in first if expected in item], first
     assert said(message) == first
 
 
@@ -301,7 +302,7 @@ RIGHT: tuple[Message, ...] = (
 )
 
 
-@pytest.mark.parametrize("message", RIGHT, ids=[each.DESCRIPTOR.name for each in RIGHT])
+@pytest.mark.parametrize("message", RIGHT, ids=[item.DESCRIPTOR.name for item in RIGHT])
 def test_message_that_envoy_accepts_has_no_fault(message: Message) -> None:
     """The messages have values at the limits, and lack optional fields."""
     assert said(message) == []
@@ -312,9 +313,9 @@ def test_every_fault_of_a_message_is_found() -> None:
     message = route_components_pb2.VirtualHost(
         name="v",
         domains=["*"],
-        routes=[route(route_components_pb2.RouteMatch(safe_regex=regex(each))) for each in ("(", "a", ")")],
+        routes=[route(route_components_pb2.RouteMatch(safe_regex=regex(item))) for item in ("(", "a", ")")],
     )
-    assert [each.path for each in faults(message)] == [
+    assert [fault.path for fault in faults(message)] == [
         "routes[0].match.safe_regex.regex",
         "routes[2].match.safe_regex.regex",
     ]
@@ -325,9 +326,9 @@ def test_fault_never_shows_a_secret() -> None:
     text = "-----BEGIN PRIVATE KEY-----"
     key = base_pb2.DataSource(inline_string=text, watched_directory=base_pb2.WatchedDirectory())
     secret = secret_pb2.Secret(name="s", tls_certificate=common_pb2.TlsCertificate(private_key=key))
-    (found,) = faults(secret)
-    assert found.path.endswith("private_key.watched_directory.path")
-    assert text not in repr(found)
+    (fault,) = faults(secret)
+    assert fault.path.endswith("private_key.watched_directory.path")
+    assert text not in repr(fault)
     marked, value = _sensitive_text("secret")
     (hidden,) = faults(marked)
     assert hidden.value == "(hidden)"
@@ -336,9 +337,9 @@ def test_fault_never_shows_a_secret() -> None:
 
 def test_long_value_of_a_fault_is_truncated() -> None:
     """The value has at most 80 characters."""
-    (found,) = faults(regex("(" + "x" * 1000))
-    assert len(found.value) <= 80
-    assert found.value.startswith("'(xxx")
+    (fault,) = faults(regex("(" + "x" * 1000))
+    assert len(fault.value) <= 80
+    assert fault.value.startswith("'(xxx")
 
 
 def _generated() -> list[FileDescriptor]:
@@ -349,12 +350,12 @@ def _generated() -> list[FileDescriptor]:
 
 def _messages(of: FileDescriptor | Descriptor) -> list[Descriptor]:
     below = of.nested_types if isinstance(of, Descriptor) else of.message_types_by_name.values()
-    return [each for one in below for each in (one, *_messages(one))]
+    return [descriptor for one in below for descriptor in (one, *_messages(one))]
 
 
 def test_every_rule_of_the_api_is_implemented() -> None:
     """All messages of the generated API can be prepared, so no rule is silently ignored."""
-    every = [each for file in _generated() for each in _messages(file) if file.package != "validate"]
+    every = [message for file in _generated() for message in _messages(file) if file.package != "validate"]
     names = prepare(every)
     assert len(names) > 400
     assert {"envoy.config.route.v3.HeaderMatcher", "envoy.config.rbac.v3.Permission"} <= names
@@ -414,11 +415,11 @@ def test_equal_bytes_of_another_type_are_checked_again() -> None:
     router.Pack(router_pb2.Router())
     manager.Pack(hcm_pb2.HttpConnectionManager())
     assert router.value == manager.value
-    found = [
-        said(listener_components_pb2.Filter(name="f", typed_config=each))
-        for each in (router, router, manager, router)
+    result = [
+        said(listener_components_pb2.Filter(name="f", typed_config=item))
+        for item in (router, router, manager, router)
     ]
-    assert [bool(each) for each in found] == [False, False, True, False]
+    assert [bool(item) for item in result] == [False, False, True, False]
 
 
 def test_part_of_a_message_is_hashed_once_for_each_check(

@@ -24,7 +24,8 @@ def test_difference_of_layers_equals_a_comparison_key_by_key(seed: int, beside: 
         history.append(now)
     for _ in range(30):
         one, other = (
-            Layers(each, own, len(each) + len(own)) if beside else each for each in dice.choices(history, k=2)
+            Layers(choice, own, len(choice) + len(own)) if beside else choice
+            for choice in dice.choices(history, k=2)
         )
-        found = {key for key in {*one, *other} if one.get(key) is not other.get(key)}
-        assert set(one.differing(other, is_not)) == set(one.differing(other, ne)) == found
+        result = {key for key in {*one, *other} if one.get(key) is not other.get(key)}
+        assert set(one.differing(other, is_not)) == set(one.differing(other, ne)) == result

@@ -36,8 +36,8 @@ def test_bytes_like_an_earlier_body_of_their_kind_are_packed_to_the_difference(l
     kind = f"like {like!r}"
     first = b"".join(lines)
     second = b"".join(like + line for line in lines) + b"and one more"
-    kept = [packed(each, kind) for each in (first, second, first)]
-    assert [unpacked(each, kind) for each in kept] == [first, second, first]
+    kept = [packed(item, kind) for item in (first, second, first)]
+    assert [unpacked(item, kind) for item in kept] == [first, second, first]
     assert len(kept[1]) < len(second) // (5 if like else 50)
     assert len(kept[2]) == len(kept[0]) < len(first) // 50
 
@@ -46,8 +46,8 @@ def test_first_body_of_a_kind_may_be_longer_than_the_window_of_zlib() -> None:
     """Packing and unpacking both use the end of the first body."""
     first = b"".join(hashlib.sha256(b"%d" % n).digest() for n in range(MOST // 32))
     others = (first[1:], first[: MOST // 2] + b"z" * (MOST // 2), first[::-1])
-    kept = [packed(each, "long") for each in (first, *others)]
-    assert [unpacked(each, "long") for each in kept] == [first, *others]
+    kept = [packed(item, "long") for item in (first, *others)]
+    assert [unpacked(item, "long") for item in kept] == [first, *others]
 
 
 def test_bodies_of_different_kinds_are_packed_independently() -> None:

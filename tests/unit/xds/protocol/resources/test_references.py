@@ -46,7 +46,7 @@ def test_listener_refers_to_routes_and_clusters_of_its_filters() -> None:
     weighted = tcp_proxy_pb2.TcpProxy()
     weighted.weighted_clusters.clusters.add(name="two", weight=1)
     filters = [
-        listener_components_pb2.Filter(name="f", typed_config=packed(each)) for each in (http, tcp, weighted)
+        listener_components_pb2.Filter(name="f", typed_config=packed(item)) for item in (http, tcp, weighted)
     ]
     listener = listener_pb2.Listener(
         name="l", filter_chains=[listener_components_pb2.FilterChain(filters=filters)]

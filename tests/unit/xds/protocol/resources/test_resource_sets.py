@@ -83,22 +83,30 @@ def test_snapshot_of_parts_equals_a_snapshot_of_the_same_resources(
 ) -> None:
     """Names, order, versions, missing references and steps agree after any changes of each part."""
     shared, before = _everyone(count), None
-    contents = {(each.type_url, each.name): each for t in shared.tables.values() for each in t.values()}
+    contents = {
+        (resource.type_url, resource.name): resource
+        for t in shared.tables.values()
+        for resource in t.values()
+    }
     for turn in range(max(len(one), len(other))):
         put, removed = one[turn] if turn < len(one) else ([], [])
         own, _ = other[turn] if turn < len(other) else ([], [])
-        gone = [(each.type_url, each.name) for each in removed]
+        gone = [(resource.type_url, resource.name) for resource in removed]
         for key in gone:
             contents.pop(key, None)
-        contents |= {(each.type_url, each.name): each for each in put}
+        contents |= {(resource.type_url, resource.name): resource for resource in put}
         shared = shared.changed(put, gone)
-        beside = [each for each in own if (each.type_url, each.name) not in contents]
-        mine = ResourceSet.of({(each.type_url, each.name): each for each in beside}.values())
+        beside = [resource for resource in own if (resource.type_url, resource.name) not in contents]
+        mine = ResourceSet.of({(resource.type_url, resource.name): resource for resource in beside}.values())
         joined = Snapshot.joined((shared, mine))
-        plain = Snapshot.of({**contents, **{(each.type_url, each.name): each for each in beside}}.values())
-        content = {(each.type_url, each.name): each for t in TYPES for each in plain.ordered(t)}
+        plain = Snapshot.of(
+            {**contents, **{(resource.type_url, resource.name): resource for resource in beside}}.values()
+        )
+        content = {
+            (resource.type_url, resource.name): resource for t in TYPES for resource in plain.ordered(t)
+        }
         _agree(joined, plain)
-        assert [(each[0].name, *each[1:]) for each in joined.missing()] == _missing(content)
+        assert [(item[0].name, *item[1:]) for item in joined.missing()] == _missing(content)
         if before is not None:
             assert (
                 joined.changed_since(before[0]) == plain.changed_since(before[1]) == _step(before[2], content)
@@ -108,16 +116,16 @@ def test_snapshot_of_parts_equals_a_snapshot_of_the_same_resources(
 
 
 def _missing(content: Content) -> list[tuple[str, TypeUrl, ResourceName]]:
-    needs = [(key[0], each.name, *to) for key, each in content.items() for to in each.references]
+    needs = [(key[0], resource.name, *to) for key, resource in content.items() for to in resource.references]
     return [need[1:] for need in sorted(needs) if need[2:] not in content]
 
 
 def _step(before: Content, after: Content) -> dict[TypeUrl, set[ResourceName]]:
-    found: dict[TypeUrl, set[ResourceName]] = {}
+    result: dict[TypeUrl, set[ResourceName]] = {}
     for type_url, name in before.keys() | after.keys():
         if is_seen_otherwise(before.get((type_url, name)), after.get((type_url, name))):
-            found.setdefault(type_url, set()).add(name)
-    return found
+            result.setdefault(type_url, set()).add(name)
+    return result
 
 
 def _agree(joined: Snapshot, plain: Snapshot) -> None:
@@ -132,7 +140,7 @@ def _agree(joined: Snapshot, plain: Snapshot) -> None:
         assert joined.visible(type_url) == plain.visible(type_url)
         assert joined.living(type_url) == plain.living(type_url)
         assert dict(joined.versions(type_url)) == {
-            each.name: each.version for each in plain.ordered(type_url)
+            resource.name: resource.version for resource in plain.ordered(type_url)
         }
         assert joined.on_demand(type_url) == plain.on_demand(type_url)
         assert len(joined.resources(type_url)) == len(plain.ordered(type_url))
@@ -161,15 +169,15 @@ def test_cost_of_a_change_does_not_grow_with_the_number_of_resources() -> None:
         everyone = _everyone(count)
         own = [ResourceSet.of([_resource(SECRET, "own-a", n)]) for n in range(20)]
         before = [Snapshot.joined((everyone, mine)) for mine in own]
-        versions = [each.version(CLUSTER) for each in before]
+        versions = [item.version(CLUSTER) for item in before]
         held = everyone.resources(CLUSTER).versions
-        assert not any(each.missing() for each in before)
+        assert not any(item.missing() for item in before)
         with counted_looks() as looks:
             changed = everyone.changed([_cluster(7, 1)])
             after = [Snapshot.joined((changed, mine)) for mine in own]
             steps = [new.changed_since(old) for new, old in zip(after, before, strict=True)]
-            assert not any(each.missing() for each in after)
-            assert versions != [each.version(CLUSTER) for each in after]
+            assert not any(item.missing() for item in after)
+            assert versions != [item.version(CLUSTER) for item in after]
         counted[count] = looks.count
         assert all(step == {CLUSTER: {"service-0007"}} for step in steps)
         assert all(step[CLUSTER] is steps[0][CLUSTER] for step in steps)
@@ -189,10 +197,10 @@ def test_large_part_is_shared_by_all_snapshots_that_contain_it() -> None:
     everyone = _everyone(4 * FLAT)
     snapshots = [Snapshot.joined((everyone, ResourceSet.of([_cluster(9000 + n)]))) for n in range(3)]
 
-    for each in snapshots:
-        assert each.resources(CLUSTER).base is everyone.resources(CLUSTER)
-        assert each.versions(CLUSTER).base is everyone.resources(CLUSTER).versions
-        assert each.resources(ENDPOINT) is everyone.resources(ENDPOINT)
+    for item in snapshots:
+        assert item.resources(CLUSTER).base is everyone.resources(CLUSTER)
+        assert item.versions(CLUSTER).base is everyone.resources(CLUSTER).versions
+        assert item.resources(ENDPOINT) is everyone.resources(ENDPOINT)
 
 
 @pytest.mark.parametrize("count", [1, 4 * FLAT])
@@ -220,9 +228,9 @@ def test_missing_references_after_a_change_equal_those_of_a_complete_search(
         before = Snapshot.joined((shared, mine))
         for put, removed in changes:
             assert before.missing() == Snapshot.of(_every(before)).missing()
-            gone = [(each.type_url, each.name) for each in removed]
+            gone = [(resource.type_url, resource.name) for resource in removed]
             part = shared.changed(
-                [each for each in put if each.name not in mine.resources(each.type_url)], gone
+                [resource for resource in put if resource.name not in mine.resources(resource.type_url)], gone
             )
             other = mine.changed((), gone)
             after = Snapshot.joined((part, other), before)
@@ -242,10 +250,13 @@ def test_snapshot_with_a_replaced_part_equals_a_complete_snapshot(
     before = Snapshot.joined((*own, shared))
     for put, removed in changes:
         assert before.missing() == Snapshot.of(_every(before)).missing()
-        there = [old for each in put if (old := shared.resources(each.type_url).get(each.name))]
+        there = [old for resource in put if (old := shared.resources(resource.type_url).get(resource.name))]
         there = there or [*shared.resources(CLUSTER).values()][:1]
         replaced = [_resource(old.type_url, old.name, 9, *old.references) for old in there]
-        for some, gone in ((replaced, []), (put, [(each.type_url, each.name) for each in removed])):
+        for some, gone in (
+            (replaced, []),
+            (put, [(resource.type_url, resource.name) for resource in removed]),
+        ):
             shared = shared.changed(some, gone)
             after = Snapshot.joined((*own, shared), before)
             content, was = _content(after), _content(before)
@@ -256,15 +267,15 @@ def test_snapshot_with_a_replaced_part_equals_a_complete_snapshot(
 
 def _content(of: Snapshot) -> Content:
     return {
-        (each.type_url, each.name): each
+        (resource.type_url, resource.name): resource
         for part in of.parts
         for t in part.tables.values()
-        for each in t.values()
+        for resource in t.values()
     }
 
 
 def _every(of: Snapshot) -> list[Resource]:
-    return [each for type_url in of.types() for each in of.ordered(type_url)]
+    return [resource for type_url in of.types() for resource in of.ordered(type_url)]
 
 
 def test_references_of_an_unchanged_listener_are_not_searched_for_each_change() -> None:
@@ -282,7 +293,7 @@ def test_references_of_an_unchanged_listener_are_not_searched_for_each_change() 
             assert after.missing() == ()
         counted[count] = looks.count
         gone = changed.changed(removed=[(ENDPOINT, ResourceName("service-0007"))])
-        assert [each[0].name for each in Snapshot.joined((gone, own), after).missing()] == [
+        assert [item[0].name for item in Snapshot.joined((gone, own), after).missing()] == [
             "service-0007",
             "out",
         ]
@@ -297,7 +308,7 @@ def test_reference_of_one_part_may_be_satisfied_by_another() -> None:
 
     assert everyone.needs() == {(SECRET, "own-a")}
     assert with_it.missing() == ()
-    assert [each[0].name for each in Snapshot.joined((everyone,)).missing()] == [
+    assert [item[0].name for item in Snapshot.joined((everyone,)).missing()] == [
         "service-0000",
         "service-0001",
     ]

@@ -107,7 +107,7 @@ def test_list_sent_only_once_is_not_stored() -> None:
     """Only a list that is sent again is stored, so a client with ever new lists fills no memory."""
     lists = NameLists()
     for n in range(100):
-        lists.read(Variant.DELTA, listed([f"{n}-{each}" for each in range(9)]))
+        lists.read(Variant.DELTA, listed([f"{n}-{number}" for number in range(9)]))
 
     assert not lists._known
     assert len(lists._met) == module.LISTS
@@ -117,14 +117,14 @@ def test_list_sent_only_once_is_not_stored() -> None:
 def test_thousands_of_initial_versions_are_not_searched_for_a_list(variant: Variant) -> None:
     """The search stops early, because a client may report many versions and subscribe to no name."""
     lists = NameLists()
-    said = length_delimited(5, length_delimited(1, b"a") + length_delimited(2, b"1"))
-    data = message(variant, [0, 1]) + said * 5000 + listed(["late"])
+    answer = length_delimited(5, length_delimited(1, b"a") + length_delimited(2, b"1"))
+    data = message(variant, [0, 1]) + answer * 5000 + listed(["late"])
     looked = []
 
     def fields(*of: object) -> Iterator[tuple[int, int, int, int]]:
-        for each in plain_fields(*of):  # type: ignore[arg-type]
-            looked.append(each)
-            yield each
+        for plain_field in plain_fields(*of):  # type: ignore[arg-type]
+            looked.append(plain_field)
+            yield plain_field
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "fields", fields)
@@ -160,9 +160,9 @@ def test_long_error_does_not_make_a_short_list_shared(monkeypatch: pytest.Monkey
     """Only the length of the list counts, not the length of the whole request."""
     monkeypatch.setattr(module, "LONG", 4096)
     lists = NameLists()
-    said = discovery_pb2.DeltaDiscoveryRequest(resource_names_subscribe=["a"])
-    said.error_detail.message = "x" * 5000
-    read = [learnt(lists, Variant.DELTA, said.SerializeToString()) for _ in range(2)]
+    delta_discovery_request = discovery_pb2.DeltaDiscoveryRequest(resource_names_subscribe=["a"])
+    delta_discovery_request.error_detail.message = "x" * 5000
+    read = [learnt(lists, Variant.DELTA, delta_discovery_request.SerializeToString()) for _ in range(2)]
 
     assert names_in(read[0]) == ("a",)
     assert names_in(read[0]) is not names_in(read[1])
@@ -175,8 +175,8 @@ def test_stored_lists_are_bounded_in_number_and_memory(monkeypatch: pytest.Monke
     """
     monkeypatch.setattr(module, "LISTS", 3)
     lists = NameLists()
-    data = [listed([f"{n}-{each}" for each in range(9)]) for n in range(4)]
-    kept = [names_in(learnt(lists, Variant.SOTW, each)) for each in data[:3]]
+    data = [listed([f"{n}-{number}" for number in range(9)]) for n in range(4)]
+    kept = [names_in(learnt(lists, Variant.SOTW, item)) for item in data[:3]]
     assert names_in(lists.read(Variant.SOTW, data[0])) is kept[0]
     learnt(lists, Variant.SOTW, data[3])
     assert names_in(lists.read(Variant.SOTW, data[0])) is kept[0]
@@ -185,8 +185,8 @@ def test_stored_lists_are_bounded_in_number_and_memory(monkeypatch: pytest.Monke
     monkeypatch.setattr(module, "BYTES", 2000)
     lists, many = NameLists(), listed(["a"] * 50)
     assert len(many) == 150
-    found = [names_in(lists.read(Variant.SOTW, many)) for _ in range(3)]
-    assert found[1] is not found[2]
+    result = [names_in(lists.read(Variant.SOTW, many)) for _ in range(3)]
+    assert result[1] is not result[2]
 
 
 @given(FEW)
@@ -206,13 +206,13 @@ def test_name_list_and_plain_tuple_give_the_same_results(names: list[str]) -> No
 def test_delta_request_with_a_known_list_keeps_its_other_fields() -> None:
     """Unsubscribed names and initial versions come from the request itself."""
     lists, names = NameLists(), [f"service-{n}" for n in range(100)]
-    said = discovery_pb2.DeltaDiscoveryRequest(
+    delta_discovery_request = discovery_pb2.DeltaDiscoveryRequest(
         resource_names_subscribe=names,
         resource_names_unsubscribe=["x"],
         initial_resource_versions={"a": "1"},
         type_url="type",
     )
-    learnt(lists, Variant.DELTA, said.SerializeToString())
-    read = lists.read(Variant.DELTA, said.SerializeToString())
+    learnt(lists, Variant.DELTA, delta_discovery_request.SerializeToString())
+    read = lists.read(Variant.DELTA, delta_discovery_request.SerializeToString())
 
     assert read == DeltaRequest("type", tuple(names), ("x",), {"a": "1"})  # type: ignore[arg-type,dict-item]

@@ -104,14 +104,14 @@ def test_names_are_counted_before_objects_are_created(variant: Variant) -> None:
     """An empty name takes two bytes on the wire. Of a million names only the first pieces are read."""
     data = b"\x1a\x00" * LARGE
     limits = Limits(names_per_certificate=10)
-    found = []
+    result = []
 
     with pytest.raises(Excess) as over:
         for piece in pieces(data, variant, limits):
-            found.append(piece)  # noqa: PERF402 - those until it is too much
+            result.append(piece)  # noqa: PERF402 - those until it is too much
     assert (over.value.bound, over.value.limit) == (LimitKind.NAMES, 10)
     assert over.value.value <= 12
-    assert sum(map(len, found)) <= 20
+    assert sum(map(len, result)) <= 20
     assert len(list(itertools.islice(pieces(data, variant, limits.without_budgets()), 1000))) == 1000
 
 

@@ -27,7 +27,7 @@ from xds.stream_status import Variant
 
 STREAMS = 200
 NODE, GROUP = NodeKey("n"), GroupKey("g")
-AGGREGATED = {each.variant: each for each in DISCOVERY if each.type_url is None}
+AGGREGATED = {discovery.variant: discovery for discovery in DISCOVERY if discovery.type_url is None}
 
 
 @dataclass
@@ -109,7 +109,7 @@ async def serving(variant: Variant, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
 
     monkeypatch.setattr(loop, "call_soon", counted)
     server.publish(0)
-    tasks = [server.converse(*each) for each in enumerate(server.clients)]
+    tasks = [server.converse(*item) for item in enumerate(server.clients)]
     for client in server.clients:
         client.say(server.request())
     await server.settled()

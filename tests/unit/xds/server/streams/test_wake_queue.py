@@ -56,4 +56,4 @@ async def test_item_that_raises_does_not_stop_the_others() -> None:
     for _ in range(2):
         await asyncio.sleep(0)
     assert done == [1]
-    assert [type(each) for each in heard] == [StopIteration]
+    assert [type(item) for item in heard] == [StopIteration]

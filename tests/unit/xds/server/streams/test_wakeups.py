@@ -33,38 +33,38 @@ def _listening(found: list[int]) -> Iterator[socket.socket]:
 @pytest.mark.parametrize("events", [1, 2, 100, AT_ONCE])
 async def test_many_pending_events_cause_one_wake_up(events: int) -> None:
     """The callback finds the byte that it expects, and is not called again without a reason."""
-    found = list[int]()
-    with _listening(found) as write:
+    result = list[int]()
+    with _listening(result) as write:
         write.sendall(b"1" * events)
         for _ in range(3):
             await asyncio.sleep(0)
-        assert found == [1]
+        assert result == [1]
 
 
 async def test_later_events_cause_another_wake_up() -> None:
     """This is also true for pending events beyond the AT_ONCE that one wake-up takes."""
-    found = list[int]()
-    with _listening(found) as write:
+    result = list[int]()
+    with _listening(result) as write:
         write.sendall(b"1" * (AT_ONCE + 2))
         for _ in range(5):
             await asyncio.sleep(0)
-        assert len(found) == 2
+        assert len(result) == 2
         write.sendall(b"1")
         for _ in range(2):
             await asyncio.sleep(0)
-        assert len(found) == 3
+        assert len(result) == 3
 
 
 async def test_callback_that_fails_is_called_again_for_the_remaining_events() -> None:
     """A callback of gRPC fails at an event of a closed loop. The other pending events must not be lost."""
-    loop, found, events = asyncio.get_running_loop(), list[int](), [1, 0, 2, 3]
+    loop, result, events = asyncio.get_running_loop(), list[int](), [1, 0, 2, 3]
     loop.set_exception_handler(lambda *_: None)
     read, write = socket.socketpair()
 
     def take() -> None:
         read.recv(1)
         while events:
-            found.append(6 // events.pop(0))
+            result.append(6 // events.pop(0))
 
     with read, write:
         read.setblocking(False)
@@ -74,7 +74,7 @@ async def test_callback_that_fails_is_called_again_for_the_remaining_events() ->
         for _ in range(5):
             await asyncio.sleep(0)
         loop.remove_reader(read)
-    assert found == [6, 3, 2]
+    assert result == [6, 3, 2]
 
 
 async def test_grpc_wake_ups_are_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
