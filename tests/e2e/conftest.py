@@ -1,4 +1,4 @@
-"""Where the real Envoy is."""
+"""Fixtures with the real Envoy and the `meshwright` command."""
 
 import os
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from tests.tools.launcher import Launcher
 
 @pytest.fixture(scope="session", autouse=True)
 def meshwright() -> Iterator[str]:
-    """Return the command, which is forked from one process while the tests of this folder run."""
+    """Return the path of the command, which is forked from one process while the tests of this folder run."""
     file = Path(os.environ["MESHWRIGHT_COMMAND"])
     with Launcher(file.parent):
         yield str(file)
@@ -20,7 +20,7 @@ def meshwright() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def envoy() -> str:
-    """Return the Envoy to run; tests that need it are skipped where there is none."""
+    """Return the path of the Envoy to run; tests that need Envoy are skipped where it is missing."""
     result = program()
     assert result is not None
     return result

@@ -1,4 +1,4 @@
-"""Real Envoys that take what they are given, or refuse what others take."""
+"""Real Envoys that accept all resources, or reject those that others accept."""
 
 import json
 from collections.abc import AsyncIterator
@@ -27,13 +27,16 @@ class Envoy:
         return {item["name"]: json.dumps(item) for item in result}
 
     async def listens(self, address: str, *ports: int) -> bool:
-        """Say whether the listeners in force are outbound ones of these: such as wait for routes are not."""
+        """Return whether exactly these outbound listeners are active.
+
+        A listener that waits for routes is not.
+        """
         dump = await self._get("/config_dump?resource=dynamic_listeners")
         result = {config["name"] for config in dump.get("configs", []) if "active_state" in config}
         return result == {f"outbound-listener|{address}|{port}" for port in ports}
 
     async def count(self, stat: str) -> int:
-        """Return one of its counters."""
+        """Return the value of a counter."""
         result = json.loads(await self._running.text(f"/stats?filter={stat}&format=json") or "{}")
         return sum(item["value"] for item in result.get("stats", ()) if "value" in item)
 
@@ -51,7 +54,7 @@ async def running(
     *,
     picky: bool = False,
 ) -> AsyncIterator[Envoy]:
-    """Run a workload's Envoy, which knows nothing of any before it; a `picky` one refuses big expressions."""
+    """Run a workload's Envoy without earlier state; a `picky` one rejects large regular expressions."""
     folder.mkdir()
     pair = server.certificate(name)
     for file, content in (
@@ -83,6 +86,6 @@ async def running(
 
 
 async def rejections(server: Server) -> list[dict[str, Any]]:
-    """Return the problems that proxies have with what they are sent."""
+    """Return the problems for rejected resources."""
     result = (await server.ask("GET", "/debug/policies"))["problems"]
     return [item for item in result if item["code"] == "resource-rejected"]

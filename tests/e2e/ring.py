@@ -1,7 +1,7 @@
-"""A ring of sidecars: each one's application may call the next one's, and nobody else.
+"""A ring of sidecars: each application may call only the next one.
 
-So each identity is shown to both sides: to who calls it, and to whom it calls. Interception is explicit; a
-call is a TCP connection of its own, for which a sidecar dials anew and never a second time.
+So each identity is used on both sides, as a client and as a server. Interception is explicit. Each call is a
+new TCP connection, which a sidecar dials once, without a retry.
 """
 
 import asyncio
@@ -36,43 +36,43 @@ ANSWERED, WRONG, HUNG = "answered", "not answered", "no answer in time"
 
 @dataclass(frozen=True)
 class Link:
-    """A member of the ring, by its number, and whom it calls."""
+    """A member of the ring, by its number, and the member that it calls."""
 
     number: int
     size: int
 
     @property
     def name(self) -> str:
-        """Return its name, which is that of its service, identity and workload."""
+        """Return the name of the member's service, identity and workload."""
         return f"w{self.number}"
 
     @property
     def identity(self) -> str:
-        """Return its identity as logs have it."""
+        """Return the identity in the form of the logs."""
         return f"shop/{self.name}"
 
     @property
     def uri(self) -> str:
-        """Return its identity as certificates have it."""
+        """Return the identity in the form of certificates."""
         return f"spiffe://cluster.local/ns/shop/sa/{self.name}"
 
     @property
     def address(self) -> str:
-        """Return where its sidecar listens, for others at PORT and for its application at LOCAL_PORT."""
+        """Return the sidecar's address: PORT for other sidecars, LOCAL_PORT for its application."""
         return f"{NET}.{self.number + 1}"
 
     @property
     def application(self) -> str:
-        """Return where its application listens."""
+        """Return the address of the application."""
         return f"{NET}.{self.number + 101}"
 
     @property
     def next(self) -> "Link":
-        """Return whom it calls."""
+        """Return the member that this one calls."""
         return Link((self.number + 1) % self.size, self.size)
 
     def manifests(self) -> tuple[str, ...]:
-        """Return its workload and service, and that it may call the next."""
+        """Return the member's workload and service, and the permission to call the next member."""
         upstream = texts.upstream(self.next.name, self.address, LOCAL_PORT, PORT)
         spec = f"applicationAddress: {self.application}, upstreams: [{upstream}]"
         return (
@@ -85,7 +85,7 @@ class Link:
 
 @dataclass
 class Ring:
-    """A running ring, its control plane in a process of its own; everything ends with an exit stack."""
+    """A running ring and its control plane in a separate process; an exit stack ends everything."""
 
     links: tuple[Link, ...]
     server: Server
@@ -96,7 +96,7 @@ class Ring:
 
     @classmethod
     async def start(cls, size: int, config: str, program: Program, envoy: str, ends: AsyncExitStack) -> Self:
-        """Start all; `config` is the spec of the MeshConfig."""
+        """Start all programs; `config` is the spec of the MeshConfig."""
         links = tuple(Link(number, size) for number in range(size))
         manifests = itertools.chain.from_iterable(item.manifests() for item in links)
         shared = texts.mesh_config(config), texts.tcp_route("echo", PORT)
@@ -119,30 +119,30 @@ class Ring:
         return ring
 
     def issued(self) -> dict[str, dict[str, datetime]]:
-        """Return what was issued for each identity, in order: serials, and until when each is valid."""
+        """Return the issued certificates of each identity, in order: the serial and the end of validity."""
         issued: dict[str, dict[str, datetime]] = {link.identity: {} for link in self.links}
         for line in self.server.said("service certificate issued"):
             issued[line["identity"]][line["serial"]] = datetime.fromisoformat(line["not_after"])
         return issued
 
     async def call(self, link: Link) -> str:
-        """Have an application call the next one, through both sidecars; return what came of it."""
+        """Call the next application through both sidecars; return the outcome."""
         return await _within(partial(self._call, link))
 
     async def look(self, link: Link) -> str:
-        """Have a TLS client call a sidecar as the one that may, and take note of the certificate it is shown.
+        """Connect to a sidecar as its permitted TLS client; record the serial of the certificate it presents.
 
-        The client believes the mesh's root, and only who shows the identity.
+        The client trusts the mesh's root, and accepts only the expected identity.
         """
         return await _within(partial(self._look, link))
 
     async def all_answer(self) -> bool:
-        """Say whether each is answered by the next, and shows its certificate."""
+        """Return whether every call succeeds, and every sidecar presents its certificate."""
         calls = itertools.chain(map(self.call, self.links), map(self.look, self.links))
         return set(await asyncio.gather(*calls)) == {ANSWERED}
 
     async def count(self, stat: str) -> int:
-        """Return the sum of what the sidecars count of what they call."""
+        """Return the sum of a statistic over the upstream clusters of all sidecars."""
         return sum([await envoy.count(f"^cluster.shop/w.*{stat}$") for envoy in self.envoys.values()])
 
     async def _call(self, link: Link) -> str:
@@ -178,7 +178,7 @@ async def _within(call: Callable[[], Awaitable[str]]) -> str:
 
 
 def _client(plane: Plane, link: Link, file: Path) -> ssl.SSLContext:
-    """Return a TLS client with a certificate of its own for a link's identity."""
+    """Return a TLS client with a separate certificate for a member's identity."""
     names = Names("a-caller", uris=(link.uri,))
     pair = issue_pair(plane.authority, Usage.SERVICE, names, timedelta(hours=1), datetime.now(UTC))
     file.write_bytes(pair.chain_pem + pair.key.reveal())

@@ -1,4 +1,4 @@
-"""A systemd of its own: it boots in namespaces, beside whatever runs this machine."""
+"""A separate systemd, booted in its own namespaces, isolated from the machine's."""
 
 import contextlib
 import os
@@ -45,7 +45,7 @@ _TARGET: Final = "[Unit]\nDefaultDependencies=no\n"
 
 
 def missing_for_systemd() -> str:
-    """Say what is lacking here for a systemd in namespaces; empty if nothing."""
+    """Return what is missing for a systemd in namespaces, or an empty string."""
     if os.geteuid() != 0:
         return "it needs root"
     lacking = [name for name in _NEEDED if shutil.which(name) is None]
@@ -57,7 +57,7 @@ def missing_for_systemd() -> str:
 
 
 def _hierarchy() -> Path | None:
-    """Return where cgroups of version 2 are, alone or beside those of version 1."""
+    """Return the mount point of cgroups of version 2, alone or beside those of version 1."""
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         place, kind = line.split()[4], line.partition(" - ")[2].split()[0]
         if kind == "cgroup2" and os.access(place, os.W_OK) and not os.statvfs(place).f_flag & os.ST_RDONLY:
@@ -69,30 +69,30 @@ Condition = Callable[[Mapping[str, str]], object]
 
 
 class Systemd:
-    """One that runs; `folder` is outside, its `srv` is seen as /srv inside."""
+    """A running systemd; its `folder` is outside, and the `srv` in it is /srv inside."""
 
     def __init__(self, pid: int, folder: Path) -> None:
         self._pid = pid
         self.folder = folder
 
     def run(self, *command: str, status: int | None = 0) -> str:
-        """Run a command beside its services, as root; return what it prints."""
+        """Run a command as root in systemd's namespaces; return its output."""
         entered = ("nsenter", "-t", str(self._pid), "-a", *command)
         done = subprocess.run(entered, capture_output=True, text=True, timeout=SECONDS, check=False)
         assert status in (None, done.returncode), (command, done.stdout, done.stderr)
         return done.stdout
 
     def runs(self) -> bool:
-        """Say whether it has started what it is to start."""
+        """Return whether all units of the boot target are started."""
         return self.run("systemctl", "is-active", "tested.target", status=None) == "active\n"
 
     def shown(self, unit: str) -> Mapping[str, str]:
-        """Return what it knows of a unit."""
+        """Return the properties of a unit."""
         pairs = (line.partition("=") for line in self.run("systemctl", "show", unit).splitlines())
         return {name: value for name, _, value in pairs}
 
     def until(self, unit: str, condition: Condition) -> Mapping[str, str]:
-        """Wait until a unit is as the condition has it; return what is known of it then."""
+        """Wait until the properties of a unit meet the condition; return them."""
         deadline = Deadline(SECONDS)
         while not condition(result := self.shown(unit)):
             assert not deadline.has_passed(), (result, self.log(unit))
@@ -100,13 +100,13 @@ class Systemd:
         return result
 
     def log(self, unit: str) -> str:
-        """Return what a unit wrote to standard error."""
+        """Return a unit's output to standard error."""
         path = self.folder / "srv" / f"{unit}.log"
         return path.read_text() if path.exists() else ""
 
 
 def dropped_in(unit: str, more: str = "") -> str:
-    """Return what a unit is told besides: to see this Python wherever that is, and where its log goes."""
+    """Return a drop-in that makes this Python visible to a unit and sets the file of its log."""
     parts = dict.fromkeys((str(Path(__file__).parents[2]), sys.prefix, sys.base_prefix))
     return (
         "[Unit]\nDefaultDependencies=no\n[Service]\n"
@@ -117,7 +117,7 @@ def dropped_in(unit: str, more: str = "") -> str:
 
 @contextmanager
 def booted(folder: Path, units: Mapping[str, str], envoy: str) -> Iterator[Systemd]:
-    """Boot with units by name (drop-ins: `name.d/file`), none of which is started; all ends with the block.
+    """Boot with units by name (drop-ins: `name.d/file`), all stopped; everything ends with the block.
 
     Inside, this Python's commands are in /opt/meshwright/bin, and Envoy is /opt/envoy.
     """
@@ -147,7 +147,7 @@ def booted(folder: Path, units: Mapping[str, str], envoy: str) -> Iterator[Syste
 
 
 def _begun(outside: subprocess.Popen[bytes], folder: Path) -> Systemd:
-    """Wait until it answers."""
+    """Wait until systemd responds."""
     children = Path(f"/proc/{outside.pid}/task/{outside.pid}/children")
     limit = time.monotonic() + SECONDS
     while True:
@@ -161,7 +161,7 @@ def _begun(outside: subprocess.Popen[bytes], folder: Path) -> Systemd:
 
 
 def _remove(group: Path) -> None:
-    """Take its cgroups away, when what was in them has ended."""
+    """Remove systemd's cgroups once the processes in them have ended."""
     limit = time.monotonic() + SECONDS
     while group.exists():
         assert time.monotonic() < limit

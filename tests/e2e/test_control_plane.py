@@ -1,4 +1,4 @@
-"""What traffic feels of the control plane: a changed manifest, a crash, a restart; in both modes."""
+"""Tests of traffic during a manifest change and a crash of the control plane, in both modes."""
 
 import asyncio
 from collections import Counter
@@ -38,7 +38,7 @@ PAUSE = 0.03
 
 @asynccontextmanager
 async def running(state: Path, mode: Mode, *, hot_restart: bool = False) -> AsyncIterator[Bookstore]:
-    """Run the bookstore with all sales of v1, everybody connected and admitted."""
+    """Run the bookstore with all sales by v1 and every sidecar connected and admitted."""
     try:
         async with Supervisor(state) as supervisor:
             bookstore = await Bookstore.create(
@@ -56,14 +56,17 @@ async def running(state: Path, mode: Mode, *, hot_restart: bool = False) -> Asyn
 async def shared(
     request: pytest.FixtureRequest, envoy: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Bookstore]:
-    """The bookstore of all tests here, in each mode: to start one takes longer than to test it."""
+    """The bookstore of all tests here, in each mode.
+
+    It is shared because its start takes longer than a test.
+    """
     async with running(tmp_path_factory.mktemp("bookstore"), request.param) as bookstore:
         yield bookstore
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def bookstore(shared: Bookstore) -> Bookstore:
-    """The bookstore as it began: all sales of v1, everybody connected and admitted."""
+    """The bookstore in its initial state: all sales by v1, every sidecar connected and admitted."""
     manifests.apply(shared.mesh, WANTED["F"])
     await shared.supervisor.until("sales of v1", _sells(shared, (STORE_V1.name,)))
     await until_all_connected(shared)
@@ -71,7 +74,7 @@ async def bookstore(shared: Bookstore) -> Bookstore:
 
 
 async def buy(bookstore: Bookstore, count: int, concurrency: int = 4) -> Outcomes:
-    """Have the buyer buy so many books, through its sidecar."""
+    """Buy a number of books through the buyer's sidecar."""
     host, port = bookstore.target(BOOKBUYER, BOOKSTORE)
     headers = tuple(client_headers(BOOKBUYER.name).items())
     probe = Probe(host, port, "e2e", count, "GET", BUY_A_BOOK, headers, concurrency)
@@ -79,15 +82,15 @@ async def buy(bookstore: Bookstore, count: int, concurrency: int = 4) -> Outcome
 
 
 async def sold_by(bookstore: Bookstore, *names: str) -> bool:
-    """Say whether ten purchases all succeed, with these sellers and no others."""
+    """Return whether ten purchases all succeed, with exactly these sellers."""
     outcomes = await buy(bookstore, 10, 1)
     return set(outcomes.identities) == set(names) and outcomes.results == {"200": 10}
 
 
 async def until_all_connected(bookstore: Bookstore) -> None:
-    """Wait for `all_connected`; where it does not come about, say who is missing.
+    """Wait for `all_connected`; on a timeout, report the proxies, the streams and the log.
 
-    Envoy pauses for half a minute at most between two attempts, and on a busy machine the first may fail.
+    Envoy pauses for up to half a minute between two attempts, and on a busy machine the first may fail.
     """
     try:
         connected = partial(all_connected, bookstore)
@@ -99,7 +102,7 @@ async def until_all_connected(bookstore: Bookstore) -> None:
 
 
 async def all_connected(bookstore: Bookstore) -> bool:
-    """Say whether every sidecar is connected and admitted, and has accepted what it was sent."""
+    """Return whether every sidecar is connected and admitted, and has accepted its resources."""
     proxies = (await bookstore.plane.ask("/debug/proxy"))["proxies"]
     streams = (await bookstore.plane.ask("/debug/xds"))["streams"]
     assert isinstance(proxies, list)
@@ -111,7 +114,7 @@ async def all_connected(bookstore: Bookstore) -> bool:
 
 
 async def resources_sent(bookstore: Bookstore) -> Mapping[str, int]:
-    """Return how many resources this run of the control plane has sent, by type."""
+    """Return the number of resources that this run of the control plane has sent, by type."""
     async with (
         aiohttp.ClientSession() as session,
         session.get(f"http://{bookstore.plane.addresses.http}/metrics") as response,
@@ -130,7 +133,7 @@ async def _has_sent(bookstore: Bookstore, kind: str, count: int) -> bool:
 
 
 async def assignments_held(bookstore: Bookstore) -> int:
-    """Return how many load assignments the sidecars hold, all together."""
+    """Return the total number of load assignments of all sidecars."""
     streams = (await bookstore.plane.ask("/debug/xds"))["streams"]
     assert isinstance(streams, list)
     return sum(
@@ -140,7 +143,7 @@ async def assignments_held(bookstore: Bookstore) -> int:
 
 @asynccontextmanager
 async def under_load(bookstore: Bookstore) -> AsyncIterator[Counter[str]]:
-    """Buy books all the while; the outcomes are complete when the block has ended."""
+    """Buy books continuously; the outcomes are complete when the block has ended."""
     outcomes: Counter[str] = Counter()
     enough = asyncio.Event()
 
@@ -158,13 +161,13 @@ async def under_load(bookstore: Bookstore) -> AsyncIterator[Counter[str]]:
 
 
 def until_bought(bookstore: Bookstore, outcomes: Counter[str], more: int) -> Awaitable[None]:
-    """Wait until so many more books were bought."""
+    """Wait until `more` further books were bought."""
     goal = outcomes.total() + more
     return bookstore.supervisor.until(f"{more} more purchases", lambda: outcomes.total() >= goal)
 
 
-async def test_an_edited_split_changes_traffic_without_a_failed_request(bookstore: Bookstore) -> None:
-    """From v1 to v2 and half and half, under load; the editor's file is all that changes."""
+async def test_edited_traffic_split_shifts_traffic_without_a_failed_request(bookstore: Bookstore) -> None:
+    """Sales move from v1 to v2, to both, and back. Only the manifest changes, and each purchase succeeds."""
     async with under_load(bookstore) as outcomes:
         for phase, sellers in (
             ("H", (STORE_V2.name,)),
@@ -180,13 +183,12 @@ def _sells(bookstore: Bookstore, sellers: tuple[str, ...]) -> Callable[[], Await
     return lambda: sold_by(bookstore, *sellers)
 
 
-async def test_a_crash_of_the_control_plane_is_not_felt_and_its_return_sends_only_endpoints(
+async def test_control_plane_crash_fails_no_request_and_resends_only_endpoints(
     bookstore: Bookstore,
 ) -> None:
-    """Not one request fails; delta proxies are sent nothing twice but the endpoints that O4 demands.
+    """No request fails, and delta proxies are sent again only the endpoints, which rule O4 demands.
 
-    Then the same with a manifest edited while nobody was there: what it changes is sent, so the count of
-    nothing is one that can be other than nothing.
+    A second crash with an edited manifest is the control: the changed routes are sent as well.
     """
     before, held = await resources_sent(bookstore), await assignments_held(bookstore)
     async with under_load(bookstore) as outcomes:
@@ -207,7 +209,7 @@ async def test_a_crash_of_the_control_plane_is_not_felt_and_its_return_sends_onl
 async def _crash_and_return(
     bookstore: Bookstore, outcomes: Counter[str], edit: dict[str, str] | None = None
 ) -> None:
-    """Kill the control plane, trade without it, perhaps edit, start it again, wait for every sidecar."""
+    """Crash the control plane, buy, optionally edit manifests, restart it, wait for all sidecars."""
     await bookstore.supervisor.crash(CONTROL_PLANE)
     await until_bought(bookstore, outcomes, 100)
     if edit is not None:

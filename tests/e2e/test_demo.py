@@ -1,7 +1,7 @@
-"""The demo's acceptance matrix, as a user walks it.
+"""Test of the demo's acceptance matrix, run as a user runs it.
 
-The matrix takes a minute or more. `make nightly` walks it with each kind of interception, and every other run
-with the transparent one, which starts and checks more; without root with the explicit one.
+The matrix takes a minute or more. `make nightly` runs it with each kind of interception. Other runs use only
+the transparent one, which starts and checks more, or without root the explicit one.
 """
 
 import asyncio
@@ -32,9 +32,10 @@ MODES = [Mode.EXPLICIT, TRANSPARENT] if IS_LONG or missing_for_transparent() els
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """Return a folder that anybody may go through, as most clones are; pytest's is closed to other users.
+    """Return a folder that all users may traverse, like most clones.
 
-    Where something that sidecars need is closed they may read past that, and all else that is closed as well.
+    Pytest's folder is closed to other users. In a closed folder, sidecars would need a capability to read
+    past all permissions.
     """
     with tempfile.TemporaryDirectory(prefix="demo-") as folder:
         Path(folder).chmod(0o755)
@@ -42,8 +43,10 @@ def open_folder() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_every_cell_of_the_matrix_holds(envoy: str, open_folder: Path, mode: Mode) -> None:
-    """Exit status 0, every cell as expected, and nothing left behind."""
+async def test_demo_passes_every_check_of_its_matrix_and_leaves_nothing_behind(
+    envoy: str, open_folder: Path, mode: Mode
+) -> None:
+    """`demo --once` exits with status 0, passes all 200 checks and reports that nothing is left behind."""
     demo = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "demo", "--once", "--mode", mode.value, "--state", str(open_folder)),
         stdout=PIPE,

@@ -1,4 +1,4 @@
-"""explain is right, or says that it does not know: of what an Envoy refuses, and of one that is gone."""
+"""Tests of `explain` for policy that an Envoy rejects, and for a disconnected Envoy."""
 
 import asyncio
 import os
@@ -33,12 +33,12 @@ HEX = f"/only{'0' * 120}"
 
 
 def routes(regex: str) -> str:
-    """Return the routes of the one target."""
+    """Return the routes of the target `buyers`."""
     return texts.route_group("routes", texts.match("those", regex))
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Be an application that says yes."""
+    """Answer a request with status 200."""
     await reader.readuntil(b"\r\n\r\n")
     writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
     await writer.drain()
@@ -46,7 +46,7 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 
 async def status(path: str) -> int:
-    """Return what the buyer's application gets, 0 for no connection."""
+    """Return the status that the buyer's application gets, or 0 without a connection."""
     try:
         async with (
             aiohttp.ClientSession() as session,
@@ -58,15 +58,18 @@ async def status(path: str) -> int:
 
 
 async def explained(server: Server, path: str) -> dict[str, Any]:
-    """Return what the running server says of it."""
+    """Return the running server's explanation for a path."""
     query = urlencode({"from": "shop/buyer", "to": "shop/store:80", "path": path})
     return dict(await server.ask("GET", f"/debug/explain?{query}"))
 
 
-async def test_explain_is_right_or_says_that_it_does_not_know(
+async def test_explain_matches_traffic_or_reports_unknown_enforcement(
     envoy: str, serve: Serve, tmp_path: Path
 ) -> None:
-    """Policy is narrowed, and the server's Envoy refuses that; then the Envoy goes."""
+    """The explanation matches traffic, or reports that enforcement is unknown.
+
+    The server's Envoy first accepts a policy, then rejects a narrower one, and finally disconnects.
+    """
     server = await serve(MESH, routes(WIDE))
     application = await asyncio.start_server(answer, APPLICATION, 18080)
 

@@ -1,6 +1,6 @@
-"""Service certificates of ten seconds are replaced under load, and no call is lost.
+"""Test of service certificates valid for ten seconds, which are replaced under load without a lost call.
 
-The short form is what `make test` runs; MESHWRIGHT_SOAK=long is the whole (`make soak-rotation`).
+`make test` runs the short form; MESHWRIGHT_SOAK=long is the full form (`make soak-rotation`).
 """
 
 import asyncio
@@ -34,14 +34,18 @@ pytestmark = [pytest.mark.envoy, pytest.mark.timeout(1200 if LONG else 300)]
 
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[Program]:
-    """The control plane's program; nothing of it runs afterwards."""
+    """The control plane's program, which is ended after the test."""
     made = Program(tmp_path / "state", tmp_path, Executed())
     yield made
     made.end()
 
 
-async def test_no_call_is_lost_while_certificates_are_replaced(program: Program, envoy: str) -> None:
-    """Each call is a new handshake between two sidecars; TLS clients look at what is shown meanwhile."""
+async def test_certificate_rotation_under_load_loses_no_call(program: Program, envoy: str) -> None:
+    """Every call succeeds while the certificates of all identities are replaced many times.
+
+    Each call is a new handshake between two sidecars, and TLS clients record the serials that sidecars
+    present.
+    """
     async with AsyncExitStack() as ends:
         config = f"certificate: {{serviceCertValidityDuration: {LIFE.seconds}s}}"
         ring = await Ring.start(IDENTITIES, config, program, envoy, ends)
@@ -79,24 +83,24 @@ async def test_no_call_is_lost_while_certificates_are_replaced(program: Program,
 
 
 class Rotations:
-    """What took the place of certificates that were there at the beginning, by identity."""
+    """Certificates issued after the start, by identity."""
 
     def __init__(self, ring: Ring) -> None:
         self._ring = ring
         self._before = ring.issued()
 
     def made(self) -> dict[str, list[str]]:
-        """Return their serials in order."""
+        """Return the serials of the new certificates, in order."""
         issued = self._ring.issued()
         return {who: [item for item in issued[who] if item not in self._before[who]] for who in issued}
 
     async def enough(self) -> bool:
-        """Say whether there are as many as are asked for."""
+        """Return whether the required number of certificates was issued."""
         await asyncio.sleep(0.5)  # a log is read for each look
         return sum(map(len, self.made().values())) >= ROTATIONS
 
     async def last_seen(self, made: dict[str, list[str]]) -> bool:
-        """Say whether of each identity the last of these, or a later one, has been seen."""
+        """Return whether each identity has presented the last of these certificates or a later one."""
         now = self.made()
         return all(self._ring.seen[who].intersection(now[who][len(made[who]) - 1 :]) for who in made)
 
@@ -104,7 +108,7 @@ class Rotations:
 def in_turn(
     links: tuple[Link, ...], call: Callable[[Link], Awaitable[str]], pause: float
 ) -> Callable[[], Awaitable[str]]:
-    """Return what calls for one link after the other, with a pause before each call."""
+    """Return a function that calls for one member after the other, with a pause before each call."""
     turns = itertools.cycle(links)
 
     async def called() -> str:

@@ -1,6 +1,6 @@
-"""Our units under a systemd that boots for them: how they start, are watched, are killed, and end.
+"""Tests of our units under a separate systemd: start, readiness, watchdog, kill and stop.
 
-Everything runs as confined as its unit has it: what a unit does not allow, its program does not need.
+Every program runs with its unit's restrictions, so the test also shows that the permissions suffice.
 """
 
 import os
@@ -39,7 +39,7 @@ TRANSPARENT = "interception: {capture: tproxy}"
 
 @pytest.fixture(scope="module")
 def systemd(tmp_path_factory: pytest.TempPathFactory, typed: Typed, envoy: str) -> Iterator[Systemd]:
-    """Return one with our units; a mesh and empty credentials are in /srv."""
+    """Return a systemd with our units; a mesh and empty credentials are in /srv."""
     folder = tmp_path_factory.mktemp("systemd")
     for path in (folder, *folder.parents[:2]):
         path.chmod(0o755)  # what runs inside is other users
@@ -59,7 +59,7 @@ def systemd(tmp_path_factory: pytest.TempPathFactory, typed: Typed, envoy: str) 
 
 
 def _prepare(srv: Path) -> None:
-    """Write the mesh, and what is the proxy's own, with credentials to come."""
+    """Write the mesh and the proxy's files; the credentials are issued later."""
     service = texts.service("store", texts.port(80, 18080))
     workload = texts.workload("w1", "10.0.0.1", app="store", account="store", uuid="one", spec=TRANSPARENT)
     (srv / "mesh").mkdir()
@@ -70,7 +70,7 @@ def _prepare(srv: Path) -> None:
 
 
 def _issue(systemd: Systemd) -> None:
-    """Have a certificate issued by root, from the state of a server that is another user."""
+    """Issue a certificate as root, from the state of a server that runs as another user."""
     name = ("--uuid", "one", "--service", "store", "--namespace", "shop", "--out", "/srv/credentials")
     systemd.run(PROGRAM, "certs", "issue-proxy", *STATE, *name)
     credentials = systemd.folder / "srv" / "credentials"
@@ -90,8 +90,12 @@ def _rules(systemd: Systemd) -> bool:
     return "MESH_" in systemd.run("iptables-save")
 
 
-def test_units_start_when_they_are_ready_and_go_on_through_all_that_happens(systemd: Systemd) -> None:
-    """From the first certificate to the end, each confined."""
+def test_units_start_when_ready_and_recover_from_hangs_reloads_and_restarts(systemd: Systemd) -> None:
+    """A unit is active only once its program is ready, and recovers by its watchdog when it hangs.
+
+    Interception rules exist from the agent's first readiness until the stop. Every program runs with its
+    unit's restrictions.
+    """
     ctl = partial(systemd.run, "systemctl")
     ctl("start", SERVER_UNIT)
     assert _is("active", "ready")(systemd.shown(SERVER_UNIT))

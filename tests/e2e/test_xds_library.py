@@ -1,4 +1,4 @@
-"""The example of docs/xds.md, as its reader would run it: our server alone, and a real Envoy."""
+"""Test of the example in docs/xds.md: our xDS server alone, with a real Envoy."""
 
 import asyncio
 import contextlib
@@ -52,7 +52,7 @@ async def start(ends: AsyncExitStack, *command: str) -> asyncio.subprocess.Proce
 
 
 async def until_answered_by(name: str, port: int) -> None:
-    """Ask until that server answers."""
+    """Send requests until that server answers."""
     async with asyncio.timeout(60), aiohttp.ClientSession() as session:
         while True:
             with contextlib.suppress(aiohttp.ClientError):  # not listening yet
@@ -64,12 +64,12 @@ async def until_answered_by(name: str, port: int) -> None:
 
 @pytest.fixture
 async def ends() -> AsyncIterator[AsyncExitStack]:
-    """End what a test started."""
+    """End the programs that a test started."""
     async with AsyncExitStack() as stack:
         yield stack
 
 
-async def test_the_documented_example_runs_with_a_real_envoy(
+async def test_documented_xds_example_switches_a_real_envoy_between_clusters(
     envoy: str, ends: AsyncExitStack, tmp_path: Path
 ) -> None:
     """Traffic goes to the first cluster, and to the second after a line on standard input."""

@@ -1,4 +1,4 @@
-"""Where the programs are, and the scene that they play in."""
+"""Fixtures for tests of the agent: programs, and a live mesh of a shop and its customer."""
 
 import os
 import shutil
@@ -14,12 +14,12 @@ from tests.golden.live import LiveMesh, serve
 
 @pytest.fixture(autouse=True)
 def _lock_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the legacy backend lock a file of the test's own."""
+    """Give the legacy backend a lock file of the test."""
     monkeypatch.setenv("XTABLES_LOCKFILE", str(tmp_path / "xtables.lock"))
 
 
 def missing_for_namespaces() -> str:
-    """Say what tests in network namespaces lack here; empty if nothing."""
+    """Return what is missing for tests in network namespaces, or an empty string."""
     if os.geteuid() != 0:
         return "it needs root"
     needed = ("ip", "iptables-restore", "ip6tables-restore", "nsenter", "unshare")
@@ -29,7 +29,7 @@ def missing_for_namespaces() -> str:
 
 @pytest.fixture
 async def ends() -> AsyncIterator[AsyncExitStack]:
-    """End what a test started."""
+    """End the programs that a test started."""
     async with AsyncExitStack() as stack:
         yield stack
 

@@ -1,7 +1,7 @@
-"""Machines for tests: network namespaces without names, joined by a cable, and sockets made in them.
+"""Machines for tests: unnamed network namespaces, their links, and sockets made in them.
 
-A socket belongs to the namespace and the user of the thread that makes it, whoever uses it afterwards. So
-one process can stand on several machines and be several users, which netfilter's owner match believes.
+A socket belongs to the namespace and the user of the thread that makes it, independent of its later use. So
+one process can act on several machines and as several users, which satisfies netfilter's owner match.
 """
 
 import socket
@@ -28,23 +28,23 @@ _ORIGINAL_DESTINATION = 80
 
 @dataclass
 class Machine:
-    """A network namespace, by a process that is in it, or does nothing but hold it."""
+    """A network namespace, identified by a process in it."""
 
     pid: int
 
     @property
     def enter(self) -> list[str]:
-        """Return what to put before a command to run it here."""
+        """Return the command prefix that runs a command in this namespace."""
         return ["nsenter", f"--net=/proc/{self.pid}/ns/net", "--"]
 
     def run(self, *argv: str, given: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run a command here."""
+        """Run a command on this machine."""
         return subprocess.run(
             [*self.enter, *argv], input=given, capture_output=True, text=True, timeout=60, check=check
         )
 
     def do(self, work: Callable[[], _Result], uid: int = 0) -> _Result:
-        """Call a function in a thread of its own that stands here, with the sockets of that user."""
+        """Call a function in a separate thread in this namespace, with sockets owned by that user."""
         return within(Path(f"/proc/{self.pid}/ns/net"), work, uid)
 
     def socket(self, family: socket.AddressFamily, uid: int) -> socket.socket:
@@ -56,7 +56,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a client was told: who answered, where it was going, and who the server thinks it is."""
+    """A server's answer: its name, the original destination, and the client's address."""
 
     who: str
     destination: tuple[str, int]
@@ -109,7 +109,7 @@ def _serve(server: socket.socket, who: str, transparent: bool) -> None:
 
 
 def _original_destination(connection: socket.socket) -> tuple[str, int]:
-    """Ask the kernel where a connection was going before it was redirected."""
+    """Return the original destination of a redirected connection, from the kernel."""
     if connection.family is socket.AF_INET:
         level, size = socket.SOL_IP, 16
     else:
@@ -124,7 +124,7 @@ def _original_destination(connection: socket.socket) -> tuple[str, int]:
 
 
 def call(machine: Machine, family: socket.AddressFamily, uid: int, host: str, port: int) -> Answer | None:
-    """Connect as a user of a machine and return the answer; None where nobody takes the call."""
+    """Connect as a user of a machine and return the answer, or None if the connection fails."""
     try:
         return answer(machine, family, uid, host, port)
     except OSError:
@@ -132,7 +132,7 @@ def call(machine: Machine, family: socket.AddressFamily, uid: int, host: str, po
 
 
 def answer(machine: Machine, family: socket.AddressFamily, uid: int, host: str, port: int) -> Answer:
-    """Connect as a user of a machine and return the answer; OSError says what went wrong, and when."""
+    """Connect as a user of a machine and return the answer. OSError has the failed step and its time."""
     with machine.socket(family, uid) as client:
         began, doing = time.monotonic(), "connecting"
         try:
@@ -168,7 +168,7 @@ def _until_apart(pid: int) -> None:
 
 
 def join(switch: Machine, at: str, machines: Mapping[str, Machine]) -> None:
-    """Cable machines, by their addresses, to a switch, which is a machine of that network too."""
+    """Connect machines, by their addresses, to a switch, which is a machine of that network too."""
     lines = ["link add bridge0 type bridge", f"address add {at}/24 dev bridge0", "link set bridge0 up"]
     switch.run("ip", "-batch", "-", given="\n".join(lines) + "\n")
     for address, item in machines.items():
@@ -176,7 +176,7 @@ def join(switch: Machine, at: str, machines: Mapping[str, Machine]) -> None:
 
 
 def cable(switch: Machine, address: str, joining: Machine) -> None:
-    """Cable one more machine to a switch; all that it does not know goes there."""
+    """Connect one more machine to a switch, which is its default route."""
     port = f"port{joining.pid}"
     lines = [f"link add {port} type veth peer name eth0 netns {joining.pid}"]
     lines += [f"link set {port} master bridge0", f"link set {port} up"]
@@ -187,7 +187,7 @@ def cable(switch: Machine, address: str, joining: Machine) -> None:
 
 @contextmanager
 def pair() -> Iterator[tuple[Machine, Machine]]:
-    """Make a workload's machine and a client's, joined by a cable, with addresses of both families."""
+    """Make a workload's machine and a client's, linked, with addresses of both families."""
     with machine() as workload, machine() as client:
         cable = f"link add eth0 type veth peer name eth0 netns {client.pid}\n"
         workload.run("ip", "-batch", "-", given=cable)

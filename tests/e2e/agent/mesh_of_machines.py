@@ -1,6 +1,6 @@
-"""Two machines in the mesh: `meshwright serve` on a switch, agent, Envoy and rules on each machine.
+"""Two machines in the mesh: `meshwright serve` on a switch; agent, Envoy and rules on each machine.
 
-Everything but the applications and their callers is a process, started as docs/vm.md has it; machines are
+All programs except the applications and their callers are processes, started as in docs/vm.md. Machines are
 network namespaces.
 """
 
@@ -91,7 +91,7 @@ spec:
 
 
 def policy(*clients: str) -> str:
-    """Return services and rules: these ServiceAccounts may ask the shop for books, and be greeted."""
+    """Return services and policy that let these ServiceAccounts call the shop's books and greeter."""
     sources = ", ".join(f"{{kind: ServiceAccount, name: {each}, namespace: default}}" for each in clients)
     at = {"v4": CALLED_AT[V4], "v6": CALLED_AT[V6]}
     return POLICY.format(**at, http=HTTP, greeter=GREETER, sources=sources)
@@ -142,7 +142,7 @@ class Meshed:
         stacks: Mapping[str, Families] | None = None,
         settings: tuple[str, ...] = (),
     ) -> "Meshed":
-        """Start all, where peers reach the workloads by this family; return when both are served."""
+        """Start everything; peers reach the workloads by this family. Return when both are served."""
         made = await cls.without_agents(
             state, family, how, envoy, ends, joining=joining, stacks=stacks, settings=settings
         )
@@ -165,7 +165,7 @@ class Meshed:
         application: str = "",
         settings: tuple[str, ...] = (),
     ) -> "Meshed":
-        """Start the control plane and the shop's application, at an address or at all."""
+        """Start the control plane and the shop's application, on one address or on all."""
         machines = {name: ends.enter_context(machine()) for name in ("switch", *ADDRESSES)}
         _join(machines, stacks or EVERY)
         made = cls(state, family, how, envoy, ends, machines, joining=joining, stacks=stacks)
@@ -181,34 +181,34 @@ class Meshed:
         return made
 
     def families(self, name: str) -> Families:
-        """Return the families of which a machine has addresses."""
+        """Return the families of a machine's addresses."""
         return (self.stacks or EVERY)[name]
 
     def apply(self, text: str) -> None:
-        """Change the policy's file."""
+        """Replace the policy file."""
         self.write("policy.yaml", text)
 
     def declare(self, how: Transparent) -> None:
-        """Change the workloads' file: say of both machines how they intercept."""
+        """Replace the workloads file, with this interception on both machines."""
         self.write("workloads.yaml", "".join(self._workload(name, how) for name in ADDRESSES))
 
     def _workload(self, name: str, how: Transparent) -> str:
         return _workload(name, self.families(name) if self.stacks else (self.family,), how)
 
     async def intercept(self, how: Transparent) -> None:
-        """Put the rules of both machines in force."""
+        """Set the rules on both machines."""
         flags = ["--capture", how.capture.value, *(["--ipv6"] if how.ipv6 else [])]
         for address in ADDRESSES:
             await asyncio.to_thread(self.machines[address].run, str(COMMAND), "intercept", *flags)
 
     def write(self, name: str, text: str) -> None:
-        """Replace a file of the mesh directory, as an editor does."""
+        """Replace a file of the mesh directory atomically, like an editor."""
         new = self.state / "mesh" / f".{name}.new"
         new.write_text(text)
         new.replace(self.state / "mesh" / name)
 
     async def serve(self) -> None:
-        """Start the control plane, and wait until it answers."""
+        """Start the control plane and wait until it responds."""
         command = [*self.machines["switch"].enter, str(COMMAND), "serve"]
         command += ["--mesh", str(self.state / "mesh"), "--state", str(self.state / "control")]
         command += ["--ads-address", self.plane.ads, "--http-address", self.plane.http]
@@ -236,12 +236,12 @@ class Meshed:
         await self.serving.wait()
 
     async def ask(self, path: str) -> Any:
-        """Ask the control plane on its socket."""
+        """Query the control plane on its socket."""
         plane = ControlPlane(self.state / "mesh", self.state / "control", self.plane)
         return await plane.ask(path)
 
     async def synced(self) -> bool:
-        """Say whether both proxies are connected, and have accepted what they were sent."""
+        """Return whether both proxies are connected and have acknowledged their resources."""
         try:
             streams = (await self.ask("/debug/xds"))["streams"]
         except (aiohttp.ClientError, OSError, TimeoutError):
@@ -250,26 +250,26 @@ class Meshed:
         return len(streams) == len(self.agents) and states == {"synced"}
 
     def place(self, name: str, family: socket.AddressFamily = V4) -> Place:
-        """Return where an application of a machine stands."""
+        """Return the place of a machine's application."""
         return Place(open_socket=partial(self.machines[name].socket, family, APPLICATION_UID))
 
     async def get(self, caller: str, url: str, family: socket.AddressFamily = V4) -> tuple[int, str]:
-        """Have a machine's application send a request on a connection of its own."""
+        """Send a request of a machine's application on a new connection."""
         return await get_from(self.place(caller, family), url)
 
     async def books(self, caller: str, family: socket.AddressFamily) -> tuple[int, str]:
-        """Have a machine's application ask the shop for books at the address of a family."""
+        """Request books from the shop, from a machine's application, at the address of a family."""
         host = CALLED_AT[family]
         at = f"[{host}]" if family == V6 else host
         return await self.get(caller, f"http://{at}/books", family)
 
     async def serves(self) -> bool:
-        """Say whether both machines get books at both addresses."""
+        """Return whether both machines get books at all their addresses."""
         calls = [self.books(caller, family) for caller in ADDRESSES for family in self.families(caller)]
         return {status for status, _ in await asyncio.gather(*calls)} == {200}
 
     def log(self, name: str, caller: str | None) -> list[dict[str, Any]]:
-        """Return a proxy's access log of calls that came in from that identity; None: from nobody known."""
+        """Return a proxy's access log of calls from that identity; None selects calls without one."""
         lines = (self.state / name / "agent.log").read_text().splitlines()
         result = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
         if caller is None:
@@ -277,13 +277,13 @@ class Meshed:
         return [item for item in result if str(item.get("caller")).endswith(f"/sa/{caller}")]
 
     async def stat(self, name: str, pattern: str) -> int:
-        """Return the sum of a proxy's counters and gauges of that pattern."""
+        """Return the sum of a proxy's counters and gauges that match a pattern."""
         agent = self.agents[name]
         _, text = await agent.get(f"{agent.admin}/stats?filter={pattern}")
         return sum(int(line.rpartition(" ")[2]) for line in text.splitlines())
 
     async def agent(self, name: str, capabilities: tuple[str, ...]) -> Agent:
-        """Give a machine its certificate, or a token, and start its agent; return when its proxy is ready."""
+        """Give a machine its certificate or a token, and start its agent; return when its proxy is ready."""
         folder = self.state / name
         (folder / "run").mkdir(parents=True)
         (folder / "override.json").write_text("{}")
@@ -292,7 +292,7 @@ class Meshed:
         return await self.begin(name, capabilities)
 
     async def entitle(self, name: str) -> None:
-        """Give a machine its certificate, or a token by which it joins."""
+        """Give a machine its certificate, or a join token."""
         of = ["--state", str(self.state / "control"), "--uuid", f"{name}-uuid", "--service", name]
         of += ["--namespace", "default", "--out"]
         if self.joining:
@@ -303,7 +303,7 @@ class Meshed:
         await asyncio.to_thread(self.machines["switch"].run, *issue)
 
     async def begin(self, name: str, capabilities: tuple[str, ...] = (), *, seconds: float = 60) -> Agent:
-        """Start a machine's agent with the files that it has; return when its proxy is ready."""
+        """Start a machine's agent with the machine's files; return when its proxy is ready."""
         folder = self.state / name
         for path in (folder, *folder.rglob("*")):
             os.chown(path, PROXY_UID, PROXY_UID, follow_symlinks=False)
@@ -328,7 +328,7 @@ class Meshed:
         return made
 
     def _program(self) -> Path:
-        """Return a script of one line: Envoy, which may else keep a line of its log for ten seconds."""
+        """Return a script that starts Envoy with a short flush interval, which is ten seconds by default."""
         script = self.state / "envoy"
         if not script.exists():
             script.write_text(f'#!/bin/sh\nexec {self.envoy} "$@" --file-flush-interval-msec 20\n')
@@ -343,7 +343,7 @@ async def _gone(process: asyncio.subprocess.Process) -> None:
 
 
 def _join(machines: dict[str, Machine], stacks: Mapping[str, Families]) -> None:
-    """Cable every machine to the switch, with the addresses that it has."""
+    """Connect every machine to the switch, with its addresses."""
     switch = machines["switch"]
     lines = ["link add bridge0 type bridge"]
     lines += [_addressed(SWITCH, family, "bridge0") for family in stacks["switch"]]
@@ -366,7 +366,7 @@ def _addressed(addresses: Mapping[socket.AddressFamily, str], family: socket.Add
 
 
 def bound(at: Machine, family: socket.AddressFamily, port: int, host: str = "") -> socket.socket:
-    """Return an application's socket, for all addresses of a family or for one."""
+    """Return an application's socket, bound to all addresses of a family or to one."""
     made = at.socket(family, APPLICATION_UID)
     made.settimeout(None)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,4 @@
-"""A shop and its customer in a live mesh, and agents for their workloads."""
+"""A shop and its customer in a live mesh, with agents for their workloads."""
 
 import asyncio
 import contextlib
@@ -59,7 +59,7 @@ spec:
 
 
 class Agent:
-    """A running `meshwright agent` and what can be asked of it."""
+    """A running `meshwright agent` with its log and status server."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Agent:
 
     @property
     def events(self) -> list[dict[str, object]]:
-        """Return the agent's own log lines, as far as they are whole; Envoy's stand among or within them."""
+        """Return the complete log lines of the agent; Envoy's lines may be among or within them."""
         result = []
         for line in (self.folder / "agent.log").read_text().splitlines():
             with contextlib.suppress(json.JSONDecodeError):
@@ -89,11 +89,11 @@ class Agent:
         return [int(str(event["pid"])) for event in self.events if event["event"] == "envoy started"]
 
     async def ready(self) -> bool:
-        """Ask for readiness."""
+        """Return whether the agent is ready."""
         return (await self.get(f"{self.status}/healthz/ready"))[0] == 200
 
     async def epoch(self) -> int:
-        """Ask Envoy which epoch answers; -1 while none is live."""
+        """Return the epoch of the Envoy that responds, or -1 if none is live."""
         status, text = await self.get(f"{self.admin}/server_info")
         result = json.loads(text) if status == 200 else {}
         if result.get("state") != "LIVE":
@@ -156,19 +156,19 @@ async def end(agent: Agent) -> None:
 
 
 class Get(Protocol):
-    """Asks, and returns status and text; status 0 where nobody answers."""
+    """Function that sends a request and returns status and text; status 0 without a response."""
 
     async def __call__(self, url: str, method: str = "GET", **headers: str) -> tuple[int, str]:
-        """Ask."""
+        """Send a request."""
 
 
 async def get(url: str, method: str = "GET", **headers: str) -> tuple[int, str]:
-    """Ask, over a connection of its own; status 0 where nobody answers."""
+    """Send a request on a new connection; status 0 without a response."""
     return await get_from(HERE, url, method, **headers)
 
 
 async def get_from(place: Place, url: str, method: str = "GET", **headers: str) -> tuple[int, str]:
-    """Ask from a place; a socket, which is the same in every place, by unix:SOCKET:/PATH."""
+    """Send a request from a place, or to a socket by unix:SOCKET:/PATH, the same from every place."""
     socket, _, path = url.removeprefix("unix:").partition(":")
     is_socket = url.startswith("unix:")
     try:
@@ -183,7 +183,7 @@ async def get_from(place: Place, url: str, method: str = "GET", **headers: str) 
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer one request, and close; also where the connection is closed without one."""
+    """Answer one request and close; also close if the client closes without a request."""
     try:
         # Who looks whether the port is open sends nothing, and waits for no answer.
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
@@ -195,7 +195,7 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 
 def is_alive(pid: int) -> bool:
-    """Say whether a process runs and is no zombie."""
+    """Return whether a process runs and is no zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
@@ -203,7 +203,7 @@ def is_alive(pid: int) -> bool:
 
 
 def when(condition: Callable[[], bool]) -> Awaitable[float]:
-    """Wait for what can be seen without asking."""
+    """Wait for a condition that needs no request."""
 
     async def holds() -> bool:
         return condition()
@@ -212,5 +212,5 @@ def when(condition: Callable[[], bool]) -> Awaitable[float]:
 
 
 async def answered() -> bool:
-    """Say whether the customer gets an answer from the shop."""
+    """Return whether the customer gets an answer from the shop."""
     return (await get(f"http://{CLIENT}:{PORT}/"))[0] == 200

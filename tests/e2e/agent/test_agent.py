@@ -1,4 +1,4 @@
-"""The agent with a real Envoy and our ADS server: its life, its certificates, hot restart under load."""
+"""Tests of the agent with a real Envoy and our ADS server: processes, certificates, hot restarts."""
 
 import asyncio
 import json
@@ -23,8 +23,11 @@ pytestmark = [pytest.mark.envoy, pytest.mark.timeout(300)]
 _log = structlog.get_logger(__name__)
 
 
-async def test_envoy_is_kept_and_ends_with_the_agent_and_the_agent_with_it(scene: Scene) -> None:
-    """Killed, it comes back; told to quit, it takes the agent along; without the agent, it is gone."""
+async def test_agent_restarts_a_killed_envoy_and_both_end_together(scene: Scene) -> None:
+    """A killed Envoy is restarted.
+
+    An Envoy that is told to quit ends the agent, and a killed agent ends its Envoy.
+    """
     agent = await scene.agent("alice-uuid")
     (first,) = agent.started()
     os.kill(first, signal.SIGKILL)
@@ -46,8 +49,10 @@ async def test_envoy_is_kept_and_ends_with_the_agent_and_the_agent_with_it(scene
     shared_memory(int((other.folder / "run" / "base-id").read_text())).unlink()
 
 
-async def test_envoy_is_told_what_spans_say_of_it(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the kernel has its environment: its service and UUID, then what the agent's own says."""
+async def test_envoy_gets_the_resource_attributes_for_its_spans(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Envoy's environment has the service name and instance, then the attributes set for the agent."""
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=prod")
     agent = await scene.agent("alice-uuid")
     (envoy,) = agent.started()
@@ -56,8 +61,11 @@ async def test_envoy_is_told_what_spans_say_of_it(scene: Scene, monkeypatch: pyt
     assert b"OTEL_RESOURCE_ATTRIBUTES=" + known + b",deployment.environment=prod" in messages
 
 
-async def test_a_renewed_certificate_is_shown_without_a_restart(scene: Scene) -> None:
-    """New files, one by one, are taken as a pair; the next stream is claimed with the new serial."""
+async def test_renewed_certificate_is_used_without_a_restart(scene: Scene) -> None:
+    """New files, written one by one, are used once they are a pair.
+
+    The next stream presents the new serial.
+    """
     agent = await scene.agent("alice-uuid")
     serial = scene.issue("alice-uuid", agent.folder / "credentials")
     await when(lambda: any(event.get("serial") == serial for event in agent.events))
@@ -75,7 +83,7 @@ async def _has(seen: list[str], serial: str) -> bool:
 
 
 async def _reconnected(scene: Scene, seen: list[str]) -> None:
-    """Replace the ADS server at its port by one that notes the serials that proxies show."""
+    """Replace the ADS server at its port by one that records the serials that proxies present."""
     from certs.peer import read_peer
     from certs.server import ads_server_certificate
     from tests.golden.live import ByCommonName
@@ -99,8 +107,8 @@ async def _reconnected(scene: Scene, seen: list[str]) -> None:
     mesh.ends.push_async_callback(mesh.server.stop, 0)
 
 
-async def test_a_pair_that_does_not_fit_is_not_used(scene: Scene) -> None:
-    """The old certificate stays in use, the reason is said, and the next good pair is taken."""
+async def test_mismatched_key_and_certificate_are_not_used(scene: Scene) -> None:
+    """The old certificate stays in use, the cause is logged, and the next matching pair is used."""
     agent = await scene.agent("alice-uuid")
     folder = agent.folder / "credentials"
     good = (agent.folder / "run" / "certificates" / "current").readlink()
@@ -115,8 +123,8 @@ async def test_a_pair_that_does_not_fit_is_not_used(scene: Scene) -> None:
     await when(lambda: (agent.folder / "run" / "certificates" / "current").readlink() != good)
 
 
-async def test_a_hot_restart_under_load_loses_no_request(scene: Scene, tmp_path: Path) -> None:
-    """New connections all the while, through two restarts of each side's Envoy: every one is answered."""
+async def test_hot_restart_under_load_loses_no_request(scene: Scene, tmp_path: Path) -> None:
+    """New connections go on through two restarts of each side's Envoy, and each request is answered."""
     overrides = {uuid: tmp_path / f"{uuid}.json" for uuid in ("alice-uuid", "shop-uuid")}
     for path in overrides.values():
         path.write_text("{}")
@@ -140,8 +148,8 @@ async def _is_at(agent: Agent, epoch: int) -> bool:
     return await agent.epoch() == epoch
 
 
-async def test_what_envoy_refuses_is_not_used(scene: Scene, tmp_path: Path) -> None:
-    """A bootstrap that Envoy does not accept leaves the running one alone; at the start it is the end."""
+async def test_bootstrap_that_envoy_rejects_is_not_used(scene: Scene, tmp_path: Path) -> None:
+    """A rejected bootstrap leaves the running Envoy alone; at the start it ends the agent with status 2."""
     override = tmp_path / "override.json"
     override.write_text("{}")
     agent = await scene.agent("alice-uuid", "--override", str(override))
@@ -154,8 +162,14 @@ async def test_what_envoy_refuses_is_not_used(scene: Scene, tmp_path: Path) -> N
     assert "meshwright: Envoy does not accept" in (failed.folder / "agent.log").read_text()
 
 
-async def test_the_status_server(scene: Scene, meshwright: str) -> None:
-    """Readiness, metrics, guarded ends, `request`; SIGTERM drains, and readiness says so at once."""
+async def test_status_server_serves_probes_metrics_and_guarded_shutdown(
+    scene: Scene, meshwright: str
+) -> None:
+    """Probes and metrics are served, and `agent request` reaches Envoy.
+
+    The admin socket is private, and `quitquitquit` refuses foreign hosts and origins. While draining, the
+    agent is not ready.
+    """
     agent = await scene.agent(
         "shop-uuid", "--application-port", str(PORT), "--application-address", APPLICATION
     )
@@ -189,8 +203,11 @@ async def test_the_status_server(scene: Scene, meshwright: str) -> None:
         assert await agent.process.wait() == 0
 
 
-async def test_readiness_is_that_of_our_own_envoy(scene: Scene) -> None:
-    """Another sidecar has the admin port: its Envoy is ready, ours fails and fails, and that is said."""
+async def test_readiness_depends_on_the_agents_own_envoy(scene: Scene) -> None:
+    """Another sidecar has the admin port, so the agent's own Envoy fails.
+
+    The agent is not ready although the other Envoy responds, and it reports the failure.
+    """
     admin = f"{NET}.9:{free_port(f'{NET}.9')}"
     first = await scene.agent("alice-uuid", "--admin", admin)
     other = await scene.start("shop-uuid", "--admin", admin)
@@ -215,8 +232,8 @@ async def test_readiness_is_that_of_our_own_envoy(scene: Scene) -> None:
     assert await first.ready()
 
 
-async def test_a_killed_envoy_is_back_before_its_second_try(scene: Scene) -> None:
-    """Requests fail only while there is no Envoy; the new one serves on, and the load goes on through it."""
+async def test_killed_envoy_is_restarted_once_and_requests_succeed_again(scene: Scene) -> None:
+    """Requests fail only while an Envoy is dead. One restart is enough, and all later requests succeed."""
     agents = [await scene.agent(uuid) for uuid in ("alice-uuid", "shop-uuid")]
     await until(answered)
     async with load(_status, 4) as under:
@@ -231,8 +248,13 @@ async def test_a_killed_envoy_is_back_before_its_second_try(scene: Scene) -> Non
     assert [len(agent.started()) for agent in agents] == [2, 2]
 
 
-async def test_an_epoch_that_fails_takes_the_draining_one_along(scene: Scene, tmp_path: Path) -> None:
-    """While two live, the newer is killed: the older goes too; one begins anew, with the new bootstrap."""
+async def test_failed_epoch_ends_the_draining_one_and_a_new_envoy_starts(
+    scene: Scene, tmp_path: Path
+) -> None:
+    """While two epochs live, the newer is killed, so the older is ended too.
+
+    A new Envoy starts at epoch 0 with the new bootstrap.
+    """
     override = tmp_path / "override.json"
     override.write_text("{}")
     agent = await scene.agent("alice-uuid", "--override", str(override), "--parent-shutdown-seconds", "30")
@@ -249,10 +271,8 @@ async def test_an_epoch_that_fails_takes_the_draining_one_along(scene: Scene, tm
     assert ended == [(1, -9), (0, -9)]
 
 
-async def test_one_that_is_to_end_before_its_envoy_serves_drains_nothing(
-    scene: Scene, tmp_path: Path
-) -> None:
-    """Nobody has been served who could be waited for: the least time of a drain is not taken."""
+async def test_agent_that_ends_before_its_envoy_serves_does_not_drain(scene: Scene, tmp_path: Path) -> None:
+    """The minimum drain time does not apply, because no client was served yet."""
     judging, judged, program = (tmp_path / name for name in ("judging", "judged", "envoy"))
     program.write_text(
         f"#!/bin/sh\ncase \"$*\" in\n*'--mode validate'*) touch {judging}; "
@@ -269,8 +289,11 @@ async def test_one_that_is_to_end_before_its_envoy_serves_drains_nothing(
         assert await agent.process.wait() == 0
 
 
-async def test_every_line_of_the_agent_is_json_and_a_hang_up_ends_nothing(scene: Scene) -> None:
-    """Envoy's own among them, with its level and logger; its log level is asked for and changed from here."""
+async def test_agent_log_is_json_and_sighup_ends_nothing(scene: Scene) -> None:
+    """Every line is JSON, also those of Envoy, with level and logger.
+
+    SIGHUP reloads the files without a restart, and `log-level` changes Envoy's level.
+    """
     agent = await scene.agent("alice-uuid", "--envoy-log-level", "info")
     agent.process.send_signal(signal.SIGHUP)
     await when(lambda: any(str(event["event"]).startswith("files reloaded") for event in agent.events))

@@ -1,4 +1,4 @@
-"""Names on the machine follow what the proxy can call; an end waits for those who are being served."""
+"""Tests of the hosts file, which follows the proxy's listeners, and of draining before the agent ends."""
 
 import asyncio
 import contextlib
@@ -58,10 +58,10 @@ spec:
 """The shop greets, too, and its web speaks WebSocket."""
 
 
-async def test_names_stand_in_the_hosts_file_as_long_as_they_lead_somewhere(
+async def test_hosts_file_has_service_names_only_while_they_can_be_called(
     scene: Scene, tmp_path: Path
 ) -> None:
-    """They come with the listener, go with the permission, come back with it, and go with the agent."""
+    """A name is added with its listener, follows the permission, and is removed when the agent ends."""
     hosts = tmp_path / "hosts"
     hosts.write_text("127.0.0.1 localhost\n")
     line = f"{CLIENT} shop shop.default shop.default.svc shop.default.svc.cluster.local"
@@ -80,10 +80,10 @@ async def test_names_stand_in_the_hosts_file_as_long_as_they_lead_somewhere(
 
 
 @pytest.mark.parametrize(("most", "served"), [("30", True), ("1", False)])
-async def test_an_agent_that_ends_waits_for_a_long_answer_but_not_for_ever(
+async def test_ending_agent_waits_for_a_long_response_up_to_its_limit(
     scene: Scene, ends: AsyncExitStack, most: str, served: bool
 ) -> None:
-    """An answer that is under way when SIGTERM comes is finished within the limit, and cut beyond it."""
+    """A response in progress at SIGTERM is finished within the limit, and cut after it."""
     under_way, go_on = asyncio.Event(), asyncio.Event()
 
     async def slowly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -116,10 +116,13 @@ async def test_an_agent_that_ends_waits_for_a_long_answer_but_not_for_ever(
 
 @pytest.mark.parametrize(("most", "served"), [("30", True), ("1", False)])
 @pytest.mark.parametrize("protocol", ["tcp", "websocket"])
-async def test_an_agent_that_ends_waits_for_a_long_conversation_but_not_for_ever(
+async def test_ending_agent_waits_for_a_long_conversation_up_to_its_limit(
     scene: Scene, ends: AsyncExitStack, protocol: str, most: str, served: bool
 ) -> None:
-    """It goes on past Envoy's drain time; when one side ends it, nothing is waited for. Or it is cut."""
+    """A TCP or WebSocket conversation goes on past Envoy's drain time, and the agent ends when it ends.
+
+    At the limit the conversation is cut.
+    """
     await _greet(ends)
     scene.mesh.apply(LONG)
     await scene.agent("alice-uuid")
@@ -146,30 +149,30 @@ class Talk(Protocol):
     """A conversation between the customer and the shop."""
 
     async def begin(self) -> None:
-        """Begin it; ClientError, OSError, EOFError while nobody answers."""
+        """Begin; raise ClientError, OSError or EOFError while no server answers."""
 
     async def say(self, word: str) -> str:
-        """Say a word and return the answer; empty where it was cut."""
+        """Send a word and return the answer, or an empty string if the connection was cut."""
 
     async def end(self) -> None:
-        """End it."""
+        """End the conversation."""
 
 
 class OverTcp:
-    """By lines, the server's greeting first."""
+    """A conversation by lines, after the server's greeting."""
 
     def __init__(self, ends: AsyncExitStack) -> None:
         self._ends = ends
 
     async def begin(self) -> None:
-        """Connect, and be greeted."""
+        """Connect and read the greeting."""
         self._reader, self._writer = await asyncio.open_connection(CLIENT, GREETER)
         if await self._reader.readline() != b"welcome\n":
             raise EOFError
         self._ends.callback(self._writer.close)
 
     async def say(self, word: str) -> str:
-        """Send a line, and read one."""
+        """Send a line and read one."""
         try:
             self._writer.write(f"{word}\n".encode())
             return (await self._reader.readline()).decode().strip()
@@ -177,23 +180,23 @@ class OverTcp:
             return ""
 
     async def end(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._writer.close()
 
 
 class OverWebSocket:
-    """By messages."""
+    """A conversation by WebSocket messages."""
 
     def __init__(self, ends: AsyncExitStack) -> None:
         self._ends = ends
 
     async def begin(self) -> None:
-        """Ask for the upgrade."""
+        """Request the upgrade."""
         session = await self._ends.enter_async_context(aiohttp.ClientSession())
         self._socket = await session.ws_connect(f"http://{CLIENT}:{PORT}/")
 
     async def say(self, word: str) -> str:
-        """Send a message, and receive one."""
+        """Send a message and receive one."""
         try:
             await self._socket.send_str(word)
             result = await self._socket.receive()
@@ -202,7 +205,7 @@ class OverWebSocket:
         return str(result.data) if result.type is aiohttp.WSMsgType.TEXT else ""
 
     async def end(self) -> None:
-        """Close it."""
+        """Close the WebSocket."""
         await self._socket.close()
 
 
@@ -218,7 +221,7 @@ async def _begun(talking: Talk) -> bool:
 
 
 async def _greet(ends: AsyncExitStack) -> None:
-    """Run what answers every line and every message, for as long as it is asked."""
+    """Serve TCP and WebSocket, answering every line and every message."""
 
     async def lines(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"welcome\n")
@@ -244,7 +247,7 @@ async def _greet(ends: AsyncExitStack) -> None:
 
 
 async def _asked(under_way: asyncio.Event) -> asyncio.Task[tuple[int, str]]:
-    """Ask until an answer is under way; return what it will be."""
+    """Send requests until a response is in progress; return its task."""
     while True:
         asked = asyncio.create_task(get(f"http://{CLIENT}:{PORT}/"))
         while not asked.done():
@@ -254,6 +257,6 @@ async def _asked(under_way: asyncio.Event) -> asyncio.Task[tuple[int, str]]:
 
 
 async def _draining(agent: Agent) -> bool:
-    """Say whether it drains, or has ended: where it waits for a second at most, nobody may see it drain."""
+    """Return whether an agent drains or has ended. With a short limit, the draining may not be observable."""
     text = (await get(f"{agent.status}/healthz/ready"))[1]
     return "draining" in text or agent.process.returncode is not None

@@ -1,4 +1,4 @@
-"""Machines as network namespaces, an agent in each, traffic intercepted: Envoys end and begin under load."""
+"""Tests of intercepted machines in network namespaces: Envoys are restarted and killed under load."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ _log = structlog.get_logger(__name__)
 
 
 def envoys(bookstore: Bookstore, name: str) -> list[int]:
-    """Return the Envoys among the children of a place's agent, which has others read its certificates."""
+    """Return the Envoys among the children of a place's agent; other children read its certificates."""
     agent = bookstore.supervisor.pid(f"sidecar of {name}")
     children = Path(f"/proc/{agent}/task/{agent}/children").read_text().split()
     return [int(child) for child in children if _is_envoy(child)]
@@ -41,14 +41,14 @@ def _is_envoy(child: str) -> bool:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def bookstore(envoy: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bookstore]:
-    """The bookstore of both tests, whose agents could restart their Envoys hot."""
+    """The bookstore of both tests, whose agents can restart their Envoys hot."""
     state = tmp_path_factory.mktemp("bookstore")
     async with running(state, Mode.TRANSPARENT, hot_restart=True) as started:
         yield started
 
 
-async def test_a_hot_restart_of_buyer_and_store_loses_no_sale(bookstore: Bookstore) -> None:
-    """New connections all the while, each redirected to the same port, whichever epoch takes it."""
+async def test_hot_restart_of_buyer_and_store_loses_no_sale(bookstore: Bookstore) -> None:
+    """New connections go on, all redirected to the same port, whichever epoch accepts them."""
     await until_all_connected(bookstore)
     async with under_load(bookstore) as outcomes:
         await until_bought(bookstore, outcomes, 100)
@@ -66,8 +66,8 @@ async def test_a_hot_restart_of_buyer_and_store_loses_no_sale(bookstore: Booksto
     assert outcomes == {"200": outcomes.total()}
 
 
-async def test_a_killed_envoy_is_back_and_nothing_passed_it_by(bookstore: Bookstore) -> None:
-    """Calls fail while the caller has no Envoy, none goes around it, and all is well with the next one."""
+async def test_killed_envoy_is_restarted_and_no_call_bypasses_it(bookstore: Bookstore) -> None:
+    """Calls fail while the caller has no Envoy, so none bypasses it. Sales succeed with the next Envoy."""
     await until_all_connected(bookstore)
     (first,) = envoys(bookstore, BOOKBUYER.name)
     async with under_load(bookstore) as outcomes:

@@ -1,4 +1,4 @@
-"""A patched pod's sidecar, begun with the rights that its security context leaves it."""
+"""Test of an injected sidecar, started with the rights of its security context."""
 
 import subprocess
 
@@ -24,7 +24,7 @@ NET_RAW = 1 << 13
 
 
 def _sidecar(how: Transparent) -> Container:
-    """Return the sidecar of a pod that is intercepted so."""
+    """Return the sidecar of a pod with this interception."""
     pod: Pod = {
         "metadata": {"name": "store-0"},
         "spec": {"containers": [{"name": "store", "image": "store:1"}]},
@@ -48,7 +48,7 @@ def _sidecar(how: Transparent) -> Container:
 
 
 def _confined(security: SecurityContext) -> list[str]:
-    """Return what begins a program as a container runtime does: this user, these rights and no new ones."""
+    """Return a command prefix that sets the user and rights of a security context, like a runtime."""
     added = [f"+{item.lower()}" for item in security["capabilities"].get("add", ())]
     user = ["--reuid", str(security["runAsUser"]), "--regid", str(security["runAsGroup"]), "--clear-groups"]
     assert security["capabilities"]["drop"] == ["ALL"]
@@ -60,8 +60,10 @@ def _confined(security: SecurityContext) -> list[str]:
 @pytest.mark.parametrize(
     ("how", "expected"), [(Transparent(), 0), (Transparent(Capture.TPROXY, ipv6=True), NET_RAW)]
 )
-def test_the_agent_is_the_proxy_s_user_with_no_more_than_it_needs(how: Transparent, expected: int) -> None:
-    """For TPROXY one right, which what it starts has too; and no other, whatever it began with."""
+def test_agent_runs_as_the_proxy_user_with_only_the_needed_capability(
+    how: Transparent, expected: int
+) -> None:
+    """With TPROXY, the agent and its children have NET_RAW alone, and otherwise no capability."""
     sidecar = _sidecar(how)
     assert sidecar["command"][-2:] == AGENT
     begun = [*_confined(sidecar["securityContext"]), *sidecar["command"][:-2]]

@@ -1,4 +1,4 @@
-"""The README's walk, typed as it stands there, on a machine of its own."""
+"""Test of the README's walk-through, run exactly as written, on a separate machine."""
 
 import os
 import re
@@ -30,7 +30,7 @@ AGENTS = ("127.0.0.1:15020", "127.0.0.1:15030")
 
 
 class Walker:
-    """Somebody who types what the README says, in a directory of the test's own."""
+    """A reader who types the README's commands, in a directory of the test."""
 
     def __init__(self, at: Machine, folder: Path, envoy: str) -> None:
         self.at = at
@@ -39,7 +39,7 @@ class Walker:
         self._environment = {**os.environ, "PATH": os.pathsep.join(programs)}
 
     def begin(self, text: str) -> subprocess.Popen[bytes]:
-        """Type lines; what they leave in the background goes on, and belongs to the group of this process."""
+        """Start lines as a process group; background programs of the lines stay in that group."""
         typed = text.replace(PLACE, str(self._folder))
         with (self._folder.parent / "walk.log").open("ab") as log:
             return subprocess.Popen(
@@ -53,7 +53,7 @@ class Walker:
             )
 
     def type(self, text: str) -> str:
-        """Type lines and return what they print."""
+        """Run lines and return their output."""
         typed = text.replace(PLACE, str(self._folder))
         return subprocess.run(
             [*self.at.enter, "bash", "-c", typed],
@@ -68,15 +68,15 @@ class Walker:
 
 @pytest.fixture
 def walker(tmp_path: Path, envoy: str) -> Iterator[Walker]:
-    """Stand on a machine without a network."""
+    """A reader on a machine without a network."""
     with machine() as at:
         yield Walker(at, tmp_path / "hello", envoy)
 
 
-async def test_the_readme_s_walk_comes_to_what_it_says(walker: Walker, tmp_path: Path) -> None:
-    """Both sidecars connected and in step; the call that the policy allows is answered, the other refused.
+async def test_readme_walk_through_gives_the_documented_results(walker: Walker, tmp_path: Path) -> None:
+    """Both sidecars are connected and synced, the allowed call is answered and the other one refused.
 
-    Every command of the table, typed there, answers yes.
+    Every command of the README's table exits with status 0.
     """
     (walk,) = [item for item in _shell(README) if PLACE in item]
     first, looking, rest = walk.partition(LOOKING)

@@ -1,4 +1,4 @@
-"""What runs behind the sidecars: it says who it is, over every protocol that a port may speak."""
+"""Applications behind the sidecars: each answers with its name, on every protocol of its ports."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,7 @@ UNWELL: set[str] = set()
 
 
 async def start(name: str, bind: Bind, ends: AsyncExitStack) -> None:
-    """Run all but gRPC until the exit stack ends."""
+    """Run all servers but gRPC until the exit stack ends."""
     for port in (HTTP, ADMIN):
         runner = web.AppRunner(_web(name, port), shutdown_timeout=0.1, max_headers=2000)
         await runner.setup()
@@ -103,7 +103,7 @@ async def _echoed(request: web.Request) -> web.WebSocketResponse:
 
 
 def lines(name: str, first: bytes = b"") -> Callable[..., Any]:
-    """Return a handler of connections that answers each line with the server's name before it."""
+    """Return a connection handler that answers each line with the server's name and the line."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError):

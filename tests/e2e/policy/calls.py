@@ -1,4 +1,4 @@
-"""Calls as applications make them: what comes back, and from whom. What hangs is an error, not an answer."""
+"""Calls of applications, and their outcomes; a call without a response in time is an error."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ _SECONDS = 30
 
 @dataclass(frozen=True)
 class Answer:
-    """An HTTP status, 0 where no connection or no answer was to be had; who answered, and with what."""
+    """An HTTP status (0 without a connection or response), the answering server, and the content."""
 
     status: int
     by: str = ""
@@ -37,7 +37,7 @@ async def request(
     headers: dict[str, str] | None = None,
     session: aiohttp.ClientSession | None = None,
 ) -> Answer:
-    """Send an HTTP request, on a connection of its own unless there is a session."""
+    """Send an HTTP request, on a new connection unless a session is given."""
     if session is None:
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True)) as alone:
             return await request(url, method, headers, alone)
@@ -59,10 +59,10 @@ async def exchange(
     at: socket.socket | None = None,
     name: str | None = None,
 ) -> str:
-    """Connect, say hello, and return what the server says to it; `CLOSED` where it says nothing.
+    """Connect, send a line, and return the server's answer, or `CLOSED` without an answer.
 
-    With `first` the server must speak before anything is sent, and what it says then is returned too. `at`
-    is a socket to connect; it asks for `name` in TLS.
+    With `first`, the server must send first, and that greeting is included in the result. `at` is a socket to
+    connect; `name` is the TLS server name.
     """
     try:
         async with asyncio.timeout(_SECONDS):
@@ -88,7 +88,7 @@ async def exchange(
 
 
 async def status_over(tls: ssl.SSLContext, address: str, port: int, path: str = "/") -> Answer:
-    """Send an HTTP request straight to a sidecar, with a certificate of the caller's choice."""
+    """Send an HTTP request directly to a sidecar with a certificate of the caller's choice."""
     try:
         async with asyncio.timeout(_SECONDS):
             reader, writer = await asyncio.open_connection(address, port, ssl=tls)
@@ -104,9 +104,9 @@ async def status_over(tls: ssl.SSLContext, address: str, port: int, path: str = 
 
 
 async def raw(place: tuple[str, int], sent: str, tls: ssl.SSLContext | None = None) -> tuple[str, str]:
-    """Send bytes as they are, and return the head and the body of what comes; nothing where nothing does.
+    """Send bytes unchanged and return the head and the body of the response, or empty strings.
 
-    The body ends where the head says, or else with the connection.
+    The body has the length of its header, or ends with the connection.
     """
     try:
         async with asyncio.timeout(_SECONDS):
@@ -125,13 +125,13 @@ async def raw(place: tuple[str, int], sent: str, tls: ssl.SSLContext | None = No
 
 @dataclass
 class Load:
-    """Calls without a pause, and all that they came to."""
+    """Continuous calls and their outcomes."""
 
     every: Counter[str] = field(default_factory=Counter)
     _recent: Counter[str] = field(default_factory=Counter)
 
     async def more(self, count: int) -> Counter[str]:
-        """Wait for so many calls that begin from now on, and return what they came to."""
+        """Wait for `count` calls that begin from now on, and return their outcomes."""
         self._recent = recent = Counter[str]()
 
         async def enough() -> bool:
@@ -141,7 +141,7 @@ class Load:
         return Counter(recent)
 
     async def again(self, call: Callable[[], Awaitable[str]]) -> None:
-        """Call for ever."""
+        """Call without end."""
         while True:
             recent = self._recent
             word = await call()
@@ -151,7 +151,7 @@ class Load:
 
 @asynccontextmanager
 async def load(call: Callable[[], Awaitable[str]], concurrency: int = 2) -> AsyncIterator[Load]:
-    """Call again and again while the block runs; `call` returns a word for what came of it."""
+    """Call repeatedly while the block runs; `call` returns a word for its outcome."""
     result = Load()
     tasks = [asyncio.create_task(result.again(call), name="load") for _ in range(concurrency)]
     try:

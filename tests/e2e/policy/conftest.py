@@ -1,4 +1,4 @@
-"""Two meshes that stay for the whole run: one in explicit interception, one in network namespaces."""
+"""Two meshes that are kept for the whole run: one in explicit interception, one in network namespaces."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -13,7 +13,7 @@ from tests.e2e.policy.running import PolicyMesh
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PolicyMesh]:
-    """Five workloads in explicit interception; at the end no Envoy has had anything to complain of."""
+    """Five workloads in explicit interception; no Envoy may have logged a complaint at the end."""
     async with AsyncExitStack() as ends:
         running = await PolicyMesh.start(tmp_path_factory.mktemp("explicit"), ends)
         yield running
@@ -22,9 +22,10 @@ async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Policy
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def leaves_nobody_to_ask(mesh: PolicyMesh) -> AsyncIterator[None]:
-    """Before a file whose services decide about requests no connection is open, and after it none that asks.
+    """Drain all connections before and after a file whose external services decide about requests.
 
-    Who came by a listener of before is asked about as that one had it, also by nobody.
+    A connection keeps the external service of its listener, or the lack of one, so a connection of another
+    file would give wrong results.
     """
     await mesh.enforce()
     await mesh.drained()
@@ -35,7 +36,7 @@ async def leaves_nobody_to_ask(mesh: PolicyMesh) -> AsyncIterator[None]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def pods(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pods]:
-    """A client and a StatefulSet in network namespaces of their own, their traffic redirected."""
+    """A client and a StatefulSet in separate network namespaces, with redirected traffic."""
     async with AsyncExitStack() as ends:
         running = await Pods.start(tmp_path_factory.mktemp("transparent"), ends)
         yield running

@@ -1,7 +1,7 @@
-"""Pods without Kubernetes: network namespaces on one switch, traffic redirected as in a pod.
+"""Pods without Kubernetes: network namespaces on one switch, with traffic redirected as in a pod.
 
-Everything but Envoy runs in this process: a socket belongs to the namespace of the thread that made it. The
-control plane is reached through a socket of each pod that leads here.
+Only Envoy is a separate process, because a socket belongs to the namespace of the thread that made it. Each
+pod reaches the control plane through a socket that leads to this process.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ _MESHWRIGHT = str(Path(sys.executable).parent / "meshwright")
 
 
 def documents() -> list[Document]:
-    """Return the manifests: `nodes` is headless, `api` and `db` have an address of their own."""
+    """Return the manifests: `nodes` is headless, `api` and `db` have a cluster IP."""
     peers = {"port": GREETER, "name": "peer", "appProtocol": "tcp-server-first"}
     return [
         _service("nodes", "None", {"port": 80, "targetPort": "web", "name": "http-web"}, peers),
@@ -63,7 +63,7 @@ def _service(name: str, address: str, *ports: Document) -> Document:
 
 
 def _apex() -> Document:
-    """Return a Service that nobody is behind, and that has no address of its own."""
+    """Return a Service without workloads and without a cluster IP."""
     made = _service("apex", "", {"port": 80, "name": "http-web"}, {"port": DATABASE, "name": "db"})
     return {**made, "spec": {"ports": made["spec"]["ports"]}}
 
@@ -91,7 +91,7 @@ class Pods:
 
     @classmethod
     async def start(cls, state: Path, ends: AsyncExitStack) -> Self:
-        """Make the namespaces, the rules in them, applications and Envoys."""
+        """Make the namespaces with their rules, the applications and the Envoys."""
         machines = {name: ends.enter_context(machine()) for name in ("switch", *ADDRESSES)}
         join(machines["switch"], OUTSIDE, {at: machines[name] for name, at in ADDRESSES.items()})
         live = await LiveMesh.start(state, yaml.safe_dump_all(documents()), ends)
@@ -106,19 +106,19 @@ class Pods:
         return cls(live, machines)
 
     async def enforce(self, *policy: Document) -> None:
-        """Put a policy in force everywhere: it alone, and nothing of the one before."""
+        """Enforce exactly this policy everywhere."""
         self.live.apply(yaml.safe_dump_all([*documents(), *policy]))
         await self.live.in_force()
 
     def resolve(self, name: str) -> tuple[str, ...]:
-        """Return the addresses of a name, as the mesh's hosts lines have them."""
+        """Return the addresses of a name in the mesh's hosts lines."""
         result = hosts(self.live.view, Namespace("shop"))
         return tuple(address for address, names in result if name in names)
 
     async def get(
         self, caller: str, address: str, port: int = 80, path: str = "/", host: str = "", method: str = "GET"
     ) -> Answer:
-        """Have a pod's application send a request to an address, for a host if it is another one."""
+        """Send a request of a pod's application to an address, with another host header if given."""
         place = Place(open_socket=partial(self.machines[caller].socket, socket.AF_INET, APPLICATION_UID))
         headers = {"host": host} if host else None
         async with place.session() as session:
@@ -134,19 +134,19 @@ class Pods:
         tls: ssl.SSLContext | None = None,
         name: str | None = None,
     ) -> str:
-        """Have a pod's application connect to an address, and say hello; over TLS it asks for a name."""
+        """Connect a pod's application to an address and send a line, over TLS with a server name if given."""
         with self.machines[caller].socket(socket.AF_INET, APPLICATION_UID) as at:
             at.setblocking(False)
             return await calls.exchange(address, port, first=first, at=at, tls=tls, name=name)
 
 
 async def intercept(pod: Machine) -> None:
-    """Redirect a pod's traffic to its sidecar, but what that sends itself."""
+    """Redirect a pod's traffic to its sidecar, except the sidecar's own traffic."""
     await asyncio.to_thread(pod.run, _MESHWRIGHT, "intercept")
 
 
 def place(pod: Machine, state: Path) -> Place:
-    """Return where a pod's Envoy runs: as its own user, who may read the state's folder."""
+    """Return the place of a pod's Envoy: a separate user that may read the state's folder."""
     program = envoy.program()
     assert program is not None
     user = as_user(PROXY_UID, [], [Path(program), state])
@@ -163,7 +163,7 @@ def bound(at: Machine, address: str, port: int) -> socket.socket:
 
 
 async def lead_to(port: int, pod: Machine, ends: AsyncExitStack) -> None:
-    """Let connections to a port of the pod's loopback reach that port here."""
+    """Forward connections to a port of the pod's loopback to that port of this process."""
 
     async def lead(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, back = await asyncio.open_connection("127.0.0.1", port)

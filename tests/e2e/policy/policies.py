@@ -1,4 +1,4 @@
-"""Policy objects in a line each; in namespace `shop` unless said."""
+"""Short constructors of policy objects; the namespace is `shop` by default."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -35,7 +35,7 @@ def routes(name: str, *matches: Match, namespace: str = "shop") -> Document:
 
 
 def path(regex: str, *methods: str) -> Match:
-    """Make a match of paths, and of methods if any are said."""
+    """Make a match of paths, and of methods if any are given."""
     return {"pathRegex": regex, **({"methods": list(methods)} if methods else {})}
 
 

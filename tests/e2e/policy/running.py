@@ -1,4 +1,4 @@
-"""The mesh of these tests as it runs: Envoys that stay, policies that change under them."""
+"""The running mesh of these tests: Envoys are kept, and the policy changes."""
 
 import socket
 import ssl
@@ -41,9 +41,9 @@ class PolicyMesh:
         return mesh
 
     async def enforce(self, *policy: Document, said: tuple[str, ...] = ()) -> None:
-        """Put a policy in force everywhere, it alone; its reader must say these codes.
+        """Enforce exactly this policy everywhere; the reader must report these codes.
 
-        A Service or Workload among it stands in the place of the topology's own of that name.
+        A Service or Workload in it replaces the topology's own of that name.
         """
         named = {(item["kind"], item["metadata"]["name"]) for item in policy}
         kept = [
@@ -55,7 +55,7 @@ class PolicyMesh:
         await self.live.in_force()
 
     async def drained(self) -> None:
-        """Wait until no Envoy has a connection that came by a listener or filter chain of before."""
+        """Wait until no Envoy has a connection on an earlier listener or filter chain."""
 
         async def is_drained(name: str) -> bool:
             return not await self.live.stat(name, "listener_manager.total_.*_draining")
@@ -74,20 +74,20 @@ class PolicyMesh:
         headers: dict[str, str] | None = None,
         session: aiohttp.ClientSession | None = None,
     ) -> Answer:
-        """Have a workload's application send a request to a service."""
+        """Send a request of a workload's application to a service."""
         return await calls.request(self.url(caller, service, port) + path, method, headers, session)
 
     async def hello(self, caller: str, service: str, port: int, *, first: bool = False) -> str:
-        """Have a workload's application connect to a service, and say hello."""
+        """Connect a workload's application to a service and send a line."""
         return await calls.exchange(*self.place(caller, service, port), first=first)
 
     async def answering(self, caller: str, service: str, count: int, path: str = "/") -> Counter[str]:
-        """Return who answers so many requests; a refusal counts under its status."""
+        """Return the answering servers of `count` requests; a refusal is counted under its status."""
         answers = [await self.get(caller, service, path) for _ in range(count)]
         return Counter(answer.by or str(answer.status) for answer in answers)
 
     def url(self, caller: str, service: str, port: int = 80) -> str:
-        """Return where a caller's sidecar offers an HTTP port of a service."""
+        """Return the URL at which a caller's sidecar offers an HTTP port of a service."""
         return "http://{}:{}".format(*self.place(caller, service, port))
 
     def place(self, caller: str, service: str, port: int) -> tuple[str, int]:
@@ -95,11 +95,11 @@ class PolicyMesh:
         return WORKLOADS[caller].address, local_port(service, port)
 
     def certificate(self, workload: str) -> ssl.SSLContext:
-        """Return a TLS client with a workload's service certificate: a call past its own sidecar."""
+        """Return a TLS client with a workload's service certificate, for calls that bypass its sidecar."""
         return self.live.client(WORKLOADS[workload].namespace, WORKLOADS[workload].account)
 
     def stranger(self) -> ssl.SSLContext:
-        """Return a TLS client that believes the mesh's certificates and has none."""
+        """Return a TLS client that trusts the mesh's certificates and has none."""
         context = ssl.create_default_context(cadata=self.live.authority.trust_bundle().decode())
         context.check_hostname = False
         return context

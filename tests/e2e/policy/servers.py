@@ -1,4 +1,4 @@
-"""An authorizer, a service that counts rates, and collectors of spans, as sidecars meet them."""
+"""External services for sidecars: an authorizer, a rate limit service, and collectors of spans and logs."""
 
 import asyncio
 from collections import Counter
@@ -24,9 +24,9 @@ _DENIED = 7
 
 @dataclass
 class Authorizer:
-    """`envoy.service.auth.v3.Authorization`: refuses by `decide`, and keeps what it was asked.
+    """`envoy.service.auth.v3.Authorization`: decides with `decide` and records the requests.
 
-    Of a request that passes it overwrites the headers `sets`, and takes away those that `removes` names.
+    For an admitted request it overwrites the headers `sets` and removes the headers `removes`.
     """
 
     port: int = 0
@@ -67,10 +67,10 @@ class Authorizer:
 
 @dataclass
 class RateLimiter:
-    """`envoy.service.ratelimit.v3.RateLimitService`: so many of each descriptor, and never again.
+    """`envoy.service.ratelimit.v3.RateLimitService`: admits a number of each descriptor, without reset.
 
-    `asked` is what it was told, in order: domain, and each descriptor as pairs. `limits` are by descriptor;
-    what has none is taken without end. While `answering` is not set nobody is answered.
+    `asked` has the requests in order: the domain, and each descriptor as pairs. `limits` are by descriptor;
+    one without a limit is always admitted. While `answering` is not set, no response is sent.
     """
 
     port: int = 0
@@ -98,7 +98,7 @@ class RateLimiter:
         return made
 
     def begin(self, limits: dict[tuple[tuple[str, str], ...], int]) -> None:
-        """Count anew, with other limits."""
+        """Restart the counters with other limits."""
         self.limits = limits
         self.asked.clear()
         self._seen.clear()
@@ -126,7 +126,7 @@ class RateLimiter:
 
 @dataclass
 class Collector:
-    """A collector of Zipkin's spans; `told` is by path."""
+    """A collector of Zipkin's spans; `paths` are the requested paths."""
 
     port: int = 0
     spans: list[dict[str, Any]] = field(default_factory=list)
@@ -152,7 +152,7 @@ class Collector:
         return web.Response(status=202)
 
     async def traced(self, trace: str, count: int) -> list[dict[str, Any]]:
-        """Return the spans of a trace as soon as there are so many; TimeoutError after 20 seconds."""
+        """Return the spans of a trace once there are `count`; TimeoutError after 20 seconds."""
         async with asyncio.timeout(20):
             while len(result := [span for span in self.spans if span["traceId"] == trace]) < count:
                 await asyncio.sleep(0.05)
@@ -161,7 +161,7 @@ class Collector:
 
 @dataclass
 class OtlpCollector:
-    """`opentelemetry.proto.collector.trace.v1.TraceService`: keeps spans with their resources."""
+    """`opentelemetry.proto.collector.trace.v1.TraceService`: records spans with their resources."""
 
     port: int = 0
     spans: list[tuple[dict[str, str], trace_pb2.Span]] = field(default_factory=list)
@@ -198,7 +198,7 @@ class OtlpCollector:
         return trace_service_pb2.ExportTraceServiceResponse()
 
     async def traced(self, trace: str, count: int) -> list[tuple[dict[str, str], trace_pb2.Span]]:
-        """Return the spans of a trace as soon as there are so many; TimeoutError after 20 seconds."""
+        """Return the spans of a trace once there are `count`; TimeoutError after 20 seconds."""
         async with asyncio.timeout(20):
             while len(result := [span for span in self.spans if span[1].trace_id.hex() == trace]) < count:
                 await asyncio.sleep(0.05)
@@ -207,7 +207,7 @@ class OtlpCollector:
 
 @dataclass
 class LogCollector:
-    """`opentelemetry.proto.collector.logs.v1.LogsService`: keeps records, each with its resource's labels."""
+    """`opentelemetry.proto.collector.logs.v1.LogsService`: records log records with resource attributes."""
 
     port: int = 0
     records: list[tuple[dict[str, Any], logs_pb2.LogRecord]] = field(default_factory=list)
@@ -240,7 +240,7 @@ class LogCollector:
 
 
 def pairs(key_values: Iterable[common_pb2.KeyValue]) -> dict[str, Any]:
-    """Return attributes as they are written in JSON: mappings and texts."""
+    """Return attributes in the form of JSON: mappings and texts."""
     return {key_value.key: _value(key_value.value) for key_value in key_values}
 
 

@@ -1,4 +1,4 @@
-"""Who runs where and what is offered, in explicit interception on loopback addresses."""
+"""Workloads and services in explicit interception on loopback addresses."""
 
 import os
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ PORTS = (
 
 @dataclass(frozen=True)
 class Workload:
-    """A workload: its address is by its number; it serves if it has labels."""
+    """A workload, whose address depends on its number; it is a server if it has labels."""
 
     namespace: str
     name: str
@@ -32,12 +32,12 @@ class Workload:
 
     @property
     def address(self) -> str:
-        """Return where its sidecar listens."""
+        """Return the address of the sidecar."""
         return f"{NET}.{self.number}"
 
     @property
     def application(self) -> str:
-        """Return where its application listens."""
+        """Return the address of the application."""
         return f"{NET}.{self.number + 100}"
 
 
@@ -56,7 +56,7 @@ SERVICES = ("v1", "v2", "v1-again", "web", "both", "root")
 
 
 def local_port(service: str, port: int) -> int:
-    """Return at which port of its own address a caller's sidecar offers a service's port."""
+    """Return the local port at which a caller's sidecar offers a service's port."""
     return 20000 + SERVICES.index(service) * 10 + [item["port"] for item in PORTS].index(port)
 
 

@@ -1,4 +1,4 @@
-"""A policy that Envoy refuses is taken out, and nothing else: access is what the rest of the policy says."""
+"""Tests of a policy that Envoy rejects: only that policy is withdrawn, and the rest stays in force."""
 
 import asyncio
 import contextlib
@@ -48,7 +48,7 @@ MESH = texts.joined(
 
 
 def _policy(big: str, narrow: str, other: str = "/other") -> tuple[str, ...]:
-    """Return a policy in which the hexer may call what fits `big`, and so on."""
+    """Return a policy with the permitted paths of HEXER (`big`), NARROW (`narrow`) and OTHER (`other`)."""
     paths = {HEXER: big, NARROW: narrow, OTHER: other}
     groups = (texts.route_group(f"for-{name}", texts.match("it", path)) for name, path in paths.items())
     targets = (texts.target(name, name, "shop", texts.http(f"for-{name}")) for name in paths)
@@ -74,7 +74,7 @@ class ControlPlane:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Server]:
-        """Run it for as long as the context lasts."""
+        """Run the control plane until the context ends."""
         stop, started = asyncio.Event(), asyncio.get_running_loop().create_future()
         anywhere = dict.fromkeys(("http_address", "debug_address"), "127.0.0.1:0")
         flags = {"mesh": self._folder / "mesh", "state": self._folder / "state", "drain_seconds": 0.2}
@@ -92,7 +92,7 @@ class ControlPlane:
 
 
 class Callers:
-    """Applications that call past any sidecar of theirs, each with its own service certificate."""
+    """Applications that call the sidecar directly, each with its own service certificate."""
 
     def __init__(self, server: Server, folder: Path) -> None:
         self._contexts = {
@@ -100,7 +100,7 @@ class Callers:
         }
 
     async def status(self, name: str, path: str, method: str = "GET") -> int:
-        """Return what is answered, 0 where nothing is."""
+        """Return the status of a response, or 0 if the connection fails."""
         url = f"https://{SIDECAR}:{PORT}{path}"
         connector = aiohttp.TCPConnector(ssl=self._contexts[name])
         with contextlib.suppress(aiohttp.ClientError, ConnectionError):
@@ -112,7 +112,7 @@ class Callers:
         return 0
 
     async def are(self, *expected: int) -> bool:
-        """Say whether calls are answered so: the hexer's, the narrow one's two, and the other's two."""
+        """Return whether the calls get these statuses: one by HEXER, two by NARROW, two by OTHER."""
         calls = (
             (HEXER, f"/big{HEX}", "GET"),
             (NARROW, "/only", "GET"),
@@ -136,7 +136,7 @@ def _context(server: Server, file: Path, account: str) -> ssl.SSLContext:
 
 @pytest.fixture
 async def application() -> AsyncIterator[None]:
-    """Answer everything, behind the sidecar."""
+    """Serve every path with 200 behind the sidecar."""
 
     async def answer(request: web.Request) -> web.Response:
         return web.Response(text=request.path)
@@ -152,7 +152,7 @@ async def application() -> AsyncIterator[None]:
 
 
 async def _is_named(server: Server) -> bool:
-    """Say whether the guilty object is named with Envoy's words first, and it alone, wherever one looks."""
+    """Return whether only the rejected object is named, with Envoy's message first, in every report."""
     result = await rejections(server)
     if [item["object"] for item in result] != ["HTTPRouteGroup shop/for-hexer"]:
         return False
@@ -164,10 +164,14 @@ async def _is_named(server: Server) -> bool:
 
 @pytest.mark.usefixtures("application")
 @pytest.mark.parametrize("protocol", list(AdsProtocol))
-async def test_what_envoy_refuses_admits_nobody_and_the_rest_of_the_policy_is_in_force(
+async def test_policy_that_envoy_rejects_is_withheld_while_the_rest_is_enforced(
     envoy: str, tmp_path: Path, protocol: AdsProtocol
 ) -> None:
-    """In one change somebody is narrowed and a policy is added that this Envoy refuses; then all restart."""
+    """Only the rejected group is withheld, also after the control plane and then Envoy restart.
+
+    A change that narrows another policy at the same time takes effect, the rejected policy admits no caller,
+    and a new Envoy is never sent it.
+    """
     control = ControlPlane(tmp_path)
     control.write(*_policy("/none", "/only|/secret"))
     run_envoy = partial(running, envoy, protocol=protocol, name="shop.shop.shop", picky=True)
@@ -197,8 +201,12 @@ async def test_what_envoy_refuses_admits_nobody_and_the_rest_of_the_policy_is_in
 
 
 @pytest.mark.usefixtures("application")
-async def test_an_envoy_that_takes_it_admits_by_it(envoy: str, tmp_path: Path) -> None:
-    """Negative control: it is this Envoy that refuses, not the policy that is wrong."""
+async def test_policy_that_envoy_accepts_is_enforced(envoy: str, tmp_path: Path) -> None:
+    """An Envoy with the usual settings enforces the same policy.
+
+    This is the negative control: the rejection comes from the limit of the other Envoy, and the policy is
+    valid.
+    """
     control = ControlPlane(tmp_path)
     control.write(*_policy(GUILTY, "/only"))
     async with control.running() as server:
@@ -210,8 +218,13 @@ async def test_an_envoy_that_takes_it_admits_by_it(envoy: str, tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("application")
-async def test_a_log_that_cannot_be_written_holds_nothing_up(envoy: str, tmp_path: Path) -> None:
-    """Envoy refuses a listener whose log it cannot open: it gets all else, and the Telemetry is named."""
+async def test_unwritable_access_log_is_reported_and_other_changes_take_effect(
+    envoy: str, tmp_path: Path
+) -> None:
+    """A listener whose access log cannot be opened is rejected, and its Telemetry is reported.
+
+    A policy change of the same push takes effect.
+    """
     missing = tmp_path / "missing" / "access.log"
     logs = f"""
 apiVersion: policy.openservicemesh.io/v1alpha1

@@ -1,4 +1,4 @@
-"""A real Envoy that rejects a resource: all else goes on, and a restarted one gets the last good version."""
+"""Tests of resources that a real Envoy rejects: other changes go on, and the last good version is kept."""
 
 import asyncio
 import os
@@ -37,7 +37,7 @@ def _buyer(bank_port: int = 7002, shop_port: int = 7001) -> str:
 
 
 def _split(name: str, apex: str = "shop") -> str:
-    """Return a split for the requests that fit a small expression; that of the name POISON for a big one."""
+    """Return a split for requests that match a small regex, or a too large one if the name is POISON."""
     return texts.split(name, apex, ("v1", 1), group="big" if name == POISON else "small")
 
 
@@ -56,10 +56,13 @@ DOCUMENTS = (
 
 
 @pytest.mark.parametrize("protocol", list(AdsProtocol))
-async def test_a_rejected_route_keeps_its_last_good_version_over_a_restart(
+async def test_rejected_route_keeps_its_last_good_version_when_envoy_restarts(
     envoy: str, serve: Serve, tmp_path: Path, protocol: AdsProtocol
 ) -> None:
-    """The other service's route changes meanwhile; the new Envoy is never sent the bad one."""
+    """The last accepted version is served to the new Envoy, which is never sent the rejected one.
+
+    A change of another service's route takes effect meanwhile, and a corrected route clears the rejection.
+    """
     server = await serve(*DOCUMENTS, _buyer(), _split("good"), verify=True)
 
     async def has(result: Envoy, shop: str, bank: str) -> bool:
@@ -90,10 +93,13 @@ async def test_a_rejected_route_keeps_its_last_good_version_over_a_restart(
     assert await server.metric("meshwright_verification_differences_total") == 0
 
 
-async def test_a_route_that_was_never_good_leaves_the_others_alone(
+async def test_route_that_was_never_accepted_does_not_block_other_routes(
     envoy: str, serve: Serve, tmp_path: Path
 ) -> None:
-    """An Envoy that begins with it: it stops at the bad one, and is helped on."""
+    """An Envoy that starts with a rejected route gets all other routes and listeners.
+
+    The rejected group is reported.
+    """
     server = await serve(*DOCUMENTS, _buyer(), _split(POISON), verify=True)
     async with running(envoy, server, tmp_path / "only", AdsProtocol.DELTA, picky=True) as only:
 
@@ -113,15 +119,18 @@ async def test_a_route_that_was_never_good_leaves_the_others_alone(
 
 @pytest.fixture
 def taken() -> Iterator[int]:
-    """Hold a port at the workload's address, as a program that nobody thought of would."""
+    """Hold a port at the workload's address, like an unrelated program."""
     with socket.create_server((ADDRESS, 0)) as held:
         yield held.getsockname()[1]
 
 
-async def test_a_listener_that_cannot_be_bound_is_held_against_its_workload(
+async def test_listener_that_cannot_be_bound_is_reported_for_its_workload(
     envoy: str, serve: Serve, tmp_path: Path, taken: int
 ) -> None:
-    """Nothing is wrong with the manifests but that the machine has the port in use; the rest is served."""
+    """A port that another program holds is reported for the Workload, with Envoy's message.
+
+    Other listeners are served, and another port in the manifest clears the report.
+    """
     server = await serve(*DOCUMENTS, _buyer(taken), verify=True)
     async with running(envoy, server, tmp_path / "only", AdsProtocol.DELTA) as only:
         await until(lambda: rejections(server))
@@ -144,8 +153,13 @@ async def test_a_listener_that_cannot_be_bound_is_held_against_its_workload(
     assert await server.metric("meshwright_verification_differences_total") == 0
 
 
-async def test_of_two_listeners_each_has_its_own_words(envoy: str, serve: Serve, tmp_path: Path) -> None:
-    """What the machine says of one port is not said of the other, and each is free again by itself."""
+async def test_two_unbound_listeners_are_reported_and_recover_separately(
+    envoy: str, serve: Serve, tmp_path: Path
+) -> None:
+    """Each listener's report has only the message for its own port.
+
+    A port that is free again clears only its own report.
+    """
     with socket.create_server((ADDRESS, 0)) as one, socket.create_server((ADDRESS, 0)) as two:
         ports = [item.getsockname()[1] for item in (one, two)]
         server = await serve(*DOCUMENTS, _buyer(*reversed(ports)), verify=True)
@@ -172,10 +186,10 @@ async def test_of_two_listeners_each_has_its_own_words(envoy: str, serve: Serve,
 
 
 @pytest.mark.parametrize("protocol", list(AdsProtocol))
-async def test_a_port_that_is_free_again_is_bound_without_anybody_asking(
+async def test_listener_is_bound_automatically_when_its_port_is_free_again(
     envoy: str, serve: Serve, tmp_path: Path, protocol: AdsProtocol
 ) -> None:
-    """The same version, to the same Envoy, on the same stream."""
+    """The same version is offered again to the same Envoy on the same stream, with the mesh unchanged."""
     with socket.create_server((ADDRESS, 0)) as held:
         port = held.getsockname()[1]
         server = await serve(*DOCUMENTS, _buyer(port), verify=True)
@@ -189,10 +203,13 @@ async def test_a_port_that_is_free_again_is_bound_without_anybody_asking(
 
 
 @pytest.mark.parametrize("how", ["command", "restart"])
-async def test_a_port_that_is_free_again_is_bound_on_request_and_by_a_new_envoy(
+async def test_listener_on_a_freed_port_is_bound_after_proxy_retry_or_envoy_restart(
     envoy: str, serve: Serve, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """Nothing is offered by itself for a day here."""
+    """`proxy retry` or a new Envoy gets the rejected listener at once.
+
+    The automatic retry is delayed by a day here, so that it cannot be the cause.
+    """
     monkeypatch.setattr(record, "FIRST_PAUSE_SECONDS", 86_400.0)
     monkeypatch.setattr(record, "LONGEST_PAUSE_SECONDS", 86_400.0)
     with socket.create_server((ADDRESS, 0)) as held:
@@ -216,7 +233,7 @@ async def test_a_port_that_is_free_again_is_bound_on_request_and_by_a_new_envoy(
 
 
 def _retry(typed: Typed, server: Server, name: str) -> str:
-    """Have it offered again by a process of its own: what the server logs is not among its words."""
+    """Run `proxy retry` in its own process, so that its output has no log lines of the server."""
     arguments = ("proxy", "retry", name, "--state", str(server.state))
     done = typed.run(Command(server.state, arguments, {}), 60)
     assert done.returncode == 0, done.stderr

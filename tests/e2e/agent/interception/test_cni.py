@@ -1,6 +1,7 @@
-"""The node's plug-in: the daemon, what it installs, and pods' networks, with a cluster's answers at hand.
+"""Tests of the CNI plug-in: the daemon, its files on the host, and the networks of pods.
 
-The plug-in runs as on a host that has a shell and nothing else: no Python, and no C library.
+A local server answers for the cluster's API server. The plug-in runs as on a host with only a shell, without
+Python and a C library.
 """
 
 import json
@@ -66,7 +67,7 @@ OBJECTS: Final[dict[str, Any]] = {
 
 @contextmanager
 def cluster() -> Iterator[tuple[dict[str, Any], str]]:
-    """Serve objects as an API server does; yield them, for changes, and where."""
+    """Serve objects like an API server; yield the objects, which may be changed, and the server's address."""
     objects = dict(OBJECTS)
 
     class Handler(BaseHTTPRequestHandler):
@@ -91,7 +92,7 @@ def cluster() -> Iterator[tuple[dict[str, Any], str]]:
 
 
 class Host:
-    """A host's folders, in which a shell is all that runs, and the daemon."""
+    """A host's folders, with a shell as the only program, and the daemon."""
 
     def __init__(self, root: Path, server: str) -> None:
         self.root, self.networks = root, root / "etc/cni/net.d"
@@ -110,7 +111,7 @@ class Host:
 
     @contextmanager
     def daemon(self) -> Iterator[subprocess.Popen[bytes]]:
-        """Run the daemon until it is ended, or the block does; it is ready within."""
+        """Run the daemon until it is ended or the block ends; it is ready inside the block."""
         words = ("--networks", self.networks, "--programs", self.programs, "--run", self.run)
         more = ("--status", f"127.0.0.1:{self._status}", "--kubeconfig", self.root / "kubeconfig")
         late = ("--node", "node", "--netns", self.netns)
@@ -136,7 +137,7 @@ class Host:
                 made.kill()
 
     def page(self, path: str) -> tuple[int, str]:
-        """Return what the daemon answers; 0 where it does not."""
+        """Return the daemon's response, or status 0 if it does not respond."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self._status}{path}", timeout=30) as answer:
                 return answer.status, answer.read().decode()
@@ -146,7 +147,7 @@ class Host:
             return 0, ""
 
     def plugin(self, command: str, pod: str, network: str) -> tuple[int, Any]:
-        """Run the plug-in as a runtime does; return its status, and what it prints."""
+        """Run the plug-in like a container runtime; return its exit status and its output."""
         entry = {
             "type": "meshwright-cni",
             "socket": "/run/cni/cni.sock",
@@ -171,38 +172,47 @@ class Host:
         return done.returncode, json.loads(done.stdout or b"null")
 
     def runs(self) -> bool:
-        """Say whether the plug-in is there, whole, and says what it speaks."""
+        """Return whether the plug-in is fully installed and answers VERSION."""
         versions = (self.programs / "meshwright-cni.d").glob("*/relay.py")
         if all(version.parent.suffix for version in versions):  # it is being put there
             return False
         return "supportedVersions" in self.plugin("VERSION", "a", "b")[1]
 
     def is_in(self) -> bool:
-        """Say whether the plug-in is in the node's list."""
+        """Return whether the plug-in is in the node's network list."""
         plugins = json.loads(self.list.read_text())["plugins"]
         entry = {"type": "meshwright-cni", "socket": f"{self.run}/cni.sock"}
         return bool(plugins[1:] == [entry])
 
 
 def network(of: Machine) -> str:
-    """Return where a machine's network is."""
+    """Return the path of a machine's network namespace."""
     return f"/proc/{of.pid}/ns/net"
 
 
 def is_led(of: Machine, wanted: Interception) -> bool:
-    """Say whether the rules in a machine's network are those wanted, and no others."""
+    """Return whether a machine has exactly the wanted rules."""
     return of.do(lambda: check(wanted)) == ()
 
 
 @pytest.fixture
 def host() -> Iterator[tuple[Host, dict[str, Any]]]:
-    """Return a host, and a cluster's objects; its folder has a short name, as a socket must have."""
+    """Return a host and the cluster's objects.
+
+    The folder has a short name because socket paths are limited.
+    """
     with tempfile.TemporaryDirectory(prefix="cni") as root, cluster() as (objects, server):
         yield Host(Path(root), server), objects
 
 
-def test_pods_have_their_rules_and_others_are_left_alone(host: tuple[Host, dict[str, Any]]) -> None:
-    """ADD sets them, once and for all; CHECK sees others' hands; what is wrong is an error with words."""
+def test_cni_plugin_sets_the_rules_of_injected_pods_only_and_reports_errors(
+    host: tuple[Host, dict[str, Any]],
+) -> None:
+    """ADD sets the rules of an injected pod once, and leaves other pods alone.
+
+    CHECK reports a missing rule, and wrong options, the node's own network and a missing network are CNI
+    errors with a reason.
+    """
     node, _ = host
     both = Interception(families=frozenset(Family), capture=Capture.TPROXY)
     with node.daemon(), machine() as store, machine() as plain:
@@ -238,8 +248,8 @@ def test_pods_have_their_rules_and_others_are_left_alone(host: tuple[Host, dict[
         assert "meshwright_cni_installed 1" in figures
 
 
-def test_a_pod_that_came_before_the_plug_in_has_its_rules(host: tuple[Host, dict[str, Any]]) -> None:
-    """Its network is found by its address, among others'."""
+def test_pod_that_started_before_the_plugin_gets_its_rules(host: tuple[Host, dict[str, Any]]) -> None:
+    """The daemon finds the pod's network namespace by its address, and leaves other namespaces alone."""
     node, _ = host
     with machine() as early, machine() as other:
         early.run("ip", "address", "add", "10.1.0.9/32", "dev", "lo")
@@ -251,8 +261,12 @@ def test_a_pod_that_came_before_the_plug_in_has_its_rules(host: tuple[Host, dict
             assert other.do(lambda: check(None)) == ()
 
 
-def test_what_becomes_of_the_daemon_harms_no_pod(host: tuple[Host, dict[str, Any]]) -> None:
-    """Killed, pods have their rules later; updated, it stays in the list; deleted, nothing of it is left."""
+def test_killed_updated_or_removed_cni_daemon_harms_no_pod(host: tuple[Host, dict[str, Any]]) -> None:
+    """Pods that start while the daemon is dead get their rules later.
+
+    A stopped daemon stays in the network list, as in an update, and removes all its files once its DaemonSet
+    is deleted.
+    """
     node, objects = host
     with machine() as store, machine() as plain, machine() as short:
         with node.daemon() as daemon:

@@ -1,4 +1,4 @@
-"""What is excluded goes past the mesh: ranges and ports, of all pods and of one, as injection gives them."""
+"""Tests of excluded ranges and ports, mesh-wide and of a pod, with the options that injection sets."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -42,7 +42,7 @@ PLAIN, REFUSED = (200, f"{HTTP} /books"), (0, "")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def meshed(tmp_path_factory: pytest.TempPathFactory, envoy: str) -> AsyncIterator[Meshed]:
-    """Two machines in the mesh, and a third, which is not in it, with the same application."""
+    """Two machines in the mesh, and one outside it with the same application."""
     async with AsyncExitStack() as ends:
         state, how = tmp_path_factory.mktemp("excluded"), Transparent(ipv6=True)
         made = await Meshed.start(state, V4, how, envoy, ends)
@@ -53,7 +53,7 @@ async def meshed(tmp_path_factory: pytest.TempPathFactory, envoy: str) -> AsyncI
 async def _intercept(
     meshed: Meshed, name: str, mesh_wide: Exclusions, annotations: Mapping[str, str]
 ) -> None:
-    """Set a machine's rules as those of a pod with these annotations."""
+    """Set the rules of a machine like those of a pod with these annotations."""
     pod: Pod = {"metadata": {"name": name, "annotations": dict(annotations)}, "spec": {"containers": []}}
     config = MeshConfig(exclusions=mesh_wide)
     known = injector_context(INJECTOR, config, NamespaceObject(Namespace("default")), pod, ProxyUuid(name))
@@ -78,10 +78,13 @@ async def _intercept(
         ),
     ],
 )
-async def test_calls_to_what_is_excluded_go_past_the_sidecar(
+async def test_excluded_outbound_calls_bypass_the_sidecar(
     meshed: Meshed, mesh_wide: Exclusions, annotations: Mapping[str, str], past: tuple[int, ...]
 ) -> None:
-    """Plain text arrives outside, where calls end otherwise; the mesh's services are called as ever."""
+    """Plain-text calls to excluded hosts or ports arrive outside the mesh, and other calls to them fail.
+
+    Calls to the mesh's services go through the sidecar as before.
+    """
     await _intercept(meshed, "alice", mesh_wide, annotations)
     for port in (HTTP, ADMIN):
         result = await meshed.get("alice", f"http://{SWITCH[V4]}:{port}/books")
@@ -98,10 +101,10 @@ async def test_calls_to_what_is_excluded_go_past_the_sidecar(
         (Exclusions(inbound_ports=(Port(ADMIN),)), {}, False),
     ],
 )
-async def test_a_port_that_is_excluded_is_called_past_the_sidecar(
+async def test_excluded_inbound_port_accepts_plain_text_from_outside_the_mesh(
     meshed: Meshed, mesh_wide: Exclusions, annotations: Mapping[str, str], past: bool
 ) -> None:
-    """By whoever is outside, in plain text; the others of the pod are not."""
+    """A call from outside the mesh reaches the application's port only if exactly this port is excluded."""
     await _intercept(meshed, "shop", mesh_wide, annotations)
     calls = partial(meshed.get, "switch", f"http://{ADDRESSES['shop'][V4]}:{HTTP}/books")
 

@@ -1,4 +1,4 @@
-"""Machines that have addresses of IPv6 alone, and meshes in which some have one family and some have both."""
+"""Tests of machines with only IPv6 addresses, and of meshes with single-stack and dual-stack machines."""
 
 import asyncio
 import socket
@@ -59,7 +59,7 @@ spec: {{clusterIP: None, selector: {{app: shop}}, ports: [{{port: {HTTP}, appPro
 async def meshed(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, envoy: str
 ) -> AsyncIterator[Meshed]:
-    """Two machines in the mesh; the application listens at the first family of its machine alone."""
+    """Two machines in the mesh; the application listens only on the first family of its machine."""
     async with AsyncExitStack() as ends:
         state, how = tmp_path_factory.mktemp("families"), Transparent(ipv6=True)
         made = await Meshed.start(state, V4, how, envoy, ends, stacks=STACKS[request.param])
@@ -69,7 +69,7 @@ async def meshed(
 
 
 def _names(meshed: Meshed, name: str) -> dict[socket.AddressFamily, str]:
-    """Return where a name leads on the caller's machine, as its agent wrote it, by family."""
+    """Return the addresses of a name in the caller's hosts file, as its agent wrote it, by family."""
     lines = (meshed.state / "alice" / "hosts").read_text().splitlines()
     result = [line.split()[0] for line in lines if name in line.split()]
     return {V6 if ":" in item else V4: item for item in result}
@@ -82,10 +82,14 @@ def _url(host: str, port: int = 80, path: str = "/books") -> str:
 @pytest.mark.parametrize(
     ("name", "port"), [("named.default", 80), ("both.default", 80), ("nodes.default", HTTP)]
 )
-async def test_a_name_leads_to_addresses_of_both_families_and_who_answers_is_reached(
+async def test_service_name_resolves_to_both_families_and_each_address_reaches_the_server(
     meshed: Meshed, name: str, port: int
 ) -> None:
-    """By virtual addresses, cluster IPs and those of endpoints; between the proxies by what both have."""
+    """A name has addresses of both families, or those of the endpoints for a headless service.
+
+    Each address reaches the server. Between the proxies, the connection uses a family that both machines
+    have.
+    """
     headless = name.startswith("nodes")
     wanted = set(meshed.families("shop")) if headless else {V4, V6}
     await when(lambda: set(_names(meshed, name)) == wanted)
@@ -103,8 +107,11 @@ async def _logged(meshed: Meshed, count: int) -> bool:
     return len(meshed.log("shop", "alice")) >= count
 
 
-async def test_policy_holds_whatever_the_family(meshed: Meshed) -> None:
-    """Another path, and plain text past the caller's sidecar to any address of the server's."""
+async def test_policy_is_enforced_for_both_address_families(meshed: Meshed) -> None:
+    """A path outside the policy is refused.
+
+    Plain text that bypasses the caller's sidecar is refused at every address of the server.
+    """
     (family,) = meshed.families("alice")
     assert (await meshed.get("alice", _url(CALLED_AT[family], path="/letters"), family))[0] == 403
     for address_family in meshed.families("shop"):
@@ -113,8 +120,11 @@ async def test_policy_holds_whatever_the_family(meshed: Meshed) -> None:
             assert await meshed.get("switch", at, address_family) == REFUSED
 
 
-async def test_the_agent_is_asked_by_the_family_of_its_machine(meshed: Meshed) -> None:
-    """As a kubelet asks a Pod that has an address of IPv6 alone."""
+async def test_agent_status_server_responds_on_each_family_of_its_machine(meshed: Meshed) -> None:
+    """Readiness is served on each address of the machine, because a kubelet may have only an IPv6 address.
+
+    The local status is served on both loopback addresses.
+    """
     for name in ADDRESSES:
         for family in meshed.families(name):
             if family in meshed.families("switch"):
@@ -125,8 +135,11 @@ async def test_the_agent_is_asked_by_the_family_of_its_machine(meshed: Meshed) -
             assert (await meshed.get(name, _url(host, 15020, "/healthz/status"), family))[0] == 200
 
 
-async def test_explicit_interception_by_ipv6(tmp_path: Path, envoy: str) -> None:
-    """The sidecars bind addresses of IPv6, and the application and its callers know loopback's alone."""
+async def test_explicit_interception_works_with_ipv6_addresses(tmp_path: Path, envoy: str) -> None:
+    """Sidecars bind IPv6 addresses, and the application and its callers use only IPv6 loopback.
+
+    Policy is enforced, and plain text from outside is refused.
+    """
     workload = "---\napiVersion: meshwright.dev/v1alpha1\nkind: Workload\n"
     text = "".join(
         f"{workload}metadata: {{name: {name}, namespace: default, labels: {{app: {name}}}}}\n"
@@ -154,8 +167,11 @@ async def test_explicit_interception_by_ipv6(tmp_path: Path, envoy: str) -> None
         await when(lambda: _names(made, "shop.default") == {V6: LOOPBACK[V6]})
 
 
-async def test_rules_for_ipv6_are_set_where_there_is_an_address_of_it() -> None:
-    """As pods have them, of which nobody knows beforehand; none where it is switched off, without a word."""
+async def test_ipv6_rules_are_set_only_on_machines_with_an_ipv6_address() -> None:
+    """With --ipv6-by-address, rules for IPv6 are set only if the machine has an IPv6 address.
+
+    This is unknown when a Pod is injected. Where IPv6 is disabled, no rules are set and no error is reported.
+    """
     intercept = (str(COMMAND), "intercept", "--ipv6-by-address", "--exclude-outbound-ranges", "fd00:1::/32")
     with machine() as here:
         for commands, captured in (

@@ -1,4 +1,4 @@
-"""Two machines whose traffic is intercepted, all of it real: IPv6 by REDIRECT, and TPROXY."""
+"""Tests of intercepted traffic between two real machines: REDIRECT with IPv6, and TPROXY."""
 
 import asyncio
 import itertools
@@ -79,15 +79,18 @@ _log = structlog.get_logger(__name__)
 async def meshed(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, envoy: str
 ) -> AsyncIterator[Meshed]:
-    """Two machines in the mesh, which reach each other by IPv6 or by IPv4."""
+    """Two machines in the mesh that reach each other by IPv6 or by IPv4."""
     family, how, capabilities = KINDS[request.param]
     async with AsyncExitStack() as ends:
         state = tmp_path_factory.mktemp("meshed")
         yield await Meshed.start(state, family, how, envoy, ends, capabilities)
 
 
-async def test_calls_to_both_families_arrive_from_whom_they_come(meshed: Meshed) -> None:
-    """Identity and address of the caller, and where it called, as the server's proxy logs them."""
+async def test_access_log_has_the_caller_identity_and_addresses_for_both_families(meshed: Meshed) -> None:
+    """Calls to addresses of both families arrive.
+
+    The server's proxy logs the caller's identity and address, and the local address.
+    """
     known = len(meshed.log("shop", "alice"))
     assert [await meshed.books("alice", address_family) for address_family in (V4, V6)] == [BOOKS, BOOKS]
     await until(lambda: _logged(meshed, "alice", known + 2))
@@ -97,8 +100,11 @@ async def test_calls_to_both_families_arrive_from_whom_they_come(meshed: Meshed)
         assert _host(item["local_address"]) == ADDRESSES["shop"][family]
 
 
-async def test_a_proxy_takes_what_its_workload_sends_and_nothing_of_its_own(meshed: Meshed) -> None:
-    """So many calls, so many connections taken; were its own intercepted, there would be more, for ever."""
+async def test_proxy_intercepts_its_workload_but_not_its_own_connections(meshed: Meshed) -> None:
+    """Five calls are five intercepted connections, and no inbound one.
+
+    If the proxy's own connections were intercepted, they would loop without end.
+    """
     taken = r"_15001\.downstream_cx_total$"
     before = await meshed.stat("alice", taken)
     assert [await meshed.books("alice", V4) for _ in range(5)] == [BOOKS] * 5
@@ -106,8 +112,11 @@ async def test_a_proxy_takes_what_its_workload_sends_and_nothing_of_its_own(mesh
     assert await meshed.stat("alice", r"_1500[36]\.downstream_cx_total$") == 0
 
 
-async def test_a_workload_calls_itself_by_its_service_s_name(meshed: Meshed) -> None:
-    """Out and in again, authenticated like any other; the name is the one that the agent wrote."""
+async def test_workload_can_call_itself_by_its_service_name(meshed: Meshed) -> None:
+    """The call leaves and enters through the sidecar, authenticated like any other.
+
+    The name is in the hosts file that the agent writes.
+    """
 
     def named() -> set[str]:
         lines = (meshed.state / "shop" / "hosts").read_text().splitlines()
@@ -120,13 +129,16 @@ async def test_a_workload_calls_itself_by_its_service_s_name(meshed: Meshed) -> 
     await until(lambda: _logged(meshed, "shop", known + 1))
 
 
-async def test_a_protocol_whose_server_speaks_first(meshed: Meshed) -> None:
-    """No byte of the client's is waited for, with either rules."""
+async def test_server_first_protocol_works_through_interception(meshed: Meshed) -> None:
+    """The proxies do not wait for a byte of the client, with either kind of rules."""
     assert await _greeted(meshed) == "shop speaks first\nshop: hello\n"
 
 
-async def test_nothing_passes_that_is_not_allowed(meshed: Meshed) -> None:
-    """Another path, no rule any more, the workload's own address, and plain text from outside."""
+async def test_disallowed_calls_are_refused_at_every_address(meshed: Meshed) -> None:
+    """Calls outside the policy, to the workload's own address or in plain text from outside are refused.
+
+    So are all calls after the permission is withdrawn, except those of the workload to itself.
+    """
     where = {family: ADDRESSES["shop"][family] for family in (V4, V6)}
     assert (await meshed.get("alice", f"http://{CALLED_AT[V4]}/letters"))[0] == 403
 
@@ -145,8 +157,13 @@ async def test_nothing_passes_that_is_not_allowed(meshed: Meshed) -> None:
 
 
 @pytest.mark.parametrize("kind", OPENING)
-async def test_callers_in_plain_text_come_in_by_an_object_that_says_so(meshed: Meshed, kind: str) -> None:
-    """By the address that they really have, for its requests; who has a certificate calls as before."""
+async def test_plain_text_callers_are_admitted_only_by_an_object_that_names_their_address(
+    meshed: Meshed, kind: str
+) -> None:
+    """MutualTLS or IngressBackend admits plain text from the caller's real address, for its requests only.
+
+    Callers with a certificate are admitted as before, and a Strict MutualTLS admits no plain text.
+    """
     rules = policy("alice", "shop")
     for sources, wanted in ((THE_SWITCH, {BOOKS}), (SOMEBODY_ELSE, {REFUSED}), (THE_SWITCH, {BOOKS})):
         meshed.apply(rules + OPENING[kind].replace("{sources}", sources))
@@ -164,10 +181,11 @@ async def test_callers_in_plain_text_come_in_by_an_object_that_says_so(meshed: M
     meshed.apply(rules)
 
 
-async def test_connectivity_makes_a_request_that_is_led_to_the_sidecar(meshed: Meshed) -> None:
-    """As root, whose calls are led; not as the proxy's user, and of TCP what becomes of a connection.
+async def test_connectivity_command_sends_a_request_that_is_intercepted(meshed: Meshed) -> None:
+    """As root, the request goes through the sidecar, and for TCP the state of the connection is reported.
 
-    Where root itself is left alone, it is somebody else's socket.
+    As the proxy's user, no request is sent. If root is exempt from interception, another user's socket is
+    used.
     """
     alice, control = meshed.machines["alice"], str(meshed.state / "control")
     asked = [str(COMMAND), "connectivity", "--json", "--seconds", "2", "--from", "default/alice"]
@@ -214,10 +232,13 @@ async def _knows_its_control_plane(meshed: Meshed, name: str) -> bool:
     return bool(json.loads(text)["control_plane"]["reached"])
 
 
-async def test_what_is_lost_when_parts_of_it_die(meshed: Meshed) -> None:
-    """Under new connections of both families: nothing by a control plane that dies, or by hot restarts.
+async def test_control_plane_crash_and_hot_restart_lose_no_call_and_a_killed_envoy_recovers(
+    meshed: Meshed,
+) -> None:
+    """New connections of both families continue.
 
-    A killed Envoy's calls fail until it is back; they go nowhere else, and then none fails any more.
+    A crash of the control plane and hot restarts lose no call. Calls fail while an Envoy is dead, never reach
+    another server, and succeed once it is back.
     """
     async with load(_both(meshed), 4) as under:
         await under.more(100)
@@ -250,7 +271,7 @@ async def test_what_is_lost_when_parts_of_it_die(meshed: Meshed) -> None:
 
 
 async def _is_known_what_envoys_show(meshed: Meshed) -> bool:
-    """Say whether `/debug/certs` has of each proxy what its Envoy says that it shows to others."""
+    """Return whether `/debug/certs` has for each proxy the serial that its Envoy presents."""
     result = (await meshed.ask("/debug/certs"))["participants"]
     fields = {
         item["cn"].partition(".")[0]: item["service_certificate"] for item in result if item["takes_part"]
@@ -266,8 +287,11 @@ async def _is_known_what_envoys_show(meshed: Meshed) -> bool:
     return len(fields) == len(meshed.agents) and held <= shown
 
 
-async def test_another_kind_of_interception_loses_no_call(tmp_path: Path, envoy: str) -> None:
-    """From REDIRECT to TPROXY and back, by a manifest and the rules, without a restart."""
+async def test_change_between_redirect_and_tproxy_loses_no_call(tmp_path: Path, envoy: str) -> None:
+    """The mesh changes from REDIRECT to TPROXY and back by a manifest and the rules.
+
+    Envoy is not restarted.
+    """
     redirect = Transparent(ipv6=True)
     async with AsyncExitStack() as ends:
         meshed = await Meshed.start(tmp_path, V4, redirect, envoy, ends, TRANSPARENT)
@@ -294,10 +318,13 @@ async def _listens(meshed: Meshed, name: str, *, there: bool) -> bool:
     return (name in {line.partition("::")[0] for line in text.splitlines()}) is there
 
 
-async def test_tproxy_without_the_capability_is_said_and_touches_nothing_else(
+async def test_tproxy_without_its_capability_is_reported_and_redirect_still_works(
     tmp_path: Path, envoy: str
 ) -> None:
-    """Envoy may not make the socket, and rejects that listener; the one for REDIRECT is in force."""
+    """Envoy may not create the transparent socket and rejects that listener, which is reported.
+
+    The listener for REDIRECT is in force.
+    """
     async with AsyncExitStack() as ends:
         how = Transparent(Capture.TPROXY)
         meshed = await Meshed.without_agents(tmp_path, V4, how, envoy, ends)
@@ -323,7 +350,7 @@ def _say(meshed: Meshed, what: str, outcomes: Counter[str], since: Counter[str] 
 
 
 def _both(meshed: Meshed) -> Callable[[], Awaitable[str]]:
-    """Return a call that goes to both families in turn, and answers with the status."""
+    """Return a call that alternates between both families and returns the status."""
     families = itertools.cycle((V4, V6))
 
     async def call() -> str:
@@ -333,7 +360,7 @@ def _both(meshed: Meshed) -> Callable[[], Awaitable[str]]:
 
 
 async def _killed(meshed: Meshed, name: str) -> None:
-    """Kill a machine's Envoy, and wait until the next one serves."""
+    """Kill a machine's Envoy and wait until the next one serves."""
     agent = meshed.agents[name]
     known = agent.started()
     os.kill(known[-1], signal.SIGKILL)
@@ -343,7 +370,7 @@ async def _killed(meshed: Meshed, name: str) -> None:
 
 
 async def _hot_restarted(meshed: Meshed, name: str) -> None:
-    """Change a machine's bootstrap, and wait until the next epoch serves alone."""
+    """Change a machine's bootstrap and wait until the next epoch serves alone."""
     agent = meshed.agents[name]
     epoch = await agent.epoch()
     (meshed.state / name / "override.json").write_text(json.dumps({"node": {"metadata": {"new": True}}}))
@@ -364,7 +391,7 @@ async def _logged(meshed: Meshed, caller: str, count: int) -> bool:
 
 
 async def _in_plain_text(meshed: Meshed, what: str = "books") -> list[tuple[int, str]]:
-    """Ask the shop from outside the mesh, at its own addresses of both families."""
+    """Call the shop from outside the mesh, at its addresses of both families."""
     where = ADDRESSES["shop"]
     at = {V4: f"http://{where[V4]}:{HTTP}/{what}", V6: f"http://[{where[V6]}]:{HTTP}/{what}"}
     return [await meshed.get("switch", at[address_family], address_family) for address_family in (V4, V6)]
@@ -375,7 +402,7 @@ async def _gets_in_plain_text(meshed: Meshed, wanted: set[tuple[int, str]]) -> b
 
 
 async def _is_logged_in_plain_text(meshed: Meshed, policy: str) -> bool:
-    """Say whether the shop's proxy has logged callers of both families, and the object that let them in."""
+    """Return whether the shop's proxy has logged callers of both families and the admitting object."""
     logged = meshed.log("shop", None)
     there = {_host(item["caller_address"]) for item in logged if item.get("policy") == policy}
     return there == {SWITCH[V4], SWITCH[V6]}

@@ -1,4 +1,4 @@
-"""The rules in real network namespaces: what is captured, what passes, and what servers are told of it."""
+"""Tests of the rules in real network namespaces: captured traffic, passed traffic, original destinations."""
 
 import os
 import shutil
@@ -62,8 +62,11 @@ APPLICATION, EXCLUDED = 8080, 15020
 
 
 @pytest.mark.parametrize("family", [AF_INET, AF_INET6])
-def test_traffic_is_not_led_to_another_users_port(family: AddressFamily) -> None:
-    """An agent that was started as root: what it sends would come back to it. Nobody there yet is no harm."""
+def test_interception_is_refused_if_another_user_owns_the_proxy_port(family: AddressFamily) -> None:
+    """Rules are refused if the agent runs as root, because its own traffic would come back to it.
+
+    A port without a listener is accepted.
+    """
     with pair() as (machine, _):
         command = [str(Path(sys.executable).parent / "meshwright"), "intercept", "--ipv6"]
         machine.run(*command)
@@ -86,8 +89,8 @@ def test_traffic_is_not_led_to_another_users_port(family: AddressFamily) -> None
             servers.close()
 
 
-def test_an_agent_whose_own_traffic_is_captured_does_not_start(tmp_path: Path) -> None:
-    """The same the other way round: the rules stand already, and root starts the agent."""
+def test_agent_whose_own_traffic_would_be_captured_does_not_start(tmp_path: Path) -> None:
+    """The agent refuses to start as root if the rules exempt another user, because its traffic would loop."""
     program = str(Path(sys.executable).parent / "meshwright")
     start = [program, "agent", "--credentials", str(tmp_path), "--ads", "127.0.0.1:1"]
     start += ["--run", str(tmp_path / "run"), "--log-level", "error"]
@@ -105,7 +108,7 @@ def test_an_agent_whose_own_traffic_is_captured_does_not_start(tmp_path: Path) -
 
 
 class Scene:
-    """A workload with an application and a proxy, and a client outside with servers."""
+    """A workload with an application and a proxy, and an external client with servers."""
 
     def __init__(self, workload: Machine, client: Machine) -> None:
         self.workload = workload
@@ -114,7 +117,7 @@ class Scene:
         self.outside = Servers(client)
 
     def open(self, *, transparent: bool = False) -> None:
-        """Start every server, for both families."""
+        """Start all servers for both families."""
         for family in (AF_INET, AF_INET6):
             for port in (APPLICATION, EXCLUDED):
                 self.servers.listen("application", family, port, APPLICATION_UID)
@@ -125,11 +128,11 @@ class Scene:
                 self.outside.listen("outside", family, port, APPLICATION_UID)
 
     def intercept(self, wanted: Interception | None, backend: Backend = Backend.AUTO) -> bool:
-        """Put rules in force in the workload's namespace."""
+        """Set the rules in the workload's namespace."""
         return self.workload.do(lambda: put(wanted, backend))
 
     def differs(self, wanted: Interception | None, backend: Backend = Backend.AUTO) -> tuple[str, ...]:
-        """Compare there."""
+        """Return the differences from the wanted rules in the workload's namespace."""
         return self.workload.do(lambda: check(wanted, backend))
 
     def from_client(self, family: AddressFamily, port: int) -> Answer | None:
@@ -143,7 +146,7 @@ class Scene:
 
 @pytest.fixture
 def scene() -> Iterator[Scene]:
-    """Two machines; what was started on them ends with the test."""
+    """Two machines, whose servers end with the test."""
     with pair() as (workload, client):
         made = Scene(workload, client)
         yield made
@@ -153,8 +156,13 @@ def scene() -> Iterator[Scene]:
 
 @FAMILIES
 @BACKENDS
-def test_redirect_captures_and_lets_pass(scene: Scene, family: AddressFamily, backend: Backend) -> None:
-    """In and out through the proxy, told where it was going; own traffic, loopback and exclusions pass."""
+def test_redirect_captures_traffic_except_the_proxy_loopback_and_exclusions(
+    scene: Scene, family: AddressFamily, backend: Backend
+) -> None:
+    """Inbound and outbound traffic reaches the proxy with its original destination.
+
+    The proxy's own traffic, loopback and excluded ports pass.
+    """
     scene.open()
     scene.intercept(BOTH, backend)
     mine, other, client = WORKLOAD[family], CLIENT[family], CLIENT[family]
@@ -192,8 +200,13 @@ def test_redirect_captures_and_lets_pass(scene: Scene, family: AddressFamily, ba
 
 @FAMILIES
 @BACKENDS
-def test_tproxy_keeps_the_client_and_lets_pass(scene: Scene, family: AddressFamily, backend: Backend) -> None:
-    """The inbound listener's own address is the destination; what passed by REDIRECT passes here too."""
+def test_tproxy_keeps_the_client_address_and_passes_the_same_exceptions(
+    scene: Scene, family: AddressFamily, backend: Backend
+) -> None:
+    """The inbound socket's local address is the original destination, and the client's address is kept.
+
+    The exceptions are the same as with REDIRECT.
+    """
     scene.open(transparent=True)
     scene.intercept(TPROXY, backend)
     mine, other = WORKLOAD[family], CLIENT[family]
@@ -223,8 +236,8 @@ def test_tproxy_keeps_the_client_and_lets_pass(scene: Scene, family: AddressFami
 
 
 @FAMILIES
-def test_lists_narrow_and_exclude(scene: Scene, family: AddressFamily) -> None:
-    """Ports and ranges, included and excluded, each seen from both sides of its edge."""
+def test_included_and_excluded_ports_and_ranges_decide_capture(scene: Scene, family: AddressFamily) -> None:
+    """Ports and ranges, included and excluded, are tested on both sides of their bounds."""
     scene.open()
     other = CLIENT[family]
     near, far = (
@@ -268,8 +281,11 @@ def test_lists_narrow_and_exclude(scene: Scene, family: AddressFamily) -> None:
 
 
 @pytest.mark.parametrize("wanted", [BOTH, TPROXY], ids=["redirect", "tproxy"])
-def test_a_second_interface_is_left_alone_in_both_directions(scene: Scene, wanted: Interception) -> None:
-    """As Multus gives a pod one: by eth0 all is led as before, by what is excluded nothing is."""
+def test_excluded_interface_is_not_captured_in_either_direction(scene: Scene, wanted: Interception) -> None:
+    """Traffic of an excluded second interface, as Multus gives to a pod, passes in both directions.
+
+    Traffic of eth0 is captured as before, and the other way round if eth0 is excluded.
+    """
     scene.open(transparent=wanted.capture is Capture.TPROXY)
     scene.workload.run(
         "ip", "-batch", "-", given=f"link add net1 type veth peer name net1 netns {scene.client.pid}\n"
@@ -303,10 +319,13 @@ def test_a_second_interface_is_left_alone_in_both_directions(scene: Scene, wante
 @pytest.mark.parametrize(
     "wanted", [BOTH, TPROXY, replace(BOTH, inbound=False), replace(BOTH, outbound=False)]
 )
-def test_rules_are_put_once_compared_and_taken_away(
+def test_rules_are_set_once_checked_repaired_and_removed(
     scene: Scene, wanted: Interception, backend: Backend
 ) -> None:
-    """Again changes nothing; a rule lost, added or moved is seen and mended; nothing of ours stays."""
+    """Setting the same rules again changes nothing.
+
+    An added, flushed or duplicated rule is reported and repaired, and removal leaves nothing of ours.
+    """
     before = scene.differs(None, backend)
     put_first, put_again = scene.intercept(wanted, backend), scene.intercept(wanted, backend)
     assert (before, put_first, put_again, scene.differs(wanted, backend)) == ((), True, False, ())
@@ -330,8 +349,8 @@ def test_rules_are_put_once_compared_and_taken_away(
     assert not any("MESH" in text or "fwmark" in text for text in rest)
 
 
-def test_another_s_rules_stay(scene: Scene) -> None:
-    """What was there before is there after, in front of ours and after we have gone."""
+def test_foreign_rules_are_kept(scene: Scene) -> None:
+    """A foreign rule stays in its place while ours are set, changed and removed."""
     foreign = ("-t", "nat", "-A", "OUTPUT", "-p", "tcp", "--dport", "81", "-j", "RETURN")
     scene.workload.run("iptables", *foreign)
     scene.intercept(BOTH)
@@ -344,8 +363,8 @@ def test_another_s_rules_stay(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("wanted", [BOTH, TPROXY])
-def test_on_off_and_on_again_under_load_loses_no_connection(scene: Scene, wanted: Interception) -> None:
-    """New connections all the while, and one that is older than the rules: none fails."""
+def test_toggling_rules_under_load_loses_no_connection(scene: Scene, wanted: Interception) -> None:
+    """No new connection fails while the rules change, and a connection older than the rules stays usable."""
     scene.open(transparent=wanted.capture is Capture.TPROXY)
     outcomes: Counter[str] = Counter()
     enough = threading.Event()
@@ -377,7 +396,7 @@ def test_on_off_and_on_again_under_load_loses_no_connection(scene: Scene, wanted
 
 @contextmanager
 def _old_connection(scene: Scene) -> Iterator[tuple[socket.socket, socket.socket]]:
-    """Connect the two machines by a connection that stays."""
+    """Connect the two machines by a long-lived connection."""
     with scene.workload.socket(AF_INET, APPLICATION_UID) as server:
         server.bind(("", 9999))
         server.listen()
@@ -397,8 +416,11 @@ def _talk(one: socket.socket, other: socket.socket) -> bool:
     return one.recv(4) == b"ping"
 
 
-def test_the_command(scene: Scene, meshwright: str) -> None:
-    """On, on again, checked, off; a dry run does nothing, and what cannot be had is refused in a sentence."""
+def test_intercept_command_sets_checks_and_removes_the_rules(scene: Scene, meshwright: str) -> None:
+    """The command sets the rules once, reports differences with status 1, and removes the rules.
+
+    A dry run changes nothing, and an invalid range is refused with a message.
+    """
     run = scene.workload.run
     outcomes = [
         run(meshwright, "intercept", *flags, check=False)

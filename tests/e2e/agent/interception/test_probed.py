@@ -1,4 +1,4 @@
-"""`meshwright intercept --probe`: whether rules are in force, seen by a user without any right."""
+"""Tests of `meshwright intercept --probe`: it detects rules in force without any privilege."""
 
 import os
 import subprocess
@@ -24,12 +24,12 @@ BOTH = Interception(families=frozenset(Family))
 
 
 def seen(workload: Machine, wanted: Interception) -> str:
-    """Return what the proxy's user sees there."""
+    """Return the probe's result for the proxy's user."""
     return workload.do(lambda: not_led(wanted), PROXY_UID)
 
 
-def test_each_family_is_led_only_with_its_rules() -> None:
-    """With none of them no connection is; rules that leave a port out are seen by another port."""
+def test_probe_detects_missing_rules_for_each_family() -> None:
+    """Each family needs its own rules. Rules that exclude a port are detected at another port."""
     narrow = replace(BOTH, inbound_excluded=(PortRange(2, 65535),))
     with pair() as (workload, _):
         v4, v6 = WORKLOAD.values()
@@ -46,8 +46,11 @@ def test_each_family_is_led_only_with_its_rules() -> None:
         assert seen(workload, narrow) != ""
 
 
-def test_tproxy_is_seen_although_nobody_without_rights_is_given_its_connections() -> None:
-    """Without its rules they are refused."""
+def test_probe_detects_tproxy_rules_without_privileges() -> None:
+    """The rules are detected although an unprivileged process cannot accept the connections.
+
+    Without rules, the probe reports it.
+    """
     wanted = Interception(capture=Capture.TPROXY)
     with pair() as (workload, _):
         assert seen(workload, wanted) != ""
@@ -55,8 +58,8 @@ def test_tproxy_is_seen_although_nobody_without_rights_is_given_its_connections(
         assert seen(workload, wanted) == ""
 
 
-def test_a_pod_without_a_network_is_no_yes() -> None:
-    """Nothing can be seen there."""
+def test_probe_fails_on_a_machine_with_only_loopback_addresses() -> None:
+    """The probe raises an error, because the interception cannot be tested there."""
     with (
         machine() as made,
         pytest.raises(
@@ -67,8 +70,11 @@ def test_a_pod_without_a_network_is_no_yes() -> None:
         seen(made, Interception())
 
 
-def test_the_command_waits_for_the_rules_and_says_what_is_missing() -> None:
-    """It runs as the proxy's user, without any capability."""
+def test_probe_command_waits_for_the_rules_and_reports_missing_ones() -> None:
+    """The command runs as the proxy's user without any capability.
+
+    It fails after its deadline with a next step, and succeeds when the rules are set in time.
+    """
     command = (
         *("setpriv", "--reuid", str(PROXY_UID), "--regid", str(PROXY_UID), "--clear-groups"),
         *("--bounding-set", "-all", "--no-new-privs", sys.executable, "-m", "meshwright", "intercept"),

@@ -1,4 +1,4 @@
-"""Two machines that are given a token each, and no more: they join, talk, renew, come back when revoked."""
+"""Test of two machines that get only a join token: enrolment, traffic, renewal, revocation."""
 
 import asyncio
 import json
@@ -31,10 +31,14 @@ pytestmark = [
 ALICE = ProxyName.parse("alice-uuid.alice.default")
 
 
-async def test_machines_join_by_token_renew_are_revoked_and_join_again(
+async def test_machines_enrol_by_token_renew_and_enrol_again_after_revocation(
     envoy: str, tmp_path: Path, ends: AsyncExitStack
 ) -> None:
-    """Traffic all the while, but for the one that is revoked, and for no longer than that."""
+    """Both machines enrol and have traffic, and a certificate past half of its life is renewed.
+
+    A revoked machine loses its stream and enrols again with a new token. Secrets are not in logs, arguments
+    or environments.
+    """
     how = Transparent(Capture.REDIRECT, ipv6=True)
     tmp_path.chmod(0o755)
     meshed = await Meshed.start(tmp_path, V4, how, envoy, ends, joining=True)
@@ -71,7 +75,7 @@ async def test_machines_join_by_token_renew_are_revoked_and_join_again(
 
 
 def _aged(meshed: Meshed) -> str:
-    """Put a certificate in the place of alice's that is due."""
+    """Replace alice's certificate by one that is due for renewal."""
     folder, state = meshed.state / "alice" / "credentials", meshed.state / "control"
     authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), datetime.now(UTC))
     with SqliteLedger.open(state / LEDGER_FILE) as ledger:
@@ -88,7 +92,7 @@ def _secret(meshed: Meshed) -> str:
 
 
 def _said_or_shown(meshed: Meshed) -> list[str]:
-    """Return what logs say, and what everybody can see of the processes."""
+    """Return the logs, and the public command lines and environments of the processes."""
     logs = [path.read_text("utf-8", "replace") for path in meshed.state.rglob("*.log")]
     assert len(logs) == 3
     pids = [agent.process.pid for agent in meshed.agents.values()]
@@ -97,7 +101,7 @@ def _said_or_shown(meshed: Meshed) -> list[str]:
 
 
 async def _serial(meshed: Meshed) -> str:
-    """Return the serial of the certificate that alice's agent has in use."""
+    """Return the serial of the certificate that alice's agent uses."""
     _, text = await meshed.agents["alice"].get("http://127.0.0.1:15020/healthz/status")
     return str(json.loads(text)["certificate"]["serial"])
 

@@ -1,4 +1,4 @@
-"""A root that has expired: the server says the way out, machines what is wrong; they join again by token."""
+"""Test of an expired root: the server and the agents report the remedy, and machines enrol again by token."""
 
 import asyncio
 import json
@@ -39,10 +39,10 @@ THEN = datetime.now(UTC) - VALIDITY - timedelta(days=1)
 """When the mesh began, whose root has expired a day ago."""
 
 
-async def test_machines_of_an_expired_root_join_again(
+async def test_machines_enrol_again_after_the_root_certificate_has_expired(
     envoy: str, tmp_path: Path, ends: AsyncExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By what docs/certificates.md says, and by nothing else; then there is traffic."""
+    """The steps of docs/certificates.md, and nothing else, restore traffic."""
     tmp_path.chmod(0o755)
     control = tmp_path / "control"
     with opened(control, TrustDomain("cluster.local"), THEN) as authority:
@@ -78,7 +78,7 @@ async def test_machines_of_an_expired_root_join_again(
 
 
 def _equip(authority: AuthorityWithLedger, state: Path, name: str) -> None:
-    """Give a machine what it joined with when the mesh began, and what it got for it."""
+    """Give a machine its original token and the credentials issued for it."""
     folder = state / name
     credentials = folder / "credentials"
     credentials.mkdir(parents=True)
@@ -104,7 +104,7 @@ def _equip(authority: AuthorityWithLedger, state: Path, name: str) -> None:
 
 
 def _refused(state: Path) -> str:
-    """Return why a server does not start."""
+    """Return the error of a server that refuses to start."""
     (state / "nothing").mkdir(exist_ok=True)
     command = [str(COMMAND), "serve", "--mesh", str(state / "nothing"), "--state", str(state / "control")]
     done = subprocess.run(command, capture_output=True, check=False, text=True, timeout=60)
@@ -113,7 +113,7 @@ def _refused(state: Path) -> str:
 
 
 async def _knows(log: Path) -> bool:
-    """Say whether an agent has said that it cannot join, why, and that what it has is over."""
+    """Return whether an agent has logged why it cannot join and that its certificate has expired."""
     lines = log.read_text().splitlines() if log.exists() else []
     answer = [
         json.loads(line)

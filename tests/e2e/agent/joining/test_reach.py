@@ -1,4 +1,4 @@
-"""An agent without a control plane says so, once, wherever it is asked; with one again, too."""
+"""Tests of an agent's reports about its control plane: connection, loss, recovery."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ WHY, AGAIN = "control plane not connected", "control plane connected"
 
 
 async def _status(meshwright: str, agent: Agent, *more: str, command: str = "status") -> tuple[int, str]:
-    """Run `meshwright agent status`, or another command that asks the agent."""
+    """Run `meshwright agent status` or another command that queries the agent."""
     whole = [meshwright, "agent", command, "--status", agent.status.removeprefix("http://"), *more]
     done = await asyncio.to_thread(subprocess.run, whole, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
@@ -24,8 +24,11 @@ def _said(agent: Agent, event: str) -> list[dict[str, object]]:
     return [item for item in agent.events if item["event"] == event]
 
 
-async def test_a_sidecar_without_its_control_plane_says_why(scene: Scene, meshwright: str) -> None:
-    """Before it was ever served it is not ready; served once it is, and both are told with what to do."""
+async def test_sidecar_without_its_control_plane_reports_the_cause(scene: Scene, meshwright: str) -> None:
+    """A sidecar is not ready until it was first served, and stays ready when the connection is lost later.
+
+    Both states are reported with the cause and the next step, and logged once.
+    """
     at = f"127.0.0.1:{scene.mesh.ads_port}"
     sentence = f"control plane not connected: no server listens at {at}; start `meshwright serve` there"
     async with scene.mesh.away():
@@ -63,10 +66,13 @@ async def test_a_sidecar_without_its_control_plane_says_why(scene: Scene, meshwr
     )
 
 
-async def test_a_sidecar_whose_workload_is_removed_says_that_it_is_held(
+async def test_sidecar_whose_workload_is_removed_reports_it_and_keeps_serving(
     scene: Scene, meshwright: str
 ) -> None:
-    """It serves on with what it had been sent, and has no control plane; with the workload it has again."""
+    """The sidecar serves on with its last configuration and reports the unknown workload.
+
+    It recovers when the workload is declared again.
+    """
     agent = await scene.agent("alice-uuid")
     declared = MESH.index("---\napiVersion: meshwright.dev/v1alpha1\nkind: Workload\nmetadata: {name: alice")
     without = MESH[:declared] + MESH[MESH.index("---\napiVersion: specs.smi-spec.io") :]

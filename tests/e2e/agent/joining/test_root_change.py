@@ -1,4 +1,4 @@
-"""The mesh's root changes under load: machines follow by themselves, whatever happens to the server."""
+"""Test of a root rotation under load: machines follow automatically, whatever happens to the server."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ spec: {{provider: {{tresor: {{ca: {{secretRef: {{name: {name}}}}}}}}}}}
 
 
 class Changing:
-    """A mesh of two machines that joined by token, and what one says to the other all the while."""
+    """A mesh of two machines that joined by token, with calls between them."""
 
     def __init__(self, meshed: Meshed) -> None:
         self.meshed = meshed
@@ -50,11 +50,11 @@ class Changing:
 
     @property
     def root(self) -> str:
-        """Return which root signs."""
+        """Return the fingerprint of the signing root."""
         return fingerprint_in(self.control / "ca")
 
     def stage(self) -> str:
-        """Return at which stage a change is, with whether it is taken back; nothing where there is none."""
+        """Return the stage of a rotation, with " back" if it is aborted. Without a rotation, return ""."""
         try:
             answer = json.loads((self.control / "rotation.json").read_text())
         except FileNotFoundError:
@@ -62,20 +62,23 @@ class Changing:
         return f"{answer['stage']}{' back' if answer['aborted'] else ''}"
 
     async def greeted(self) -> str:
-        """Have alice be greeted by the shop, on a new connection from end to end."""
+        """Have alice call the shop's greeter on a new end-to-end connection."""
         await asyncio.sleep(PAUSE)
         at = self.meshed.machines["alice"].socket(V4, APPLICATION_UID)
         text = await exchange(CALLED_AT[V4], GREETER, first=True, at=at)
         return "greeted" if text else "nothing"
 
     async def rotate(self, *words: str) -> str:
-        """Type the command."""
+        """Run `certs rotate-root`."""
         typed = ("certs", "rotate-root", "--state", str(self.control), *words)
         done = await asyncio.to_thread(self.meshed.machines["switch"].run, str(COMMAND), *typed)
         return done.stdout
 
     async def restarted_at(self, *stages: str) -> None:
-        """Kill the server as soon as each of these stages has begun, and start it again; wait for the end."""
+        """Kill and restart the server at the start of each of these stages.
+
+        Wait for the end of the rotation.
+        """
         left = list(stages)
         while stage := self.stage():
             if stage in left:
@@ -86,7 +89,7 @@ class Changing:
         assert not left, f"never seen: {left}"
 
     async def aborted_at(self, stage: str) -> None:
-        """Begin a change, and take it back as soon as this stage has begun; wait for the end."""
+        """Start a rotation and abort it as soon as this stage has begun; wait for the end."""
         await self.rotate()
         while self.stage() != stage:
             assert self.stage(), f"never seen: {stage}"
@@ -95,7 +98,10 @@ class Changing:
         await self.restarted_at()
 
     async def declared(self) -> str:
-        """Have one object be the root that there is, and then another one alone; return whose it is."""
+        """Declare the present root as an object, then another root.
+
+        Return the fingerprint of the new root.
+        """
         before = self.root
         for name in ("first", "second"):
             self.meshed.write("roots.yaml", ROOT.format(name=name))
@@ -107,7 +113,7 @@ class Changing:
         return self.root
 
     async def follows(self) -> bool:
-        """Say whether alice's machine has the root that signs, and a certificate of it."""
+        """Return whether alice's machine has the signing root and a certificate issued by it."""
         folder = self.meshed.state / "alice" / "credentials"
         signing = (self.control / "ca" / "ca.pem").read_bytes()
         return stands_below((folder / "proxy.pem").read_bytes(), signing) and (
@@ -115,10 +121,13 @@ class Changing:
         )
 
 
-async def test_nothing_is_lost_while_the_root_changes(
+async def test_root_rotation_under_load_loses_no_call(
     envoy: str, tmp_path: Path, ends: AsyncExitStack
 ) -> None:
-    """The server is killed at every stage, and starts again; both machines follow without anybody's hands."""
+    """The server is killed and restarted at every stage, and a rotation is aborted.
+
+    Both machines follow without manual work.
+    """
     tmp_path.chmod(0o755)
     how = Transparent(Capture.REDIRECT, ipv6=True)
     changing = Changing(await Meshed.start(tmp_path, V4, how, envoy, ends, joining=True))

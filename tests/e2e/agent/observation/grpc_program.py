@@ -1,7 +1,7 @@
-"""A gRPC application and its caller, as processes: they run in a network namespace of their own.
+"""A gRPC application and its caller as processes, so that they run in their own network namespaces.
 
-`python -m tests.e2e.agent.observation.grpc_program serve ADDRESS` answers until it is ended, and says `ready`
-when it does; `... call ADDRESS:PORT METHOD...` prints how each call ended.
+`python -m tests.e2e.agent.observation.grpc_program serve ADDRESS` serves until it is ended, and prints
+`ready` first; `... call ADDRESS:PORT METHOD...` prints the status of each call.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ async def serve(address: str) -> None:
 
 
 async def call(target: str, *methods: str) -> None:
-    """Call methods, one after the other, on one connection."""
+    """Call methods one after the other on one connection."""
     async with grpc.aio.insecure_channel(target) as channel:
         for method in methods:
             calling = channel.unary_unary(f"/test.Echo/{method}")(b"hello", timeout=15)

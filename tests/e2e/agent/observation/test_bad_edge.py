@@ -1,4 +1,4 @@
-"""An edge that is made bad is found: by `meshwright stat`, by the page's first line, and by the alert."""
+"""Test of a failing edge: `meshwright stat`, the topology page and the alert report it."""
 
 import asyncio
 import contextlib
@@ -43,7 +43,7 @@ spec: {service: shop, rules: [{fault: {abort: {status: 503, percent: 100}}}]}
 
 @asynccontextmanager
 async def scraping(meshed: Meshed, prometheus: str) -> AsyncIterator[None]:
-    """Run a Prometheus on the switch, which asks the agents and the control plane as docs/metrics.md says."""
+    """Run a Prometheus on the switch that scrapes the agents and the control plane as in docs/metrics.md."""
     folder = meshed.state / "prometheus"
     folder.mkdir()
     for name in ("recording.yaml", "alerts.yaml"):
@@ -72,8 +72,14 @@ async def scraping(meshed: Meshed, prometheus: str) -> AsyncIterator[None]:
         await process.wait()
 
 
-async def test_an_edge_that_is_made_bad_is_found(envoy: str, tmp_path: Path, ends: AsyncExitStack) -> None:
-    """While it is well nothing is said; then the command, the page and the alert have it by its name."""
+async def test_failing_edge_is_reported_by_stat_topology_and_alert(
+    envoy: str, tmp_path: Path, ends: AsyncExitStack
+) -> None:
+    """Without failures, no alert fires.
+
+    When a fault is injected, `stat`, the topology and the alert name the edge, and the alert ends when the
+    fault is removed.
+    """
     prometheus = shutil.which("prometheus")
     if prometheus is None and os.environ.get("MESHWRIGHT_PROMETHEUS") != "required":
         pytest.skip("there is no Prometheus: `make system` installs one")

@@ -1,4 +1,4 @@
-"""`meshwright check` and `meshwright agent check` of a mesh that is well, and then is not."""
+"""Test of `meshwright check` and `meshwright agent check` in a healthy mesh and a broken one."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ Lines = dict[str, dict[str, str]]
 
 
 async def agent_check(meshed: Meshed, name: str, *more: str, status: int | None = None) -> Lines:
-    """Run `meshwright agent check` on a machine, as root."""
+    """Run `meshwright agent check` on a machine as root."""
     folder = meshed.state / name
     words = ["agent", "check", "--credentials", str(folder / "credentials"), "--run", str(folder / "run")]
     words += ["--hosts-file", str(folder / "hosts"), *more]
@@ -44,7 +44,7 @@ async def agent_check(meshed: Meshed, name: str, *more: str, status: int | None 
 
 
 async def check(meshed: Meshed, status: int) -> Lines:
-    """Run `meshwright check` beside the control plane."""
+    """Run `meshwright check` on the control plane's machine."""
     return await _lines(meshed, "switch", ["check", "--state", str(meshed.state / "control")], status)
 
 
@@ -58,17 +58,17 @@ async def _lines(meshed: Meshed, name: str, words: list[str], status: int | None
 
 
 def wrong(lines: Lines) -> dict[str, str]:
-    """Return the lines that are not ok, each with what is said."""
+    """Return the lines that are not ok, each with its message."""
     return {name: line["said"] for name, line in lines.items() if line["status"] != "ok"}
 
 
 def failed(lines: Lines) -> set[str]:
-    """Return the names of the lines that have failed."""
+    """Return the names of the failed lines."""
     return {name for name, line in lines.items() if line["status"] == "failed"}
 
 
 def _expired(meshed: Meshed, folder: Path) -> None:
-    """Replace a machine's credentials by some that ended two days ago."""
+    """Replace a machine's credentials by ones that expired two days ago."""
     state, now = meshed.state / "control", datetime.now(UTC)
     authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
     name = ProxyName.parse("shop-uuid.shop.default")
@@ -78,8 +78,11 @@ def _expired(meshed: Meshed, folder: Path) -> None:
     (folder / "proxy.pem").write_bytes(made.chain_pem)
 
 
-async def test_a_mesh_that_is_well_and_then_is_not(tmp_path: Path, envoy: str) -> None:
-    """On every machine nothing to say; then one thing after the other is broken, and its line says so."""
+async def test_checks_pass_in_a_healthy_mesh_and_name_each_broken_part(tmp_path: Path, envoy: str) -> None:
+    """On every machine of a healthy mesh, all checks pass.
+
+    Then one part after the other is broken, and the check of that part fails with its cause.
+    """
     tmp_path.chmod(0o755)
     async with AsyncExitStack() as ends:
         meshed = await Meshed.start(tmp_path, V4, BOTH, envoy, ends)
@@ -160,7 +163,7 @@ async def _network_is_broken(meshed: Meshed) -> None:
 
 
 async def _agent_is_broken(meshed: Meshed, shop: Path) -> None:
-    """The agent is killed; a program of another user takes the port to which calls are led."""
+    """Kill the agent, and let a program of another user take the proxy's port."""
     process = meshed.agents.pop("shop").process
     process.send_signal(signal.SIGKILL)
     await process.wait()

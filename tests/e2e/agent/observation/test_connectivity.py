@@ -1,4 +1,4 @@
-"""`meshwright connectivity` as it is typed, beside a real server, agents and Envoys."""
+"""Tests of the command `meshwright connectivity` with a real server, agents and Envoys."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ CALL = ("--from", "shop/buyer", "--to", "shop/store")
 
 
 def routes(regex: str) -> str:
-    """Return the routes of the one target."""
+    """Return the routes of the target `buyers`."""
     return texts.route_group("routes", texts.match("those", regex))
 
 
@@ -71,7 +71,7 @@ class Buyer:
         return made
 
     async def run(self, *arguments: str, given: str = "") -> tuple[int, str, str]:
-        """Run the command; return its status and what it printed and complained of."""
+        """Run the command; return its exit status, output and error output."""
         process = await asyncio.create_subprocess_exec(
             *(self.meshwright, "connectivity", "--agent", self.status, "--seconds", "20", *arguments),
             stdin=asyncio.subprocess.PIPE,
@@ -83,28 +83,28 @@ class Buyer:
         return process.returncode, printed.decode(), complaint.decode()
 
     async def ask(self, path: str, *more: str) -> tuple[int, str, str]:
-        """Ask about a request for a path."""
+        """Run the command for a request of a path."""
         return await self.run("--state", str(self.server.state), *CALL, *more, "GET", path)
 
     async def known(self) -> bool:
-        """Say whether the agent knows that it is connected to its control plane."""
+        """Return whether the agent reports a connection to its control plane."""
         _, text = await get(f"http://{self.status}/healthz/status")
         return bool(json.loads(text)["control_plane"]["reached"])
 
     async def standing(self, side: str) -> tuple[str, ...]:
-        """Return where the sidecars of a side stand, as the server has it."""
+        """Return the state of the sidecars of a side, as the server reports it."""
         query = urlencode({"from": "shop/buyer", "to": "shop/store", "path": "/books"})
         result = await self.server.ask("GET", f"/debug/connectivity?{query}")
         return tuple(str(item["stands"]) for item in result[side])
 
     async def in_step(self) -> bool:
-        """Say whether both sidecars are, and the endpoint gets traffic."""
+        """Return whether both sidecars are in step and the endpoint gets traffic."""
         sides = ("callers", "called")
         return await self.known() and [await self.standing(side) for side in sides] == [("in step",)] * 2
 
 
 def verdicts(printed: str) -> list[tuple[str, str]]:
-    """Return how each step was judged, in order."""
+    """Return the verdict of each step, in order."""
     steps = printed.partition("\n\n")[2].splitlines()
     lines = [step for step in steps if step.strip() and not step.startswith(" ")]
     return [(line[9:27].strip(), line[:9].strip()) for line in lines]
@@ -116,10 +116,14 @@ OK = [
 ]
 
 
-async def test_the_first_point_where_reality_differs_is_named(
+async def test_connectivity_names_the_first_step_that_differs_from_policy(
     envoy: str, meshwright: str, serve: Serve, tmp_path: Path
 ) -> None:
-    """As a mesh comes up, part by part: no sidecar, an endpoint withheld, no application, and all there."""
+    """The mesh starts part by part, and each time the first differing step is named.
+
+    The missing parts are a sidecar, an accepted configuration, and an application. A complete mesh agrees
+    with an allowing and a refusing policy.
+    """
     server = await serve(MESH, routes("/books"))
     buyer = Buyer(server, meshwright, envoy, tmp_path / "buyer")
     async with AsyncExitStack() as ends:
@@ -173,7 +177,7 @@ BOOKS = "shop/buyer to shop/store:80 GET /books"
 
 
 async def _all_is_there(buyer: Buyer) -> None:
-    """Allowed and answered; the same from what the server's machine has printed, and without a request."""
+    """Assert that the call is allowed and answered; the same from printed facts."""
     where = ("--state", str(buyer.server.state), *CALL)
     code, printed, _ = await buyer.run(*where, "--json", "GET", "/books")
     result = json.loads(printed)
@@ -195,10 +199,13 @@ async def _refused(buyer: Buyer) -> bool:
     return await buyer.in_step() and (await get(f"http://{BUYER}:7001/books"))[0] == 403
 
 
-async def test_a_sidecar_that_refuses_or_is_behind_is_named(
+async def test_connectivity_names_a_sidecar_that_rejects_or_is_behind(
     envoy: str, meshwright: str, serve: Serve, tmp_path: Path
 ) -> None:
-    """What a real Envoy rejects, by its words and the object at fault; and one that does not answer."""
+    """A rejection of a real Envoy is reported with the object at fault.
+
+    A stopped Envoy is reported as not having acknowledged the last response.
+    """
     server = await serve(MESH, routes("/.*"))
     buyer = Buyer(server, meshwright, envoy, tmp_path / "buyer")
     async with AsyncExitStack() as ends:
@@ -236,7 +243,7 @@ async def _rejected(server: Server) -> bool:
 
 
 async def _settled(buyer: Buyer) -> bool:
-    """Say whether the server knows what is at fault, and the seller has all the rest."""
+    """Return whether the server knows the rejected object, and the seller has all other resources."""
     query = urlencode({"from": "shop/buyer", "to": "shop/store", "path": f"/only{'0' * 120}"})
     (called,) = (await buyer.server.ask("GET", f"/debug/connectivity?{query}"))["called"]
     return bool(called["lacks"]) or called["stands"] == "rejected"

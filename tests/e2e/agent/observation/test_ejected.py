@@ -1,4 +1,4 @@
-"""An endpoint that its callers have ejected is shown as that, and one whose proxy is gone as well as dead."""
+"""Test of an endpoint that its callers have ejected, and that is dead because its proxy is gone too."""
 
 from contextlib import AsyncExitStack
 from functools import partial
@@ -42,8 +42,14 @@ spec:
 CALLER = "shop-uuid.shop.default"
 
 
-async def test_who_is_ejected_and_gone_is_dead(envoy: str, tmp_path: Path, ends: AsyncExitStack) -> None:
-    """One of two is killed: no request fails, and its caller says whom it leaves alone, until it does not."""
+async def test_ejected_endpoint_without_a_proxy_is_dead_until_it_returns(
+    envoy: str, tmp_path: Path, ends: AsyncExitStack
+) -> None:
+    """One of two endpoints is killed.
+
+    No request fails, the caller reports the ejected endpoint, and the endpoint is no longer dead once its
+    agent runs again.
+    """
     tmp_path.chmod(0o755)
     how = Transparent(Capture.REDIRECT, ipv6=True)
     soon = ("dead_after_seconds=1", "ejected_seconds=1")

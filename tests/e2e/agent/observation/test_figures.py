@@ -1,4 +1,4 @@
-"""What Prometheus is told of two real Envoys: the edge between them, and the application's own."""
+"""Tests of the metrics page with two real Envoys: the edge between them, and the application's metrics."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -16,8 +16,13 @@ CALLS = 7
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
-async def test_an_edge_is_told_on_both_its_sides(scene: Scene, ends: AsyncExitStack) -> None:
-    """Who calls whom, how often, how well and how fast; a page of few series, with the application's."""
+async def test_metrics_describe_an_edge_at_its_caller_and_its_server(
+    scene: Scene, ends: AsyncExitStack
+) -> None:
+    """The page has source, destination, number, success, time and bytes of requests.
+
+    It also has the application's metrics, and fewer than 100 series.
+    """
     application = await _application(ends)
     alice = await scene.agent("alice-uuid", "--application-metrics", application)
     shop = await scene.agent("shop-uuid", "--application-port", str(PORT))
@@ -50,15 +55,15 @@ async def test_an_edge_is_told_on_both_its_sides(scene: Scene, ends: AsyncExitSt
     assert len(result) < 100
 
 
-async def test_all_that_envoy_counts_is_there_for_who_asks(scene: Scene) -> None:
-    """In its own words; without being asked for, only what is few."""
+async def test_all_envoy_metrics_are_served_only_on_their_own_path(scene: Scene) -> None:
+    """`/stats/prometheus` has all of Envoy's metrics under Envoy's names; `/metrics` has only a few."""
     alice = await scene.agent("alice-uuid")
     assert "envoy_server_initialization_time_ms_count" in (await get(f"{alice.status}/stats/prometheus"))[1]
     assert "envoy_server_initialization_time_ms_count" not in (await get(f"{alice.status}/metrics"))[1]
 
 
 async def _application(ends: AsyncExitStack) -> str:
-    """Serve an application's metrics, in OpenMetrics; return where."""
+    """Serve an application's metrics in OpenMetrics; return the address."""
 
     async def metrics(_request: web.Request) -> web.Response:
         return web.Response(
@@ -76,7 +81,7 @@ async def _application(ends: AsyncExitStack) -> str:
 
 
 async def _read(agent: Agent) -> Series:
-    """Return the page as Prometheus' own parser reads it; no series is there twice."""
+    """Return the page as parsed by Prometheus' own parser; each series is unique."""
     status, text = await get(f"{agent.status}/metrics")
     assert status == 200
     assert "_created" not in text
@@ -88,7 +93,7 @@ async def _read(agent: Agent) -> Series:
 
 
 async def _timed(agent: Agent) -> bool:
-    """Say whether Envoy has added up its histograms, which it does every five seconds."""
+    """Return whether Envoy has merged its histograms, which it does every five seconds."""
     counts = [
         value
         for (name, labels), value in (await _read(agent)).items()

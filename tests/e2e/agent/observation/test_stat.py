@@ -1,4 +1,4 @@
-"""What sidecars count comes to `meshwright stat`: by agents that joined, real Envoys, real calls."""
+"""Test of `meshwright stat` with the counters of enrolled agents, real Envoys and real calls."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -23,8 +23,13 @@ pytestmark = [
 CALLS = 7
 
 
-async def test_who_calls_whom_is_told(envoy: str, tmp_path: Path, ends: AsyncExitStack) -> None:
-    """Every call once, at both ends; what is refused is a failure of nobody's."""
+async def test_stat_counts_each_call_once_at_caller_and_server(
+    envoy: str, tmp_path: Path, ends: AsyncExitStack
+) -> None:
+    """The rows equal Envoy's own counters at both ends, and a refused call is no failure.
+
+    A restarted control plane counts only later calls.
+    """
     tmp_path.chmod(0o755)
     how = Transparent(Capture.REDIRECT, ipv6=True)
     meshed = await Meshed.start(tmp_path, V4, how, envoy, ends, joining=True)
@@ -36,7 +41,7 @@ async def test_who_calls_whom_is_told(envoy: str, tmp_path: Path, ends: AsyncExi
         return result
 
     async def counted(name: str, prefix: str) -> tuple[int, int]:
-        """Return what Envoy itself says: answered with 200 and with 403."""
+        """Return Envoy's own counters: requests answered with 2xx and with 4xx."""
         stats = [f"^http.{prefix}.downstream_rq_{item}xx$" for item in (2, 4)]
         well, refused = [await meshed.stat(name, stat.replace("|", r"\|")) for stat in stats]
         return well, refused

@@ -1,4 +1,4 @@
-"""Calls of gRPC that fail, and routes, come to `meshwright stat`: real agents, Envoys and calls."""
+"""Test of failed gRPC calls and routes in `meshwright stat`, with real agents, Envoys and calls."""
 
 import asyncio
 import sys
@@ -70,7 +70,7 @@ spec:
 
 
 async def rows(meshed: Meshed, of: str, to: str) -> list[dict[str, Any]]:
-    """Return what the control plane tells of calls to a service of namespace default."""
+    """Return the control plane's rows for calls to a service of namespace default."""
     result: list[dict[str, Any]] = (await meshed.ask(f"/api/v1/stat/{of}?window=3600&to=default/{to}"))[
         "rows"
     ]
@@ -78,7 +78,7 @@ async def rows(meshed: Meshed, of: str, to: str) -> list[dict[str, Any]]:
 
 
 async def printed(meshed: Meshed, of: str) -> list[list[str]]:
-    """Return the words of each line that `meshwright stat` prints of alice's calls."""
+    """Return the words of each line that `meshwright stat` prints for alice's calls."""
     command = (str(COMMAND), "stat", of, "--from", "default/alice", "--window", "1h")
     state = ("--state", str(meshed.state / "control"))
     result = await asyncio.to_thread(meshed.machines["switch"].run, *command, *state)
@@ -96,25 +96,31 @@ async def serving(meshed: Meshed, ends: AsyncExitStack) -> None:
 
 
 async def calls(meshed: Meshed, *methods: str) -> list[str]:
-    """Have alice's application call methods; return how each call ended."""
+    """Call methods from alice's application; return the status of each call."""
     run = meshed.machines["alice"].run
     result = await asyncio.to_thread(run, *PROGRAM, "call", f"{ECHO}:{GRPC}", *methods)
     return result.stdout.split()
 
 
 async def ask(meshed: Meshed, path: str) -> int:
-    """Have alice's application ask the shop; return the status."""
+    """Send a request of alice's application to the shop; return the status."""
     return (await meshed.get("alice", f"http://{CALLED_AT[V4]}{path}"))[0]
 
 
 async def served(meshed: Meshed) -> bool:
-    """Say whether the further policy is in force, at both ends."""
+    """Return whether the additional policy is in force at both ends."""
     well = await ask(meshed, "/books/new/first") == 200 and await calls(meshed, "Say") == ["OK"]
     return well and bool(await meshed.stat("alice", TAKEN[NEW]))
 
 
-async def test_failures_of_grpc_and_routes_are_told(envoy: str, tmp_path: Path, ends: AsyncExitStack) -> None:
-    """A call that ends with UNAVAILABLE behind a 200 is a failure; requests by two routes are in two rows."""
+async def test_stat_counts_grpc_failures_routes_and_matches(
+    envoy: str, tmp_path: Path, ends: AsyncExitStack
+) -> None:
+    """A call with UNAVAILABLE behind a 200 is a failure.
+
+    Requests of two routes are in two rows, admitted requests are counted by match, and denied requests by
+    none.
+    """
     tmp_path.chmod(0o755)
     how = Transparent(Capture.REDIRECT, ipv6=True)
     meshed = await Meshed.start(tmp_path, V4, how, envoy, ends, joining=True)

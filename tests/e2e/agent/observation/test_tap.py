@@ -1,4 +1,4 @@
-"""Requests are watched one by one: `meshwright tap`, a real server, agents, Envoys and calls."""
+"""Test of `meshwright tap` with a real server, agents, Envoys and calls."""
 
 import asyncio
 import json
@@ -31,19 +31,19 @@ CALLER = "default/alice"
 
 
 class Watching:
-    """A command that watches, and the lines it has printed."""
+    """A running `meshwright tap` and its output."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
 
     async def line(self) -> str:
-        """Return what it says next on standard output, empty once it has ended."""
+        """Return the next line of standard output, or an empty string at its end."""
         assert self.process.stdout is not None
         async with asyncio.timeout(30):
             return (await self.process.stdout.readline()).decode()
 
     async def remark(self) -> str:
-        """Return what it says next on standard error."""
+        """Return the next line of standard error."""
         assert self.process.stderr is not None
         async with asyncio.timeout(30):
             return (await self.process.stderr.readline()).decode().strip()
@@ -56,7 +56,7 @@ class Watching:
 
 @asynccontextmanager
 async def watching(meshed: Meshed, *options: str) -> AsyncIterator[Watching]:
-    """Run `meshwright tap` until the context ends; the sidecar of the shop watches by then."""
+    """Run `meshwright tap` until the context ends; the shop's sidecar already reports when it begins."""
     command = [*meshed.machines["switch"].enter, str(COMMAND), "tap", *options]
     command += ["--state", str(meshed.state / "control")]
     pipe = asyncio.subprocess.PIPE
@@ -74,19 +74,19 @@ async def watching(meshed: Meshed, *options: str) -> AsyncIterator[Watching]:
 
 
 async def has_rules(meshed: Meshed) -> bool:
-    """Say whether the shop's Envoy has rules that are never in force in its routes."""
+    """Return whether the shop's Envoy has shadow rules in its routes, which are never enforced."""
     shop = meshed.agents["shop"]
     _, text = await shop.get(f"{shop.admin}/config_dump?resource=dynamic_route_configs")
     return "shadow_rules_stat_prefix" in text
 
 
 async def has_none(meshed: Meshed) -> bool:
-    """Say whether it has none."""
+    """Return whether the shop's Envoy has no shadow rules."""
     return not await has_rules(meshed)
 
 
 def versions(result: dict[str, Any]) -> set[tuple[str, str, str]]:
-    """Return which version of each type each proxy has."""
+    """Return the acknowledged version of each type at each proxy."""
     return {
         (stream["node"], name, kind["acknowledged_version"])
         for stream in result["streams"]
@@ -95,14 +95,18 @@ def versions(result: dict[str, Any]) -> set[tuple[str, str, str]]:
 
 
 async def ask(meshed: Meshed, path: str, method: str = "GET") -> int:
-    """Have alice's application ask the shop; return the status."""
+    """Send a request of alice's application to the shop; return the status."""
     return (await get_from(meshed.place("alice"), f"http://{CALLED_AT[V4]}{path}", method))[0]
 
 
-async def test_requests_are_watched_while_somebody_does(
+async def test_tap_reports_chosen_requests_and_restores_the_proxy_afterwards(
     envoy: str, tmp_path: Path, ends: AsyncExitStack
 ) -> None:
-    """Answered and denied ones, without queries; no listener changes, and afterwards all is as before."""
+    """Answered and denied requests are reported without query strings.
+
+    No listener changes, the sidecar applies the filters, and after the command, or after a crash of the
+    control plane, all is as before.
+    """
     tmp_path.chmod(0o755)
     meshed = await Meshed.start(tmp_path, V4, Transparent(Capture.REDIRECT, ipv6=True), envoy, ends)
     changed = await meshed.stat("shop", CHANGED)

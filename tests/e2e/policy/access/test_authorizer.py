@@ -1,4 +1,4 @@
-"""Ways round an authorizer: callers with a certificate go past their own sidecar and write what they like."""
+"""Tests of attempts to bypass an authorizer, by callers that call the server's sidecar directly."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -30,14 +30,14 @@ CALLER = "spiffe://cluster.local/ns/shop/sa/client"
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def serving() -> AsyncIterator[Authorizer]:
-    """One for the file."""
+    """One authorizer for all tests of the file."""
     async with AsyncExitStack() as ends:
         yield await Authorizer.start(ends)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def authorizer(mesh: PolicyMesh, serving: Authorizer) -> Authorizer:
-    """In force for v1: it refuses `/ab`, and knows nothing yet."""
+    """The authorizer in force for v1; it refuses `/ab` and has no recorded requests."""
     serving.sets, serving.removes = {}, ()
     serving.decide = lambda request: request.attributes.request.http.path.partition("?")[0] != "/ab"
     own = authorization("own", serviceAccounts=["v1"], host="127.0.0.1", port=serving.port)
@@ -66,21 +66,21 @@ async def straight(
 
 
 async def answer(reader: asyncio.StreamReader) -> tuple[int, str]:
-    """Read one answer of HTTP/1.1: its status and its content."""
+    """Read an HTTP/1.1 response; return its status and content."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
     length = int(head.partition("content-length: ")[2].partition("\r\n")[0] or 0)
     return int(head.split(" ")[1]), (await reader.readexactly(length)).decode()
 
 
 async def said(mesh: PolicyMesh, head: str) -> tuple[int, str]:
-    """Send one request, as it is written."""
+    """Send a request exactly as written."""
     async with straight(mesh) as (reader, writer):
         writer.write(head.encode("latin-1"))
         return await answer(reader)
 
 
 def heard(authorizer: Authorizer) -> list[str]:
-    """Return the paths that it was asked about."""
+    """Return the paths of the checked requests."""
     return [check_request.attributes.request.http.path for check_request in authorizer.asked]
 
 
@@ -101,8 +101,10 @@ TARGETS = (
 )
 
 
-async def test_it_hears_the_path_that_the_application_gets(mesh: PolicyMesh, authorizer: Authorizer) -> None:
-    """However it was written: nothing passes under another name than that which it was asked about."""
+async def test_authorizer_checks_the_same_path_that_the_application_gets(
+    mesh: PolicyMesh, authorizer: Authorizer
+) -> None:
+    """However a path is written, a request that passes was checked under the application's path."""
     passed = set()
     for written in TARGETS:
         authorizer.asked.clear()
@@ -118,8 +120,10 @@ async def test_it_hears_the_path_that_the_application_gets(mesh: PolicyMesh, aut
     assert not passed & {"/ab?", "/a/../ab", "/%61b", "/./ab", "http://other/ab", "/a/%2e%2e/ab"}
 
 
-async def test_every_request_of_a_connection_is_asked_about(mesh: PolicyMesh, authorizer: Authorizer) -> None:
-    """Also where they are sent before the first is answered."""
+async def test_every_request_of_a_connection_is_checked_by_the_authorizer(
+    mesh: PolicyMesh, authorizer: Authorizer
+) -> None:
+    """Pipelined requests, sent before the first response, are checked one by one."""
     paths = ("/1", "/ab", "/2", "/ab", "/3")
     async with straight(mesh) as (reader, writer):
         writer.write("".join(f"GET {path} HTTP/1.1\r\nhost: v1\r\n\r\n" for path in paths).encode())
@@ -127,8 +131,10 @@ async def test_every_request_of_a_connection_is_asked_about(mesh: PolicyMesh, au
     assert heard(authorizer) == list(paths)
 
 
-async def test_every_stream_of_a_connection_is_asked_about(mesh: PolicyMesh, authorizer: Authorizer) -> None:
-    """Calls of gRPC, all at once: of those that it refuses the application gets none."""
+async def test_every_stream_of_a_connection_is_checked_by_the_authorizer(
+    mesh: PolicyMesh, authorizer: Authorizer
+) -> None:
+    """Of concurrent gRPC calls, those that the authorizer refuses do not reach the application."""
     connection = H2Connection(H2Configuration(client_side=True, header_encoding="utf-8"))
     connection.initiate_connection()
     wanted = {}
@@ -166,10 +172,13 @@ async def test_every_stream_of_a_connection_is_asked_about(mesh: PolicyMesh, aut
         "connection: close, x-user",
     ],
 )
-async def test_what_it_says_of_headers_is_the_last_word(
+async def test_authorizer_decides_the_final_request_headers(
     mesh: PolicyMesh, authorizer: Authorizer, lines: str
 ) -> None:
-    """What it sets replaces whatever came; what it takes away does not arrive, however often it was sent."""
+    """Headers that the authorizer sets replace the client's.
+
+    Removed headers do not arrive, however often they were sent.
+    """
     authorizer.sets, authorizer.removes = {"x-user": "client"}, ("x-secret",)
     more = (
         "x-secret: 1\r\nX-Secret: 2\r\nx-forwarded-client-cert: URI=spiffe://cluster.local/ns/shop/sa/thief"
@@ -185,8 +194,10 @@ async def test_what_it_says_of_headers_is_the_last_word(
     assert (asked.attributes.source.principal, asked.attributes.request.http.path) == (CALLER, "/told")
 
 
-async def test_a_websocket_is_asked_about_once(mesh: PolicyMesh, authorizer: Authorizer) -> None:
-    """As the request that it begins with: one that is refused is none."""
+async def test_websocket_is_checked_by_the_authorizer_once_at_its_upgrade(
+    mesh: PolicyMesh, authorizer: Authorizer
+) -> None:
+    """Only the upgrade request is checked, and a refused upgrade opens no WebSocket."""
     authorizer.decide = lambda request: request.attributes.request.http.path != "/no/ws"
     async with aiohttp.ClientSession() as session:
         async with session.ws_connect(mesh.url("client", "v1") + "/ws") as socket:

@@ -1,7 +1,7 @@
-"""OSM's Egress, in its four forms: what leaves a pod, to where, and what does not, by real Envoys.
+"""Tests of OSM's Egress in its four forms, with real Envoys: calls that leave a pod, and calls that do not.
 
-Outside is a server that every pod reaches. What the DNS knows as `localhost` is another one, in the client's
-own network: who answers shows where a call went.
+A server outside the mesh is reachable from each pod. The DNS name `localhost` is another server, in the
+client's own network, so the answering server shows where a call went.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ PASSTHROUGH = config(traffic={"enableEgress": True})
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session", autouse=True)
 async def outside(pods: Pods, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ssl.SSLContext]:
-    """Servers besides those that are there: one over TLS, and what `localhost` is to the client's sidecar."""
+    """Servers in addition to the usual ones: one with TLS, and one at `localhost` for the client."""
     names = Names("secure.example.org", dns_names=("secure.example.org",))
     authority, now = pods.live.authority, datetime.now(UTC)
     pair = issue_pair(authority, Usage.SERVER, names, timedelta(hours=1), now)
@@ -63,15 +63,18 @@ async def outside(pods: Pods, tmp_path_factory: pytest.TempPathFactory) -> Async
 
 @pytest.fixture
 def believing() -> ssl.SSLContext:
-    """A client that takes any certificate: what is tried is where its connection goes."""
+    """A client that accepts any certificate, because the tests are about the connection's destination."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     return context
 
 
-async def test_calls_to_a_host_have_limits(pods: Pods) -> None:
-    """Those of the setting that the Egress names, with counters of what is over; other hosts have none."""
+async def test_egress_host_has_the_connection_limits_of_its_setting(pods: Pods) -> None:
+    """The UpstreamTrafficSetting that the Egress refers to limits the host, and overflow is counted.
+
+    Other hosts have no limit.
+    """
     reference = {"apiGroup": "policy.openservicemesh.io/v1alpha1", "kind": "UpstreamTrafficSetting"}
     limited = egress(
         "e", CLIENT, (HTTP, "http"), hosts=(OUTSIDE, "localhost"), matches=[{**reference, "name": "few"}]
@@ -93,8 +96,11 @@ async def test_calls_to_a_host_have_limits(pods: Pods) -> None:
     await until(taken)
 
 
-async def test_http_goes_where_the_dns_says(pods: Pods) -> None:
-    """By the host of each request, whatever address was called; no other host, and nobody else's requests."""
+async def test_http_egress_is_routed_by_the_requested_host(pods: Pods) -> None:
+    """The host of each request is resolved by DNS, whatever address was called.
+
+    Other hosts, ports and callers are refused.
+    """
     await pods.enforce()
     assert await pods.get("client", OUTSIDE, HTTP) == NOBODY
     await pods.enforce(egress("e", CLIENT, (HTTP, "http"), hosts=(OUTSIDE, "localhost")))
@@ -111,8 +117,11 @@ async def test_http_goes_where_the_dns_says(pods: Pods) -> None:
     assert await pods.get("client", OUTSIDE, HTTP) == NOBODY
 
 
-async def test_only_requests_that_fit_the_matches(pods: Pods) -> None:
-    """By path and method; two Egresses of one host admit what either does; a group that is gone none."""
+async def test_http_egress_admits_only_requests_that_match_its_route_groups(pods: Pods) -> None:
+    """Matches are by path and method.
+
+    Two Egresses of one host admit the union, and a missing group admits no request.
+    """
     books = egress("a", CLIENT, (HTTP, "http"), hosts=(OUTSIDE,), matches=[_group("books")])
     group = routes("books", path("/books/.*", "GET"))
     await pods.enforce(books, group)
@@ -128,8 +137,11 @@ async def test_only_requests_that_fit_the_matches(pods: Pods) -> None:
     assert (await pods.get("client", OUTSIDE, HTTP, "/books/1")).status == 404
 
 
-async def test_http_in_ranges_goes_where_it_was_going(pods: Pods) -> None:
-    """A name that no DNS knows, below a wildcard; outside the range nobody, whatever host is named."""
+async def test_http_egress_with_ranges_keeps_the_original_destination(pods: Pods) -> None:
+    """Hosts below a wildcard, without DNS, are admitted within the range.
+
+    Outside the range every host is refused.
+    """
     inside = [f"{OUTSIDE}/32"]
     await pods.enforce(
         egress("e", CLIENT, (HTTP, "http"), hosts=("*.example.org", "localhost"), ipAddresses=inside)
@@ -142,8 +154,13 @@ async def test_http_in_ranges_goes_where_it_was_going(pods: Pods) -> None:
     assert (await pods.get("client", OUTSIDE, HTTP, host="whatever.test")).by == "outside"
 
 
-async def test_https_by_the_name_that_is_asked_for(pods: Pods, believing: ssl.SSLContext) -> None:
-    """To where it was going; other names, none, and plain text do not pass; a range holds as well."""
+async def test_https_egress_is_decided_by_the_requested_server_name(
+    pods: Pods, believing: ssl.SSLContext
+) -> None:
+    """Connections with an admitted server name keep their destination.
+
+    Other names, no name and plain text are refused, and a range restricts as well.
+    """
 
     async def hello(name: str | None) -> str:
         return await pods.hello("client", OUTSIDE, TLS, tls=believing, name=name)
@@ -162,8 +179,8 @@ async def test_https_by_the_name_that_is_asked_for(pods: Pods, believing: ssl.SS
 
 
 @pytest.mark.parametrize(("port", "spoken"), [(ECHO, "tcp"), (GREETER, "tcp-server-first")])
-async def test_tcp_by_address_and_port(pods: Pods, port: int, spoken: str) -> None:
-    """Whoever speaks first; another range, another port and another caller have no part in it."""
+async def test_tcp_egress_is_decided_by_address_and_port(pods: Pods, port: int, spoken: str) -> None:
+    """Both client-first and server-first protocols pass. Other ranges, ports and callers are refused."""
     first = port == GREETER
     text = f"outside speaks first\n{SAID}" if first else SAID
     await pods.enforce()
@@ -176,10 +193,13 @@ async def test_tcp_by_address_and_port(pods: Pods, port: int, spoken: str) -> No
     assert await pods.hello("client", OUTSIDE, port, first=first) == CLOSED
 
 
-async def test_the_narrowest_range_has_what_the_wider_ones_let_pass(
+async def test_narrowest_egress_range_includes_the_hosts_of_wider_ranges(
     pods: Pods, believing: ssl.SSLContext
 ) -> None:
-    """Envoy looks at one range of addresses, and at no other: nothing that another Egress says is lost."""
+    """The filter chains of the narrowest range include the names of wider Egresses.
+
+    Envoy selects only the narrowest matching range.
+    """
     await pods.enforce(
         egress("wide", CLIENT, (TLS, "https"), hosts=("secure.example.org",)),
         egress("narrow", CLIENT, (TLS, "https"), hosts=("other.example.org",), ipAddresses=["10.77.0.0/24"]),
@@ -189,8 +209,8 @@ async def test_the_narrowest_range_has_what_the_wider_ones_let_pass(
     assert await pods.hello("client", OUTSIDE, TLS, tls=believing, name="third.example.org") == CLOSED
 
 
-async def test_no_way_round_the_mesh(pods: Pods) -> None:
-    """With every address and host named, a service that may not be called is not reached by any of them."""
+async def test_egress_does_not_bypass_the_policy_of_mesh_services(pods: Pods) -> None:
+    """An Egress that lists every host and address does not open a mesh service to a denied caller."""
     node = ADDRESSES[NODES[0]]
     hosts = ("api.shop", "api.shop.svc.cluster.local", API, "localhost")
     everything = egress("tcp", CLIENT, (DATABASE, "tcp-server-first"), (GREETER, "tcp"), (HTTP, "tcp"))
@@ -208,8 +228,11 @@ async def test_no_way_round_the_mesh(pods: Pods) -> None:
     assert await pods.get("client", API) == NOBODY
 
 
-async def test_services_of_the_mesh_are_called_as_ever(pods: Pods) -> None:
-    """At ports that Egresses have too: by policy, with mTLS, and nobody waits for a client to speak first."""
+async def test_mesh_services_are_called_as_before_beside_egress(pods: Pods) -> None:
+    """Services on ports that Egresses also list are called by policy and with mTLS.
+
+    A server-first protocol is not delayed.
+    """
     await pods.enforce(
         *OPEN,
         egress("all", CLIENT, (80, "tcp"), (DATABASE, "https"), (DATABASE, "http"), hosts=("localhost",)),
@@ -221,10 +244,13 @@ async def test_services_of_the_mesh_are_called_as_ever(pods: Pods) -> None:
         assert (await pods.hello("client", DB, DATABASE, first=True)).endswith(": hello\n")
 
 
-async def test_with_passthrough_an_egress_still_says_what_it_says(
+async def test_egress_rules_still_apply_in_a_mesh_with_passthrough(
     pods: Pods, believing: ssl.SSLContext
 ) -> None:
-    """Of its own hosts; other hosts, what is no HTTP, and other names go on as they were going."""
+    """Requests to the Egress' hosts obey its matches.
+
+    Other hosts, other protocols and other server names pass through.
+    """
     await pods.enforce(
         PASSTHROUGH,
         egress("e", CLIENT, (HTTP, "http"), (TLS, "https"), hosts=("localhost",), matches=[_group("books")]),

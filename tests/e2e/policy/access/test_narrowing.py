@@ -1,4 +1,4 @@
-"""A workload that says which services its sidecar is told of: others are not there for it."""
+"""Test of a workload that restricts the services configured in its sidecar."""
 
 import pytest
 
@@ -14,7 +14,7 @@ pytestmark = [
 
 
 def narrowed(to: str) -> Document:
-    """Return the client's workload with its narrowing."""
+    """Return the client's workload with this restriction."""
     (client,) = (
         document
         for document in documents()
@@ -25,7 +25,7 @@ def narrowed(to: str) -> Document:
 
 
 async def reached(mesh: PolicyMesh, caller: str, *expected: str) -> None:
-    """Wait until these alone of both services answer a caller; to others it has no way: nobody listens."""
+    """Wait until exactly these of both services answer a caller; the others have no listener."""
 
     async def are() -> bool:
         answers = [await mesh.get(caller, name) for name in ("v1", "v2")]
@@ -36,8 +36,11 @@ async def reached(mesh: PolicyMesh, caller: str, *expected: str) -> None:
     await until(are, 20)
 
 
-async def test_what_a_sidecar_is_told_of(mesh: PolicyMesh) -> None:
-    """It takes away in permissive mode, of nobody else, and adds nothing to what policy admits."""
+async def test_egress_services_annotation_restricts_only_its_own_sidecar(mesh: PolicyMesh) -> None:
+    """The annotation removes services also in permissive mode.
+
+    It applies only to the annotated workload, and never permits a service.
+    """
     await mesh.enforce(PERMISSIVE)
     await reached(mesh, "client", "v1", "v2")
     clusters = "cluster_manager.active_clusters"

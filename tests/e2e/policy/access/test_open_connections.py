@@ -1,6 +1,6 @@
-"""Connections that are open when policy changes: who loses permission is ended, nobody else.
+"""Tests of connections that are open during a policy change: only those without permission are ended.
 
-The drain time of these Envoys is a second, so that what would end has ended soon.
+The drain time of these Envoys is one second, so that connections end soon.
 """
 
 import asyncio
@@ -80,7 +80,7 @@ class Line:
     writer: asyncio.StreamWriter
 
     async def echoes(self) -> bool:
-        """Say whether it is answered."""
+        """Return whether the server echoes a line."""
         try:
             async with asyncio.timeout(30):
                 self.writer.write(b"hello\n")
@@ -89,7 +89,7 @@ class Line:
             return False
 
     async def ended(self) -> None:
-        """Wait for its end, which comes by itself."""
+        """Wait until the server ends the connection."""
         async with asyncio.timeout(30):
             try:
                 assert await self.reader.read() == b""
@@ -99,7 +99,7 @@ class Line:
 
 @dataclass
 class Changing:
-    """The mesh, whose policy changes under open connections."""
+    """The mesh, whose policy changes while connections are open."""
 
     live: LiveMesh
     ends: AsyncExitStack
@@ -107,14 +107,14 @@ class Changing:
 
     @classmethod
     async def start(cls, live: LiveMesh, ends: AsyncExitStack) -> Self:
-        """Start application and Envoys."""
+        """Start the application and the Envoys."""
         await applications.start("server", partial(bound, APPLICATION), ends)
         for name in ("server", *CLIENTS):
             await live.envoy(name, drain_seconds=1)
         return cls(live, ends)
 
     async def enforce(self, *policy: Document) -> None:
-        """Put a policy in force everywhere, it alone."""
+        """Enforce exactly this policy everywhere."""
         self.live.apply(yaml.safe_dump_all([*documents(), *policy]))
         await self.live.in_force()
 
@@ -123,7 +123,7 @@ class Changing:
         return self._kept(await asyncio.open_connection(CLIENTS[client], port))
 
     async def past(self, client: str, port: int = ECHO, named: str | None = None) -> Line:
-        """Connect past the client's sidecar with its certificate, asking for a name in TLS, or for none."""
+        """Connect directly to the server's sidecar with the client's certificate and this TLS server name."""
         tls = self.live.client("shop", client)
         return self._kept(await asyncio.open_connection(SERVER, port, ssl=tls, server_hostname=named or ""))
 
@@ -135,7 +135,7 @@ class Changing:
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Changing]:
-    """A server and two clients in explicit interception; in the end no Envoy has complained."""
+    """A server and two clients in explicit interception; no Envoy may have logged a complaint at the end."""
     async with AsyncExitStack() as ends:
         live = await LiveMesh.start(tmp_path_factory.mktemp("open"), yaml.safe_dump_all(documents()), ends)
         yield await Changing.start(live, ends)
@@ -143,13 +143,16 @@ async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Changi
 
 
 def asked_for(client: str) -> str:
-    """Return the name that a client's sidecar asks for when it calls the server."""
+    """Return the TLS server name of a client's sidecar when it calls the server."""
     identity = ServiceIdentity(Namespace("shop"), ServiceAccountName(client))
     return f"server.shop.svc.cluster.local.{names.caller(identity, TRUST_DOMAIN)}"
 
 
-async def test_admitting_one_more_ends_nobody(mesh: Changing) -> None:
-    """A client is admitted, another rule is added, one of two goes: who may still call is not disturbed."""
+async def test_wider_policy_ends_no_permitted_connection(mesh: Changing) -> None:
+    """One more client or rule, or one of two rules less, does not disturb a caller that is still permitted.
+
+    A connection on the common filter chain is drained, which shows that the change is in force.
+    """
     await mesh.enforce(*admitting("ann"))
     ann = await mesh.through("ann")
     assert await ann.echoes()
@@ -166,8 +169,8 @@ async def test_admitting_one_more_ends_nobody(mesh: Changing) -> None:
         assert await ann.echoes()
 
 
-async def test_only_who_loses_permission_is_ended(mesh: Changing) -> None:
-    """After the drain time, at the server too, where a client goes past its own sidecar."""
+async def test_only_connections_without_permission_are_ended(mesh: Changing) -> None:
+    """They end after the drain time, also at the server if the client bypasses its own sidecar."""
     await mesh.enforce(*admitting("ann", "bob"))
     ann, past, bob = (
         await mesh.through("ann"),
@@ -183,8 +186,8 @@ async def test_only_who_loses_permission_is_ended(mesh: Changing) -> None:
 
 
 @pytest.mark.parametrize("port", [ECHO, GREETER])
-async def test_another_s_name_opens_nothing(mesh: Changing, port: int) -> None:
-    """Who asks for the name of a caller that is admitted must be that caller: not one byte is answered."""
+async def test_server_name_of_another_caller_gives_no_access(mesh: Changing, port: int) -> None:
+    """A client that requests the server name of a permitted caller gets no byte, unless it is that caller."""
     await mesh.enforce(*admitting("bob", port=port))
     for named in (asked_for("bob"), asked_for("ann"), "server.shop", None):
         with pytest.raises((ConnectionError, ssl.SSLError)):
@@ -206,14 +209,14 @@ def requests(*matches: Match, clients: tuple[str, ...] = ("ann", "bob")) -> tupl
 
 
 async def hears(socket: aiohttp.ClientWebSocketResponse) -> bool:
-    """Say whether a WebSocket is answered."""
+    """Return whether a WebSocket is answered."""
     async with asyncio.timeout(30):
         await socket.send_str("word")
         return await socket.receive_str() == "heard word"
 
 
 async def closed(socket: aiohttp.ClientWebSocketResponse) -> None:
-    """Wait for a WebSocket's end, which comes by itself."""
+    """Wait until the server ends a WebSocket."""
     async with asyncio.timeout(30):
         assert (await socket.receive()).type in (aiohttp.WSMsgType.CLOSED, aiohttp.WSMsgType.CLOSE)
 
@@ -231,10 +234,10 @@ WIDE = requests(path("/.*"))
     ],
     ids=["no-policy", "not-for-ann", "another-path", "another-method"],
 )
-async def test_a_websocket_ends_when_it_is_no_longer_permitted(
+async def test_websocket_ends_when_it_is_no_longer_permitted(
     mesh: Changing, narrowed: tuple[Document, ...]
 ) -> None:
-    """After the drain time; past the client's sidecar too, which has ended its own side of it by then."""
+    """The WebSocket ends after the drain time, also if the client bypasses its own sidecar."""
     await mesh.enforce(*WIDE)
     async with aiohttp.ClientSession() as session:
         through = await session.ws_connect(f"http://{CLIENTS['ann']}:{HTTP}/a/ws")
@@ -247,7 +250,10 @@ async def test_a_websocket_ends_when_it_is_no_longer_permitted(
 
 
 async def test_wider_rules_end_no_websocket(mesh: Changing) -> None:
-    """One more target, path or client changes no listener; what admits less changes it there and back."""
+    """An additional target, path or client changes no listener.
+
+    A narrower policy updates the listener twice and ends the WebSocket.
+    """
     chains = "listener_manager.listener_in_place_updated"
     first = requests(path("/a/ws"), clients=("ann",))
     more = (routes("h", path("/b")), target("u", "shop/server", ("shop/bob",), http("h")))
@@ -269,8 +275,8 @@ async def test_wider_rules_end_no_websocket(mesh: Changing) -> None:
         assert await mesh.live.stat("server", chains) == before + 2
 
 
-async def test_what_may_be_open_is_not_known_after_an_absence(mesh: Changing) -> None:
-    """Rules that are narrower when the control plane is back end what they do not permit any more."""
+async def test_websocket_that_lost_permission_during_an_outage_ends(mesh: Changing) -> None:
+    """Connections that newer, narrower rules do not permit end when the control plane is back."""
     await mesh.enforce(*WIDE)
     async with aiohttp.ClientSession() as session:
         socket = await session.ws_connect(f"http://{CLIENTS['ann']}:{HTTP}/a/ws")

@@ -1,4 +1,4 @@
-"""Permissive mode on and off under load: what is allowed in both never fails."""
+"""Tests of permissive mode, switched on and off under load."""
 
 import pytest
 
@@ -20,8 +20,11 @@ POLICY = (
 )
 
 
-async def test_permissive_and_back_under_load(mesh: PolicyMesh) -> None:
-    """All allowed calls succeed; the request that SMI denies is 403 exactly while it does."""
+async def test_permissive_mode_on_and_off_under_load_fails_no_permitted_call(mesh: PolicyMesh) -> None:
+    """Calls that both modes permit always succeed.
+
+    Calls that only permissive mode permits are refused exactly while it is off.
+    """
 
     async def allowed() -> str:
         answer = await mesh.get("client", "v1", "/books")
@@ -45,13 +48,16 @@ async def test_permissive_and_back_under_load(mesh: PolicyMesh) -> None:
 
 
 def namespace(name: str, permissive: bool) -> Document:
-    """Make a Namespace that says whether its workloads accept everybody in the mesh."""
+    """Return a Namespace with permissive mode on or off."""
     annotations = {"meshwright.dev/permissive": str(permissive).lower()}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "annotations": annotations}}
 
 
-async def test_permissive_for_a_namespace(mesh: PolicyMesh) -> None:
-    """Its workloads accept the whole mesh, others do not; in a permissive mesh it may be the exception."""
+async def test_permissive_mode_of_a_namespace_overrides_that_of_the_mesh(mesh: PolicyMesh) -> None:
+    """Workloads of a permissive namespace accept the whole mesh, and others do not.
+
+    In a permissive mesh, a namespace may be the exception.
+    """
 
     async def statuses() -> list[int]:
         calls = (("client", "/books"), ("client", "/secrets"), ("clerk", "/books"))

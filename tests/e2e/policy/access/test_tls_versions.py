@@ -1,4 +1,4 @@
-"""The versions, suites and curves of TLS inside the mesh, as a client with a valid certificate meets them."""
+"""Tests of TLS versions, cipher suites and curves inside the mesh, for clients with a valid certificate."""
 
 import asyncio
 import ssl
@@ -20,12 +20,12 @@ RULES = (*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
 
 
 def versions(lowest: str, highest: str) -> Document:
-    """Make a MeshConfig with a floor and a ceiling."""
+    """Return a MeshConfig with a minimum and a maximum version."""
     return config(sidecar={"tlsMinProtocolVersion": lowest, "tlsMaxProtocolVersion": highest})
 
 
 async def handshake(mesh: PolicyMesh, lowest: ssl.TLSVersion, highest: ssl.TLSVersion) -> str:
-    """Return the version agreed on with the server's sidecar, and the answer's status; empty if refused."""
+    """Return the negotiated version and the response's status, or "" if the handshake is refused."""
     context = mesh.certificate("client")
     context.minimum_version, context.maximum_version = lowest, highest
     try:
@@ -50,10 +50,10 @@ async def handshake(mesh: PolicyMesh, lowest: ssl.TLSVersion, highest: ssl.TLSVe
     ],
     ids=["between", "floor", "ceiling"],
 )
-async def test_versions(
+async def test_client_outside_the_configured_tls_versions_is_refused(
     mesh: PolicyMesh, lowest: str, highest: str, with_1_2: str, with_1_3: str, with_both: str
 ) -> None:
-    """A client below the floor or above the ceiling is refused; through both sidecars calls go on."""
+    """A client below the minimum or above the maximum is refused, and calls through both sidecars succeed."""
     await mesh.enforce(*RULES, versions(lowest, highest))
     assert await handshake(mesh, V1_2, V1_2) == with_1_2
     assert await handshake(mesh, V1_3, V1_3) == with_1_3
@@ -61,8 +61,8 @@ async def test_versions(
     assert (await mesh.get("client", "v1")).status == 200
 
 
-async def test_sidecars_agree_on_what_both_allow(mesh: PolicyMesh) -> None:
-    """Between sidecars the version is the one that the range allows, by the server's own count."""
+async def test_sidecars_use_the_configured_tls_version(mesh: PolicyMesh) -> None:
+    """Between sidecars, the version is the one of the configured range, by the server's counter."""
     for version, wanted in (("TLSv1_2", "TLSv1.2"), ("TLSv1_3", "TLSv1.3")):
         await mesh.enforce(*RULES, versions(version, version))
         counter = rf"ssl.versions.{wanted}"
@@ -71,8 +71,8 @@ async def test_sidecars_agree_on_what_both_allow(mesh: PolicyMesh) -> None:
         assert await mesh.live.stat("v1", counter) > before
 
 
-async def test_older_versions_are_never_spoken(mesh: PolicyMesh) -> None:
-    """The server refuses TLS 1.1 by an alert that says so; the same client gets through with 1.2."""
+async def test_tls_1_1_is_refused_with_an_alert(mesh: PolicyMesh) -> None:
+    """TLS 1.1 is refused with a protocol version alert, and the same client succeeds with TLS 1.2."""
     await mesh.enforce(*RULES)
     older, newer = await openssl(mesh, "-tls1_1"), await openssl(mesh, "-tls1_2")
     assert ("alert protocol version" in older, "Cipher is (NONE)" in older) == (True, True)
@@ -92,10 +92,13 @@ AES, CHACHA = "ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305"
         ({"ecdhCurves": ["X25519"]}, ("-tls1_3", "-curves"), "X25519", "P-256"),
     ],
 )
-async def test_suites_and_curves(
+async def test_only_configured_cipher_suites_and_curves_are_accepted(
     mesh: PolicyMesh, said: Document, how: tuple[str, str], spoken: str, refused: str
 ) -> None:
-    """Of what a MeshConfig names a client must speak some; where it names none both of these are spoken."""
+    """If a MeshConfig lists suites or curves, a client needs one of them.
+
+    Without a list, both of the tested ones are accepted.
+    """
     ways = [(*how, item) for item in (spoken, refused)]
     await mesh.enforce(*RULES)
     assert ["Cipher is (NONE)" in await openssl(mesh, *way) for way in ways] == [False, False]
@@ -105,7 +108,7 @@ async def test_suites_and_curves(
 
 
 async def openssl(mesh: PolicyMesh, *how: str) -> str:
-    """Return what `openssl s_client` says of a handshake; of any suite, where none is said."""
+    """Return the output of `openssl s_client` for a handshake, by default with all cipher suites."""
     mesh.certificate("client")  # written beside the mesh's state
     file = str(mesh.live.state / "client.pem")
     suites = () if "-cipher" in how else ("-cipher", "ALL:@SECLEVEL=0")

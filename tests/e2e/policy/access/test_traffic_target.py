@@ -1,4 +1,4 @@
-"""TrafficTargets: who may call what, and what becomes of those who may not."""
+"""Tests of TrafficTargets: permitted calls, and the form of refusals."""
 
 import pytest
 
@@ -18,27 +18,30 @@ GROUP = routes("g", path("/foo", "GET"), path("/anything.*"))
 
 
 async def statuses(mesh: PolicyMesh, caller: str, *paths: str, service: str = "v1") -> list[int]:
-    """Return what a caller gets on some paths."""
+    """Return the statuses of a caller's requests for some paths."""
     return [(await mesh.get(caller, service, path)).status for path in paths]
 
 
-async def test_same_namespace(mesh: PolicyMesh) -> None:
-    """What the rules admit is answered, what they do not is 403; POST where GET is meant as well."""
+async def test_target_in_the_same_namespace_admits_only_matching_requests(mesh: PolicyMesh) -> None:
+    """Matching requests are answered; other paths and methods get 403."""
     await mesh.enforce(GROUP, target("t", "shop/v1", ("shop/client",), http("g", "m0")))
     assert await statuses(mesh, "client", "/foo", "/anything", "/foo/x") == [200, 403, 403]
     assert (await mesh.get("client", "v1", "/foo", method="POST")).status == 403
 
 
-async def test_cross_namespace(mesh: PolicyMesh) -> None:
-    """A source of another namespace is a source; an account of the same name elsewhere is not."""
+async def test_source_of_another_namespace_is_admitted_by_its_full_name(mesh: PolicyMesh) -> None:
+    """An account of another namespace can be a source.
+
+    An account with the same name in a different namespace is not admitted.
+    """
     await mesh.enforce(GROUP, target("t", "shop/v1", ("office/clerk",), http("g")))
     assert await statuses(mesh, "clerk", "/foo", "/bar") == [200, 403]
     await mesh.enforce(GROUP, target("t", "shop/v1", ("shop/clerk",), http("g")))
     assert await statuses(mesh, "clerk", "/foo", "/bar") == [0, 0]
 
 
-async def test_a_target_in_another_namespace_than_its_destination(mesh: PolicyMesh) -> None:
-    """It allows nothing, whoever wrote it."""
+async def test_target_outside_its_destination_namespace_admits_no_caller(mesh: PolicyMesh) -> None:
+    """A target in another namespace than its destination is invalid (MW1016) and grants no access."""
     there = routes("g", path(".*"), namespace="office")
     wrong = target("t", "shop/v1", ("shop/client",), http("g"), namespace="office")
     await mesh.enforce(there, wrong, said=("MW1016",))
@@ -47,16 +50,16 @@ async def test_a_target_in_another_namespace_than_its_destination(mesh: PolicyMe
     assert (await mesh.get("client", "v1", "/foo")).status == 200
 
 
-async def test_several_sources(mesh: PolicyMesh) -> None:
-    """Every source of a target is admitted, and nobody else."""
+async def test_every_source_of_a_target_is_admitted_and_no_other(mesh: PolicyMesh) -> None:
+    """All listed sources are admitted, and an unlisted caller has no connection."""
     await mesh.enforce(GROUP, target("t", "shop/v1", ("shop/client", "office/clerk"), http("g")))
     for caller in ("client", "clerk"):
         assert await statuses(mesh, caller, "/foo", "/bar") == [200, 403]
     assert await mesh.get("v2", "v1", "/foo") == NOBODY
 
 
-async def test_several_targets_of_one_destination_unite(mesh: PolicyMesh) -> None:
-    """Neither takes from the other, though their paths overlap; the same client may stand in both."""
+async def test_targets_of_one_destination_are_united(mesh: PolicyMesh) -> None:
+    """Overlapping targets do not restrict each other, and the same client may be in both."""
     first = target("a", "shop/v1", ("shop/client",), http("g", "m0"))
     second = target("b", "shop/v1", ("office/clerk", "shop/client"), http("g", "m1"))
     wide = target("c", "shop/v1", ("shop/v2",), http("everything"))
@@ -66,8 +69,11 @@ async def test_several_targets_of_one_destination_unite(mesh: PolicyMesh) -> Non
     assert await statuses(mesh, "v2", "/foo", "/anything/1", "/bar") == [200, 200, 200]
 
 
-async def test_client_one_anything_client_two_only_foo(mesh: PolicyMesh) -> None:
-    """One may call all, the other is refused but on its path; without the targets neither has a way."""
+async def test_each_client_gets_only_the_paths_of_its_own_targets(mesh: PolicyMesh) -> None:
+    """One client may call every path and the other only one path.
+
+    Without targets, both have no connection.
+    """
     one = target("one", "shop/v1", ("shop/client",), http("everything"))
     two = target("two", "shop/v1", ("office/clerk",), http("g", "m0"))
     await mesh.enforce(GROUP, *EVERYTHING, one, two)
@@ -78,8 +84,8 @@ async def test_client_one_anything_client_two_only_foo(mesh: PolicyMesh) -> None
     assert await statuses(mesh, "clerk", "/anything", "/foo") == [0, 0]
 
 
-async def test_a_denied_request_is_403_past_the_own_sidecar(mesh: PolicyMesh) -> None:
-    """A workload that calls the server's sidecar itself, with its certificate, is denied there again."""
+async def test_denied_request_is_403_if_the_client_bypasses_its_sidecar(mesh: PolicyMesh) -> None:
+    """The server's sidecar denies a direct request with a valid certificate, too."""
     await mesh.enforce(GROUP, target("t", "shop/v1", ("shop/client",), http("g", "m0")))
     paths = ("/foo", "/anything")
     seen = {
@@ -89,8 +95,8 @@ async def test_a_denied_request_is_403_past_the_own_sidecar(mesh: PolicyMesh) ->
     assert seen == {"client": [200, 403], "clerk": [403, 403]}
 
 
-async def test_denied_tcp_is_closed(mesh: PolicyMesh) -> None:
-    """Who is not admitted to a TCP port gets not one byte, through the own sidecar or past it."""
+async def test_denied_tcp_connection_is_closed_without_a_byte(mesh: PolicyMesh) -> None:
+    """A caller without permission gets no byte, through its own sidecar or directly."""
     await mesh.enforce(ports("echo", ECHO), target("t", "shop/v1", ("shop/client",), tcp("echo")))
     assert await mesh.hello("client", "v1", ECHO) == "v1: hello\n"
     assert await exchange(V1, ECHO, tls=mesh.certificate("client")) == "v1: hello\n"
@@ -99,14 +105,17 @@ async def test_denied_tcp_is_closed(mesh: PolicyMesh) -> None:
 
 
 async def test_plain_text_is_not_answered(mesh: PolicyMesh) -> None:
-    """Without the mesh's TLS nobody is served, whatever the policy."""
+    """Without the mesh's TLS no caller is served, whatever the policy."""
     await mesh.enforce(*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
     assert await exchange(V1, ECHO) == CLOSED
     assert await exchange(V1, ECHO, tls=mesh.certificate("client")) == "v1: hello\n"
 
 
-async def test_udp_route_is_refused_by_code(mesh: PolicyMesh) -> None:
-    """It is not in force, and a target that names one of its name admits nothing; as a TCPRoute it does."""
+async def test_udp_route_is_invalid_and_admits_no_caller(mesh: PolicyMesh) -> None:
+    """A UDPRoute is reported as MW1024, and a target that refers to its name admits no caller.
+
+    A TCPRoute of that name admits the caller.
+    """
     rule = target("t", "shop/v1", ("shop/client",), tcp("echo"))
     udp = {**ports("echo", ECHO), "kind": "UDPRoute"}
     await mesh.enforce(udp, rule, said=("MW1024",))

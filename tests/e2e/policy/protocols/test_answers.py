@@ -1,4 +1,4 @@
-"""What a client sees: the table of docs/policy.md, cell by cell."""
+"""Tests of the client's view of each outcome: the table of docs/policy.md, cell by cell."""
 
 import socket
 
@@ -29,15 +29,15 @@ pytestmark = [
 V1 = WORKLOADS["v1"].address
 
 
-async def test_allowed(mesh: PolicyMesh) -> None:
-    """The application's answer, and its bytes."""
+async def test_allowed_call_gets_the_application_answer(mesh: PolicyMesh) -> None:
+    """A permitted client gets the application's HTTP response and TCP bytes."""
     await mesh.enforce(*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
     assert (await mesh.get("client", "v1")).status == 200
     assert await mesh.hello("client", "v1", ECHO) == "v1: hello\n"
 
 
-async def test_refused(mesh: PolicyMesh) -> None:
-    """403 by HTTP, a closed connection by TCP: the server's sidecar does not admit the caller."""
+async def test_refused_call_gets_403_by_http_and_a_closed_tcp_connection(mesh: PolicyMesh) -> None:
+    """The server's sidecar does not admit the caller."""
     rules = (http("g"), tcp("both"))
     await mesh.enforce(
         routes("g", path("/a")), ports("both", HTTP, ECHO), target("t", "shop/v1", ("shop/client",), *rules)
@@ -48,8 +48,11 @@ async def test_refused(mesh: PolicyMesh) -> None:
     assert await exchange(V1, ECHO, tls=mesh.certificate("v2")) == CLOSED
 
 
-async def test_nothing_configured(mesh: PolicyMesh) -> None:
-    """No connection at all: the client's own sidecar does not offer what nobody may answer."""
+async def test_client_without_policy_has_no_listener_for_the_service(mesh: PolicyMesh) -> None:
+    """The client's sidecar does not offer the service.
+
+    The server's TCP port has no listener, and its HTTP port refuses each request.
+    """
     await mesh.enforce()
     for port in (80, ECHO):
         with socket.socket() as client:
@@ -60,8 +63,8 @@ async def test_nothing_configured(mesh: PolicyMesh) -> None:
     assert (await status_over(mesh.certificate("client"), V1, HTTP)).status == 403
 
 
-async def test_nobody_left_for_a_request(mesh: PolicyMesh) -> None:
-    """503 where a split sends a request to a service that the client may not call."""
+async def test_split_to_a_service_without_permission_gets_503(mesh: PolicyMesh) -> None:
+    """A request that a split sends to a service without permission gets 503. Other requests succeed."""
     some = (
         routes("some", path("/some")),
         split("s", "root", {"v2": 1}, "some"),
@@ -72,16 +75,19 @@ async def test_nobody_left_for_a_request(mesh: PolicyMesh) -> None:
     assert (await mesh.get("client", "root", "/other")).status == 200
 
 
-async def test_permissive_without_anybody_behind(mesh: PolicyMesh) -> None:
-    """In permissive mode every service is there, and one without workloads answers 503."""
+async def test_service_without_workloads_gets_503_in_permissive_mode(mesh: PolicyMesh) -> None:
+    """In permissive mode every service is offered, and one without workloads answers 503."""
     await mesh.enforce(PERMISSIVE)
     assert (await mesh.get("client", "root")).status == 503
     assert (await mesh.get("client", "v1")).status == 200
     assert (await mesh.get("clerk", "v2")).status == 200
 
 
-async def test_no_certificate_of_the_mesh(mesh: PolicyMesh) -> None:
-    """The handshake fails, in permissive mode too: without one, and with a proxy's own certificate."""
+async def test_caller_without_a_service_certificate_fails_the_handshake(mesh: PolicyMesh) -> None:
+    """The handshake fails without a certificate and with a proxy's own certificate.
+
+    This is so in permissive mode, too.
+    """
     await mesh.enforce(PERMISSIVE)
     bare, proxy = mesh.stranger(), mesh.stranger()
     folder = mesh.live.state / "client"

@@ -1,4 +1,4 @@
-"""HTTP as clients and applications speak it: old versions, many headers, escaped slashes."""
+"""Tests of HTTP variants: old versions, many headers, unusual methods and hosts, escaped slashes."""
 
 import asyncio
 import ssl
@@ -22,12 +22,12 @@ SLASHES = "meshwright.dev/escaped-slashes"
 
 
 def get(written: str) -> str:
-    """Return a request as it is sent."""
+    """Return the text of a GET request."""
     return f"GET {written} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
 
 def keeping(*services: str) -> list[Document]:
-    """Return the Services of these names as they are, but that they keep escaped slashes."""
+    """Return the Services of these names with the annotation that keeps escaped slashes."""
     result = [
         document
         for document in documents()
@@ -41,22 +41,22 @@ def _of(services: tuple[str, ...]) -> set[tuple[str, str]]:
 
 
 def _ways(mesh: PolicyMesh) -> tuple[tuple[tuple[str, int], ssl.SSLContext | None], ...]:
-    """Return how a client gets to v1: through its own sidecar, and past it with its certificate."""
+    """Return the client's ways to v1: through its own sidecar, and directly with its certificate."""
     past = (WORKLOADS["v1"].address, HTTP)
     return ((mesh.place("client", "v1", 80), None), (past, mesh.certificate("client")))
 
 
 @pytest.mark.parametrize("host", ["", "Host: shop.example\r\n"], ids=["no-host", "host"])
-async def test_http_1_0(mesh: PolicyMesh, host: str) -> None:
-    """It passes both sidecars with and without a host, and the connection ends with the answer."""
+async def test_http_1_0_passes_both_sidecars_and_closes_the_connection(mesh: PolicyMesh, host: str) -> None:
+    """A request with or without a host header is answered, and the connection ends with the answer."""
     await mesh.enforce(*OPEN)
     head, body = await raw(mesh.place("client", "v1", 80), f"GET /old HTTP/1.0\r\n{host}\r\n")
     assert head.startswith(("HTTP/1.0 200", "HTTP/1.1 200")), head
     assert body == f"{HTTP} /old"
 
 
-async def test_http_1_0_that_keeps_the_connection(mesh: PolicyMesh) -> None:
-    """As ab -k does: the second request goes over the same connection."""
+async def test_http_1_0_keep_alive_reuses_the_connection(mesh: PolicyMesh) -> None:
+    """The second request uses the same connection, as with `ab -k`."""
     await mesh.enforce(*OPEN)
     reader, writer = await asyncio.open_connection(*mesh.place("client", "v1", 80))
     async with asyncio.timeout(30):
@@ -70,8 +70,11 @@ async def test_http_1_0_that_keeps_the_connection(mesh: PolicyMesh) -> None:
     writer.close()
 
 
-async def test_http_1_0_is_under_the_rules(mesh: PolicyMesh) -> None:
-    """What is not admitted is 403; without a host it is the service that a rule of hosts sees."""
+async def test_http_1_0_requests_are_subject_to_host_rules(mesh: PolicyMesh) -> None:
+    """A request that is not admitted gets 403.
+
+    Without a host header, host rules are applied to the service's name.
+    """
     named = routes("g", {"headers": [{"host": r"v1\.shop"}]})
     await mesh.enforce(named, target("t", "shop/v1", ("shop/client",), http("g")))
     for host, status in (("", "200"), ("Host: v1.shop\r\n", "200"), ("Host: v1.other\r\n", "403")):
@@ -80,22 +83,26 @@ async def test_http_1_0_is_under_the_rules(mesh: PolicyMesh) -> None:
 
 
 @pytest.mark.parametrize(("count", "status"), [(99, 200), (150, 200), (900, 200), (1100, 431)])
-async def test_requests_with_many_headers(mesh: PolicyMesh, count: int, status: int) -> None:
-    """They pass both sidecars up to the bound of 1000."""
+async def test_request_with_up_to_1000_headers_passes_both_sidecars(
+    mesh: PolicyMesh, count: int, status: int
+) -> None:
+    """A request with more headers gets 431."""
     await mesh.enforce(*OPEN)
     many = {f"x-{number}": "y" for number in range(count)}
     assert (await mesh.get("client", "v1", headers=many)).status == status
 
 
 @pytest.mark.parametrize(("count", "status"), [(150, 200), (900, 200), (1100, 502)])
-async def test_answers_with_many_headers(mesh: PolicyMesh, count: int, status: int) -> None:
-    """They pass both sidecars back."""
+async def test_response_with_up_to_1000_headers_passes_both_sidecars(
+    mesh: PolicyMesh, count: int, status: int
+) -> None:
+    """A response with more headers becomes 502."""
     await mesh.enforce(*OPEN)
     assert (await mesh.get("client", "v1", f"/headers/{count}")).status == status
 
 
-async def test_methods_that_envoy_knows_and_no_others(mesh: PolicyMesh) -> None:
-    """In HTTP/1 a sidecar answers others by itself; an application's answer names its server."""
+async def test_only_methods_known_to_envoy_reach_the_application(mesh: PolicyMesh) -> None:
+    """A sidecar answers other HTTP/1 methods itself; only an application's response names its server."""
     await mesh.enforce(*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
     others = ("MKTICKET", "get", "GETX", "M-SEARCH", "MSEARCH", "LABEL", "PRI")
     passed = set()
@@ -122,10 +129,13 @@ async def test_methods_that_envoy_knows_and_no_others(mesh: PolicyMesh) -> None:
         ("other:8080", [403, 403]),
     ],
 )
-async def test_hosts_are_compared_as_clients_write_them(
+async def test_host_rules_ignore_case_and_match_ports_exactly(
     mesh: PolicyMesh, host: str, statuses: list[int]
 ) -> None:
-    """A host without a port fits any port; one with a port fits that port and no other."""
+    """A rule without a port matches the host with its service's port.
+
+    A rule with a port matches only that.
+    """
     result = []
     for regex in ("shop", "shop:8080"):
         match = {"name": "some", "pathRegex": ".*", "methods": ["*"], "headers": [{"host": regex}]}
@@ -137,7 +147,7 @@ async def test_hosts_are_compared_as_clients_write_them(
 
 
 async def test_escaped_slashes_are_refused_unless_kept(mesh: PolicyMesh) -> None:
-    """And where the Service keeps them the application gets the path as it was written."""
+    """If the Service keeps escaped slashes, the application gets the path as written."""
     written = "/projects/group%2Fname/x%5cy"
     place = mesh.place("client", "v1-again", 81)
     await mesh.enforce(*OPEN)
@@ -147,8 +157,8 @@ async def test_escaped_slashes_are_refused_unless_kept(mesh: PolicyMesh) -> None
     assert (head.split("\r\n")[0], body) == ("HTTP/1.1 200 OK", f"{ADMIN} {written}")
 
 
-async def test_escaped_slashes_at_each_end(mesh: PolicyMesh) -> None:
-    """The Service that is called must keep them; of those that share a port at the server one is enough."""
+async def test_escaped_slashes_must_be_kept_by_the_called_service(mesh: PolicyMesh) -> None:
+    """The called Service must keep them. At the server, one of the Services that share the port is enough."""
 
     async def status(service: str) -> str:
         # A connection between the sidecars that began before the change ends with its next answer.
@@ -188,7 +198,10 @@ HARMLESS = (
 
 
 async def test_rules_are_not_bypassed_by_escaped_slashes(mesh: PolicyMesh) -> None:
-    """A path that is another one once its slashes are unescaped reaches nobody, also past the own sidecar."""
+    """A path that is a different path after unescaping is refused.
+
+    This holds also for a client that bypasses its own sidecar.
+    """
     books = (routes("g", path("/books.*")), target("t", "shop/v1", ("shop/client",), http("g")))
     await mesh.enforce(*books, *keeping("v1"))
     for escape in ESCAPES:
@@ -199,8 +212,8 @@ async def test_rules_are_not_bypassed_by_escaped_slashes(mesh: PolicyMesh) -> No
         assert (await mesh.get("client", "v1", item)).status == 200, item
 
 
-async def test_rules_judge_escaped_slashes_as_they_are_written(mesh: PolicyMesh) -> None:
-    """A kept escaped slash is none to an expression, whichever case it has."""
+async def test_rules_match_escaped_slashes_as_written(mesh: PolicyMesh) -> None:
+    """In a regular expression, a kept escaped slash does not match a slash, in upper or lower case."""
     one = (routes("g", path("/books/[^/]+")), target("t", "shop/v1", ("shop/client",), http("g")))
     await mesh.enforce(*one, *keeping("v1"))
     seen = [
@@ -209,8 +222,8 @@ async def test_rules_judge_escaped_slashes_as_they_are_written(mesh: PolicyMesh)
     assert seen == [200, 403, 403]
 
 
-async def test_an_open_connection_of_a_service_that_stops_keeping_them(mesh: PolicyMesh) -> None:
-    """It keeps them until it ends, and is no way around the rules even then."""
+async def test_open_connection_is_safe_after_its_service_stops_keeping_slashes(mesh: PolicyMesh) -> None:
+    """A connection from before the change keeps the old setting, and even then rules cannot be bypassed."""
     books = (routes("g", path("/books.*")), target("t", "shop/v1", ("shop/client",), http("g")))
     await mesh.enforce(*books, *keeping("v1"))
     place = (WORKLOADS["v1"].address, HTTP)

@@ -1,4 +1,4 @@
-"""Answers that sidecars give by themselves, to a diagnosis and to everybody else."""
+"""Tests of responses that sidecars give themselves, with and without the diagnosis header."""
 
 import re
 
@@ -21,7 +21,7 @@ SEVERAL = "Connection: Upgrade\r\nUpgrade: websocket, websocket\r\n"
 
 
 def told(answer: tuple[str, str]) -> tuple[int, str]:
-    """Return an answer's status, and what it says of whose it is."""
+    """Return a response's status and its header about the answering sidecar."""
     match = re.search(rf"^{OWN_ANSWER_HEADER}: (.*?)\r?$", answer[0], re.IGNORECASE | re.MULTILINE)
     return int(answer[0].split(" ")[1]), match[1] if match else ""
 
@@ -36,10 +36,13 @@ def told(answer: tuple[str, str]) -> tuple[int, str]:
     ],
     ids=["application", "tunnel", "upgrade", "path"],
 )
-async def test_an_own_answer_says_so_to_a_diagnosis(
+async def test_own_response_of_a_sidecar_is_marked_for_a_diagnosis_only(
     mesh: PolicyMesh, line: str, headers: str, status: int, said: str
 ) -> None:
-    """The side, Envoy's flags and its details; requests that do not ask are answered without the header."""
+    """The header has the side, Envoy's flags and details.
+
+    Requests without the diagnosis header get no such header.
+    """
     await mesh.enforce(*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
     closing = "" if headers else "Connection: close\r\n"
     sides = [("caller", mesh.place("client", "v1", 80), None), ("called", V1, mesh.certificate("client"))]
@@ -50,15 +53,15 @@ async def test_an_own_answer_says_so_to_a_diagnosis(
         assert told(await raw(place, f"{sent}\r\n", tls)) == (status, "")
 
 
-async def test_an_application_cannot_say_it(mesh: PolicyMesh) -> None:
-    """Its own header of that name ends at its sidecar."""
+async def test_application_cannot_forge_the_own_response_header(mesh: PolicyMesh) -> None:
+    """A header of that name in an application's response is removed by its sidecar."""
     await mesh.enforce(*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
     sent = f"GET /forged HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n{DIAGNOSIS_HEADER}: true\r\n\r\n"
     assert told(await raw(mesh.place("client", "v1", 80), sent)) == (200, "")
 
 
-async def test_a_denial_has_its_reason_in_place_of_it(mesh: PolicyMesh) -> None:
-    """Of the headers of own answers there is one."""
+async def test_denied_response_has_its_reason_instead_of_the_own_response_header(mesh: PolicyMesh) -> None:
+    """Only one of the two headers is set, and for a denial it is the reason."""
     await mesh.enforce(*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
     sent = f"GET / HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n{DIAGNOSIS_HEADER}: true\r\n\r\n"
     head, _ = await raw(V1, sent, mesh.certificate("v2"))

@@ -1,4 +1,4 @@
-"""What ports speak: servers that speak first, gRPC, WebSocket."""
+"""Tests of the protocols of ports: server-first, gRPC, WebSocket, TCP."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -26,16 +26,16 @@ GREETED = "v1 speaks first\nv1: hello\n"
 
 
 @pytest.mark.parametrize("port", [GREETER, DATABASE], ids=["declared", "by-well-known-number"])
-async def test_a_server_that_speaks_first(mesh: PolicyMesh, port: int) -> None:
-    """Its greeting comes before the client has said anything; not where another port is allowed."""
+async def test_server_first_greeting_arrives_before_the_client_sends(mesh: PolicyMesh, port: int) -> None:
+    """The greeting passes if the port is permitted; otherwise the connection is closed."""
     await mesh.enforce(ports("p", port), target("t", "shop/v1", ("shop/client",), tcp("p")))
     assert await mesh.hello("client", "v1", port, first=True) == GREETED
     await mesh.enforce(ports("p", ECHO), target("t", "shop/v1", ("shop/client",), tcp("p")))
     assert await mesh.hello("client", "v1", port, first=True) == CLOSED
 
 
-async def test_grpc_unary(mesh: PolicyMesh) -> None:
-    """Calls pass both sidecars; without a policy there is no way."""
+async def test_grpc_unary_call_passes_both_sidecars_only_with_a_policy(mesh: PolicyMesh) -> None:
+    """With a policy the call is answered; without one it is UNAVAILABLE."""
     await mesh.enforce(*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
     async with channel(mesh, "client") as calling:
         assert await calling.unary_unary("/test.Echo/Say")(b"hello") == b"v1: hello"
@@ -44,8 +44,8 @@ async def test_grpc_unary(mesh: PolicyMesh) -> None:
         assert await refusal(calling, "Say") is grpc.StatusCode.UNAVAILABLE
 
 
-async def test_grpc_streaming(mesh: PolicyMesh) -> None:
-    """Answers come while the other side still speaks, in both directions."""
+async def test_grpc_streams_pass_in_both_directions(mesh: PolicyMesh) -> None:
+    """Responses arrive while the other side still sends."""
     await mesh.enforce(*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
     async with channel(mesh, "client") as calling:
         assert [item async for item in calling.unary_stream("/test.Echo/Count")(b"3")] == [b"0", b"1", b"2"]
@@ -57,8 +57,8 @@ async def test_grpc_streaming(mesh: PolicyMesh) -> None:
         assert await chat.read() is grpc.aio.EOF
 
 
-async def test_grpc_method_by_method(mesh: PolicyMesh) -> None:
-    """A method is a path: one is allowed, the others of its service are not."""
+async def test_grpc_methods_are_permitted_one_by_one(mesh: PolicyMesh) -> None:
+    """A method is a path, so one method can be permitted and the others of its service denied."""
     group = routes("say", path("/test.Echo/Say", "POST"))
     await mesh.enforce(group, target("t", "shop/v1", ("shop/client",), http("say")))
     async with channel(mesh, "client") as calling:
@@ -67,8 +67,8 @@ async def test_grpc_method_by_method(mesh: PolicyMesh) -> None:
         assert await refusal(calling, "Other") is grpc.StatusCode.PERMISSION_DENIED
 
 
-async def test_grpc_in_tls_of_the_applications(mesh: PolicyMesh, tmp_path: Path) -> None:
-    """The sidecars carry it as bytes: who answers is known by the application's own certificate."""
+async def test_grpc_over_application_tls_is_proxied_as_tcp(mesh: PolicyMesh, tmp_path: Path) -> None:
+    """The sidecars forward bytes, so the client verifies the application's own certificate."""
     pem = write_server_certificate(tmp_path).read_bytes()
     shown = grpc.ssl_server_credentials([(pem, pem)])
     async with AsyncExitStack() as ends:
@@ -84,8 +84,8 @@ async def test_grpc_in_tls_of_the_applications(mesh: PolicyMesh, tmp_path: Path)
             assert await refusal(calling, "Say") is grpc.StatusCode.UNAVAILABLE
 
 
-async def test_websocket(mesh: PolicyMesh) -> None:
-    """An upgrade passes both sidecars where its request is allowed, and is 403 where it is not."""
+async def test_websocket_upgrade_is_permitted_by_path(mesh: PolicyMesh) -> None:
+    """A permitted upgrade passes both sidecars, and another one gets 403."""
     await mesh.enforce(routes("ws", path("/a/ws")), target("t", "shop/v1", ("shop/client",), http("ws")))
     async with aiohttp.ClientSession() as session:
         async with session.ws_connect(f"{mesh.url('client', 'v1')}/a/ws") as socket:
@@ -98,8 +98,8 @@ async def test_websocket(mesh: PolicyMesh) -> None:
         assert error.value.status == 403
 
 
-async def test_tcp_is_closed_from_both_ends(mesh: PolicyMesh) -> None:
-    """An end of file passes: what the server had not said by then still arrives."""
+async def test_tcp_half_close_delivers_the_remaining_data(mesh: PolicyMesh) -> None:
+    """An end of file is forwarded, and data that the server sends after it still arrives."""
     await mesh.enforce(*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
     reader, writer = await asyncio.open_connection(*mesh.place("client", "v1", ECHO))
     writer.write(b"last words\n")
@@ -110,13 +110,13 @@ async def test_tcp_is_closed_from_both_ends(mesh: PolicyMesh) -> None:
 
 
 def channel(mesh: PolicyMesh, caller: str) -> grpc.aio.Channel:
-    """Return a channel to the gRPC port of v1, as the caller's sidecar offers it."""
+    """Return a channel to the gRPC port of v1 at the caller's sidecar."""
     address, port = mesh.place(caller, "v1", GRPC)
     return grpc.aio.insecure_channel(f"{address}:{port}")
 
 
 async def refusal(calling: grpc.aio.Channel, method: str) -> grpc.StatusCode:
-    """Return the code with which a call fails."""
+    """Return the status code of a failed call."""
     with pytest.raises(grpc.aio.AioRpcError) as error:
         await calling.unary_unary(f"/test.Echo/{method}")(b"1")
     return error.value.code()
@@ -126,8 +126,8 @@ OFFERED = ("TLS/1.2", "h2c, TLS/1.2", "made-up-protocol", "SPDY/3.1")
 
 
 @pytest.mark.parametrize("offer", OFFERED)
-async def test_an_upgrade_that_nobody_offers_is_ignored(mesh: PolicyMesh, offer: str) -> None:
-    """As RFC 9110, section 7.8, has it; Apache HttpClient 5.4 offers TLS/1.2 with every request."""
+async def test_unsupported_upgrade_offer_is_ignored(mesh: PolicyMesh, offer: str) -> None:
+    """RFC 9110, section 7.8, requires this. Apache HttpClient 5.4 offers TLS/1.2 with every request."""
     await mesh.enforce(*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
     async with aiohttp.ClientSession() as session:
         headers = {"Connection": "Upgrade", "Upgrade": offer}
@@ -135,15 +135,15 @@ async def test_an_upgrade_that_nobody_offers_is_ignored(mesh: PolicyMesh, offer:
             assert answer.status == 200
 
 
-async def test_expect_reaches_the_application(mesh: PolicyMesh) -> None:
-    """A body is asked for by the application, and not at all where policy denies the request."""
+async def test_expect_continue_is_answered_by_the_application(mesh: PolicyMesh) -> None:
+    """The application asks for the body, and a denied request is refused without 100 Continue."""
     await mesh.enforce(routes("up", path("/a", "POST")), target("t", "shop/v1", ("shop/client",), http("up")))
     assert await expecting(mesh, "/a") == ["HTTP/1.1 100 Continue", "HTTP/1.1 200 OK"]
     assert await expecting(mesh, "/b") == ["HTTP/1.1 403 Forbidden"]
 
 
 async def expecting(mesh: PolicyMesh, asked: str) -> list[str]:
-    """Return the status lines of answers to an upload whose body waits for 100, one after the other."""
+    """Return the status lines of the responses to an upload that waits for 100 Continue."""
     url = urlsplit(mesh.url("client", "v1"))
     reader, writer = await asyncio.open_connection(url.hostname, url.port)
     headers = ("Host: v1", "Connection: close", "Expect: 100-continue", "Content-Length: 2", "", "")

@@ -1,4 +1,4 @@
-"""The MeshConfig's authorizer and collector: who is asked about a request, and who is told of it."""
+"""Tests of the MeshConfig's authorizer and span collector."""
 
 import socket
 from collections.abc import AsyncIterator
@@ -35,28 +35,31 @@ pytestmark = [
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def authorizer() -> AsyncIterator[Authorizer]:
-    """One for the file."""
+    """One authorizer for all tests of the file."""
     async with AsyncExitStack() as ends:
         yield await Authorizer.start(ends)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def collector() -> AsyncIterator[Collector]:
-    """One for the file."""
+    """One collector for all tests of the file."""
     async with AsyncExitStack() as ends:
         yield await Collector.start(ends)
 
 
 def asking(port: int, **more: object) -> Document:
-    """Make the MeshConfig that names an authorizer on this machine."""
+    """Return a MeshConfig with an authorizer on this machine."""
     fields = {"enable": True, "address": "127.0.0.1", "port": port, **more}
     return config(traffic={"inboundExternalAuthorization": fields})
 
 
-async def test_what_policy_admits_is_asked_about_and_nothing_else(
+async def test_authorizer_checks_only_requests_that_policy_admits(
     mesh: PolicyMesh, authorizer: Authorizer
 ) -> None:
-    """It refuses some of it, and is told who calls; what policy refuses it never hears of, nor of TCP."""
+    """The authorizer refuses some of them and gets the caller's identity.
+
+    Requests that policy refuses, and TCP connections, are not checked.
+    """
     rules = (routes("g", path("/a.*")), target("t", "shop/v1", ("shop/client",), http("g")))
     authorizer.decide = lambda request: request.attributes.request.http.path != "/ab"
     await mesh.enforce(*rules, asking(authorizer.port))
@@ -74,8 +77,11 @@ async def test_what_policy_admits_is_asked_about_and_nothing_else(
     assert len(authorizer.asked) == 2
 
 
-async def test_an_authorizer_that_is_not_there(mesh: PolicyMesh) -> None:
-    """Nothing passes, or all that policy admits, as the MeshConfig says; without it nobody is asked."""
+async def test_unavailable_authorizer_refuses_or_admits_by_its_failure_mode(mesh: PolicyMesh) -> None:
+    """All requests are refused, or those that policy admits pass, as the MeshConfig sets.
+
+    Without an authorizer, policy alone decides.
+    """
     rules = (*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
     await mesh.enforce(*rules, asking(9, timeout="200ms"))
     assert (await mesh.get("client", "v1")).status == 403
@@ -86,8 +92,10 @@ async def test_an_authorizer_that_is_not_there(mesh: PolicyMesh) -> None:
     assert (await mesh.get("client", "v1")).status == 200
 
 
-async def test_both_ends_tell_of_a_request(mesh: PolicyMesh, collector: Collector) -> None:
-    """In the trace that the application has begun, whose X-Request-Id arrives as it was written."""
+async def test_both_sidecars_report_zipkin_spans_of_a_sampled_request(
+    mesh: PolicyMesh, collector: Collector
+) -> None:
+    """The spans are in the trace that the application has begun; an unsampled request has none."""
     tracing = {"enable": True, "address": "127.0.0.1", "port": collector.port, "endpoint": "/told"}
     rules = (*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
     await mesh.enforce(*rules, config(observability={"tracing": tracing}))
@@ -108,8 +116,8 @@ async def test_both_ends_tell_of_a_request(mesh: PolicyMesh, collector: Collecto
     assert {span["traceId"] for span in collector.spans} == {trace}
 
 
-async def test_both_ends_tell_by_otlp(mesh: PolicyMesh) -> None:
-    """In the trace that the W3C's traceparent says, each span the child of the one before it."""
+async def test_both_sidecars_report_otlp_spans_of_a_sampled_request(mesh: PolicyMesh) -> None:
+    """The spans are in the trace of the traceparent header, and each is the child of the previous one."""
     rules = (*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
     async with AsyncExitStack() as ends:
         collector = await OtlpCollector.start(ends)
@@ -131,8 +139,10 @@ async def test_both_ends_tell_by_otlp(mesh: PolicyMesh) -> None:
         await mesh.enforce(*rules)
 
 
-async def test_an_account_has_an_authorizer_of_its_own(mesh: PolicyMesh, authorizer: Authorizer) -> None:
-    """In place of the mesh's; what policy refuses it never hears of, and no header makes anybody another."""
+async def test_authorizer_of_an_account_replaces_that_of_the_mesh(
+    mesh: PolicyMesh, authorizer: Authorizer
+) -> None:
+    """Requests that policy refuses are not checked, and no header changes the caller's identity."""
     to_v1, to_v2 = (
         target(f"to-{item}", f"shop/{item}", ("shop/client",), http("g")) for item in ("v1", "v2")
     )
@@ -166,8 +176,11 @@ async def test_an_account_has_an_authorizer_of_its_own(mesh: PolicyMesh, authori
     }
 
 
-async def test_an_account_s_authorizer_is_gone_or_hangs(mesh: PolicyMesh) -> None:
-    """Refused in time, or passed as far as policy admits, as the object says; and one that asks nobody."""
+async def test_unavailable_authorizer_of_an_account_follows_its_failure_mode(mesh: PolicyMesh) -> None:
+    """A missing or hanging authorizer refuses in time, or admits what policy admits.
+
+    A disabled one exempts the account from the mesh's authorizer.
+    """
     rules = (*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
 
     async def answers(status: int) -> None:
@@ -192,10 +205,13 @@ async def test_an_account_s_authorizer_is_gone_or_hangs(mesh: PolicyMesh) -> Non
     await mesh.enforce(*rules)
 
 
-async def test_an_extension_service_says_where_an_authorizer_is(
+async def test_extension_service_gives_the_address_of_an_authorizer(
     mesh: PolicyMesh, authorizer: Authorizer
 ) -> None:
-    """While there is none of its name nothing passes; when it comes it is asked."""
+    """While the named ExtensionService is missing, all requests are refused.
+
+    Once it exists, the authorizer is used.
+    """
     rules = (*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
     own = authorization("own", serviceAccounts=["v1"], extensionService={"name": "opa"}, timeout="200ms")
     authorizer.asked.clear()

@@ -1,4 +1,4 @@
-"""What an agent reads of a real Envoy: calls of gRPC that fail behind an answer of 200, and routes."""
+"""Tests of an agent's metrics from a real Envoy: gRPC failures behind a status of 200, and routes."""
 
 import json
 from collections import Counter
@@ -36,7 +36,7 @@ PORTS = ("destination_port", "backend_port")
 
 
 async def statistics(mesh: PolicyMesh, workload: str) -> Statistics:
-    """Return what a workload's Envoy has counted."""
+    """Return the statistics of a workload's Envoy."""
     return read(json.loads(await mesh.live.envoys[workload].text(STATS_PATH)))
 
 
@@ -45,7 +45,7 @@ async def counts(
 ) -> Counter[tuple[str, ...]]:
     """Return the values of a metric on the page of a workload's agent, by some of its labels.
 
-    `port` leaves out the samples of other ports. They may be of earlier calls: Envoy merges its histograms
+    `port` excludes the samples of other ports. They may be of earlier calls: Envoy merges its histograms
     every 5 s, and a row appears on the page with its first latency.
     """
     page = written(Edges().families(await statistics(mesh, workload), WorkloadLabels("shop", workload)))
@@ -61,7 +61,7 @@ async def counts(
 
 
 async def say(mesh: PolicyMesh, service: str, *methods: str) -> list[grpc.StatusCode]:
-    """Call methods as the client's application does; return how each call ended."""
+    """Call methods as the client's application; return the status of each call."""
     address, port = mesh.place("client", service, GRPC)
     result = []
     async with grpc.aio.insecure_channel(f"{address}:{port}") as channel:
@@ -71,8 +71,8 @@ async def say(mesh: PolicyMesh, service: str, *methods: str) -> list[grpc.Status
     return result
 
 
-async def test_calls_of_grpc_that_fail_are_failures_at_both_ends(mesh: PolicyMesh) -> None:
-    """By their status in trailers: the application's, and the sidecar's that denies. HTTP says 200 of all."""
+async def test_failed_grpc_calls_are_failures_at_both_ends(mesh: PolicyMesh) -> None:
+    """The status in trailers counts, of the application or of a denying sidecar. HTTP's status is 200."""
     allowed = routes("some", path("/test.Echo/(Say|Missing)", "POST"))
     await mesh.enforce(allowed, target("t", "shop/v1", ("shop/client",), http("some")))
 
@@ -105,11 +105,11 @@ async def test_calls_of_grpc_that_fail_are_failures_at_both_ends(mesh: PolicyMes
     await until(are_told)
 
 
-async def test_a_call_that_the_proxy_itself_ends_is_one_failure_of_the_backend(mesh: PolicyMesh) -> None:
-    """Envoy counts it twice: as the 504 that it would have been, and by its status of gRPC.
+async def test_grpc_call_that_the_proxy_ends_is_one_failure_of_the_backend(mesh: PolicyMesh) -> None:
+    """Envoy counts it twice, as a 504 and by its gRPC status, so the report must count it once.
 
     Latencies of earlier calls to other ports appear up to 5 s late, when Envoy merges its histograms, so only
-    the rows of the port that was called are compared.
+    the rows of the called port are compared.
     """
     impatient = route_policy("impatient", "v1", {"timeout": {"request": "300ms"}})
     await mesh.enforce(*OPEN, impatient)
@@ -132,8 +132,8 @@ async def test_a_call_that_the_proxy_itself_ends_is_one_failure_of_the_backend(m
     assert result[Kind.BACKEND].by_class[4] == 1
 
 
-async def test_behind_a_split_calls_of_grpc_that_fail_are_told_of_the_backend(mesh: PolicyMesh) -> None:
-    """Envoy counts them by cluster, and those are the backends': of the edge to the apex it is not known."""
+async def test_failed_grpc_calls_behind_a_split_are_counted_for_the_backend_only(mesh: PolicyMesh) -> None:
+    """Envoy counts by cluster, which is the backend's, so the number for the edge to the apex is unknown."""
     await mesh.enforce(*OPEN, split("s", "root", {"v1": 0, "v2": 100}))
     before = await counts(mesh, "client", BEHIND, "backend_service", port=GRPC)
     at_edge = await counts(mesh, "client", FAILED, *EDGE, port=GRPC)
@@ -147,8 +147,8 @@ async def test_behind_a_split_calls_of_grpc_that_fail_are_told_of_the_backend(me
     assert await counts(mesh, "client", FAILED, *EDGE, port=GRPC) == at_edge
 
 
-async def test_routes_of_a_service_are_counted_apart(mesh: PolicyMesh) -> None:
-    """By the objects that distinguish requests: a split's match, a rule's, and the rest."""
+async def test_routes_of_a_service_are_counted_separately(mesh: PolicyMesh) -> None:
+    """The routes are named by the objects that distinguish requests: a split, a rule's match, and the rest."""
     books, slow = routes("books", path("/status/50.")), routes("slow", path("/slow"))
     rule = {"matches": [http("slow")], "timeout": {"request": "5s"}}
     await mesh.enforce(

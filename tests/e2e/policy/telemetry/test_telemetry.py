@@ -1,4 +1,4 @@
-"""Telemetry at real Envoys: what is logged of which requests, in which form, and who is told of it."""
+"""Tests of Telemetry with real Envoys: logged requests, formats, and collectors."""
 
 import json
 from contextlib import AsyncExitStack
@@ -38,14 +38,14 @@ V1 = {"selector": {"v1": "yes"}}
 
 
 async def enforced(mesh: PolicyMesh, *policy: Document) -> None:
-    """Put a policy in force, and have all connections end that began before it: a log is its listener's."""
+    """Enforce a policy and end all earlier connections, because a log belongs to a listener."""
     await mesh.enforce(*OPEN, *policy)
     for to in ("v1", "v2") * 3:  # the first says that its connection ends; the next may be on its way
         await mesh.get("client", to, "/before")
 
 
 async def lines(file: Path, last: str) -> list[str]:
-    """Return the lines of a file as soon as this is in one; Envoy writes them now and then."""
+    """Return the lines of a file once it contains a text; Envoy writes its log in intervals."""
 
     async def written() -> bool:
         return file.exists() and last in file.read_text()
@@ -55,12 +55,14 @@ async def lines(file: Path, last: str) -> list[str]:
 
 
 def at(file: Path, **log: object) -> Document:
-    """Log to a file alone."""
+    """Return a Telemetry that logs only to a file."""
     return telemetry("logs", **V1, accessLog={"stdout": False, "file": str(file), **log})
 
 
-async def test_one_workload_writes_in_a_form_of_its_own(mesh: PolicyMesh, tmp_path: Path) -> None:
-    """In text, a line for each request, of v1 alone; and then in JSON, whose values are escaped."""
+async def test_access_log_of_one_workload_has_its_own_text_or_json_format(
+    mesh: PolicyMesh, tmp_path: Path
+) -> None:
+    """Each request to v1, and no other, is a line of text. In JSON, values are escaped."""
     file = tmp_path / "text.log"
     await enforced(mesh, at(file, format='%REQ(:method)% %REQ(:path):6% "%RESPONSE_CODE%" 100%%'))
     await mesh.get("client", "v1", "/one-two-three")
@@ -75,8 +77,10 @@ async def test_one_workload_writes_in_a_form_of_its_own(mesh: PolicyMesh, tmp_pa
     assert json.loads(line) == {"path": "/seen", "of": {"agent": 'a "quoted" one', "status": 200}}
 
 
-async def test_only_what_went_wrong(mesh: PolicyMesh, tmp_path: Path) -> None:
-    """Requests by their status; nothing of those that were right."""
+async def test_access_log_filter_by_status_logs_only_failed_requests(
+    mesh: PolicyMesh, tmp_path: Path
+) -> None:
+    """Requests below the minimum status are not logged."""
     file = tmp_path / "wrong.log"
     rules = (routes("g", path("/fine")), target("one", "shop/v1", ("shop/client",), http("g")))
     await mesh.enforce(*rules, at(file, format="%REQ(:path)% %RESPONSE_CODE%", filter={"minStatus": 400}))
@@ -86,8 +90,8 @@ async def test_only_what_went_wrong(mesh: PolicyMesh, tmp_path: Path) -> None:
     assert "/fine" not in file.read_text()
 
 
-async def test_nothing_of_none(mesh: PolicyMesh, tmp_path: Path) -> None:
-    """Of no request in a hundred, and then of every one."""
+async def test_access_log_sampling_of_zero_logs_no_request(mesh: PolicyMesh, tmp_path: Path) -> None:
+    """With a sampling of 0 no request is logged, and with 100 every request is."""
     file = tmp_path / "sampled.log"
     await enforced(mesh, at(file, format="%REQ(:path)%", sampling=0))
     await mesh.get("client", "v1", "/none")
@@ -97,8 +101,8 @@ async def test_nothing_of_none(mesh: PolicyMesh, tmp_path: Path) -> None:
     assert "/none" not in file.read_text()
 
 
-async def test_a_collector_is_told(mesh: PolicyMesh) -> None:
-    """Over OpenTelemetry's protocol: of requests and of connections, with attributes; who tells is there."""
+async def test_open_telemetry_collector_gets_records_of_requests_and_connections(mesh: PolicyMesh) -> None:
+    """Records have the configured attributes, the sending proxy's resource, and a structured or text body."""
     async with AsyncExitStack() as ends:
         collector = await LogCollector.start(ends)
         exported = {
@@ -142,16 +146,16 @@ async def test_a_collector_is_told(mesh: PolicyMesh) -> None:
         await enforced(mesh)
 
 
-async def test_what_the_reader_takes_envoy_takes(mesh: PolicyMesh) -> None:
-    """Every operator that may stand in a format, in one of them: no listener is refused."""
+async def test_every_accepted_format_operator_is_accepted_by_envoy(mesh: PolicyMesh) -> None:
+    """A format with every operator that the reader accepts leads to no rejected listener."""
     form = json.dumps({str(number): item for number, item in enumerate(TAKEN)})
     await enforced(mesh, at(Path("/dev/null"), format=form))
     assert await mesh.live.stat("v1", "update_rejected") == 0
     await enforced(mesh)
 
 
-async def test_how_much_is_traced(mesh: PolicyMesh) -> None:
-    """Of v1's requests none, of all others as many as the mesh says."""
+async def test_tracing_sampling_of_a_workload_overrides_that_of_the_mesh(mesh: PolicyMesh) -> None:
+    """With a sampling of 0, v1 reports no spans. Without it, the mesh's sampling applies."""
     async with AsyncExitStack() as ends:
         collector = await Collector.start(ends)
         tracing = {"enable": True, "address": "127.0.0.1", "port": collector.port, "endpoint": "/told"}

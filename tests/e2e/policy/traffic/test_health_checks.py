@@ -1,4 +1,4 @@
-"""Health checks of UpstreamPolicies at real Envoys: endpoints leave and come back before a request fails."""
+"""Tests of UpstreamPolicies' health checks with real Envoys: unhealthy endpoints are avoided."""
 
 from collections.abc import Iterator
 
@@ -36,13 +36,13 @@ CLUSTER = f"cluster.shop/both.{HTTP}"
 
 @pytest.fixture(autouse=True)
 def all_well() -> Iterator[None]:
-    """Every application is well again afterwards."""
+    """Make every application healthy after the test."""
     yield
     UNWELL.clear()
 
 
 def checked(**how: Document) -> Document:
-    """Have the endpoints of `both` asked as often as may be."""
+    """Return a policy with the most frequent health checks for the endpoints of `both`."""
     return upstream_policy("both", healthCheck={**how, "interval": "1s", "unhealthyThreshold": 2})
 
 
@@ -50,7 +50,7 @@ BY_REQUESTS = checked(http={"path": "/well?deep=yes"})
 
 
 async def healthy(mesh: PolicyMesh, count: int) -> None:
-    """Wait until the client's sidecar holds so many endpoints healthy."""
+    """Wait until the client's sidecar has this number of healthy endpoints."""
 
     async def is_so() -> bool:
         return await mesh.live.stat("client", f"{CLUSTER}.membership_healthy") == count
@@ -59,7 +59,7 @@ async def healthy(mesh: PolicyMesh, count: int) -> None:
 
 
 async def answered_by(mesh: PolicyMesh, names: set[str], path: str = "/") -> None:
-    """Wait until these answer the client: Envoy's workers hear of health a second after its statistics."""
+    """Wait until exactly these answer. Envoy's workers get health changes a second after its statistics."""
 
     async def is_so() -> bool:
         result = set(await mesh.answering("client", "both", 20, path))
@@ -70,10 +70,10 @@ async def answered_by(mesh: PolicyMesh, names: set[str], path: str = "/") -> Non
 
 
 @pytest.mark.parametrize("base", [OPEN, (PERMISSIVE,)], ids=["strict", "permissive"])
-async def test_who_is_unwell_is_left_alone_and_comes_back(
+async def test_unhealthy_endpoint_gets_no_requests_until_it_recovers(
     mesh: PolicyMesh, base: tuple[Document, ...]
 ) -> None:
-    """It would have answered; without the policy it does."""
+    """Without the policy, the endpoint would be called although it is unhealthy."""
     await mesh.enforce(*base)
     UNWELL.add("v1")
     assert set(await mesh.answering("client", "both", 20)) == {"v1", "v2"}
@@ -86,8 +86,8 @@ async def test_who_is_unwell_is_left_alone_and_comes_back(
     await answered_by(mesh, {"v1", "v2"})
 
 
-async def test_where_all_are_unwell_all_are_called(mesh: PolicyMesh) -> None:
-    """A check that is wrong does no more harm than none."""
+async def test_all_endpoints_are_called_if_all_are_unhealthy(mesh: PolicyMesh) -> None:
+    """A wrong health check must do no more harm than no check, so Envoy's panic mode applies."""
     await mesh.enforce(*OPEN)
     await mesh.answering("client", "both", 2)
     await mesh.enforce(*OPEN, BY_REQUESTS)
@@ -97,8 +97,11 @@ async def test_where_all_are_unwell_all_are_called(mesh: PolicyMesh) -> None:
     assert await mesh.live.stat("client", f"{CLUSTER}.lb_healthy_panic") > 0
 
 
-async def test_a_check_that_policy_denies_harms_nobody(mesh: PolicyMesh) -> None:
-    """It is a request of the caller's as others are; what is admitted goes on, to both."""
+async def test_health_check_that_policy_denies_does_not_stop_calls(mesh: PolicyMesh) -> None:
+    """A health check is a request of the caller, so policy applies to it.
+
+    Admitted requests still reach both endpoints.
+    """
     some = routes("some", path("/x.*", "GET"))
     strict = [target(f"to-{each}", f"shop/{each}", ("shop/client",), http("some")) for each in ("v1", "v2")]
     await mesh.enforce(some, *strict)
@@ -113,8 +116,8 @@ async def test_a_check_that_policy_denies_harms_nobody(mesh: PolicyMesh) -> None
     await healthy(mesh, 2)
 
 
-async def test_a_connection_asks_the_sidecar_alone(mesh: PolicyMesh) -> None:
-    """Whoever says of itself that it is unwell is called; a port of gRPC is asked by no GET."""
+async def test_tcp_health_check_tests_only_the_sidecar(mesh: PolicyMesh) -> None:
+    """An application that reports itself unhealthy is still called, because the check only connects."""
     await mesh.enforce(*OPEN)
     await mesh.answering("client", "both", 2)
     before = await mesh.live.stat("client", f"{CLUSTER}.health_check.success")
@@ -129,8 +132,8 @@ async def test_a_connection_asks_the_sidecar_alone(mesh: PolicyMesh) -> None:
     await answered_by(mesh, {"v1", "v2"})
 
 
-async def test_grpc_asks_ports_of_grpc(mesh: PolicyMesh) -> None:
-    """By its own protocol of health; ports of HTTP are not asked so."""
+async def test_grpc_health_check_applies_to_grpc_ports_only(mesh: PolicyMesh) -> None:
+    """The gRPC health protocol decides for gRPC ports; HTTP ports are not checked by it."""
     await mesh.enforce(*OPEN)
     address, port = mesh.place("client", "both", GRPC)
     async with grpc.aio.insecure_channel(f"{address}:{port}") as channel:
@@ -156,8 +159,8 @@ async def test_grpc_asks_ports_of_grpc(mesh: PolicyMesh) -> None:
         await until(back, 30)
 
 
-async def test_what_is_expected_is_well(mesh: PolicyMesh) -> None:
-    """An answer of 503 where that is said, and then nothing else."""
+async def test_health_check_accepts_only_its_expected_statuses(mesh: PolicyMesh) -> None:
+    """If 503 is the expected status, an endpoint that answers otherwise is unhealthy."""
     await mesh.enforce(*OPEN)
     await mesh.answering("client", "both", 2)
     UNWELL.add("v1")

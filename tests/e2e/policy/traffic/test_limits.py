@@ -1,4 +1,4 @@
-"""UpstreamTrafficSettings at real Envoys: what is over a limit is not taken, and it is counted."""
+"""Tests of UpstreamTrafficSettings with real Envoys: traffic above a limit is refused and counted."""
 
 import asyncio
 from collections import Counter
@@ -31,24 +31,27 @@ TO_V1 = f"cluster.shop/v1.{HTTP}"
 
 
 def at_once(**limits: object) -> Document:
-    """Make limits of what goes to v1 at once."""
+    """Return limits of concurrent traffic to v1."""
     return upstream_traffic("v1", connectionSettings=limits)
 
 
 async def statuses(mesh: PolicyMesh, count: int, path: str = "/", service: str = "v1") -> Counter[int]:
-    """Return what the client is answered to so many requests, one after the other."""
+    """Return the statuses of `count` requests of the client, one after the other."""
     return Counter([(await mesh.get("client", service, path)).status for _ in range(count)])
 
 
 @asynccontextmanager
 async def under_way(mesh: PolicyMesh, service: str = "v1") -> AsyncIterator[None]:
-    """Have a request of the client's under way: a WebSocket, which ends with the block."""
+    """Keep a request of the client open, a WebSocket, until the block ends."""
     async with aiohttp.ClientSession() as session, session.ws_connect(mesh.url("client", service) + "/ws"):
         yield
 
 
-async def test_requests_at_once(mesh: PolicyMesh) -> None:
-    """One is under way, the next is answered 503 at once; when it has ended the next is taken."""
+async def test_concurrent_requests_above_the_limit_get_503(mesh: PolicyMesh) -> None:
+    """While one request is open, others get 503 at once and are counted.
+
+    Once it has ended, requests succeed.
+    """
     await mesh.enforce(*OPEN, at_once(http={"maxRequests": 1}))
     over = f"{TO_V1}.upstream_rq_active_overflow"
     before = await mesh.live.stat("client", over)
@@ -66,8 +69,8 @@ async def test_requests_at_once(mesh: PolicyMesh) -> None:
     assert await statuses(mesh, 5) == {200: 5}
 
 
-async def test_five_callers_at_a_time_and_room_for_one(mesh: PolicyMesh) -> None:
-    """Of fifty requests those are answered that found room; each of the others is one of the overflow."""
+async def test_requests_of_five_callers_are_answered_or_counted_as_overflow(mesh: PolicyMesh) -> None:
+    """Of fifty requests, each that gets 503 is in an overflow counter."""
     await mesh.enforce(
         *OPEN, at_once(tcp={"maxConnections": 1}, http={"maxRequests": 1, "maxPendingRequests": 1})
     )
@@ -84,8 +87,11 @@ async def test_five_callers_at_a_time_and_room_for_one(mesh: PolicyMesh) -> None
     assert sum([await mesh.live.stat("client", counter) for counter in counters]) - before == result[503]
 
 
-async def test_requests_that_wait(mesh: PolicyMesh) -> None:
-    """One connection, which is in use, and nobody may wait for it."""
+async def test_pending_requests_above_the_limit_get_503(mesh: PolicyMesh) -> None:
+    """With a limit of zero pending requests, even the first request gets 503.
+
+    With one, a waiting request is answered later and further ones get 503.
+    """
     await mesh.enforce(*OPEN, at_once(tcp={"maxConnections": 1}, http={"maxPendingRequests": 0}))
     # A request passes over a connection that is there, and waits for one that is not: see docs/osm.md.
     assert await statuses(mesh, 1) == {503: 1}
@@ -106,8 +112,8 @@ async def test_requests_that_wait(mesh: PolicyMesh) -> None:
     assert (await waiting).status == 200
 
 
-async def test_connections_at_once(mesh: PolicyMesh) -> None:
-    """Of TCP: the second is closed while the first one is open."""
+async def test_concurrent_tcp_connections_above_the_limit_are_closed(mesh: PolicyMesh) -> None:
+    """A second connection is closed while the first one is open, and is counted."""
     await mesh.enforce(*OPEN, at_once(tcp={"maxConnections": 1}))
     async with AsyncExitStack() as open_connections:
         reader, writer = await asyncio.open_connection(*mesh.place("client", "v1", ECHO))
@@ -124,8 +130,8 @@ async def test_connections_at_once(mesh: PolicyMesh) -> None:
     assert await mesh.live.stat("client", f"cluster.shop/v1.{ECHO}.upstream_cx_overflow") >= 1
 
 
-async def test_requests_on_a_connection(mesh: PolicyMesh) -> None:
-    """After two a connection is closed, and the third has another one."""
+async def test_connection_is_replaced_after_its_maximum_of_requests(mesh: PolicyMesh) -> None:
+    """With a maximum of two, six requests use three connections."""
     await mesh.enforce(*OPEN, at_once(http={"maxRequestsPerConnection": 2}))
     before = await mesh.live.stat("client", f"{TO_V1}.upstream_cx_total")
     assert await statuses(mesh, 6) == {200: 6}
@@ -133,12 +139,12 @@ async def test_requests_on_a_connection(mesh: PolicyMesh) -> None:
 
 
 def rate(**limits: object) -> Document:
-    """Make limits of what v1 takes in a time."""
+    """Return a local rate limit of v1."""
     return upstream_traffic("v1", rateLimit={"local": limits})
 
 
-async def test_requests_in_a_time(mesh: PolicyMesh) -> None:
-    """As many as are said, and the burst, exactly; then 429. What policy denies uses nothing up."""
+async def test_http_rate_limit_admits_requests_and_burst_then_429(mesh: PolicyMesh) -> None:
+    """The limit is exact and common to all callers. Requests that policy denies use up nothing."""
     hour = {"requests": 3, "unit": "hour"}
     await mesh.enforce(*OPEN, rate(http=hour))
     await mesh.enforce(*OPEN, target("clerk", "shop/v1", ("office/clerk",), *ALL), rate(http=hour))
@@ -151,8 +157,8 @@ async def test_requests_in_a_time(mesh: PolicyMesh) -> None:
     assert await statuses(mesh, 5) == {200: 5}
 
 
-async def test_a_unit_of_time_later(mesh: PolicyMesh) -> None:
-    """There is as much again."""
+async def test_http_rate_limit_is_refilled_after_its_unit(mesh: PolicyMesh) -> None:
+    """After a refusal, a request is admitted again."""
     await mesh.enforce(*OPEN, rate(http={"requests": 2, "unit": "second"}))
 
     async def refused() -> bool:
@@ -165,8 +171,8 @@ async def test_a_unit_of_time_later(mesh: PolicyMesh) -> None:
     await until(taken)
 
 
-async def test_what_is_answered_instead(mesh: PolicyMesh) -> None:
-    """The status and the headers that are said, a percent sign among them."""
+async def test_rate_limit_response_has_the_configured_status_and_headers(mesh: PolicyMesh) -> None:
+    """A percent sign in a header value is kept."""
     response = [
         {"name": "X-Limited", "value": "at 100%"},
         {"name": "content-type", "value": "text/x-limited"},
@@ -179,8 +185,11 @@ async def test_what_is_answered_instead(mesh: PolicyMesh) -> None:
         assert (answer.status, *headers) == (503, ["at 100%"], ["text/x-limited"])
 
 
-async def test_requests_of_a_route(mesh: PolicyMesh) -> None:
-    """They are counted by themselves, whatever the method; a rule with the same path need not be there."""
+async def test_route_rate_limit_counts_separately_for_all_methods(mesh: PolicyMesh) -> None:
+    """A route's limit counts its requests apart from the service's limit.
+
+    No access rule with the same path is needed.
+    """
     hour = {"requests": 2, "unit": "hour"}
     routes = [
         {"path": "/reports/.*", "rateLimit": {"local": hour}},
@@ -194,8 +203,8 @@ async def test_requests_of_a_route(mesh: PolicyMesh) -> None:
     assert await statuses(mesh, 6) == {200: 4, 429: 2}
 
 
-async def test_requests_of_grpc(mesh: PolicyMesh) -> None:
-    """One of gRPC is told in its own words, which are not those of a server that is away."""
+async def test_grpc_rate_limit_is_resource_exhausted(mesh: PolicyMesh) -> None:
+    """A client can distinguish this status from an unavailable server."""
     await mesh.enforce(*OPEN, rate(http={"requests": 1, "unit": "hour"}))
     address, port = mesh.place("client", "v1", GRPC)
     async with grpc.aio.insecure_channel(f"{address}:{port}") as channel:
@@ -206,8 +215,11 @@ async def test_requests_of_grpc(mesh: PolicyMesh) -> None:
     assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
-async def test_connections_in_a_time(mesh: PolicyMesh) -> None:
-    """Those over the limit are closed, whoever calls: each caller has a filter chain of its own."""
+async def test_tcp_rate_limit_closes_connections_of_all_callers(mesh: PolicyMesh) -> None:
+    """The limit is common to all callers although each has its own filter chain.
+
+    Each port counts by itself.
+    """
     clerk = target("clerk", "shop/v1", ("office/clerk",), *ALL)
     await mesh.enforce(*OPEN, clerk, rate(tcp={"connections": 2, "unit": "hour", "burst": 1}))
     lines = [await mesh.hello(item, "v1", ECHO) for item in ("client", "clerk", "client", "clerk", "client")]

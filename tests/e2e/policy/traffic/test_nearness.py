@@ -1,4 +1,4 @@
-"""Endpoints that are near, at real Envoys: they are called alone, others when they fail, and they again."""
+"""Tests of locality with real Envoys: near endpoints are preferred, with failover to others."""
 
 from collections.abc import Callable, Iterator
 
@@ -26,13 +26,13 @@ CHECKED = {"http": {"path": "/well"}, "interval": "1s", "unhealthyThreshold": 1}
 
 @pytest.fixture(autouse=True)
 def all_well() -> Iterator[None]:
-    """Every application is well again afterwards."""
+    """Make every application healthy after the test."""
     yield
     UNWELL.clear()
 
 
 def somewhere() -> list[Document]:
-    """Return the workloads, each with where it is."""
+    """Return the workloads with their localities."""
     return [
         {**document, "spec": {**document["spec"], "locality": ZONES[document["metadata"]["name"]]}}
         for document in documents()
@@ -41,7 +41,7 @@ def somewhere() -> list[Document]:
 
 
 async def answered_by(mesh: PolicyMesh, caller: str, names: set[str]) -> None:
-    """Wait until these, and they alone, answer a caller."""
+    """Wait until exactly these answer a caller."""
 
     async def is_so() -> bool:
         return set(await mesh.answering(caller, "both", 20)) == names
@@ -49,8 +49,11 @@ async def answered_by(mesh: PolicyMesh, caller: str, names: set[str]) -> None:
     await until(is_so, 30)
 
 
-async def test_the_zone_of_the_caller_comes_first(mesh: PolicyMesh) -> None:
-    """Without a policy both answer; with it the near one, the other when that is unwell, and it again."""
+async def test_endpoint_in_the_zone_of_the_caller_is_preferred(mesh: PolicyMesh) -> None:
+    """Without a policy both answer.
+
+    With it the near one answers, the other one while the near one is unhealthy, and then the near one again.
+    """
     await mesh.enforce(*OPEN, *somewhere())
     assert set(await mesh.answering("client", "both", 20)) == {"v1", "v2"}
     policy = upstream_policy("both", locality={"prefer": "Zone"}, healthCheck=CHECKED)
@@ -64,8 +67,10 @@ async def test_the_zone_of_the_caller_comes_first(mesh: PolicyMesh) -> None:
     await answered_by(mesh, "client", {"v1"})
 
 
-async def test_nobody_fails_over_where_that_is_said(mesh: PolicyMesh) -> None:
-    """A caller in a zone where nobody is gets 503; one where an endpoint is, is answered by that alone."""
+async def test_locality_without_failover_gives_503_to_a_caller_without_a_near_endpoint(
+    mesh: PolicyMesh,
+) -> None:
+    """A caller with a near endpoint is answered only by that one."""
     policy = upstream_policy("both", locality={"prefer": "Zone", "failover": False})
     await mesh.enforce(*OPEN, *somewhere(), policy)
     assert await mesh.answering("client", "both", 20) == {"v1": 20}
@@ -78,12 +83,12 @@ NOWHERE = f"{NET}.250"
 
 
 def without_application() -> list[Document]:
-    """Return the workloads, the one that is near the client with a proxy alone."""
+    """Return the workloads; the one near the client has a proxy and no application."""
     return [_changed(item, "v1", applicationAddress=NOWHERE) for item in somewhere()]
 
 
 def without_proxy() -> list[Document]:
-    """Return the workloads, and one more that is near the client, of which nothing runs."""
+    """Return the workloads and another one near the client, for which no program runs."""
     near = next(item for item in somewhere() if item["metadata"]["name"] == "v1")
     gone = _changed({**near, "metadata": {**near["metadata"], "name": "gone"}}, "gone", address=NOWHERE)
     v1 = {**near, "metadata": {**near["metadata"], "labels": {"v1": "yes"}}}
@@ -97,8 +102,10 @@ def _changed(workload: Document, name: str, **there: str) -> Document:
 
 
 @pytest.mark.parametrize("workloads", [without_application, without_proxy])
-async def test_what_is_near_is_dead(mesh: PolicyMesh, workloads: Callable[[], list[Document]]) -> None:
-    """Without a health check: what came to nobody near is tried again farther away, and none fails."""
+async def test_requests_are_retried_farther_away_if_the_near_endpoint_is_dead(
+    mesh: PolicyMesh, workloads: Callable[[], list[Document]]
+) -> None:
+    """Without a health check, failed connections are retried at a farther endpoint, and no request fails."""
     policy = upstream_policy("both", locality={"prefer": "Zone"})
     await mesh.enforce(*OPEN, *workloads(), policy)
     assert await mesh.answering("client", "both", 40) == {"v2": 40}

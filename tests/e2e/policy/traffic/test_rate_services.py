@@ -1,4 +1,4 @@
-"""Rates that a service counts for all workloads together: real Envoys, and a service over gRPC."""
+"""Tests of global rate limits, counted by a gRPC service, with real Envoys."""
 
 import asyncio
 from collections import Counter
@@ -44,18 +44,18 @@ PATIENT = "5s"
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def limiter() -> AsyncIterator[RateLimiter]:
-    """One for the file."""
+    """One rate limit service for all tests of the file."""
     async with AsyncExitStack() as ends:
         yield await RateLimiter.start(ends)
 
 
 def key(*pairs: tuple[str, str]) -> Document:
-    """Make a descriptor of keys that are the same for all requests."""
+    """Return a descriptor of constant keys."""
     return {"entries": [{"genericKey": {"key": key, "value": value}} for key, value in pairs]}
 
 
 def asking(port: int, *descriptors: Document, **more: object) -> Document:
-    """Say who is asked, and what it is told."""
+    """Return a limit with its service and descriptors."""
     return {
         "rateLimitService": {"host": "127.0.0.1", "port": port},
         "domain": "shop",
@@ -66,27 +66,33 @@ def asking(port: int, *descriptors: Document, **more: object) -> Document:
 
 
 def counted(service: str, http: Document, **more: object) -> Document:
-    """Make a setting of a service whose requests are counted."""
+    """Return a setting of a service with a global HTTP limit."""
     return upstream_traffic(service, rateLimit={"global": {"http": http}}, **more)
 
 
 async def statuses(mesh: PolicyMesh, caller: str, count: int, to: str = "v1", path: str = "/") -> list[int]:
-    """Return what is answered to so many requests, one after the other."""
+    """Return the statuses of `count` requests, one after the other."""
     return [(await mesh.get(caller, to, path)).status for _ in range(count)]
 
 
 async def enforced(mesh: PolicyMesh, *policy: Document) -> None:
-    """Put a policy in force, and have all connections that began before it end.
+    """Enforce a policy and end all earlier connections.
 
-    Who is asked stands in the listener: a connection keeps its filters, and ends with its next request.
+    The rate limit service is part of the listener: a connection keeps its filters, and ends with its next
+    request.
     """
     await mesh.enforce(*policy)
     for caller, to in (("client", "v1"), ("clerk", "v1"), ("client", "v2")) * 3:
         await mesh.get(caller, to)  # the first says that its connection ends; the next may be on its way
 
 
-async def test_all_workloads_are_counted_together(mesh: PolicyMesh, limiter: RateLimiter) -> None:
-    """Two services take three in all, whoever calls; what policy refuses is not asked about."""
+async def test_global_rate_limit_counts_all_workloads_together(
+    mesh: PolicyMesh, limiter: RateLimiter
+) -> None:
+    """Two services admit three requests in total, for all callers.
+
+    Requests that policy refuses are not counted.
+    """
     asked = asking(limiter.port, key(*WEB))
     rules = (
         routes("g", path("/a.*")),
@@ -108,8 +114,10 @@ async def test_all_workloads_are_counted_together(mesh: PolicyMesh, limiter: Rat
     assert limiter.asked == []
 
 
-async def test_what_the_service_is_told(mesh: PolicyMesh, limiter: RateLimiter) -> None:
-    """Of each request the descriptors that fit it; of one that fits none, nobody is asked."""
+async def test_rate_limit_service_gets_the_descriptors_that_match_a_request(
+    mesh: PolicyMesh, limiter: RateLimiter
+) -> None:
+    """For a request without a matching descriptor, the service is not called."""
     tenant = {"entries": [{"requestHeader": {"name": "X-Tenant", "key": "tenant"}}, {"remoteAddress": {}}]}
     headers = [{"name": ":method", "exact": "POST"}, {"name": "x-form", "regex": "[0-9]+"}]
     writing = {"entries": [{"headerValueMatch": {"value": "writing", "headers": headers}}]}
@@ -139,8 +147,11 @@ async def test_what_the_service_is_told(mesh: PolicyMesh, limiter: RateLimiter) 
     assert rest == [("shop", ((("header_match", "writing"),),)), ("shop", ((("not", "curl"),),))]
 
 
-async def test_a_route_is_told_by_its_own(mesh: PolicyMesh, limiter: RateLimiter) -> None:
-    """In place of what is told of all; a route with limits of the workload's own is told by what all are."""
+async def test_route_descriptors_replace_those_of_the_service(mesh: PolicyMesh, limiter: RateLimiter) -> None:
+    """A route with only a local limit still has the service's descriptors.
+
+    Requests above the local limit are not sent to the rate limit service.
+    """
     reports = (("route", "reports"),)
     hour = {"requests": 1, "unit": "hour"}
     more = [
@@ -156,8 +167,13 @@ async def test_a_route_is_told_by_its_own(mesh: PolicyMesh, limiter: RateLimiter
     assert Counter(item for _, item in limiter.asked) == {(reports,): 2, (WEB,): 3}
 
 
-async def test_what_is_answered_instead(mesh: PolicyMesh, limiter: RateLimiter) -> None:
-    """The status that is said, gRPC in its own words, and what is left in headers where that is wanted."""
+async def test_global_rate_limit_response_has_the_configured_status_and_headers(
+    mesh: PolicyMesh, limiter: RateLimiter
+) -> None:
+    """The status is the configured one, and gRPC gets RESOURCE_EXHAUSTED.
+
+    The headers with the limit are optional.
+    """
     asked = asking(limiter.port, key(*WEB), responseStatusCode=503, enableXRateLimitHeaders=True)
     await enforced(mesh, *OPEN, counted("v1", asked))
     limiter.begin({WEB: 1})
@@ -175,16 +191,20 @@ async def test_what_is_answered_instead(mesh: PolicyMesh, limiter: RateLimiter) 
 
 
 @pytest.mark.parametrize(("fails_open", "status"), [(True, 200), (False, 500)])
-async def test_a_service_that_is_gone(mesh: PolicyMesh, fails_open: bool, status: int) -> None:
-    """All pass, or none, as it is said."""
+async def test_unavailable_rate_limit_service_admits_all_or_no_requests(
+    mesh: PolicyMesh, fails_open: bool, status: int
+) -> None:
+    """`failOpen` decides."""
     async with AsyncExitStack() as ends:
         gone = await RateLimiter.start(ends)
     await enforced(mesh, *OPEN, counted("v1", asking(gone.port, key(*WEB), failOpen=fails_open)))
     assert await statuses(mesh, "client", 3) == [status] * 3
 
 
-async def test_a_service_that_does_not_answer(mesh: PolicyMesh, limiter: RateLimiter) -> None:
-    """It is waited for as long as is said, and not longer."""
+async def test_rate_limit_service_that_hangs_is_waited_for_up_to_its_timeout(
+    mesh: PolicyMesh, limiter: RateLimiter
+) -> None:
+    """After the timeout, the request is admitted."""
     await enforced(mesh, *OPEN, counted("v1", asking(limiter.port, key(*WEB), timeout="500ms")))
     limiter.begin({WEB: 0})
     limiter.answering.clear()
@@ -197,8 +217,10 @@ async def test_a_service_that_does_not_answer(mesh: PolicyMesh, limiter: RateLim
 
 
 @pytest.mark.parametrize("fails_open", [True, False])
-async def test_connections(mesh: PolicyMesh, limiter: RateLimiter, fails_open: bool) -> None:
-    """Of a port, whoever calls; the requests of a connection are one. Other services are not concerned."""
+async def test_global_tcp_rate_limit_counts_connections_of_all_callers(
+    mesh: PolicyMesh, limiter: RateLimiter, fails_open: bool
+) -> None:
+    """Other services are not limited, and requests on a connection are not counted."""
     fields = {"entries": [{"key": "service", "value": "web"}]}
     tcp = {"global": {"tcp": asking(limiter.port, fields, failOpen=fails_open)}}
     await mesh.enforce(*OPEN, upstream_traffic("v1", rateLimit=tcp))
@@ -213,8 +235,10 @@ async def test_connections(mesh: PolicyMesh, limiter: RateLimiter, fails_open: b
 
 
 @pytest.mark.parametrize(("fails_open", "answer"), [(True, "v1: hello\n"), (False, calls.CLOSED)])
-async def test_connections_while_the_service_is_gone(mesh: PolicyMesh, fails_open: bool, answer: str) -> None:
-    """All pass, or none, as it is said."""
+async def test_unavailable_rate_limit_service_admits_all_or_no_connections(
+    mesh: PolicyMesh, fails_open: bool, answer: str
+) -> None:
+    """`failOpen` decides."""
     async with AsyncExitStack() as ends:
         gone = await RateLimiter.start(ends)
     fields = {"entries": [{"key": "service", "value": "web"}]}

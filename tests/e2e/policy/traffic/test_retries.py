@@ -1,4 +1,4 @@
-"""Retry objects at real Envoys: how often a request comes to the callee, as its own sidecar counts it."""
+"""Tests of Retry objects with real Envoys: the callee's sidecar counts the attempts."""
 
 import pytest
 
@@ -32,7 +32,7 @@ FIVE = {**FAST, "retryOn": "5xx", "numRetries": 5}
 async def tries(
     mesh: PolicyMesh, caller: str, path: str, service: str = "v1", by: str = "v1"
 ) -> tuple[int, int]:
-    """Return the status of a request, and how often it came to the application."""
+    """Return the status of a request and the number of attempts that reached the application."""
     counter = f"cluster.shop/{by}.{HTTP}.local.upstream_rq_total"
     before = await mesh.live.stat(by, counter)
     answer = await mesh.get(caller, service, path)
@@ -40,12 +40,12 @@ async def tries(
 
 
 def by_client(policy: Document, *services: str) -> Document:
-    """Make a Retry of the client."""
+    """Return a Retry of the client."""
     return retry("r", "shop/client", services or ("v1",), policy)
 
 
-async def test_how_often_a_request_is_tried(mesh: PolicyMesh) -> None:
-    """Once and five times more; what the policy does not name once, nor others' calls."""
+async def test_failed_request_is_retried_as_often_as_the_retry_says(mesh: PolicyMesh) -> None:
+    """One attempt and five retries. Other statuses, callers and services have one attempt."""
     await mesh.enforce(*OPEN, by_client(FIVE))
     counter = f"cluster.shop/v1.{HTTP}.upstream_rq_retry$"
     before = await mesh.live.stat("client", counter)
@@ -58,8 +58,8 @@ async def test_how_often_a_request_is_tried(mesh: PolicyMesh) -> None:
     assert await tries(mesh, "client", "/status/503", "v2", "v2") == (503, 1)
 
 
-async def test_as_many_at_one_time_as_a_setting_says(mesh: PolicyMesh) -> None:
-    """None with `maxRetries: 0`: the first answer is the caller's, and the overflow is counted."""
+async def test_concurrent_retries_are_limited_by_max_retries(mesh: PolicyMesh) -> None:
+    """With `maxRetries: 0` the first response is returned, and the overflow is counted."""
     counter = f"cluster.shop/v1.{HTTP}.upstream_rq_retry_overflow"
     for answer, wanted in ((0, 1), (1, 6)):
         limits = upstream_traffic("v1", connectionSettings={"http": {"maxRetries": answer}})
@@ -69,8 +69,8 @@ async def test_as_many_at_one_time_as_a_setting_says(mesh: PolicyMesh) -> None:
         assert await mesh.live.stat("client", counter) - before == (answer == 0)
 
 
-async def test_once_and_never(mesh: PolicyMesh) -> None:
-    """Where a number is not said it is one; it may be none."""
+async def test_number_of_retries_is_one_by_default_and_may_be_zero(mesh: PolicyMesh) -> None:
+    """Without a Retry, there is one attempt."""
     await mesh.enforce(*OPEN, by_client({**FAST, "retryOn": "5xx"}))
     assert await tries(mesh, "client", "/status/500") == (500, 2)
     await mesh.enforce(*OPEN, by_client({**FIVE, "numRetries": 0}))
@@ -79,8 +79,8 @@ async def test_once_and_never(mesh: PolicyMesh) -> None:
     assert await tries(mesh, "client", "/status/500") == (500, 1)
 
 
-async def test_what_is_tried_again(mesh: PolicyMesh) -> None:
-    """A gateway's errors and no others; a conflict; several words."""
+async def test_retry_conditions_select_the_statuses_that_are_retried(mesh: PolicyMesh) -> None:
+    """Tested are gateway errors, conflicts, and a list of both."""
     for on, statuses in (
         ("gateway-error", {500: 1, 502: 3, 503: 3, 504: 3}),
         ("retriable-4xx", {404: 1, 409: 3, 503: 1}),
@@ -91,22 +91,22 @@ async def test_what_is_tried_again(mesh: PolicyMesh) -> None:
         assert result == statuses, on
 
 
-async def test_a_try_that_takes_too_long(mesh: PolicyMesh) -> None:
-    """It is given up, and the next is made; at the end it is a 504."""
+async def test_attempt_above_its_timeout_is_retried_and_ends_in_504(mesh: PolicyMesh) -> None:
+    """Each attempt has the timeout, and the last failure is a 504."""
     slow = {**FIVE, "numRetries": 2, "perTryTimeout": "50ms"}
     await mesh.enforce(*OPEN, by_client(slow))
     assert await tries(mesh, "client", "/never") == (504, 3)
 
 
-async def test_a_denial_is_no_failure(mesh: PolicyMesh) -> None:
-    """What policy denies is not asked for again."""
+async def test_denied_request_is_not_answered_with_a_retry(mesh: PolicyMesh) -> None:
+    """A Retry gives no access to a caller that policy denies."""
     await mesh.enforce(*EVERYTHING, target("t", "shop/v1", ("office/clerk",), *ALL), by_client(FIVE))
     assert (await mesh.get("client", "v1")).status != 200
     assert (await tries(mesh, "clerk", "/"))[0] == 200
 
 
-async def test_the_apex_of_a_split_is_called(mesh: PolicyMesh) -> None:
-    """Its Retry holds whoever answers, and no backend's own does."""
+async def test_retry_of_a_split_applies_to_its_apex_only(mesh: PolicyMesh) -> None:
+    """A Retry of the apex applies to every backend, and a backend's own Retry does not apply."""
     halves = split("s", "root", {"v2": 1})
     await mesh.enforce(*OPEN, halves, by_client(FIVE, "root"))
     assert await tries(mesh, "client", "/status/503", "root", "v2") == (503, 6)
@@ -114,8 +114,8 @@ async def test_the_apex_of_a_split_is_called(mesh: PolicyMesh) -> None:
     assert await tries(mesh, "client", "/status/503", "root", "v2") == (503, 1)
 
 
-async def test_in_a_permissive_mesh(mesh: PolicyMesh) -> None:
-    """The one tries again, the other has what all have."""
+async def test_retry_applies_in_permissive_mode(mesh: PolicyMesh) -> None:
+    """The client's requests are retried; the clerk has no Retry and one attempt."""
     await mesh.enforce(PERMISSIVE, by_client(FIVE))
     assert await tries(mesh, "client", "/status/503") == (503, 6)
     assert await tries(mesh, "clerk", "/status/503") == (503, 1)

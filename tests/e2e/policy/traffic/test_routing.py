@@ -1,4 +1,4 @@
-"""RoutePolicies at real Envoys: what callers see, and what comes to the callee."""
+"""Tests of RoutePolicies with real Envoys, from the caller's and the callee's view."""
 
 import asyncio
 
@@ -33,7 +33,7 @@ SOON = {"timeout": {"request": "100ms"}}
 
 
 async def waits(mesh: PolicyMesh, caller: str, path: str, service: str = "v1", method: str = "GET") -> bool:
-    """Say whether a request is still under way after half a second."""
+    """Return whether a request is still in progress after half a second."""
     try:
         async with asyncio.timeout(0.5):
             assert (await mesh.get(caller, service, path, method=method)).status == 504
@@ -42,8 +42,11 @@ async def waits(mesh: PolicyMesh, caller: str, path: str, service: str = "v1", m
     return False
 
 
-async def test_a_request_that_takes_too_long_is_answered_504(mesh: PolicyMesh) -> None:
-    """Whoever calls, in both modes; those of other services and without a policy wait."""
+async def test_request_timeout_is_answered_with_504(mesh: PolicyMesh) -> None:
+    """The timeout applies to all callers in both modes.
+
+    Other services, and services without a policy, have no timeout.
+    """
     for base in (OPEN, (PERMISSIVE,)):
         await mesh.enforce(*base, route_policy("p", "v1", SOON))
         assert (await mesh.get("client", "v1", "/never")).status == 504
@@ -55,8 +58,8 @@ async def test_a_request_that_takes_too_long_is_answered_504(mesh: PolicyMesh) -
 
 
 @pytest.mark.parametrize("service", ["v1", "root"])
-async def test_rules_are_for_the_requests_they_name(mesh: PolicyMesh, service: str) -> None:
-    """The first that fits decides; the apex of a split is asked, whose matches have a path of their own."""
+async def test_first_rule_that_matches_a_request_applies(mesh: PolicyMesh, service: str) -> None:
+    """The rules of a split's apex apply, also beside matches of the split with the same path."""
     some = routes("some", path("/n.*"), path("/never", "GET"))
     patient = {"matches": [http("some", "m1")], "timeout": {"request": "1h"}}
     halves = (split("s", "root", {"v2": 1}, "some"),) if service == "root" else ()
@@ -66,8 +69,8 @@ async def test_rules_are_for_the_requests_they_name(mesh: PolicyMesh, service: s
     assert not await waits(mesh, "client", "/never", service, method="POST")
 
 
-async def test_headers_are_changed_on_both_ways(mesh: PolicyMesh) -> None:
-    """As the callee gets them, and the caller; what was sent is removed, replaced, or joined by another."""
+async def test_request_and_response_headers_are_set_added_and_removed(mesh: PolicyMesh) -> None:
+    """The callee gets the changed request headers, and the caller the changed response headers."""
     changes = {
         "set": [{"name": "X-Set", "value": "50% %REQ(:path)%"}],
         "add": [{"name": "x-add", "value": "two"}],
@@ -89,8 +92,8 @@ async def test_headers_are_changed_on_both_ways(mesh: PolicyMesh) -> None:
     ]
 
 
-async def test_rules_of_the_callee_see_headers_as_they_were_changed(mesh: PolicyMesh) -> None:
-    """By a header that a caller sends, or that is sent for it, or taken away."""
+async def test_callee_rules_see_headers_as_changed_by_the_route_policy(mesh: PolicyMesh) -> None:
+    """A header that a RoutePolicy sets or removes decides like one that the caller sends."""
     asked = routes("asked", {"pathRegex": ".*", "headers": [{"x-key": "opens"}]})
     one = target("one", "shop/v1", ("shop/client",), http("asked"))
     opens = {"headers": {"request": {"set": [{"name": "x-key", "value": "opens"}]}}}
@@ -107,8 +110,11 @@ async def test_rules_of_the_callee_see_headers_as_they_were_changed(mesh: Policy
         assert (await mesh.get("client", "v1", headers=headers)).status == status
 
 
-async def test_faults_are_what_they_say(mesh: PolicyMesh) -> None:
-    """All, none or some are aborted, and come to nobody; what is held back waits, and no other."""
+async def test_faults_affect_the_configured_share_of_requests(mesh: PolicyMesh) -> None:
+    """All, some or no requests are aborted and do not reach the callee.
+
+    Only matching requests are delayed.
+    """
     counter = f"cluster.shop/v1.{HTTP}.local.upstream_rq_total"
     for percent, least, most in ((100, 40, 40), (0, 0, 0), (50, 4, 36)):
         fault = {"abort": {"percent": percent, "status": 418}}
@@ -127,8 +133,11 @@ async def test_faults_are_what_they_say(mesh: PolicyMesh) -> None:
     assert (await mesh.get("client", "v1", "/slow")).status == 200
 
 
-async def test_copies_come_to_the_mirror_and_their_answers_to_nobody(mesh: PolicyMesh) -> None:
-    """All, or none; as the request was, its host too; not to whom policy does not let the caller call."""
+async def test_mirrored_requests_reach_the_mirror_and_their_responses_are_dropped(mesh: PolicyMesh) -> None:
+    """All or no requests are copied, with the original host.
+
+    A mirror that the caller may not call gets no copies.
+    """
     counter = f"cluster.shop/v2.{HTTP}.local.upstream_rq_total"
     copies = route_policy("p", "v1", {"mirror": {"service": "v2", "percent": 100}})
     none = route_policy("p", "v1", {"mirror": {"service": "v2", "percent": 0}})

@@ -1,4 +1,4 @@
-"""TrafficSplits: who answers instead of a service, for requests and for connections."""
+"""Tests of TrafficSplits, for requests and for connections."""
 
 from collections import Counter
 
@@ -23,36 +23,39 @@ MANY = 40
 
 
 async def greeted(mesh: PolicyMesh, service: str) -> Counter[str]:
-    """Return who answers many connections."""
+    """Return the answering servers of many connections."""
     return Counter([(await mesh.hello("client", service, ECHO)).partition(":")[0] for _ in range(MANY)])
 
 
-async def test_two_backends(mesh: PolicyMesh) -> None:
-    """Both answer for a service that nobody is behind; without the split nobody does."""
+async def test_split_sends_requests_to_both_backends(mesh: PolicyMesh) -> None:
+    """Both backends answer for a service without workloads.
+
+    Without the split, the service has no listener.
+    """
     await mesh.enforce(*OPEN, split("s", "root", {"v1": 50, "v2": 50}))
     assert set(await mesh.answering("client", "root", MANY)) == {"v1", "v2"}
     await mesh.enforce(*OPEN)
     assert await mesh.get("client", "root") == NOBODY
 
 
-async def test_backends_with_the_same_account(mesh: PolicyMesh) -> None:
-    """They are told apart by their services, not by their identity."""
+async def test_backends_with_the_same_account_are_distinguished_by_service(mesh: PolicyMesh) -> None:
+    """Weights apply to the services although both have the same identity."""
     await mesh.enforce(*OPEN, split("s", "root", {"v1": 1, "v1-again": 1}))
     assert set(await mesh.answering("client", "root", MANY)) == {"v1", "v1-again"}
     await mesh.enforce(*OPEN, split("s", "root", {"v1": 0, "v1-again": 1}))
     assert set(await mesh.answering("client", "root", MANY)) == {"v1-again"}
 
 
-async def test_the_apex_is_its_own_backend(mesh: PolicyMesh) -> None:
-    """It stands for its own workloads beside the others."""
+async def test_apex_can_be_its_own_backend(mesh: PolicyMesh) -> None:
+    """As a backend, the apex means its own workloads."""
     await mesh.enforce(*OPEN, split("s", "web", {"web": 50, "v2": 50}))
     assert set(await mesh.answering("client", "web", MANY)) == {"v1", "v2"}
     await mesh.enforce(*OPEN, split("s", "web", {"web": 1, "v2": 0}))
     assert set(await mesh.answering("client", "web", MANY)) == {"v1"}
 
 
-async def test_the_apex_has_workloads_of_its_own(mesh: PolicyMesh) -> None:
-    """They get nothing while the split names others, and all when it is gone."""
+async def test_apex_workloads_get_no_requests_unless_they_are_a_backend(mesh: PolicyMesh) -> None:
+    """Without the split, they get all requests."""
     await mesh.enforce(*OPEN, split("s", "web", {"v2": 1}))
     assert set(await mesh.answering("client", "web", MANY)) == {"v2"}
     assert set(await mesh.answering("client", "v1", 3)) == {"v1"}
@@ -60,8 +63,8 @@ async def test_the_apex_has_workloads_of_its_own(mesh: PolicyMesh) -> None:
     assert set(await mesh.answering("client", "web", MANY)) == {"v1"}
 
 
-async def test_tcp(mesh: PolicyMesh) -> None:
-    """Connections are split as requests are."""
+async def test_split_applies_to_tcp_connections(mesh: PolicyMesh) -> None:
+    """Connections are divided by weight like requests."""
     await mesh.enforce(*OPEN, split("s", "root", {"v1": 50, "v2": 50}))
     assert set(await greeted(mesh, "root")) == {"v1", "v2"}
     await mesh.enforce(*OPEN, split("s", "root", {"v1": 0, "v2": 50}))
@@ -69,15 +72,15 @@ async def test_tcp(mesh: PolicyMesh) -> None:
 
 
 async def test_splits_do_not_nest(mesh: PolicyMesh) -> None:
-    """A backend that is an apex itself means its own workloads."""
+    """A backend that is itself an apex means its own workloads."""
     recursive = (split("outer", "root", {"web": 1}), split("inner", "web", {"v2": 1}))
     await mesh.enforce(*OPEN, *recursive)
     assert set(await mesh.answering("client", "root", MANY)) == {"v1"}
     assert set(await mesh.answering("client", "web", MANY)) == {"v2"}
 
 
-async def test_weight_zero_is_no_share(mesh: PolicyMesh) -> None:
-    """Zero is none, and is a share again when it is not zero; all zero is refused: the apex stands alone."""
+async def test_backend_of_weight_zero_gets_no_requests(mesh: PolicyMesh) -> None:
+    """A split whose weights are all zero is invalid, so the apex' own workloads answer."""
     for weights, wanted in (
         ({"v1": 100, "v2": 0}, {"v1"}),
         ({"v1": 0, "v2": 100}, {"v2"}),
@@ -88,8 +91,8 @@ async def test_weight_zero_is_no_share(mesh: PolicyMesh) -> None:
         assert set(await mesh.answering("client", "web", MANY)) == wanted, weights
 
 
-async def test_matches_decide_first(mesh: PolicyMesh) -> None:
-    """A split for some requests goes before the one for all; a split grants nothing by itself."""
+async def test_split_with_matches_takes_precedence_over_one_without(mesh: PolicyMesh) -> None:
+    """A split grants no permission by itself: without permission for the backend, its requests get 503."""
     specific = split("testers", "root", {"v2": 1}, "testers")
     policy = (
         routes("testers", path("/test.*")),
@@ -105,8 +108,8 @@ async def test_matches_decide_first(mesh: PolicyMesh) -> None:
     assert (await mesh.get("client", "root", "/other")).by == "v1"
 
 
-async def test_weights_change_under_load(mesh: PolicyMesh) -> None:
-    """From one version to the other and half and half: not one request fails."""
+async def test_weight_changes_under_load_fail_no_request(mesh: PolicyMesh) -> None:
+    """Weights change from one version to the other, to both and back."""
 
     async def call() -> str:
         answer = await mesh.get("client", "root")

@@ -1,4 +1,4 @@
-"""Pods behind redirected traffic: headless services, virtual addresses, what is not in the mesh."""
+"""Tests of pods with redirected traffic: headless services, virtual addresses, external destinations."""
 
 import asyncio
 import itertools
@@ -26,13 +26,13 @@ TIMES = 5
 
 
 def address(pods: Pods, pod: str) -> str:
-    """Return where a pod is by its own name under the headless service."""
+    """Return the address of a pod's own name under the headless service."""
     (result,) = pods.resolve(f"{pod}.nodes.shop.svc.cluster.local")
     return result
 
 
-async def test_each_pod_answers_at_its_own_name(pods: Pods) -> None:
-    """By HTTP and by TCP it is that very pod, every time; by the service's virtual address it is any."""
+async def test_stateful_set_pod_answers_at_its_own_name(pods: Pods) -> None:
+    """By HTTP and TCP it is always that pod; at the service's virtual address it is any pod."""
     await pods.enforce(*OPEN)
     assert pods.resolve("nodes.shop") == tuple(ADDRESSES[pod] for pod in NODES)
     for pod, _ in itertools.product(MEMBERS, range(TIMES)):
@@ -42,8 +42,11 @@ async def test_each_pod_answers_at_its_own_name(pods: Pods) -> None:
     assert {(await pods.get("client", API)).by for _ in range(20)} == set(MEMBERS)
 
 
-async def test_pods_form_a_quorum(pods: Pods) -> None:
-    """Every pod reaches every pod by its name, itself among them, and nobody without a policy."""
+async def test_stateful_set_pods_reach_each_other_only_with_a_policy(pods: Pods) -> None:
+    """Every pod reaches every pod by its name, including itself.
+
+    Without a policy, no other pod is reached.
+    """
     await pods.enforce(*OPEN)
     for caller, pod in itertools.product(MEMBERS, MEMBERS):
         assert (await pods.get(caller, address(pods, pod), HTTP)).by == pod, caller
@@ -54,8 +57,8 @@ async def test_pods_form_a_quorum(pods: Pods) -> None:
         assert await pods.hello(caller, address(pods, pod), GREETER, first=True) == CLOSED, caller
 
 
-async def test_a_pod_of_another_account_is_not_reached(pods: Pods) -> None:
-    """It stands behind the same service, and no target names its identity; in permissive mode it is there."""
+async def test_stateful_set_pod_of_another_account_is_not_reached(pods: Pods) -> None:
+    """It is behind the same service, but no target names its identity. In permissive mode it is reached."""
     await pods.enforce(*OPEN)
     rogue = address(pods, NODES[-1])
     assert await pods.get("client", rogue, HTTP) == NOBODY
@@ -64,8 +67,8 @@ async def test_a_pod_of_another_account_is_not_reached(pods: Pods) -> None:
     assert (await pods.get("client", rogue, HTTP)).by == NODES[-1]
 
 
-async def test_open_connections_stay_with_their_pod(pods: Pods) -> None:
-    """Connections to several pods at once are not mixed up."""
+async def test_concurrent_requests_reach_their_own_pods(pods: Pods) -> None:
+    """Connections to several pods at the same time are not mixed up."""
     await pods.enforce(*OPEN)
     wanted = list(MEMBERS) * 10
     answers = await asyncio.gather(
@@ -74,8 +77,8 @@ async def test_open_connections_stay_with_their_pod(pods: Pods) -> None:
     assert [answer.by for answer in answers] == wanted
 
 
-async def test_a_headless_apex(pods: Pods) -> None:
-    """Where a split says who answers, the pod that was called does not."""
+async def test_split_of_a_headless_service_replaces_the_called_pod(pods: Pods) -> None:
+    """With the split, its backends answer instead of the called pod."""
     await pods.enforce(*OPEN, split("s", "nodes", {"api": 1}))
     result = {(await pods.get("client", ADDRESSES[MEMBERS[0]], HTTP)).by for _ in range(20)}
     assert result == set(MEMBERS)
@@ -84,8 +87,11 @@ async def test_a_headless_apex(pods: Pods) -> None:
     assert result == {MEMBERS[0]}
 
 
-async def test_a_server_that_speaks_first_at_a_virtual_address(pods: Pods) -> None:
-    """Its port is known by its number alone; the greeting passes redirection and both sidecars."""
+async def test_server_first_protocol_works_at_a_virtual_address(pods: Pods) -> None:
+    """The port is known as server-first by its number alone.
+
+    The greeting passes redirection and both sidecars.
+    """
     await pods.enforce(*OPEN)
     greeting = await pods.hello("client", DB, DATABASE, first=True)
     assert greeting in {f"{pod} speaks first\n{pod}: hello\n" for pod in MEMBERS}
@@ -93,15 +99,15 @@ async def test_a_server_that_speaks_first_at_a_virtual_address(pods: Pods) -> No
     assert await pods.hello("client", DB, DATABASE, first=True) == CLOSED
 
 
-async def test_a_port_that_no_service_has(pods: Pods) -> None:
-    """It is not reached, though the application listens there and a target admits every port."""
+async def test_port_without_a_service_is_not_reached(pods: Pods) -> None:
+    """The port is closed although the application listens there and a target admits every port."""
     await pods.enforce(*OPEN)
     assert await pods.hello("client", address(pods, MEMBERS[0]), ECHO) == CLOSED
     assert await pods.hello("client", address(pods, MEMBERS[0]), GREETER, first=True) != CLOSED
 
 
-async def test_egress(pods: Pods) -> None:
-    """What is not in the mesh is reached only where the configuration says so."""
+async def test_host_outside_the_mesh_is_reached_only_with_egress_enabled(pods: Pods) -> None:
+    """Calls to the mesh's pods work in both cases."""
     await pods.enforce(*OPEN)
     assert await pods.get("client", OUTSIDE, HTTP) == NOBODY
     await pods.enforce(*OPEN, config(traffic={"enableEgress": True}))
@@ -109,8 +115,8 @@ async def test_egress(pods: Pods) -> None:
     assert (await pods.get("client", address(pods, MEMBERS[0]), HTTP)).by == MEMBERS[0]
 
 
-async def test_egress_does_not_carry_what_is_not_allowed(pods: Pods) -> None:
-    """A call to a service of the mesh ends in the client's sidecar at once, and goes on to nowhere."""
+async def test_enabled_egress_does_not_pass_denied_mesh_calls(pods: Pods) -> None:
+    """A denied call to a service of the mesh ends in the client's sidecar and does not pass through."""
     out = "cluster.passthrough-outbound.upstream_cx_total"
     egress = config(traffic={"enableEgress": True})
     await pods.enforce(egress)
@@ -128,8 +134,8 @@ async def test_egress_does_not_carry_what_is_not_allowed(pods: Pods) -> None:
     assert await pods.live.stat("client", out) == before + 1
 
 
-async def test_who_is_not_in_the_mesh_is_not_served(pods: Pods) -> None:
-    """A machine without a sidecar on the same network gets no answer from a pod, permissive or not."""
+async def test_caller_outside_the_mesh_is_not_served(pods: Pods) -> None:
+    """A machine without a sidecar on the same network gets no answer from a pod, also in permissive mode."""
     for policy in (OPEN, (*OPEN, PERMISSIVE)):
         await pods.enforce(*policy)
         assert await pods.get("switch", ADDRESSES[MEMBERS[0]], HTTP) == NOBODY

@@ -1,4 +1,4 @@
-"""UpstreamPolicies at real Envoys: who answers, and who is left alone."""
+"""Tests of UpstreamPolicies with real Envoys: load balancing and outlier ejection."""
 
 import pytest
 
@@ -20,12 +20,12 @@ BOTH = {"v1", "v2"}
 
 
 def hashed(service: str, **key: object) -> Document:
-    """Make one that chooses by consistent hash."""
+    """Return a policy with a consistent hash."""
     return upstream_policy(service, loadBalancing={"policy": "ConsistentHash", "hash": key})
 
 
 async def by_user(mesh: PolicyMesh, caller: str, service: str, users: range) -> dict[int, set[str]]:
-    """Return who answers each of some users, asked three times."""
+    """Return the servers that answer each user, with three requests each."""
     result: dict[int, set[str]] = {}
     for user in users:
         headers = {"x-user": f"user-{user}"}
@@ -34,8 +34,8 @@ async def by_user(mesh: PolicyMesh, caller: str, service: str, users: range) -> 
     return result
 
 
-async def test_the_same_key_is_always_answered_by_the_same(mesh: PolicyMesh) -> None:
-    """Whoever calls, in both modes; without a policy, and without the key, both answer."""
+async def test_same_hash_key_is_always_answered_by_the_same_endpoint(mesh: PolicyMesh) -> None:
+    """All callers agree, in both modes. Without a policy, or without the key, both endpoints answer."""
     users = range(20)
     for base in (OPEN, (PERMISSIVE,)):
         await mesh.enforce(*base)
@@ -49,8 +49,8 @@ async def test_the_same_key_is_always_answered_by_the_same(mesh: PolicyMesh) -> 
         assert set(await mesh.answering("client", "both", 40)) == BOTH
 
 
-async def test_few_keys_move_when_an_endpoint_is_left_alone(mesh: PolicyMesh) -> None:
-    """Those of who stays stay."""
+async def test_removed_endpoint_moves_only_its_own_hash_keys(mesh: PolicyMesh) -> None:
+    """When the endpoint returns, each key is answered by the same endpoint as before."""
     users = range(20)
     await mesh.enforce(*OPEN, hashed("both", header="x-user"))
     before = await by_user(mesh, "client", "both", users)
@@ -61,8 +61,8 @@ async def test_few_keys_move_when_an_endpoint_is_left_alone(mesh: PolicyMesh) ->
     assert await by_user(mesh, "client", "both", users) == before
 
 
-async def test_a_parameter_of_the_query_is_a_key_too(mesh: PolicyMesh) -> None:
-    """By its value, whatever else is in it."""
+async def test_query_parameter_can_be_the_hash_key(mesh: PolicyMesh) -> None:
+    """Only the value of that parameter decides."""
     await mesh.enforce(*OPEN, hashed("both", query="q"))
     result = [
         {(await mesh.get("client", "both", f"/?other={n}&q={value}")).by for n in range(3)}
@@ -72,15 +72,18 @@ async def test_a_parameter_of_the_query_is_a_key_too(mesh: PolicyMesh) -> None:
     assert set().union(*result) == BOTH
 
 
-async def test_any_is_chosen_by_chance(mesh: PolicyMesh) -> None:
-    """And the less busy one of two: both answer, not in turn as by default."""
+async def test_random_and_least_request_policies_use_all_endpoints(mesh: PolicyMesh) -> None:
+    """Both endpoints answer with either policy."""
     for policy in ("Random", "LeastRequest"):
         await mesh.enforce(*OPEN, upstream_policy("both", loadBalancing={"policy": policy}))
         assert set(await mesh.answering("client", "both", 40)) == BOTH
 
 
-async def test_who_answers_500_is_left_alone_where_that_is_asked_for(mesh: PolicyMesh) -> None:
-    """Behind a split too, by the backend's own policy; by default what an application says is no failure."""
+async def test_endpoint_that_answers_500_is_ejected_only_with_outlier_detection(mesh: PolicyMesh) -> None:
+    """Behind a split, the backend's own policy applies.
+
+    By default, an application's status is no reason for ejection.
+    """
     name = f"cluster.shop/both.{HTTP}.outlier_detection.ejections_enforced_consecutive_5xx"
     ejecting = {"consecutiveServerErrors": 3, "baseEjectionTime": "5m", "maxEjectionPercent": 100}
     left = upstream_policy("both", outlierDetection=ejecting)
