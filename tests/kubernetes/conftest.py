@@ -1,6 +1,6 @@
-"""A real Kubernetes API for all tests here, a namespace for each, its administrator, and others who may less.
+"""Fixtures of the Kubernetes tests: an API server, namespaces, their administrator, other accounts.
 
-`make test-kubernetes` builds what they need. Where that cannot be had they are skipped, and say so; with
+`make test-kubernetes` builds the parts. Where these are missing, the tests are skipped with a reason; with
 MESHWRIGHT_PARTS=required they fail instead.
 """
 
@@ -75,7 +75,7 @@ def _missing(*more: Part) -> str:
 
 
 def _skip(said: str) -> None:
-    """Skip, or fail where all parts are asked for."""
+    """Skip the test, or fail if all parts are required."""
     if os.environ.get("MESHWRIGHT_PARTS") == "required":
         pytest.fail(said)
     pytest.skip(said)
@@ -101,14 +101,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def parts() -> None:
-    """Have what a cluster is made of: who starts one asks for this, and is skipped, or fails, without."""
+    """Require the parts of a cluster; without them, dependent tests are skipped or fail."""
     if missing := _missing():
         _skip(f"there is no {missing}: `make test-kubernetes` builds them, with Go (https://go.dev)")
 
 
 @pytest.fixture(scope="session")
 def node_parts(parts: None) -> None:
-    """Have what a node is made of, as well."""
+    """Require the parts of a node."""
     if missing := _missing(*NODE_PARTS):
         _skip(f"there is no {missing}: `make test-kubernetes` builds them, with Go (https://go.dev)")
     if missing := lacking():
@@ -117,14 +117,14 @@ def node_parts(parts: None) -> None:
 
 @pytest.fixture(scope="session")
 def collector_part() -> None:
-    """Have OpenTelemetry's collector, which needs no cluster."""
+    """Require OpenTelemetry's collector, which needs no cluster."""
     if not is_built(COLLECTOR):
         _skip("there is no collector: `make test-kubernetes` builds it, with Go (https://go.dev)")
 
 
 @pytest.fixture(scope="session")
 def helm_part() -> None:
-    """Have Helm, which needs no cluster."""
+    """Require Helm, which needs no cluster."""
     if not is_built(HELM):
         _skip("there is no helm: `make test-kubernetes` builds it, with Go (https://go.dev)")
 
@@ -137,7 +137,7 @@ def helm(helm_part: None, tmp_path: Path) -> Helm:
 
 @pytest.fixture(scope="session")
 def shared_cluster(parts: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
-    """Return the one cluster of all tests, with controllers, and a Node that Pods may be said to run on."""
+    """Return the cluster of all tests, with controllers, and a Node that Pods may be assigned to."""
     with cluster(tmp_path_factory.mktemp("kubernetes") / "cluster", controlled=True) as started:
         yield started
 
@@ -146,7 +146,7 @@ def shared_cluster(parts: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def administrator(
     shared_cluster: RunningCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Kubectl]:
-    """Return kubectl as the administrator has it, in no namespace."""
+    """Return the administrator's kubectl, without a namespace."""
     folder = tmp_path_factory.mktemp("kubectl")
     with Asking(shared_cluster) as ask:
         made = Kubectl(tool.program() or "", shared_cluster.kubeconfig, folder, kinds=Kinds(ask))
@@ -157,7 +157,7 @@ def administrator(
 
 @pytest.fixture(scope="session")
 def real_node(node_parts: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """Return the one node of all tests whose Pods run; at their end nothing of it is left."""
+    """Return the real node of all tests; at the end nothing of it may be left."""
     folder = tmp_path_factory.mktemp("node") / "n"
     with node(folder) as started:
         started.load(containers.mesh(envoy.program() or ""))
@@ -167,7 +167,7 @@ def real_node(node_parts: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture(scope="session")
 def node_administrator(real_node: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
-    """Return kubectl as the administrator of the node's cluster has it, in no namespace."""
+    """Return the kubectl of the administrator of the node's cluster, without a namespace."""
     made = real_node.cluster
     folder = tmp_path_factory.mktemp("node-kubectl")
     with Asking(made) as ask:
@@ -176,7 +176,7 @@ def node_administrator(real_node: Node, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture(scope="session")
 def cert_manager_kinds(administrator: Kubectl) -> None:
-    """Install cert-manager's kinds, and the namespace of its own Secrets; nobody signs yet."""
+    """Install cert-manager's kinds and the namespace of its Secrets, without a controller."""
     if missing := _missing(CERT_MANAGER):
         _skip(f"there is no {missing}: `make test-kubernetes` builds it, with Go (https://go.dev)")
     kinds = ("certificaterequests", "clusterissuers", "issuers")
@@ -188,7 +188,7 @@ def cert_manager_kinds(administrator: Kubectl) -> None:
 
 @pytest.fixture(scope="session")
 def controllers(shared_cluster: RunningCluster, cert_manager_kinds: None) -> Iterator[Service]:
-    """Return the controllers that sign, for all tests that ask for them from then on."""
+    """Return cert-manager's controllers, which then run for all later tests."""
     del cert_manager_kinds
     with cert_manager(shared_cluster) as started:
         yield started
@@ -196,7 +196,7 @@ def controllers(shared_cluster: RunningCluster, cert_manager_kinds: None) -> Ite
 
 @contextmanager
 def namespaced(administrator: Kubectl) -> Iterator[Kubectl]:
-    """Make a namespace; it goes with the block and all that is in it, which nobody waits for."""
+    """Make a namespace; its deletion at the end is not waited for."""
     name = f"test-{next(_numbers)}"
     administrator.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     made = replace(administrator, namespace=name)
@@ -214,7 +214,7 @@ def namespace(kubectl: Kubectl) -> str:
 
 @pytest.fixture
 def kubectl(shared_cluster: RunningCluster, administrator: Kubectl) -> Iterator[Kubectl]:
-    """Return the administrator's kubectl, in a namespace of the test's own."""
+    """Return the administrator's kubectl, in the test's namespace."""
     with namespaced(administrator) as made:
         yield made
         if shared_cluster.api.process.poll() is not None:
@@ -223,12 +223,12 @@ def kubectl(shared_cluster: RunningCluster, administrator: Kubectl) -> Iterator[
 
 @pytest.fixture(scope="session")
 def definitions(administrator: Kubectl, typed: Typed, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Install the kinds that are ours to install, as a newcomer does; return their manifests."""
+    """Install our kinds like a new user; return their manifests."""
     return define(administrator, typed, tmp_path_factory.mktemp("crds"))
 
 
 def define(administrator: Kubectl, typed: Typed, folder: Path) -> str:
-    """Install them in a cluster."""
+    """Install our kinds in a cluster."""
     done = typed.run(Command(folder, ("crds",), {}), 60)
     assert done.returncode == 0, done.stderr
     administrator("apply", "--server-side", "-f", "-", given=done.stdout)
@@ -242,20 +242,20 @@ def _are_established(result: Document) -> bool:
 
 @pytest.fixture
 async def api(shared_cluster: RunningCluster) -> AsyncIterator[Api]:
-    """Return the API as our own client has it, for the administrator."""
+    """Return our own API client, as the administrator."""
     async with Api(found(shared_cluster.kubeconfig, "")) as made:
         yield made
 
 
 @pytest.fixture
 def accounts(shared_cluster: RunningCluster, kubectl: Kubectl, tmp_path: Path) -> Accounts:
-    """Return who makes service accounts in the test's namespace."""
+    """Return a factory of service accounts in the test's namespace."""
     return Accounts(shared_cluster, kubectl, tmp_path / "accounts")
 
 
 @pytest.fixture
 def program(tmp_path: Path, typed: Typed) -> Iterator[Program]:
-    """Return a program that reads nothing yet."""
+    """Return a program without sources."""
     made = Program(tmp_path / "state", tmp_path / "files", typed)
     made.reads = ()
     yield made
@@ -264,14 +264,14 @@ def program(tmp_path: Path, typed: Typed) -> Iterator[Program]:
 
 @pytest.fixture
 def buyer(kubectl: Kubectl, definitions: str) -> ProxyName:
-    """Open a shop; return whose sidecar listens."""
+    """Create a shop; return the name of the buyer's proxy."""
     del definitions
     return opened(kubectl)
 
 
 @pytest.fixture
 def signing(cert_manager_kinds: None, shared_cluster: RunningCluster, namespace: str) -> Iterator[Signing]:
-    """Return a namespace in which nobody signs unless the test has the controllers."""
+    """Return a namespace for certificate requests, without controllers unless the test requires them."""
     del cert_manager_kinds
     with Asking(shared_cluster) as ask:
         yield Signing(ask, shared_cluster.kubeconfig, namespace)
@@ -279,7 +279,7 @@ def signing(cert_manager_kinds: None, shared_cluster: RunningCluster, namespace:
 
 @pytest.fixture(name="opened")
 def closed_at_the_end(aside: ThreadPoolExecutor) -> Iterator[Opened]:
-    """Return what closes issuers at the end of a test: whoever waits for one aside does so no longer."""
+    """Return a function that registers an issuer for closing at the end of the test."""
     del aside
     kept: list[CertManagerIssuer] = []
 
@@ -294,6 +294,6 @@ def closed_at_the_end(aside: ThreadPoolExecutor) -> Iterator[Opened]:
 
 @pytest.fixture
 def aside() -> Iterator[ThreadPoolExecutor]:
-    """Return a thread for who waits while the test goes on."""
+    """Return a thread for calls that block while the test goes on."""
     with ThreadPoolExecutor(1) as pool:
         yield pool

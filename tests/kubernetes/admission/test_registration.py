@@ -1,4 +1,4 @@
-"""The ValidatingWebhookConfiguration on a real API server: made, mended, and said where it may not be."""
+"""Tests of the ValidatingWebhookConfiguration on a real API server: creation, repair, errors."""
 
 import asyncio
 import base64
@@ -40,7 +40,7 @@ def _now() -> datetime:
 
 @pytest.fixture
 async def registered(api: Api) -> AsyncIterator[Registration]:
-    """Return a registration that runs."""
+    """Return a running registration."""
     async with _of(api, api) as made:
         yield made
 
@@ -59,8 +59,8 @@ async def _until(api: Api, holds: Callable[[Any], bool]) -> Any:
     return there
 
 
-async def test_it_is_made_and_mended(registered: Registration, api: Api) -> None:
-    """Whatever was changed, and if it is gone; a webhook of somebody else's beside it stays."""
+async def test_webhook_registration_is_created_and_repaired(registered: Registration, api: Api) -> None:
+    """A changed or deleted configuration is restored. A foreign webhook in the same configuration is kept."""
     made = await _until(api, lambda there: bool(there.get("webhooks")))
     assert made["webhooks"][0]["failurePolicy"] == "Ignore"
     other = {**made["webhooks"][0], "name": "other.example.com"}
@@ -79,8 +79,8 @@ async def test_it_is_made_and_mended(registered: Registration, api: Api) -> None
     await until(lambda: (state.is_right, state.error) == (True, ""), SECONDS, lambda: state)
 
 
-async def test_servers_with_different_roots_have_both_in_the_bundle(api: Api, tmp_path: Path) -> None:
-    """Neither takes the other's away, and both come to rest."""
+async def test_servers_with_different_roots_are_both_in_the_ca_bundle(api: Api, tmp_path: Path) -> None:
+    """Neither server removes the other's root, and both stop writing."""
     domain, paths = TrustDomain("a.example"), [tmp_path / "one", tmp_path / "two"]
     first, second = (CertificateAuthority.open(path, domain, _now()).trust_bundle() for path in paths)
     both = TrustBundle.of([first, second])
@@ -104,14 +104,14 @@ async def test_servers_with_different_roots_have_both_in_the_bundle(api: Api, tm
 
 @contextlib.asynccontextmanager
 async def _by(kubeconfig: Path, api: Api) -> AsyncIterator[Registration]:
-    """Register by an account; what it has made goes at the end."""
+    """Register as an account; the created configuration is deleted at the end."""
     async with Api(found(kubeconfig, "")) as theirs, _of(theirs, api) as registration:
         yield registration
 
 
 @contextlib.asynccontextmanager
 async def _of(theirs: Api, api: Api, ca: bytes = b"") -> AsyncIterator[Registration]:
-    """Register by an API; what that has made goes at the end."""
+    """Register through an API client; the created configuration is deleted at the end."""
     registration = Registration(theirs, lambda: configuration(PLACE, ca, NOWHERE), _now)
     task = asyncio.create_task(registration.run())
     try:
@@ -124,15 +124,18 @@ async def _of(theirs: Api, api: Api, ca: bytes = b"") -> AsyncIterator[Registrat
 
 
 def _granted() -> dict[str, list[str]]:
-    """Return the one rule of the role that we hand out."""
+    """Return the only rule of our ClusterRole for the webhook."""
     documents = yaml.safe_load_all((ROOT / "docs" / "kubernetes" / "webhook.yaml").read_text("utf-8"))
     ((rule,),) = (document["rules"] for document in documents if document["kind"] == "ClusterRole")
     return dict(rule)
 
 
 @pytest.mark.parametrize("left_out", ["", "create", "patch", "watch"])
-async def test_the_role_that_we_hand_out_is_the_least(accounts: Accounts, api: Api, left_out: str) -> None:
-    """With all its verbs it is made and mended; without any of them it is not, or is not looked at."""
+async def test_webhook_role_has_no_verb_too_many(accounts: Accounts, api: Api, left_out: str) -> None:
+    """With all verbs the configuration is created and repaired.
+
+    Without any one of them, the missing grant is reported.
+    """
     rule = _granted()
     assert not left_out or left_out in rule["verbs"]
     account = accounts.make(
@@ -148,14 +151,14 @@ async def test_the_role_that_we_hand_out_is_the_least(accounts: Accounts, api: A
         await _until(api, lambda there: bool(there.get("webhooks")))
 
 
-async def test_the_role_suffices_where_lists_are_not_streamed(
+async def test_webhook_role_suffices_without_streaming_lists(
     accounts: Accounts,
     api: Api,
     shared_cluster: RunningCluster,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """On API servers that are some years old, and on those where the feature is off."""
+    """Older API servers, and those with the feature off, need `list` as well."""
     monkeypatch.setattr(meshwright.kubernetes.admission.registration, "LOOK_SECONDS", 3600.0)
     account = accounts.make("webhook", [_granted()])
     async with spoiling.spoiling(shared_cluster) as between:
@@ -168,8 +171,8 @@ async def test_the_role_suffices_where_lists_are_not_streamed(
             assert registration.watch_error == ""
 
 
-async def test_what_is_not_allowed_is_said_by_verb_and_resource(accounts: Accounts, api: Api) -> None:
-    """The rest goes on."""
+async def test_missing_permission_is_reported_by_verb_and_resource(accounts: Accounts, api: Api) -> None:
+    """An account without grants gets an error that names them."""
     account = accounts.make("nobody", [])
     async with _by(account.kubeconfig, api) as registration:
         await until(lambda: registration.state.error, SECONDS)

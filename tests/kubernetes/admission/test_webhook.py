@@ -1,4 +1,4 @@
-"""The validating webhook of `meshwright serve`, as people meet it: with kubectl, on a real API server."""
+"""Tests of the validating webhook of `meshwright serve` with kubectl and a real API server."""
 
 import base64
 from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ Serve = Callable[..., Server]
 def serve(
     program: Program, shared_cluster: RunningCluster, kubectl: Kubectl, definitions: str, namespace: str
 ) -> Iterator[Serve]:
-    """Return what starts a server with a webhook for the test's namespace; others are not asked about."""
+    """Return a function that starts a server with a webhook for the test's namespace only."""
     started: list[Server] = []
     port = free_port(LOOPBACK)
 
@@ -69,12 +69,15 @@ def until(holds: Callable[[], object]) -> None:
 
 
 def _judged(kubectl: Kubectl) -> bool:
-    """Say whether the API server asks: a while after it was told to."""
+    """Return whether the API server calls the webhook, which begins some time after the registration."""
     return "denied the request" in kubectl.dry_run(yaml.safe_load(WRONG)).message
 
 
-def test_kubectl_prints_what_it_would_come_to(serve: Serve, kubectl: Kubectl) -> None:
-    """A refusal with its remedy; no warning of what may come next; one of what a deletion takes away."""
+def test_kubectl_shows_the_webhook_refusal_and_its_warnings(serve: Serve, kubectl: Kubectl) -> None:
+    """An invalid object is refused with the field and the remedy.
+
+    Valid objects have no warning, and a deletion warns of objects that need the deleted one.
+    """
     server = serve()
     until(lambda: _judged(kubectl))
     refused = kubectl.run("apply", "-f", "-", given=WRONG)
@@ -102,8 +105,8 @@ def _metric(server: Server, verdict: str) -> float:
     )
 
 
-def test_a_dry_run_is_judged_and_changes_nothing(serve: Serve, kubectl: Kubectl) -> None:
-    """Neither in the cluster nor in the mesh."""
+def test_dry_run_is_reviewed_and_changes_nothing(serve: Serve, kubectl: Kubectl) -> None:
+    """A dry run gets its warnings, and neither the cluster nor the mesh changes."""
     server = serve()
     until(lambda: _judged(kubectl))
     objects = server.metric(GOOD)
@@ -115,16 +118,18 @@ def test_a_dry_run_is_judged_and_changes_nothing(serve: Serve, kubectl: Kubectl)
     assert server.metric(GOOD) == objects + 1
 
 
-def test_without_anybody_who_answers_everything_is_taken(serve: Serve, kubectl: Kubectl) -> None:
-    """And soon: a webhook must not keep a cluster from being mended."""
+def test_every_object_is_admitted_while_no_webhook_answers(serve: Serve, kubectl: Kubectl) -> None:
+    """The failure policy is Ignore, because a webhook must not prevent the repair of a cluster."""
     server = serve()
     until(lambda: _judged(kubectl))
     server.stop()
     assert kubectl.run("apply", "-f", "-", given=WRONG).status == 0
 
 
-def test_the_configuration_is_kept_right(serve: Serve, kubectl: Kubectl) -> None:
-    """Whoever changes or removes it; what others add to it stays."""
+def test_webhook_configuration_is_restored_and_foreign_labels_are_kept(
+    serve: Serve, kubectl: Kubectl
+) -> None:
+    """A changed or deleted configuration is restored. A label that others added is kept."""
     serve()
     until(lambda: _judged(kubectl))
     spoiled = '[{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Fail"}]'
@@ -138,10 +143,13 @@ def test_the_configuration_is_kept_right(serve: Serve, kubectl: Kubectl) -> None
     until(lambda: kubectl.found(CONFIGURATION))
 
 
-def test_a_mesh_config_at_home_is_judged_though_home_is_not_in_the_mesh(
+def test_mesh_config_in_the_control_plane_namespace_is_reviewed(
     serve: Serve, program: Program, kubectl: Kubectl, namespace: str
 ) -> None:
-    """It is read there in any case; of what else is there nobody is asked."""
+    """The MeshConfig is read there although the namespace is not in the mesh.
+
+    Other objects there are not reviewed.
+    """
     program.environment["POD_NAMESPACE"] = namespace
     serve("--namespaces", "elsewhere")
 
@@ -160,8 +168,8 @@ def test_a_mesh_config_at_home_is_judged_though_home_is_not_in_the_mesh(
     assert kubectl.run("apply", "--dry-run=server", "-f", "-", given=WRONG).status == 0
 
 
-def test_another_ca_is_told_to_the_cluster(serve: Serve, kubectl: Kubectl, tmp_path: Path) -> None:
-    """The `caBundle` follows, and the API server goes on asking: also whoever has the one before."""
+def test_new_ca_is_added_to_the_webhook_bundle(serve: Serve, kubectl: Kubectl, tmp_path: Path) -> None:
+    """The `caBundle` has the new root and the previous one, and the API server goes on calling the webhook."""
     server = serve()
     until(lambda: kubectl.found(CONFIGURATION))  # it is made once the server serves
     server.stop()
@@ -181,10 +189,10 @@ def _bundle(kubectl: Kubectl) -> TrustBundle:
     return trust_bundle
 
 
-def test_that_it_may_not_be_registered_is_said_where_probes_look(
+def test_missing_permission_to_register_is_reported_by_readiness_and_check(
     serve: Serve, program: Program, accounts: Accounts, kubectl: Kubectl
 ) -> None:
-    """By verb and resource; the server goes on, as its readers may read."""
+    """The verb and the resource are named, and the server goes on."""
     rule = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}
     server = serve(kubeconfig=accounts.make("reader", [rule]).kubeconfig)
     server.until(lambda: "the webhook is not registered" in server.get("/healthz/ready")[1])
@@ -196,10 +204,10 @@ def test_that_it_may_not_be_registered_is_said_where_probes_look(
     assert "the webhook is not registered" in program.run("check", "--state", str(program.state))[1]
 
 
-def test_left_alone_it_is_applied_by_hand(
+def test_unregistered_webhook_can_be_applied_by_hand(
     serve: Serve, kubectl: Kubectl, program: Program, namespace: str
 ) -> None:
-    """With what `meshwright webhook` prints."""
+    """The output of `meshwright webhook` is applied without a warning and takes effect."""
     server = serve("--set", "webhook_register=false")
     assert kubectl.run("get", CONFIGURATION).status != 0
     settings: Any = server.bound

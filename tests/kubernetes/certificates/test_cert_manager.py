@@ -1,4 +1,4 @@
-"""Service certificates from cert-manager's own controllers, on a real API server."""
+"""Tests of service certificates from cert-manager's own controllers on a real API server."""
 
 import base64
 import shutil
@@ -54,10 +54,13 @@ GRANTS: Final = Path(__file__).parents[3] / "docs" / "kubernetes" / "cert-manage
 
 
 @pytest.mark.parametrize("kind", [KeyKind.ECDSA_P256, KeyKind.RSA_2048])
-def test_an_issuer_signs_what_was_asked_for(
+def test_issuer_signs_the_requested_names_and_key(
     controllers: Service, signing: Signing, opened: Opened, tmp_path: Path, kind: KeyKind
 ) -> None:
-    """By an intermediate: its chain comes with it, its root is trusted; nothing is left of the request."""
+    """An intermediate's chain is included, and its root is trusted.
+
+    The CertificateRequest is deleted afterwards.
+    """
     root = new_ca()
     signing.secret(new_ca("intermediate", above=root), root)
     issuer = opened(signing.open(signing.ca_issuer()))
@@ -87,10 +90,13 @@ def test_an_issuer_signs_what_was_asked_for(
     assert result.returncode == 0, result
 
 
-def test_a_cluster_issuer_below_a_root_that_signed_itself(
+def test_cluster_issuer_with_a_self_signed_root_signs_certificates(
     controllers: Service, signing: Signing, opened: Opened
 ) -> None:
-    """cert-manager makes the root, too; requests for a ClusterIssuer are made where the settings say."""
+    """cert-manager also creates the root.
+
+    Requests to a ClusterIssuer are made in the configured namespace.
+    """
     name = f"mesh-{signing.namespace}"
     key, csr = self_signed(name)
     pem = key.private_bytes(
@@ -122,8 +128,8 @@ def test_a_cluster_issuer_below_a_root_that_signed_itself(
         signing.ask("DELETE", f"/apis/{GROUP}/clusterissuers/{name}")
 
 
-def test_nothing_outlives_the_ca_that_signs(controllers: Service, signing: Signing, opened: Opened) -> None:
-    """cert-manager would have it so: it is asked again for less, and not the time after."""
+def test_certificate_does_not_outlive_its_ca(controllers: Service, signing: Signing, opened: Opened) -> None:
+    """cert-manager would sign for longer than the CA is valid, so less is requested, also the next time."""
     root = new_ca(days=0, lasting=timedelta(minutes=20))
     signing.secret(root)
     issuer = opened(signing.open(signing.ca_issuer(), known=TrustBundle.of([root.pem])))
@@ -131,10 +137,11 @@ def test_nothing_outlives_the_ca_that_signs(controllers: Service, signing: Signi
         assert issued(issuer).leaf.not_after <= root.certificate.not_valid_after_utc
 
 
-def test_a_ca_that_is_another_is_trusted_before_it_signs(
-    controllers: Service, signing: Signing, tmp_path: Path
-) -> None:
-    """From the built-in CA to cert-manager's, to another CA there, and back: both are trusted each time."""
+def test_new_ca_is_trusted_before_it_signs(controllers: Service, signing: Signing, tmp_path: Path) -> None:
+    """All roots that were used are trusted each time the issuer changes.
+
+    The changes are: the built-in CA, cert-manager's, another CA there, and back.
+    """
     state = tmp_path / "state"
     state.mkdir()
     own = CertificateAuthority.open(tmp_path / "own", DOMAIN, now())
@@ -177,7 +184,7 @@ def test_a_ca_that_is_another_is_trusted_before_it_signs(
 
 
 def _until_other(issuer: Issuer) -> None:
-    """Have certificates signed until cert-manager has heard of its other CA."""
+    """Request certificates until cert-manager uses its other CA."""
     deadline = Deadline(SECONDS)
     while not deadline.has_passed():
         issued(issuer)
@@ -195,8 +202,10 @@ def _until_other(issuer: Issuer) -> None:
         ("Issuer/mesh", r"Issuer/mesh in namespace test-\d+ is not ready: .*secrets? \"ca\" not found"),
     ],
 )
-def test_issuers_that_cannot_sign(controllers: Service, signing: Signing, issuer: str, sentence: str) -> None:
-    """Each is named, with what is wrong with it, before anything is asked of it."""
+def test_issuer_that_cannot_sign_is_reported_with_its_cause(
+    controllers: Service, signing: Signing, issuer: str, sentence: str
+) -> None:
+    """The issuer and the cause are named before any request is made."""
     signing.make("Issuer", "itself", spec={"selfSigned": {}})
     signing.make("Issuer", "mesh", spec={"ca": {"secretName": "ca"}})
     path = f"/apis/{GROUP}/namespaces/{signing.namespace}/issuers/mesh"
@@ -206,8 +215,8 @@ def test_issuers_that_cannot_sign(controllers: Service, signing: Signing, issuer
     assert not signing.listed()
 
 
-def test_nobody_signs_below_an_unknown_root(signing: Signing, tmp_path: Path) -> None:
-    """Files that hold none are errors of the setting."""
+def test_missing_or_empty_roots_file_is_a_setting_error(signing: Signing, tmp_path: Path) -> None:
+    """A file of roots without a certificate is reported as an error of the setting."""
     empty = tmp_path / "empty"
     empty.write_text("")
     for file, sentence in (
@@ -218,8 +227,8 @@ def test_nobody_signs_below_an_unknown_root(signing: Signing, tmp_path: Path) ->
             signing.open("Issuer/mesh", roots=file)
 
 
-def test_who_may_not_and_where_nothing_is(signing: Signing, accounts: Accounts) -> None:
-    """The sentence has the grant that lacks, and where it is found; or the namespace that is not there."""
+def test_missing_grant_or_namespace_is_reported(signing: Signing, accounts: Accounts) -> None:
+    """The error names the missing grant and the manifest that has it, or the missing namespace."""
     account = accounts.make("nobody", ())
     with pytest.raises(IssuerError, match="grants no `list` on `certificaterequests.cert-manager.io` to .*"
                                           r"\(docs/kubernetes/cert-manager.yaml grants it\)"):  # fmt: skip
@@ -228,10 +237,10 @@ def test_who_may_not_and_where_nothing_is(signing: Signing, accounts: Accounts) 
         signing.open("Widget.example.com/x", namespace="nowhere")
 
 
-def test_our_grants_are_enough_and_all_are_used(
+def test_issuer_grants_suffice_and_are_all_used(
     controllers: Service, signing: Signing, accounts: Accounts, opened: Opened, shared_cluster: RunningCluster
 ) -> None:
-    """By the API server's audit log."""
+    """The API server's audit log shows that every grant of our manifest is used."""
     signing.secret(new_ca())
     reference = signing.ca_issuer()
     account = accounts.make("meshwright", ())
@@ -259,7 +268,7 @@ def _unused(documents: list[dict[str, Any]], log: Path, user: str) -> list[Grant
 
 
 def _moved(document: dict[str, Any], namespace: str) -> None:
-    """Have a manifest be for a test's namespace, where all of the cluster's have another name."""
+    """Move a manifest into a test's namespace; cluster-scoped objects get another name."""
     metadata = document["metadata"]
     if "namespace" in metadata:
         metadata["namespace"] = namespace
@@ -272,7 +281,7 @@ def _moved(document: dict[str, Any], namespace: str) -> None:
 
 
 def _until_granted(does: Callable[[], None]) -> None:
-    """Do something until it is permitted: an API server follows roles a moment later."""
+    """Repeat a call until it is permitted, because an API server applies roles with a delay."""
     deadline = Deadline(SECONDS)
     while True:
         try:
@@ -285,11 +294,11 @@ def _until_granted(does: Callable[[], None]) -> None:
             return
 
 
-def test_the_controllers_and_the_api_may_be_killed_meanwhile(
+def test_pending_request_is_signed_after_controllers_and_api_server_restart(
     controllers: Service, shared_cluster: RunningCluster, signing: Signing, opened: Opened,
     aside: ThreadPoolExecutor,
 ) -> None:  # fmt: skip
-    """What was asked for is signed once they are there again."""
+    """A request that was made before both were killed is answered once they are back."""
     signing.secret(new_ca())
     issuer = opened(signing.open(signing.ca_issuer(), seconds=4 * SECONDS))
     controllers.kill()

@@ -1,4 +1,4 @@
-"""A server whose service certificates cert-manager signs, from its first start on."""
+"""Tests of a server whose service certificates are signed by cert-manager from the first start on."""
 
 import asyncio
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from tools.real_parts.processes import Service
 
 @pytest.fixture
 def program(tmp_path: Path, typed: Typed) -> Iterator[Program]:
-    """Return the program with a small shop of files: the cluster is asked for certificates alone."""
+    """Return the program with a small shop in files; the cluster is used for certificates only."""
     made = Program(tmp_path / "state", tmp_path / "files", typed)
     yield made
     made.end()
@@ -34,10 +34,13 @@ def _told(signing: Signing, issuer: str) -> list[str]:
     return [word for name, value in answer.items() for word in ("--set", f"{name}={value}")]
 
 
-def test_a_server_whose_certificates_cert_manager_signs(
+def test_server_serves_certificates_signed_by_cert_manager(
     controllers: Service, signing: Signing, program: Program
 ) -> None:
-    """Sidecars get them; one that is killed while it waits has another ask anew; nobody sees a key."""
+    """Sidecars get them, and no key is in the log or in a request.
+
+    A server that was killed while waiting leaves a request, and the next server makes a new one.
+    """
     known = new_ca()
     signing.secret(known)
     flags = _told(signing, signing.ca_issuer())
@@ -77,10 +80,10 @@ async def _killed_while_it_waits(signing: Signing, program: Program, server: Ser
     await gone(running)
 
 
-def test_a_first_start_waits_for_nobody_who_signs(
+def test_first_start_fails_without_a_signer_and_leaves_no_request(
     controllers: Service, signing: Signing, program: Program
 ) -> None:
-    """It says in one sentence what lacks; one that is told to stop meanwhile leaves no request."""
+    """The error names the missing issuer or approval. A server stopped while it waits deletes its request."""
     text = program.refused(*_told(signing, "Issuer/nobody"))
     assert f"issuers.cert-manager.io {signing.namespace}/nobody" in text
     signing.secret(new_ca())

@@ -1,4 +1,4 @@
-"""CertificateRequests of ours, as somebody else answers them: whose controller is the test."""
+"""Tests of our CertificateRequests, with the test as the controller that answers them."""
 
 import asyncio
 import base64
@@ -63,14 +63,14 @@ ROOTLESS: Final = (
         ([APPROVED, READY], "the signed certificate cannot be read: it is not a certificate in PEM"),
     ],
 )
-def test_a_request_that_is_refused(
+def test_refused_certificate_request_is_reported_and_deleted(
     signing: Signing,
     opened: Opened,
     aside: ThreadPoolExecutor,
     conditions: list[dict[str, str]],
     sentence: str,
 ) -> None:
-    """The sentence has the kind of object, the issuer, and the words of who refused; it is removed."""
+    """The error names the kind of object, the issuer and the message of the refusal, and no random name."""
     issuer, request, answered = _asked(signing, opened, aside)
     del issuer
     signing.answer(request, *conditions)
@@ -83,7 +83,7 @@ def test_a_request_that_is_refused(
 def _asked(
     signing: Signing, opened: Opened, aside: ThreadPoolExecutor, **more: Any
 ) -> tuple[CertManagerIssuer, dict[str, Any], Future[Pair]]:
-    """Have an issuer of others asked, whose controller is the test; return the request."""
+    """Request a certificate from a foreign issuer that the test controls; return the request."""
     known = more.pop("known", TrustBundle.of([new_ca("known").pem]))
     issuer = opened(signing.open("Widget.example.com/x", known=known, **more))
     answered = aside.submit(issued, issuer)
@@ -94,8 +94,13 @@ def _called(signing: Signing) -> str:
     return f"CertificateRequest in namespace {signing.namespace} to Widget.example.com/x"
 
 
-def test_what_a_request_says(signing: Signing, opened: Opened, aside: ThreadPoolExecutor) -> None:
-    """Whose it is, what for, how long; and nothing of a key but what a CSR has."""
+def test_certificate_request_has_owner_purpose_and_duration_but_no_key(
+    signing: Signing, opened: Opened, aside: ThreadPoolExecutor
+) -> None:
+    """The request contains a CSR with the identity, usages and duration.
+
+    A stop of the server ends the wait and deletes the request.
+    """
     issuer, request, answered = _asked(signing, opened, aside)
     metadata, spec = request["metadata"], request["spec"]
     assert metadata["name"].startswith("meshwright-service-1fd669f05426379b-")
@@ -117,10 +122,10 @@ def _until_removed(signing: Signing) -> None:
     wait_until(lambda: not signing.listed(), SECONDS)  # it tidies up, and nobody who asks waits for that
 
 
-def test_a_request_that_was_made_unheard_is_removed(
+def test_request_whose_creation_was_not_confirmed_is_deleted(
     signing: Signing, opened: Opened, aside: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server is stopped before it hears what the API server has called it."""
+    """The server is stopped before it gets the name of the created request, and finds it nevertheless."""
     create = Api.create
 
     async def unheard(*words: Any) -> Any:
@@ -135,8 +140,10 @@ def test_a_request_that_was_made_unheard_is_removed(
     _until_removed(signing)
 
 
-def test_a_request_that_nobody_answers(controllers: Service, signing: Signing, opened: Opened) -> None:
-    """It ends in time, and says what lacked last."""
+def test_unanswered_request_ends_in_time_with_the_missing_step(
+    controllers: Service, signing: Signing, opened: Opened
+) -> None:
+    """The error says that the approval is missing, and the request is deleted."""
     issuer = opened(signing.open("Widget.example.com/x", seconds=0.5, known=TrustBundle.of([new_ca().pem])))
     controllers.kill()
     try:
@@ -148,8 +155,8 @@ def test_a_request_that_nobody_answers(controllers: Service, signing: Signing, o
     assert not signing.listed()
 
 
-def test_a_request_that_somebody_removes(signing: Signing, opened: Opened, aside: ThreadPoolExecutor) -> None:
-    """Is over at once."""
+def test_deleted_request_ends_at_once(signing: Signing, opened: Opened, aside: ThreadPoolExecutor) -> None:
+    """A request that another client deletes ends the wait with an error."""
     _, request, answered = _asked(signing, opened, aside)
     signing.ask("DELETE", f"{signing.requests}/{request['metadata']['name']}")
     with pytest.raises(IssuerError, match="was deleted before it was signed"):
@@ -163,7 +170,7 @@ def _leaf(
     lasts: timedelta = HOUR,
     begins: timedelta = -HOUR,
 ) -> bytes:
-    """Sign a request as one does who has his own ideas of names and lives."""
+    """Sign a request like an issuer with its own names and lifetimes."""
     csr = x509.load_pem_x509_csr(base64.b64decode(request["spec"]["request"]))
     alternative = alternative_names(names)
     assert alternative is not None
@@ -202,11 +209,11 @@ def _leaf(
         ),
     ],
 )
-def test_what_an_issuer_of_others_signs(
+def test_certificate_of_a_foreign_issuer_is_validated(
     signing: Signing, opened: Opened, aside: ThreadPoolExecutor,
     names: Names, lasts: timedelta, shows: str, sentence: str,
 ) -> None:  # fmt: skip
-    """One that shortens is understood; one that does otherwise, or shows no root, is said to."""
+    """A shorter lifetime is accepted. Other names, a longer lifetime or a missing root is an error."""
     root = new_ca()
     between = new_ca("intermediate", above=root)
     cas = {"": b"", "root": root.pem, "intermediate": between.pem, "other": new_ca("other").pem}
@@ -221,8 +228,10 @@ def test_what_an_issuer_of_others_signs(
         answered.result(SECONDS)
 
 
-def test_a_clock_that_is_ahead(signing: Signing, opened: Opened, aside: ThreadPoolExecutor) -> None:
-    """By little: what is not taken by anybody yet is held until it has begun; by much: it is wrong."""
+def test_issuer_clock_that_is_ahead_delays_or_rejects_the_certificate(
+    signing: Signing, opened: Opened, aside: ThreadPoolExecutor
+) -> None:
+    """A certificate that begins in seconds is held until then; one that begins in minutes is an error."""
     known = new_ca()
     for begins, sentence in (
         (timedelta(seconds=2), ""),
@@ -238,10 +247,10 @@ def test_a_clock_that_is_ahead(signing: Signing, opened: Opened, aside: ThreadPo
             assert answered.result(SECONDS).leaf.not_before <= now()
 
 
-def test_roots_that_are_given_are_the_only_ones(
+def test_configured_roots_are_the_only_trusted_ones(
     signing: Signing, opened: Opened, aside: ThreadPoolExecutor, tmp_path: Path
 ) -> None:
-    """Whatever an issuer shows; the file may be another later."""
+    """Roots that an issuer returns are not trusted in addition. A changed file is used later."""
     root, other = new_ca(), new_ca("other")
     file = tmp_path / "roots.pem"
     file.write_bytes(root.pem)
@@ -261,8 +270,10 @@ def test_roots_that_are_given_are_the_only_ones(
     assert issuer.trust_bundle() == TrustBundle.of([root.pem, other.pem]).pem
 
 
-def test_what_a_killed_server_has_left_is_removed(signing: Signing, opened: Opened) -> None:
-    """By its own word, until when it waits; not what is waited for now, or is another's."""
+def test_requests_left_by_a_killed_server_are_deleted_after_their_deadline(
+    signing: Signing, opened: Opened
+) -> None:
+    """Requests that may still be waited for, and those of other owners, are kept."""
     times = {"left": now() - HOUR, "fresh": now(), "others": now() - HOUR}
     spec = {"request": text(b"none"), "issuerRef": {"group": "example.com", "kind": "Widget", "name": "x"}}
     for name, until in times.items():
@@ -275,8 +286,10 @@ def test_what_a_killed_server_has_left_is_removed(signing: Signing, opened: Open
     assert sorted(item["metadata"]["name"] for item in signing.listed()) == ["fresh", "others"]
 
 
-def test_a_cluster_that_refuses_requests_says_why(signing: Signing, opened: Opened, kubectl: Kubectl) -> None:
-    """In the words of whose rule it is."""
+def test_cluster_policy_that_refuses_requests_is_reported(
+    signing: Signing, opened: Opened, kubectl: Kubectl
+) -> None:
+    """The error has the message of the ValidatingAdmissionPolicy."""
     name = f"none-{signing.namespace}"
     of = {"apiGroups": ["cert-manager.io"], "apiVersions": ["v1"], "operations": ["CREATE"],
           "resources": ["certificaterequests"]}  # fmt: skip
@@ -298,7 +311,7 @@ def test_a_cluster_that_refuses_requests_says_why(signing: Signing, opened: Open
 
 
 def _until_refused(issuer: Issuer) -> None:
-    """Ask until a policy is in force: until then nobody answers."""
+    """Request certificates until the policy is in force; earlier requests are not answered."""
     deadline = Deadline(SECONDS)
     while not deadline.has_passed():
         try:

@@ -1,4 +1,4 @@
-"""A gateway's certificate in a Secret, on a real API server: by one role for it alone, as roots change."""
+"""Test of a gateway's certificate in a Secret on a real API server, with a role for this Secret only."""
 
 import base64
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ def edge(administrator: Kubectl) -> Iterator[Kubectl]:
 
 @pytest.fixture
 def account(definitions: str, accounts: Accounts) -> Account:
-    """Return a control plane that may read the mesh, and no Secret."""
+    """Return the account of a control plane that may read the mesh, and no Secret."""
     del definitions
     roles = yaml.safe_load_all((ROLES / "rbac.yaml").read_text("utf-8"))
     rules = [rule for role in roles if role["kind"] == "ClusterRole" for rule in role["rules"]]
@@ -38,7 +38,7 @@ def account(definitions: str, accounts: Accounts) -> Account:
 
 
 def permit(account: Account, edge: Kubectl) -> None:
-    """Permit it this one, by the role that we hand out."""
+    """Grant access to this Secret with our role."""
     role, binding = yaml.safe_load_all((ROLES / "gateway.yaml").read_text("utf-8"))
     for item in (role, binding):
         item["metadata"]["namespace"] = edge.namespace
@@ -47,7 +47,7 @@ def permit(account: Account, edge: Kubectl) -> None:
 
 
 def config(*names: str, edge: str) -> dict[str, Any]:
-    """Return a MeshConfig that names a gateway."""
+    """Return a MeshConfig with a gateway."""
     gateway = {"subjectAltNames": list(names), "secret": {"name": NAME, "namespace": edge}}
     return {
         "apiVersion": "config.openservicemesh.io/v1alpha2",
@@ -58,20 +58,24 @@ def config(*names: str, edge: str) -> dict[str, Any]:
 
 
 def data(edge: Kubectl) -> dict[str, bytes]:
-    """Return what the Secret holds, nothing where there is none."""
+    """Return the data of the Secret, empty if it is missing."""
     result = edge.found("secret", NAME) or {"data": {}}
     return {name: base64.b64decode(item) for name, item in result["data"].items()}
 
 
 def until(holds: Callable[[], object], server: Server) -> None:
-    """Wait until this is so."""
+    """Wait until the condition holds."""
     wait_until(holds, SECONDS, lambda: "\n".join(map(str, server.log()[-15:])))
 
 
-def test_a_gateway_s_certificate_follows_what_is_said_of_it(
+def test_gateway_certificate_follows_the_mesh_config_and_the_root(
     account: Account, kubectl: Kubectl, edge: Kubectl, program: Program
 ) -> None:
-    """Not permitted, permitted, with another root, with other names, somebody else's, and gone."""
+    """A missing grant is reported, then the Secret is written.
+
+    It follows a new root, new names and the removal of the MeshConfig, and a foreign Secret is not
+    overwritten.
+    """
     program.reads = (
         "--kubernetes",
         "--kubeconfig",

@@ -1,6 +1,6 @@
-"""The node's plug-in on a real node: put in by its DaemonSet, kept there, and taken out with it.
+"""Test of the CNI plug-in on a real node: installation by its DaemonSet, repair, removal.
 
-Pods that need no right are in the mesh by it, where Pod Security `restricted` is enforced.
+With it, Pods without privileges are in the mesh, where Pod Security `restricted` is enforced.
 """
 
 import contextlib
@@ -57,7 +57,7 @@ except OSError:
 
 
 class Plugin:
-    """The DaemonSet of the manifest that we hand out, with the tests' image, and what it puts on the node."""
+    """The DaemonSet of our manifest, with the tests' image, and its files on the node."""
 
     def __init__(self, node: Node, administrator: Kubectl) -> None:
         self._node, self._kubectl = node, administrator
@@ -67,12 +67,12 @@ class Plugin:
         self.program = node.inside.seen(f"{CNI_PLUGINS}/meshwright-cni")
 
     def install(self) -> None:
-        """Apply the manifest, and wait until the daemon is ready."""
+        """Apply the manifest and wait until the daemon is ready."""
         self._kubectl.apply(*self._documents)
         self.until_ready()
 
     def until_ready(self) -> None:
-        """Wait until the one node's daemon is ready."""
+        """Wait until the daemon of the only node is ready."""
         words = ("daemonset", "meshwright-cni", f"--namespace={HOME}")
         self._kubectl.until(_is_on_the_node, *words, seconds=180)
 
@@ -82,11 +82,11 @@ class Plugin:
         return dict(result)
 
     def restarts(self) -> int:
-        """Return how often its container has begun anew."""
+        """Return the number of restarts of its container."""
         return int(self.daemon()["status"]["containerStatuses"][0]["restartCount"])
 
     def kill(self) -> None:
-        """Kill the daemon's process, and wait until another is ready."""
+        """Kill the daemon's process and wait until another one is ready."""
         before = self.restarts()
         for pid in self._node.processes(self.daemon()["metadata"]["uid"]):
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # one that has ended meanwhile
@@ -96,13 +96,16 @@ class Plugin:
         self.until_ready()
 
     def uninstall(self) -> None:
-        """Delete all of the manifest at once, as `kubectl delete -f` does, and wait until nothing is in."""
+        """Delete all objects of the manifest at once, like `kubectl delete -f`.
+
+        Wait until the plug-in is removed.
+        """
         listed = {"apiVersion": "v1", "kind": "List", "items": self._documents}
         self._kubectl("delete", "--ignore-not-found", "-f", "-", given=json.dumps(listed))
         wait_until(lambda: not self.is_in(), SECONDS)
 
     def is_in(self) -> bool:
-        """Say whether the runtime's list has the plug-in."""
+        """Return whether the runtime's network list has the plug-in."""
         return any(item["type"] == "meshwright-cni" for item in json.loads(self.file.read_bytes())["plugins"])
 
 
@@ -112,7 +115,7 @@ def _is_on_the_node(result: Document) -> bool:
 
 @pytest.fixture
 def plugin(real_node: Node, node_administrator: Kubectl) -> Iterator[Plugin]:
-    """Return the plug-in, to be installed; in the end the node is as it was, for the other tests."""
+    """Return the plug-in, not yet installed; at the end the node is restored for other tests."""
     node_administrator.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}})
     made = Plugin(real_node, node_administrator)
     before = made.file.read_bytes()
@@ -127,7 +130,7 @@ def plugin(real_node: Node, node_administrator: Kubectl) -> Iterator[Plugin]:
 def mesh(
     plugin: Plugin, real_node: Node, node_administrator: Kubectl, tmp_path: Path, typed: Typed
 ) -> Iterator[Mesh]:
-    """Return a mesh, and a namespace in which no Pod may have a right."""
+    """Return a mesh and a namespace in which Pods may have no privileges."""
     del plugin
     define(node_administrator, typed, tmp_path)
     program = Program(tmp_path / "state", tmp_path / "files", Networked(typed, real_node.inside.network_file))
@@ -158,7 +161,7 @@ def _calls(mesh: Mesh, path: str) -> str:
 
 
 def _waits(result: Document) -> bool:
-    """Say whether a Pod's first container runs."""
+    """Return whether a Pod's first init container runs."""
     status = result["items"][0]["status"] if result["items"] else {}
     return any("running" in item["state"] for item in status.get("initContainerStatuses", ()))
 
@@ -167,10 +170,11 @@ def _is_ready(result: Document) -> bool:
     return bool(result["status"].get("readyReplicas") == 1)
 
 
-def test_pods_without_rights_are_in_the_mesh(plugin: Plugin, mesh: Mesh) -> None:
-    """What is allowed goes through both sidecars, what is not is denied; and in the end nothing is left.
+def test_pods_without_privileges_join_the_mesh_by_the_cni_plugin(plugin: Plugin, mesh: Mesh) -> None:
+    """Permitted calls go through both sidecars, other calls are denied, and removal restores the node.
 
-    One comes before the plug-in; before the other the daemon is killed, and another program writes the list.
+    One Pod starts before the plug-in. Before the other, the daemon is killed and the network list is
+    rewritten by another program.
     """
     kubectl, network = mesh.kubectl, json.loads(plugin.file.read_bytes())
     root = ("--ca", str(mesh.program.state / "ca" / "ca.pem"))

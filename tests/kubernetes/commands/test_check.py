@@ -1,4 +1,4 @@
-"""`check --kubernetes` on a real API: each finding appears, and goes when it is mended. No Pod runs."""
+"""Tests of `check --kubernetes` on a real API: each finding appears and disappears. No Pod runs."""
 
 import copy
 import json
@@ -21,7 +21,7 @@ ROUTINE = {"API server", "kinds", "other meshes", "Open Service Mesh"}
 
 
 def found(program: Program, cluster: RunningCluster, home: str, *more: str) -> dict[str, Document]:
-    """Check from outside; return the lines by their names."""
+    """Run the check from outside; return the lines by their names."""
     at = ("--kubernetes", "--kubeconfig", str(cluster.kubeconfig), "--control-plane-namespace", home)
     status, out, complaint = program.run("check", *at, "--json", *more)
     assert complaint == ""
@@ -37,7 +37,7 @@ def _configuration(home: str, image: str) -> Document:
 
 
 def _injected(home: str, namespace: str, pod: Document) -> Document:
-    """Put a sidecar into a Pod, as by hand."""
+    """Add a sidecar to a Pod, like `meshwright inject`."""
     config = InjectionConfig(image=IMAGE, control_plane_namespace=Namespace(home))
     known = InjectionInputs(config, DriverRegistry.discover().drivers)
     made = injected(known, NamespaceObject(Namespace(namespace)), copy.deepcopy(pod)).pod  # type: ignore[arg-type]
@@ -45,10 +45,10 @@ def _injected(home: str, namespace: str, pod: Document) -> Document:
     return dict(made)
 
 
-def test_before_an_installation(
+def test_check_before_installation_reports_permissions_and_osm_leftovers(
     shared_cluster: RunningCluster, kubectl: Kubectl, definitions: str, program: Program
 ) -> None:
-    """The administrator may do it all; what is there of Open Service Mesh is said until it is gone."""
+    """The administrator has all permissions. A Pod of Open Service Mesh is reported until it is deleted."""
     del definitions
     answer = found(program, shared_cluster, "meshwright-system", "--before")
     assert answer.keys() == ROUTINE | {"permissions", "volume", "definitions"}
@@ -67,10 +67,13 @@ def test_before_an_installation(
     assert found(program, shared_cluster, "meshwright-system", "--before")["Open Service Mesh"] != before
 
 
-def test_pods_of_an_installation(
+def test_check_reports_pods_without_or_with_outdated_sidecars(
     shared_cluster: RunningCluster, kubectl: Kubectl, definitions: str, program: Program
 ) -> None:
-    """No control plane is here; Pods without sidecars, and with others than would be made, come and go."""
+    """Without a control plane, Pods without a sidecar, or with a failing or outdated one, are reported.
+
+    A wrong configuration is reported, too.
+    """
     del definitions
     here = kubectl.namespace
     home = f"{here}-home"

@@ -1,4 +1,4 @@
-"""`check --kubernetes` where a control plane is asked: a dry run proves it, until it is away."""
+"""Test of `check --kubernetes` with a running control plane: dry runs show whether webhooks answer."""
 
 from tests.kubernetes.admission.test_webhook import until
 from tests.kubernetes.commands.test_check import found
@@ -10,10 +10,13 @@ from tools.real_parts.cluster import RunningCluster
 __all__ = ["inject"]
 
 
-def test_webhooks_are_asked_and_silence_is_told(
+def test_check_reports_webhooks_that_do_not_answer(
     inject: Inject, kubectl: Kubectl, definitions: str, program: Program, shared_cluster: RunningCluster
 ) -> None:
-    """Both answer; of one that has gone the first lets all through, and the second stops every Pod."""
+    """Both webhooks are checked by a dry run.
+
+    A namespace whose limits refuse sidecars is reported, and so is a stopped control plane.
+    """
     del definitions
     server = inject({"sidecar": {"image": "proxy:1"}})
     kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject=true")

@@ -1,4 +1,4 @@
-"""`explain-injection` on a real API: by the configuration that the control plane goes by, wherever it is."""
+"""Test of `explain-injection` on a real API: it uses the configuration of the control plane."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ def _config_map(name: str, key: str, value: Mapping[str, Any]) -> Document:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
 
-def test_the_configuration_is_that_of_the_control_plane(
+def test_explain_injection_uses_the_configuration_of_the_control_plane(
     shared_cluster: RunningCluster,
     administrator: Kubectl,
     kubectl: Kubectl,
@@ -26,7 +26,10 @@ def test_the_configuration_is_that_of_the_control_plane(
     program: Program,
     accounts: Accounts,
 ) -> None:
-    """Without one the defaults; the chart's; another that the settings name; one that nobody may read."""
+    """The configuration is the default, the chart's, or another one that the settings name.
+
+    Without permission to read it, an error is reported.
+    """
     del definitions
     with namespaced(administrator) as in_home:
         _explains(shared_cluster, kubectl, in_home, program, accounts)

@@ -1,4 +1,4 @@
-"""`migrate osm --kubernetes` on a real API, and what it writes, taken by the API server."""
+"""Tests of `migrate osm --kubernetes` on a real API, which accepts the written manifests."""
 
 import json
 import shlex
@@ -22,10 +22,13 @@ MESH: Document = {
 }
 
 
-def test_what_a_cluster_has_is_judged_and_what_is_written_is_taken(
+def test_migration_findings_disappear_after_its_steps(
     shared_cluster: RunningCluster, kubectl: Kubectl, definitions: str, program: Program
 ) -> None:
-    """The namespace was watched alone; a pod in it has the old sidecar; each mark goes when it is mended."""
+    """A monitored namespace, an old MeshConfig and a Pod with the old sidecar are found.
+
+    The written manifests and commands are accepted, and resolve the findings.
+    """
     del definitions
     here, label = kubectl.namespace, "openservicemesh.io/monitored-by"
     owned = {label: here, "team": "payments", "pod-security.kubernetes.io/enforce": "privileged"}
@@ -63,10 +66,13 @@ def test_what_a_cluster_has_is_judged_and_what_is_written_is_taken(
     assert not {f"Namespace {here}", f"MeshConfig {here}/osm-mesh-config", f"Pod {here}/old"} & after.keys()
 
 
-def test_a_cluster_that_osm_was_installed_in_takes_ours_step_by_step(
+def test_cluster_with_osm_conversion_webhook_is_migrated_step_by_step(
     shared_cluster: RunningCluster, kubectl: Kubectl, definitions: str, program: Program
 ) -> None:
-    """Its osm-bootstrap converts, and is gone: until that is taken away nothing can be read."""
+    """OSM's osm-bootstrap is gone and its conversion webhook remains, so no TrafficSplit can be read.
+
+    The printed commands remove the webhook and install our definitions.
+    """
     here, crd = kubectl.namespace, "trafficsplits.split.smi-spec.io"
     at = ("--kubernetes", "--kubeconfig", str(shared_cluster.kubeconfig), "--control-plane-namespace", here)
     out = program.files / "moved"

@@ -1,4 +1,4 @@
-"""`lint`, `diff` and `explain --kubernetes` on a real API, and as somebody who may not see all of it."""
+"""Tests of `lint`, `diff` and `explain --kubernetes` on a real API, also with few permissions."""
 
 import json
 
@@ -13,10 +13,13 @@ from tools.real_parts.cluster import RunningCluster
 READER = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["list", "watch"]}
 
 
-def test_what_manifests_would_make_of_a_cluster(
+def test_commands_show_the_effect_of_manifests_on_a_cluster(
     shared_cluster: RunningCluster, kubectl: Kubectl, program: Program, buyer: ProxyName
 ) -> None:
-    """Nothing is wrong; without the policy the call is not allowed, and its proxy is who would notice."""
+    """The cluster has no problems and allows the call.
+
+    A changed TrafficTarget forbids it, and `diff` names the affected proxy.
+    """
     at = ("--kubernetes", "--kubeconfig", str(shared_cluster.kubeconfig), "--namespaces", kubectl.namespace)
     ask = ("--from", f"{kubectl.namespace}/buyer", "--to", f"{kubectl.namespace}/shop:80")
     kubectl.until(
@@ -39,14 +42,14 @@ def test_what_manifests_would_make_of_a_cluster(
     assert {load["object"] for load in json.loads(out)} == {f"TrafficTarget {kubectl.namespace}/buyers"}
 
 
-def test_the_servers_mesh_config_counts_wherever_the_server_is(
+def test_mesh_config_of_the_control_plane_namespace_is_used(
     shared_cluster: RunningCluster,
     kubectl: Kubectl,
     administrator: Kubectl,
     program: Program,
     buyer: ProxyName,
 ) -> None:
-    """Though its namespace is not in the mesh: who asks says which one that is."""
+    """The user names that namespace, which need not be in the mesh."""
     del buyer
     home = f"{kubectl.namespace}-home"
     at = ("--kubernetes", "--kubeconfig", str(shared_cluster.kubeconfig), "--namespaces", kubectl.namespace)
@@ -70,10 +73,10 @@ def test_the_servers_mesh_config_counts_wherever_the_server_is(
         administrator("delete", "namespace", home, "--wait=false")
 
 
-def test_who_may_not_see_all_of_it_is_told_what(
+def test_missing_permissions_are_reported_for_the_user(
     accounts: Accounts, kubectl: Kubectl, program: Program, buyer: ProxyName
 ) -> None:
-    """By verb, resource, and as whom it was asked."""
+    """The error has the verb, the resource and the user."""
     del buyer
     rules = [READER | {"apiGroups": [group]} for group in ("access.smi-spec.io", "specs.smi-spec.io")]
     account = accounts.make("developer", [*rules, {**READER, "apiGroups": [""], "resources": ["services"]}])

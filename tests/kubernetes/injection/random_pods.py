@@ -120,14 +120,14 @@ ANNOTATIONS: Final = some.dictionaries(
 
 @dataclass(frozen=True)
 class Pods:
-    """Makes Pods of the schemas of core/v1, by their names."""
+    """Strategies for Pods from the schemas of core/v1, by their names."""
 
     schemas: Mapping[str, Schema]
     made: dict[tuple[str, int], Values] = field(default_factory=dict)
 
     @property
     def any(self) -> Values:
-        """Return what draws a Pod."""
+        """Return a strategy for Pods."""
         return self._pod()
 
     def _pod(self) -> Values:
@@ -154,7 +154,7 @@ class Pods:
         return [{**item, "name": name, "image": "a:1"} for item, name in zip(result, names, strict=False)]
 
     def of(self, name: str, depth: int = 0) -> Values:
-        """Return what draws an object of core/v1."""
+        """Return a strategy for an object of core/v1."""
         if (name, depth) not in self.made:
             self.made[name, depth] = self._object(name, self.schemas[CORE + name], depth)
         return self.made[name, depth]
@@ -179,7 +179,7 @@ class Pods:
         return made()
 
     def _value(self, name: str, schema: Schema, depth: int) -> Values:
-        """Return what draws the value of a field."""
+        """Return a strategy for the value of a field."""
         if name in _BY_NAME:
             return _BY_NAME[name]
         for item in (schema, *schema.get("allOf", ()), *schema.get("oneOf", ())):
@@ -207,7 +207,7 @@ class Pods:
 
 
 def _as_init(container: dict[str, Any], *, native: bool) -> None:
-    """Make an init container of one: only one that stays may be probed and have hooks."""
+    """Convert a container to an init container: only a native sidecar may have probes and hooks."""
     if native:
         container["restartPolicy"] = "Always"
         return

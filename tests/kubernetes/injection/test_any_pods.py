@@ -1,6 +1,6 @@
-"""Any Pod that an API server takes it takes with its sidecar, too; and none makes the injector fail.
+"""Test of injection with random Pods: a Pod that an API server accepts is accepted with its sidecar, too.
 
-`make fuzz-injection` is the long form (PODS=n); MESHWRIGHT_FUZZ says how many Pods are drawn.
+`make fuzz-injection` is the long form (PODS=n); MESHWRIGHT_FUZZ is the number of Pods.
 """
 
 import copy
@@ -37,14 +37,14 @@ _CONFIGS: Final = [
 
 
 class Injecting:
-    """Asks an API server for each Pod, without and with its sidecar; counts what became of them."""
+    """Creates each Pod by a dry run, without and with its sidecar; counts the outcomes."""
 
     def __init__(self, ask: Asking, namespace: str) -> None:
         self._ask, self._namespace = ask, namespace
         self.became = Counter[str]()
 
     def one(self, pod: Pod, known: InjectionInputs) -> None:
-        """Inject a Pod as a file has it, and as an API server gives it to a webhook."""
+        """Inject a Pod in the form of a file, and in the form that an API server sends to a webhook."""
         taken = self._dry(pod)
         self.became["valid" if taken.status == 201 else "not valid"] += 1
         self._injected(pod, known, is_valid=taken.status == 201)
@@ -78,14 +78,14 @@ class Injecting:
 
 
 def _as_asked(body: Mapping[str, Any]) -> Any:
-    """Return a Pod as an API server asks a webhook about it: with its defaults, and not yet kept."""
+    """Return a Pod in the form that an API server sends to a webhook: with defaults, not yet stored."""
     metadata = {name: value for name, value in body["metadata"].items() if name not in _SERVERS}
     return {**body, "metadata": metadata}
 
 
 @pytest.mark.timeout(600 + DRAWN)
-def test_what_is_valid_is_valid_with_a_sidecar(shared_cluster: RunningCluster, namespace: str) -> None:
-    """Whatever is in it; and what is not crashes nothing."""
+def test_valid_random_pod_is_valid_with_its_sidecar(shared_cluster: RunningCluster, namespace: str) -> None:
+    """Random Pods of the API's schema are tested. An invalid Pod does not crash the injector."""
     with Asking(shared_cluster) as ask:
         schemas = ask("GET", "/openapi/v3/api/v1").body["components"]["schemas"]
         injecting = Injecting(ask, namespace)

@@ -1,4 +1,4 @@
-"""What `meshwright inject` prints is taken by a real API server, which refuses fields that there are not."""
+"""Tests of the output of `meshwright inject` on a real API server, which refuses unknown fields."""
 
 from pathlib import Path
 from typing import Final
@@ -29,8 +29,8 @@ UNKNOWN = ("left-out", "openshift")
 """Files with documents of kinds that no cluster of ours has."""
 
 
-def test_every_case_that_is_written_down_would_be_taken(kubectl: Kubectl) -> None:
-    """As far as the server's validation and its strict look at fields; admission plug-ins among them."""
+def test_every_injected_case_is_accepted_by_the_api_server(kubectl: Kubectl) -> None:
+    """The server's strict field validation and its admission plug-ins accept every recorded case."""
     texts = [(CASES / f"{name}.injected").read_text("utf-8") for name in NAMES if name not in UNKNOWN]
     asked = ("create", "--dry-run=server", "--validate=strict", "-o", "name", "-f", "-")
     # The namespaces of cases are there: what is injected into them is asked about.
@@ -50,8 +50,8 @@ def test_every_case_that_is_written_down_would_be_taken(kubectl: Kubectl) -> Non
 
 
 @pytest.mark.parametrize("field", ["startupProb", "restartPolici"])
-def test_a_field_that_there_is_not_would_be_refused(kubectl: Kubectl, field: str) -> None:
-    """So that the test above can fail."""
+def test_unknown_field_is_refused_by_strict_validation(kubectl: Kubectl, field: str) -> None:
+    """This is the negative control of the test above."""
     text = (CASES / "probes.injected").read_text("utf-8")
     spoilt = text.replace(
         {"startupProb": "startupProbe:", "restartPolici": "restartPolicy:"}[field], f"{field}:"
@@ -61,8 +61,13 @@ def test_a_field_that_there_is_not_would_be_refused(kubectl: Kubectl, field: str
     assert kubectl.run(*words, given=spoilt).status != 0
 
 
-def test_the_sidecar_is_as_restricted_as_pod_security_can_ask(kubectl: Kubectl, tmp_path: Path) -> None:
-    """A namespace that enforces `restricted` refuses who sets rules alone; nothing where the node does."""
+def test_sidecar_meets_pod_security_restricted_except_for_the_init_container(
+    kubectl: Kubectl, tmp_path: Path
+) -> None:
+    """A `restricted` namespace refuses only the init container that sets the rules.
+
+    With the CNI plug-in, the Pod is accepted.
+    """
     kubectl("label", "namespace", kubectl.namespace, f"{_ENFORCED}=restricted")
     asked = ("create", "--dry-run=server", "-f", "-")
     kubectl(*asked, given=_RESTRICTED)
@@ -76,10 +81,10 @@ def test_the_sidecar_is_as_restricted_as_pod_security_can_ask(kubectl: Kubectl, 
     kubectl(*asked, given=run("inject", "-f", "-", "--config", str(config), given=_RESTRICTED).stdout)
 
 
-def test_annotations_have_the_bound_that_injection_goes_by(
+def test_api_server_has_the_annotation_limit_of_injection(
     shared_cluster: RunningCluster, namespace: str
 ) -> None:
-    """Names and values together: one byte more is refused."""
+    """The limit applies to names and values together; one more byte is refused."""
     metadata = {"name": "a", "namespace": namespace}
     pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "a", "image": "a:1"}]}}
     room = MOST_ANNOTATED - len("b")
@@ -89,8 +94,8 @@ def test_annotations_have_the_bound_that_injection_goes_by(
             assert ask.create({**pod, "metadata": {**metadata, "annotations": answer}}, DRY).status == status
 
 
-def test_an_api_server_keeps_no_nulls_of_a_pod(shared_cluster: RunningCluster, namespace: str) -> None:
-    """So that a webhook never sees one: neither does who injects by hand make anything of it."""
+def test_api_server_drops_null_fields_of_a_pod(shared_cluster: RunningCluster, namespace: str) -> None:
+    """A webhook never sees them, so injection by hand must ignore them as well."""
     own: Document = {"name": "meshwright-sidecar", "image": "auto", "resources": None, "lifecycle": None}
     own["env"] = [{"name": "A", "value": None}]
     metadata = {"name": "a", "namespace": namespace}

@@ -1,6 +1,6 @@
-"""Pods that `meshwright inject` has put sidecars into, on a real node: they join, are ready, call, and end.
+"""Tests of injected Pods on a real node: they join, become ready, call each other, and end.
 
-Nothing of the mesh is written in their authors' manifests, and no key of theirs is in any Secret.
+Their authors' manifests contain nothing of the mesh, and no Secret contains a key.
 """
 
 import json
@@ -81,7 +81,7 @@ def _shop() -> Document:
 
 
 def _classic() -> Document:
-    """Return a Pod of the shop whose sidecar stands among its containers."""
+    """Return a Pod of the shop with its sidecar among the ordinary containers."""
     made = _template("shop", **application("classic"))
     metadata = {"name": "classic", "annotations": {"meshwright.dev/sidecar-placement": "classic"}}
     return {"apiVersion": "v1", "kind": "Pod", **made, "metadata": {**made["metadata"], **metadata}}
@@ -112,7 +112,7 @@ def _found_at(ports: dict[str, int]) -> list[Document]:
 
 
 class Mesh:
-    """A control plane on the node that a Service of its namespace leads to, and a namespace for Pods."""
+    """A control plane on the node behind a Service of its namespace, and a namespace for Pods."""
 
     def __init__(
         self, node: Node, administrator: Kubectl, kubectl: Kubectl, program: Program, **config: object
@@ -139,7 +139,7 @@ class Mesh:
         )
 
     def run(self, document: Document, *flags: str) -> str:
-        """Inject a manifest as a user does, and apply what comes out; return that."""
+        """Inject a manifest with the command and apply the result; return it."""
         (self.program.files / "given.json").write_text(json.dumps(document))
         words = ("inject", "-f", "given.json", "--config", str(self._config), *flags)
         status, out, complaint = self.program.run(*words, "--namespace", self.kubectl.namespace)
@@ -148,7 +148,7 @@ class Mesh:
         return out
 
     def ended(self, job: str) -> str:
-        """Wait until a Job is complete, with its sidecar; return what it printed."""
+        """Wait until a Job is complete, with its sidecar; return its output."""
         self.kubectl.until(lambda result: result.get("status", {}).get("succeeded"), "job", job, seconds=300)
         return self.kubectl("logs", f"job/{job}", "-c", "call").strip()
 
@@ -167,8 +167,11 @@ def mesh(real_node: Node, node_administrator: Kubectl, typed: Typed, tmp_path: P
             program.end()
 
 
-def test_pods_join_by_their_own_tokens_and_jobs_end(mesh: Mesh) -> None:
-    """A Deployment's, a classic one, Jobs': each by its own UID; who may not buy does not, and ends."""
+def test_injected_pods_join_by_their_own_tokens_and_jobs_complete(mesh: Mesh) -> None:
+    """Pods of a Deployment, a Pod with a classic sidecar and Jobs join by their UIDs.
+
+    A caller without permission gets no answer, and its Job completes.
+    """
     kubectl, names = mesh.kubectl, ("buyer", "shop", "stranger")
     kubectl.apply(
         *map(objects.account, names),
@@ -196,8 +199,11 @@ def test_pods_join_by_their_own_tokens_and_jobs_end(mesh: Mesh) -> None:
     _is_asked_by_the_agent(kubectl, next(replicas))
 
 
-def test_probes_of_each_kind_are_the_application_s_and_a_wrong_one_fails(mesh: Mesh, tmp_path: Path) -> None:
-    """HTTP, HTTPS and TCP: the kubelet asks the agent, and that answers for nobody whose port is closed."""
+def test_http_https_and_tcp_probes_reach_the_application(mesh: Mesh, tmp_path: Path) -> None:
+    """The kubelet sends probes to the agent, which succeeds only if the application's port is open.
+
+    A wrong port makes its Pod unready.
+    """
     kubectl, pem = mesh.kubectl, write_server_certificate(tmp_path).read_text()
     kubectl.apply(objects.account("shop"))
     often = {"periodSeconds": 1, "timeoutSeconds": 5}
@@ -227,14 +233,14 @@ def test_probes_of_each_kind_are_the_application_s_and_a_wrong_one_fails(mesh: M
 
 
 def _is_wrong(event: dict[str, Any]) -> bool:
-    """Say whether a kubelet says of the application that its probe has failed."""
+    """Return whether an event reports a failed probe of the application in the Pod `wrong`."""
     of = event["involvedObject"]
     failed = (of["name"], of.get("fieldPath"), event["reason"])
     return failed == ("wrong", "spec.containers{app}", "Unhealthy")
 
 
 def _has_waited_for_its_sidecar(pod: dict[str, Any]) -> None:
-    """The application of a classic one began when the hook of its sidecar had returned, and not before."""
+    """Assert that a classic sidecar's hook returned before the application started."""
     began = {
         container_status["name"]: container_status["state"]["running"]["startedAt"]
         for container_status in pod["status"]["containerStatuses"]
@@ -243,7 +249,7 @@ def _has_waited_for_its_sidecar(pod: dict[str, Any]) -> None:
 
 
 def _is_asked_by_the_agent(kubectl: Kubectl, pod: dict[str, Any]) -> None:
-    """The application's readiness is the Pod's, although the kubelet is not in the mesh."""
+    """Assert that the application's readiness is that of the Pod, although the kubelet is not in the mesh."""
     name = pod["metadata"]["name"]
     kubectl("exec", name, "-c", "app", "--", *containers.away())
     kubectl.until_pod(name, is_unready)

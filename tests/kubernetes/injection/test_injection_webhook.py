@@ -1,4 +1,4 @@
-"""Pods are given sidecars as they are made: on a real API server, which was told of it by the server."""
+"""Tests of the injection webhook on a real API server, where the control plane has registered it."""
 
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
@@ -24,7 +24,7 @@ Inject = Callable[..., Server]
 
 @pytest.fixture
 def inject(program: Program, shared_cluster: RunningCluster, kubectl: Kubectl) -> Iterator[Inject]:
-    """Return what starts a control plane of a revision that injects, with a configuration."""
+    """Return a function that starts an injecting control plane with a configuration and a revision."""
     started: list[tuple[Server, str]] = []
 
     def run(config: object, revision: str = "", **more: str) -> Server:
@@ -56,7 +56,7 @@ def inject(program: Program, shared_cluster: RunningCluster, kubectl: Kubectl) -
 
 
 def write(path: Path, config: object) -> None:
-    """Exchange a file as a kubelet exchanges that of a ConfigMap: never half of it is there."""
+    """Replace a file atomically, like a kubelet that updates the file of a ConfigMap."""
     aside = path.with_suffix(".new")
     aside.write_text(config if isinstance(config, str) else yaml.safe_dump(config))
     aside.replace(path)
@@ -77,7 +77,7 @@ def _dry(kubectl: Kubectl, pod: dict[str, Any]) -> Said:
 
 
 def _image(kubectl: Kubectl, pod: dict[str, Any]) -> str:
-    """Return the image of the sidecar that a pod would be given, empty for none."""
+    """Return the image of the sidecar that a pod would get, or an empty string."""
     answer = kubectl.dry_run(pod)
     if answer.status != HTTPStatus.CREATED:
         return f"refused: {answer.message}"
@@ -86,16 +86,19 @@ def _image(kubectl: Kubectl, pod: dict[str, Any]) -> str:
 
 
 def _readiness(program: Program) -> dict[str, Any]:
-    """Return what `meshwright check` says of the server that runs."""
+    """Return the readiness line of `meshwright check` for the running server."""
     result = yaml.safe_load(program.run("check", "--state", str(program.state), "--json")[1])["checks"]
     (line,) = (item for item in result if item["name"] == "readiness")
     return dict(line)
 
 
-def test_a_label_is_all_it_takes(
+def test_label_on_namespace_or_pod_injects_a_sidecar(
     inject: Inject, kubectl: Kubectl, program: Program, shared_cluster: RunningCluster
 ) -> None:
-    """On the namespace or the pod; a dry-run changes nothing; a bad word refuses, and what it is said."""
+    """A dry run changes nothing, and an unknown overlay is refused with the valid ones.
+
+    `explain-injection` reports whether the existing sidecar is outdated.
+    """
     server = inject(_config("proxy:1"))
     named = _pod(labels={"meshwright.dev/inject": "true"})
     until(lambda: _image(kubectl, named) == "proxy:1")
@@ -151,8 +154,13 @@ def test_a_label_is_all_it_takes(
     assert server.metric('meshwright_injection_pods_total{reason="cannot-have-one",result="refused"}') == 1
 
 
-def test_while_the_control_plane_is_away_controllers_try_again(inject: Inject, kubectl: Kubectl) -> None:
-    """Who makes a Pod is told in Kubernetes' words that docs/injection.md has; a ReplicaSet needs nobody."""
+def test_pod_creation_fails_without_the_control_plane_and_is_retried_by_controllers(
+    inject: Inject, kubectl: Kubectl
+) -> None:
+    """Users get the Kubernetes error that docs/injection.md quotes.
+
+    A ReplicaSet creates its Pod once the control plane is back.
+    """
     server = inject(_config("proxy:1"))
     kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject=true")
     until(lambda: _image(kubectl, _pod()) == "proxy:1")
@@ -173,10 +181,13 @@ def test_while_the_control_plane_is_away_controllers_try_again(inject: Inject, k
     until(lambda: len(kubectl.get("pods")["items"]) == 1)
 
 
-def test_the_configuration_is_read_again_and_a_bad_one_is_not_taken(
+def test_invalid_configuration_is_reported_and_the_last_good_one_is_kept(
     inject: Inject, kubectl: Kubectl, program: Program
 ) -> None:
-    """The one before holds, and that it does is said; a good one then holds without a restart."""
+    """A configuration is reloaded without a restart.
+
+    An invalid one is logged and reported by readiness and `check`.
+    """
     server = inject(_config("proxy:1"))
     file = program.files / "meshwright.yaml"
     pod = _pod(labels={"meshwright.dev/inject": "true"})
@@ -199,10 +210,10 @@ def test_the_configuration_is_read_again_and_a_bad_one_is_not_taken(
     assert wrong not in server.get("/healthz/ready")[1] + _readiness(program)["said"]
 
 
-def test_a_configuration_that_is_bad_from_the_start_is_said(
+def test_invalid_first_configuration_is_reported_and_blocks_injected_pods(
     inject: Inject, kubectl: Kubectl, program: Program
 ) -> None:
-    """No pod that is to have a sidecar is made, and whoever looks is told why."""
+    """Pods that need a sidecar cannot be created, and the error has the cause."""
     server = inject("overlays: []\n")
     wrong = "the injection configuration is invalid, pods that must have a sidecar cannot be created: "
     until(lambda: wrong in server.get("/healthz/ready")[1])
@@ -216,8 +227,10 @@ def test_a_configuration_that_is_bad_from_the_start_is_said(
     assert wrong not in server.get("/healthz/ready")[1]
 
 
-def test_a_config_map_is_watched_and_its_owner_is_told_of_a_bad_one(inject: Inject, kubectl: Kubectl) -> None:
-    """No kubelet is in between; a bad one, one without its key, and none leave the last good one in force."""
+def test_config_map_is_watched_and_problems_are_reported_on_it_as_events(
+    inject: Inject, kubectl: Kubectl
+) -> None:
+    """An invalid ConfigMap, a missing key or a missing ConfigMap leaves the last good one in force."""
     here = kubectl.namespace
     pod = _pod(labels={"meshwright.dev/inject": "true"})
     server = inject({}, injection_config_map=f"{here}/injection/mine.yaml", revision=here)
@@ -270,8 +283,8 @@ def test_a_config_map_is_watched_and_its_owner_is_told_of_a_bad_one(inject: Inje
     assert "injection configuration" not in server.get("/healthz/ready")[1]
 
 
-def test_two_revisions_are_side_by_side(inject: Inject, kubectl: Kubectl) -> None:
-    """Each has its own registration, and its namespaces: moving one is changing a label."""
+def test_revisions_run_side_by_side_and_a_label_moves_a_namespace(inject: Inject, kubectl: Kubectl) -> None:
+    """Each revision has its own registration. A changed label moves the namespace to the other revision."""
     inject(_config("stable:1"))
     inject(_config("canary:1"), "canary")
     kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject=true")

@@ -1,4 +1,4 @@
-"""The ConfigMap by which pods believe the control plane, on a real API server: made, mended, waited for."""
+"""Tests of the ConfigMap of the mesh's roots in namespaces with sidecars, on a real API server."""
 
 import asyncio
 import contextlib
@@ -45,7 +45,7 @@ def _until(holds: Callable[[], object], said: Callable[[], object]) -> None:
 
 
 class Kept:
-    """A server that keeps the ConfigMap in the namespaces of a test, and kubectl in each of those."""
+    """A server that maintains the ConfigMap in the namespaces of a test, and kubectl for each of them."""
 
     def __init__(self, program: Program, kubeconfig: Path, spaces: list[Kubectl]) -> None:
         self.program, self.spaces = program, spaces
@@ -57,16 +57,16 @@ class Kept:
 
     @property
     def signer(self) -> str:
-        """Return the root that signs now."""
+        """Return the signing root."""
         return (self.program.state / "ca" / "ca.pem").read_text()
 
     def roots(self, of: Kubectl) -> str:
-        """Return what a namespace has, empty for nothing."""
+        """Return the roots in a namespace, or an empty string."""
         result = of.found("configmap", NAME)
         return str(result["data"]["ca.pem"]) if result else ""
 
     def until(self, of: Kubectl, *roots: str) -> None:
-        """Wait until a namespace has these roots and no others."""
+        """Wait until a namespace has exactly these roots."""
 
         def has() -> bool:
             there = self.roots(of)
@@ -75,11 +75,11 @@ class Kept:
         _until(has, lambda: (self.roots(of), self.remarks(), self.server.log()[-10:]))
 
     def remarks(self) -> str:
-        """Return what the server says is not as it should be."""
+        """Return the warnings of the server's readiness."""
         return self.server.get("/healthz/ready")[1]
 
     def change(self, *flags: str) -> dict[str, Any]:
-        """Ask for a change of the root, or how it stands."""
+        """Start a root rotation, or return its status."""
         words = ("certs", "rotate-root", "--state", str(self.program.state), "--json", *flags)
         return dict(json.loads(self.program.run(*words)[1]))
 
@@ -88,7 +88,7 @@ class Kept:
 def kept(
     administrator: Kubectl, shared_cluster: RunningCluster, program: Program, definitions: str
 ) -> Iterator[Kept]:
-    """Return a server and three namespaces, of which nothing is said yet."""
+    """Return a server and three namespaces without labels."""
     del definitions
     with contextlib.ExitStack() as stack:
         spaces = [stack.enter_context(namespaced(administrator)) for _ in range(3)]
@@ -97,8 +97,11 @@ def kept(
         made.server.stop()
 
 
-def test_namespaces_with_sidecars_have_the_mesh_s_roots(kept: Kept) -> None:
-    """From the label on, or the first pod; mended; and a change of the root waits until all can follow."""
+def test_namespaces_with_sidecars_get_the_roots_and_a_rotation_waits_for_them(kept: Kept) -> None:
+    """A label or the first Pod creates the ConfigMap, which is repaired.
+
+    A foreign ConfigMap is reported and kept. A rotation waits while an immutable ConfigMap cannot be updated.
+    """
     labelled, by_pod, by_hand = kept.spaces
     by_hand("create", "configmap", NAME, "--from-literal=ca.pem=mine")
     for kubectl in (labelled, by_hand):
@@ -133,7 +136,7 @@ def test_namespaces_with_sidecars_have_the_mesh_s_roots(kept: Kept) -> None:
 
 
 def _rules() -> list[dict[str, list[str]]]:
-    """Return the rules of the role that we hand out, that for ConfigMaps last."""
+    """Return the rules of our role; the last one is for ConfigMaps."""
     documents = yaml.safe_load_all((ROOT / "docs" / "kubernetes" / "joining.yaml").read_text("utf-8"))
     (rules,) = (document["rules"] for document in documents if document["kind"] == "ClusterRole")
     return list(rules)
@@ -141,7 +144,7 @@ def _rules() -> list[dict[str, list[str]]]:
 
 @contextlib.asynccontextmanager
 async def _keeping(kubeconfig: Path, namespace: str) -> AsyncIterator[PodRoots]:
-    """Keep it in one namespace, by an account."""
+    """Maintain the ConfigMap in one namespace, as an account."""
     key = ObjectKey(NAMESPACE, Namespace(""), namespace)
     namespace_object = NamespaceObject(Namespace(namespace), ((INJECT, "true"),))
     merged = MergedObjects(
@@ -160,15 +163,13 @@ async def _keeping(kubeconfig: Path, namespace: str) -> AsyncIterator[PodRoots]:
 
 
 async def _made(kubectl: Kubectl) -> None:
-    """Wait until it is there."""
+    """Wait until the ConfigMap exists."""
     await asyncio.to_thread(kubectl.until_there, "configmap", NAME)
 
 
 @pytest.mark.parametrize("left_out", ["create", "patch", "watch"])
-async def test_the_role_that_we_hand_out_is_the_least(
-    accounts: Accounts, kubectl: Kubectl, left_out: str
-) -> None:
-    """Without any of its verbs it is said which is missing; no other name is granted."""
+async def test_roots_role_has_no_verb_too_many(accounts: Accounts, kubectl: Kubectl, left_out: str) -> None:
+    """Without any one of the verbs, the missing grant is reported. Only this ConfigMap's name is granted."""
     rule = _rules()[-1]
     assert (rule["resourceNames"], left_out in rule["verbs"]) == ([NAME], True)
     verbs = [verb for verb in rule["verbs"] if verb != left_out]
@@ -178,10 +179,10 @@ async def test_the_role_that_we_hand_out_is_the_least(
         assert (kept.trusted, len(kept.remarks())) == (b"", 1)
 
 
-async def test_the_role_suffices_where_lists_are_not_streamed(
+async def test_roots_role_suffices_without_streaming_lists(
     accounts: Accounts, kubectl: Kubectl, shared_cluster: RunningCluster, tmp_path: Path
 ) -> None:
-    """On API servers that are some years old, and on those where the feature is off."""
+    """Older API servers, and those with the feature off, need `list` as well."""
     account = accounts.make("joining", _rules())
     async with spoiling.spoiling(shared_cluster) as between:
         between.spoil = spoiling.without_streaming_lists
@@ -193,10 +194,10 @@ async def test_the_role_suffices_where_lists_are_not_streamed(
             assert kept.error == ""
 
 
-async def test_a_namespace_that_goes_is_not_waited_for(
+async def test_terminating_namespace_is_not_waited_for(
     shared_cluster: RunningCluster, administrator: Kubectl, kubectl: Kubectl
 ) -> None:
-    """Nothing new is let into it, and that is nobody's fault."""
+    """No object can be created in it, so its missing ConfigMap is no error."""
     held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "finalizers": ["a.b/c"]}}
     kubectl.apply(held)
     administrator("delete", "namespace", kubectl.namespace, "--wait=false")

@@ -1,4 +1,4 @@
-"""Pods that are given their certificates in Secrets, on a real API server with its garbage collector."""
+"""Test of Pods that get their certificates in Secrets, on a real API server with its garbage collector."""
 
 import base64
 from typing import Any
@@ -22,10 +22,13 @@ def _secrets(kubectl: Kubectl) -> dict[str, Any]:
     return {item["metadata"]["name"]: item for item in result}
 
 
-def test_a_secret_is_made_before_its_pod_and_goes_with_it(
+def test_pod_secret_is_created_before_its_pod_and_deleted_with_it(
     inject: Inject, kubectl: Kubectl, program: Program
 ) -> None:
-    """By dry runs nothing is made; a copy of a pod is nobody else; the proxy is one that the ledger knows."""
+    """A dry run creates no Secret, and a copied Pod gets a new identity.
+
+    The ledger knows the proxy, and the key is not logged.
+    """
     server = inject(CONFIG)
     kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject=true")
     pod = objects.pod("one")

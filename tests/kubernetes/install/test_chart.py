@@ -1,4 +1,4 @@
-"""The chart by Helm itself, and by `meshwright install --print`: both make the same of the same values."""
+"""Tests that Helm and `meshwright install --print` render the same objects from the same values."""
 
 import json
 from pathlib import Path
@@ -73,7 +73,7 @@ SWITCHED: Final = (
 def _both(
     helm: Helm, typed: Typed, folder: Path, *words: str, namespace: str = HOME
 ) -> tuple[dict[Any, Any], dict[Any, Any]]:
-    """Return what Helm and what we make of the same words."""
+    """Return the objects of Helm and of our command for the same arguments."""
     theirs = helm("template", "meshwright", str(CHART), "--namespace", namespace, *words)
     done = typed.run(Command(folder, ("install", "--print", "--namespace", namespace, *words), {}), 60)
     assert done.returncode == 0, done.stderr
@@ -82,26 +82,27 @@ def _both(
     return objects(theirs), ours
 
 
-def test_helm_finds_nothing_to_say(helm: Helm) -> None:
-    """`helm lint --strict`, of the chart as it stands."""
+def test_helm_lint_reports_nothing(helm: Helm) -> None:
+    """`helm lint --strict` has no warning and no error for the chart."""
     text = helm("lint", "--strict", str(CHART))
     assert "[WARNING]" not in text
     assert "[ERROR]" not in text
 
 
 @pytest.mark.parametrize("values", [{}, *SWITCHED], ids=json.dumps)
-def test_what_is_printed_without_helm_is_what_helm_prints(
-    values: dict[str, Any], helm: Helm, tmp_path: Path
-) -> None:
-    """Object by object, field by field."""
+def test_rendered_manifests_equal_those_of_helm(values: dict[str, Any], helm: Helm, tmp_path: Path) -> None:
+    """The objects are equal, field by field."""
     (tmp_path / "values.yaml").write_text(json.dumps(values))
     theirs = helm("template", "meshwright", str(CHART), "-n", HOME, "--values", str(tmp_path / "values.yaml"))
     ours = "---\n".join(manifests(merged(defaults(), values)))
     assert objects(ours) == objects(theirs)
 
 
-def test_words_of_the_command_line_win_as_they_do_with_helm(helm: Helm, typed: Typed, tmp_path: Path) -> None:
-    """Over files, of which the later wins; in a namespace that reads as a number."""
+def test_command_line_values_take_precedence_as_with_helm(helm: Helm, typed: Typed, tmp_path: Path) -> None:
+    """They override values files, of which the later overrides the earlier.
+
+    The namespace's name looks like a number.
+    """
     for name, value in (("a", {"image": {"tag": "a", "registry": "a"}}), ("b", {"image": {"tag": "b"}})):
         (tmp_path / name).write_text(yaml.safe_dump(value))
     files = ("--values", str(tmp_path / "a"), "--values", str(tmp_path / "b"))
@@ -126,8 +127,10 @@ def test_words_of_the_command_line_win_as_they_do_with_helm(helm: Helm, typed: T
         ("certManager.enabled=true", "certManager.issuer"),
     ],
 )
-def test_both_refuse_the_same(word: str, named: str, helm: Helm, typed: Typed, tmp_path: Path) -> None:
-    """And name the value."""
+def test_helm_and_install_refuse_the_same_values(
+    word: str, named: str, helm: Helm, typed: Typed, tmp_path: Path
+) -> None:
+    """Both fail and name the value."""
     theirs = helm.run("template", "meshwright", str(CHART), "--set", word)
     ours = typed.run(Command(tmp_path, ("install", "--print", "--set", word), {}), 60)
     assert (theirs.returncode != 0, ours.returncode) == (True, 2)

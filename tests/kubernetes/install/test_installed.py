@@ -1,4 +1,4 @@
-"""The chart on a real node: installed, upgraded, rolled back and uninstalled, of which nothing is left."""
+"""Test of the chart on a real node: install, upgrade, rollback and uninstall without leftovers."""
 
 import json
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ _WRITTEN_BY_OTHERS: Final = ("events", "events.events.k8s.io", "leases.coordinat
 
 
 def _values(tag: str, identity: str = "token", *, cni: bool = False, **settings: str) -> Document:
-    """Return the chart's values; a server that stops ends the streams of proxies at once, not after 5 s."""
+    """Return the chart's values. A stopping server ends proxies' streams at once, not after 5 s."""
     image = {"tag": tag, "pullPolicy": "Never"}
     return {
         "image": image,
@@ -50,14 +50,14 @@ def _values(tag: str, identity: str = "token", *, cni: bool = False, **settings:
 
 
 class Release:
-    """A release of the chart, by Helm, and what it comes to in the cluster."""
+    """A release of the chart by Helm, and its objects in the cluster."""
 
     def __init__(self, helm: Helm, administrator: Kubectl, folder: Path) -> None:
         self._helm, self._administrator, self._folder = helm, administrator, folder
         self._kubectl = replace(administrator, namespace=HOME)
 
     def do(self, verb: str, *words: str, values: Document | None = None) -> str:
-        """Have Helm do something with it, and wait until its Pods are ready, or gone."""
+        """Run a Helm command for the release and wait until its Pods are ready or deleted."""
         given: list[str] = []
         if values is not None:
             (self._folder / "values.json").write_text(json.dumps(values))
@@ -69,7 +69,7 @@ class Release:
         return str(self._kubectl.get("pod", "meshwright-0")["spec"]["containers"][0]["image"])
 
     def webhooks(self) -> list[tuple[str, int]]:
-        """Return whom API servers trust, as soon as they are told, and how often that was written."""
+        """Return the CA bundle and the generation of each webhook configuration, once it is set."""
         return [self._registered(item) for item in ("validating", "mutating")]
 
     def _registered(self, kind: str) -> tuple[str, int]:
@@ -81,7 +81,7 @@ class Release:
 
 @pytest.fixture
 def home(real_node: Node, node_administrator: Kubectl) -> Iterator[None]:
-    """Have the control plane's namespace, where Pods must be restricted, and a volume for it."""
+    """Prepare the control plane's namespace, which enforces `restricted`, and a volume for it."""
     first, second = (own_images.CONTROL_PLANE.format(tag) for tag in _TAGS)
     real_node.load(own_images.control_plane(_TAGS[0]))
     real_node.inside.run("ctr", f"--address={SOCKET}", "--namespace=k8s.io", "images", "tag", first, second)
@@ -104,7 +104,7 @@ def home(real_node: Node, node_administrator: Kubectl) -> Iterator[None]:
 
 
 def _volume() -> Document:
-    """Return a volume of the node: it has nobody who makes one."""
+    """Return a volume of the node, which has no provisioner."""
     at = {"key": "kubernetes.io/hostname", "operator": "In", "values": [NODE]}
     return {
         "apiVersion": "v1",
@@ -121,7 +121,7 @@ def _volume() -> Document:
 
 
 class Shop:
-    """A shop and who buys there, in a namespace with the one label: their author knows of no mesh."""
+    """A shop and its buyer in a namespace with the injection label, from manifests without a mesh."""
 
     def __init__(self, kubectl: Kubectl) -> None:
         self._kubectl = kubectl
@@ -150,9 +150,9 @@ class Shop:
             assert {item["image"] for item in result} == {"meshwright/proxy:1"}
 
     def buyer_without_rights(self) -> None:
-        """Have the buyer's Pod made anew where none may have a right: the node sets its rules.
+        """Recreate the buyer's Pod without privileges, so that the node sets its rules.
 
-        It is given its certificate in a Secret that it owns.
+        It gets its certificate in a Secret that it owns.
         """
         self._kubectl("delete", "pod", "buyer", "--grace-period=1")
         self._kubectl("label", "namespace", self._kubectl.namespace, ENFORCE)
@@ -166,7 +166,7 @@ class Shop:
         ]
 
     def connectivity(self, administrator: Kubectl) -> tuple[str, list[str]]:
-        """Make the request of `meshwright connectivity` in a debug container, as the docs do.
+        """Run `meshwright connectivity` in a debug container, as in the docs.
 
         Return the headline without the names, and the verdicts of the steps.
         """
@@ -180,7 +180,7 @@ class Shop:
         return result["headline"].rpartition(": ")[2], [step["verdict"] for step in result["steps"]]
 
     def answers(self) -> None:
-        """Have the buyer call, until it is the shop that answers: first it must be told where that is."""
+        """Call as the buyer until the shop answers; its sidecar must first get the configuration."""
         code = (
             "import urllib.request as r; print(r.urlopen('http://shop/', timeout=5).headers['x-served-by'])"
         )
@@ -192,10 +192,13 @@ class Shop:
         wait_until(answered, 3 * SECONDS)
 
 
-def test_what_is_installed_is_upgraded_rolled_back_and_gone(
+def test_chart_is_installed_upgraded_rolled_back_and_removed_without_leftovers(
     home: None, real_node: Node, node_administrator: Kubectl, typed: Typed, tmp_path: Path
 ) -> None:
-    """Pods call each other through all of it, API servers trust it, and at the end nothing is left."""
+    """Pods can call each other at every step, and Helm leaves the webhooks' configurations unchanged.
+
+    At the end no object is left.
+    """
     administrator, commands = node_administrator, Networked(typed, real_node.inside.network_file)
     administrator("delete", "crd", "-l", "app.kubernetes.io/name=meshwright")
     before = _everything(administrator)
@@ -236,7 +239,7 @@ def test_what_is_installed_is_upgraded_rolled_back_and_gone(
 
 
 def _is_well(administrator: Kubectl, commands: Commands, folder: Path) -> None:
-    """From outside: nothing has failed, and both sidecars are connected, with certificates that are valid."""
+    """Assert that `check` reports no failure, and that both sidecars are connected with valid certificates."""
     home = ("--control-plane-namespace", HOME, "--kubeconfig", str(administrator.kubeconfig))
     words = ("check", "--kubernetes", "--json", *home, "--values", str(folder / "values.json"))
     answer: dict[str, Any] = {}
@@ -256,7 +259,7 @@ def _is_well(administrator: Kubectl, commands: Commands, folder: Path) -> None:
 
 
 def _is_missed(administrator: Kubectl, commands: Commands, pods: set[str]) -> None:
-    """Without its control plane each Pod is named, by what its agent says; they serve on."""
+    """Assert that each Pod is reported while its control plane is missing."""
     administrator("-n", HOME, "scale", "statefulset", "meshwright", "--replicas=0")
     answer: dict[str, Any] = {}
 
@@ -276,7 +279,7 @@ def _checked(administrator: Kubectl, commands: Commands) -> dict[str, Any]:
 
 
 def _judges(administrator: Kubectl) -> None:
-    """Policy that cannot be read is refused by the webhook, as soon as it is trusted and reached."""
+    """Wait until the webhook refuses an invalid policy."""
     wrong = {
         "apiVersion": "specs.smi-spec.io/v1alpha4",
         "kind": "HTTPRouteGroup",
@@ -287,7 +290,7 @@ def _judges(administrator: Kubectl) -> None:
 
 
 def _everything(administrator: Kubectl) -> set[tuple[str, str, str]]:
-    """Return all objects that there are, by kind, namespace and name."""
+    """Return all objects of the cluster by kind, namespace and name."""
     kinds = administrator("api-resources", "--verbs=list", "-o", "name").split()
     wanted = ",".join(kind for kind in kinds if kind not in _WRITTEN_BY_OTHERS)
     result = json.loads(administrator("get", wanted, "-A", "-o", "json"))["items"]

@@ -1,7 +1,7 @@
-"""The README's commands for a cluster, typed as they stand there, on a node whose Pods run.
+"""Test of the README's commands for a cluster, run exactly as written, on a node whose Pods run.
 
-The images are loaded beforehand, in place of the commands of docker and kind. The manifests are the demo's,
-with the names of Open Service Mesh's files. `make newcomer` runs this test, because it takes two minutes;
+The images are loaded beforehand, instead of the commands of docker and kind. The manifests are the demo's,
+under the names of Open Service Mesh's files. `make newcomer` runs this test, because it takes two minutes;
 tests/unit/docs/test_newcomer.py compares the commands with files and pages.
 """
 
@@ -44,7 +44,7 @@ ELSEWHERE = ("docker ", "kind ", "OSM=")
 
 @pytest.fixture
 def cluster(real_node: Node, node_administrator: Kubectl) -> Iterator[Node]:
-    """Return a node with the images and volumes; what the README installs is removed from it at the end."""
+    """Return a node with the images and volumes; the README's installation is removed from it at the end."""
     tag = yaml.safe_load((CHART / "Chart.yaml").read_text("utf-8"))["appVersion"]
     real_node.load(own_images.control_plane(tag))
     real_node.load(own_images.proxy(tag, Path(envoy.program() or "")))
@@ -77,7 +77,7 @@ class Newcomer:
         self._environment = {"PATH": path, "HOME": str(folder), "OSM": str(manifests)}
 
     def type(self, command: str) -> subprocess.CompletedProcess[str]:
-        """Type a command, and return its status and its output, that of both streams in one."""
+        """Run a command; return its status and the output of both streams."""
         return subprocess.run(
             ["bash", "-c", command],
             cwd=ROOT,
@@ -91,7 +91,7 @@ class Newcomer:
 
 
 def _write_manifests(folder: Path) -> None:
-    """Write the demo's manifests by the names of Open Service Mesh's files."""
+    """Write the demo's manifests under the names of Open Service Mesh's files."""
     for name in ("apps", "access"):
         (folder / name).mkdir(parents=True)
     (folder / "access" / POLICIES.name).write_text(POLICIES.read_text("utf-8"), "utf-8")
@@ -112,12 +112,13 @@ def _commands() -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def test_the_readme_s_commands_lead_to_a_denial_and_an_answer(
+def test_readme_commands_lead_to_a_denial_and_an_answer(
     cluster: Node, node_administrator: Kubectl, tmp_path: Path
 ) -> None:
-    """Type the block, then the commands that remove it all; only `explain` ends with a status but 0.
+    """The documented denial, explanation and answer appear, and the last commands remove everything.
 
-    No command warns of anything: a newcomer stops at the first warning, also at one that settles itself.
+    Only `explain` has a status other than 0. No command prints a warning, because a newcomer stops at the
+    first one.
     """
     newcomer = Newcomer(cluster, node_administrator, tmp_path)
     typed = [item for item in _commands() if not item.startswith(ELSEWHERE)]

@@ -1,4 +1,4 @@
-"""The roles that we hand out are the least: everything works with them, and nothing in them is for nobody."""
+"""Test that our roles are minimal: a server with them works, and uses each of their grants."""
 
 import asyncio
 from dataclasses import replace
@@ -43,11 +43,11 @@ UNENFORCED: Final = (objects.definition("specs.smi-spec.io", "udproutes", "UDPRo
 
 
 def documents() -> list[dict[str, Any]]:
-    """Return the manifests that we hand out."""
+    """Return the manifests of the roles."""
     return [item for path in ROLES for item in yaml.safe_load_all(path.read_text("utf-8"))]
 
 
-async def test_a_server_with_our_roles_is_refused_nothing_and_uses_them_all(
+async def test_server_uses_every_grant_of_its_roles_and_is_refused_nothing(
     shared_cluster: RunningCluster,
     administrator: Kubectl,
     kubectl: Kubectl,
@@ -56,7 +56,7 @@ async def test_a_server_with_our_roles_is_refused_nothing_and_uses_them_all(
     buyer: ProxyName,
     tmp_path: Path,
 ) -> None:
-    """By the API server's own audit log, while policy is read, refused, reported on and judged."""
+    """The API server's audit log is the proof, while policy is read, refused, reported and reviewed."""
     files = [word for path in ROLES for word in ("-f", str(path))]
     administrator("apply", "--server-side", *files)
     administrator.apply(*UNENFORCED)
@@ -104,7 +104,7 @@ async def test_a_server_with_our_roles_is_refused_nothing_and_uses_them_all(
 
 
 async def _followed(kubeconfig: Path) -> None:
-    """Follow what the cluster has of both webhooks, as the server does."""
+    """Watch both webhook configurations like the server."""
     async with Api(connection(kubeconfig, "")) as api, asyncio.timeout(60):
         clock = partial(datetime.now, UTC)
         for resource in (VALIDATING, MUTATING):

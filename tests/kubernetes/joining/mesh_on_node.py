@@ -1,7 +1,7 @@
-"""A mesh whose objects are in a cluster whose Pods run: `meshwright serve` on its node, Pods, and machines.
+"""A mesh whose objects are in a cluster with a real node: `meshwright serve`, Pods and machines.
 
-Machines are network namespaces in the node's own network, their traffic redirected as in a Pod; each has an
-address that an object of the cluster (or of a directory) gives it. The server is where Pods reach it.
+Machines are network namespaces in the node's network, with traffic redirected as in a Pod. An object of the
+cluster, or of a directory, gives each its address. The server is at an address that Pods can reach.
 """
 
 import asyncio
@@ -56,11 +56,11 @@ class Meshed:
 
     @property
     def ads(self) -> str:
-        """Return where sidecars find the server."""
+        """Return the server's address for sidecars."""
         return str(self.server.bound["ads"])
 
     async def run(self, *names: ProxyName) -> None:
-        """Have the node run Pods with sidecars, behind the Service of each, and wait until they are ready."""
+        """Run Pods with sidecars on the node, each behind its Service; wait until they are ready."""
         await asyncio.gather(*(asyncio.to_thread(self._run, name) for name in names))
 
     def _run(self, who: ProxyName) -> None:
@@ -75,7 +75,7 @@ class Meshed:
         self.machines[name] = Machine(self.node.processes(uid)[0])
 
     async def join(self, who: ProxyName, address: str) -> None:
-        """Let a machine join: its Envoy, its redirection, and an application."""
+        """Start a machine: its Envoy, its interception rules, and an application."""
         name, made = str(who.uuid), self.ends.enter_context(machine())
         self.machines[name] = made
         cable(Machine(self.node.inside.pid), address, made)
@@ -105,18 +105,18 @@ class Meshed:
         await until(lambda: self._is_live(running))
 
     async def get(self, caller: str, address: str, path: str = "/") -> Answer:
-        """Have an application send a request to an address, on a connection of its own."""
+        """Send a request of an application to an address, on a new connection."""
         opened = partial(self.machines[caller].socket, socket.AF_INET, APPLICATION_UID)
         async with Place(open_socket=opened).session() as session:
             return await calls.request(f"http://{address}{path}", session=session)
 
     async def answering(self, caller: str, address: str, count: int) -> Counter[str]:
-        """Return who answers so many requests; a refusal counts under its status."""
+        """Return the answering servers of `count` requests; a refusal is counted under its status."""
         answers = [await self.get(caller, address) for _ in range(count)]
         return Counter(answer.by or str(answer.status) for answer in answers)
 
     async def rejected(self) -> dict[str, str]:
-        """Return what each Envoy says of updates that it has rejected."""
+        """Return each Envoy's statistics of rejected updates."""
         result = {name: await running_envoy.text(_REJECTED) for name, running_envoy in self.envoys.items()}
         asked = (f"{HOME}/bin/meshwright", "agent", "request", "--run=/tmp/agent", "GET", _REJECTED)
         for name in self.pods:

@@ -1,4 +1,4 @@
-"""Joining by a ServiceAccount token, which a real API server judges: whose Pod it is decides the name."""
+"""Test of enrolment by a ServiceAccount token, reviewed by a real API server: its Pod gives the name."""
 
 import asyncio
 from collections.abc import Callable
@@ -28,7 +28,7 @@ REFUSED: Final = (
 
 
 def _token(kubectl: Kubectl, account: str, pod: str, audience: str = "meshwright") -> str:
-    """Return a token as a Pod's volume would have it, of the API server's own making."""
+    """Return a token from the API server, as a Pod's volume has it."""
     uid = kubectl.get("pod", pod)["metadata"]["uid"] if pod else ""
     bound = (
         ("--bound-object-kind", "Pod", "--bound-object-name", pod, "--bound-object-uid", uid) if pod else ()
@@ -37,14 +37,14 @@ def _token(kubectl: Kubectl, account: str, pod: str, audience: str = "meshwright
 
 
 def _joined(program: Program, server: Server) -> Any:
-    """Return the server as machines that join see it."""
+    """Return the server in the form that enrolment helpers expect."""
     at = HostPort.parse(server.bound["enrolment"])
     authority = CertificateAuthority.open(program.state, TrustDomain("cluster.local"), datetime.now(UTC))
     return SimpleNamespace(bound=SimpleNamespace(enrolment={"enrolment": at}), authority=authority)
 
 
 async def _once(holds: Callable[[Answered], bool], at: Any, token: str) -> Answered:
-    """Join until the answer is as expected: a server hears of a Pod in its own time."""
+    """Enrol until the answer is as expected, because a server learns of a Pod with a delay."""
     machine = Machine()
     async with asyncio.timeout(SECONDS):
         while not holds(answered := await join(at, machine, token, "kubernetes")):
@@ -52,10 +52,13 @@ async def _once(holds: Callable[[Answered], bool], at: Any, token: str) -> Answe
     return answered
 
 
-async def test_a_pod_gets_the_certificate_of_its_proxy_and_of_no_other(
+async def test_service_account_token_gives_only_the_certificate_of_its_own_pod(
     shared_cluster: RunningCluster, kubectl: Kubectl, program: Program, definitions: str
 ) -> None:
-    """By a token for us, bound to a Pod that is there; the log says why others are refused."""
+    """The token must have our audience and be bound to an existing Pod.
+
+    The log has the reason of each refusal, and a revoked proxy is refused until its Pod is replaced.
+    """
     namespace = kubectl.namespace
     kubectl.apply(
         *map(objects.account, ("shop", "other")),

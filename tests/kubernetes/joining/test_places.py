@@ -1,4 +1,4 @@
-"""A Pod, a VM and a process on the premises behind one Service: real ones, while what they stand on fails."""
+"""Tests of a Pod, a VM and an external process behind one Service, while parts of the system fail."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -39,19 +39,19 @@ _SECONDS: Final = 180.0
 
 @dataclass(frozen=True)
 class Shop:
-    """The shop in its three places and who buys there, a Pod too, by the Service's address of the cluster."""
+    """The shop in its three places and its buyer, which calls the Service's cluster IP."""
 
     meshed: Meshed
     kubectl: Kubectl
     address: str
 
     async def bought(self) -> str:
-        """Have the buyer's application send a request to the shop; return who answered, or the status."""
+        """Send a request of the buyer to the shop; return the answering place or the status."""
         answer = await self.meshed.get(BUYER, self.address)
         return answer.by or str(answer.status)
 
     async def answers_from(self, *places: str) -> None:
-        """Wait until the shop answers from these places and no other."""
+        """Wait until exactly these places answer."""
 
         async def those() -> bool:
             result = await self.meshed.answering(BUYER, self.address, 12)
@@ -60,7 +60,7 @@ class Shop:
         await until(those, _SECONDS)
 
     async def at_the_pod(self, *command: str) -> None:
-        """Run a command beside the application of the shop's Pod."""
+        """Run a command in the application's container of the shop's Pod."""
         await asyncio.to_thread(self.kubectl, "exec", "pod", "-c", "app", "--", *command)
 
 
@@ -81,7 +81,7 @@ async def shop(
     typed: Typed,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncIterator[Shop]:
-    """Start all of it; at the end no Envoy has refused anything."""
+    """Start everything; at the end no Envoy may have rejected an update."""
     root = tmp_path_factory.mktemp("places")
     define(node_administrator, typed, root)
     with namespaced(node_administrator) as kubectl:
@@ -110,8 +110,8 @@ async def shop(
                 assert all(line.endswith(": 0") for line in refused.splitlines()), name
 
 
-async def test_a_pod_a_vm_and_a_process_on_the_premises_serve_one_service(shop: Shop) -> None:
-    """Each gets its share of the calls; a Pod whose probe fails gets none until it does no longer."""
+async def test_pod_vm_and_external_process_serve_one_service(shop: Shop) -> None:
+    """Each gets a share of the calls. A Pod whose readiness probe fails gets none until it is ready again."""
     await shop.answers_from(*PLACES)
     assert set(await shop.meshed.answering(BUYER, shop.address, 60)) == set(PLACES)
     await shop.at_the_pod(*containers.away())
@@ -120,8 +120,11 @@ async def test_a_pod_a_vm_and_a_process_on_the_premises_serve_one_service(shop: 
     await shop.answers_from(*PLACES)
 
 
-async def test_no_call_is_lost_while_the_api_server_is_killed_and_comes_back(shop: Shop) -> None:
-    """Nor is history of any use to whoever comes back; what changes afterwards is followed as before."""
+async def test_killed_api_server_loses_no_call(shop: Shop) -> None:
+    """The watch history is compacted meanwhile, so the server must list again.
+
+    Later changes are followed as before.
+    """
     cluster = shop.meshed.node.cluster
     await shop.answers_from(*PLACES)
     async with load(shop.bought, 1) as calls:
@@ -145,8 +148,8 @@ async def test_no_call_is_lost_while_the_api_server_is_killed_and_comes_back(sho
     await shop.answers_from(*PLACES)
 
 
-async def test_no_call_is_lost_when_the_pod_is_deleted_nor_when_it_is_made_again(shop: Shop) -> None:
-    """Who calls knows that it goes before it does."""
+async def test_deleted_and_recreated_pod_loses_no_call(shop: Shop) -> None:
+    """Callers stop using the Pod before it ends."""
     await shop.answers_from(*PLACES)
     async with load(shop.bought, 1) as calls:
         await calls.more(20)

@@ -1,6 +1,6 @@
-"""The short form of `make demo-kubernetes`: a buyer, a thief and a store, a rolling update, and a Job.
+"""Test of the short form of `make demo-kubernetes`: a buyer, a thief, a store, a rolling update, a Job.
 
-The whole has a node of its own; this one shares the node of all tests, and takes its own off it again.
+The full form has a separate node; this one uses the node of all tests, and removes its objects again.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _PLACES: Final = (BOOKBUYER, BOOKTHIEF, STORE_V1)
 
 @pytest.fixture
 def plane(real_node: Node, tmp_path: Path) -> Iterator[Plane]:
-    """Return a control plane that is about to be installed, and taken away with all that was applied."""
+    """Return a control plane to install, which is removed at the end with all applied objects."""
     equip(real_node)
     made = real_node.cluster
     kubectl = Kubectl(find(), made.kubeconfig, tmp_path / "kubectl", made.enter)
@@ -81,8 +81,11 @@ async def _nothing(_phase: str) -> list[Verdict]:
     return []
 
 
-def test_applications_in_pods_see_what_the_policy_says(plane: Plane, real_node: Node) -> None:
-    """As Open Service Mesh's manifests have them; and no call fails while the called one is replaced."""
+def test_demo_applications_in_pods_see_the_policy_of_osm_manifests(plane: Plane, real_node: Node) -> None:
+    """The policy is that of Open Service Mesh's manifests.
+
+    No call fails during a rolling update of the called workload.
+    """
     verdicts = asyncio.run(_demonstrated(plane, real_node))
     assert wrong(verdicts) == ()
     assert len(verdicts) == 3 * (5 + 2) + 5 + 3

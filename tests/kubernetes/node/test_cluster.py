@@ -1,4 +1,4 @@
-"""The cluster of these tests is real: its controllers control, its accounts may what they are granted."""
+"""Tests of the cluster of these tests: its controllers work, and accounts have exactly their grants."""
 
 import json
 
@@ -16,8 +16,8 @@ from tools.real_parts.cluster import RunningCluster
 READ = {"apiGroups": [""], "resources": ["services"], "verbs": ["get", "list"]}
 
 
-def test_a_service_has_the_pods_that_run_as_its_endpoints(kubectl: Kubectl) -> None:
-    """The controller makes the slice; a Pod that is not ready stands in it as one that is not."""
+def test_service_has_its_running_pods_as_endpoints(kubectl: Kubectl) -> None:
+    """The controller creates the slice, in which an unready Pod is not ready."""
     kubectl.apply(objects.service("shop"), objects.pod("one", app="shop"), objects.pod("two", app="shop"))
     kubectl.status(objects.runs("one", "10.244.0.1"), objects.runs("two", "10.244.0.2", ready=False))
     label = "-lkubernetes.io/service-name=shop"
@@ -33,8 +33,11 @@ def test_a_service_has_the_pods_that_run_as_its_endpoints(kubectl: Kubectl) -> N
     )
 
 
-async def test_our_own_client_reads_what_kubectl_writes(api: Api, kubectl: Kubectl) -> None:
-    """And kubectl what it writes, whose fields are its own."""
+async def test_own_client_and_kubectl_read_each_other(api: Api, kubectl: Kubectl) -> None:
+    """Our client reads an object that kubectl wrote.
+
+    kubectl shows the fields that our client applied, and their manager.
+    """
     kubectl.apply(objects.account("buyer"))
     accounts = Resource("", "v1", "serviceaccounts", "ServiceAccount")
     found = await api.get(accounts, kubectl.namespace, "buyer")
@@ -46,10 +49,10 @@ async def test_our_own_client_reads_what_kubectl_writes(api: Api, kubectl: Kubec
     assert "tests" in {each["manager"] for each in shown["managedFields"]}
 
 
-def test_an_account_may_do_what_it_is_granted_and_the_log_says_so(
+def test_account_has_its_grants_and_the_audit_log_records_refusals(
     shared_cluster: RunningCluster, accounts: Accounts, kubectl: Kubectl
 ) -> None:
-    """What it is refused is in the audit log as well, with the verb and the resource."""
+    """The audit log has allowed and forbidden requests with the resource."""
     reader = accounts.make("reader", [READ])
     theirs = Kubectl(kubectl.program, reader.kubeconfig, kubectl.cache, kubectl.namespace)
     assert theirs("get", "services") == ""
@@ -64,8 +67,8 @@ def test_an_account_may_do_what_it_is_granted_and_the_log_says_so(
     assert {("services", "allow"), ("pods", "forbid")} <= said
 
 
-def test_a_token_that_has_expired_is_refused(accounts: Accounts, kubectl: Kubectl) -> None:
-    """One that is good is not."""
+def test_expired_token_is_refused(accounts: Accounts, kubectl: Kubectl) -> None:
+    """A valid token in the same file is accepted."""
     reader = accounts.make("reader", [READ])
     by_file = Kubectl(kubectl.program, reader.kubeconfig_by_file, kubectl.cache, kubectl.namespace)
     reader.token_file.write_text(reader.token(-1))
@@ -74,10 +77,10 @@ def test_a_token_that_has_expired_is_refused(accounts: Accounts, kubectl: Kubect
     assert by_file("get", "services") == ""
 
 
-async def test_what_is_made_in_a_namespace_that_goes_has_none(
+async def test_creation_in_a_terminating_namespace_is_reported_as_not_found(
     api: Api, administrator: Kubectl, kubectl: Kubectl
 ) -> None:
-    """It is refused with the status of what an account may not, which is not what is wrong."""
+    """The API server answers 403, the status of a missing permission; our client distinguishes the two."""
     held = {"name": "held", "finalizers": ["tests.meshwright.dev/held"]}
     kubectl.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": held})
     administrator("delete", "namespace", kubectl.namespace, "--wait=false")

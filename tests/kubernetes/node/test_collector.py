@@ -1,6 +1,6 @@
-"""OpenTelemetry's own collector is told: by sidecars of requests and traces, by the control plane of changes.
+"""Tests with OpenTelemetry's own collector: logs and traces of sidecars, traces of the control plane.
 
-It needs no cluster; it is here as Go builds it.
+They need no cluster; they are in this folder because Go builds the collector.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -30,13 +30,13 @@ TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 @dataclass(frozen=True, slots=True)
 class Collector:
-    """A collector that runs: where it takes OTLP by gRPC, and where it writes what came."""
+    """A running collector: its port for OTLP by gRPC, and the file of its output."""
 
     port: int
     log: Path
 
     def has(self, *words: str) -> bool:
-        """Say whether one thing that came has all of these words."""
+        """Return whether one received item has all of these words."""
         return any(
             all(word in item for word in words) for item in self.log.read_text("utf-8").split("Resource")
         )
@@ -44,7 +44,7 @@ class Collector:
 
 @pytest.fixture
 def collector(tmp_path: Path) -> Iterator[Collector]:
-    """Return a collector that writes down whatever comes."""
+    """Return a collector that writes all received data to a file."""
     port, own = free_port("127.0.0.1"), free_port("127.0.0.1")
     pipeline = {"receivers": ["otlp"], "exporters": ["debug"]}
     reader = {"pull": {"exporter": {"prometheus": {"host": "127.0.0.1", "port": own}}}}
@@ -66,15 +66,15 @@ def collector(tmp_path: Path) -> Iterator[Collector]:
 
 @pytest.fixture
 async def ends() -> AsyncIterator[AsyncExitStack]:
-    """Return what ends with the test."""
+    """Return a stack that ends with the test."""
     async with AsyncExitStack() as stack:
         yield stack
 
 
-async def test_it_takes_what_sidecars_tell(
+async def test_collector_accepts_logs_and_spans_of_sidecars(
     collector: Collector, ends: AsyncExitStack, tmp_path: Path
 ) -> None:
-    """A record of a request, and both spans of a trace that a caller has begun."""
+    """A request's log record and both spans of its trace arrive."""
     mesh = await PolicyMesh.start(tmp_path / "mesh", ends)
     exported = {"extensionService": {"namespace": "shop", "name": "collector"}}
     tracing = {"enable": True, "address": "127.0.0.1", "port": collector.port, "protocol": "OTLP"}
@@ -96,8 +96,8 @@ async def test_it_takes_what_sidecars_tell(
     await until(has_come)
 
 
-async def test_it_takes_what_the_control_plane_tells(collector: Collector, tmp_path: Path) -> None:
-    """A change is a trace, to the ACK of the proxy that it concerns."""
+async def test_collector_accepts_spans_of_the_control_plane(collector: Collector, tmp_path: Path) -> None:
+    """A change is a trace that includes the ACK of the affected proxy."""
     shop = texts.workload("one", "10.0.0.1", app="shop", account="shop", spec="service: shop")
     documents = (texts.PERMISSIVE, texts.service("shop", texts.port(80, 18080)), shop)
     async with served(tmp_path) as start, joining() as join:

@@ -1,6 +1,7 @@
-"""The images that tests run are what the Dockerfile says: how they start, as whom, and where what is.
+"""Tests that the images of tests equal the Dockerfile: start command, user, and paths of files.
 
-They are made of programs of this machine, of which a base image has few: `make test-kubernetes` brings them.
+They consist of programs of this machine, only a few of which are in a base image: `make test-kubernetes`
+installs them.
 """
 
 import json
@@ -35,8 +36,8 @@ def _made(name: str, folder: Path) -> Image:
 
 
 @pytest.mark.parametrize("name", ["control-plane", "proxy"])
-def test_an_image_is_what_its_target_says(name: str, tmp_path: Path) -> None:
-    """Entrypoint, command, user, environment, labels, and all that is copied."""
+def test_image_equals_its_dockerfile_target(name: str, tmp_path: Path) -> None:
+    """Entrypoint, command, user, environment, labels and copied files are compared."""
     stage, image = stages(FILE.read_text("utf-8"))[name], _made(name, tmp_path)
     answer: dict[str, Any] = dict(stage.instructions)
     assert json.loads(answer["ENTRYPOINT"]) == list(image.entrypoint)
@@ -53,8 +54,8 @@ def test_an_image_is_what_its_target_says(name: str, tmp_path: Path) -> None:
     assert isinstance(image.everything["/opt/meshwright/bin/meshwright"], Text)
 
 
-def test_whatever_manifests_start_is_in_the_image() -> None:
-    """Each command, of scenes and of the newcomer's shop as well."""
+def test_every_command_of_the_manifests_is_in_the_image() -> None:
+    """Commands of scenes and of the shop for newcomers are included."""
     files = images.bookstore().everything
     documents = [*applications(), *(item for file in SCENES.iterdir() for item in scene(file.name))]
     text = (MANIFESTS / "shop.yaml").read_text("utf-8")

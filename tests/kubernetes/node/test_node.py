@@ -1,4 +1,4 @@
-"""The node of these tests is real: Pods run, are probed, have names and tokens; and nothing of it is left."""
+"""Tests of the real node of these tests: Pods run, are probed, have names and tokens, and are removed."""
 
 import json
 import re
@@ -40,7 +40,7 @@ _ROOT: Final = Path(__file__).parents[3]
 
 @pytest.fixture(scope="module")
 def kubectl(node_administrator: Kubectl) -> Iterator[Kubectl]:
-    """Return the administrator's kubectl, in a namespace in which a web server runs."""
+    """Return the administrator's kubectl, in a namespace with a running web server."""
     web = script(
         "app",
         "exec httpd -f -p 8080 -h /shared",
@@ -59,8 +59,11 @@ def kubectl(node_administrator: Kubectl) -> Iterator[Kubectl]:
         yield result
 
 
-def test_a_pod_runs_what_stands_before_its_application_and_is_ready_by_its_probe(kubectl: Kubectl) -> None:
-    """What the kubelet says of it is what others read."""
+def test_pod_runs_its_init_container_first_and_is_ready_by_its_probe(kubectl: Kubectl) -> None:
+    """The Pod's status shows the completed init container.
+
+    It becomes unready when the probed file is removed, and ready again with it.
+    """
     status = kubectl.get("pod", "web")["status"]
     (first,) = status["initContainerStatuses"]
     assert first["state"]["terminated"]["exitCode"] == 0
@@ -74,8 +77,8 @@ def test_a_pod_runs_what_stands_before_its_application_and_is_ready_by_its_probe
     kubectl("exec", "web", "--", "sh", "-c", "echo from the first >/shared/index.html")
 
 
-def test_a_pod_reaches_another_by_its_services_address_and_name(kubectl: Kubectl) -> None:
-    """And the API, as any Pod does."""
+def test_pod_reaches_a_service_by_its_address_and_names(kubectl: Kubectl) -> None:
+    """The cluster IP, the short name and the full name lead to the server."""
     address = kubectl.get("service", "web")["spec"]["clusterIP"]
     name = f"web.{kubectl.namespace}.svc.cluster.local"
     asked = container("call", PYTHON, "-c", _CALLER, *(f"http://{each}/" for each in (address, "web", name)))
@@ -84,8 +87,8 @@ def test_a_pod_reaches_another_by_its_services_address_and_name(kubectl: Kubectl
     assert kubectl("logs", "caller") == "from the first\n" * 3
 
 
-def test_a_pods_token_says_which_pod_it_is(kubectl: Kubectl) -> None:
-    """To whom it is meant for, and to nobody else."""
+def test_pod_token_identifies_its_pod_to_its_audience_only(kubectl: Kubectl) -> None:
+    """A TokenReview for another audience does not authenticate the token."""
     token = kubectl("exec", "web", "--", "cat", "/token/token")
 
     def reviewed(audience: str) -> dict[str, object]:
@@ -104,8 +107,8 @@ def test_a_pods_token_says_which_pod_it_is(kubectl: Kubectl) -> None:
     assert "authenticated" not in reviewed("somebody.else")
 
 
-def test_a_kubelet_that_was_killed_finds_its_pods_again(real_node: Node, kubectl: Kubectl) -> None:
-    """They have run all the time: containers are not its children."""
+def test_restarted_kubelet_keeps_its_running_pods(real_node: Node, kubectl: Kubectl) -> None:
+    """Containers are not children of the kubelet, so they run on."""
     uid = kubectl.get("pod", "web")["metadata"]["uid"]
     before = real_node.processes(uid)
     assert before
@@ -116,10 +119,10 @@ def test_a_kubelet_that_was_killed_finds_its_pods_again(real_node: Node, kubectl
 
 
 @pytest.mark.usefixtures("node_parts")
-def test_nothing_of_a_node_is_left_when_the_tool_is_killed(
+def test_killed_tool_leaves_nothing_of_a_node(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    """Nothing of its Pods, either: the kernel sees to it, and to the rest who watches the tool."""
+    """A watcher of the tool and the kernel remove the node and its Pods."""
     folder = tmp_path_factory.mktemp("left") / "n"
     words = [sys.executable, "-m", "tools.real_parts", "node", str(folder)]
     with subprocess.Popen(words, cwd=_ROOT, stdout=subprocess.PIPE, text=True) as started:

@@ -1,4 +1,4 @@
-"""An API server that dies, forgets, dawdles, refuses, talks nonsense: what was known last stays in force."""
+"""Tests of an API server that dies, loses history, or answers slowly or wrongly: known objects are kept."""
 
 import asyncio
 from pathlib import Path
@@ -27,10 +27,13 @@ def account(accounts: Accounts) -> Account:
     return accounts.make("plane", EVERYTHING)
 
 
-async def test_a_list_after_an_outage_sends_nothing_that_has_not_changed(
+async def test_relist_after_an_outage_sends_only_changed_resources(
     shared_cluster: RunningCluster, kubectl: Kubectl, program: Program, buyer: ProxyName
 ) -> None:
-    """The API server was killed and etcd compacted, so that nobody's resourceVersion is of any use."""
+    """The API server was killed and etcd compacted, so every resourceVersion is too old.
+
+    All kinds are listed again.
+    """
     async with served(program, buyer, shared_cluster.kubeconfig) as result:
         responses, relists = len(result.sidecar.responses), result.relists()
         await asyncio.to_thread(shared_cluster.api.kill)
@@ -47,7 +50,7 @@ async def test_a_list_after_an_outage_sends_nothing_that_has_not_changed(
     [spoiling.nonsense, spoiling.half, spoiling.failing, spoiling.slow(120)],
     ids=["html", "half-an-answer", "500", "slow"],
 )
-async def test_what_was_known_stays_while_the_api_server_is_not_itself(
+async def test_known_objects_are_kept_while_the_api_server_fails(
     shared_cluster: RunningCluster,
     kubectl: Kubectl,
     program: Program,
@@ -56,7 +59,7 @@ async def test_what_was_known_stays_while_the_api_server_is_not_itself(
     tmp_path: Path,
     spoil: Spoil,
 ) -> None:
-    """It is said that it cannot be read; once it can be, what has changed in the meantime is there."""
+    """The failure is reported, and later changes are read once the API server answers correctly again."""
     async with spoiling.spoiling(shared_cluster) as between:
         kubeconfig = by_way_of(account.kubeconfig, between.server, tmp_path / "by-way-of")
         async with served(program, buyer, kubeconfig) as result:
@@ -70,10 +73,10 @@ async def test_what_was_known_stays_while_the_api_server_is_not_itself(
             await result.until(lambda: not result.failing())
 
 
-async def test_a_server_that_starts_without_the_api_server_serves_what_was_known(
+async def test_server_without_an_api_server_starts_with_the_last_known_objects(
     shared_cluster: RunningCluster, kubectl: Kubectl, program: Program, buyer: ProxyName
 ) -> None:
-    """It says that it does; when the API server comes, what has changed in the meantime is there."""
+    """The failure is reported, and changes are read once the API server is back."""
     async with served(program, buyer, shared_cluster.kubeconfig):
         pass
     await asyncio.to_thread(kubectl.status, objects.runs("shop", SECOND))
@@ -89,10 +92,10 @@ async def test_a_server_that_starts_without_the_api_server_serves_what_was_known
             await asyncio.to_thread(shared_cluster.api.again)
 
 
-async def test_a_verb_that_is_not_granted_is_named_and_the_rest_works(
+async def test_missing_verb_is_reported_and_other_kinds_are_read(
     kubectl: Kubectl, accounts: Accounts, program: Program, buyer: ProxyName, account: Account
 ) -> None:
-    """Services may be listed and not watched; once that is granted, nothing is said any more."""
+    """Services may be listed but not watched. The report ends when the verb is granted."""
     lacking: tuple[Rule, ...] = (
         {"apiGroups": [""], "resources": ["services"], "verbs": ["get", "list"]},
         {
@@ -122,10 +125,10 @@ async def test_a_verb_that_is_not_granted_is_named_and_the_rest_works(
         await result.until(lambda: not result.failing())
 
 
-async def test_a_token_that_expires_is_read_anew(
+async def test_expired_token_is_replaced_from_its_file(
     shared_cluster: RunningCluster, kubectl: Kubectl, program: Program, buyer: ProxyName, account: Account
 ) -> None:
-    """Until there is a new one, what was known stays, and it is said why."""
+    """Until the file has a new token, known objects are kept and the cause is reported."""
     account.token_file.write_text(account.token(600))
     async with served(program, buyer, account.kubeconfig_by_file) as result:
         account.token_file.write_text(account.token(-60))  # as a kubelet that has died leaves it

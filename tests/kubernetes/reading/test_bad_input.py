@@ -1,4 +1,4 @@
-"""What owners of objects do to a cluster that no schema keeps them from."""
+"""Tests of unusual objects of a cluster that no schema prevents."""
 
 import asyncio
 from typing import Final
@@ -17,7 +17,7 @@ MANY: Final = 5000
 
 
 def may(result: Following, buyer: ProxyName) -> bool:
-    """Say whether the buyer may call the shop, as the server explains it."""
+    """Return whether the buyer may call the shop, by the server's explanation."""
     namespace = buyer.namespace
     answer = result.debug(
         "explain", **{"from": f"{namespace}/buyer", "to": f"{namespace}/shop:80", "path": "/"}
@@ -26,14 +26,17 @@ def may(result: Following, buyer: ProxyName) -> bool:
 
 
 def _until_served(kubectl: Kubectl) -> None:
-    """Wait until a kind is there again, and its objects can be asked for: that is a moment later."""
+    """Wait until a kind is served again, which is some time after its definition is created."""
     kubectl.until_there(TARGETS)
 
 
-async def test_a_kind_that_is_removed_while_in_use_is_gone_and_may_come_back(
+async def test_deleted_kind_loses_its_objects_and_is_followed_when_reinstalled(
     shared_cluster: RunningCluster, kubectl: Kubectl, program: Program, buyer: ProxyName, definitions: str
 ) -> None:
-    """With its definition go its objects; installed again it is followed without a restart."""
+    """The objects are deleted with the definition.
+
+    When it is installed again, the kind is followed without a restart.
+    """
     async with served(program, buyer, shared_cluster.kubeconfig) as result:
         assert may(result, buyer)
         try:
@@ -48,10 +51,13 @@ async def test_a_kind_that_is_removed_while_in_use_is_gone_and_may_come_back(
         await result.until(lambda: may(result, buyer))
 
 
-async def test_an_object_of_two_sources_is_the_directorys_and_that_is_said(
+async def test_object_in_directory_and_cluster_is_read_from_the_directory(
     shared_cluster: RunningCluster, kubectl: Kubectl, program: Program, buyer: ProxyName
 ) -> None:
-    """When it goes from there, the cluster's takes its place at once."""
+    """The conflict is reported as MW1108.
+
+    When the directory's object is removed, the cluster's one is used at once.
+    """
     kubectl.apply(objects.workload("vm", SECOND, "shop", app="shop"))
     here = texts.workload("vm", THIRD, app="shop", account="shop", namespace=kubectl.namespace)
     (program.mesh / "mesh.yaml").write_text(here)
@@ -63,10 +69,10 @@ async def test_an_object_of_two_sources_is_the_directorys_and_that_is_said(
         assert result.codes()["MW1108"] == 0
 
 
-async def test_an_object_of_thousands_of_entries_holds_nobody_up(
+async def test_object_with_thousands_of_entries_is_read_without_delay_to_others(
     shared_cluster: RunningCluster, kubectl: Kubectl, program: Program, buyer: ProxyName
 ) -> None:
-    """What it says counts, and what others say meanwhile arrives."""
+    """The large TrafficTarget takes effect, and changes of other objects arrive meanwhile."""
     target = objects.target("buyers", kubectl.namespace, "buyer", "shop", "all")
     namespace = kubectl.namespace
     strangers = [

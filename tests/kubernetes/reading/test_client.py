@@ -1,4 +1,4 @@
-"""The client on a real API server: what it takes from nobody's word."""
+"""Tests of the API client and the reflector on a real API server."""
 
 import asyncio
 import contextlib
@@ -39,12 +39,12 @@ PACING = Pacing(first=0.05, longest=0.5, steady=0.2, short=0.1, silence=100.0)
 
 
 def config_map(name: str, **data: str) -> dict[str, Any]:
-    """Return an object that nobody has a use for."""
+    """Return a ConfigMap, an object without effect."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
 
 class Watched:
-    """A reflector at work, and what follows from what it told."""
+    """A running reflector and the state that its changes lead to."""
 
     def __init__(self, reflector: Reflector[Any]) -> None:
         self.reflector = reflector
@@ -52,7 +52,7 @@ class Watched:
         self.told: list[Mapping[Key, Item[Any] | None]] = []
 
     def changed(self, changes: Mapping[Key, Item[Any] | None]) -> None:
-        """Hear what is other."""
+        """Record changes."""
         self.told.append(dict(changes))
         for (_, name), item in changes.items():
             self.known.pop(name, None)
@@ -60,7 +60,7 @@ class Watched:
                 self.known[name] = item.body
 
     async def until(self, true: Callable[[], object]) -> None:
-        """Wait for something to be true."""
+        """Wait until a condition is true."""
         await until(true)
 
 
@@ -68,7 +68,7 @@ class Watched:
 async def watched(
     connection: Connection, namespace: str, resource: Resource = MAPS
 ) -> AsyncIterator[Watched]:
-    """Have a reflector of a namespace's objects at work; the one that every namespace has does not count."""
+    """Run a reflector for a namespace, without the ConfigMap that each namespace has."""
     fields = "metadata.name!=kube-root-ca.crt" if resource is MAPS else ""
     async with Api(connection) as api:
         reflector: Reflector[Any] = Reflector(
@@ -91,7 +91,7 @@ def _data(raw: Raw) -> Any:
 
 @pytest.fixture
 def connection(shared_cluster: RunningCluster) -> Connection:
-    """Return the administrator's, whose kubeconfig has a certificate."""
+    """Return the administrator's connection, with a client certificate."""
     return found(shared_cluster.kubeconfig, "")
 
 
@@ -108,8 +108,13 @@ async def _never(_: Reflector[Any]) -> bool:
     return False
 
 
-async def test_list_and_watch(connection: Connection, kubectl: Kubectl, namespace: str, listing: str) -> None:
-    """What is there comes at once, of however many pages; then what is made, changed and removed."""
+async def test_reflector_reports_the_list_at_once_and_then_each_change(
+    connection: Connection, kubectl: Kubectl, namespace: str, listing: str
+) -> None:
+    """The list is one report, however many pages it has.
+
+    A change of an unused field, such as a label, is not reported.
+    """
     await asyncio.to_thread(kubectl.apply, *(config_map(f"m{number}", a="1") for number in range(8)))
     async with watched(connection, namespace) as made:
         await made.until(made.reflector.listed.is_set)
@@ -128,10 +133,10 @@ async def test_list_and_watch(connection: Connection, kubectl: Kubectl, namespac
         assert (namespace, "new") not in made.told[-1], "nothing that is kept of it is other"
 
 
-async def test_an_api_server_that_is_killed(
+async def test_reflector_keeps_its_objects_while_the_api_server_is_dead(
     shared_cluster: RunningCluster, connection: Connection, kubectl: Kubectl, namespace: str, listing: str
 ) -> None:
-    """What is known stays; a list says what has changed, and nothing where nothing has."""
+    """The error is reported, and the list afterwards reports only differences."""
     await asyncio.to_thread(kubectl.apply, config_map("cart"), config_map("cats"))
     async with watched(connection, namespace) as made:
         await made.until(lambda: len(made.known) == 2)
@@ -146,10 +151,10 @@ async def test_an_api_server_that_is_killed(
         await made.until(lambda: sorted(made.known) == ["cart"])
 
 
-async def test_versions_that_etcd_has_forgotten(
+async def test_compacted_versions_are_refused_as_gone(
     shared_cluster: RunningCluster, connection: Connection, kubectl: Kubectl, namespace: str
 ) -> None:
-    """The real refusals are those that we take for them: of a watch, and of the rest of a list."""
+    """A watch from an old version and the rest of an old list have the errors that the client expects."""
     await asyncio.to_thread(kubectl.apply, *(config_map(f"m{number}") for number in range(4)))
     async with Api(connection) as api:
         path = f"{MAPS.path(namespace)}?limit=1"
@@ -178,14 +183,14 @@ async def test_versions_that_etcd_has_forgotten(
         assert caught.value.is_gone, caught.value
 
 
-async def test_a_list_whose_rest_is_forgotten(
+async def test_list_is_restarted_if_its_next_page_is_gone(
     shared_cluster: RunningCluster,
     connection: Connection,
     kubectl: Kubectl,
     namespace: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Between two pages etcd is compacted: the list is begun anew, and complete."""
+    """The history of etcd is compacted between two pages; the restarted list is complete."""
     monkeypatch.setattr("meshwright.kube.reflector.reflector.PAGE", 2)
     monkeypatch.setattr(Reflector, "_streamed", _never)
     await asyncio.to_thread(kubectl.apply, *(config_map(f"m{number}") for number in range(6)))
@@ -210,8 +215,10 @@ async def test_a_list_whose_rest_is_forgotten(
         assert made.reflector.figures.errors.get(Reason.GONE) == 1
 
 
-async def test_large_objects(connection: Connection, kubectl: Kubectl, namespace: str, listing: str) -> None:
-    """As large as the API takes them: a thousand endpoints, and a ConfigMap of a megabyte."""
+async def test_large_objects_are_read(
+    connection: Connection, kubectl: Kubectl, namespace: str, listing: str
+) -> None:
+    """The objects are as large as the API accepts: a thousand endpoints, and a ConfigMap of a megabyte."""
     endpoints = [{"addresses": [f"10.9.{number // 250}.{number % 250}"]} for number in range(1000)]
     await asyncio.to_thread(
         kubectl.apply,
@@ -231,8 +238,11 @@ async def test_large_objects(connection: Connection, kubectl: Kubectl, namespace
         assert len(maps.known["large"]["a"]) == 1_000_000
 
 
-async def test_writing(connection: Connection, namespace: str) -> None:
-    """Server-side apply owns what it says, and takes back what it no longer says; the rest is others'."""
+async def test_writes_own_their_fields_and_report_conflicts(connection: Connection, namespace: str) -> None:
+    """Server-side apply removes its own fields that are no longer applied, and keeps others' fields.
+
+    Conflicts and missing objects are distinguished.
+    """
     async with Api(connection) as api:
         await api.create(MAPS, namespace, config_map("cart", theirs="1"))
         with pytest.raises(ApiError) as caught:
@@ -262,8 +272,8 @@ async def test_writing(connection: Connection, namespace: str) -> None:
         assert (caught.value.is_not_found, caught.value.reason) == (True, Reason.NOT_FOUND)
 
 
-async def test_what_is_served(connection: Connection, kubectl: Kubectl) -> None:
-    """Kinds come and go with their definitions, in all their versions, the newest first."""
+async def test_served_kinds_follow_their_definitions(connection: Connection, kubectl: Kubectl) -> None:
+    """A kind is found in all its versions, newest first, and is gone with its definition."""
     definition = objects.definition("tests.example.com", "things", "Thing", "v1alpha1", "v1")
     async with Api(connection) as api:
         before = await served(api)
@@ -293,12 +303,17 @@ async def test_what_is_served(connection: Connection, kubectl: Kubectl) -> None:
 
 @pytest.fixture
 def account(accounts: Accounts) -> Account:
-    """Return who may read ConfigMaps and nothing else."""
+    """Return an account that may only read ConfigMaps."""
     return accounts.make("reader", READ)
 
 
-async def test_tokens(account: Account, namespace: str) -> None:
-    """One that has expired is said to be refused; the one that replaces it counts from the next request."""
+async def test_expired_token_is_rejected_and_its_replacement_is_used(
+    account: Account, namespace: str
+) -> None:
+    """A new token in the file is used from the next request on.
+
+    A missing grant is reported with the account's name.
+    """
     account.token_file.write_text(account.token(-60))
     async with Api(found(account.kubeconfig_by_file, "")) as api:
         with pytest.raises(ApiError, match="the API server rejects the credentials") as caught:
@@ -313,10 +328,10 @@ async def test_tokens(account: Account, namespace: str) -> None:
 
 
 @pytest.mark.parametrize("given", ["token", "certificate"])
-async def test_exec_plugins(
+async def test_exec_plugin_credentials_are_used_and_renewed_when_rejected(
     shared_cluster: RunningCluster, account: Account, namespace: str, tmp_path: Path, given: str
 ) -> None:
-    """What they give is what one comes with, and they are asked again when it is refused."""
+    """A plug-in may give a token or a certificate, and is run again if the API server rejects it."""
     keys = shared_cluster.place.keys
     if given == "token":
         statuses = [{"token": account.token(-60)}, {"token": account.token(600)}]
@@ -331,7 +346,7 @@ async def test_exec_plugins(
 
 
 def _with_plugin(cluster: RunningCluster, folder: Path, statuses: list[dict[str, str]]) -> Path:
-    """Write a plug-in that gives one after the other, and a kubeconfig that names it."""
+    """Write a plug-in that gives these statuses in turn, and a kubeconfig with it."""
     version = "client.authentication.k8s.io/v1"
     for number, status in enumerate(statuses, start=1):
         answer = {"apiVersion": version, "kind": "ExecCredential", "status": status}
@@ -355,10 +370,10 @@ def _access(path: str, monkeypatch: pytest.MonkeyPatch, context: str) -> tuple[s
     return made.name, made.server
 
 
-def test_kubeconfigs_are_merged_as_kubectl_does(
+def test_kubeconfigs_are_merged_like_kubectl(
     kubectl: Kubectl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of several files each says something: kubectl itself says what comes of it."""
+    """The expected result is the merge of several files by kubectl itself."""
     parts: list[dict[str, Any]] = [
         {"clusters": [{"name": "a", "cluster": {"server": "https://first:1"}}]},
         {
@@ -401,8 +416,10 @@ def test_kubeconfigs_are_merged_as_kubectl_does(
         assert _access(path, monkeypatch, context) == (cluster["name"], cluster["cluster"]["server"])
 
 
-async def test_nobody(shared_cluster: RunningCluster, tmp_path: Path, namespace: str) -> None:
-    """Who has no credentials is `system:anonymous`, and is told so."""
+async def test_client_without_credentials_is_reported_as_anonymous(
+    shared_cluster: RunningCluster, tmp_path: Path, namespace: str
+) -> None:
+    """The error names the user `system:anonymous`."""
     answer = yaml.safe_load(shared_cluster.kubeconfig.read_text())
     answer["users"][0]["user"] = {}
     kubeconfig = tmp_path / "kubeconfig"

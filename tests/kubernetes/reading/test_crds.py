@@ -1,4 +1,4 @@
-"""Our CustomResourceDefinitions on a real API server: what it takes, refuses, keeps and shows."""
+"""Tests of our CustomResourceDefinitions on a real API server: validation, versions, status, columns."""
 
 import copy
 import itertools
@@ -81,7 +81,7 @@ OF_SEVERAL_TYPES = ("headers", "service")
 
 @pytest.fixture(scope="module")
 def asking(parts: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asking]:
-    """Return who asks an API server of its own, in which the definitions are installed."""
+    """Return a client for a separate API server with our definitions."""
     with cluster(tmp_path_factory.mktemp("crds") / "cluster") as made, Asking(made) as asking:
         established(asking, *reference.definitions(()))
         for name in sorted(NAMESPACES):
@@ -91,8 +91,8 @@ def asking(parts: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[As
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_every_example_is_taken_without_a_word(asking: Asking, example: dict[str, Any]) -> None:
-    """In its version, and with nothing dropped: whoever asks strictly would be told."""
+def test_every_example_is_accepted_without_a_warning(asking: Asking, example: dict[str, Any]) -> None:
+    """No field is dropped by strict validation."""
     answer = asking.create(example, DRY)
     assert (answer.status, answer.warnings) == (201, ()), answer.message
     for name in example.keys() - {"metadata"}:
@@ -100,10 +100,13 @@ def test_every_example_is_taken_without_a_word(asking: Asking, example: dict[str
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_an_object_keeps_its_fields_and_its_meaning_in_every_version(
+def test_object_keeps_its_fields_and_meaning_in_every_version(
     asking: Asking, example: dict[str, Any]
 ) -> None:
-    """Nothing converts: as it was written it is shown, and whoever changes a label loses nothing of it."""
+    """There is no conversion, so an object is shown as it was written.
+
+    A change of a label in another version loses nothing.
+    """
     kind = str(example["kind"])
     reader = next(item for of, item in READ.items() if of.name == kind)
     metadata = {key: item for key, item in example["metadata"].items() if key != "creationTimestamp"}
@@ -133,7 +136,7 @@ def test_an_object_keeps_its_fields_and_its_meaning_in_every_version(
 
 
 def _values(objects: Any) -> list[tuple[str, str]]:
-    """Return what objects mean, but for labels and when they were made."""
+    """Return the meaning of objects, without labels and creation time."""
     return [(str(key), repr(getattr(value, "spec", None) or _plain(value))) for key, value in objects]
 
 
@@ -146,11 +149,11 @@ def _plain(value: Any) -> Mapping[str, object]:
 
 
 @pytest.mark.parametrize("described", DESCRIBED, ids=lambda item: item.kind.name)
-def test_the_api_server_and_the_reader_refuse_the_same(asking: Asking, described: DescribedKind) -> None:
-    """Each value of each example is exchanged for one of another type, out of range, none, or nothing.
+def test_api_server_and_reader_refuse_the_same_values(asking: Asking, described: DescribedKind) -> None:
+    """Each value of each example is replaced by one of another type, out of range, null or absent.
 
-    What the API server refuses the reader does, but for an empty text where it takes its default for that,
-    and a fraction for a quantity; what the reader refuses the API server does, but where it is named above.
+    The reader refuses what the API server refuses, except an empty text for a default and a fraction for a
+    quantity. The API server refuses what the reader refuses, except the places in ONLY_THE_READER.
     """
     probes = [
         (copy.deepcopy(document), place, probe)
@@ -263,25 +266,25 @@ RIGHT = [
 @pytest.mark.parametrize(
     ("document", "said"), RULES, ids=[f"{item['kind']}-{text[:20]}" for item, text in RULES]
 )
-def test_what_a_field_must_be_to_another_is_refused(
+def test_invalid_combination_of_fields_is_refused(
     asking: Asking, document: dict[str, Any], said: str
 ) -> None:
-    """By the API server, as by the reader."""
+    """The API server and the reader refuse it."""
     answer = asking.create(document, DRY)
     assert (answer.status, said in answer.message) == (422, True), answer.message
     assert [problem for problem in read(document, ORIGIN).problems if problem.severity is Severity.ERROR]
 
 
 @pytest.mark.parametrize("document", RIGHT, ids=[f"{each['kind']}-{n}" for n, each in enumerate(RIGHT)])
-def test_what_is_right_between_fields_is_taken(asking: Asking, document: dict[str, Any]) -> None:
-    """By both."""
+def test_valid_combination_of_fields_is_accepted(asking: Asking, document: dict[str, Any]) -> None:
+    """The API server and the reader accept it."""
     answer = asking.create(document, DRY)
     assert answer.status == 201, answer.message
     assert not [problem for problem in read(document, ORIGIN).problems if problem.severity is Severity.ERROR]
 
 
-def test_a_field_that_is_none_is_refused_to_whoever_asks_strictly(asking: Asking) -> None:
-    """As kubectl does; others are warned, and lose it."""
+def test_unknown_field_is_refused_by_strict_validation_and_otherwise_warned(asking: Asking) -> None:
+    """Strict validation is what kubectl uses. Other clients get a warning, and the field is dropped."""
     wrong = _target({"kind": "HTTPRouteGroup", "name": "a", "matchs": ["x"]})
     strict = asking.create(wrong, DRY)
     assert (strict.status, 'unknown field "spec.rules[0].matchs"' in strict.message) == (400, True)
@@ -290,8 +293,8 @@ def test_a_field_that_is_none_is_refused_to_whoever_asks_strictly(asking: Asking
     assert any(r"unknown field \"spec.rules[0].matchs\"" in warning for warning in lax.warnings)
 
 
-def test_large_objects_are_taken(asking: Asking) -> None:
-    """Thousands of entries: no rule costs so much that the API server gives up."""
+def test_large_objects_are_accepted(asking: Asking) -> None:
+    """With thousands of entries, no validation rule exceeds the API server's cost limit."""
     target = _target(*({"kind": "TCPRoute", "name": f"route-{number}"} for number in range(5000)))
     group = _group(*(f"match-{number}" for number in range(5000)))
     workload = _workload(
@@ -302,8 +305,8 @@ def test_large_objects_are_taken(asking: Asking) -> None:
         assert answer.status == 201, answer.message
 
 
-def test_a_status_is_written_by_itself(asking: Asking) -> None:
-    """Whoever writes the object does not write what became of it, and the other way round."""
+def test_status_is_a_separate_subresource(asking: Asking) -> None:
+    """A write of the object does not change the status, and the other way round."""
     condition = {
         "type": "Accepted",
         "status": "True",
@@ -330,8 +333,8 @@ def _table(asking: Asking, at: str) -> Mapping[str, Any]:
     return dict(zip(names, body["rows"][0]["cells"], strict=True))
 
 
-def test_what_is_printed_of_an_object_says_what_it_is_about(asking: Asking) -> None:
-    """In the columns of its version."""
+def test_printed_columns_describe_the_object(asking: Asking) -> None:
+    """The columns are those of the object's version."""
     (example,) = (item for item in DESCRIBED[1].examples if str(item["apiVersion"]).endswith("v1alpha3"))
     given = dict(example)
     assert asking.create(given).status == 201
@@ -344,8 +347,8 @@ def test_what_is_printed_of_an_object_says_what_it_is_about(asking: Asking) -> N
     assert cells.keys() == {"Name", "Destination", "Sources", "Rules", "Age"}
 
 
-def test_kinds_are_found_by_their_short_names_and_categories(asking: Asking) -> None:
-    """Those of SMI's own definitions."""
+def test_kinds_have_short_names_and_categories(asking: Asking) -> None:
+    """For SMI's kinds they are the same as in SMI's own definitions."""
     result = {}
     for group in sorted({described_kind.kind.group for described_kind in DESCRIBED}):
         preferred = asking("GET", f"/apis/{group}").body["preferredVersion"]["groupVersion"]

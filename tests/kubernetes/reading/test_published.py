@@ -1,4 +1,4 @@
-"""A cluster with the definitions that others have published: objects are read, and ours take their place."""
+"""Test of a cluster with definitions published by others: objects are read, and ours replace theirs."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,14 +20,14 @@ ORIGIN = InCluster("here", "")
 
 @pytest.fixture(scope="module")
 def asking(parts: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asking]:
-    """Return who asks an API server of its own, in which they are installed."""
+    """Return a client for a separate API server with these definitions."""
     with cluster(tmp_path_factory.mktemp("published") / "cluster") as made, Asking(made) as asking:
         established(asking, *DEFINITIONS)
         yield asking
 
 
 def _read(asking: Asking, document: dict[str, Any], api_version: str = "") -> Any:
-    """Return what an object means as the API server shows it."""
+    """Return the meaning of an object as the API server shows it."""
     shown = dict(asking("GET", path(document, api_version)).body)
     manifest_reading = read_shown(shown, ORIGIN)
     assert [problem for problem in manifest_reading.problems if problem.severity is Severity.ERROR] == []
@@ -62,8 +62,11 @@ CONFIG = _document(
 )
 
 
-def test_their_objects_are_read_and_stay_when_ours_take_their_place(asking: Asking) -> None:
-    """In whatever version they are written and shown: a quantity in v1alpha1, asked for as v1alpha2."""
+def test_objects_under_published_definitions_keep_their_meaning_under_ours(asking: Asking) -> None:
+    """An object means the same in each version in which it is written and shown.
+
+    For example, a weight may be a quantity in v1alpha1.
+    """
     for document in (SPLIT, TARGET, CONFIG):
         assert asking.create(document).status == 201
     before = [_read(asking, item) for item in (SPLIT, TARGET, CONFIG)]

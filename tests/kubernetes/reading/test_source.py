@@ -1,4 +1,4 @@
-"""The source on a real API server whose controllers make EndpointSlices: what Pods and Services come to."""
+"""Tests of the source on a real API server whose controllers create EndpointSlices."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ SECONDS = 90.0
 
 
 class Looking:
-    """A source of one namespace, and what the catalog makes of what it has."""
+    """A source of one namespace, and the catalog's view of its objects."""
 
     def __init__(self, source: KubernetesSource, namespace: str) -> None:
         self.source = source
@@ -32,11 +32,11 @@ class Looking:
         self._other = asyncio.Event()
 
     def changed(self) -> None:
-        """Hear of a change."""
+        """Record a change."""
         self._other.set()
 
     def places(self, service: str, *, taking: bool = False) -> dict[str, Health]:
-        """Return where a Service's first port is reached, all or those that take calls, and how each is."""
+        """Return the endpoints of a Service's first port and their health: all, or those with traffic."""
         view = View.build(self.source.objects(), MeshSettings())
         key = ServiceKey(self.namespace, ServiceName(service))
         if key not in view.services:
@@ -46,7 +46,7 @@ class Looking:
         return {f"{endpoint.address}:{endpoint.port}": endpoint.health for endpoint in there}
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        """Wait until something holds."""
+        """Wait until a condition holds."""
         async with asyncio.timeout(SECONDS):
             while not holds():
                 self._other.clear()
@@ -55,7 +55,7 @@ class Looking:
 
 @contextlib.asynccontextmanager
 async def looking(cluster: RunningCluster, namespace: str) -> AsyncIterator[Looking]:
-    """Have a source of one namespace at work."""
+    """Run a source of one namespace."""
     async with Api(found(cluster.kubeconfig, "")) as api:
         source = KubernetesSource(
             api, Scope.of([namespace]), lambda: datetime.now(UTC), discover=timedelta(seconds=1)
@@ -72,14 +72,14 @@ async def looking(cluster: RunningCluster, namespace: str) -> AsyncIterator[Look
 
 
 async def do(kubectl: Callable[..., Any], *given: Any) -> None:
-    """Have kubectl do something while the source goes on."""
+    """Run a kubectl function while the source goes on."""
     await asyncio.to_thread(kubectl, *given)
 
 
-async def test_pods_and_their_slices_are_the_same_endpoints(
+async def test_pod_and_its_slice_are_one_endpoint_through_its_life(
     shared_cluster: RunningCluster, kubectl: Kubectl, namespace: str
 ) -> None:
-    """A Pod comes, is not ready, is, is being deleted, and is gone; it is never two endpoints."""
+    """The Pod is unready, ready, draining and deleted in turn, and is never counted twice."""
     async with looking(shared_cluster, namespace) as look:
         await do(kubectl.apply, objects.service("shop"), objects.pod("shop-1", app="shop", uuid="shop-1"))
         await do(kubectl.status, objects.runs("shop-1", "10.200.0.1", ready=False))
@@ -94,10 +94,10 @@ async def test_pods_and_their_slices_are_the_same_endpoints(
         assert [problem for problem in look.source.problems() if problem.severity != "info"] == []
 
 
-async def test_named_ports_are_found_where_each_pod_has_them(
+async def test_named_target_port_is_resolved_for_each_pod(
     shared_cluster: RunningCluster, kubectl: Kubectl, namespace: str
 ) -> None:
-    """Two Pods with other numbers of one name, in slices of their own; and a name that none has."""
+    """Two Pods have different numbers for the same name. A name that no Pod has gives no endpoint."""
     lacking = objects.service("lacking", target="nowhere", app="shop")
     async with looking(shared_cluster, namespace) as look:
         pods = [
@@ -121,10 +121,13 @@ async def test_named_ports_are_found_where_each_pod_has_them(
         assert look.places("lacking") == {}
 
 
-async def test_services_of_other_kinds(
+async def test_headless_manual_and_external_name_services_are_read(
     shared_cluster: RunningCluster, kubectl: Kubectl, namespace: str
 ) -> None:
-    """One that shows who is not ready, one with a slice of somebody's own, and an ExternalName."""
+    """A Service may publish unready Pods, or have a manual slice.
+
+    An ExternalName is reported as unsupported.
+    """
     peers, by_hand, external = (objects.service(name) for name in ("peers", "by-hand", "external"))
     peers["spec"] |= {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {"app": "shop"}}
     del by_hand["spec"]["selector"]

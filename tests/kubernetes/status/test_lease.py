@@ -1,4 +1,4 @@
-"""A Lease on a real API server: one writes, and the next when that is gone."""
+"""Tests of a Lease on a real API server: one leader at a time, and a successor."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -17,19 +17,19 @@ TERMS: Final = Terms(lasts=6, patience=4.0, every=0.2)
 
 
 class Cut(Api):
-    """An API server that its client can be cut off from."""
+    """An API client that can be disconnected."""
 
     is_cut = False
 
     async def get(self, resource: Resource, namespace: str | None, name: str, **more: Any) -> Raw:
-        """Answer as long as it is not."""
+        """Send the request unless disconnected."""
         self._try()
         return await super().get(resource, namespace, name, **more)
 
     async def replace(
         self, resource: Resource, namespace: str | None, name: str, body: Raw, **more: Any
     ) -> Raw:
-        """Answer as long as it is not."""
+        """Send the request unless disconnected."""
         self._try()
         return await super().replace(resource, namespace, name, body, **more)
 
@@ -39,13 +39,13 @@ class Cut(Api):
 
 
 class Leading:
-    """Who writes."""
+    """The names of the current leaders."""
 
     def __init__(self) -> None:
         self.now: list[str] = []
 
     async def lead(self, name: str) -> None:
-        """Write until that ends."""
+        """Lead until the task is cancelled."""
         self.now.append(name)
         try:
             await asyncio.Event().wait()
@@ -53,7 +53,7 @@ class Leading:
             self.now.remove(name)
 
     async def until(self, *names: str) -> set[tuple[str, ...]]:
-        """Wait until these write; return who did meanwhile."""
+        """Wait until exactly these lead; return the combinations seen meanwhile."""
         seen = set()
         async with asyncio.timeout(SECONDS):
             while self.now != [*names]:
@@ -62,10 +62,13 @@ class Leading:
         return seen
 
 
-async def test_one_that_is_cut_off_stops_before_another_begins(
+async def test_disconnected_leader_stops_before_another_begins(
     shared_cluster: RunningCluster, namespace: str
 ) -> None:
-    """It stands still for a while; and one that ends gives the Lease back, which nobody has to wait for."""
+    """There is an interval without a leader.
+
+    A leader that ends releases the Lease, so that the next one need not wait.
+    """
     leading = Leading()
     connection = found(shared_cluster.kubeconfig, "")
     async with Cut(connection) as first, Cut(connection) as second, asyncio.TaskGroup() as group:
@@ -93,8 +96,8 @@ async def test_one_that_is_cut_off_stops_before_another_begins(
         one.cancel()
 
 
-async def test_what_others_put_on_a_lease_stays(namespace: str, api: Api) -> None:
-    """Labels and annotations, over renewals and over a change of hands."""
+async def test_foreign_labels_and_annotations_of_a_lease_are_kept(namespace: str, api: Api) -> None:
+    """They are kept over renewals and a change of the leader."""
     leading = Leading()
     for name in ("one", "two"):
         lease = Lease(api, namespace, "writing", name, lambda: datetime.now(UTC), terms=TERMS)
@@ -113,8 +116,8 @@ async def test_what_others_put_on_a_lease_stays(namespace: str, api: Api) -> Non
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_a_lease_that_may_not_be_had_is_asked_for_again(namespace: str, api: Api) -> None:
-    """Its namespace may be made later: then it is held."""
+async def test_lease_in_a_missing_namespace_is_acquired_once_it_exists(namespace: str, api: Api) -> None:
+    """The error is reported until the namespace is created."""
     leading, later = Leading(), f"{namespace}-later"
     lease = Lease(api, later, "writing", "one", lambda: datetime.now(UTC), terms=TERMS)
     task = asyncio.create_task(lease.run(partial(leading.lead, "one")))

@@ -1,4 +1,4 @@
-"""What became of objects, told where their owners look: `kubectl describe`, and the status."""
+"""Tests of reports to the owners of objects: Events in `kubectl describe`, and the status."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ GUILTY: Final = "/big[0-9a-f]{120}"
 
 @dataclass(frozen=True)
 class Reports:
-    """Servers on the test's namespace, where their Lease is as well, and its owner's kubectl."""
+    """Servers for the test's namespace, which also has their Lease, and the owner's kubectl."""
 
     kubectl: Kubectl
     kubeconfig: Path
@@ -52,7 +52,7 @@ class Reports:
 
     @asynccontextmanager
     async def serving(self, kubeconfig: Path | None = None, state: str = "state") -> AsyncIterator[Server]:
-        """Run a server for as long as the context lasts."""
+        """Run a server until the context ends."""
         stop, started = asyncio.Event(), asyncio.get_running_loop().create_future()
         flags: dict[str, object] = dict.fromkeys(
             ("ads_address", "http_address", "debug_address"), "127.0.0.1:0"
@@ -69,11 +69,11 @@ class Reports:
             await task
 
     async def get(self, *words: str) -> Document:
-        """Return an object, or a list of them."""
+        """Return an object or a list."""
         return await asyncio.to_thread(self.kubectl.get, *words)
 
     async def until(self, holds: Callable[[Document], object], *words: str) -> Document:
-        """Get again and again until what comes is as wanted; return it."""
+        """Get objects until they meet the condition; return them."""
         return await asyncio.to_thread(self.kubectl.until, holds, *words)
 
     async def apply(self, *documents: Document) -> None:
@@ -85,7 +85,7 @@ class Reports:
         return await asyncio.to_thread(self.kubectl, "describe", *words)
 
     async def events(self, holds: Callable[[Counter[str]], object]) -> list[Document]:
-        """Wait until our Events are as wanted, counted by their reason; return them."""
+        """Wait until our Events meet the condition, counted by their reason; return them."""
         words = ("events.events.k8s.io", "--selector=meshwright.dev/home")
         return list((await self.until(lambda answer: holds(_reasons(answer)), *words))["items"])
 
@@ -101,7 +101,7 @@ def conditions(said: Document) -> dict[str, tuple[str, str, str]]:
 
 
 def all_well(said: Document) -> bool:
-    """Say whether an object is accepted and programmed as it stands."""
+    """Return whether an object is accepted and programmed in its current generation."""
     listed = {condition["type"]: condition for condition in said.get("status", {}).get("conditions", [])}
     wanted = ("True", said["metadata"]["generation"])
     result = [listed.get(item, {}) for item in ("Accepted", "Programmed")]
@@ -109,7 +109,7 @@ def all_well(said: Document) -> bool:
 
 
 def is_applied(said: Document) -> bool:
-    """Say whether there was somebody to apply an object's last change, and everybody has."""
+    """Return whether an object's last change affects proxies and all of them have applied it."""
     return conditions(said).get("Programmed", ("", "", ""))[1] == "Applied"
 
 
@@ -121,7 +121,7 @@ def reports(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Reports:
-    """Return what runs servers, which believe at once that nobody rejects what nobody has rejected."""
+    """Return a factory of servers, with no delay before objects count as not rejected."""
     del definitions
     monkeypatch.setenv("POD_NAMESPACE", kubectl.namespace)
     for module in (
@@ -133,7 +133,7 @@ def reports(
 
 
 def shop(reports: Reports, routes: str = "all") -> tuple[Document, ...]:
-    """Return a shop that a buyer may call as a group of routes says."""
+    """Return a shop that a buyer may call with the rules of a route group."""
     return (
         *map(objects.account, ("buyer", "shop")),
         objects.service("shop"),
@@ -144,8 +144,8 @@ def shop(reports: Reports, routes: str = "all") -> tuple[Document, ...]:
     )
 
 
-async def test_describe_says_what_is_wrong_once_and_that_it_is_mended(reports: Reports) -> None:
-    """A server that is restarted goes on where it stopped; what is fine has no Event."""
+async def test_describe_shows_each_problem_once_and_its_resolution(reports: Reports) -> None:
+    """A restarted server continues the same Events, and objects without problems have none."""
     await reports.apply(*shop(reports, "missing"))
     async with reports.serving():
         await reports.until(all_well, "workload", "shop-vm")
@@ -174,8 +174,8 @@ def _identities(events: list[Document]) -> set[tuple[str, str, bool]]:
 
 
 @pytest.mark.envoy
-async def test_describe_says_that_an_envoy_rejected_a_policy_and_where(reports: Reports) -> None:
-    """In Envoy's words; nothing in the policy is wrong by its own rules."""
+async def test_describe_shows_the_rejection_of_a_policy_by_an_envoy(reports: Reports) -> None:
+    """The Event has Envoy's message and the object at fault, although the policy itself is valid."""
     envoy = program() or ""
     name = f"shop-vm.shop.{reports.kubectl.namespace}"
     await reports.apply(*shop(reports), objects.workload("shop-vm", "127.0.0.77", "shop", app="closed"))
@@ -203,8 +203,11 @@ async def test_describe_says_that_an_envoy_rejected_a_policy_and_where(reports: 
             assert f"Proxy {name} (and perhaps other proxies) rejected route" in " ".join(shown.split())
 
 
-async def test_a_status_is_written_when_it_is_other_and_others_fields_stay(reports: Reports) -> None:
-    """Written once by us, whoever else writes what; wrong fields are named, and mended ones no more."""
+async def test_status_is_written_only_when_it_changes_and_foreign_fields_are_kept(reports: Reports) -> None:
+    """Each status is written once, whatever others write in the same object.
+
+    It is written again only if its content changes.
+    """
     await reports.apply(*shop(reports))
     async with reports.serving() as server:
         first = await reports.until(all_well, "workload", "shop-vm")
@@ -239,10 +242,10 @@ def _since(said: Document, kind: str) -> str:
     )
 
 
-async def test_what_rbac_lacks_is_said_once_and_the_rest_is_written(
+async def test_missing_grant_for_events_is_logged_once_and_conditions_are_written(
     reports: Reports, accounts: Accounts
 ) -> None:
-    """A role without a verb on Events: conditions are written all the same."""
+    """Without the verb for Events, the conditions are still written."""
     await reports.apply(*shop(reports, "missing"))
     read = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["list", "watch"]}
     leases = {
@@ -261,10 +264,10 @@ async def test_what_rbac_lacks_is_said_once_and_the_rest_is_written(
     assert "RBAC grants no `create` on `events.events.k8s.io`" in answer[0]
 
 
-async def test_thousands_of_problems_are_told_so_many_at_once_and_the_rest_is_summed(
+async def test_thousands_of_problems_are_limited_and_summarised_in_one_event(
     reports: Reports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One Event of the namespace says roughly how many more there are."""
+    """An Event of the namespace has the approximate number of further problems."""
     monkeypatch.setattr(meshwright.kubernetes.status.events.writer, "OPEN", 20)
     monkeypatch.setattr(meshwright.kubernetes.status.events.writer, "A_MINUTE", 6000.0)
     namespace = reports.kubectl.namespace
@@ -277,10 +280,10 @@ async def test_thousands_of_problems_are_told_so_many_at_once_and_the_rest_is_su
         assert len(events) <= 21
 
 
-def test_when_the_server_that_writes_is_killed_another_goes_on(
+def test_another_server_continues_the_reports_after_the_leader_is_killed(
     reports: Reports, typed: Typed, tmp_path: Path
 ) -> None:
-    """Two servers, each with its own state: nothing is told twice, and what is new is told."""
+    """The two servers have separate states. No problem is reported twice, and new ones are reported."""
     kubectl, namespace = reports.kubectl, reports.kubectl.namespace
     kubectl.apply(*shop(reports, "missing"))
     programs = [Program(tmp_path / f"state-{n}", tmp_path / f"files-{n}", typed) for n in (1, 2)]
@@ -306,8 +309,8 @@ def test_when_the_server_that_writes_is_killed_another_goes_on(
             item.end()
 
 
-async def test_the_status_of_osm_s_kinds_has_their_words(reports: Reports) -> None:
-    """An IngressBackend is committed, in error, and committed again; a root is active, or why it is not."""
+async def test_osm_kinds_have_their_own_status_words(reports: Reports) -> None:
+    """An IngressBackend is `committed` or in `error`, and a root is `active` or has its reason."""
     root = partial(objects.root, namespace=reports.kubectl.namespace)
 
     def says(**words: str) -> Callable[[Document], object]:
@@ -330,10 +333,10 @@ async def test_the_status_of_osm_s_kinds_has_their_words(reports: Reports) -> No
         await reports.until(fine, "ingressbackend", "younger")
 
 
-async def test_the_owner_of_a_mesh_config_is_told_that_its_gateway_has_no_certificate(
+async def test_mesh_config_reports_a_gateway_certificate_that_is_not_written(
     reports: Reports, program: Program, shared_cluster: RunningCluster
 ) -> None:
-    """By an Event and by `check`, while the Secret is somebody else's; when that has gone it is written."""
+    """An Event and `check` report a foreign Secret. When it is deleted, the certificate is written."""
     here = reports.kubectl.namespace
     gateway = {"subjectAltNames": ["gateway.example.org"], "secret": {"name": "tls", "namespace": here}}
     config = {

@@ -1,4 +1,4 @@
-"""Service accounts that may do this and that, and the kubeconfigs by which one comes as them."""
+"""Service accounts with chosen permissions, and their kubeconfigs."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ _GRACE: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A service account, and the folder that has its kubeconfigs and its token."""
+    """A service account, and the folder with its kubeconfigs and its token."""
 
     cluster: RunningCluster
     namespace: str
@@ -31,29 +31,29 @@ class Account:
 
     @property
     def user(self) -> str:
-        """Return what the API calls it."""
+        """Return the account's user name."""
         return f"system:serviceaccount:{self.namespace}:{self.name}"
 
     @property
     def kubeconfig(self) -> Path:
-        """Write a kubeconfig whose token is good for an hour; return where it is."""
+        """Write a kubeconfig with a token that is valid for an hour; return its path."""
         return self._written("kubeconfig", {"token": self.token(3600)})
 
     @property
     def token_file(self) -> Path:
-        """Return where `kubeconfig_by_file` looks for the token; who tests writes it."""
+        """Return the token file of `kubeconfig_by_file`, which the test writes."""
         return self.folder / "token"
 
     @property
     def kubeconfig_by_file(self) -> Path:
-        """Write a kubeconfig that names a token's file, as a Pod's does; return where it is."""
+        """Write a kubeconfig with a token file, like a Pod's; return its path."""
         return self._written("kubeconfig-by-file", {"tokenFile": str(self.token_file)})
 
     def token(self, seconds: float) -> str:
-        """Return a token that is good for so long; the API issues none for less than ten minutes.
+        """Return a token with this validity; the API server issues none below ten minutes.
 
-        Ours is signed by its key, and says what one of its own says. It remembers for ten seconds that a
-        token was good, whatever that one says.
+        It is signed with the API server's key and has the same claims as its own tokens. The API server
+        caches for ten seconds that a token was valid.
         """
         now = int(time.time())
         who = {"namespace": self.namespace, "serviceaccount": {"name": self.name, "uid": self.uid}}
@@ -69,28 +69,28 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """Makes service accounts in a namespace."""
+    """Factory of service accounts in a namespace."""
 
     cluster: RunningCluster
     kubectl: Kubectl
     folder: Path
 
     def make(self, name: str, rules: Sequence[Rule], *, everywhere: bool = True) -> Account:
-        """Make an account with these rules: in every namespace and for what has none, or in its own alone."""
+        """Make an account with these rules, for the whole cluster or for its own namespace only."""
         self.kubectl.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}})
         account = self.found(name)
         self.allow(account, rules, everywhere=everywhere)
         return account
 
     def found(self, name: str) -> Account:
-        """Return an account that is there."""
+        """Return an existing account."""
         metadata = self.kubectl.get("serviceaccount", name)["metadata"]
         folder = self.folder / metadata["namespace"] / name
         folder.mkdir(parents=True, exist_ok=True)
         return Account(self.cluster, metadata["namespace"], name, metadata["uid"], folder)
 
     def allow(self, account: Account, rules: Sequence[Rule], *, everywhere: bool = True) -> None:
-        """Let an account do this, and nothing else; again with other rules as often as one likes."""
+        """Replace an account's permissions."""
         kind = "ClusterRole" if everywhere else "Role"
         metadata = {"name": f"{account.namespace}-{account.name}" if everywhere else account.name}
         subject = {"kind": "ServiceAccount", "name": account.name, "namespace": account.namespace}
@@ -107,7 +107,7 @@ class Accounts:
             self._until_allowed(account, rules[-1])
 
     def _until_allowed(self, account: Account, rule: Rule) -> None:
-        """Wait until the API server knows of a rule: it follows roles as others do, a moment later."""
+        """Wait until the API server applies a rule, which it does with a delay."""
         asked = {"verb": rule["verbs"][0], "group": rule["apiGroups"][0], "resource": rule["resources"][0]}
         resource, _, subresource = asked["resource"].partition("/")
         where = {"namespace": account.namespace, "name": (*rule.get("resourceNames", ()), "")[0]}

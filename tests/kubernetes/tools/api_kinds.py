@@ -1,7 +1,7 @@
-"""The kinds of an API server by all names that kubectl takes, and the paths of their objects.
+"""The kinds of an API server by all names that kubectl accepts, and the paths of their objects.
 
-Tests look at objects again and again while they wait. A request on a kept connection costs about a
-hundredth of the CPU time of a kubectl process, which the program under test needs.
+Tests read objects repeatedly while they wait. A request on a kept connection costs about a hundredth of the
+CPU time of a kubectl process, which the program under test needs.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ _SELECTORS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A resource: the path of its group and version, its plural, and whether its objects have a namespace."""
+    """A resource: the path of its group and version, its plural, and whether it has namespaces."""
 
     root: str
     plural: str
@@ -38,14 +38,14 @@ class Served:
 
 @dataclass(slots=True)
 class Kinds:
-    """The resources of an API server, read when an unknown one is asked for. Several threads may ask."""
+    """The resources of an API server, read when an unknown one is requested; thread-safe."""
 
     ask: Asking
     _found: dict[str | tuple[str, str], Served] = field(default_factory=dict)
     """By each name, and by version and kind."""
 
     def by_word(self, word: str) -> Served:
-        """Return a resource by a name that kubectl takes, such as `po`, `pods` or `events.events.k8s.io`."""
+        """Return a resource by a name that kubectl accepts, such as `po`, `pods` or `events.events.k8s.io`."""
         return self._get(word)
 
     def of(self, document: Mapping[str, Any]) -> Served:
@@ -53,7 +53,7 @@ class Kinds:
         return self._get((document["apiVersion"], document["kind"]))
 
     def asked(self, words: tuple[str, ...], namespace: str) -> str:
-        """Return the path of what `kubectl get` with these words prints: `pod one`, or `pods -l app=shop`."""
+        """Return the path for `kubectl get` with these words, such as `pod one` or `pods -l app=shop`."""
         names, query = [], {}
         for flag, value in _flags(words):
             match flag:
@@ -77,7 +77,7 @@ class Kinds:
         return self._found[key]
 
     def _read(self) -> Mapping[str | tuple[str, str], Served]:
-        """Read all resources anew, and return them; those that are gone stay known."""
+        """Read all resources again and return them; removed ones stay known."""
         serveds: dict[str | tuple[str, str], Served] = {}
         for at in ("/api", "/apis"):
             for group in self.ask("GET", at, accept=_DISCOVERY).body["items"]:
@@ -108,7 +108,7 @@ def _resources(
 
 
 def _flags(words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Yield flags with their values, and what is no flag with an empty one."""
+    """Yield flags with their values, and other words with an empty flag."""
     rest = iter(words)
     for word in rest:
         if not word.startswith("-"):

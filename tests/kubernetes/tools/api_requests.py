@@ -1,4 +1,4 @@
-"""Requests to an API server as they are, with its warnings: for what kubectl and clients would hide."""
+"""Raw requests to an API server, with its warnings, for details that kubectl and clients hide."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ DRY: Final = f"dryRun=All&{STRICT}"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an API server answered: status, body, and what it warned of."""
+    """An API server's response: status, body and warnings."""
 
     status: int
     body: Mapping[str, Any]
@@ -30,7 +30,7 @@ class Answer:
 
     @property
     def message(self) -> str:
-        """Why it refuses."""
+        """The reason of a refusal."""
         return str(self.body.get("message", ""))
 
 
@@ -52,7 +52,7 @@ class Asking:
     def __call__(
         self, method: str, path: str, body: object = None, content: str = JSON, accept: str = JSON
     ) -> Answer:
-        """Return the answer to a request; several threads may ask."""
+        """Send a request and return the response; several threads may do so."""
         given = None if body is None else json.dumps(body)
         headers = {"Content-Type": content, "Accept": accept}
         while True:
@@ -88,11 +88,11 @@ class Asking:
         return made
 
     def create(self, document: Mapping[str, Any], query: str = STRICT) -> Answer:
-        """Make an object."""
+        """Create an object."""
         return self("POST", f"{collection(document)}?{query}", document)
 
     def until(self, path: str, holds: Callable[[Mapping[str, Any]], bool]) -> Mapping[str, Any]:
-        """Get an object until it is as it should be."""
+        """Get an object until it meets the condition."""
         found: Mapping[str, Any] = {}
 
         def is_there() -> bool:
@@ -105,7 +105,7 @@ class Asking:
 
 
 def _read(body: bytes) -> Mapping[str, Any]:
-    """Return an answer's JSON; a text, such as that of a path that is not served, is its message."""
+    """Return a response's JSON; a text, such as that of an unknown path, is its message."""
     try:
         return dict(json.loads(body or b"{}"))
     except ValueError:
@@ -122,13 +122,13 @@ def collection(document: Mapping[str, Any]) -> str:
 
 
 def path(document: Mapping[str, Any], api_version: str = "") -> str:
-    """Return an object's path, in another version if told."""
+    """Return an object's path, optionally in another version."""
     asked = {**document, "apiVersion": api_version or document["apiVersion"]}
     return f"{collection(asked)}/{document['metadata']['name']}"
 
 
 def established(asking: Asking, *definitions: Mapping[str, Any]) -> None:
-    """Have the API server take definitions without a word, and serve them."""
+    """Apply definitions without a warning, and wait until they are served."""
     for each in definitions:
         at = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{each['metadata']['name']}"
         query = f"fieldManager=test&force=true&{STRICT}"

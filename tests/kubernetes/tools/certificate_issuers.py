@@ -1,4 +1,4 @@
-"""What stands around issuers of cert-manager: CAs in Secrets, issuers, and requests as others answer them."""
+"""Surroundings of cert-manager's issuers: CAs in Secrets, issuers, and answers to requests."""
 
 import base64
 from collections.abc import Callable, Mapping
@@ -38,7 +38,7 @@ NAMES: Final = Names(
 
 
 def now() -> datetime:
-    """Return the time."""
+    """Return the current time."""
     return datetime.now(UTC)
 
 
@@ -48,17 +48,17 @@ def new_ca(name: str = "root", **more: Any) -> Ca:
 
 
 def issued(issuer: Issuer, making: KeyPairOptions | None = None) -> Pair:
-    """Have a certificate signed for an hour."""
+    """Request a certificate that is valid for an hour."""
     return issue_pair(issuer, Usage.SERVICE, NAMES, HOUR, now(), making or KeyPairOptions())
 
 
 def text(content: bytes) -> str:
-    """Return bytes as they stand in objects."""
+    """Return bytes in the form of a Secret's data."""
     return base64.b64encode(content).decode("ascii")
 
 
 def self_signed(name: str) -> tuple[ec.EllipticCurvePrivateKey, bytes]:
-    """Return a key, and the CSR of a CA that is to be signed by it."""
+    """Return a key and a CSR of a CA, signed by that key."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     csr = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
@@ -67,14 +67,14 @@ def self_signed(name: str) -> tuple[ec.EllipticCurvePrivateKey, bytes]:
 
 @dataclass(frozen=True)
 class Signing:
-    """A namespace in which requests are made, and its administrator."""
+    """A namespace for requests, and its administrator."""
 
     ask: Asking
     kubeconfig: Path
     namespace: str
 
     def make(self, kind: str, name: str, version: str = GROUP, at: str | None = None, **more: Any) -> Answer:
-        """Make an object, in the namespace unless told; nothing is said for those of the cluster."""
+        """Create an object, by default in the namespace; an empty `at` is for cluster-scoped objects."""
         metadata = {"name": name} | ({"namespace": self.namespace} if at is None else {})
         metadata |= {"namespace": at} if at else {}
         answer = self.ask.create({"apiVersion": version, "kind": kind, "metadata": metadata, **more}, "")
@@ -84,26 +84,26 @@ class Signing:
     def secret(
         self, ca: Ca, *roots: Ca, between: bytes = b"", name: str = "ca", at: str | None = None
     ) -> None:
-        """Put a CA into a Secret, as cert-manager itself does."""
+        """Put a CA into a Secret, in cert-manager's form."""
         data = {"tls.crt": text(ca.pem + between), "tls.key": text(ca.key_pem)}
         if roots:
             data["ca.crt"] = text(b"".join(root.pem for root in roots))
         self.make("Secret", name, "v1", at, type="kubernetes.io/tls", data=data)
 
     def replace_secret(self, ca: Ca, name: str = "ca") -> None:
-        """Put another CA into its place."""
+        """Replace the CA in the Secret."""
         data = {"tls.crt": text(ca.pem), "tls.key": text(ca.key_pem)}
         path = f"/api/v1/namespaces/{self.namespace}/secrets/{name}"
         assert self.ask("PATCH", path, {"data": data}, "application/merge-patch+json").status == 200
 
     def ca_issuer(self) -> str:
-        """Make an Issuer of the CA in the Secret; return how it is called, once it is ready."""
+        """Create an Issuer with the CA in the Secret; return its name once it is ready."""
         self.make("Issuer", "mesh", spec={"ca": {"secretName": "ca"}})
         self.until_ready("mesh")
         return "Issuer/mesh"
 
     def until_ready(self, name: str) -> None:
-        """Wait until an Issuer is."""
+        """Wait until an Issuer is ready."""
         path = f"/apis/{GROUP}/namespaces/{self.namespace}/issuers/{name}"
         self.ask.until(path, is_ready)
 
@@ -117,7 +117,7 @@ class Signing:
         kubeconfig: Path | None = None,
         namespace: str = "",
     ) -> CertManagerIssuer:
-        """Open an issuer as a server does."""
+        """Open an issuer like a server."""
         asked = CertificateRequestSettings(
             IssuerReference.parse(issuer), namespace or self.namespace, seconds, roots
         )
@@ -128,7 +128,7 @@ class Signing:
 
     @property
     def requests(self) -> str:
-        """Return where requests are."""
+        """Return the path of the requests."""
         return f"/apis/{GROUP}/namespaces/{self.namespace}/certificaterequests"
 
     def listed(self) -> list[Document]:
@@ -136,12 +136,12 @@ class Signing:
         return list(self.ask("GET", self.requests).body["items"])
 
     def waiting(self) -> Document:
-        """Return the one request, once it is there."""
+        """Return the only request, once it exists."""
         wait_until(lambda: len(self.listed()) == 1, SECONDS, self.listed)
         return self.listed()[0]
 
     def answer(self, request: Mapping[str, Any], *conditions: Mapping[str, str], **status: str) -> None:
-        """Say what became of a request, as who signs or approves does."""
+        """Set the conditions and the status of a request, like a signer or an approver."""
         at = now().strftime("%Y-%m-%dT%H:%M:%SZ")
         response = [
             {"lastTransitionTime": at, "message": "by a test", **condition} for condition in conditions
@@ -157,6 +157,6 @@ Opened = Callable[[CertManagerIssuer], CertManagerIssuer]
 
 
 def is_ready(result: Mapping[str, Any]) -> bool:
-    """Say whether an object has the condition."""
+    """Return whether an object has the condition Ready."""
     conditions = result.get("status", {}).get("conditions") or ()
     return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)

@@ -1,4 +1,4 @@
-"""Pods that a kubelet runs: their images, of files of this machine, and their documents."""
+"""Pods for a real kubelet: their images, made of files of this machine, and their documents."""
 
 from pathlib import Path
 from typing import Final
@@ -39,7 +39,7 @@ http.server.ThreadingHTTPServer(("", {PORT}), Application).serve_forever()
 
 
 def mesh(envoy: str) -> Image:
-    """Return an image of this project, its Envoy, what sets rules, and an application."""
+    """Return an image with this project, its Envoy, the programs that set rules, and an application."""
     files = {
         **busybox(*_APPLETS),
         **iptables(),
@@ -50,12 +50,12 @@ def mesh(envoy: str) -> Image:
 
 
 def container(name: str, *command: str, **more: object) -> Document:
-    """Return a container of the one image, which is never pulled."""
+    """Return a container with the image, which is never pulled."""
     return {"name": name, "image": MESH, "imagePullPolicy": "Never", "command": list(command), **more}
 
 
 def script(name: str, lines: str, **more: object) -> Document:
-    """Return a container that runs a shell's script."""
+    """Return a container that runs a shell script."""
     return container(name, "sh", "-c", lines, **more)
 
 
@@ -71,15 +71,15 @@ def pod(name: str, *containers: Document, labels: Document | None = None, **spec
 
 
 def secret(name: str, folder: Path) -> Document:
-    """Return a Secret of the files of a folder."""
+    """Return a Secret with the files of a folder."""
     files = {path.name: path.read_text("ascii") for path in sorted(folder.iterdir()) if path.is_file()}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": files}
 
 
 def meshed(name: str, account: str, ads: str) -> Document:
-    """Return a Pod in the mesh: rules, a native sidecar by the Secret of its name, an application.
+    """Return a Pod in the mesh: rules, a native sidecar with the Secret of its name, an application.
 
-    The application is not told of any of it; the kubelet asks for its readiness by way of the agent.
+    The application has nothing of the mesh; the kubelet probes its readiness through the agent.
     """
     command = f"{HOME}/bin/meshwright"
     rules = container("rules", command, "intercept", securityContext=_user(0, "NET_ADMIN", "NET_RAW"))
@@ -122,17 +122,17 @@ def meshed(name: str, account: str, ads: str) -> Document:
 
 
 def application(name: str, **more: object) -> Document:
-    """Return the application's container as its author writes it, who knows of no mesh."""
+    """Return the application's container as its author writes it, without anything of the mesh."""
     return container("app", PYTHON, _APPLICATION, env=[{"name": "NAME", "value": name}], **more)
 
 
 def away() -> tuple[str, ...]:
-    """Return the command by which an application stops being ready."""
+    """Return the command that makes an application unready."""
     return ("touch", _AWAY)
 
 
 def back() -> tuple[str, ...]:
-    """Return the command by which it is ready again."""
+    """Return the command that makes an application ready again."""
     return ("rm", _AWAY)
 
 
@@ -141,7 +141,7 @@ def _user(uid: int, *capabilities: str) -> Document:
 
 
 def _asked(path: str, *headers: tuple[str, str], failureThreshold: int) -> Document:  # noqa: N803 - the API's name
-    """Return a probe that is asked of the agent every second."""
+    """Return a probe of the agent, once a second."""
     named = [{"name": name, "value": value} for name, value in headers]
     http = {"path": path, "port": 15020, "httpHeaders": named}
     return {"httpGet": http, "periodSeconds": 1, "timeoutSeconds": 5, "failureThreshold": failureThreshold}

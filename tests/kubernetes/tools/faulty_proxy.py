@@ -1,4 +1,4 @@
-"""Stands between a client and the API server, and spoils what is said when it is told to."""
+"""A proxy between a client and the API server that returns wrong answers on demand."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ Spoil = Callable[[web.Request], "web.Response | float | None"]
 
 
 def forbidding(*plurals: str) -> Spoil:
-    """Say 403 of these resources, in the API server's words."""
+    """Answer 403 for these resources, in the API server's form."""
 
     def spoil(request: web.Request) -> web.Response | None:
         plural = request.path.rpartition("/")[2]
@@ -45,25 +45,25 @@ def forbidding(*plurals: str) -> Spoil:
 
 
 def nonsense(request: web.Request) -> web.Response:
-    """Answer as something in between does that is no API server."""
+    """Answer with an HTML page, like an intermediate login proxy."""
     del request
     return web.Response(text="<html><body>Please log in</body></html>", content_type="text/html")
 
 
 def half(request: web.Request) -> web.Response:
-    """Answer with JSON that ends in the middle of a word."""
+    """Answer with truncated JSON."""
     del request
     return web.Response(text='{"kind": "List", "items": [{"metada', content_type="application/json")
 
 
 def failing(request: web.Request) -> web.Response:
-    """Answer 500, with a text that is no Status."""
+    """Answer 500 with a text that is no Status."""
     del request
     return web.Response(status=500, text="etcdserver: leader changed")
 
 
 def without_streaming_lists(request: web.Request) -> web.Response | None:
-    """Refuse to begin a watch with what there is, as an API server does that cannot, before 1.32 or so."""
+    """Refuse a watch with initial events, like an API server before 1.32."""
     if "sendInitialEvents" not in request.query:
         return None
     text = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
@@ -72,13 +72,13 @@ def without_streaming_lists(request: web.Request) -> web.Response | None:
 
 
 def slow(seconds: float) -> Spoil:
-    """Pass on after a while."""
+    """Forward a request after a delay."""
     return lambda _: seconds
 
 
 @dataclass
 class Spoiling:
-    """A server in front of the API's; `spoil` may be replaced at any time, what was asked for is counted."""
+    """A server in front of the API server; `spoil` may be replaced at any time, and requests are counted."""
 
     port: int
     spoil: Spoil | None = None
@@ -87,11 +87,11 @@ class Spoiling:
 
     @property
     def server(self) -> str:
-        """Return where it is."""
+        """Return the server's URL."""
         return f"https://127.0.0.1:{self.port}"
 
     def turn(self, spoil: Spoil | None) -> None:
-        """Spoil in another way from now on, and end all that is open."""
+        """Use another fault from now on, and end all open requests."""
         self.spoil = spoil
         for task in self._open:
             if task is not None:
@@ -100,7 +100,7 @@ class Spoiling:
     async def handle(
         self, request: web.Request, upstream: aiohttp.ClientSession, there: str
     ) -> web.StreamResponse:
-        """Answer a request, or pass it on."""
+        """Answer a request or forward it."""
         self.asked[request.path] += 1
         spoilt = None if self.spoil is None else self.spoil(request)
         if isinstance(spoilt, web.Response):
@@ -137,7 +137,7 @@ def _without_hops(headers: Mapping[str, str]) -> dict[str, str]:
 
 @asynccontextmanager
 async def spoiling(cluster: RunningCluster, port: int = 0) -> AsyncIterator[Spoiling]:
-    """Serve in front of a cluster's API, with the same certificate; who asks comes with a token."""
+    """Serve in front of a cluster's API with the same certificate; clients use a token."""
     keys = cluster.place.keys
     shown = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     shown.load_cert_chain(keys / "server.crt", keys / "server.key")
@@ -166,7 +166,7 @@ async def spoiling(cluster: RunningCluster, port: int = 0) -> AsyncIterator[Spoi
 
 
 def by_way_of(kubeconfig: Path, there: str, made: Path) -> Path:
-    """Write a kubeconfig with the server in place of another's; return where it is."""
+    """Write a copy of a kubeconfig with another server; return its path."""
     config = json.loads(kubeconfig.read_text("utf-8"))
     for cluster in config["clusters"]:
         cluster["cluster"]["server"] = there

@@ -1,4 +1,4 @@
-"""Helm as people use it, on one kubeconfig or none; its folders are the tests'."""
+"""The Helm program, with a kubeconfig or without; its folders are those of the tests."""
 
 import os
 import subprocess
@@ -16,14 +16,14 @@ CHART: Final = Path(__file__).parents[3] / "deploy" / "chart" / "meshwright"
 
 @dataclass(frozen=True, slots=True)
 class Helm:
-    """Helm, with a home of its own; `enter` stands before it where the API is in another network."""
+    """Helm with a separate home; `enter` is a command prefix if the API is in another network."""
 
     home: Path
     kubeconfig: Path | None = None
     enter: tuple[str, ...] = ()
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run it to its end."""
+        """Run Helm to its end."""
         at = [] if self.kubeconfig is None else [f"--kubeconfig={self.kubeconfig}"]
         return subprocess.run(
             [*self.enter, str(program(HELM)), *words, *at],
@@ -35,14 +35,14 @@ class Helm:
         )
 
     def __call__(self, *words: str) -> str:
-        """Return what it prints; it must not fail."""
+        """Return Helm's output; the command must not fail."""
         done = self.run(*words)
         assert done.returncode == 0, f"helm {' '.join(words)}: {done.stdout}{done.stderr}"
         return done.stdout
 
 
 def objects(text: str) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return objects by kind and name; what is YAML within them is read too: it is written in many ways."""
+    """Return objects by kind and name. YAML within ConfigMaps is parsed, because it has many equal forms."""
     result = [item for item in yaml.safe_load_all(text) if item is not None]
     for item in result:
         if item["kind"] == "ConfigMap":

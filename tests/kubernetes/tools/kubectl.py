@@ -1,4 +1,4 @@
-"""kubectl as people use it, and requests that cost less where no command is tested."""
+"""The kubectl program, and cheaper requests for tests that do not test the command."""
 
 import json
 import os
@@ -27,30 +27,30 @@ _AS: Final = "fieldManager=kubectl&force=true&fieldValidation=Strict"
 
 
 def program() -> str | None:
-    """Return kubectl: MESHWRIGHT_KUBECTL or the clone's own; None where there is none. PATH's may be any."""
+    """Return kubectl from MESHWRIGHT_KUBECTL or from the clone, or None; any version may be in PATH."""
     local = Path(__file__).parents[3] / ".kubectl" / "bin" / "kubectl"
     return shutil.which(os.environ.get("MESHWRIGHT_KUBECTL") or str(local))
 
 
 def is_ready(pod: Document) -> bool:
-    """Say whether a Pod is ready."""
+    """Return whether a Pod is ready."""
     return has_condition(pod, "Ready")
 
 
 def is_unready(pod: Document) -> bool:
-    """Say whether a Pod was found not to be ready."""
+    """Return whether a Pod was found not to be ready."""
     return has_condition(pod, "Ready", "False")
 
 
 def has_condition(result: Document, kind: str, status: str = "True") -> bool:
-    """Say whether an object has a condition in this status."""
+    """Return whether an object has a condition with this status."""
     conditions = result.get("status", {}).get("conditions") or ()
     return (kind, status) in {(condition["type"], condition["status"]) for condition in conditions}
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """How a call of kubectl ended, and what it printed."""
+    """The status and output of a kubectl command."""
 
     status: int
     out: str
@@ -59,10 +59,10 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Kubectl:
-    """kubectl with a kubeconfig, in a namespace if there is one; its cache is a folder of the tests.
+    """kubectl with a kubeconfig, in a namespace if given; its cache is a folder of the tests.
 
-    `enter` stands before it where the API is in another network. `kinds` has the administrator's connections;
-    without it there are the commands alone (`run`, and a call).
+    `enter` is a command prefix if the API is in another network. `kinds` has the administrator's connections;
+    without it, only the commands are available (`run`, and a call).
     """
 
     program: str
@@ -73,7 +73,7 @@ class Kubectl:
     kinds: Kinds | None = field(default=None, repr=False, compare=False)
 
     def run(self, *words: str, given: str = "") -> Said:
-        """Run it to its end."""
+        """Run kubectl to its end."""
         at = [f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.cache}"]
         where = [f"--namespace={self.namespace}"] if self.namespace else []
         done = subprocess.run(
@@ -88,39 +88,39 @@ class Kubectl:
         return Said(done.returncode, done.stdout, done.stderr)
 
     def __call__(self, *words: str, given: str = "") -> str:
-        """Return what it prints; it must not fail."""
+        """Return kubectl's output; the command must not fail."""
         answer = self.run(*words, given=given)
         assert answer.status == 0, f"kubectl {' '.join(words)}: {answer.out}{answer.err}"
         return answer.out
 
     def apply(self, *documents: Mapping[str, object]) -> None:
-        """Apply objects as `kubectl apply --server-side --force-conflicts` does."""
+        """Apply objects like `kubectl apply --server-side --force-conflicts`."""
         for document in documents:
             self._applied(document)
 
     def status(self, *documents: Mapping[str, object]) -> None:
-        """Apply the status of objects that are there."""
+        """Apply the status of existing objects."""
         for document in documents:
             self._applied(document, "/status")
 
     def get(self, *words: str) -> Document:
-        """Return what `kubectl get` with these words prints as JSON: an object, or a list of objects."""
+        """Return the JSON of `kubectl get` with these words: an object, or a list of objects."""
         answer = self._got(*words)
         assert answer.status == HTTPStatus.OK, f"get {' '.join(words)}: {answer.message}"
         return dict(answer.body)
 
     def found(self, *words: str) -> Document | None:
-        """Return an object, or None where there is none."""
+        """Return an object, or None if it is missing."""
         answer = self._got(*words)
         assert answer.status in (HTTPStatus.OK, HTTPStatus.NOT_FOUND), answer.message
         return dict(answer.body) if answer.status == HTTPStatus.OK else None
 
     def until_there(self, *words: str) -> Document:
-        """Wait until an object is there."""
+        """Wait until an object exists."""
         return self.until(lambda _: True, *words)
 
     def until_pod(self, pod: str, holds: Callable[[Document], object] = is_ready) -> None:
-        """Wait until a Pod is ready, or as wanted; if it never is, say all that is known of it."""
+        """Wait until a Pod is ready, or meets a condition; on a timeout, report its description and logs."""
         deadline = Deadline(_PODS)
         while not ((answer := self._got("pod", pod)).status == HTTPStatus.OK and holds(dict(answer.body))):
             if deadline.has_passed():
@@ -129,7 +129,7 @@ class Kubectl:
             time.sleep(deadline.pause())
 
     def until(self, holds: Callable[[Document], object], *words: str, seconds: float = SECONDS) -> Document:
-        """Get objects until they are as wanted, and return them; wait for an API server that is away."""
+        """Get objects until they meet the condition, and return them; tolerate an unreachable API server."""
         last: Document = {}
 
         def is_so() -> object:
@@ -146,17 +146,17 @@ class Kubectl:
         return last
 
     def delete(self, *words: str) -> None:
-        """Delete an object, and wait neither for its end nor for its being there."""
+        """Delete an object, if it exists, without waiting for its end."""
         answer = self._kinds.ask("DELETE", self._kinds.asked(words, self.namespace))
         assert answer.status < HTTPStatus.BAD_REQUEST or answer.status == HTTPStatus.NOT_FOUND, answer.message
 
     def dry_run(self, document: Document) -> Answer:
-        """Return what `kubectl create --dry-run=server` of an object is answered."""
+        """Return the response to `kubectl create --dry-run=server` of an object."""
         path = self._kinds.of(document).path(document["metadata"].get("namespace", self.namespace))
         return self._kinds.ask("POST", f"{path}?dryRun=All&fieldValidation=Strict", document)
 
     def until_answered(self, review: Document, holds: Callable[[Document], object]) -> None:
-        """Create an inquiry, such as a SubjectAccessReview, until its answer is as wanted."""
+        """Create a review, such as a SubjectAccessReview, until its answer meets the condition."""
         last: Document = {}
 
         def is_so() -> object:

@@ -1,4 +1,4 @@
-"""What is left of a node on this machine once it has ended: nothing, it should be."""
+"""Search for leftovers of a node on this machine after its end; there must be none."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from tools.real_parts.node_flags import SOCKET
 
 
 def until_nothing_is_left(folder: Path, group: str) -> None:
-    """Wait until there is no process, mount, control group or socket of a node."""
+    """Wait until no process, mount, control group or socket of a node exists."""
     left: list[str] = []
 
     def is_gone() -> bool:
@@ -29,7 +29,7 @@ def _left(folder: Path, group: str) -> Iterator[str]:
 
 
 def _programs() -> Iterator[str]:
-    """Yield the command lines of all processes, of other namespaces as well."""
+    """Yield the command lines of all processes, also of other namespaces."""
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             yield path.read_bytes().replace(b"\0", b" ").decode(errors="replace")

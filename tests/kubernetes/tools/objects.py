@@ -1,4 +1,4 @@
-"""Objects of a cluster as their owners write them, and as a kubelet reports on them."""
+"""Objects of a cluster in the form of their owners and of a kubelet's reports."""
 
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ def node() -> Document:
 
 
 def definition(group: str, plural: str, kind: str, *versions: str) -> Document:
-    """Return a CustomResourceDefinition of a kind that may say anything, stored in its last version."""
+    """Return a CustomResourceDefinition with a schema that accepts any field, stored in its last version."""
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     served = [
         {"name": version, "served": True, "storage": version == versions[-1], "schema": schema}
@@ -39,7 +39,7 @@ def pod(name: str, account: str = "default", *, port: int = 8080, uuid: str = ""
 
 
 def runs(name: str, address: str, *, ready: bool = True) -> Document:
-    """Return the status of a Pod that runs, as it is applied: at that address, ready or not."""
+    """Return the applied status of a running Pod: its address, and whether it is ready."""
     state = str(ready)
     conditions = [{"type": item, "status": state} for item in ("Ready", "ContainersReady")]
     conditions.append({"type": "PodScheduled", "status": "True"})
@@ -60,20 +60,20 @@ def service(name: str, *, port: int = 80, target: int | str = 8080, **selector: 
 
 
 def workload(name: str, address: str, account: str, *, uuid: str = "", **labels: str) -> Document:
-    """Return a Workload, intercepted as a Pod is; its sidecar's UUID is its name unless said."""
+    """Return a Workload with a Pod's interception; the UUID of its sidecar is its name by default."""
     metadata = {"name": name, "labels": labels or {"app": name}}
     spec = {"address": address, "serviceAccount": account, "uuid": uuid or name}
     return {"apiVersion": "meshwright.dev/v1alpha1", "kind": "Workload", "metadata": metadata, "spec": spec}
 
 
 def routes(name: str, path: str = "/.*") -> Document:
-    """Return an HTTPRouteGroup of one match."""
+    """Return an HTTPRouteGroup with one match."""
     spec = {"matches": [{"name": "those", "pathRegex": path, "methods": ["*"]}]}
     return _smi("specs.smi-spec.io/v1alpha4", "HTTPRouteGroup", name, spec)
 
 
 def target(name: str, namespace: str, source: str, destination: str, group: str) -> Document:
-    """Return a TrafficTarget: an account may call another of its namespace, as a group of routes says."""
+    """Return a TrafficTarget between two accounts of a namespace, with the rules of a route group."""
     result = [
         {"kind": "ServiceAccount", "name": item, "namespace": namespace} for item in (destination, source)
     ]
@@ -95,7 +95,7 @@ def account(name: str) -> Document:
 
 
 def ingress(name: str) -> Document:
-    """Return an IngressBackend that lets a range of addresses call the shop in plain text."""
+    """Return an IngressBackend that admits a range of addresses to the shop in plain text."""
     return {
         "apiVersion": "policy.openservicemesh.io/v1alpha1",
         "kind": "IngressBackend",

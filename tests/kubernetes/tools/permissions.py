@@ -1,4 +1,4 @@
-"""What roles grant, and what the API server's audit log says was asked for: sets of the same words."""
+"""Grants of roles, and requests in the API server's audit log, in the same form."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, order=True)
 class Grant:
-    """One verb on one resource, as `workloads/status`; in one namespace, of one name, or of all ("")."""
+    """One verb on one resource, such as `workloads/status`; for one namespace or name, or for all ("")."""
 
     verb: str
     group: str
@@ -19,7 +19,7 @@ class Grant:
     name: str = ""
 
     def covers(self, asked: "Grant") -> bool:
-        """Say whether it grants what was asked for."""
+        """Return whether this grant covers a request."""
         mine, theirs = (self.verb, self.group, self.resource), (asked.verb, asked.group, asked.resource)
         return mine == theirs and self.namespace in ("", asked.namespace) and self.name in ("", asked.name)
 
@@ -29,7 +29,7 @@ class Grant:
 
 
 def granted(documents: Iterable[Mapping[str, Any]]) -> Iterator[Grant]:
-    """Yield what the roles among these manifests grant."""
+    """Yield the grants of the roles among these manifests."""
     for document in documents:
         if document["kind"] not in ("Role", "ClusterRole"):
             continue
@@ -51,13 +51,13 @@ class Asked:
 
 
 def lines(log: Path, word: str = "") -> Iterator[dict[str, Any]]:
-    """Yield the entries of an audit log that have a word; a line that is still being written is left out."""
+    """Yield the entries of an audit log that contain a word, without an unfinished last line."""
     whole, _, _ = log.read_text("utf-8").rpartition("\n")
     return (json.loads(line) for line in whole.splitlines() if word in line)
 
 
 def asked(log: Path, user: str) -> Iterator[Asked]:
-    """Yield what that user has asked the API server for, as far as it was about a resource."""
+    """Yield a user's requests to the API server that were for a resource."""
     for line in lines(log, user):
         if line["user"]["username"] != user or "objectRef" not in line:
             continue

@@ -1,4 +1,4 @@
-"""`meshwright serve` on the cluster, and one sidecar's stream, all of whose responses are kept."""
+"""`meshwright serve` on the cluster, and one sidecar's stream with all its responses."""
 
 import asyncio
 import contextlib
@@ -25,17 +25,17 @@ SECONDS = 60.0
 
 @dataclass
 class Following:
-    """A server, and a sidecar that holds what it says."""
+    """A server, and a sidecar that keeps its responses."""
 
     server: Server
     sidecar: Sidecar
 
     def addresses(self) -> set[str]:
-        """Return the addresses of all endpoints that the sidecar holds."""
+        """Return the addresses of all endpoints that the sidecar has."""
         return {address for endpoint in self.sidecar.endpoints.values() for address in endpoint}
 
     async def until(self, holds: Callable[[], object]) -> None:
-        """Wait until something holds, which after an outage of the API server may take a while."""
+        """Wait until a condition holds, which may take long after an outage of the API server."""
 
         def is_so() -> object:
             assert self.server.process.poll() is None, "the server has ended"
@@ -44,7 +44,7 @@ class Following:
         await asyncio.to_thread(wait_until, is_so, 2 * SECONDS, lambda: self.server.log()[-10:])
 
     async def until_at(self, *addresses: str) -> None:
-        """Wait until the sidecar holds endpoints at these addresses alone, and all that it asked for."""
+        """Wait until the sidecar has endpoints at exactly these addresses, and all requested resources."""
         await self.until(lambda: self.addresses() == set(addresses) and self.sidecar.has_all())
 
     def metric(self, name: str) -> dict[tuple[str, ...], float]:
@@ -58,25 +58,25 @@ class Following:
         }
 
     def debug(self, page: str, **query: str) -> dict[str, Any]:
-        """Return what a page says."""
+        """Return the content of a debug page."""
         url = f"http://{self.server.bound['debug']}/debug/{page}?{urlencode(query)}"
         with urllib.request.urlopen(url, timeout=SECONDS) as answer:
             return dict(json.load(answer))
 
     def codes(self) -> Counter[str]:
-        """Return how often each problem is there."""
+        """Return the number of each problem."""
         return Counter(problem["code"] for problem in self.debug("policies")["problems"])
 
     def failing(self) -> set[str]:
-        """Return what cannot be read now, by its resource."""
+        """Return the resources that cannot be read now."""
         return {labels[0] for labels, value in self.metric("meshwright_kubernetes_failing").items() if value}
 
     def relists(self) -> dict[tuple[str, ...], float]:
-        """Return how often each kind was listed again."""
+        """Return the number of relists of each kind."""
         return self.metric("meshwright_kubernetes_relists_total")
 
     def problems(self) -> list[dict[str, Any]]:
-        """Return what the log has of the source's problems."""
+        """Return the source's problems in the log."""
         return [line for line in self.server.log() if line["event"] == "kubernetes problem"]
 
 

@@ -1,4 +1,4 @@
-"""A shop of one Pod in the cluster, and a buyer's sidecar that is told where it is."""
+"""A shop of one Pod in the cluster, and a buyer's sidecar that gets its endpoints."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ _AT_ONCE = ("--set", "endpoint_admission=off")  # nobody's sidecar but the buyer
 
 
 def opened(kubectl: Kubectl) -> ProxyName:
-    """Write the shop, and somebody who may buy there; return whose sidecar listens."""
+    """Create the shop and a permitted buyer; return the name of the buyer's proxy."""
     uuid = f"buyer-{kubectl.namespace}"  # a server of all namespaces sees those of other tests
     kubectl.apply(
         *map(objects.account, ("buyer", "shop")),
@@ -34,7 +34,7 @@ def opened(kubectl: Kubectl) -> ProxyName:
 
 
 def everywhere(kubeconfig: Path) -> tuple[str, ...]:
-    """Return the flags by which a server reads the whole cluster, and calls endpoints at once."""
+    """Return the flags of a server that reads the whole cluster and uses endpoints at once."""
     return ("--kubernetes", "--kubeconfig", str(kubeconfig), *_AT_ONCE)
 
 
@@ -42,7 +42,7 @@ def everywhere(kubeconfig: Path) -> tuple[str, ...]:
 async def served(
     program: Program, buyer: ProxyName, kubeconfig: Path, *addresses: str
 ) -> AsyncIterator[Following]:
-    """Serve the test's namespace, and wait until the buyer knows where the shop is; one Pod unless said."""
+    """Serve the test's namespace; wait until the buyer has the shop's endpoints, by default of one Pod."""
     flags = everywhere(kubeconfig)
     async with following(program, buyer, *flags, "--namespaces", str(buyer.namespace)) as result:
         await result.until_at(*(addresses or (FIRST,)))
@@ -50,6 +50,6 @@ async def served(
 
 
 async def moves(kubectl: Kubectl, result: Following, address: str) -> None:
-    """Move the shop, and wait until the buyer knows that."""
+    """Move the shop and wait until the buyer has the new endpoint."""
     await asyncio.to_thread(kubectl.status, objects.runs("shop", address))
     await result.until_at(address)
