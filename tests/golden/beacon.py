@@ -1,6 +1,6 @@
-"""A listener that shows the number of what was published last, by which a test sees that an Envoy has it.
+"""A listener that shows the number of the last published round, so that a test sees that an Envoy has it.
 
-The number stands in a route configuration, the last kind of resource that Envoy is sent.
+The number is in a route configuration, the last kind of resource that Envoy gets.
 """
 
 from catalog.policy.values.interception import SocketAddress

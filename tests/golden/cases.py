@@ -1,8 +1,8 @@
-"""The golden cases: manifests in `<case>/mesh.yaml`, or values, and what each group of proxies is sent.
+"""The golden cases: manifests in `<case>/mesh.yaml`, or values, and the resources of each group of proxies.
 
-`<case>/<namespace>.<workload>.<type>.yaml` holds the resources of one type for the group whose first proxy
-is that workload's, `<case>/problems.txt` what the mesh says of its objects. A secret is shown by its name and
-kind alone.
+`<case>/<namespace>.<workload>.<type>.yaml` has the resources of one type for the group whose first proxy is
+that workload's. `<case>/problems.txt` has the problems of the objects. A secret is shown by its name and kind
+only.
 """
 
 import json
@@ -106,7 +106,7 @@ def render(case: str) -> Mapping[str, str]:
 
 
 def masked_secrets(policy: ProxyPolicy) -> tuple[Resource, ...]:
-    """Return the secrets of a policy with nothing secret in them."""
+    """Return the secrets of a policy with placeholders for their content."""
     epoch = datetime(2000, 1, 1, tzinfo=UTC)
     nothing = ServiceCertificate(
         policy.identity, "0", epoch, epoch, (), b"[certificate chain]", PrivateKey(b"[private key]")
@@ -128,7 +128,7 @@ def _document(resource: Resource) -> str:
 
 
 def _folded(value: Any) -> Any:
-    """Put names for access logs and for mappers of a diagnosis, which would be most of the text.
+    """Replace access logs and diagnosis mappers by names, because they would be most of the text.
 
     Unit tests have them in full.
     """

@@ -4,5 +4,5 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--update-golden`: write what the code makes now, and delete files that it makes no more."""
+    """Add `--update-golden`: write the current output, and delete files that are no longer written."""
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files")

@@ -1,4 +1,4 @@
-"""Envoys as the agent runs them: its keeper starts and ends them, here on a bootstrap that never changes."""
+"""Envoys that the agent's keeper starts and ends, here on a bootstrap that never changes."""
 
 import asyncio
 import contextlib
@@ -21,14 +21,14 @@ from tests.golden.beacon import BEACON_PORT
 
 @dataclass(frozen=True)
 class Place:
-    """Where an Envoy runs: what stands before its command, how sockets are made there, and as which user."""
+    """The place of an Envoy: a command prefix, a factory of sockets, and a user."""
 
     enter: tuple[str, ...] = ()
     open_socket: Callable[[], socket.socket] = lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     uid: int | None = None
 
     def session(self) -> aiohttp.ClientSession:
-        """Return a client that stands there; every request has a connection of its own."""
+        """Return a client at this place, with a new connection for each request."""
         connector = aiohttp.TCPConnector(socket_factory=lambda _: self._quiet(), force_close=True)
         return aiohttp.ClientSession(connector=connector)
 
@@ -43,7 +43,7 @@ HERE = Place()
 
 @dataclass(frozen=True)
 class RunningEnvoy:
-    """An Envoy that was started: its files, where it is, and where its beacon shines."""
+    """A started Envoy: its files, its admin interface, and the address of its beacon."""
 
     folder: Path
     beacon: str
@@ -51,26 +51,26 @@ class RunningEnvoy:
 
     @property
     def log(self) -> Path:
-        """Return where it logs, from warnings on."""
+        """Return the path of its log, which begins with warnings."""
         return self.folder / "envoy.log"
 
     @property
     def admin(self) -> str:
-        """Return HOST:PORT of its admin interface, empty until it has said so."""
+        """Return HOST:PORT of its admin interface, or an empty string until it is known."""
         with contextlib.suppress(FileNotFoundError):
             return (self.folder / "admin").read_text()
         return ""
 
     async def text(self, path: str) -> str:
-        """Return what its admin interface answers, empty where it does not with 200."""
+        """Return a response of its admin interface, or an empty string without a 200."""
         return await self._get(f"http://{self.admin}{path}") if self.admin else ""
 
     async def round(self) -> str:
-        """Return what its beacon shows."""
+        """Return the number at its beacon."""
         return await self._get(f"http://{self.beacon}:{BEACON_PORT}/")
 
     async def live_epoch(self) -> int | None:
-        """Return 0 when it is live: what the agent's keeper asks."""
+        """Return 0 when the Envoy is live, for the agent's keeper."""
         return 0 if await self.text("/ready") else None
 
     async def _get(self, url: str) -> str:
@@ -89,7 +89,7 @@ async def keep(
     ends: AsyncExitStack,
     environment: Mapping[str, str] | None = None,
 ) -> "asyncio.Task[EnvoyEnd]":
-    """Start an Envoy on the bootstrap in its folder; it ends with the exit stack, or by itself by a fault."""
+    """Start an Envoy on the bootstrap in its folder; it ends with the exit stack, or earlier by a fault."""
     folder = running.folder
     options = EnvoyOptions(
         _command(program, folder, place),
@@ -114,7 +114,7 @@ async def keep(
 
 
 def _command(program: str, folder: Path, place: Place) -> str:
-    """Return the program to run: a script of one line that goes to Envoy's place and keeps its access log."""
+    """Return a script that starts Envoy in its place and stores its access log."""
     script = folder / "envoy"
     command = shlex.join([*place.enter, program])
     script.write_text(f'#!/bin/sh\nexec {command} "$@" >{shlex.quote(str(folder))}/access.log 2>&1\n')

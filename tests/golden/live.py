@@ -1,6 +1,6 @@
-"""A small mesh that really runs: our ADS server, real Envoys, applications in this process.
+"""A small running mesh: our ADS server, real Envoys, applications in this process.
 
-Interception is explicit, on loopback addresses of its own. Nothing here is faked between manifest and socket.
+Interception is explicit, on separate loopback addresses. Everything between manifest and socket is real.
 """
 
 import asyncio
@@ -70,7 +70,7 @@ _LOST = "gRPC config stream to "
 
 
 class ByCommonName:
-    """Takes the common name of the certificate that TLS verified for the node."""
+    """Authenticator that uses the common name of the verified client certificate as the node's name."""
 
     def authenticate(self, peer: Peer) -> NodeKey:
         """Return the common name."""
@@ -82,7 +82,7 @@ class ByCommonName:
 
 
 def _server(cache: SnapshotCache, identity: TlsIdentity) -> AdsServer:
-    """Return a server that holds who is in no group, for a second at a time, and says so."""
+    """Return a server that holds nodes without a group, for one second at a time."""
 
     def held(node: NodeKey) -> str:
         return "" if cache.snapshot(node) else HoldReason.WORKLOAD
@@ -132,16 +132,16 @@ class LiveMesh:
         return mesh
 
     def workload(self, uuid: str) -> Workload:
-        """Return the one workload with a UUID: of these meshes no two namespaces have one."""
+        """Return the only workload with a UUID; UUIDs are unique in these meshes."""
         (key,) = (key for sidecar, (key, *_) in by_sidecar(self.view).items() if sidecar.uuid == uuid)
         return self.view.workloads[key]
 
     def apply(self, manifests: str, said: tuple[str, ...] = ()) -> None:
-        """Publish what these manifests come to, of which their reader says these codes."""
+        """Publish the resources of these manifests, whose reader must report these codes."""
         self.publish(view_of(manifests, said))
 
     def publish(self, view: View) -> None:
-        """Publish what a view comes to."""
+        """Publish the resources of a view."""
         self.view = view
         self._round += 1
         now = datetime.now(UTC)
@@ -162,7 +162,7 @@ class LiveMesh:
 
     @asynccontextmanager
     async def away(self) -> AsyncIterator[None]:
-        """Stop the server while the block runs, and start another at its port."""
+        """Stop the server while the block runs, and start another one on its port."""
         await self.server.stop(1)
         yield
         self.server = _server(self.cache, self.identity)
@@ -171,15 +171,14 @@ class LiveMesh:
         await self.in_force()
 
     async def in_force(self) -> None:
-        """Wait until every Envoy has what was published last, nothing of it warming or in an interim form."""
+        """Wait until every Envoy has the last published resources, without warming or interim ones."""
         for envoy in self.envoys.values():
             await until(lambda envoy=envoy: self._has_it(envoy))  # type: ignore[misc] # bound early
 
     async def complaints(self) -> str:
-        """Return what the Envoys logged or rejected, and which of them were sent deprecated fields.
+        """Return the Envoys' log lines, rejections and uses of deprecated fields.
 
-        That a stream was lost is no complaint of what was sent: while tests with event loops of their own
-        run, this server stands still.
+        A lost stream is not included: while tests with other event loops run, this server cannot respond.
         """
         logged = [f"{uuid}: {text}" for uuid, log in self.logs.items() if (text := _complaints(log))]
         rejected = [uuid for uuid in self.envoys if await self.stat(uuid, "update_rejected")]
@@ -188,7 +187,7 @@ class LiveMesh:
         return "\n".join((*logged, *counted, *(f"{uuid} was sent deprecated fields" for uuid in outdated)))
 
     async def _outdated(self, uuid: str) -> bool:
-        """Say whether it was sent deprecated fields but for one, of which it has logged each."""
+        """Return whether an Envoy got deprecated fields other than the one that it logs each time."""
         used = await self.stat(uuid, "runtime.deprecated_feature_use")
         return used > self.logs[uuid].read_text().count(OF_OLDER_ENVOYS)
 
@@ -207,7 +206,7 @@ class LiveMesh:
         place: Place = HERE,
         drain_seconds: int = NEVER_CUT_OFF,
     ) -> None:
-        """Start a workload's Envoy as the agent does, and wait until it is live."""
+        """Start a workload's Envoy like the agent, and wait until it is live."""
         workload = self.workload(uuid)
         assert workload.proxy_name is not None
         folder = self.state / uuid
@@ -226,7 +225,7 @@ class LiveMesh:
         await until(lambda: self._live(running, keeping))
 
     def client(self, namespace: str, account: str) -> ssl.SSLContext:
-        """Return a TLS client with the service certificate of an identity, which trusts the mesh's root."""
+        """Return a TLS client with an identity's service certificate, which trusts the mesh's root."""
         identity = next(item for item in by_identity(self.view) if str(item) == f"{namespace}/{account}")
         return self._context(identity)
 
@@ -272,7 +271,7 @@ class LiveMesh:
 
 
 def _complaints(log: Path) -> str:
-    """Return the lines of a log that are about more than a stream's end."""
+    """Return the lines of a log, without those about the end of a stream."""
     lines = log.read_text().splitlines(keepends=True)
     return "".join(line for line in lines if _LOST not in line and OF_OLDER_ENVOYS not in line)
 
@@ -288,7 +287,7 @@ async def serve(ends: AsyncExitStack, address: str, port: int, handle: Serve) ->
 
 
 def view_of(manifests: str, said: tuple[str, ...] = ()) -> View:
-    """Read manifests into a view; their reader must say these codes, by default nothing."""
+    """Read manifests into a view; their reader must report exactly these codes."""
     read = Manifests().apply("mesh.yaml", manifests)
     assert tuple(str(problem.code) for problem in read.problems()) == said, read.problems()
     return View.build(read.objects(), MeshSettings(trust_domain=TRUST_DOMAIN))

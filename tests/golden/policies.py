@@ -41,7 +41,7 @@ NjA6LJp4n6nyeJCyGK438V25RkGalq7s
 
 
 def bare(kind: InterceptionKind = InterceptionKind.TRANSPARENT) -> ProxyPolicy:
-    """Return the policy of the shop's proxy, which calls nobody and is called by nobody."""
+    """Return the policy of the shop's proxy without callers and without services to call."""
     return ProxyPolicy(
         ServiceIdentity(GOLDEN, ServiceAccountName("shop")),
         SHOP,
@@ -54,12 +54,12 @@ def bare(kind: InterceptionKind = InterceptionKind.TRANSPARENT) -> ProxyPolicy:
 
 
 def rule(kind: Kind, *callers: Caller, matches: tuple[HTTPMatch, ...] | None = None) -> AccessRule:
-    """Return what an object of that kind, `golden/it`, admits."""
+    """Return the access rule of an object `golden/it` of this kind."""
     return AccessRule(ObjectKey(kind, GOLDEN, "it"), callers, matches)
 
 
 def port(number: int, protocol: Protocol, access: Access, listen: SocketAddress | None = None) -> InboundPort:
-    """Return a port at which the shop is called."""
+    """Return an inbound port of the shop."""
     application = SocketAddress(IpAddress("127.0.0.1"), Port(number))
     return InboundPort(Port(number), protocol, (SHOP,), application, access, listen)
 
@@ -90,14 +90,14 @@ def external(name: str, number: int, *, http: bool, tls: TlsOrigination | None =
 
 
 def calls(to: ExternalDestination, listen: SocketAddress) -> OutboundService:
-    """Return a host outside the mesh, called at an address of the proxy's own."""
+    """Return a host outside the mesh, called at a local address of the proxy."""
     route = OutboundRoute(None, (WeightedBackend(to.host, str(to.port), 1),))
     protocol = Protocol.HTTP if to.is_http else Protocol.TCP
     return OutboundService(to.host, to.port, protocol, (route,), listen=(listen,))
 
 
 def calling(*hosts: ExternalDestination) -> ProxyPolicy:
-    """Return the policy of a proxy that takes calls to these hosts from 127.0.90.1:9000 on."""
+    """Return the policy of a proxy that offers these hosts from 127.0.90.1:9000 on."""
     at = (SocketAddress(IpAddress("127.0.90.1"), Port(9000 + number)) for number in range(len(hosts)))
     outbound_services = tuple(calls(host, where) for host, where in zip(hosts, at, strict=True))
     return replace(

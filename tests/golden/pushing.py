@@ -1,4 +1,4 @@
-"""One Envoy that takes whatever it is pushed by ADS, and says what it rejects."""
+"""One Envoy that gets any resources by ADS and reports its rejections."""
 
 import asyncio
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ async def start_receiver(state: Path, ends: AsyncExitStack, drain_seconds: int =
 
 
 async def push(mesh: LiveMesh, snapshot: Snapshot) -> Mapping[str, str]:
-    """Publish a snapshot to the Envoy; return what it rejected, by type, when it has answered all."""
+    """Publish a snapshot to the Envoy; return its rejections by type once it has answered everything."""
     changed = snapshot.changed_since(mesh.cache.snapshot(NODE))
     mesh.cache.publish({GroupKey("g"): snapshot}, {NODE: GroupKey("g")})
     async with asyncio.timeout(60):
@@ -39,7 +39,7 @@ async def push(mesh: LiveMesh, snapshot: Snapshot) -> Mapping[str, str]:
 
 
 def _answered(mesh: LiveMesh, snapshot: Snapshot, changed: Mapping[TypeUrl, frozenset[ResourceName]]) -> bool:
-    """Say whether all that the Envoy asked for was sent as it is in the snapshot, and answered."""
+    """Return whether all requested resources were sent as in the snapshot, and answered."""
     statuses = mesh.server.statuses()
     if len(statuses) != 1 or statuses[0].types[0].type_url != CLUSTER or len(statuses[0].types) < 2:
         return False

@@ -1,6 +1,6 @@
-"""A translation with the access rules of HTTP in the listeners, not in the route configurations.
+"""A translation with HTTP access rules in listeners instead of route configurations.
 
-It admits and refuses the same; what differs is when a change is obeyed.
+It admits and refuses the same requests; only the time at which a change takes effect differs.
 """
 
 from google.protobuf import any_pb2
@@ -23,7 +23,7 @@ from xds.protocol.resources.resource import LISTENER, Resource, encode
 
 
 def translate(policy: ProxyPolicy) -> tuple[Resource, ...]:
-    """Translate as the real thing does, and move the rules of the inbound ports."""
+    """Translate with the real translation, then move the rules of the inbound ports."""
     ports = {names.inbound_routes(port.port): port for port in policy.inbound if port.protocol.is_http}
     return tuple(_moved(policy, ports, resource) for resource in resources(policy))
 

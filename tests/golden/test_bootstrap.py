@@ -1,4 +1,4 @@
-"""Envoy's own opinion of our bootstraps."""
+"""Test that Envoy itself accepts our bootstraps."""
 
 import subprocess
 from datetime import UTC, datetime, timedelta
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.envoy
 
 @pytest.fixture(scope="module")
 def credentials(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A proxy's files, of a name longer than X.520 allows for a common name."""
+    """Credentials of a proxy with a name longer than X.520 allows for a common name."""
     folder = tmp_path_factory.mktemp("credentials")
     authority = CertificateAuthority.open(folder, TrustDomain("cluster.local"), datetime.now(UTC))
     with SqliteLedger.open(folder / "ledger.db") as ledger:
@@ -33,8 +33,10 @@ def credentials(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("protocol", AdsProtocol)
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "ads.example"])
-def test_envoy_validates_it(credentials: Path, protocol: AdsProtocol, host: str) -> None:
-    """Envoy accepts a bootstrap for each protocol and kind of host, and warns of nothing."""
+def test_envoy_accepts_the_bootstrap_without_warnings(
+    credentials: Path, protocol: AdsProtocol, host: str
+) -> None:
+    """Envoy's validation succeeds for each protocol and each kind of host."""
     settings = BootstrapSettings(
         proxy_name=_name(),
         trust_domain=TrustDomain("cluster.local"),

@@ -1,4 +1,4 @@
-"""What real Envoys do with what is sent to them, compared with what the oracle says."""
+"""Tests of access control by real Envoys, compared with the oracle."""
 
 import asyncio
 import itertools
@@ -136,13 +136,13 @@ spec:
 
 
 class Applications:
-    """The shop: HTTP that says which path it got, gRPC that echoes, TCP that greets; each counts."""
+    """The shop: HTTP that answers with the path, gRPC that echoes, TCP that greets first and counts."""
 
     def __init__(self) -> None:
         self.greeted = 0
 
     async def http(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer requests with the path they came by."""
+        """Answer requests with their path."""
         while request := await reader.readuntil(b"\r\n\r\n"):
             method, path, rest = request.split(b" ", 2)
             if b"websocket" in rest:
@@ -155,7 +155,7 @@ class Applications:
             writer.write(head if method == b"HEAD" else head + path)
 
     async def greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Speak first, then echo one line."""
+        """Send a greeting, then echo one line."""
         self.greeted += 1
         writer.write(GREETING)
         writer.write(await reader.readline())
@@ -171,13 +171,13 @@ async def echo(request: bytes, context: object) -> bytes:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shop() -> Applications:
-    """The applications, counted."""
+    """The applications of the shop."""
     return Applications()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def mesh(tmp_path_factory: pytest.TempPathFactory, shop: Applications) -> AsyncIterator[LiveMesh]:
-    """Two real Envoys, the shop's and alice's; bob and eve call by themselves with their certificates."""
+    """Two real Envoys, the shop's and alice's; bob and eve call directly with their certificates."""
     async with AsyncExitStack() as ends:
 
         async def http(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -217,7 +217,7 @@ async def _listens(address: str, port: int) -> bool:
 async def status(
     tls: ssl.SSLContext | None, path: str, method: str = "GET", headers: tuple[tuple[str, str], ...] = ()
 ) -> int:
-    """Call the shop's inbound port directly and return the status, 0 where the handshake is refused."""
+    """Call the shop's inbound port directly; return the status, or 0 without a client."""
     if tls is None:
         return 0
     reader, writer = await asyncio.open_connection(SERVER, HTTP, ssl=tls)
@@ -233,7 +233,7 @@ async def status(
 
 
 async def reason(tls: ssl.SSLContext, path: str) -> str | None:
-    """Call the shop's inbound port directly and return what the answer says of a denial, None if nothing."""
+    """Call the shop's inbound port directly; return the denial header, or None."""
     connector = aiohttp.TCPConnector(ssl=tls)
     async with (
         aiohttp.ClientSession(connector=connector) as session,
@@ -254,8 +254,8 @@ HEADERS: tuple[tuple[tuple[str, str], ...], ...] = (
 )
 
 
-async def test_envoy_and_the_oracle_agree(mesh: LiveMesh) -> None:
-    """For every client, path, method and header set of a table, Envoy answers as the oracle says."""
+async def test_envoy_and_oracle_agree_on_every_request_of_a_table(mesh: LiveMesh) -> None:
+    """For every client, path, method and header set, Envoy's answer is the oracle's."""
     seen: dict[Answer, int] = {}
     for account in ("alice", "bob", "eve"):
         tls = mesh.client("default", account)
@@ -271,10 +271,11 @@ async def test_envoy_and_the_oracle_agree(mesh: LiveMesh) -> None:
     assert seen[Answer.REFUSED] > 30
 
 
-async def test_a_denial_names_what_was_looked_for(mesh: LiveMesh) -> None:
-    """To the caller its own target and no other, or that there is none; to the log the same of all requests.
+async def test_denial_names_the_target_that_was_evaluated(mesh: LiveMesh) -> None:
+    """The response names only the caller's own TrafficTarget, or that there is none.
 
-    What is allowed, or refused for its path alone, says nothing.
+    The access log has the same. Allowed requests, and requests refused for their path alone, have no such
+    header.
     """
     alice, bob, eve = (mesh.client("default", name) for name in ("alice", "bob", "eve"))
     assert await reason(alice, "/status?a-denial") == ALICE_LACKS
@@ -315,7 +316,7 @@ async def test_a_denial_names_what_was_looked_for(mesh: LiveMesh) -> None:
 
 
 async def _logged_by_alice(mesh: LiveMesh) -> dict[str, object]:
-    """Have alice call what is denied; return the line in the access log of her own sidecar."""
+    """Send a denied request as alice; return its line in the access log of her own sidecar."""
     log, lines = mesh.state / "alice-uuid" / "access.log", list[dict[str, object]]()
     async with aiohttp.ClientSession() as session, session.get(f"http://{ALICE}:80/status?own") as answer:
         assert answer.status == 403
@@ -328,8 +329,8 @@ async def _logged_by_alice(mesh: LiveMesh) -> dict[str, object]:
     return lines[0]
 
 
-async def test_paths_cannot_be_dressed_up(mesh: LiveMesh) -> None:
-    """Dot segments are resolved before rules look, and escaped slashes are refused."""
+async def test_disguised_paths_do_not_bypass_the_rules(mesh: LiveMesh) -> None:
+    """Dot segments are resolved before the rules apply, and escaped slashes are refused."""
     alice = mesh.client("default", "alice")
     assert await status(alice, "/books/%2e%2e/status") == 403
     assert await status(alice, "/books/../status") == 403
@@ -338,8 +339,8 @@ async def test_paths_cannot_be_dressed_up(mesh: LiveMesh) -> None:
     assert await status(alice, "/books/..%5Cstatus") == 400
 
 
-async def test_plain_text_and_strangers_are_refused(mesh: LiveMesh) -> None:
-    """Without TLS, without a certificate and with a proxy certificate nobody gets an answer."""
+async def test_plain_text_and_foreign_certificates_are_refused(mesh: LiveMesh) -> None:
+    """Without TLS, without a certificate or with a proxy certificate there is no answer."""
     reader, writer = await asyncio.open_connection(SERVER, HTTP)
     writer.write(b"GET /books HTTP/1.1\r\nHost: shop\r\n\r\n")
     assert await _rest(reader) == b""
@@ -355,10 +356,10 @@ async def test_plain_text_and_strangers_are_refused(mesh: LiveMesh) -> None:
             await status(tls, "/books")
 
 
-async def test_a_server_that_speaks_first_says_nothing_to_strangers(
+async def test_server_first_application_is_not_contacted_by_strangers(
     mesh: LiveMesh, shop: Applications
 ) -> None:
-    """On a TCP port the application is not even connected to for a caller whom no rule admits."""
+    """For a caller that no rule admits, the application does not even get a connection."""
     greeted = shop.greeted
     for account in ("eve", "bob"):
         with pytest.raises((ssl.SSLError, ConnectionError)):
@@ -372,8 +373,8 @@ async def test_a_server_that_speaks_first_says_nothing_to_strangers(
     writer.close()
 
 
-async def test_alice_calls_through_both_sidecars(mesh: LiveMesh) -> None:
-    """HTTP, gRPC and a server that speaks first all pass from sidecar to sidecar over mTLS."""
+async def test_alice_calls_http_grpc_and_tcp_through_both_sidecars(mesh: LiveMesh) -> None:
+    """All three protocols pass from sidecar to sidecar over mTLS, and denials name the target."""
     async with aiohttp.ClientSession() as session:
         answer = await session.get(f"http://{ALICE}:80/books/1")
         assert (answer.status, await answer.text()) == (200, "/books/1")
@@ -395,8 +396,10 @@ async def test_alice_calls_through_both_sidecars(mesh: LiveMesh) -> None:
     writer.close()
 
 
-async def test_keys_of_each_kind_and_an_intermediate_s_chain(mesh: LiveMesh, tmp_path: Path) -> None:
-    """The two Envoys shake hands with what is renewed, and the call goes through as before."""
+async def test_rsa_keys_and_intermediate_chains_are_used_by_both_envoys(
+    mesh: LiveMesh, tmp_path: Path
+) -> None:
+    """After each renewal, the handshake and the call succeed as before."""
     now, before = datetime.now(UTC), mesh.manager
     root = ca("root", now)
     (tmp_path / "ca").mkdir()
@@ -426,7 +429,7 @@ def _files(made: Ca) -> tuple[tuple[str, bytes], ...]:
 
 
 async def _shows(mesh: LiveMesh) -> bool:
-    """Say whether both Envoys have the certificates of now in use."""
+    """Return whether both Envoys use the current certificates."""
     held = {
         service_certificate.serial
         for service_certificate in map(mesh.manager.get, by_identity(mesh.view))
@@ -437,8 +440,8 @@ async def _shows(mesh: LiveMesh) -> bool:
     return all(held & serial for serial in serials)
 
 
-async def test_websockets_pass(mesh: LiveMesh) -> None:
-    """An upgrade to WebSocket passes both sidecars where the request is admitted, and not where it is not."""
+async def test_websocket_upgrade_passes_only_if_admitted(mesh: LiveMesh) -> None:
+    """An admitted upgrade passes both sidecars, and another one gets 403."""
     for path, expected in ((b"/books/ws", b"101"), (b"/status", b"403")):
         reader, writer = await asyncio.open_connection(ALICE, 80)
         writer.write(b"GET %s HTTP/1.1\r\nHost: shop\r\nConnection: upgrade\r\n" % path)
@@ -451,8 +454,8 @@ async def test_websockets_pass(mesh: LiveMesh) -> None:
         writer.close()
 
 
-async def test_permissive_mode_admits_the_mesh_and_nobody_else(mesh: LiveMesh) -> None:
-    """Permissive: a stranger of the mesh is answered, plain text is not; afterwards all is as before."""
+async def test_permissive_mode_admits_the_mesh_but_no_plain_text(mesh: LiveMesh) -> None:
+    """Another caller of the mesh is answered and plain text is not. Afterwards the rules apply as before."""
     eve = mesh.client("default", "eve")
 
     async def answered(path: str, wanted: int) -> bool:
@@ -479,11 +482,11 @@ async def test_permissive_mode_admits_the_mesh_and_nobody_else(mesh: LiveMesh) -
     await until(lambda: greets(False))
 
 
-async def test_a_changed_policy_is_obeyed_by_an_open_connection(mesh: LiveMesh) -> None:
-    """A route group without a match refuses the next request on a connection that is open, and back.
+async def test_changed_policy_applies_to_the_next_request_of_an_open_connection(mesh: LiveMesh) -> None:
+    """A narrower policy refuses the next request on an open connection, and drains the connection.
 
-    What admits less is drained (tests/e2e/policy/access/test_open_connections.py), what admits more leaves
-    all as it is.
+    The drain is tested in tests/e2e/policy/access/test_open_connections.py. A wider policy changes no
+    listener and no connection.
     """
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1)) as session:
 
@@ -506,10 +509,11 @@ async def test_a_changed_policy_is_obeyed_by_an_open_connection(mesh: LiveMesh) 
         assert await mesh.stat("alice-uuid", "cluster.default/shop.8080.upstream_cx_total") == connections
 
 
-async def test_rules_in_a_listener_would_be_obeyed_late(mesh: LiveMesh) -> None:
-    """Why they stand in the route configuration: the next request on an open connection got the old answer.
+async def test_rules_in_a_listener_take_effect_only_after_a_drain(mesh: LiveMesh) -> None:
+    """With rules in a listener, the next request on an open connection would get the old answer.
 
-    Envoy puts new filters into new connections and drains those that are open, which closes them.
+    Envoy puts new filters into new connections only, and drains open ones, which closes them. This is why
+    rules are in the route configuration.
     """
     connections = "cluster.default/shop.8080.upstream_cx_total"
     mesh.translate = rules_in_listeners.translate
@@ -545,8 +549,8 @@ async def test_rules_in_a_listener_would_be_obeyed_late(mesh: LiveMesh) -> None:
         await mesh.in_force()
 
 
-async def test_envoy_has_nothing_to_complain_of(mesh: LiveMesh) -> None:
-    """Neither Envoy has rejected anything, nor logged a warning: no deprecated field, no missing bound."""
+async def test_envoys_rejected_nothing_and_logged_no_warning(mesh: LiveMesh) -> None:
+    """No deprecated field and no missing bound was reported during the tests above."""
     for uuid, log in mesh.logs.items():
         assert await mesh.stat(uuid, "update_rejected") == 0
         assert log.read_text() == "", uuid

@@ -1,4 +1,4 @@
-"""Hosts outside the mesh, called by values: through a real Envoy, by a name that it asks of the resolver."""
+"""Tests of hosts outside the mesh, from values, with a real Envoy that resolves their names."""
 
 import asyncio
 import ssl
@@ -34,7 +34,7 @@ HOST = "localhost"
 
 @dataclass
 class Outside:
-    """Two hosts that are no mesh's: what they were shown of callers' certificates; roots of the second."""
+    """Two external hosts: the client certificates that they saw, and the roots of the second."""
 
     plain: Port
     over_tls: Port
@@ -72,7 +72,7 @@ async def _hosts(ends: AsyncExitStack, mesh: LiveMesh, state: Path) -> Outside:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[LiveMesh, Outside]]:
-    """An Envoy, and the hosts."""
+    """An Envoy and the hosts."""
     async with AsyncExitStack() as ends:
         state = tmp_path_factory.mktemp("external")
         live_mesh = await start_receiver(state, ends)
@@ -80,7 +80,7 @@ async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[
 
 
 async def called(mesh: LiveMesh, host: ExternalDestination, name: str = "api.example.org") -> tuple[int, str]:
-    """Have a proxy call a host, and return the status and text of its answer."""
+    """Call a host through the proxy; return the status and text of the response."""
     policy = calling(host)
     now = datetime.now(UTC)
     certificate = mesh.manager.ensure(policy.identity, ("shop.golden",), now)
@@ -102,17 +102,19 @@ async def called(mesh: LiveMesh, host: ExternalDestination, name: str = "api.exa
 
 @pytest.mark.parametrize("http", [True, False])
 @pytest.mark.parametrize("name", [HOST, "127.0.0.1"])
-async def test_a_host_is_called_in_plain_text(mesh: tuple[LiveMesh, Outside], name: str, http: bool) -> None:
-    """By a name and by an address, as requests or as a connection; it gets the name that was asked for."""
+async def test_external_host_is_called_in_plain_text_by_name_and_address(
+    mesh: tuple[LiveMesh, Outside], name: str, http: bool
+) -> None:
+    """HTTP requests and TCP connections arrive, with the requested host name."""
     envoys, hosts = mesh
     assert await called(envoys, external(name, hosts.plain, http=http)) == (200, "api.example.org")
     assert hosts.shown[-1] == (False, None)
 
 
-async def test_a_host_is_called_over_tls_which_the_application_does_not_speak(
+async def test_external_host_is_called_over_tls_that_the_sidecar_originates(
     mesh: tuple[LiveMesh, Outside],
 ) -> None:
-    """The host is told which name is wanted, and shown no certificate of the mesh, though it asks for one."""
+    """The host gets the server name, and no certificate of the mesh although it requests one."""
     envoys, hosts = mesh
     tls = TlsOrigination(HOST, hosts.roots)
     host = external(HOST, hosts.over_tls, http=True, tls=tls)
@@ -121,10 +123,13 @@ async def test_a_host_is_called_over_tls_which_the_application_does_not_speak(
 
 
 @pytest.mark.parametrize("wrong", ["name", "roots"])
-async def test_who_cannot_prove_that_it_is_the_host_is_not_called(
+async def test_server_without_proof_of_its_name_is_not_called(
     mesh: tuple[LiveMesh, Outside], wrong: str
 ) -> None:
-    """Another name than its certificate's, or roots that do not vouch for it: 503, and nothing was sent."""
+    """A certificate with another name, or one that the roots did not sign, leads to 503.
+
+    Nothing is sent to the server.
+    """
     envoys, hosts = mesh
     tls = TlsOrigination(*(("other.example.org", hosts.roots) if wrong == "name" else (HOST, ROOTS)))
     before = len(hosts.shown)
@@ -132,6 +137,6 @@ async def test_who_cannot_prove_that_it_is_the_host_is_not_called(
     assert (status, len(hosts.shown)) == (503, before)
 
 
-async def test_envoy_complains_of_nothing(mesh: tuple[LiveMesh, Outside]) -> None:
-    """Of all the above: no rejection, no warning, no deprecated field."""
+async def test_envoy_has_no_complaints_about_external_hosts(mesh: tuple[LiveMesh, Outside]) -> None:
+    """There was no rejection, no warning and no deprecated field in the tests above."""
     assert await mesh[0].complaints() == ""

@@ -1,6 +1,6 @@
-"""The recipe of docs/osm.md for a gateway, as it stands there: a real nginx before a real Envoy.
+"""Tests of the gateway recipe of docs/osm.md, exactly as written: a real nginx in front of a real Envoy.
 
-With the certificate that a MeshConfig has made for it, as it is written to its Secret.
+nginx uses the certificate that a MeshConfig requests for it, in the form of its Secret.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ spec: {{address: {SERVER}, applicationAddress: {APPLICATION}, serviceAccount: bo
 
 
 def _recipe() -> tuple[list[str], list[str]]:
-    """Return the manifests and the nginx locations of the page, at the addresses of this test."""
+    """Return the manifests and the nginx locations of the page, with the addresses of this test."""
     page = (ROOT / "docs" / "osm.md").read_text("utf-8")
     before = page.partition("## IngressBackend")[2].partition("### A gateway")[0]
     section = page.partition("### A gateway")[2].partition("## What Open Service Mesh tried")[0]
@@ -81,7 +81,7 @@ async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LiveMe
 
 @pytest.fixture
 def folder(tmp_path: Path, mesh: LiveMesh) -> Iterator[Path]:
-    """What the Secret of the page's MeshConfig is mounted as."""
+    """The mounted Secret of the page's MeshConfig."""
     wanted = view_of(CONFIG).config.ingress_gateway
     assert wanted is not None
     pair = gateway_pair(mesh.authority, wanted.dns_names, wanted.validity, datetime.now(UTC))
@@ -97,7 +97,7 @@ def _joined(*manifests: str) -> str:
 
 
 async def asked(folder: Path, locations: str, address: str = GATEWAY) -> tuple[str, str]:
-    """Ask through an nginx at an address; return the status line and what nginx logged."""
+    """Send a request through an nginx at an address; return the status line and nginx's log."""
     async with nginx.running(nginx.program() or "", folder, address, LISTENS, locations) as log:
         reader, writer = await asyncio.open_connection(address, LISTENS)
         writer.write(b"GET /books HTTP/1.1\r\nhost: shop.example.org\r\nconnection: close\r\n\r\n")
@@ -106,8 +106,8 @@ async def asked(folder: Path, locations: str, address: str = GATEWAY) -> tuple[s
         return result.partition(b"\r\n")[0].decode(), log.read_text()
 
 
-async def test_in_plain_text(mesh: LiveMesh, folder: Path) -> None:
-    """From the gateway's own address, and from no other."""
+async def test_plain_text_gateway_is_admitted_from_its_own_address_only(mesh: LiveMesh, folder: Path) -> None:
+    """A gateway at another address gets 502."""
     mesh.apply(_joined(SHOP, PLACE, PLAIN.replace("192.0.2.0/24", "192.0.2.7/32")))
     await mesh.in_force()
     assert (await asked(folder, TO_PLAIN))[0] == "HTTP/1.1 200 OK"
@@ -115,8 +115,8 @@ async def test_in_plain_text(mesh: LiveMesh, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("asks", ["", "proxy_ssl_server_name on;"], ids=["no name", "the service's name"])
-async def test_with_its_certificate(mesh: LiveMesh, folder: Path, asks: str) -> None:
-    """Whether or not nginx asks for the name by which it knows the sidecar."""
+async def test_gateway_with_its_certificate_is_admitted(mesh: LiveMesh, folder: Path, asks: str) -> None:
+    """It is admitted with and without the TLS server name of the sidecar."""
     mesh.apply(_joined(SHOP, PLACE, ENCRYPTED))
     await mesh.in_force()
     assert (await asked(folder, asks + TO_ENCRYPTED))[0] == "HTTP/1.1 200 OK"
@@ -124,8 +124,10 @@ async def test_with_its_certificate(mesh: LiveMesh, folder: Path, asks: str) -> 
 
 
 @pytest.mark.parametrize("lacks", ["a certificate", "its name", "the mesh's root", "the service's name"])
-async def test_without_any_part_of_it(mesh: LiveMesh, folder: Path, lacks: str) -> None:
-    """The sidecar refuses the gateway, or the gateway the sidecar."""
+async def test_gateway_without_any_one_part_of_the_recipe_is_refused(
+    mesh: LiveMesh, folder: Path, lacks: str
+) -> None:
+    """Without its certificate, its name, the mesh's root or the service's name, the connection is refused."""
     mesh.apply(_joined(SHOP, PLACE, ENCRYPTED))
     await mesh.in_force()
     locations, now = TO_ENCRYPTED, datetime.now(UTC)
@@ -148,6 +150,6 @@ async def test_without_any_part_of_it(mesh: LiveMesh, folder: Path, lacks: str) 
     assert ("upstream SSL certificate does not match" in log) == (lacks == "the service's name")
 
 
-async def test_envoy_complains_of_nothing(mesh: LiveMesh) -> None:
-    """Of all the above."""
+async def test_envoy_has_no_complaints_about_gateways(mesh: LiveMesh) -> None:
+    """There was no rejection, no warning and no deprecated field in the tests above."""
     assert await mesh.complaints() == ""

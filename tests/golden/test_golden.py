@@ -1,4 +1,4 @@
-"""Manifests in, resources out, compared with files; every resource is decoded by a second codec too."""
+"""Tests of translated resources against golden files, and of their validity by a second codec."""
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,8 +18,8 @@ from xds.protocol.resources.snapshot import Snapshot
 
 
 @pytest.mark.parametrize("case", EVERY)
-def test_resources_are_as_written(case: str, pytestconfig: pytest.Config) -> None:
-    """The resources of every group of a case are those in its files, and there are no other files."""
+def test_resources_of_each_case_equal_the_golden_files(case: str, pytestconfig: pytest.Config) -> None:
+    """No other files are in the case's folder."""
     folder = HERE / case
     made = render(case)
     if pytestconfig.getoption("--update-golden", default=False):
@@ -33,8 +33,8 @@ def test_resources_are_as_written(case: str, pytestconfig: pytest.Config) -> Non
 
 
 @pytest.mark.parametrize("case", EVERY)
-def test_every_reference_leads_somewhere(case: str) -> None:
-    """What a resource refers to is in the snapshot of its group, and nothing lies there unused."""
+def test_every_referenced_resource_exists_and_none_is_unused(case: str) -> None:
+    """References of a resource are in the snapshot of its group."""
     for group in case_groups(case):
         snapshot = Snapshot.of((*group.resources, *masked_secrets(group.policy)))
         assert snapshot.missing() == ()
@@ -50,16 +50,16 @@ def test_every_reference_leads_somewhere(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", EVERY)
-def test_another_codec_reads_the_same(case: str) -> None:
-    """envoy-data-plane, which shares no code with protobuf, decodes every resource to the same values."""
+def test_second_codec_decodes_resources_to_the_same_values(case: str) -> None:
+    """envoy-data-plane shares no code with protobuf."""
     for group in case_groups(case):
         for resource in (*group.resources, *masked_secrets(group.policy)):
             assert _other_codec(resource) == decoded(resource), resource.name
 
 
 @pytest.mark.parametrize("case", EVERY)
-def test_no_two_filter_chains_match_alike(case: str) -> None:
-    """In no listener do two filter chains have the same match, nor one address and port in two matches."""
+def test_filter_chains_of_a_listener_have_distinct_matches(case: str) -> None:
+    """No address and port is in two matches of a listener, because Envoy rejects such listeners."""
     for group in case_groups(case):
         for resource in group.resources:
             seen: set[tuple[object, ...]] = set()
@@ -75,15 +75,15 @@ def test_no_two_filter_chains_match_alike(case: str) -> None:
                     seen.add(key)
 
 
-def test_no_golden_file_holds_a_key() -> None:
-    """A secret's golden shows names and placeholders, never PEM."""
+def test_golden_files_of_secrets_contain_no_key() -> None:
+    """They have names and placeholders, and no PEM."""
     written = [path.read_text() for path in HERE.glob("*/*.secrets.yaml")]
     assert written
     assert not any("BEGIN" in text for text in written)
 
 
-def test_secrets_hide_their_bodies() -> None:
-    """A Resource of a secret does not show its bytes when it is printed."""
+def test_secret_resource_does_not_show_its_body_when_printed() -> None:
+    """The `repr` of a secret has no key."""
     secret = masked_secrets(case_groups(CASES[0])[0].policy)[0]
     assert secret.type_url == SECRET
     assert "private key" not in repr(secret)
@@ -146,8 +146,8 @@ def _other_codec(resource: Resource) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", EVERY)
-def test_no_deprecated_field_is_used(case: str) -> None:
-    """No field that the API marks as deprecated is set, at any depth."""
+def test_resources_use_no_deprecated_field(case: str) -> None:
+    """The check covers all depths, also messages inside an Any."""
     for group in case_groups(case):
         for resource in (*group.resources, *masked_secrets(group.policy)):
             wrapped = any_pb2.Any.FromString(resource.body)
@@ -155,15 +155,15 @@ def test_no_deprecated_field_is_used(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", EVERY)
-def test_envoys_own_rules_hold(case: str) -> None:
-    """What Envoy validates, by its API's rules and in its code, is right in every resource."""
+def test_resources_are_valid_by_envoys_own_rules(case: str) -> None:
+    """The validation rules of Envoy's API and those in Envoy's code hold."""
     for group in case_groups(case):
         for resource in (*group.resources, *masked_secrets(group.policy)):
             assert faults(any_pb2.Any.FromString(resource.body)) == ()
 
 
-def test_the_search_for_deprecated_fields_finds_them() -> None:
-    """The check above sees a deprecated field inside an Any."""
+def test_deprecated_field_inside_any_is_found() -> None:
+    """This is the negative control of the check above."""
     old = tcp_proxy_pb2.TcpProxy(stat_prefix="old", access_log_flush_interval=Duration(seconds=1))
     packed = any_pb2.Any()
     packed.Pack(old)

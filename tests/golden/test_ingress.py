@@ -1,6 +1,6 @@
-"""IngressBackends with a real Envoy: what it lets in from outside is what the oracle says, form by form.
+"""Tests of IngressBackends with a real Envoy, compared with the oracle for each form.
 
-Callers are outside the mesh: they have no sidecar, and call from addresses of their own choice on loopback.
+Callers are outside the mesh: they have no sidecar, and call from chosen loopback addresses.
 """
 
 import asyncio
@@ -147,7 +147,7 @@ async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LiveMe
 async def asked(
     address: str, path: str, tls: ssl.SSLContext | None = None, server_name: str = "", header: str = ""
 ) -> int | None:
-    """Return the status of a request from an address; None where the connection is closed."""
+    """Return the status of a request from an address, or None if the connection is closed."""
     try:
         reader, writer = await asyncio.open_connection(
             SERVER, PORT, local_addr=(address, 0), ssl=tls, server_hostname=server_name if tls else None
@@ -162,14 +162,14 @@ async def asked(
 
 
 class Shown:
-    """TLS clients by the name in their certificate; "" has none, "foreign" one of nobody's roots."""
+    """TLS clients by the name in their certificate; "" has none, "foreign" one with an unknown root."""
 
     def __init__(self, mesh: LiveMesh, state: Path) -> None:
         self._mesh, self._state = mesh, state
         self._made: dict[str, ssl.SSLContext] = {}
 
     def __call__(self, name: str) -> ssl.SSLContext:
-        """Return the client that shows a name."""
+        """Return the client with a name."""
         if name not in self._made:
             self._made[name] = self._client(name)
         return self._made[name]
@@ -197,7 +197,7 @@ class Shown:
 
 @pytest.fixture(scope="module")
 def shown(mesh: LiveMesh, tmp_path_factory: pytest.TempPathFactory) -> Shown:
-    """Clients outside."""
+    """TLS clients outside the mesh."""
     return Shown(mesh, tmp_path_factory.mktemp("clients"))
 
 
@@ -220,10 +220,10 @@ CLIENTS: Final = tuple(
 
 @pytest.mark.parametrize("permissive", [False, True], ids=["policy", "permissive"])
 @pytest.mark.parametrize("case", CASES)
-async def test_envoy_lets_in_whom_the_oracle_does(
+async def test_envoy_and_oracle_admit_the_same_external_callers(
     mesh: LiveMesh, shown: Shown, case: str, permissive: bool
 ) -> None:
-    """Every client, from every place, in plain text and in TLS, for two paths; and nobody else."""
+    """Every client is tried from every address, in plain text and TLS, for two paths."""
     mesh.apply(MESH + CASES[case] + (PERMISSIVE if permissive else ""))
     await mesh.in_force()
     differing, admitted = [], 0
@@ -240,8 +240,8 @@ async def test_envoy_lets_in_whom_the_oracle_does(
     assert bool(admitted) == (case != "nobody" or permissive)
 
 
-async def test_without_a_certificate_no_certificate_is_looked_at(mesh: LiveMesh, shown: Shown) -> None:
-    """One of nobody's roots is as good as none: it is not asked for."""
+async def test_skipped_client_validation_ignores_foreign_certificates(mesh: LiveMesh, shown: Shown) -> None:
+    """A certificate with an unknown root is accepted like none, because Envoy does not request one."""
     mesh.apply(MESH + ingress("https", RANGE, tls=SKIP))
     await mesh.in_force()
     result = [await asked(NEAR, "/", shown("foreign"), name) for name in ("", "shop.example.org")]
@@ -262,10 +262,13 @@ spec:
 
 
 @pytest.mark.parametrize("protocol", ["http", "https"])
-async def test_callers_of_the_mesh_are_judged_by_identity_within_a_source_too(
+async def test_mesh_callers_are_judged_by_identity_within_an_ingress_source(
     mesh: LiveMesh, protocol: str
 ) -> None:
-    """What a range may is not what they may, nor is it less: their sidecars ask for the service's name."""
+    """Their rights are neither wider nor narrower than elsewhere.
+
+    Their sidecars use the service's TLS server name.
+    """
     mesh.apply(MESH + TARGET + ingress(protocol, RANGE, tls=SKIP if protocol == "https" else "{}"))
     await mesh.in_force()
     alice, nobody = (mesh.client("default", name) for name in ("alice", "shop"))
@@ -275,8 +278,8 @@ async def test_callers_of_the_mesh_are_judged_by_identity_within_a_source_too(
         assert await asked(address, "/books", nobody, FQDN) == 403
 
 
-async def test_what_a_client_writes_of_itself_opens_nothing(mesh: LiveMesh) -> None:
-    """Neither X-Forwarded-For nor Envoy's own headers."""
+async def test_request_headers_do_not_change_the_callers_address_or_identity(mesh: LiveMesh) -> None:
+    """Neither X-Forwarded-For nor Envoy's own headers open anything."""
     mesh.apply(MESH + ingress("http", RANGE, matches=True))
     await mesh.in_force()
     for header in (
@@ -291,8 +294,8 @@ async def test_what_a_client_writes_of_itself_opens_nothing(mesh: LiveMesh) -> N
         assert await asked(NEAR, "/books", header=f"{header}\r\n") == 200
 
 
-async def test_of_two_the_older_counts(mesh: LiveMesh) -> None:
-    """For the service and port that both have; when it goes, the other one does."""
+async def test_older_of_two_ingress_backends_applies(mesh: LiveMesh) -> None:
+    """This is for the same service and port. When the older is deleted, the other one applies."""
     older, newer = ingress("http", RANGE, name="z"), ingress("http", f"{{kind: IPRange, name: {FAR}/32}}")
     dated = older.replace("{name: z,", '{name: z, creationTimestamp: "2026-01-01T00:00:00Z",')
     for manifests, expected in (
@@ -306,6 +309,6 @@ async def test_of_two_the_older_counts(mesh: LiveMesh) -> None:
         assert [await asked(item, "/") for item in (NEAR, FAR)] == expected
 
 
-async def test_envoy_complains_of_nothing(mesh: LiveMesh) -> None:
-    """Of all the above: no rejection, no warning, no deprecated field."""
+async def test_envoy_has_no_complaints_about_ingress(mesh: LiveMesh) -> None:
+    """There was no rejection, no warning and no deprecated field in the tests above."""
     assert await mesh.complaints() == ""

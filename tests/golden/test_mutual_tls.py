@@ -1,7 +1,7 @@
-"""MutualTLS with a real Envoy: who is let in without a certificate is what the oracle says, mode by mode.
+"""Tests of MutualTLS with a real Envoy, compared with the oracle for each mode.
 
-Callers in plain text have no sidecar, and call from addresses of their own choice on loopback. Some pretend
-to be who they are not.
+Callers in plain text have no sidecar, and call from chosen loopback addresses. Some claim to be another
+caller.
 """
 
 import asyncio
@@ -159,9 +159,9 @@ async def mesh(
 ) -> AsyncIterator[LiveMesh]:
     """A shop behind an Envoy, and a caller of the mesh with its own.
 
-    The parameter is the drain time of both Envoys in seconds. Only a test that waits for its end asks for a
-    short one: the shop's Envoy then cuts off idle connections of the caller's Envoy, and a request that is
-    sent at this moment is answered 503 (flag UC).
+    The parameter is the drain time of both Envoys in seconds. Only a test that waits for the end of the drain
+    time uses a short one, because the shop's Envoy then closes idle connections of the caller's Envoy, and a
+    request sent at that moment is answered with 503 (flag UC).
     """
     drain_seconds = getattr(request, "param", NEVER_CUT_OFF)
     async with AsyncExitStack() as ends:
@@ -178,14 +178,14 @@ OPENED: Final[list["Line"]] = []
 
 @pytest.fixture(autouse=True)
 def closing() -> Iterator[None]:
-    """Close what a test has opened."""
+    """Close the connections of a test."""
     yield
     while OPENED:
         OPENED.pop().close()
 
 
 class Line:
-    """A connection that stays open."""
+    """A connection that is kept open."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -198,7 +198,7 @@ class Line:
         return line
 
     async def says(self, sent: bytes, until: bytes) -> bytes:
-        """Return what is answered; nothing where the connection has ended."""
+        """Send bytes and return the response, or empty bytes if the connection has ended."""
         try:
             async with asyncio.timeout(20):
                 self._writer.write(sent)
@@ -207,7 +207,7 @@ class Line:
             return b""
 
     async def status(self, path: str = "/", header: str = "") -> int | None:
-        """Return the status of a request; None where the connection is closed."""
+        """Return the status of a request, or None if the connection is closed."""
         sent = f"GET {path} HTTP/1.1\r\nhost: shop\r\n{header}\r\n".encode()
         head = await self.says(sent, b"\r\n\r\n")
         if b"content-length: 19" in head:
@@ -215,29 +215,34 @@ class Line:
         return int(head.split()[1]) if head else None
 
     async def echoes(self) -> bool:
-        """Say whether a line comes back."""
+        """Return whether a line is echoed."""
         return await self.says(b"hello\n", b"\n") == b"hello\n"
 
     async def ended(self) -> None:
-        """Wait for its end, which comes by itself."""
+        """Wait until the server ends the connection."""
         with contextlib.suppress(ConnectionError):
             assert await self._reader.read() == b""
 
     def close(self) -> None:
-        """End it."""
+        """Close the connection."""
         self._writer.close()
 
 
 async def put(mesh: LiveMesh, policy: str) -> None:
-    """Put a policy in force."""
+    """Enforce a policy."""
     mesh.apply(MESH + policy)
     await mesh.in_force()
 
 
 @pytest.mark.parametrize("everybody", [False, True], ids=["policy", "permissive"])
 @pytest.mark.parametrize("case", CASES)
-async def test_envoy_lets_in_whom_the_oracle_does(mesh: LiveMesh, case: str, everybody: bool) -> None:
-    """In plain text from every place, as oneself or as another; and the mesh's own caller always."""
+async def test_envoy_and_oracle_admit_the_same_plain_text_callers(
+    mesh: LiveMesh, case: str, everybody: bool
+) -> None:
+    """Callers from every address are tried, with their own and with forged headers.
+
+    The mesh's own caller is always admitted.
+    """
     await put(mesh, CASES[case] + (OPEN if everybody else ""))
     differing = []
     for address in (NEAR, FAR, GATEWAY):
@@ -258,8 +263,8 @@ async def test_envoy_lets_in_whom_the_oracle_does(mesh: LiveMesh, case: str, eve
     assert await (await Line.open(TCP, CALLER, CALLER)).echoes()
 
 
-async def test_some_are_let_in_and_some_are_not(mesh: LiveMesh) -> None:
-    """Else the above would say little."""
+async def test_oracle_admits_some_callers_and_refuses_others(mesh: LiveMesh) -> None:
+    """This is the control of the comparison above, which would also hold if all were refused."""
     await put(mesh, CASES["some requests of a range"])
     near, far = (Outsider(IpAddress(item)) for item in (NEAR, FAR))
     asked = [(outsider, path) for outsider in (near, far) for path in ("/books", "/other")]
@@ -275,15 +280,15 @@ async def test_some_are_let_in_and_some_are_not(mesh: LiveMesh) -> None:
     ],
     ids=["PROXY protocol", "PROXY protocol 2"],
 )
-async def test_another_s_address_is_not_taken_from_what_is_sent(mesh: LiveMesh, sent: bytes) -> None:
-    """Only NEAR may call; FAR says that it is there."""
+async def test_proxy_protocol_header_does_not_change_the_callers_address(mesh: LiveMesh, sent: bytes) -> None:
+    """Only NEAR is admitted, and FAR sends NEAR's address."""
     await put(mesh, CASES["a range"])
     line = await Line.open(HTTP, FAR)
     assert b" 200 " not in await line.says(sent, b"\r\n\r\n")
 
 
-async def test_http_2_without_tls_is_judged_as_any_other(mesh: LiveMesh) -> None:
-    """The preface and settings come back from whoever is let in; nobody else has a way."""
+async def test_http_2_without_tls_is_subject_to_the_same_rules(mesh: LiveMesh) -> None:
+    """An admitted caller gets HTTP/2 settings, and another one gets no byte."""
     preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
     await put(mesh, CASES["a range"])
     near, far = await Line.open(HTTP, NEAR), await Line.open(HTTP, FAR)
@@ -292,8 +297,11 @@ async def test_http_2_without_tls_is_judged_as_any_other(mesh: LiveMesh) -> None
 
 
 @pytest.mark.parametrize("mesh", [1], indirect=True, ids=["cut off after 1 s"])
-async def test_strict_ends_plain_text_and_nobody_else(mesh: LiveMesh) -> None:
-    """Open connections in plain text: 403 at once, the end after draining; the mesh's own lose no request."""
+async def test_strict_mode_ends_plain_text_connections_only(mesh: LiveMesh) -> None:
+    """Open plain-text connections get 403 at once and end after draining.
+
+    The mesh's own connections lose no request.
+    """
     await put(mesh, EVERYBODY)
     plain, plain_tcp = await Line.open(HTTP), await Line.open(TCP)
     own, own_tcp = await Line.open(HTTP, CALLER, CALLER), await Line.open(TCP, CALLER, CALLER)

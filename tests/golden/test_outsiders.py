@@ -1,6 +1,6 @@
-"""Callers from outside the mesh, called by values: what a real Envoy lets in, compared with the rules.
+"""Tests of callers from outside the mesh, from values, with a real Envoy.
 
-Networks are 127.x.y.z/32: a client chooses the address that it calls from.
+Networks are 127.x.y.z/32, because a client can choose its loopback address.
 """
 
 import asyncio
@@ -77,7 +77,7 @@ async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LiveMe
 
 
 async def admitting(mesh: LiveMesh, access: OnlyRules | EveryoneInTheMesh) -> None:
-    """Have the shop's port admit these, and wait until it does."""
+    """Admit these callers at the shop's port, and wait until it is in force."""
 
     def policy(of: ProxyPolicy) -> ProxyPolicy:
         return replace(of, inbound=tuple(replace(port, access=access) for port in of.inbound))
@@ -90,9 +90,10 @@ async def admitting(mesh: LiveMesh, access: OnlyRules | EveryoneInTheMesh) -> No
 async def asked(
     address: str, path: str, tls: ssl.SSLContext | None = None, header: str = "", told: bool = False
 ) -> int | None:
-    """Return the status of a request from an address; None where the connection is closed.
+    """Return the status of a request from an address, or None if the connection is closed.
 
-    Only who is `told` may hear why it was denied, or whose answer it is, although all ask.
+    All requests have the diagnosis header, but only a `told` caller may get the denial's reason and the
+    answering sidecar.
     """
     try:
         reader, writer = await asyncio.open_connection(SERVER, PORT, local_addr=(address, 0), ssl=tls)
@@ -109,7 +110,7 @@ async def asked(
 
 
 def gateway(mesh: LiveMesh, state: Path, name: str) -> ssl.SSLContext:
-    """Return a TLS client with a certificate of the mesh's own root for a name that is no identity."""
+    """Return a TLS client with a certificate of the mesh's root for a name that is no identity."""
     now = datetime.now(UTC)
     pair = issue_pair(mesh.authority, Usage.SERVICE, Names(name, dns_names=(name,)), timedelta(hours=1), now)
     file = state / f"{name}.pem"
@@ -123,10 +124,10 @@ def gateway(mesh: LiveMesh, state: Path, name: str) -> ssl.SSLContext:
 @pytest.mark.parametrize(
     ("address", "answer"), [(NEAR, (200, 403)), (FAR, (None, None))], ids=["near", "far"]
 )
-async def test_a_network_is_admitted_in_plain_text_by_its_rules(
+async def test_network_is_admitted_in_plain_text_by_its_rule(
     mesh: LiveMesh, address: IpAddress, answer: tuple[int | None, int | None]
 ) -> None:
-    """With its matches; nobody else's connection is taken, whatever a header says of its address."""
+    """The rule's matches apply. Connections from other addresses are refused, whatever a header says."""
     await admitting(mesh, OnlyRules((RULE,)))
     assert (await asked(address, "/books"), await asked(address, "/other")) == answer
     assert await asked(address, "/books", header=f"x-forwarded-for: {NEAR}\r\n") == answer[0]
@@ -134,32 +135,30 @@ async def test_a_network_is_admitted_in_plain_text_by_its_rules(
     assert admitted == (answer[0] == 200)
 
 
-async def test_a_header_does_not_move_who_is_near(mesh: LiveMesh) -> None:
-    """With two networks under two rules, each has its own: an address in X-Forwarded-For is no address."""
+async def test_forwarded_header_does_not_move_a_caller_to_another_network(mesh: LiveMesh) -> None:
+    """With two networks under two rules, each caller has the rights of its own address."""
     far = rule(TRAFFIC_TARGET, IpRange(f"{FAR}/32"), matches=(HTTPMatch("toys", "/toys"),))
     await admitting(mesh, OnlyRules((RULE, far)))
     result = [await asked(FAR, path, header=f"x-forwarded-for: {NEAR}\r\n") for path in ("/books", "/toys")]
     assert result == [403, 200]
 
 
-async def test_a_name_is_admitted_by_its_certificate(mesh: LiveMesh, tmp_path: Path) -> None:
-    """From wherever it calls; one of the same roots for another name does not pass the handshake."""
+async def test_certificate_name_is_admitted_from_any_address(mesh: LiveMesh, tmp_path: Path) -> None:
+    """A certificate of the same root for another name fails the handshake."""
     await admitting(mesh, OnlyRules((RULE,)))
     mine, other = gateway(mesh, tmp_path, NAME.name), gateway(mesh, tmp_path, "other.example.org")
     assert [await asked(FAR, path, mine) for path in ("/books", "/other")] == [200, 403]
     assert await asked(NEAR, "/books", other) is None
 
 
-async def test_the_mesh_is_judged_by_identity_wherever_it_calls_from(mesh: LiveMesh) -> None:
-    """A network's rule is for who shows no certificate."""
+async def test_mesh_caller_is_judged_by_identity_from_any_address(mesh: LiveMesh) -> None:
+    """A network's rule applies only to callers without a certificate."""
     await admitting(mesh, OnlyRules((RULE,)))
     assert await asked(NEAR, "/books", mesh.client("default", "alice"), told=True) == 403
 
 
-async def test_permissive_mode_is_the_mesh_s_and_outsiders_keep_to_their_rules(
-    mesh: LiveMesh, tmp_path: Path
-) -> None:
-    """A certificate that a rule lets through the handshake does not make its name one of the mesh."""
+async def test_permissive_mode_does_not_widen_the_rules_for_outsiders(mesh: LiveMesh, tmp_path: Path) -> None:
+    """A certificate that a rule admits to the handshake does not make its holder a member of the mesh."""
     await admitting(mesh, EveryoneInTheMesh((RULE,)))
     alice, mine = mesh.client("default", "alice"), gateway(mesh, tmp_path, NAME.name)
     assert await asked(FAR, "/other", alice) == 200
@@ -168,6 +167,6 @@ async def test_permissive_mode_is_the_mesh_s_and_outsiders_keep_to_their_rules(
     assert await asked(FAR, "/books") is None
 
 
-async def test_envoy_complains_of_nothing(mesh: LiveMesh) -> None:
-    """Of all the above: no rejection, no warning, no deprecated field."""
+async def test_envoy_has_no_complaints_about_outsiders(mesh: LiveMesh) -> None:
+    """There was no rejection, no warning and no deprecated field in the tests above."""
     assert await mesh.complaints() == ""

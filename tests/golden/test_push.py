@@ -1,4 +1,4 @@
-"""Every golden, pushed by ADS to one running Envoy: accepted, and in force as it was sent."""
+"""Tests that push every golden case by ADS to a running Envoy, which accepts and uses it."""
 
 import asyncio
 import json
@@ -46,7 +46,7 @@ async def receiver(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Li
 
 
 def with_secrets(mesh: LiveMesh, case: str, group: Group) -> Snapshot:
-    """Return the group's resources with real certificates: Envoy looks into them."""
+    """Return the group's resources with real certificates, because Envoy parses them."""
     identity = group.policy.identity
     names = service_identities(view(case))[identity] if case in CASES else ("shop.golden",)
     certificate = mesh.manager.ensure(identity, names, datetime.now(UTC))
@@ -85,8 +85,8 @@ def _canonical(type_url: TypeUrl, message: Mapping[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("case", EVERY)
-async def test_envoy_accepts_it_and_runs_it(receiver: LiveMesh, case: str) -> None:
-    """No NACK, no warning, and the dump has each listener, route, cluster and assignment as sent."""
+async def test_envoy_accepts_each_golden_case_and_runs_it_as_sent(receiver: LiveMesh, case: str) -> None:
+    """There is no NACK and no warning. The dump has each listener, route, cluster and assignment as sent."""
     for group in case_groups(case):
         assert await push(receiver, with_secrets(receiver, case, group)) == {}, group.name
         wanted: dict[TypeUrl, dict[str, Any]] = {
@@ -104,7 +104,7 @@ async def test_envoy_accepts_it_and_runs_it(receiver: LiveMesh, case: str) -> No
 
 
 async def _until_running(mesh: LiveMesh, wanted: Configuration) -> None:
-    """Wait until the dump agrees (listeners drain, endpoints come last); show the difference if not."""
+    """Wait until the dump agrees (listeners drain, endpoints are last); show the difference on a timeout."""
     limit = asyncio.get_running_loop().time() + 60
     while (running := await _comparable(mesh, wanted)) != wanted:
         if asyncio.get_running_loop().time() > limit:
@@ -122,7 +122,7 @@ async def _comparable(mesh: LiveMesh, wanted: Configuration) -> Configuration:
 
 
 def _addresses(assignment: Any) -> list[tuple[str, int, int]]:
-    """Return the endpoints alone: Envoy fills in defaults, and writes them in a form of its own."""
+    """Return only the endpoints, because Envoy adds defaults and uses another form."""
     result = []
     for locality in assignment.get("endpoints", []):
         for lb_endpoint in locality["lbEndpoints"]:
@@ -133,8 +133,11 @@ def _addresses(assignment: Any) -> list[tuple[str, int, int]]:
     return sorted(result)
 
 
-async def test_a_resource_that_envoy_rejects_is_seen_as_rejected(receiver: LiveMesh) -> None:
-    """The check above can fail: two listeners at one address are refused in Envoy's own words."""
+async def test_resource_that_envoy_rejects_is_reported_as_rejected(receiver: LiveMesh) -> None:
+    """Two listeners at one address are rejected with Envoy's message.
+
+    This is the control of the check above.
+    """
     first = next(
         group
         for group in case_groups("explicit")
@@ -156,8 +159,8 @@ async def test_a_resource_that_envoy_rejects_is_seen_as_rejected(receiver: LiveM
     log.write_text("")
 
 
-async def test_a_push_ends_when_what_changed_was_answered(receiver: LiveMesh) -> None:
-    """Also where names and all other types are as they were: of the tests above, that they looked in time."""
+async def test_push_waits_for_the_answer_to_the_changed_type(receiver: LiveMesh) -> None:
+    """It waits although names and other types are unchanged, so the tests above did not look too early."""
     case, group, route = next(
         (case, group, resource)
         for case in CASES
