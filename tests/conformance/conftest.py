@@ -1,4 +1,4 @@
-"""One front Envoy of each version and variant against our server, and upstreams for it."""
+"""Fixtures with a front Envoy of each version and variant, our server, and upstreams."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -18,7 +18,7 @@ from xds.stream_status import Variant
 
 @dataclass
 class Bench:
-    """A control plane that serves a front, two upstreams, and the Envoy that is to be it."""
+    """A control plane for a front, two upstreams, and the front's Envoy."""
 
     plane: ControlPlane
     program: str
@@ -34,7 +34,7 @@ class Bench:
         return await Envoy.start(self.program, self.plane, self.variant, self.folder, self.ends)
 
     async def running(self) -> Envoy:
-        """Serve the front, and return the Envoy when it has accepted it and is live."""
+        """Serve the front; return the Envoy when it has accepted it and is live."""
         self.plane.publish(*self.front("one", self.one))
         envoy = await self.envoy()
         await self.plane.settled()
@@ -47,26 +47,26 @@ class Bench:
 
 @pytest.fixture
 async def ends() -> AsyncIterator[AsyncExitStack]:
-    """End what a test started."""
+    """End the programs that a test started."""
     async with AsyncExitStack() as stack:
         yield stack
 
 
 @pytest.fixture(scope="session")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
-    """Issue keys once."""
+    """Issue the keys once for all tests."""
     return Keys.make(tmp_path_factory.mktemp("keys"))
 
 
 @pytest.fixture(params=list(Variant), ids=str)
 def variant(request: pytest.FixtureRequest) -> Variant:
-    """Give both variants."""
+    """Return each variant in turn."""
     return Variant(request.param)
 
 
 @pytest.fixture(params=programs())
 def program(request: pytest.FixtureRequest) -> str:
-    """Give each Envoy to be tried."""
+    """Return each Envoy to test in turn."""
     result = programs()[request.param]
     if result is None:
         pytest.skip(f"there is no Envoy {request.param}: `make envoy` or `make conformance` makes one")
@@ -75,13 +75,13 @@ def program(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def second_port() -> int:
-    """Give a port for another listener."""
+    """Return a port for another listener."""
     return free_port("127.0.0.1")
 
 
 @pytest.fixture
 async def bench(keys: Keys, ends: AsyncExitStack, program: str, variant: Variant, tmp_path: Path) -> Bench:
-    """Start control plane and upstreams."""
+    """Start the control plane and the upstreams."""
     plane = await ControlPlane.begin(keys, ends)
     one, two = await serve("one", ends), await serve("two", ends)
     return Bench(plane, program, variant, tmp_path, ends, free_port("127.0.0.1"), one, two)

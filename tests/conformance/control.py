@@ -31,7 +31,7 @@ DEADLINE = 30.0
 
 @dataclass(frozen=True)
 class Keys:
-    """The server's identity, and the files of one client of it."""
+    """The server's identity, and the credential files of one client."""
 
     tls: TlsIdentity
     certificate_file: Path
@@ -60,7 +60,7 @@ class Keys:
 
 @dataclass
 class ControlPlane:
-    """Our server; stopped, it keeps its port and what it is to serve when it comes back."""
+    """Our server. While it is stopped, it keeps its port and its resources for the next start."""
 
     keys: Keys
     port: int
@@ -70,14 +70,14 @@ class ControlPlane:
 
     @classmethod
     async def begin(cls, keys: Keys, ends: AsyncExitStack) -> Self:
-        """Start one that ends with the exit stack."""
+        """Start a control plane that ends with the exit stack."""
         plane = cls(keys, free_port("127.0.0.1"))
         ends.push_async_callback(plane.stop)
         await plane.start()
         return plane
 
     async def start(self) -> None:
-        """Start a server that knows nothing of the one before but the port and the resources."""
+        """Start a server with the port and the resources of the previous one, and no other state."""
         self.cache = SnapshotCache()
         self.server = AdsServer(self.cache, AnyNode(NODE), lambda: self.keys.tls, limits=Limits())
         if self.resources:
@@ -85,18 +85,18 @@ class ControlPlane:
         await self.server.start(f"127.0.0.1:{self.port}")
 
     async def stop(self) -> None:
-        """Stop the server, if there is one."""
+        """Stop the server, if it runs."""
         server, self.server = self.server, None
         if server is not None:
             await server.stop(0.5)
 
     def publish(self, *resources: Resource) -> None:
-        """Let every client have these."""
+        """Publish these resources for every client."""
         self.resources = resources
         self.cache.publish({GROUP: Snapshot.of(resources)}, {NODE: GROUP})
 
     def is_settled(self) -> bool:
-        """Say whether there is a client, and each has and has accepted all it should have."""
+        """Return whether there is a client, and each client has accepted everything that it should have."""
         streams = self._conversations()
         return bool(streams) and all(
             stream.status().types
@@ -111,12 +111,12 @@ class ControlPlane:
         return await until(self.is_settled, seconds)
 
     async def update(self, *resources: Resource, seconds: float = DEADLINE) -> float:
-        """Publish, and wait until it is accepted."""
+        """Publish resources and wait until they are accepted."""
         self.publish(*resources)
         return await self.settled(seconds)
 
     def type_status(self, type_url: TypeUrl) -> TypeStatus | None:
-        """Return where a type stands on the only stream."""
+        """Return the status of a type on the only stream."""
         result = [t for s in self._conversations() for t in s.status().types if t.type_url == type_url]
         return result[0] if result else None
 

@@ -1,4 +1,4 @@
-"""Real Envoys: which there are, and one that runs against our server."""
+"""Real Envoys: the available versions, and one that runs against our server."""
 
 import json
 import os
@@ -23,7 +23,7 @@ EVERYTHING = os.environ.get("MESHWRIGHT_CONFORMANCE") == "all"
 
 
 def programs() -> dict[str, str | None]:
-    """Return the Envoys to try, by version: the newest, or all that `make conformance` installed."""
+    """Return the Envoys to test, by version: the newest, or all that `make conformance` installed."""
     if EVERYTHING:
         wanted = sorted(path.stem for path in (REPOSITORY / "requirements" / "envoys").glob("*.txt"))
         return {
@@ -34,7 +34,7 @@ def programs() -> dict[str, str | None]:
 
 
 def bootstrap(port: int, keys: Keys, variant: Variant) -> Json:
-    """Return what an Envoy needs to find us, over mutual TLS."""
+    """Return a bootstrap for our server, over mutual TLS."""
     socket = {"socket_address": {"address": "127.0.0.1", "port_value": port}}
     certificate = {
         "certificate_chain": {"filename": str(keys.certificate_file)},
@@ -91,7 +91,7 @@ class Envoy:
     async def start(
         cls, program: str, plane: ControlPlane, variant: Variant, folder: Path, ends: AsyncExitStack
     ) -> Self:
-        """Start one that ends with the exit stack; return when it tells its address, not when it is live."""
+        """Start an Envoy that ends with the exit stack; return when its admin address is known."""
         (folder / "bootstrap.json").write_text(json.dumps(bootstrap(plane.port, plane.keys, variant)))
         running = RunningEnvoy(folder, "", await ends.enter_async_context(HERE.session()))
         keeping = await keep(program, running, HERE, 2, ends)
@@ -100,12 +100,12 @@ class Envoy:
         return cls(running.admin, running.log)
 
     async def stat(self, name: str) -> int:
-        """Return a counter or gauge; 0 for one that there is not (yet)."""
+        """Return a counter or gauge, or 0 if it does not exist (yet)."""
         answer = json.loads(await self._get(f"/stats?filter=^{name}$&format=json"))
         return sum(int(item["value"]) for item in answer["stats"] if "value" in item)
 
     async def is_live(self) -> bool:
-        """Say whether it has finished its start."""
+        """Return whether the Envoy has finished its start."""
         return (await self._get("/ready")).strip() == "LIVE"
 
     async def _get(self, path: str) -> str:

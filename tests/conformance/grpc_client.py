@@ -1,6 +1,7 @@
-"""A program: gRPC's own xDS client. For each line read it calls `xds:///<line>` and prints who answered.
+"""A program with gRPC's own xDS client: for each input line it calls `xds:///<line>` and prints the answer.
 
-Its configuration is what GRPC_XDS_BOOTSTRAP names, which a process reads once: so it is a program.
+Its configuration is in the file of GRPC_XDS_BOOTSTRAP, which a process reads only once, so it must be a
+program.
 """
 
 import sys

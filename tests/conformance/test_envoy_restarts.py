@@ -1,4 +1,4 @@
-"""Real Envoys live through our restarts and absences."""
+"""Tests of real Envoys during restarts and absences of the server."""
 
 import asyncio
 from typing import Any
@@ -23,12 +23,15 @@ STALL = 10.0
 
 
 async def moved(bench: Any) -> bool:
-    """Say whether the traffic goes to the second upstream."""
+    """Return whether the second upstream answers."""
     return await who_answers(bench.port) == "two"
 
 
-async def test_s11_a_restart_under_load_loses_nothing(bench: Any) -> None:
-    """Twice: the new server serves the same, Envoy keeps all it has, and follows the next update."""
+async def test_s11_server_restart_under_load_loses_no_request_and_resends_nothing(bench: Any) -> None:
+    """The new server serves the same resources, twice.
+
+    Envoy replaces nothing, and follows the next update.
+    """
     envoy = await bench.running()
     async with Load(bench.port) as load:
         for _ in range(2):
@@ -47,15 +50,15 @@ async def test_s11_a_restart_under_load_loses_nothing(bench: Any) -> None:
 
 
 async def absence(load: Load) -> None:
-    """Let the load run for as long as the absence lasts."""
+    """Let the load run for the time of the absence."""
     loop = asyncio.get_running_loop()
     end = loop.time() + ABSENCE
     while loop.time() < end:
         await load.more(1)
 
 
-async def test_an_envoy_works_on_without_a_control_plane(bench: Any) -> None:
-    """Nothing fails while we are away; what was decided in the meantime arrives when we are back."""
+async def test_envoy_serves_without_a_control_plane_and_catches_up(bench: Any) -> None:
+    """No request fails during the absence, and changes made meanwhile arrive afterwards."""
     await bench.running()
     async with Load(bench.port) as load:
         await bench.plane.stop()
@@ -68,11 +71,11 @@ async def test_an_envoy_works_on_without_a_control_plane(bench: Any) -> None:
     assert load.failures == {}
 
 
-async def test_d13_a_cluster_swapped_while_we_were_away_loses_nothing(bench: Any) -> None:
-    """An incremental client says what it holds: the old cluster goes when the routes have switched.
+async def test_d13_cluster_swapped_during_an_absence_loses_no_delta_request(bench: Any) -> None:
+    """An incremental client reports its resources, so the old cluster is removed after the routes have switched.
 
-    A state-of-the-world client does not, and its answer lists everything: the old cluster goes at once, and
-    requests fail until the routes follow. That is the protocol's, and is only held to be short.
+    A state-of-the-world client does not, and its response lists everything: requests may fail until the
+    routes follow. This is a property of the protocol, and only the outcome 503 is allowed.
     """
     await bench.running()
     async with Load(bench.port) as load:
@@ -102,8 +105,13 @@ class _ForgetfulDelta(_WithoutO3, DeltaStream):
     """Incremental without rule O3."""
 
 
-async def test_o4_a_restart_while_envoy_warms_frees_it(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that sends no endpoints leaves it warming; its successor answers what Envoy asks first."""
+async def test_o4_restarted_server_completes_an_envoy_that_was_left_warming(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that sends no endpoints leaves a cluster warming.
+
+    Its successor answers Envoy's first request, which ends the warming.
+    """
     envoy = await bench.running()
     await bench.plane.stop()
     with monkeypatch.context() as broken:

@@ -1,4 +1,4 @@
-"""Real Envoys take our pushes: first configuration, rejections, warming, swaps, listeners, secrets."""
+"""Tests of pushes to real Envoys: first configuration, rejections, warming, swaps, listeners, secrets."""
 
 import asyncio
 import contextlib
@@ -42,7 +42,7 @@ LIFE = 2.0
 
 
 async def answered_by(port: int, name: str) -> None:
-    """Wait until an upstream answers, and fail at a deadline."""
+    """Wait until an upstream answers; fail at a deadline."""
 
     async def answers() -> bool:
         return await who_answers(port) == name
@@ -50,8 +50,8 @@ async def answered_by(port: int, name: str) -> None:
     await until(answers)
 
 
-async def test_start_and_first_configuration(bench: Any) -> None:
-    """An Envoy is live, serves, and has accepted everything, long before its fetch timeout."""
+async def test_envoy_accepts_its_first_configuration_before_its_fetch_timeout(bench: Any) -> None:
+    """The Envoy is live, serves and has rejected nothing."""
     bench.plane.publish(*bench.front("one", bench.one))
     envoy = await bench.envoy()
 
@@ -62,8 +62,8 @@ async def test_start_and_first_configuration(bench: Any) -> None:
     assert await envoy.stat("cluster_manager.cds.update_rejected") == 0
 
 
-async def test_s12_an_envoy_that_comes_before_the_first_snapshot_is_not_emptied(bench: Any) -> None:
-    """It waits for us, and is live as soon as there is something."""
+async def test_s12_envoy_that_connects_before_the_first_snapshot_waits_for_it(bench: Any) -> None:
+    """It is not given an empty configuration, and is live once there is a snapshot."""
     envoy = await bench.envoy()
     await until(lambda: bench.plane.type_status(CLUSTER) is not None)
     assert not await envoy.is_live()
@@ -72,8 +72,11 @@ async def test_s12_an_envoy_that_comes_before_the_first_snapshot_is_not_emptied(
     await answered_by(bench.port, "one")
 
 
-async def test_n3_a_rejected_cluster_leaves_the_rest_and_is_mended(bench: Any) -> None:
-    """The NACK stands in the status in Envoy's words and names what is bad; nothing is sent twice."""
+async def test_n3_rejected_cluster_does_not_affect_others_and_can_be_corrected(bench: Any) -> None:
+    """The status has the NACK's message and the rejected name, and nothing is sent again.
+
+    A corrected cluster clears the rejection.
+    """
     envoy = await bench.running()
     async with Load(bench.port) as load:
         bad = (cluster("bad", policy="CLUSTER_PROVIDED"), endpoints("bad", bench.one))
@@ -99,12 +102,12 @@ async def test_n3_a_rejected_cluster_leaves_the_rest_and_is_mended(bench: Any) -
 
 
 @pytest.mark.parametrize(("seconds", "rejected"), [("0s", {"bad"}), ("-1s", {"bad", "good"})])
-async def test_n3_a_response_rejected_as_a_whole_is_made_good_when_the_bad_part_is(
+async def test_n3_response_rejected_as_a_whole_is_resent_after_the_correction(
     bench: Any, seconds: str, rejected: set[str]
 ) -> None:
-    """Some faults stop Envoy before it looks at any cluster by itself; of some it does not say where.
+    """Some faults stop Envoy before it applies any cluster, and some do not name the cluster.
 
-    What stood beside the bad one is missing then, though it did not change: it is sent again.
+    The other clusters of the response are then missing although they are unchanged, so they are sent again.
     """
     envoy = await bench.running()
     bad = (cluster("bad", timeout=seconds), endpoints("bad", bench.one))
@@ -119,10 +122,10 @@ async def test_n3_a_response_rejected_as_a_whole_is_made_good_when_the_bad_part_
 
 
 @pytest.mark.parametrize("bad", ["front", "other"])
-async def test_d12_a_bad_route_does_not_cost_its_neighbour_an_update(
+async def test_d12_rejected_route_does_not_cost_its_neighbour_an_update(
     bench: Any, second_port: int, bad: str
 ) -> None:
-    """Envoy stops at the bad one: those it had not come to are lost, and are sent again."""
+    """Envoy stops at the rejected route. The routes after it are lost, and are sent again."""
     await bench.running()
     good, port = ("other", second_port) if bad == "front" else ("front", bench.port)
     second = listener(second_port, name="second", routes="other")
@@ -135,8 +138,8 @@ async def test_d12_a_bad_route_does_not_cost_its_neighbour_an_update(
     await answered_by(port, "two")
 
 
-async def test_a_rejected_listener_leaves_the_old_one(bench: Any) -> None:
-    """A second listener on the port of the first is rejected; the first serves on."""
+async def test_rejected_listener_leaves_the_existing_one_in_service(bench: Any) -> None:
+    """A second listener on the port of the first is rejected, and the first serves on."""
     await bench.running()
     async with Load(bench.port) as load:
         twin = listener(bench.port, name="twin")
@@ -150,8 +153,8 @@ async def test_a_rejected_listener_leaves_the_old_one(bench: Any) -> None:
     assert load.failures == {}
 
 
-async def test_o3_a_changed_cluster_is_warm_at_once_and_loses_nothing(bench: Any) -> None:
-    """Its endpoints come behind it, though they have not changed."""
+async def test_o3_changed_cluster_is_warm_at_once_and_loses_no_request(bench: Any) -> None:
+    """Its endpoints are sent after it although they are unchanged."""
     envoy = await bench.running()
     async with Load(bench.port) as load:
         for timeout in ("2s", "3s", "4s"):
@@ -165,8 +168,8 @@ async def test_o3_a_changed_cluster_is_warm_at_once_and_loses_nothing(bench: Any
     assert load.failures == {}
 
 
-async def test_endpoints_move_under_load(bench: Any) -> None:
-    """One push of endpoints moves all the traffic, and loses none of it."""
+async def test_changed_endpoints_move_all_traffic_without_loss(bench: Any) -> None:
+    """One push of endpoints moves all requests."""
     await bench.running()
     async with Load(bench.port) as load:
         await bench.plane.update(cluster("one"), endpoints("one", bench.two), *bench.front("one", 1)[2:])
@@ -180,8 +183,8 @@ async def test_endpoints_move_under_load(bench: Any) -> None:
     assert load.failures == {}
 
 
-async def test_o2_twenty_cluster_swaps_under_load_lose_nothing(bench: Any) -> None:
-    """Each swap replaces the cluster that carries all the traffic: make before break."""
+async def test_o2_twenty_cluster_swaps_under_load_lose_no_request(bench: Any) -> None:
+    """Each swap replaces the cluster with all the traffic, by make before break."""
     envoy = await bench.running()
     async with Load(bench.port) as load:
         for number in range(SWAPS):
@@ -195,8 +198,8 @@ async def test_o2_twenty_cluster_swaps_under_load_lose_nothing(bench: Any) -> No
     assert await envoy.stat("cluster_manager.cluster_removed") >= SWAPS
 
 
-async def test_o2_remove_then_switch_loses_many(bench: Any) -> None:
-    """The negative control: the same swaps published in the wrong order, by force."""
+async def test_o2_cluster_removed_before_its_routes_switch_loses_requests(bench: Any) -> None:
+    """This is the negative control: the same swaps are published in the wrong order."""
     await bench.running()
     async with Load(bench.port) as load:
         before = "one"
@@ -213,8 +216,8 @@ async def test_o2_remove_then_switch_loses_many(bench: Any) -> None:
     assert load.failures["503"] > 100
 
 
-async def test_a_listener_is_replaced_under_load(bench: Any) -> None:
-    """Another edition takes over the port; connections of the old one are told to close, none is cut."""
+async def test_listener_replacement_under_load_loses_no_request(bench: Any) -> None:
+    """The new listener takes over the port, and connections of the old one are drained."""
     envoy = await bench.running()
     async with Load(bench.port) as load:
         for edition in (2, 3):
@@ -232,8 +235,8 @@ async def test_a_listener_is_replaced_under_load(bench: Any) -> None:
     assert load.failures == {}
 
 
-async def test_a_listener_goes_and_comes_back(bench: Any, second_port: int) -> None:
-    """Its port closes, the other listener's traffic goes on, and its routes are asked for anew."""
+async def test_removed_listener_closes_its_port_and_can_be_added_again(bench: Any, second_port: int) -> None:
+    """The other listener's traffic goes on, and the routes are requested again."""
     await bench.running()
     second = (listener(second_port, name="second", routes="other"), route("two", name="other"))
     with_second = bench.front("one", bench.one, *upstream("two", bench.two), *second)
@@ -248,10 +251,10 @@ async def test_a_listener_goes_and_comes_back(bench: Any, second_port: int) -> N
     assert load.failures == {}
 
 
-async def test_n7_a_cluster_on_demand(bench: Any) -> None:
-    """The first request for it brings it; one that does not exist is answered at once, and later exists.
+async def test_n7_cluster_on_demand_is_sent_at_the_first_request(bench: Any) -> None:
+    """A request for a missing cluster is answered at once, and succeeds after the cluster is added.
 
-    Envoy asks for clusters on demand in the incremental variant only.
+    Envoy requests clusters on demand only in the incremental variant.
     """
     if bench.variant is Variant.SOTW:
         pytest.skip("Envoy has no on-demand discovery in state of the world")
@@ -280,7 +283,7 @@ async def test_n7_a_cluster_on_demand(bench: Any) -> None:
 
 
 async def outlived(port: int) -> float:
-    """Call for longer than a listener may live without word of it; return when that was over."""
+    """Call for longer than a listener's time to live; return the end time."""
     loop = asyncio.get_running_loop()
     async with Load(port) as load:
         end = loop.time() + 2.5 * LIFE
@@ -290,8 +293,8 @@ async def outlived(port: int) -> float:
     return end
 
 
-async def test_n5_a_listener_with_a_time_to_live_lives_while_it_hears_of_us(bench: Any) -> None:
-    """Heartbeats keep it; without us it goes. State of the world knows no time to live, and keeps it."""
+async def test_n5_listener_with_a_ttl_is_kept_by_heartbeats(bench: Any) -> None:
+    """Without the server it is removed. State of the world has no time to live, so the listener is kept."""
     await bench.running()
     mortal = replace(listener(bench.port, edition=2), ttl_seconds=LIFE)
     await bench.plane.update(*upstream("one", bench.one), mortal, route("one"))
@@ -305,8 +308,8 @@ async def test_n5_a_listener_with_a_time_to_live_lives_while_it_hears_of_us(benc
         assert await who_answers(bench.port) == "one"
 
 
-async def test_n5_a_time_to_live_that_is_taken_away_is_forgotten(bench: Any) -> None:
-    """The same listener without one stays when nobody speaks of it any more (Resource.ttl)."""
+async def test_n5_listener_whose_ttl_was_removed_is_kept_without_the_server(bench: Any) -> None:
+    """The same listener without a time to live is no longer removed (Resource.ttl)."""
     await bench.running()
     edition = listener(bench.port, edition=2)
     for one in (replace(edition, ttl_seconds=LIFE), edition):
@@ -316,12 +319,14 @@ async def test_n5_a_time_to_live_that_is_taken_away_is_forgotten(bench: Any) -> 
 
 
 def shown(port: int) -> bytes:
-    """Return the certificate that a new connection is shown."""
+    """Return the certificate of a new connection."""
     return ssl.get_server_certificate(("127.0.0.1", port), timeout=30).encode()
 
 
-async def test_o7_a_secret_rotates_by_one_push(bench: Any, tmp_path: Path, second_port: int) -> None:
-    """New connections are shown the new certificate; one push, no listener replaced, nothing lost."""
+async def test_o7_secret_is_rotated_by_one_push_without_loss(
+    bench: Any, tmp_path: Path, second_port: int
+) -> None:
+    """New connections get the new certificate, and no listener is replaced."""
     first, second = (Keys.make(tmp_path / name).tls for name in ("first", "second"))
     front = bench.front("one", bench.one, tls_listener(second_port, "cert"))
     bench.plane.publish(*front, secret("cert", first.chain, first.key))

@@ -1,4 +1,4 @@
-"""gRPC's own xDS client makes real calls through what we serve it."""
+"""Tests of our server with gRPC's own xDS client, which makes real calls."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ TARGET = "who.mesh"
 
 
 async def backend(name: str, ends: AsyncExitStack) -> int:
-    """Start a gRPC server that answers any call of its one method with its name; return the port."""
+    """Start a gRPC server that answers with its name; return the port."""
 
     async def ask(request: bytes, context: grpc.aio.ServicerContext) -> bytes:
         return name.encode()
@@ -40,7 +40,7 @@ async def backend(name: str, ends: AsyncExitStack) -> int:
 
 
 def bootstrap(port: int, keys: Keys) -> Json:
-    """Return what the client needs to find us, over mutual TLS."""
+    """Return the client's bootstrap for our server, over mutual TLS."""
     files = {
         "ca_certificate_file": str(keys.ca_file),
         "certificate_file": str(keys.certificate_file),
@@ -62,7 +62,7 @@ class Caller:
 
     @classmethod
     async def start(cls, plane: ControlPlane, folder: Path, ends: AsyncExitStack) -> Self:
-        """Start one that ends with the exit stack."""
+        """Start a client that ends with the exit stack."""
         file = folder / "bootstrap.json"
         file.write_text(json.dumps(bootstrap(plane.port, plane.keys)))
         process = await asyncio.create_subprocess_exec(
@@ -83,7 +83,7 @@ class Caller:
         return cls(process)
 
     async def call(self, target: str = TARGET) -> str:
-        """Make a call; return who answered, or the error's code and words."""
+        """Make a call; return the answering backend, or the error's code and message."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{target}\n".encode())
@@ -100,7 +100,7 @@ class Caller:
 
 
 def configuration(cluster_name: str, *ports: int) -> tuple[Resource, ...]:
-    """Return what leads calls to backends."""
+    """Return the resources that lead calls to backends."""
     return (
         api_listener(TARGET),
         route(cluster_name),
@@ -110,7 +110,7 @@ def configuration(cluster_name: str, *ports: int) -> tuple[Resource, ...]:
 
 
 async def calling(plane: ControlPlane, ends: AsyncExitStack, folder: Path) -> tuple[Caller, int]:
-    """Start a client whose calls the backend `first` answers; return it, and the backend's port."""
+    """Start a client whose calls the backend `first` answers; return both."""
     first = await backend("first", ends)
     plane.publish(*configuration("c1", first))
     caller = await Caller.start(plane, folder, ends)
@@ -128,7 +128,7 @@ async def plane(keys: Keys, ends: AsyncExitStack) -> ControlPlane:
 async def test_o10_grpc_calls_follow_endpoints_a_cluster_swap_and_a_restart(
     plane: ControlPlane, ends: AsyncExitStack, tmp_path: Path
 ) -> None:
-    """Over mutual TLS, by name (O10): endpoints move, the cluster is swapped, we restart; no call fails."""
+    """No call fails while endpoints move, the cluster is swapped and the server restarts, over mutual TLS."""
     caller, first = await calling(plane, ends, tmp_path)
     second = await backend("second", ends)
     for type_url in (LISTENER, ROUTE, CLUSTER, ENDPOINT):
@@ -153,10 +153,13 @@ async def test_o10_grpc_calls_follow_endpoints_a_cluster_swap_and_a_restart(
     await caller.answered_by("second")
 
 
-async def test_n1_grpc_rejects_what_it_cannot_use_and_recovers(
+async def test_n1_grpc_client_rejects_an_unusable_cluster_and_recovers(
     plane: ControlPlane, ends: AsyncExitStack, tmp_path: Path
 ) -> None:
-    """A cluster of a policy that it does not know is a NACK in its own words; calls go on as before."""
+    """A cluster with an unsupported policy is a NACK, and calls go on as before.
+
+    A valid cluster ends the rejection.
+    """
     caller, first = await calling(plane, ends, tmp_path)
     second = await backend("second", ends)
 
@@ -174,10 +177,13 @@ async def test_n1_grpc_rejects_what_it_cannot_use_and_recovers(
     await until(lambda: not is_rejected())
 
 
-async def test_w9_grpc_is_told_at_once_of_a_listener_that_goes(
+async def test_w9_grpc_client_loses_a_removed_listener_at_once(
     plane: ControlPlane, ends: AsyncExitStack, tmp_path: Path
 ) -> None:
-    """What is missing in an answer that lists everything (W9) is gone; it works again when it is back."""
+    """A response that lists everything (W9) removes what it lacks.
+
+    Calls succeed again once the listener is back.
+    """
     caller, first = await calling(plane, ends, tmp_path)
 
     plane.publish(*configuration("c1", first)[1:])

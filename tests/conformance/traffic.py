@@ -1,4 +1,4 @@
-"""HTTP servers that answer with their name, and a load that counts who answered and what failed."""
+"""HTTP servers that answer with their name, and a load that counts answers and failures."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ PAUSE = 0.002
 
 
 async def serve(name: str, ends: AsyncExitStack) -> int:
-    """Answer HTTP with a name; return the port."""
+    """Serve HTTP responses with a name; return the port."""
     body = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(name), name.encode())
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -33,7 +33,7 @@ async def serve(name: str, ends: AsyncExitStack) -> int:
 async def ask(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes = REQUEST
 ) -> tuple[int, str, bool]:
-    """Send one request; return status, body, and whether the connection may be used again."""
+    """Send one request; return status, body, and whether the connection can be reused."""
     writer.write(request)
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower().split("\r\n")
     headers = dict(line.split(": ", 1) for line in head[1:] if ": " in line)
@@ -42,9 +42,9 @@ async def ask(
 
 
 async def who_answers(port: int, header: str = "") -> str:
-    """Return the body of one answer on a new connection, or the status or error that came instead.
+    """Return the body of one response on a new connection, or the status or error.
 
-    The request carries a header if one is given, as `name: value`.
+    The request has a header if given, as `name: value`.
     """
     request = REQUEST.replace(b"\r\n\r\n", f"\r\n{header}\r\n\r\n".encode()) if header else REQUEST
     try:
@@ -61,7 +61,7 @@ async def who_answers(port: int, header: str = "") -> str:
 
 @dataclass
 class Load:
-    """Connections that ask all the time, while the context is open."""
+    """Connections that send requests continuously while the context is open."""
 
     port: int
     connections: int = 8
@@ -72,7 +72,7 @@ class Load:
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def __aenter__(self) -> Self:
-        """Begin, and wait until every connection has had an answer."""
+        """Begin, and wait until every connection has had a response."""
         self._tasks = [asyncio.create_task(self._run(number)) for number in range(self.connections)]
         await self.more(self.connections)
         return self
@@ -80,12 +80,12 @@ class Load:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End after the requests that are under way."""
+        """End after the requests in progress."""
         self._stopping = True
         await asyncio.gather(*self._tasks)
 
     async def more(self, count: int, seconds: float = 60) -> None:
-        """Wait until so many more requests have been answered or have failed."""
+        """Wait until `count` further requests have been answered or have failed."""
         wanted = self.total + count
         async with asyncio.timeout(seconds):
             while self.total < wanted:
@@ -102,7 +102,7 @@ class Load:
 
     @property
     def total(self) -> int:
-        """How many requests there were."""
+        """Return the number of requests."""
         return self.answers.total() + self.failures.total()
 
     async def _run(self, number: int) -> None:
