@@ -169,7 +169,7 @@ def test_mesh_config_in_the_control_plane_namespace_is_reviewed(
 
 
 def test_new_ca_is_added_to_the_webhook_bundle(serve: Serve, kubectl: Kubectl, tmp_path: Path) -> None:
-    """The `caBundle` has the new root and the previous one, and the API server goes on calling the webhook."""
+    """The `caBundle` has the new root and the previous one, and the API server still calls the webhook."""
     server = serve()
     until(lambda: kubectl.found(CONFIGURATION))  # it is made once the server serves
     server.stop()

@@ -239,7 +239,7 @@ def test_chart_is_installed_upgraded_rolled_back_and_removed_without_leftovers(
 
 
 def _is_well(administrator: Kubectl, commands: Commands, folder: Path) -> None:
-    """Assert that `check` reports no failure, and that both sidecars are connected with valid certificates."""
+    """Assert that `check` has no failure and that both sidecars are connected with valid certificates."""
     home = ("--control-plane-namespace", HOME, "--kubeconfig", str(administrator.kubeconfig))
     words = ("check", "--kubernetes", "--json", *home, "--values", str(folder / "values.json"))
     answer: dict[str, Any] = {}

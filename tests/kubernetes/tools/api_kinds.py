@@ -45,7 +45,7 @@ class Kinds:
     """By each name, and by version and kind."""
 
     def by_word(self, word: str) -> Served:
-        """Return a resource by a name that kubectl accepts, such as `po`, `pods` or `events.events.k8s.io`."""
+        """Return a resource by a name that kubectl accepts: `po`, `pods` or `events.events.k8s.io`."""
         return self._get(word)
 
     def of(self, document: Mapping[str, Any]) -> Served:

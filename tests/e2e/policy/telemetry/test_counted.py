@@ -148,7 +148,7 @@ async def test_failed_grpc_calls_behind_a_split_are_counted_for_the_backend_only
 
 
 async def test_routes_of_a_service_are_counted_separately(mesh: PolicyMesh) -> None:
-    """The routes are named by the objects that distinguish requests: a split, a rule's match, and the rest."""
+    """The objects that distinguish requests name the routes: a split, a rule's match, and the rest."""
     books, slow = routes("books", path("/status/50.")), routes("slow", path("/slow"))
     rule = {"matches": [http("slow")], "timeout": {"request": "5s"}}
     await mesh.enforce(
