@@ -25,7 +25,7 @@ def say(line: str) -> None:
 
 
 def main() -> int:
-    """Run, print what came of it, and return the exit status."""
+    """Run, print the results, and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.differential", description=__doc__)
     parser.add_argument("--cases", type=int, default=200, help="policies [200]")
     parser.add_argument("--requests", type=int, default=12, help="requests for each policy [12]")

@@ -1,4 +1,4 @@
-"""Random requests that mean something to a policy."""
+"""Random requests for which a policy matters."""
 
 from dataclasses import replace
 from random import Random
@@ -25,7 +25,7 @@ HOSTS: Final = ("web.shop", "webxshop", "other", "Web.Shop:8080", "web.shop.", "
 
 
 def asked(random: Random, policy: list[Document], favoured: Runs) -> Request:
-    """Make a request under a policy, in HTTP/1.1 or HTTP/2, its path perhaps written in another way."""
+    """Make a request for a policy, in HTTP/1.1 or HTTP/2, with its path perhaps in another spelling."""
     request = _request(random, policy, favoured)
     if is_http(request.port):
         request = replace(request, path=_path(random, request.path))
@@ -33,7 +33,7 @@ def asked(random: Random, policy: list[Document], favoured: Runs) -> Request:
 
 
 def _path(random: Random, path: str) -> str:
-    """Write a path as it is, in another way, or take any request target instead."""
+    """Return a path unchanged, in another spelling, or replaced by any request target."""
     match random.choices(("plain", "another way", "any"), (55, 38, 7))[0]:
         case "another way":
             return written(random, path)
@@ -44,7 +44,7 @@ def _path(random: Random, path: str) -> str:
 
 
 def _request(random: Random, policy: list[Document], favoured: Runs) -> Request:
-    """Make a request; mostly one that some target, or some split, has to do with."""
+    """Make a request, in most cases one that a target or a split concerns."""
     targets = [item for item in policy if item["kind"] == "TrafficTarget"]
     client, server, asked = random.choice(CLIENTS), favoured, random.choice(targets)
     if random.random() < 0.9:

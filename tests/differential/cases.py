@@ -1,4 +1,4 @@
-"""Random policies, each with requests that mean something to it; all from one seed."""
+"""Random policies with requests for which they matter, from one seed."""
 
 from dataclasses import dataclass
 from random import Random

@@ -1,4 +1,4 @@
-"""What the oracle expects to be seen, what was seen, and the count of both."""
+"""Expected results of the oracle, seen results, and the counts of both."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
@@ -67,7 +67,7 @@ class Disagreement:
 
 @dataclass
 class Counts:
-    """What a run came to."""
+    """The counts of a run."""
 
     policies: int = 0
     requests: int = 0
@@ -114,7 +114,7 @@ class Counts:
 
     @property
     def shares(self) -> dict[str, float]:
-        """Return the shares of requests, and of policies, that FLOORS has."""
+        """Return the shares of requests and policies for which FLOORS has a floor."""
         denied = sum(self.answers.get(item, 0) for item in (Answer.REFUSED, Answer.UNREACHABLE))
         total = max(self.requests, 1)
         return {
@@ -136,7 +136,7 @@ class Counts:
 
 
 def straight_to(asked: Request, number: int) -> tuple[Place, bool]:
-    """Return a place, and whether it speaks HTTP, to which a request may be sent past its own sidecar."""
+    """Return a server to which a request may be sent directly, and whether it is HTTP."""
     port = TCP
     if is_http(asked.port):
         port = GRPC if asked.http2 else (HTTP_A, HTTP_B)[number % 2]
@@ -144,12 +144,12 @@ def straight_to(asked: Request, number: int) -> tuple[Place, bool]:
 
 
 def without_certificate(asked: Request, number: int) -> Request:
-    """Return a request as somebody outside the mesh makes it."""
+    """Return a request in the form of a caller outside the mesh."""
     return replace(asked, client=Outsider(PLAIN[number // 2 % len(PLAIN)]))
 
 
 def expectation(view: View, decision: Decision, request: Request) -> tuple[str, Callable[[Answered], bool]]:
-    """Return in words and as a function what must be seen."""
+    """Return the expected result in words and as a predicate."""
     by = {
         identity.service_account for share in decision.shares if share.weight for identity in share.admitted
     }
@@ -173,7 +173,7 @@ def expectation(view: View, decision: Decision, request: Request) -> tuple[str, 
 
 
 def refusals(view: View, request: Request) -> frozenset[int]:
-    """Return how the sidecars of those who are called refuse: by their rules, or whatever those say."""
+    """Return the forms in which the called sidecars may refuse: by their rules, or in any case."""
     if not is_http(request.port):
         return frozenset({0})
     service, arrived = view.services[request.service], arriving(view, request)
@@ -186,7 +186,7 @@ def refusals(view: View, request: Request) -> frozenset[int]:
 
 
 async def run(mesh: DifferentialMesh, seed: int, policies: int, requests: int) -> Counts:
-    """Run so many policies with so many requests each, all from one seed."""
+    """Run a number of policies with a number of requests each, from one seed."""
     counts = Counts()
     for number in range(policies):
         random = Random(f"{seed}/{number}")  # noqa: S311 - test data
@@ -195,7 +195,7 @@ async def run(mesh: DifferentialMesh, seed: int, policies: int, requests: int) -
 
 
 async def compare(mesh: DifferentialMesh, made: Case, counts: Counts) -> None:
-    """Put one policy in force, send its requests, and count what they come to."""
+    """Enforce one policy, send its requests, and count the results."""
     view = await mesh.apply(made.documents)
     counts.count_policy(made)
     for asked in made.requests:
@@ -216,7 +216,7 @@ async def compare(mesh: DifferentialMesh, made: Case, counts: Counts) -> None:
 
 
 async def shrunk(mesh: DifferentialMesh, disagreement: Disagreement) -> Disagreement:
-    """Leave out of a disagreement's policy whatever it does not need."""
+    """Remove everything from a disagreement's policy that it does not need."""
     kept = disagreement
     for document in disagreement.case.documents:
         fewer = tuple(item for item in kept.case.documents if item is not document)
@@ -230,7 +230,7 @@ async def shrunk(mesh: DifferentialMesh, disagreement: Disagreement) -> Disagree
 async def _directly(
     mesh: DifferentialMesh, view: View, made: Case, asked: Request, counts: Counts
 ) -> AsyncIterator[Disagreement]:
-    """Send the request past the client's sidecar, to one server that may have to do with it."""
+    """Send the request directly to one server that may be concerned."""
     place = straight_to(asked, counts.requests)
     server = next(runs for runs in SERVERS if runs.identity == place[0].identity)
     port = place[0].port
@@ -252,7 +252,7 @@ async def _directly(
 async def _in_plain_text(
     mesh: DifferentialMesh, view: View, made: Case, asked: Request, counts: Counts
 ) -> AsyncIterator[Disagreement]:
-    """Send the request there without a certificate, from either of two addresses."""
+    """Send the request without a certificate, from either of two addresses."""
     place = straight_to(asked, counts.requests)
     server = next(runs for runs in SERVERS if runs.identity == place[0].identity)
     plain = without_certificate(asked, counts.requests)

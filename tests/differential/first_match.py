@@ -20,7 +20,7 @@ from xds.protocol.resources.resource import CLUSTER, Resource, encode
 
 
 def translate(policy: ProxyPolicy) -> tuple[Resource, ...]:
-    """Translate as the real thing does, but for the inbound routes."""
+    """Translate with the real translation, except for the inbound routes."""
     wrong = {
         names.inbound_routes(port.port): _routes(policy, port, port.access)
         for port in policy.inbound

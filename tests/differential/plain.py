@@ -1,4 +1,4 @@
-"""Random MutualTLS objects: who may call without a certificate, and what."""
+"""Random MutualTLS objects, which permit calls without a certificate."""
 
 from random import Random
 from typing import Final
@@ -20,7 +20,7 @@ _CREATED: Final = ("", "2023-01-01T00:00:00Z", "2024-06-01T12:00:00Z")
 
 
 def mutual_tls(random: Random) -> list[Document]:
-    """Make some, or none; mostly such as let somebody in."""
+    """Make some objects or none; most of them admit callers."""
     if random.random() > SHARE:
         return []
     return [_object(random, number) for number in range(random.choice((1, 2, 2, 3, 4)))]

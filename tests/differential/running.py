@@ -1,4 +1,4 @@
-"""The differential mesh as it runs: real Envoys that stay, policies that change under them."""
+"""The running differential mesh: Envoys are kept, and the policy changes."""
 
 import json
 import ssl
@@ -33,7 +33,7 @@ from tests.tools.observed_values import Pin
 
 
 class DifferentialMesh:
-    """The topology with its Envoys; `apply` changes the policy and returns when all of them obey."""
+    """The topology with its Envoys; `apply` changes the policy and returns when all of them enforce it."""
 
     def __init__(self, live: LiveMesh, base: Manifests) -> None:
         self._live = live
@@ -64,7 +64,7 @@ class DifferentialMesh:
         return mesh
 
     async def apply(self, policy: tuple[Document, ...]) -> View:
-        """Put a policy in force everywhere, and return the view it makes."""
+        """Enforce a policy everywhere, and return its view."""
         text = "\n---\n".join(map(json.dumps, policy))  # which is YAML, and quickly written
         manifests = self._base.apply("policy.yaml", text)
         self.view.apply(self.view.edits_to(Edits(manifests.objects())))
@@ -74,7 +74,7 @@ class DifferentialMesh:
 
     @property
     def translate(self) -> Translate:
-        """How policies become resources; may be set, to something wrong."""
+        """The translation of policies to resources; tests may set a wrong one."""
         return self._live.translate
 
     @translate.setter
@@ -88,15 +88,15 @@ class DifferentialMesh:
         return await exchange(runs.address, port, asked, None)
 
     async def send_directly(self, asked: Request, server: Runs, port: int) -> Answered:
-        """Send a request to a server's sidecar with the client's certificate, past the client's sidecar."""
+        """Send a request directly to a server's sidecar with the client's certificate."""
         assert asked.identity is not None
         return await exchange(server.address, port, asked, self._contexts[asked.identity])
 
     async def send_plain(self, asked: Request, server: Runs, port: int) -> Answered:
-        """Send a request to a server's sidecar in plain text, from where its client is."""
+        """Send a request to a server's sidecar in plain text, from the client's address."""
         assert isinstance(asked.client, Outsider)
         return await exchange(server.address, port, asked, None, asked.client.address)
 
     async def complaints(self) -> str:
-        """Return what the Envoys logged or rejected."""
+        """Return the Envoys' log lines and rejections."""
         return await self._live.complaints()

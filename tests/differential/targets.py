@@ -1,4 +1,4 @@
-"""Request targets as clients may write them: random, and in many ways that are read in more than one."""
+"""Request targets in the form of clients: random ones, and ambiguous spellings of the same path."""
 
 from random import Random
 from typing import Final
@@ -63,7 +63,7 @@ BEGINNINGS: Final = (
 
 
 def target(random: Random) -> bytes:
-    """Make any target; four in five begin with a slash, and four in five are turned down by nobody."""
+    """Make any target; four in five begin with a slash, and four in five are refused by no sidecar."""
     pieces = PLAIN if random.random() < 0.8 else (*PLAIN, *TURNED_DOWN * 3)
     begun = b"/" if random.random() < 0.8 else random.choice(BEGINNINGS)
     result = begun + b"".join(random.choices(pieces, k=random.randint(0, 8)))
@@ -71,7 +71,7 @@ def target(random: Random) -> bytes:
 
 
 def written(random: Random, path: str) -> str:
-    """Write a path in another way: mostly one that comes to the same, as sidecars see it."""
+    """Spell a path in another way, in most cases one that sidecars normalize to the same path."""
     path, mark, query = path.partition("?")
     segments = path.split("/")[1:]
     ways = random.choices(_WAYS, k=random.choice((1, 1, 2)))

@@ -1,4 +1,4 @@
-"""Oracle and real Envoys agree: on what once divided them, on random policies. A wrong translation is found.
+"""Tests that oracle and real Envoys agree, on kept regressions and random policies; errors are found.
 
 `make differential` runs more, with fresh seeds.
 """
@@ -43,13 +43,13 @@ MOST = 200
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[DifferentialMesh]:
-    """Five Envoys that stay for all tests."""
+    """Five Envoys for all tests of the module."""
     async with AsyncExitStack() as ends:
         yield await DifferentialMesh.start(tmp_path_factory.mktemp("differential"), ends)
 
 
 def regression(path: Path) -> Case:
-    """Read a regression: the first document holds requests, the others the policy."""
+    """Read a regression: the first document has the requests, the others are the policy."""
     first, *policy = yaml.safe_load_all(path.read_text())
     return Case(tuple(policy), tuple(map(_asked, first["requests"])))
 
@@ -73,15 +73,17 @@ def _request(asked: Document) -> Request:
 
 
 @pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.stem)
-async def test_what_once_divided_them(mesh: DifferentialMesh, path: Path) -> None:
-    """Every disagreement ever found stays settled."""
+async def test_regressions_show_no_disagreement_of_oracle_and_envoys(
+    mesh: DifferentialMesh, path: Path
+) -> None:
+    """Every disagreement found in the past stays resolved."""
     counts = Counts()
     await compare(mesh, regression(path), counts)
     assert list(map(str, counts.disagreements)) == []
 
 
-async def test_envoys_do_what_the_oracle_says(mesh: DifferentialMesh) -> None:
-    """Random policies, from one fixed seed: no disagreement, and every kind of answer often enough."""
+async def test_envoys_agree_with_the_oracle_on_random_policies(mesh: DifferentialMesh) -> None:
+    """The policies are from a fixed seed. Every kind of answer is frequent enough."""
     counts = await run(mesh, seed=1, policies=50, requests=12)
     assert list(map(str, counts.disagreements)) == []
     assert counts.too_few == {}, counts.shares
@@ -89,14 +91,14 @@ async def test_envoys_do_what_the_oracle_says(mesh: DifferentialMesh) -> None:
 
 @pytest.fixture
 def mistaken(mesh: DifferentialMesh) -> Iterator[DifferentialMesh]:
-    """The mesh with a translation in which the first route that matches decides alone."""
+    """The mesh with a translation in which the first matching route decides alone."""
     mesh.translate = first_match.translate
     yield mesh
     mesh.translate = resources
 
 
-async def test_first_match_is_found_out(mistaken: DifferentialMesh) -> None:
-    """Overlapping targets divide oracle and Envoys at two requests of the kept policy, at no others."""
+async def test_first_match_translation_disagrees_at_overlapping_targets(mistaken: DifferentialMesh) -> None:
+    """This wrong translation and the oracle disagree at two requests of the kept policy, and at no others."""
     counts = Counts()
     await compare(mistaken, regression(OVERLAPPING), counts)
     requests = [disagreement.asked for disagreement in counts.disagreements if not disagreement.directly]
@@ -106,8 +108,8 @@ async def test_first_match_is_found_out(mistaken: DifferentialMesh) -> None:
     ]
 
 
-async def test_random_policies_find_it_too(mistaken: DifferentialMesh) -> None:
-    """As many as it takes, from one fixed seed: about one in nine divides them, of 200 surely one."""
+async def test_first_match_translation_is_detected_by_random_policies(mistaken: DifferentialMesh) -> None:
+    """About one in nine policies detects it, so 200 policies of a fixed seed suffice."""
     counts = Counts()
     while not counts.disagreements and counts.policies < MOST:
         await compare(mistaken, case(Random(f"1/{counts.policies}"), 12), counts)  # noqa: S311 - test data
@@ -127,7 +129,7 @@ async def test_random_policies_find_it_too(mistaken: DifferentialMesh) -> None:
     ],
     ids=["paths as they are sent", "another reading of expressions"],
 )
-async def test_a_mistaken_oracle_is_found_out(
+async def test_wrong_oracle_is_detected(
     mesh: DifferentialMesh,
     monkeypatch: pytest.MonkeyPatch,
     module: ModuleType,
@@ -135,17 +137,17 @@ async def test_a_mistaken_oracle_is_found_out(
     mistaken: object,
     kept: str,
 ) -> None:
-    """One that takes paths as they are sent, or `{,3}` for a repetition."""
+    """The errors are paths that are not normalized, and another meaning of `{,3}` in a regular expression."""
     monkeypatch.setattr(module, name, mistaken)
     counts = Counts()
     await compare(mesh, regression(OVERLAPPING.with_name(f"{kept}.yaml")), counts)
     assert counts.disagreements
 
 
-async def test_one_that_lets_anybody_in_without_a_certificate_is_found_out(
+async def test_oracle_that_admits_everyone_in_plain_text_is_detected(
     mesh: DifferentialMesh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever calls counts as a source: as many policies as it takes, from one fixed seed."""
+    """Every caller counts as a source; policies of a fixed seed are tried until one detects it."""
     monkeypatch.setattr(catalog.oracle.mutual_tls, "_is_source", lambda *_: True)
     counts = Counts()
     for number in range(MOST):
@@ -163,8 +165,8 @@ UNSENT = frozenset({"transfer-encoding"})
 """Headers that would change the message itself."""
 
 
-async def test_headers_are_as_the_oracle_has_them(mesh: DifferentialMesh) -> None:
-    """For each header that is special, and some that are not: once, and twice in either order."""
+async def test_repeated_headers_are_matched_like_in_the_oracle(mesh: DifferentialMesh) -> None:
+    """Each special header, and some ordinary ones, is sent once, and twice in either order."""
     names = sorted((SINGLE | UNSEEN | ORDINARY | {TE, "upgrade"}) - UNSENT)
     matches = [{"name": item, "pathRegex": f"/{item}", "headers": {item: "good"}} for item in names]
     group = {
@@ -201,8 +203,8 @@ async def test_headers_are_as_the_oracle_has_them(mesh: DifferentialMesh) -> Non
     assert counts.answers[Answer.REFUSED] > 90
 
 
-async def test_shares_are_as_weights_say(mesh: DifferentialMesh) -> None:
-    """One in four goes to the backend with weight 1 of 4, for requests and for connections."""
+async def test_traffic_is_divided_by_the_weights_of_a_split(mesh: DifferentialMesh) -> None:
+    """A backend with weight 1 of 4 gets a quarter of all requests and connections."""
     backends = [{"service": "web-v1", "weight": 1}, {"service": "web-v2", "weight": 3}]
     split = {
         "apiVersion": "split.smi-spec.io/v1alpha2",
@@ -225,6 +227,6 @@ async def test_shares_are_as_weights_say(mesh: DifferentialMesh) -> None:
         assert seen.count("v1") + seen.count("v2") == SHARE
 
 
-async def test_envoys_have_nothing_to_complain_of(mesh: DifferentialMesh) -> None:
-    """After all these changes no Envoy has rejected an update or logged a warning."""
+async def test_envoys_rejected_no_update_and_logged_no_warning(mesh: DifferentialMesh) -> None:
+    """This holds after all policy changes of the tests above."""
     assert await mesh.complaints() == ""

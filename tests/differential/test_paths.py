@@ -119,7 +119,7 @@ WRITTEN = (
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[DifferentialMesh]:
-    """Five Envoys that stay for all tests."""
+    """Five Envoys for all tests of the module."""
     async with AsyncExitStack() as ends:
         yield await DifferentialMesh.start(tmp_path_factory.mktemp("paths"), ends)
 
@@ -128,7 +128,7 @@ METHODS = ("GET", "PURGE", "PROPFIND", "MSEARCH", "BAN", "M-SEARCH", "get")
 
 
 def asked(written: bytes, number: int, name: str, *, http2: bool, method: str = "GET") -> Request:
-    """Ask a service for a target, as number so and so."""
+    """Return a numbered request of a service for a target."""
     namespace, service = name.split("/")
     key = ServiceKey(Namespace(namespace), ServiceName(service))
     headers = (("Host", "x"), ("x-number", str(number)))
@@ -137,7 +137,7 @@ def asked(written: bytes, number: int, name: str, *, http2: bool, method: str = 
 
 
 def requests() -> list[Request]:
-    """Return what is asked: targets and methods of the tables and random targets, each in both protocols."""
+    """Return the requests: targets and methods of the tables and random targets, each in both protocols."""
     random = Random(os.environ.get("MESHWRIGHT_SEED", "1"))  # noqa: S311 - test data
     targets = [*WRITTEN, *(target(random) for _ in range(COUNT))]
     pairs = [*((item, "GET") for item in targets), *((b"/", item) for item in METHODS)]
@@ -150,14 +150,14 @@ def requests() -> list[Request]:
 
 
 def judged(view: View, request: Request, *, directly: bool) -> Request | LocalReply:
-    """Return what the server's sidecar has in the end, of what the client's passes on if it goes by it."""
+    """Return the request at the server's sidecar, directly or through the client's sidecar."""
     place = Place(CALLED[str(request.service)].identity, Port(HTTP_A)), True
     at_client = request if directly else arriving(view, request)
     return at_client if isinstance(at_client, LocalReply) else at_server(view, at_client, place)
 
 
 def expected(view: View, request: Request, *, directly: bool) -> Answered:
-    """Return what must be seen: the target at the application, or the status of who turns it down."""
+    """Return the expected result: the target at the application, or the status of a refusal."""
     result = judged(view, request, directly=directly)
     if isinstance(result, LocalReply):
         return Answered(result.status)
@@ -165,7 +165,7 @@ def expected(view: View, request: Request, *, directly: bool) -> Answered:
 
 
 async def send(mesh: DifferentialMesh, request: Request, *, directly: bool) -> Answered:
-    """Send it through both sidecars, or past the client's."""
+    """Send a request through both sidecars, or directly to the server's."""
     if directly:
         return await mesh.send_directly(request, CALLED[str(request.service)], HTTP_A)
     return await mesh.send(request)
@@ -174,7 +174,7 @@ async def send(mesh: DifferentialMesh, request: Request, *, directly: bool) -> A
 async def differences(
     mesh: DifferentialMesh, view: View, made: list[Request]
 ) -> tuple[list[str], Counter[str]]:
-    """Send all of them both ways; return what differs, and what was seen how often."""
+    """Send all requests both ways; return the differences and the number of each result."""
     result: list[str] = []
     counted: Counter[str] = Counter()
     turns = asyncio.Semaphore(AT_ONCE)
@@ -193,7 +193,7 @@ async def differences(
 
 
 def policy(matches: list[Document]) -> tuple[Document, ...]:
-    """Let alice ask for these of both servers."""
+    """Return a policy that permits these matches of both servers to alice."""
     result: list[Document] = []
     for runs in (V1, VAULT):
         metadata = {"name": "paths", "namespace": runs.namespace}
@@ -218,8 +218,8 @@ def policy(matches: list[Document]) -> tuple[Document, ...]:
     return tuple(result)
 
 
-async def test_targets_arrive_as_the_oracle_says(mesh: DifferentialMesh) -> None:
-    """Under rules that admit everything; a fair share is changed, turned down, or not answered at all."""
+async def test_request_targets_arrive_as_the_oracle_predicts(mesh: DifferentialMesh) -> None:
+    """The rules admit everything. Enough targets are changed, refused, or not answered at all."""
     view = await mesh.apply(policy([{"name": "all"}]))
     made = requests()
     result, counted = await differences(mesh, view, made)
@@ -232,8 +232,11 @@ async def test_targets_arrive_as_the_oracle_says(mesh: DifferentialMesh) -> None
     assert counted["0"] > 0.01 * total, counted
 
 
-async def test_rules_judge_the_path_that_the_oracle_says(mesh: DifferentialMesh) -> None:
-    """Each request is admitted by a match of its own, for the one path that the function says."""
+async def test_rules_match_the_path_that_the_oracle_predicts(mesh: DifferentialMesh) -> None:
+    """Each request has its own match, for exactly the predicted path.
+
+    With another rule, every request is denied.
+    """
     everything = requests()
     paths: dict[str, set[str]] = {}
     for request in everything:
@@ -261,7 +264,7 @@ async def test_rules_judge_the_path_that_the_oracle_says(mesh: DifferentialMesh)
 
 
 def _is_one(paths: dict[str, set[str]], request: Request) -> bool:
-    """Say whether all ways to send a request's target come to one path."""
+    """Return whether all ways to send a request's target lead to one path."""
     return len(paths[dict(request.headers)["x-number"]]) == 1
 
 

@@ -35,22 +35,22 @@ class Runs:
 
     @property
     def identity(self) -> ServiceIdentity:
-        """Return its identity."""
+        """Return the workload's identity."""
         return ServiceIdentity(Namespace(self.namespace), ServiceAccountName(self.account))
 
     @property
     def uuid(self) -> str:
-        """Return its sidecar's UUID."""
+        """Return the UUID of the workload's sidecar."""
         return f"{self.account}-uuid"
 
     @property
     def address(self) -> IpAddress:
-        """Return where its sidecar listens."""
+        """Return the address of the sidecar."""
         return IpAddress(f"{NET}.{self.number}")
 
     @property
     def application(self) -> IpAddress:
-        """Return where its application listens."""
+        """Return the address of the application."""
         return IpAddress(f"{NET}.{self.number + 100}")
 
 
@@ -71,7 +71,7 @@ class Offers:
 
     @property
     def key(self) -> ServiceKey:
-        """Return its key."""
+        """Return the service's key."""
         return ServiceKey(Namespace(self.namespace), ServiceName(self.name))
 
 
@@ -109,13 +109,13 @@ ALT: Final = {"v1": HTTP_A, "v2": HTTP_B, "vault": HTTP_A}
 
 
 def local_port(service: ServiceKey, port: int) -> Port:
-    """Return at which port of its own address a client's sidecar offers a service's port."""
+    """Return the local port at which a client's sidecar offers a service's port."""
     index = next(number for number, offers in enumerate(SERVICES) if offers.key == service)
     return Port(20000 + index * 10 + [80, 81, GRPC, TCP, RENUMBERED].index(port))
 
 
 def is_http(port: int) -> bool:
-    """Say whether a service's port speaks HTTP in this topology."""
+    """Return whether a service's port is HTTP in this topology."""
     return port != TCP
 
 
