@@ -1,9 +1,9 @@
-"""A program: one client that means harm, bounded in count and time, in raw HTTP/2 frames.
+"""A program: an attacking client with raw HTTP/2 frames, bounded in number and time.
 
-`python attackers.py KIND PORT FOLDER NAME COUNT SECONDS` uses NAME.pem and NAME.key of the folder, and sends
-at most so many frames, or makes so many connections, for so many seconds; on a machine that stands still
-meanwhile for longer, until it has done some, and what must be ended was. It prints how many it did, on how
-many connections, and how many of these the server ended.
+`python attackers.py KIND PORT FOLDER NAME COUNT SECONDS` uses NAME.pem and NAME.key of the folder. It sends
+at most COUNT frames, or makes at most COUNT connections, for SECONDS. On a machine that stalls it runs
+longer, until it has done some, and until the server has ended what it must end. It prints its number of
+actions, of connections, and of connections that the server ended.
 """
 
 import itertools

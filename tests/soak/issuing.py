@@ -1,7 +1,8 @@
-"""Processes that issue and revoke in one state directory, each killed in the midst of it; and what is left.
+"""Processes that issue and revoke in one state directory, each killed meanwhile, and a check of the rest.
 
-Run as a program: it has imported what is needed, and forks for each life. What a life has handed out it says
-on a pipe after that, as whoever asked would have it: all of it must be there for the next one.
+Run as a program: it has imported everything that is needed, and forks for each life. A life reports each
+issued item on a pipe after the issue, like a server to its client. All reported items must exist for the next
+life.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""The real program with clients that are honest, seen from outside while somebody attacks it."""
+"""The real program with honest clients, seen from outside during an attack."""
 
 import asyncio
 import contextlib
@@ -55,18 +55,18 @@ class Program:
 
     @property
     def resident(self) -> int:
-        """How many bytes of memory it holds."""
+        """The resident memory in bytes."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(next(line for line in status.splitlines() if line.startswith("VmRSS:")).split()[1]) * 1024
 
     @property
     def descriptors(self) -> int:
-        """How many files it has open."""
+        """The number of open files."""
         return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
 
     @property
     def lines(self) -> int:
-        """How many lines are in its log."""
+        """The number of lines in the log."""
         return self.log.read_bytes().count(b"\n")
 
     def said(self, event: str) -> list[dict[str, Any]]:
@@ -75,14 +75,14 @@ class Program:
         return [item for item in result if item["event"] == event]
 
     async def get(self, path: str) -> tuple[int, str]:
-        """Ask over HTTP, on a connection of its own."""
+        """Send an HTTP request on a new connection."""
         timeout = aiohttp.ClientTimeout(total=SECONDS)
         session = aiohttp.ClientSession(f"http://{self.http}", timeout=timeout)
         async with session, session.get(path) as response:
             return response.status, await response.text()
 
     async def ended(self) -> dict[str, float]:
-        """Return how many connections were ended, by cause."""
+        """Return the number of ended connections by cause."""
         _, text = await self.get("/metrics")
         start = "meshwright_xds_connections_ended_total{"
         lines = (line for line in text.splitlines() if line.startswith(start))

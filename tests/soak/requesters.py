@@ -1,8 +1,8 @@
-"""A program: a proxy that means harm, and asks for as much as it can, with gRPC's own client.
+"""A program: an attacking proxy that requests as much as possible, with gRPC's own client.
 
 `python requesters.py KIND PORT FOLDER NAME COUNT SECONDS` uses NAME.pem and NAME.key of the folder, on COUNT
-streams at once for so many seconds, or until its input ends and it has sent something; a stream that ends is
-opened again. It prints how many bytes it handed to gRPC, and how its streams ended.
+concurrent streams for SECONDS, or until its input ends and it has sent something. A stream that ends is
+opened again. It prints the number of bytes handed to gRPC, and how its streams ended.
 """
 
 import asyncio
@@ -35,12 +35,12 @@ Requests = Callable[[int], Iterator[bytes]]
 
 
 def names(tag: object, count: int, length: int) -> list[str]:
-    """Return so many names, all different, of so many characters."""
+    """Return `count` different names with `length` characters."""
     return [f"{tag}.{n:08}".ljust(length, "x") for n in range(count)]
 
 
 class Attacks:
-    """What each kind sends; the node is the attacker's own."""
+    """The requests of each kind of attack; the node is the attacker's own."""
 
     def __init__(self, node: str) -> None:
         self._node = {"id": node}

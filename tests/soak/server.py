@@ -1,8 +1,8 @@
 """A program: our server alone in a process, so that its memory can be measured.
 
 `python server.py FOLDER BYTES LEAK` serves endpoints `one` of that size over mutual TLS, with keys issued
-below the folder, and prints its port; of each stream it keeps LEAK bytes for ever. For each line on standard
-input it publishes the next edition and prints how many streams there are; it ends with its input.
+below the folder, and prints its port. It keeps LEAK bytes of each stream. For each line of input it publishes
+the next edition and prints the number of streams. It ends with its input.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ LIMITS = Limits(streams=None, streams_per_second=None, write_seconds=3600.0).wit
 
 
 def endpoints(size: int, edition: int) -> Resource:
-    """Return endpoints of about that many bytes."""
+    """Return endpoints of about `size` bytes."""
     assignment = endpoint_pb2.ClusterLoadAssignment(cluster_name="one")
     assignment.endpoints.add().locality.zone = f"{edition:09}" + "x" * size
     return encode(assignment)
 
 
 class Keeping(AnyNode):
-    """Takes a client at its word, and keeps some bytes of each."""
+    """Authenticator that accepts any client, and keeps some bytes for each."""
 
     def __init__(self, node_key: NodeKey, leak: int) -> None:
         super().__init__(node_key)
@@ -37,7 +37,7 @@ class Keeping(AnyNode):
         self._kept: list[bytes] = []
 
     def authenticate(self, peer: Peer) -> NodeKey:
-        """Return the one node key there is."""
+        """Return the only node key."""
         if self._leak:
             self._kept.append(bytes(self._leak))
         return super().authenticate(peer)

@@ -1,8 +1,8 @@
-"""A proxy that asks for as much as it can, on the real program: what it costs, and those who are honest.
+"""Tests of a proxy that requests as much as possible from the real program, beside honest proxies.
 
-The short form is what `make test` runs; MESHWRIGHT_SOAK=long is the whole (`make soak-budgets`). The bounds
-on connections (test_floods.py) are lifted, which would keep most of it away. Memory and delays are printed;
-what is asserted is memory afterwards, that nobody honest loses a stream, and that bounds are said.
+`make test` runs the short form; MESHWRIGHT_SOAK=long is the full form (`make soak-budgets`). The bounds on
+connections (test_floods.py) are lifted, because they would stop most of the attack. Memory and delays are
+printed. The assertions are about memory afterwards, the streams of honest proxies, and the named bounds.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ SHORT: Final = ("churn", "client-status", "health", "large", "large-sotw", "name
 
 @pytest.fixture
 async def ends() -> AsyncIterator[AsyncExitStack]:
-    """End what a test started."""
+    """End the programs that a test started."""
     async with AsyncExitStack() as stack:
         yield stack
 
@@ -73,9 +73,9 @@ async def ends() -> AsyncIterator[AsyncExitStack]:
 async def attacked(
     folder: Path, ends: AsyncExitStack, kind: str, settings: Mapping[str, object], *, bounded: bool
 ) -> tuple[int, set[str]]:
-    """Attack a program; return by how much it has grown in the end, and which bounds it named.
+    """Attack a program; return its growth in the end and the bounds that it named.
 
-    It goes on for `SECONDS`, and for longer on a slow machine: until a bound is named where one is met.
+    The attack lasts `SECONDS`, or longer on a slow machine, until a bound is named where one is expected.
     """
     served = await ends.enter_async_context(program(folder, (1024, 4096), **settings))
     honest = await Honest.begin(served, ends)
@@ -105,10 +105,10 @@ async def attacked(
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("kind", KINDS if LONG else SHORT)
-async def test_one_proxy_costs_little_whatever_it_sends(
+async def test_greedy_proxy_is_bounded_in_memory_and_harms_no_other_proxy(
     tmp_path: Path, ends: AsyncExitStack, kind: str
 ) -> None:
-    """Memory stays, everybody else is served, and what was too much is said by its bound."""
+    """Memory stays within the bound, all others are served, and each exceeded bound is named."""
     expected = BOUNDS.get(kind, {"bytes", "names", "types"})
     grown, bounds = await attacked(tmp_path, ends, kind, OPEN, bounded=bool(expected))
 
@@ -118,8 +118,11 @@ async def test_one_proxy_costs_little_whatever_it_sends(
 
 
 @pytest.mark.timeout(120)
-async def test_without_a_budget_it_is_seen(tmp_path: Path, ends: AsyncExitStack) -> None:
-    """The negative control: what a client says that it holds grows a program with large bounds far beyond."""
+async def test_memory_grows_without_a_budget(tmp_path: Path, ends: AsyncExitStack) -> None:
+    """Without bounds, the resources that a client claims to hold grow the program far beyond.
+
+    This is the negative control.
+    """
     served = await ends.enter_async_context(program(tmp_path, (1024, 4096), **UNBOUNDED))
     before = served.resident
     work = served.attack("held", 8, 60.0, "bad", program=REQUESTERS)

@@ -1,8 +1,8 @@
-"""Attacks on the listener, from outside, on the real program: what they cost it, and those who are honest.
+"""Tests of attacks on the listener of the real program, from outside, beside honest proxies.
 
-The short form is what `make test` runs; MESHWRIGHT_SOAK=long is the whole (`make soak-floods`). Figures are
-printed; what is asserted is counted. That the attacks are seen where there is no bound is shown by
-tests/feature/xds/test_connection_bounds.py.
+`make test` runs the short form; MESHWRIGHT_SOAK=long is the full form (`make soak-floods`). Figures are
+printed; the assertions are about counts. tests/feature/xds/test_connection_bounds.py shows that the attacks
+are effective without the bounds.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ GROWTH = (200 if LONG else 100) * MB
 
 @dataclass
 class Watched:
-    """The program and those it serves, before an attack, while it goes on, and after it."""
+    """The program and its honest clients, before, during and after an attack."""
 
     program: Program
     honest: Honest
@@ -39,13 +39,13 @@ class Watched:
 
     @property
     def calls(self) -> float:
-        """How many calls one certificate may begin meanwhile, and some."""
+        """The maximum number of calls that one certificate may begin meanwhile, with a reserve."""
         return 100 + 10 * (self.seconds + 5)
 
     async def attack(
         self, kind: str, count: int, seconds: float, name: str = "service", port: int = 0
     ) -> dict[str, int]:
-        """Attack; meanwhile health answers, and in the end everybody who was served still is."""
+        """Attack; health must respond meanwhile, and in the end everyone must still be served."""
         self.resident, self.lines = self.program.resident, self._lines()
         self._print(kind, "before")
         began = time.monotonic()
@@ -65,7 +65,7 @@ class Watched:
         return did
 
     def _lines(self) -> int:
-        """Return how many lines there are that are about no stream that was served."""
+        """Return the number of log lines, without those about served streams."""
         served = sum(len(self.program.said(f"stream {what}")) for what in ("opened", "closed"))
         return self.program.lines - served
 
@@ -76,13 +76,13 @@ class Watched:
 
 @pytest.fixture
 async def ends() -> AsyncIterator[AsyncExitStack]:
-    """End what a test started."""
+    """End the programs that a test started."""
     async with AsyncExitStack() as stack:
         yield stack
 
 
 async def watched(folder: Path, ends: AsyncExitStack, descriptors: tuple[int, int] = (256, 4096)) -> Watched:
-    """Start the program, with a soft and a hard limit of descriptors, and who is served by it."""
+    """Start the program with a soft and a hard limit of descriptors, and its honest clients."""
     served = await ends.enter_async_context(program(folder, descriptors))
     return Watched(served, await Honest.begin(served, ends))
 
@@ -92,13 +92,13 @@ async def watched(folder: Path, ends: AsyncExitStack, descriptors: tuple[int, in
     [((256, 4096), 1100, 480), ((1024, 1024), 768, 96)],
     ids=["raised", "few"],
 )
-async def test_silent_connections_keep_nobody_out(
+async def test_silent_connections_do_not_block_other_clients(
     tmp_path: Path, ends: AsyncExitStack, descriptors: tuple[int, int], there: int, silent: int
 ) -> None:
-    """1100 of them: `there` are taken in, of which few stay, and those for five seconds.
+    """Of 1100 connections, `there` are accepted and only `silent` may stay, for five seconds.
 
-    That descriptors are few is said. Where the machine stands still for as long, gRPC ends by itself what we
-    should have: then they come once more.
+    Too few descriptors are reported. If the machine stalls, gRPC ends the connections itself, and the attack
+    is repeated.
     """
     served = await watched(tmp_path, ends, descriptors)
     ended, before, least = 0.0, 0.0, there - silent - 50
@@ -122,8 +122,10 @@ async def test_silent_connections_keep_nobody_out(
     assert await served.program.get("/healthz/ready") == (200, f"ready\n{remarks}")
 
 
-async def test_silent_connections_to_the_pages_keep_nobody_out(tmp_path: Path, ends: AsyncExitStack) -> None:
-    """Of health, metrics and the pages for people the oldest end; the newest is answered."""
+async def test_silent_connections_to_the_http_pages_do_not_block_new_ones(
+    tmp_path: Path, ends: AsyncExitStack
+) -> None:
+    """For health, metrics and the pages, the oldest connections are ended and the newest is served."""
     served = await watched(tmp_path, ends, (1024, 1024))
     did = await served.attack("silent", 1100, 3.0, port=int(served.program.http.rpartition(":")[2]))
 
@@ -136,7 +138,7 @@ async def test_silent_connections_to_the_pages_keep_nobody_out(tmp_path: Path, e
 async def test_rapid_resets_end_their_connection(
     tmp_path: Path, ends: AsyncExitStack, kind: str, name: str
 ) -> None:
-    """Whoever it is, and again when it comes back; nobody else's stream is cancelled."""
+    """This holds for every certificate and again after a reconnection. No other stream is cancelled."""
     served = await watched(tmp_path, ends)
     did = await served.attack(kind, EVER, SECONDS, name)
 
@@ -150,10 +152,10 @@ async def test_rapid_resets_end_their_connection(
 @pytest.mark.parametrize(
     "kind", ["garbage", "handshakes", "pings", "settings", "continuations", "empty-data"]
 )
-async def test_floods_at_the_level_of_tls_and_frames_are_withstood(
+async def test_floods_of_tls_and_http2_frames_are_withstood(
     tmp_path: Path, ends: AsyncExitStack, kind: str
 ) -> None:
-    """Those that are served stay served, and a stranger leaves no trace for each of its doings."""
+    """Honest clients stay served, and the attacker does not cause a log line for each of its actions."""
     served = await watched(tmp_path, ends)
     did = await served.attack(
         kind, 2_000 if kind in ("garbage", "handshakes") and not LONG else EVER, SECONDS

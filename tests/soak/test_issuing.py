@@ -1,6 +1,6 @@
-"""SIGKILL in the middle of an issue: what was handed out is known afterwards, and the next start goes on.
+"""Test of SIGKILL during the issue of certificates: everything issued is known to the next start.
 
-The short form is what `make test` runs; MESHWRIGHT_SOAK=long is the whole (`make soak-issuing`).
+`make test` runs the short form; MESHWRIGHT_SOAK=long is the full form (`make soak-issuing`).
 """
 
 import json
@@ -16,8 +16,8 @@ LONG: Final = os.environ.get("MESHWRIGHT_SOAK") == "long"
 KILLS: Final = 200 if LONG else 24
 
 
-def test_no_kill_loses_what_was_handed_out(tmp_path: Path) -> None:
-    """Certificates, revocations, the CA, and the pairs of services and of the server."""
+def test_killed_issuer_loses_nothing_that_it_has_issued(tmp_path: Path) -> None:
+    """This holds for certificates, revocations, the CA, and the pairs of services and of the server."""
     seed = int.from_bytes(os.urandom(4), "big") if LONG else 7
     program = (sys.executable, "-m", "tests.soak.issuing", str(tmp_path), str(KILLS), str(seed))
     done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -1,6 +1,6 @@
-"""Many cancelled streams, a client that does not read, clients that only ping: what they cost the server.
+"""Tests of the server's cost of cancelled streams, of a client that does not read, and of pings.
 
-The short form is what `make test` runs; MESHWRIGHT_SOAK=long is the whole (`make soak-streams`).
+`make test` runs the short form; MESHWRIGHT_SOAK=long is the full form (`make soak-streams`).
 """
 
 import asyncio
@@ -45,7 +45,7 @@ Call = Any
 
 @dataclass
 class Server:
-    """The server's process, and what a client needs for it."""
+    """The server's process, and the files that a client needs."""
 
     process: asyncio.subprocess.Process
     port: int
@@ -53,13 +53,13 @@ class Server:
 
     @property
     def resident(self) -> int:
-        """How many bytes of memory it holds."""
+        """The resident memory in bytes."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
         return int(line.split()[1]) * 1024
 
     async def publish(self) -> int:
-        """Publish another edition; return how many streams there are."""
+        """Publish another edition; return the number of streams."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(b"\n")
@@ -79,13 +79,13 @@ class Server:
 
 @pytest.fixture
 async def ends() -> AsyncIterator[AsyncExitStack]:
-    """End what a test started."""
+    """End the programs that a test started."""
     async with AsyncExitStack() as stack:
         yield stack
 
 
 async def start(folder: Path, size: int, ends: AsyncExitStack, leak: int = 0) -> Server:
-    """Start a server that ends with the exit stack; with `leak` it keeps so many bytes of each stream."""
+    """Start a server that ends with the exit stack; with `leak` it keeps this many bytes of each stream."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         str(Path(__file__).with_name("server.py")),
@@ -114,7 +114,7 @@ def stream(channel: grpc.aio.Channel) -> Call:
 
 
 async def ask(call: Call, nonce: str = "") -> None:
-    """Ask for the endpoints, or accept them."""
+    """Request the endpoints, or acknowledge them."""
     request = discovery_pb2.DiscoveryRequest(
         type_url=ENDPOINT, resource_names=["one"], node={"id": "n"}, response_nonce=nonce
     )
@@ -130,7 +130,7 @@ async def answer(call: Call) -> discovery_pb2.DiscoveryResponse:
 
 
 async def cancel_streams(channels: list[grpc.aio.Channel], count: int) -> None:
-    """Open so many streams, and cancel each after its first answer, or at once, in turn."""
+    """Open `count` streams; cancel each after its first response, or at once, in turn."""
     left = iter(range(count))
 
     async def worker(channel: grpc.aio.Channel) -> None:
@@ -167,10 +167,10 @@ async def growth(server: Server, channels: list[grpc.aio.Channel], streams: int)
 
 
 @pytest.mark.timeout(1200)
-async def test_s10_cancelled_streams_leave_nothing_behind(tmp_path: Path, ends: AsyncExitStack) -> None:
-    """A server that leaks a little with each stream grows at least four times as fast as ours.
+async def test_s10_cancelled_streams_leave_no_memory_behind(tmp_path: Path, ends: AsyncExitStack) -> None:
+    """A server with a small leak for each stream grows at least four times as fast as ours.
 
-    The long form has a bound in bytes besides, which a few thousand streams are too few for.
+    The long form also has a bound in bytes, for which a few thousand streams are too few.
     """
     grown = {}
     for leak in (0, CONTROL_LEAK):
@@ -189,8 +189,8 @@ async def test_s10_cancelled_streams_leave_nothing_behind(tmp_path: Path, ends: 
     assert grown[0] * 4 < grown[CONTROL_LEAK], f"bytes for each stream: {grown}"
 
 
-async def test_n8_a_client_that_does_not_read_costs_nothing(tmp_path: Path, ends: AsyncExitStack) -> None:
-    """A thousand updates pass it by: memory is flat, and the client that reads has each of them."""
+async def test_n8_client_that_does_not_read_costs_no_memory(tmp_path: Path, ends: AsyncExitStack) -> None:
+    """A thousand updates are published: memory is flat, and the client that reads gets each of them."""
     server = await start(tmp_path, 200_000, ends)
     deaf = stream(await ends.enter_async_context(server.channel()))
     await ask(deaf)
@@ -217,8 +217,11 @@ async def test_n8_a_client_that_does_not_read_costs_nothing(tmp_path: Path, ends
     deaf.cancel()
 
 
-async def test_s14_idle_streams_whose_client_pings_live_on(tmp_path: Path, ends: AsyncExitStack) -> None:
-    """A ping a second and nothing else; the same client is cut off by a server of gRPC's default options."""
+async def test_s14_idle_streams_whose_client_pings_stay_open(tmp_path: Path, ends: AsyncExitStack) -> None:
+    """The client sends only a ping each second.
+
+    A server with gRPC's default options disconnects the same client.
+    """
     server = await start(tmp_path, 10, ends)
     pings = (
         ("grpc.keepalive_time_ms", 1000),
