@@ -24,7 +24,7 @@ def say(line: str) -> None:
 
 
 def main() -> int:
-    """Run, print what came of it, and return the exit status."""
+    """Run, print the results, and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.acceptance", description=__doc__)
     parser.add_argument("--cases", type=int, default=1000, help="meshes [1000]")
     parser.add_argument("--seed", type=int, default=None, help="the first seed [a fresh one]")

@@ -1,4 +1,4 @@
-"""One real Envoy that takes whatever it is pushed, for the tests of a module."""
+"""Fixture with a real Envoy that gets any resources, for the tests of a module."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -12,6 +12,6 @@ from tests.golden.pushing import start_receiver
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def envoy(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LiveMesh]:
-    """Start it."""
+    """Start the Envoy."""
     async with AsyncExitStack() as ends:
         yield await start_receiver(tmp_path_factory.mktemp("acceptance"), ends, drain_seconds=1)

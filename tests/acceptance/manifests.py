@@ -88,7 +88,7 @@ DNS: Final = ("db.example.com", "db.example.com:5432", "x_y.z", "1.2.3.4", "é.c
 
 @dataclass(frozen=True)
 class Pool:
-    """The names of one mesh, by which its objects find each other."""
+    """The names in one mesh, by which its objects refer to each other."""
 
     namespaces: tuple[str, ...]
     services: tuple[str, ...]
@@ -102,12 +102,12 @@ class Pool:
     explicit: bool
 
     def port(self, dice: Dice) -> int:
-        """Return another port, which a listener may bind."""
+        """Return another port for a listener."""
         return dice.randint(20000, 29999) if self.explicit else dice.port()
 
     @property
     def home(self) -> str:
-        """Return the namespace in which the proxies are."""
+        """Return the namespace of the proxies."""
         return self.namespaces[0]
 
 
@@ -239,7 +239,7 @@ def _service_port(dice: Dice, pool: Pool, number: int) -> Document:
 
 
 def _group(dice: Dice, pool: Pool, name: str) -> Document:
-    """Make an HTTPRouteGroup in which one value at most is odd: one that is wrong refuses the whole."""
+    """Make an HTTPRouteGroup with at most one odd value, because one wrong value invalidates the object."""
     version = dice.choice(("v1alpha1", "v1alpha2", "v1alpha3", "v1alpha4", "v1alpha4"))
     matches = [_match(dice, match) for match in pool.matches]
     if not dice.odds(4):

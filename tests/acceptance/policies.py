@@ -60,7 +60,7 @@ HOSTS: Final = (
 
 
 def policy(dice: Dice, pool: "Pool") -> Document:
-    """Make one of any kind."""
+    """Make a policy of any kind."""
     kind = dice.choice(sorted(KINDS))
     group, make = KINDS[kind]
     metadata = {"name": dice.name(), "namespace": pool.home}
@@ -106,12 +106,12 @@ def _header(dice: Dice) -> Document:
 
 
 def _of(dice: Dice, values: Sequence[Any], good: int) -> Any:
-    """Return one of the first values, which are good, and rarely one of the others."""
+    """Return one of the first `good` values, which are valid, or rarely one of the others."""
     return dice.choice(values[good:] if dice.odds(20) else values[:good])
 
 
 def _header_name(dice: Dice) -> str:
-    """Return a name that is seldom one that nobody may change."""
+    """Return a header name, rarely one that may not be changed."""
     return dice.header_name() if dice.odds(10) else f"x-{dice.label()[:20]}"
 
 

@@ -1,4 +1,4 @@
-"""What random manifests come to, pushed to one real Envoy: what it rejects, and what was tried."""
+"""Resources of random manifests, pushed to a real Envoy: its rejections, and counts of the tries."""
 
 import json
 import re
@@ -33,7 +33,7 @@ _PAIR: Final = re.compile(r"\\ud([89ab][0-9a-f]{2})\\ud([c-f][0-9a-f]{2})")
 
 @dataclass
 class Counts:
-    """What was tried: cases, documents by kind, those accepted, resources by type, and what went wrong."""
+    """Counts of cases, documents by kind, accepted ones, resources by type, and faults."""
 
     cases: int = 0
     pushes: int = 0
@@ -55,7 +55,7 @@ def settings() -> MeshSettings:
 
 
 def written(documents: list[Document], *, as_json: bool) -> dict[str, str]:
-    """Write documents as a file of manifests. JSON's text may hold what YAML's may not."""
+    """Write documents as a file of manifests. JSON's text may contain characters that YAML's may not."""
     if as_json:
         return {"mesh.json": json.dumps({"apiVersion": "v1", "kind": "List", "items": documents})}
     text = "\n---\n".join(json.dumps(document) for document in documents)
@@ -63,12 +63,12 @@ def written(documents: list[Document], *, as_json: bool) -> dict[str, str]:
 
 
 def _as_yaml(pair: re.Match[str]) -> str:
-    """Write an escaped pair of surrogates as YAML has it: one escape."""
+    """Write an escaped surrogate pair in YAML's form, as one escape."""
     return rf"\U{ord(json.loads(f'{chr(34)}{pair[0]}{chr(34)}')):08x}"
 
 
 def view_of(documents: list[Document], counts: Counts, *, as_json: bool = False) -> View:
-    """Read documents into a view, as a directory's are; what is refused is left out."""
+    """Read documents into a view like those of a directory; refused ones are left out."""
     read = Manifests().apply_all(written(documents, as_json=as_json))
     counts.written.update(document["kind"] for document in documents)
     counts.accepted.update(key.kind.name for key in read.objects())
@@ -76,13 +76,13 @@ def view_of(documents: list[Document], counts: Counts, *, as_json: bool = False)
 
 
 async def try_case(mesh_: LiveMesh, seed: int, counts: Counts) -> None:
-    """Make the mesh of a seed, and push what each of its proxies is sent."""
+    """Make the mesh of a seed and push the resources of each of its proxies."""
     counts.cases += 1
     await try_view(mesh_, view_of(mesh(Dice(seed)), counts, as_json=seed % 2 == 1), f"seed {seed}", counts)
 
 
 async def try_view(mesh_: LiveMesh, view: View, named: str, counts: Counts) -> None:
-    """Push what each proxy of a view is sent, with the certificates that it would be issued."""
+    """Push the resources of each proxy of a view, with the certificates that it would get."""
     for key, (proxy, *_) in groups(view).items():
         policy = proxy_policy(view, key)
         issue_proxy(mesh_.authority, mesh_.ledger, proxy, timedelta(hours=1), datetime.now(UTC))
@@ -97,7 +97,7 @@ async def try_view(mesh_: LiveMesh, view: View, named: str, counts: Counts) -> N
 
 
 def certified(mesh_: LiveMesh, view: View, key: ProxyGroup) -> tuple[Resource, ...]:
-    """Return the secrets of a group of proxies, with real certificates: Envoy looks into them."""
+    """Return the secrets of a group of proxies with real certificates, because Envoy parses them."""
     names = service_identities(view)[key.identity]
     certificate = mesh_.manager.ensure(key.identity, names, datetime.now(UTC))
     return service_certificate(certificate), trust_root(TRUST_DOMAIN, mesh_.manager.trust_bundle())
@@ -108,7 +108,7 @@ def _own_faults(resource: Resource) -> list[str]:
 
 
 def _look(policy: ProxyPolicy, counts: Counts) -> None:
-    """Count what a proxy's policy asks of Envoy."""
+    """Count the features of Envoy that a proxy's policy uses."""
     rules = [
         rule for port in policy.inbound if isinstance(port.access, OnlyRules) for rule in port.access.rules
     ]

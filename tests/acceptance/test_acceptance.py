@@ -1,4 +1,4 @@
-"""What the readers accept, Envoy accepts: random manifests with every value they take, pushed to a real one.
+"""Tests that Envoy accepts whatever the readers accept, with random manifests.
 
 `make acceptance` tries more, with fresh seeds.
 """
@@ -45,8 +45,8 @@ LEAST: Final = {
 LEAST_EXPRESSIONS: Final = 80
 
 
-async def test_what_the_readers_accept_envoy_accepts(envoy: LiveMesh) -> None:
-    """No rejection, nothing that our own validation would withhold, and enough of everything was tried."""
+async def test_envoy_accepts_all_random_manifests_that_the_readers_accept(envoy: LiveMesh) -> None:
+    """There is no rejection, our own validation withholds nothing, and enough of each kind was tried."""
     counts = Counts()
     for seed in range(CASES):
         await try_case(envoy, seed, counts)
@@ -66,7 +66,7 @@ SMUGGLED: Final = texts.joined(
 
 
 def smuggled(regex: str) -> View:
-    """Return a mesh with an expression that no reader has seen."""
+    """Return a mesh with an expression that no reader has checked."""
     read = Manifests().apply("mesh.yaml", SMUGGLED)
     assert read.problems() == ()
     objects: dict[ObjectKey, SourcedObject] = dict(read.objects())
@@ -78,8 +78,8 @@ def smuggled(regex: str) -> View:
 
 
 @pytest.mark.parametrize("regex", [r"/caf\é", r"/[\b]x", "", "a**"])
-async def test_what_is_smuggled_past_the_readers_is_rejected(envoy: LiveMesh, regex: str) -> None:
-    """The check above can fail: by Envoy's word, and by our own validation, which names the policy."""
+async def test_expression_that_bypassed_the_readers_is_rejected_by_both(envoy: LiveMesh, regex: str) -> None:
+    """This is the control of the test above: Envoy rejects it, and our own validation names the policy."""
     counts = Counts()
     await try_view(envoy, smuggled(regex), "smuggled", counts)
     own, envoys = counts.faults

@@ -1,6 +1,6 @@
-"""Our validation and a real Envoy agree on resources that were changed by hand: wrong ones, and right ones.
+"""Tests that our validation and a real Envoy agree on modified resources, wrong ones and right ones.
 
-What is found by mistake would be withheld for nothing; what is missed would be rejected with all around it.
+A false finding would withhold a good resource; a missed one would be rejected with its neighbours.
 """
 
 from collections.abc import Callable
@@ -246,10 +246,10 @@ def _message(resource: Resource) -> Message:
 @pytest.mark.parametrize(
     ("type_url", "name", "change", "right"), [item[1:] for item in CHANGES], ids=[item[0] for item in CHANGES]
 )
-async def test_we_find_what_envoy_refuses(
+async def test_own_validation_agrees_with_envoy_on_modified_resources(
     envoy: LiveMesh, type_url: TypeUrl, name: str, change: Change, right: bool
 ) -> None:
-    """Both refuse, or neither does."""
+    """Both accept a resource, or both reject it."""
     base = _base(envoy)
     resource = next(item for item in base.resources(type_url).values() if item.name == name)
     message = _message(resource)
@@ -261,5 +261,5 @@ async def test_we_find_what_envoy_refuses(
 
 
 async def _taken(envoy: LiveMesh, snapshot: Snapshot) -> bool:
-    """Say whether an Envoy takes it; a late second word on what was before it may come in between."""
+    """Return whether the Envoy accepts a snapshot; a late answer to the previous one may come first."""
     return await push(envoy, snapshot) == {}

@@ -1,4 +1,4 @@
-"""Values of every kind that a manifest may hold: mostly right, often at the edge of it, some wrong."""
+"""Values of every kind for manifests: mostly valid, often at a bound, some invalid."""
 
 import string
 from collections.abc import Callable, Sequence
@@ -134,10 +134,10 @@ T = TypeVar("T")
 
 
 class Dice(Random):
-    """Randomness with the habits of these tests; everything comes from its seed."""
+    """A random generator with these tests' distributions; everything is from its seed."""
 
     def odds(self, one_in: int) -> bool:
-        """Say yes one time in so many."""
+        """Return True one time in `one_in`."""
         return self.randrange(one_in) == 0
 
     def some(self, make: Callable[[], T], most: int) -> tuple[T, ...]:
@@ -145,7 +145,7 @@ class Dice(Random):
         return tuple(dict.fromkeys(make() for _ in range(self.randint(1, most))))
 
     def few(self, values: Sequence[T], most: int) -> list[T]:
-        """Return up to `most` different ones of some values."""
+        """Return up to `most` different values of a sequence."""
         return self.sample(values, min(len(values), self.randint(0, most)))
 
     def rarely(self, good: Any, odd: Callable[[], Any] | None = None, one_in: int = 25) -> Any:
@@ -172,24 +172,24 @@ class Dice(Random):
         return "".join(chr(self.randint(*self.choice(ranges))) for _ in range(self.randint(1, 8)))
 
     def expression(self) -> str:
-        """Return an expression: an odd one, or some atoms with quantifiers, of which some may be wrong."""
+        """Return a regular expression: an odd one, or atoms with quantifiers, some of them invalid."""
         if self.odds(3):
             return self.choice(ODD_EXPRESSIONS)
         atoms = ATOMS if self.odds(3) else ATOMS[:20]
         return "".join(self.choice(atoms) + self.choice(QUANTIFIERS) for _ in range(self.randint(1, 6)))
 
     def header_name(self) -> str:
-        """Return the name of a header: a usual one, any token, and rarely what is none."""
+        """Return a header name: a usual one, any token, or rarely an invalid one."""
         if self.odds(12):
             return self.choice(BAD_HEADERS)
         return self.choice((*HEADERS, "".join(self.choices(TOKEN, k=self.randint(1, 12)))))
 
     def port(self) -> int:
-        """Return a port number, those that proxies themselves have among them."""
+        """Return a port number, possibly one that proxies use themselves."""
         return self.choice((80, 8080, 443, 3306, 1, 65535, 15001, 15003, 15128, 9091, self.randint(1, 65535)))
 
     def address(self) -> str:
-        """Return an address of one machine, in any of many forms; rarely what is none."""
+        """Return an address of one machine in one of many forms, or rarely an invalid one."""
         kind = self.randrange(8)
         if kind < 3:
             return self.choice(ADDRESSES)
@@ -198,5 +198,5 @@ class Dice(Random):
         return str(IPv4Address(self.getrandbits(32)) if kind == 6 else IPv6Address(self.getrandbits(128)))
 
     def bad_address(self) -> Any:
-        """Return what is no address of one machine."""
+        """Return a value that is no address of one machine."""
         return self.choice((*BAD_ADDRESSES, *ODD))
