@@ -1,4 +1,4 @@
-"""`python -m tests.survival`: an endpoint fails under load; what failed, and for how long, as a table."""
+"""`python -m tests.survival`: an endpoint fails under load; prints lost requests and durations as a table."""
 
 import argparse
 import asyncio
@@ -21,7 +21,7 @@ _INSIDE = "MESHWRIGHT_SURVIVAL_NETWORK"
 
 
 def main() -> int:
-    """Measure all that is asked for, in a network namespace of its own."""
+    """Measure all chosen cases in a separate network namespace."""
     parser = argparse.ArgumentParser(prog="python -m tests.survival", description=__doc__)
     parser.add_argument("--endpoints", type=int, nargs="+", default=[2, 3, 10])
     parser.add_argument("--fault", nargs="+", choices=[*Fault], default=[*Fault])

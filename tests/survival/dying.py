@@ -1,6 +1,6 @@
-"""A service with so many endpoints under load, one of which fails: which requests fail, and for how long.
+"""A service with several endpoints under load, one of which fails: lost requests and their duration.
 
-It wants a network namespace of its own: what vanishes is an address there, whose packets are dropped.
+It needs a separate network namespace: there, packets to the address of a vanished machine are dropped.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ WARM_SECONDS, PATIENCE = 0.5, 15.0
 
 
 class Fault(enum.StrEnum):
-    """What happens to one endpoint."""
+    """The fault of one endpoint."""
 
     APPLICATION_KILLED = "application killed"
     ENVOY_KILLED = "Envoy killed"
@@ -58,7 +58,7 @@ class Fault(enum.StrEnum):
 
 
 class Defaults(enum.StrEnum):
-    """What sidecars do about it."""
+    """The settings of sidecars against faults."""
 
     OFF = "off"
     OURS = "ours"
@@ -67,9 +67,9 @@ class Defaults(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of the requests from the fault on; seconds are since the fault.
+    """The outcomes of the requests from the fault on; seconds are since the fault.
 
-    `last` is when the last request failed, None where none did; `slow` took longer than a second.
+    `last` is the time of the last failed request, or None; `slow` requests took longer than a second.
     """
 
     requests: int

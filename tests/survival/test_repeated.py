@@ -1,4 +1,4 @@
-"""What an application has acted on is not repeated: not an answer of 503, nor our own word for it."""
+"""Test that requests answered by an application are not repeated, even if it forges our retry header."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -16,8 +16,11 @@ pytestmark = pytest.mark.envoy
 _FORGED = b"HTTP/1.1 503 No\r\nx-meshwright-undelivered: true\r\ncontent-length: 0\r\n\r\n"
 
 
-async def test_an_application_cannot_have_what_it_was_sent_repeated(tmp_path: Path) -> None:
-    """Its header is taken away beside it: each request comes once, and the caller does not see it either."""
+async def test_application_cannot_cause_a_retry_with_a_forged_header(tmp_path: Path) -> None:
+    """Its sidecar removes the header, so each request arrives once.
+
+    The caller does not get the header either.
+    """
     seen: list[bytes] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

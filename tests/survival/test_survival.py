@@ -1,6 +1,6 @@
-"""One of two endpoints fails under load: what came to no application is answered by the other.
+"""Test of one of two endpoints that fails under load: the other one answers undelivered requests.
 
-With the defaults off half of all requests fail, for as long as one looks: the same program shows both.
+Without our defaults, half of all requests fail continuously; the same program shows both.
 """
 
 import json
@@ -17,8 +17,8 @@ AT_ONCE = 8
 
 
 @pytest.mark.parametrize("fault", ["application killed", "Envoy killed"])
-def test_who_dies_takes_no_more_with_it_than_was_under_way(fault: str, tmp_path: Path) -> None:
-    """And without the defaults it is half of everything."""
+def test_dead_endpoint_loses_only_the_requests_in_progress(fault: str, tmp_path: Path) -> None:
+    """Without the defaults, it loses more than a quarter of all requests."""
     output = tmp_path / "survives.json"
     command = [sys.executable, "-m", "tests.survival", "--endpoints", "2", "--seconds", "3"]
     command += ["--fault", fault, "--defaults", "off", "ours", "--output", str(output)]
