@@ -1,4 +1,4 @@
-"""Choosing a mode, networks and users: the pure parts of interception."""
+"""Tests of the choice of mode, network and user: the pure parts of interception."""
 
 import uuid
 from ipaddress import IPv4Network
@@ -26,7 +26,7 @@ def _any(_name: str) -> bool:
 
 
 def test_routes_are_read_from_every_table() -> None:
-    """Destinations of all kinds of routes; a default route has none."""
+    """Destinations of all kinds of routes are returned; a default route has none."""
     assert routes(TABLE) == [
         IPv4Network("10.222.0.0/16"),
         IPv4Network("192.0.2.0/24"),
@@ -35,8 +35,8 @@ def test_routes_are_read_from_every_table() -> None:
     ]
 
 
-def test_a_free_network_overlaps_no_route() -> None:
-    """The first free /24 is taken; where all are taken, that is said."""
+def test_free_network_overlaps_no_route() -> None:
+    """The first free /24 is taken. If none is free, an error is raised."""
     assert free_network([], _any) == "10.222.0"
     assert free_network(routes(TABLE), _any) == "10.223.0"
     assert free_network([IPv4Network("0.0.0.0/0"), IPv4Network("10.222.0.128/25")], _any) == "10.222.1"
@@ -44,8 +44,8 @@ def test_a_free_network_overlaps_no_route() -> None:
         free_network([IPv4Network("10.0.0.0/8")], _any)
 
 
-def test_two_demos_never_take_the_same_place() -> None:
-    """What one holds, another does not get, until it is given back."""
+def test_two_demos_never_reserve_the_same_network() -> None:
+    """A reserved network is not given to another demo until it is released."""
     name = f"test-{uuid.uuid4()}"
     first, second = Reservations(), Reservations()
     assert first.take(name)
@@ -65,22 +65,24 @@ def test_two_demos_never_take_the_same_place() -> None:
         ("transparent", "", Mode.TRANSPARENT),
     ],
 )
-def test_privilege_decides(monkeypatch: pytest.MonkeyPatch, wanted: str, lacking: str, mode: Mode) -> None:
-    """Auto is transparent where it can be had, and says why not elsewhere."""
+def test_privilege_decides_the_automatic_mode(
+    monkeypatch: pytest.MonkeyPatch, wanted: str, lacking: str, mode: Mode
+) -> None:
+    """Auto is transparent if possible, and otherwise explicit with the reason."""
     monkeypatch.setattr(interception, "missing_for_transparent", lambda: lacking)
     chosen, why = interception.choose(wanted)
     assert chosen is mode
     assert lacking in why
 
 
-def test_transparent_is_refused_where_it_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asked for by name, it never falls back silently."""
+def test_transparent_mode_without_its_requirements_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mode that was requested by name has no silent fallback."""
     monkeypatch.setattr(interception, "missing_for_transparent", lambda: "it needs root")
     with pytest.raises(DemoError, match="it needs root"):
         interception.choose("transparent")
 
 
-def test_batches_join_each_place_to_the_switch() -> None:
+def test_batches_connect_each_place_to_the_switch() -> None:
     """Every place gets a port of the bridge, an address and a default route."""
     batch = switch_batch([(PLACES[0], 77)])
     assert batch.splitlines()[-3:] == [
@@ -96,8 +98,8 @@ def test_batches_join_each_place_to_the_switch() -> None:
     )
 
 
-def test_reading_past_permissions_only_where_needed(tmp_path: Path) -> None:
-    """A place's user gets the one capability only where what it needs stands in a closed directory."""
+def test_read_capability_is_added_only_for_closed_directories(tmp_path: Path) -> None:
+    """A place's user gets the capability only if a needed file is in a closed directory."""
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     (closed / "program").write_text("")

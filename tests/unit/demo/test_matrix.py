@@ -1,4 +1,4 @@
-"""The acceptance matrix is complete, and its judgements can fail."""
+"""Tests of the acceptance matrix: it is complete, and its judgements can fail."""
 
 from collections import Counter
 
@@ -11,34 +11,34 @@ from demo.topology import BOOKBUYER, BOOKTHIEF, STORE_V1, STORE_V2
 
 
 def test_every_row_has_a_cell_for_every_phase() -> None:
-    """Nine phases, and in each row nine cells."""
+    """There are nine phases, and each row has nine cells."""
     assert [phase.name for phase in PHASES] == list("ABCDEFGHI")
     assert {len(cell) for cell, _ in CELLS} == {len(PHASES)}
     assert {character for cell, _ in CELLS for character in cell} == {"+", "-"}
     assert len({request.label for _, request in CELLS}) == len(CELLS)
 
 
-def test_every_denied_row_is_served_somewhere() -> None:
-    """No denial stands without a phase in which the same request is served."""
+def test_every_denied_row_is_served_in_some_phase() -> None:
+    """A denial without a phase in which the same request is served would prove nothing."""
     assert matrix.uncontrolled() == ()
 
 
-def test_an_uncontrolled_row_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row that is denied everywhere is named."""
+def test_row_that_is_denied_in_every_phase_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The row is named."""
     request = CELLS[0][1]
     monkeypatch.setattr(matrix, "CELLS", (("-" * len(PHASES), request),))
     assert matrix.uncontrolled() == (request.label,)
 
 
-def test_the_table_agrees_with_the_published_outcomes() -> None:
-    """Buyer and thief, phase by phase, as OSM's demo documents them."""
+def test_matrix_agrees_with_the_outcomes_of_osm_demo() -> None:
+    """The rows of buyer and thief are, phase by phase, as OSM's demo documents them."""
     rows = {request.label: cell for cell, request in CELLS}
     assert rows["bookbuyer → bookstore: GET /buy-a-book/new"] == "+-+++++++"
     assert rows["bookthief → bookstore: GET /buy-a-book/new"] == "+--+-----"
 
 
-def test_every_variant_is_there() -> None:
-    """Each phase names files that exist."""
+def test_every_manifest_variant_of_a_phase_exists() -> None:
+    """Each phase names existing files."""
     from demo.manifests import CHANGING, SOURCE
 
     for phase in PHASES:
@@ -56,13 +56,15 @@ def test_every_variant_is_there() -> None:
         ({STORE_V1.name: 1500, STORE_V2.name: 1500, "other": 1}, False),
     ],
 )
-def test_split_is_judged_by_five_points_of_all_requests(observed: dict[str, int], fits: bool) -> None:
-    """Within ±5 points of 3000 requests holds; outside, too few, or from elsewhere does not."""
+def test_split_fits_within_five_percentage_points_of_3000_requests(
+    observed: dict[str, int], fits: bool
+) -> None:
+    """A larger difference, fewer requests or another server does not fit."""
     assert matrix.split_fits({STORE_V1.name: 50, STORE_V2.name: 50}, observed) is fits
 
 
-def test_a_share_of_nothing_is_nothing() -> None:
-    """A single purchase from a version of weight 0 fails."""
+def test_version_of_weight_zero_may_sell_no_book() -> None:
+    """A single purchase from it fails the check."""
     expected = {STORE_V1.name: 0, STORE_V2.name: 100}
     assert matrix.split_fits(expected, {STORE_V2.name: 3000})
     assert not matrix.split_fits(expected, {STORE_V1.name: 1, STORE_V2.name: 2999})
@@ -85,14 +87,19 @@ def test_a_share_of_nothing_is_nothing() -> None:
         ({}, 0, False, False),
     ],
 )
-def test_both_sides_judge(results: dict[str, int], counted: int, served: bool, denied: bool) -> None:
-    """Served needs the server's count, denied its zero; faults of the way are neither."""
+def test_cell_is_judged_by_the_client_and_the_server_counts(
+    results: dict[str, int], counted: int, served: bool, denied: bool
+) -> None:
+    """A served cell needs the server's count, and a denied cell needs its zero.
+
+    Transport faults are neither.
+    """
     result = CellResult(Counter(results), counted)
     assert (result.is_served(10), result.is_denied(10)) == (served, denied)
 
 
-def test_controls_need_an_observed_service() -> None:
-    """A denied row counts only if some phase really served it."""
+def test_denied_row_counts_only_if_its_request_was_served() -> None:
+    """The control holds only if some phase observed the service."""
     labels = [request.label for cell, request in CELLS if "-" in cell]
     good = [Verdict("A", label, "served", "10 x 200", holds=True) for label in labels]
     assert all(verdict.holds for verdict in controls(good))
@@ -100,7 +107,7 @@ def test_controls_need_an_observed_service() -> None:
     assert [verdict.holds for verdict in controls(bad)] == [False] + [True] * (len(labels) - 1)
 
 
-def test_the_standing_clients_have_rows() -> None:
-    """Buyer and thief each have the row by which their standing loop is judged."""
+def test_buyer_and_thief_have_a_row_for_their_own_loop() -> None:
+    """Each of them is judged by its continuous calls."""
     for place in (BOOKBUYER, BOOKTHIEF):
         assert any(request.source is place and "book/new" in request.path for _, request in CELLS)

@@ -1,4 +1,4 @@
-"""Reading what an inbound port answered."""
+"""Tests of the interpretation of an inbound port's answer."""
 
 import socket
 import threading
@@ -27,8 +27,8 @@ def _answering(answer: bytes) -> tuple[socket.socket, threading.Thread]:
     return server, thread
 
 
-def test_plain_http_that_is_answered_is_told_from_one_that_is_not(tmp_path: Path) -> None:
-    """A status is reported as such, a closed connection as no answer."""
+def test_answered_plain_http_is_distinguished_from_no_answer(tmp_path: Path) -> None:
+    """A status is reported, and a closed connection is no answer."""
     for answer, expected in (
         (b"HTTP/1.1 200 OK\r\n\r\n", "200"),
         (b"", "no answer"),
@@ -41,8 +41,8 @@ def test_plain_http_that_is_answered_is_told_from_one_that_is_not(tmp_path: Path
         thread.join()
 
 
-def test_a_port_where_nobody_listens_is_said(tmp_path: Path) -> None:
-    """No connection is a failure with a name, not a refusal by a sidecar that answers."""
+def test_closed_port_is_reported_as_connection_refused(tmp_path: Path) -> None:
+    """It is a named failure, and no refusal by a sidecar."""
     target = mtls.Target("127.0.0.1", free_port("127.0.0.1"), TARGET, tmp_path / "ca.pem")
     assert mtls.plain(target, "token") == "ConnectionRefusedError"
 
@@ -62,6 +62,6 @@ def test_a_port_where_nobody_listens_is_said(tmp_path: Path) -> None:
         ("the server's certificate: self-signed certificate", False),
     ],
 )
-def test_only_a_sidecar_refuses(answer: str, refused: bool) -> None:
-    """A fault of the way, or a server that was heard, is no refusal."""
+def test_only_a_sidecar_counts_as_refusing(answer: str, refused: bool) -> None:
+    """A transport fault, or a response of the server, is no refusal."""
     assert mtls.is_refused(answer) is refused

@@ -1,4 +1,4 @@
-"""The bookstore's table is consistent with itself, with the manifests, and with the readers of manifests."""
+"""Tests that the bookstore's table is consistent with itself, the manifests and their readers."""
 
 import itertools
 from pathlib import Path
@@ -16,22 +16,22 @@ from tests.tools import libyaml
 BOTH = (ExplicitAddresses("127.20"), TransparentAddresses("10.222.0"))
 
 
-def test_names_uuids_and_indexes_are_unique() -> None:
-    """No two places share a name, a UUID or an index, from which their addresses follow."""
+def test_places_have_unique_names_uuids_and_indexes() -> None:
+    """Addresses are derived from the index."""
     for values in ([p.name for p in PLACES], [p.uuid for p in PLACES], [p.index for p in PLACES]):
         assert len(set(values)) == len(PLACES)
 
 
-def test_uuids_are_the_same_in_every_run() -> None:
-    """A UUID follows from the name alone."""
+def test_place_uuid_depends_only_on_its_name() -> None:
+    """So it is the same in every run."""
     assert topology.BOOKBUYER.uuid == "5a79c332-227f-5f73-a922-a39b624ea62b"
     assert str(topology.STORE_V1.proxy_name) == f"{topology.STORE_V1.uuid}.bookstore.bookstore"
     assert topology.BOOKTHIEF.proxy_name.service == "bookthief"
 
 
 @pytest.mark.parametrize("addresses", BOTH, ids=lambda a: a.mode.value)
-def test_workload_manifests_read_back_as_the_workloads(addresses: topology.Addresses) -> None:
-    """What the demo writes is what the program reads, without a complaint."""
+def test_workload_manifests_are_read_back_as_the_same_workloads(addresses: topology.Addresses) -> None:
+    """The reader has no complaint about the demo's manifests."""
     documents = list(libyaml.load_all(manifests.workloads(addresses)))
     readings = [read(document, InFile("workloads.yaml")) for document in documents]
     assert [reading.problems for reading in readings] == [()] * len(PLACES)
@@ -41,7 +41,7 @@ def test_workload_manifests_read_back_as_the_workloads(addresses: topology.Addre
 
 
 def test_explicit_listeners_never_share_an_address_and_port() -> None:
-    """Sidecars, programs and upstreams of all places have addresses and ports of their own."""
+    """This holds for sidecars, programs and upstreams of all places."""
     taken: list[tuple[str, int]] = []
     for place in PLACES:
         described = topology.workload(place, BOTH[0])
@@ -62,8 +62,8 @@ def _services() -> dict[str, Service]:
     return services
 
 
-def test_services_have_the_ports_and_the_workloads_of_the_table() -> None:
-    """Each Service of the manifests has the table's port and selects exactly the places that back it."""
+def test_services_have_the_ports_and_workloads_of_the_table() -> None:
+    """Each Service of the manifests selects exactly the places that back it."""
     services = _services()
     assert set(services) == {str(key) for key in SERVICE_PORTS}
     for key, port in SERVICE_PORTS.items():
@@ -76,23 +76,23 @@ def test_services_have_the_ports_and_the_workloads_of_the_table() -> None:
         assert selected == (name in {str(back) for back in place.backs})
 
 
-def test_all_manifests_are_read_without_a_problem() -> None:
-    """Every variant that a phase can put up is a good one."""
+def test_all_demo_manifests_are_read_without_a_problem() -> None:
+    """This includes every variant of every phase."""
     for path in sorted(manifests.SOURCE.rglob("*.yaml")):
         for document in libyaml.load_all(path.read_text("utf-8")):
             assert read(document, InFile(path.name)).problems == ()
 
 
-def test_every_request_of_the_matrix_can_be_addressed() -> None:
-    """A source's sidecar offers the service, also where policy must keep it away."""
+def test_every_request_of_the_matrix_has_an_address() -> None:
+    """A source's sidecar offers the service, also if policy denies it."""
     for _, request in matrix.CELLS:
         for addresses in BOTH:
             assert addresses.upstream(request.source, request.destination)
     assert BOTH[1].mode is Mode.TRANSPARENT
 
 
-def test_apply_puts_replaces_and_removes(tmp_path: Path) -> None:
-    """The mesh directory holds exactly the wanted changing files after each step."""
+def test_apply_adds_replaces_and_removes_the_changing_manifests(tmp_path: Path) -> None:
+    """After each phase, the mesh directory has exactly the wanted files."""
     manifests.prepare(tmp_path / "mesh", BOTH[0])
     always = {"namespaces.yaml", "services.yaml", "workloads.yaml"}
     for phase in matrix.PHASES:

@@ -1,4 +1,4 @@
-"""The bookstore's programs, over loopback, without a mesh: they do what they count and count what they do."""
+"""Tests of the bookstore's programs over loopback, without a mesh: their calls and their counters."""
 
 import asyncio
 import contextlib
@@ -40,7 +40,7 @@ async def program(role: str, settings: AppSettings) -> AsyncIterator[AppClient]:
 
 @pytest.fixture
 async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
-    """A store, a warehouse and a database, joined directly."""
+    """A store, a warehouse and a database, connected directly."""
     store, warehouse, database = (free_port(HOST) for _ in range(3))
     async with contextlib.AsyncExitStack() as stack:
 
@@ -55,8 +55,8 @@ async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
         }
 
 
-async def test_a_sale_restocks_through_warehouse_and_database(shop: Shop) -> None:
-    """One purchase is counted by the store, the warehouse and the database, each once."""
+async def test_sale_restocks_through_warehouse_and_database(shop: Shop) -> None:
+    """Each purchase is counted once by the store, the warehouse and the database."""
     store, port = shop["store"]
     headers = tuple(names.client_headers("bookbuyer").items())
     result = await store.probe(Probe(HOST, port, "t1", 3, "GET", names.BUY_A_BOOK, headers))
@@ -73,8 +73,8 @@ async def test_a_sale_restocks_through_warehouse_and_database(shop: Shop) -> Non
     assert await shop["database"][0].status() == Counters(served=Counter(restock=3))
 
 
-async def test_a_load_goes_on_until_it_is_stopped_and_counts_what_failed(shop: Shop) -> None:
-    """By the outcome, and by the Pod that served; asked once more, it has nothing else to say."""
+async def test_load_runs_until_stopped_and_counts_failures(shop: Shop) -> None:
+    """Requests are counted by outcome and by the serving Pod. A second stop returns the same totals."""
     (store, port), (_, nothing) = shop["store"], shop["database"]
     await store.load(LoadRequest(f"http://{HOST}:{port}{names.BOOKS_BOUGHT}", rate=400))
     while (await store.totals()).sent < 20:
@@ -94,8 +94,8 @@ async def test_a_load_goes_on_until_it_is_stopped_and_counts_what_failed(shop: S
     assert totals.failures
 
 
-async def test_a_program_serves_on_for_as_long_as_it_is_to_linger(tmp_path: Path) -> None:
-    """Who is told to end is called by those who do not know it yet."""
+async def test_stopping_program_serves_during_its_linger_time(tmp_path: Path) -> None:
+    """Callers may not know yet that the program ends."""
     port, stop = free_port(HOST), asyncio.Event()
     app_settings = AppSettings(
         "store", tmp_path / "store.sock", (HOST, port), bookwarehouse="http://", linger=60
@@ -112,8 +112,8 @@ async def test_a_program_serves_on_for_as_long_as_it_is_to_linger(tmp_path: Path
         await task
 
 
-async def test_a_client_loops_and_counts_what_it_bought(shop: Shop, tmp_path: Path) -> None:
-    """The buyer's counts and the store's agree, by the name the buyer gives itself."""
+async def test_client_loops_and_counts_its_purchases(shop: Shop, tmp_path: Path) -> None:
+    """The buyer's counts and the store's agree, by the name that the buyer sends."""
     _, port = shop["store"]
     settings = AppSettings("bookbuyer", tmp_path / "buyer.sock", bookstore=f"http://{HOST}:{port}", rate=100)
     async with program("client", settings) as client:
@@ -130,7 +130,7 @@ async def test_a_client_loops_and_counts_what_it_bought(shop: Shop, tmp_path: Pa
 
 
 async def test_inserts_are_counted_by_token(shop: Shop) -> None:
-    """A probe's inserts reach the database and are told from the rest by their token."""
+    """A probe's inserts reach the database and are distinguished from others by their token."""
     database, port = shop["database"]
     headers = ((names.CALLER_HEADER, "bookthief"),)
     result = await database.probe(Probe(HOST, port, "t2", 4, headers=headers, concurrency=2))
@@ -138,8 +138,8 @@ async def test_inserts_are_counted_by_token(shop: Shop) -> None:
     assert (await database.status()).tokens == Counter({"t2": 4})
 
 
-async def test_the_database_speaks_first_and_refuses_what_it_does_not_know(shop: Shop) -> None:
-    """The greeting comes before any command; an unknown command is answered with an error."""
+async def test_database_speaks_first_and_refuses_unknown_commands(shop: Shop) -> None:
+    """The greeting is sent before any command, and an unknown command gets an error."""
     reader, writer = await asyncio.open_connection(HOST, shop["database"][1])
     assert await wire.read_packet(reader) == wire.GREETING
     writer.write(wire.packet(0, b"\x03DROP TABLE books"))
@@ -150,8 +150,8 @@ async def test_the_database_speaks_first_and_refuses_what_it_does_not_know(shop:
     await writer.wait_closed()
 
 
-async def test_a_warehouse_without_database_says_so(tmp_path: Path) -> None:
-    """A restock that could not be stored is a 502, which is neither served nor denied."""
+async def test_warehouse_without_database_answers_502(tmp_path: Path) -> None:
+    """A restock that could not be stored counts neither as allowed nor as denied."""
     port = free_port(HOST)
     settings = AppSettings("w", tmp_path / "w.sock", (HOST, port), database=(HOST, free_port(HOST)))
     async with program("warehouse", settings) as warehouse:
@@ -162,8 +162,8 @@ async def test_a_warehouse_without_database_says_so(tmp_path: Path) -> None:
     assert not outcomes.is_denied("502")
 
 
-async def test_the_warehouse_opens_a_new_connection_when_the_kept_one_breaks(tmp_path: Path) -> None:
-    """A database that restarted is found again by the next order."""
+async def test_warehouse_reconnects_to_a_restarted_database(tmp_path: Path) -> None:
+    """The next order opens a new connection when the kept one is broken."""
     port, database_port = free_port(HOST), free_port(HOST)
     settings = AppSettings("w", tmp_path / "w.sock", (HOST, port), database=(HOST, database_port))
     restock = Probe(HOST, port, "t4", 1, "POST", names.RESTOCK_BOOKS)
@@ -174,8 +174,8 @@ async def test_the_warehouse_opens_a_new_connection_when_the_kept_one_breaks(tmp
                 assert (await warehouse.probe(restock)).results == Counter({"200": 1})
 
 
-async def test_failures_have_names(tmp_path: Path) -> None:
-    """Refused, closed, reset by status, unknown names: each outcome is told from the others."""
+async def test_failures_of_calls_have_distinct_names(tmp_path: Path) -> None:
+    """Refused and closed connections, a status and an unknown host name are distinguished."""
 
     async def slam(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)

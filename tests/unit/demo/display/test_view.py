@@ -1,4 +1,4 @@
-"""The live view: reading of debug pages and counters, and the rendered screen."""
+"""Tests of the live view: debug pages, counters, and the rendered screen."""
 
 from collections import Counter
 from dataclasses import replace
@@ -145,7 +145,7 @@ def test_unanswered_control_plane_is_shown_with_the_error() -> None:
 
 
 def test_pairs_join_policy_and_counts() -> None:
-    """Rates are differences over time, policy comes from the server's own answer."""
+    """Rates are differences over time, and policy is from the server's own answer."""
     access = {
         "access": [
             {
@@ -180,7 +180,7 @@ def test_pairs_join_policy_and_counts() -> None:
 
 
 def test_debug_pages_are_read() -> None:
-    """Sidecars in the order of the table, certificates sorted, problems without mere information."""
+    """Sidecars are in the table's order, certificates are sorted, and problems of severity info omitted."""
     proxies = {
         "proxies": [{"uuid": PLACES[1].uuid, "state": "connected", "held": False, "sync": {"LDS": "synced"}}]
     }

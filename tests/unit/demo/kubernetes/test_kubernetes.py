@@ -1,4 +1,4 @@
-"""The demo in a cluster, as far as it needs none: its manifests, and how a program in a Pod is asked."""
+"""Tests of the demo in a cluster, as far as they need none: manifests, and requests to programs in Pods."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ def _labels(workload: dict[str, Any]) -> dict[str, str]:
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.name)
 def test_each_place_is_one_workload_of_the_published_manifests(place: Any) -> None:
-    """By namespace, labels, container and ServiceAccount; its services are there, with their ports."""
+    """Namespace, labels, container and ServiceAccount identify it; its Services have the table's ports."""
     program_selector = selected(place)
     wanted = dict(item.split("=") for item in program_selector.labels.split(","))
     (workload,) = (
@@ -51,8 +51,11 @@ def test_each_place_is_one_workload_of_the_published_manifests(place: Any) -> No
         assert [port["port"] for port in services[str(key.name)]["ports"]] == [SERVICE_PORTS[key]]
 
 
-def test_nothing_of_the_published_manifests_changes_but_the_images() -> None:
-    """And who pulls them, since a node of ours pulls none; the namespaces are enrolled in OSM's way."""
+def test_only_images_of_the_published_manifests_are_changed() -> None:
+    """The pull policy changes too, because our node pulls no images.
+
+    The namespaces are those of the demo's places.
+    """
     for before in applications():
         after = with_image(json.loads(json.dumps(before)), "a:1")
         for document in (before, after):
@@ -67,8 +70,8 @@ def test_nothing_of_the_published_manifests_changes_but_the_images() -> None:
     }
 
 
-def test_a_client_in_a_pod_logs_each_call() -> None:
-    """Its log has the words that the README looks for: those of Open Service Mesh's own programs."""
+def test_client_in_a_pod_logs_each_call() -> None:
+    """The lines are those of Open Service Mesh's own programs, which the README quotes."""
     app_settings = settings("bookbuyer", 14001, {})
     url = f"{app_settings.bookstore}/buy-a-book/new"
     assert app_settings.logged
@@ -78,8 +81,8 @@ def test_a_client_in_a_pod_logs_each_call() -> None:
     ]
 
 
-def test_programs_know_by_osms_environment_what_to_call() -> None:
-    """And a server serves on, when it is told to end, until everybody knows."""
+def test_programs_read_their_targets_from_osm_environment_variables() -> None:
+    """A server lingers when it is ended, until all callers know."""
     app_settings = settings("bookbuyer", 14001, {"BOOKSTORE_NAMESPACE": "books", "BOOKSTORE_SVC": "store"})
     assert (app_settings.bookstore, app_settings.listen, app_settings.linger) == (
         "http://store.books:14001",
@@ -97,7 +100,7 @@ def test_programs_know_by_osms_environment_what_to_call() -> None:
 
 
 async def _served(path: Path) -> asyncio.Server:
-    """Serve a program's status on a socket, and nothing else."""
+    """Serve a program's status on a socket, and 404 for other paths."""
     body = Counters().to_json()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -112,8 +115,8 @@ async def _served(path: Path) -> asyncio.Server:
     return await asyncio.start_unix_server(answer, path)
 
 
-async def test_a_relay_answers_each_question_by_its_number(tmp_path: Path) -> None:
-    """Also when the program behind it does not know, or is gone; it ends with its input."""
+async def test_relay_answers_each_request_by_its_number(tmp_path: Path) -> None:
+    """It answers also if the program does not know the path or is gone, and ends with its input."""
     socket = tmp_path / "app.sock"
     server = await _served(socket)
     program = "import asyncio, pathlib, sys; from demo.apps.relay import serve; "
@@ -144,8 +147,8 @@ async def test_a_relay_answers_each_question_by_its_number(tmp_path: Path) -> No
     assert await relay.stdout.read() == b""
 
 
-async def test_a_cluster_that_answers_nothing_is_said(tmp_path: Path) -> None:
-    """With kubectl's own words."""
+async def test_failing_kubectl_is_reported_with_its_message(tmp_path: Path) -> None:
+    """The error has kubectl's message, or the unmet condition."""
     program = tmp_path / "kubectl"
     program.write_text("#!/bin/sh\necho 'no such cluster' >&2\nexit 1\n")
     program.chmod(0o755)
@@ -156,8 +159,8 @@ async def test_a_cluster_that_answers_nothing_is_said(tmp_path: Path) -> None:
         await kubectl.until(lambda _: True, "pods", seconds=0)
 
 
-async def test_a_stream_that_breaks_is_opened_anew(tmp_path: Path) -> None:
-    """Who had asked is told; who asks next is answered."""
+async def test_broken_exec_stream_is_opened_again_by_the_next_request(tmp_path: Path) -> None:
+    """The first request gets an error, and the next one is answered."""
     pod = {
         "metadata": {"name": "one", "creationTimestamp": "2026-01-01T00:00:00Z"},
         "status": {"conditions": [{"type": "Ready", "status": "True"}]},
