@@ -1,4 +1,4 @@
-"""Counts a process in which a table and what is derived of it hold big words; prints JSON."""
+"""A program that counts a process with large values in a table and in derived values; prints JSON."""
 
 import json
 import sys
@@ -24,18 +24,18 @@ class Words:
 
 @derived
 def same_word(words: Words, key: str) -> bytes:
-    """Return an input as it is."""
+    """Return an input unchanged."""
     return words.words[key][0]
 
 
 @derived
 def longer_word(words: Words, key: str) -> bytes:
-    """Return something made of an input."""
+    """Return a value derived from an input."""
     return words.words[key][0] + b"!"
 
 
 def main() -> None:
-    """Make them, and say what each owner holds whose name is one of theirs."""
+    """Create the values, and print the size of each owner of this module."""
     words = Words()
     words.graph.apply([words.words.set("big", (b"x" * BIG,))])
     assert len(same_word(words, "big")) == BIG

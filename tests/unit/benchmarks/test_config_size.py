@@ -1,4 +1,4 @@
-"""What makes a proxy's configuration grow: what it needs, in proportion, and nothing else."""
+"""Tests of the growth of a proxy's configuration: in proportion to what it needs."""
 
 import pytest
 
@@ -15,10 +15,10 @@ STEPS = (10, 20, 40)
     tuple(all_growths()),
     ids=lambda item: f"{item.shown_proxy}-{item.size.protocol.value}-{item.grows}",
 )
-def test_it_grows_in_proportion(growth: Growth) -> None:
-    """Each unit costs what the one before did; what a client has no business with costs nothing.
+def test_configuration_grows_in_proportion_to_what_the_proxy_uses(growth: Growth) -> None:
+    """Each unit costs the same, and services that a client does not call cost nothing.
 
-    In permissive mode it has with all, unless it is narrowed.
+    In permissive mode it may call all, unless it is narrowed.
     """
     series = growth.measured(STEPS)
     assert series.is_linear
@@ -26,8 +26,8 @@ def test_it_grows_in_proportion(growth: Growth) -> None:
     assert (series.per_unit[0] == 0) is not called
 
 
-def test_growth_beyond_proportion_is_noticed() -> None:
-    """The check above can fail: bytes that grow as the square do not pass."""
+def test_quadratic_growth_is_detected() -> None:
+    """This is the control of the check above."""
     squares = tuple(ProxyConfigSize(step, {"LDS": 1}, {"LDS": step * step}) for step in STEPS)
     series = Series(CLIENT, "http", "services", squares)
     assert series.per_unit == pytest.approx((30, 60))
@@ -36,11 +36,8 @@ def test_growth_beyond_proportion_is_noticed() -> None:
 
 @pytest.mark.parametrize("protocol", [Protocol.HTTP, Protocol.TCP])
 @pytest.mark.parametrize("proxy", [CLIENT, SERVER])
-def test_what_can_stand_once_does(protocol: Protocol, proxy: str) -> None:
-    """Listener filters once for a listener, each network filter once for a chain.
-
-    There is one chain for a port; at the server, on TCP, one more for its one client.
-    """
+def test_filters_are_configured_once_per_listener_or_chain(protocol: Protocol, proxy: str) -> None:
+    """There is one chain for a port; at a TCP server, there is another one for its only client."""
     (listener,) = listeners(proxy, Size(services=5, ports=4, protocol=protocol))
     assert set(listener.listener_filters.values()) == {1}
     assert set(listener.filters.values()) == {listener.chains}

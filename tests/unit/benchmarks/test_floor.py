@@ -1,4 +1,4 @@
-"""What the bare server of P7 and P9 sends is what a sidecar of the mesh gets."""
+"""Test that the bare server of P7 and P9 sends the same as a sidecar of the mesh gets."""
 
 from pathlib import Path
 
@@ -7,8 +7,11 @@ from protos.envoy.service.discovery.v3.discovery_pb2 import DeltaDiscoveryRespon
 from xds.protocol.resources.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET
 
 
-def test_a_response_of_each_type_with_all_that_the_others_name(tmp_path: Path) -> None:
-    """Each below its type, as a stream is sent it at first: endpoints for each service that is called."""
+def test_bare_server_sends_one_complete_response_of_each_type(tmp_path: Path) -> None:
+    """Each response is stored below its type, as in a stream's first responses.
+
+    There are endpoints for each called service.
+    """
     result = dict(message.split(b"\n", 1) for message in messages(20, tmp_path))
     sent = {type_url.decode(): DeltaDiscoveryResponse.FromString(body) for type_url, body in result.items()}
     assert sorted(sent) == sorted((CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET))

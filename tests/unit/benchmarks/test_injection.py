@@ -1,4 +1,4 @@
-"""What is set side by side of two injectors' pods, and the patch that one of them answers with."""
+"""Tests of the comparison of two injectors' pods, and of the patch in an injector's answer."""
 
 from typing import Any
 
@@ -22,22 +22,22 @@ POD: dict[str, Any] = {
         ({"op": "remove", "path": "/spec/containers/0"}, []),
     ],
 )
-def test_a_patch_changes_lists_and_leaves_what_it_was_given(operation: Any, expected: list[str]) -> None:
-    """As RFC 6902 has it."""
+def test_json_patch_changes_lists_and_keeps_its_input(operation: Any, expected: list[str]) -> None:
+    """The operations are those of RFC 6902."""
     result = patched(POD, [operation])
     assert [container["name"] for container in result["spec"]["containers"]] == expected
     assert POD["spec"]["containers"][0]["name"] == "a"
 
 
-def test_names_in_a_patch_may_have_slashes() -> None:
-    """Written as RFC 6901 has them."""
+def test_json_patch_paths_may_have_escaped_characters() -> None:
+    """The escapes are those of RFC 6901."""
     operations = [{"op": "add", "path": "/metadata/labels/a.b~1c~0d", "value": "x"}]
     result = patched(POD, [*operations, {"op": "remove", "path": "/metadata/labels/app"}])
     assert result["metadata"]["labels"] == {"a.b/c~d": "x"}
 
 
-def test_facts_are_those_of_the_sidecar_and_of_what_it_changed() -> None:
-    """Not what stood there before."""
+def test_facts_describe_the_sidecar_and_its_changes_only() -> None:
+    """Fields of the original Pod are not included."""
     probe = {"httpGet": {"port": 15020}}
     spec = {
         "initContainers": [

@@ -1,4 +1,4 @@
-"""The peer's mesh is ours: the same services, callers, scopes and sidecars, as Istio is told of them."""
+"""Tests that the peer's mesh equals ours: services, callers, scopes and sidecars in Istio's objects."""
 
 from google.protobuf import json_format
 
@@ -16,26 +16,29 @@ SERVICES = 100
 
 
 class Written:
-    """Takes what is written to an API."""
+    """Records requests to an API."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, core.Object]] = []
 
     def create(self, one: core.Object) -> None:
-        """Note it."""
+        """Record a creation."""
         self.requests.append(("create", one))
 
     def merge(self, one: core.Object) -> None:
-        """Note it."""
+        """Record a merge."""
         self.requests.append(("merge", one))
 
     def delete(self, one: core.Object) -> None:
-        """Note it."""
+        """Record a deletion."""
         self.requests.append(("delete", one))
 
 
-def test_each_service_has_what_istio_goes_by() -> None:
-    """Two Pods behind one EndpointSlice, and who may call; a tenth is split."""
+def test_each_service_has_the_objects_that_istio_reads() -> None:
+    """There are two Pods behind one EndpointSlice, and an AuthorizationPolicy.
+
+    A fraction of the services has a VirtualService.
+    """
     result = list(mesh(SERVICES, Istio(SERVICES, narrow=False)))
     count = {
         kind: sum(item.kind.name == kind for item in result) for kind in {item.kind.name for item in result}
@@ -50,8 +53,8 @@ def test_each_service_has_what_istio_goes_by() -> None:
     }
 
 
-def test_a_policy_admits_whom_our_targets_admit() -> None:
-    """By the identities of their ServiceAccounts."""
+def test_authorization_policy_admits_the_callers_of_our_targets() -> None:
+    """The callers are identified by their ServiceAccounts."""
     result = objects.policy(MOVED, meshes.callers(MOVED, SERVICES))
     (rule,) = result.body["spec"]["rules"]
     targets = [sourced_object.value for sourced_object in meshes.mesh(SERVICES).objects.values()]
@@ -65,8 +68,8 @@ def test_a_policy_admits_whom_our_targets_admit() -> None:
     assert len(ours) == 5
 
 
-def test_the_narrow_scope_has_whom_a_service_calls_and_is_split_to() -> None:
-    """No more, or it would not be the peer at its best; no less, or routes would miss a backend."""
+def test_narrow_scope_has_exactly_the_called_services_and_their_backends() -> None:
+    """With more, the peer would not be at its best; with fewer, routes would lack a backend."""
     number = 3
     result = objects.sidecar(number, SERVICES)
     called = meshes.called(number, SERVICES)
@@ -78,8 +81,8 @@ def test_the_narrow_scope_has_whom_a_service_calls_and_is_split_to() -> None:
     assert all(host.split("/")[0] == host.split(".")[1] for host in hosts)
 
 
-def test_a_sidecar_says_what_istios_says() -> None:
-    """Its address, Pod and namespace in its id, its labels and account in the metadata."""
+def test_sidecar_node_has_the_fields_of_istios() -> None:
+    """The id has its address, Pod and namespace; the metadata has its labels and account."""
     workload = meshes.workload(5, 1)
     node = base_pb2.Node.FromString(objects.node(workload))
     assert node.id == f"sidecar~{workload.address}~service-5-1.team-5~team-5.svc.cluster.local"
@@ -92,8 +95,8 @@ def test_a_sidecar_says_what_istios_says() -> None:
     }
 
 
-def test_the_move_of_an_endpoint_is_one_write() -> None:
-    """The EndpointSlice, whose other endpoint stays."""
+def test_endpoint_move_is_one_write() -> None:
+    """Only the EndpointSlice is written, and its other endpoint is unchanged."""
     written = Written()
     InKubernetes(written, SERVICES, Istio(SERVICES, narrow=True)).move(MOVED, 1, 4)
     ((how, result),) = written.requests
@@ -105,7 +108,7 @@ def test_the_move_of_an_endpoint_is_one_write() -> None:
     ]
 
 
-def test_the_default_scope_is_held_to_permissive_mode() -> None:
-    """In both every sidecar holds every service; the narrow one is held to ours by policy."""
+def test_default_scope_is_compared_with_permissive_mode() -> None:
+    """In both, every sidecar has every service. The narrow scope is compared with our policy mode."""
     result = {scope.name: (scope.case.permissive, scope.case.stages) for scope in scopes_of(250, None)}
     assert result == {"istiod-narrow": (False, (0, 12, 500)), "istiod-default": (True, (0, 250, 500))}

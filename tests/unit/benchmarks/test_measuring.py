@@ -1,4 +1,4 @@
-"""What the benchmarks say of a change, and when they take a process for resting."""
+"""Tests of the measurement of changes, and of the detection of a quiet process."""
 
 import itertools
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ from benchmarks.processes.quiet import LIMIT, PAUSE, SLACK, WINDOW, CpuUsage, id
     [([1.0], (1, 1, 1)), ([3.0, 1.0, 2.0], (2, 3, 3)), ([float(n) for n in range(1, 201)], (100, 198, 200))],
 )
 def test_percentiles_are_of_the_nearest_rank(values: list[float], expected: tuple[float, ...]) -> None:
-    """Of one value, of few, of many."""
+    """One, few and many values are tested."""
     result = distribution(values)
     assert (result.p50, result.p99, result.max) == expected
 
 
 class Process:
-    """A process whose CPU clock goes by a list: what it uses in each window; the time is its sleeper's."""
+    """A process whose CPU clock follows a list: its use in each window; `sleep` is the clock."""
 
     def __init__(self, used: Iterator[float]) -> None:
         self.moment = 100.0
@@ -30,11 +30,11 @@ class Process:
         self._windows = used
 
     def cpu(self) -> float:
-        """Return what it has used."""
+        """Return the used CPU time."""
         return self.used
 
     def now(self) -> float:
-        """Return the time."""
+        """Return the current time."""
         return self.moment
 
     def sleep(self, seconds: float) -> None:
@@ -43,8 +43,8 @@ class Process:
         self.used += next(self._windows)
 
 
-def test_quiet_is_the_first_window_like_an_idle_one_after_the_pause() -> None:
-    """What was used in the pause counts, whatever it was; the quiet window itself is the last."""
+def test_quiet_begins_at_the_first_idle_window_after_the_pause() -> None:
+    """CPU time of the pause counts in any case, and the quiet window is the last that counts."""
     process = Process(iter([0.5, 0.1, SLACK + 0.0021, 0.0035, 9.0]))
     rest = until_quiet(process.cpu, 0.01, 100.0, process.now, process.sleep)
     assert rest.cpu == pytest.approx(5 + 0.5 + 0.1 + SLACK + 0.0021 + 0.0035)
@@ -52,28 +52,31 @@ def test_quiet_is_the_first_window_like_an_idle_one_after_the_pause() -> None:
     assert not rest.restless
 
 
-def test_who_never_rests_is_taken_as_it_is_and_called_so() -> None:
-    """Otherwise a benchmark would not end."""
+def test_process_that_never_rests_is_measured_and_marked() -> None:
+    """Without the limit, a benchmark would not end."""
     process = Process(itertools.repeat(0.1))
     rest = until_quiet(process.cpu, 0.01, 100.0, process.now, process.sleep)
     assert rest.restless
     assert rest.moment == pytest.approx(100 + LIMIT, abs=2 * WINDOW)
 
 
-def test_what_idling_costs_is_of_the_windows_around_a_change() -> None:
-    """A change that costs 2 ms, in a process that idles less from second to second."""
+def test_idle_cost_of_a_change_is_that_of_the_windows_around_it() -> None:
+    """The change costs 2 ms, in a process whose idle cost decreases."""
     process = Process(iter([0.010, 0.009 + 0.002, 0.008]))
     before, change, after = (idled(process.cpu, 1.0, process.now, process.sleep) for _ in range(3))
     assert change.beyond(before, after) == pytest.approx(0.002)
 
 
 def test_idle_windows_count_by_the_second() -> None:
-    """One that was longer says no more than another, and what a longer change is charged with is more."""
+    """A longer window has no more weight, and a longer change is charged with more idle time."""
     assert CpuUsage(0.020, 2.0).beyond(CpuUsage(0.004, 1.0), CpuUsage(0.024, 4.0)) == pytest.approx(0.010)
 
 
-def test_a_mesh_is_measured_with_nobody_there_with_those_concerned_and_with_all() -> None:
-    """Beyond a thousand services some are connected, not all; of permissive meshes at the largest."""
+def test_mesh_is_measured_with_none_with_concerned_and_with_all_sidecars() -> None:
+    """Beyond a thousand services, only some connect.
+
+    Permissive meshes are measured so at the largest size.
+    """
     result = list(cases([500, 1000, 4000], [250, 500], 200))
     assert [(case.services, case.permissive, case.stages, case.whole) for case in result] == [
         (500, False, (0, 12, 1000), False),
@@ -84,8 +87,11 @@ def test_a_mesh_is_measured_with_nobody_there_with_those_concerned_and_with_all(
     ]
 
 
-def test_those_whom_the_move_concerns_connect_first() -> None:
-    """After the two sidecars of the service that moves: each name once, as many as the last stage has."""
+def test_sidecars_concerned_by_the_move_connect_first() -> None:
+    """They follow the two sidecars of the moved service.
+
+    Each name is used once, and there are as many as in the last stage.
+    """
     (case,) = cases([100], [], 200)
     services = [name.split(".")[1] for name in case.names]
     assert services[:2] == ["service-17"] * 2
@@ -93,14 +99,14 @@ def test_those_whom_the_move_concerns_connect_first() -> None:
     assert len(set(case.names)) == len(case.names) == 200
 
 
-def test_a_quick_run_keeps_what_was_chosen() -> None:
-    """`--quick` is small in either mode, and does not bring back one that was left out."""
+def test_quick_run_keeps_the_chosen_options() -> None:
+    """`--quick` is small in either mode, and does not restore an omitted one."""
     answer = arguments(["--quick", "--services", "--moves", "0"])
     assert (answer.services, answer.permissive, answer.moves) == ([], [50], 0)
 
 
-def test_a_dear_change_is_made_twice_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once would be no median; all repetitions might take an hour."""
+def test_expensive_change_is_repeated_at_least_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One value would be no median; all repetitions might take an hour."""
     monkeypatch.setattr(measuring, "SERIES", -1.0)
     assert list(measuring.unless_dear(9)) == [0, 1]
     monkeypatch.undo()

@@ -1,4 +1,4 @@
-"""A census charges each object once, and says what one service more holds."""
+"""Tests of the census, which charges each object once, and of the memory per service."""
 
 import json
 import subprocess
@@ -11,10 +11,10 @@ from tests.unit.benchmarks.counted import BIG
 ROOT = Path(__file__).parents[3]
 
 
-def test_an_object_is_charged_to_its_first_owner_alone() -> None:
-    """What the table has is the table's; what was made of it is its function's; a node has none.
+def test_object_is_charged_only_to_its_first_owner() -> None:
+    """A table is charged with its values, and a function with those that it derives; a node has none.
 
-    In a process of its own: a census looks at every object there is, and of the tests there are many.
+    The census runs in a separate process, because it looks at every object, and the tests have many.
     """
     words = [sys.executable, "-m", "tests.unit.benchmarks.counted"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -28,8 +28,8 @@ def test_an_object_is_charged_to_its_first_owner_alone() -> None:
     assert sum(sizes.values()) < 2 * BIG
 
 
-def test_what_there_is_anyway_is_nobodys_share() -> None:
-    """The slope between two sizes, by owner and by sort of owner."""
+def test_constant_memory_is_charged_to_no_service() -> None:
+    """The slope between two sizes is computed by owner and by kind of owner."""
     small = {"node a": (1000, 10), "node b": (100, 1), "grpc": (5000, 50)}
     large = {"node a": (3000, 30), "node c": (200, 2), "grpc": (5000, 50)}
     result = slopes([(10, small), (20, large)])
@@ -37,7 +37,7 @@ def test_what_there_is_anyway_is_nobodys_share() -> None:
     assert by_sort(result) == {"node": (210, 2.1), "grpc": (0, 0)}
 
 
-def test_what_connecting_adds_is_the_sidecars() -> None:
-    """What is there more of than while nobody is connected, what came anew and what is gone included."""
+def test_memory_added_by_connections_is_that_of_the_sidecars() -> None:
+    """It is the difference to the state without connections, including new and removed owners."""
     nobody, everybody = {"node a": (1000, 10), "node b": (100, 1)}, {"node a": (3000, 15), "grpc": (50, 2)}
     assert added(nobody, everybody) == {"node a": (2000, 5), "node b": (-100, -1), "grpc": (50, 2)}

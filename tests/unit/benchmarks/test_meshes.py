@@ -1,4 +1,4 @@
-"""The benchmarks' mesh in files is the mesh that it says it is."""
+"""Tests that the benchmarks' mesh in files equals the mesh in memory."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,16 +23,16 @@ def source(tmp_path: Path) -> DirectorySource:
     return source
 
 
-def test_reading_the_files_gives_the_mesh_without_a_word(source: DirectorySource) -> None:
-    """Every object and workload, equal; no problem."""
+def test_files_are_read_as_the_mesh_without_problems(source: DirectorySource) -> None:
+    """Every object and workload is equal."""
     made = meshes.mesh(SERVICES)
     values = {key: sourced_object.value for key, sourced_object in source.objects().items()}
     assert values == {key: sourced_object.value for key, sourced_object in made.objects.items()}
     assert source.problems() == ()
 
 
-def test_the_callers_are_those_that_the_policies_admit() -> None:
-    """Five services call each, by TrafficTargets."""
+def test_callers_are_those_that_the_policies_admit() -> None:
+    """Five services call each service, by TrafficTargets."""
     objects = (sourced_object.value for sourced_object in meshes.mesh(SERVICES).objects.values())
     targets = [item for item in objects if isinstance(item, TrafficTarget)]
     for number in (0, 17, SERVICES - 1):
@@ -46,8 +46,8 @@ def test_the_callers_are_those_that_the_policies_admit() -> None:
         assert len(admitted) == 5
 
 
-def test_a_file_is_replaced_at_once(tmp_path: Path) -> None:
-    """Nothing half-written is ever in the directory that is watched."""
+def test_file_is_replaced_atomically(tmp_path: Path) -> None:
+    """The watched directory never has a half-written file."""
     folder = MeshFolder(tmp_path / "mesh")
     folder.write({"a/b.yaml": "one\n"})
     folder.write({"a/b.yaml": "two\n"})

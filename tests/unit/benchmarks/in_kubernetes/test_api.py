@@ -1,4 +1,4 @@
-"""Objects are written to a Kubernetes API as it wants them: over TLS, statuses in requests of their own."""
+"""Tests of writing objects to a Kubernetes API: over TLS, with separate requests for statuses."""
 
 import json
 import ssl
@@ -25,13 +25,13 @@ Asked = tuple[str, str, str, Any]
 
 @pytest.fixture
 def asked() -> list[Asked]:
-    """Return what was asked for, in the order of its coming."""
+    """Return the requests in their order."""
     return []
 
 
 @pytest.fixture
 def cluster(tmp_path: Path, asked: list[Asked]) -> Iterator[Cluster]:
-    """Serve an API that notes what it is asked for, and refuses whatever is called `refused`."""
+    """Serve an API that records requests and refuses objects named `refused`."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -48,7 +48,7 @@ def cluster(tmp_path: Path, asked: list[Asked]) -> Iterator[Cluster]:
         do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815 - the library calls them so
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     keys = Keys(tmp_path / "keys")
     keys.issue("server", "kube-apiserver")
@@ -66,8 +66,8 @@ def cluster(tmp_path: Path, asked: list[Asked]) -> Iterator[Cluster]:
         thread.join()
 
 
-def test_a_status_is_written_after_its_object(cluster: Cluster, asked: list[Asked]) -> None:
-    """An API server ignores the status of what is created."""
+def test_status_is_written_after_its_object(cluster: Cluster, asked: list[Asked]) -> None:
+    """An API server ignores the status in a creation."""
     pod = next(item for item in core.service(3) if item.kind == core.POD)
     with connection(cluster) as api:
         api.create(pod)
@@ -84,15 +84,15 @@ def test_a_status_is_written_after_its_object(cluster: Cluster, asked: list[Aske
     assert status[3]["status"]["podIP"] == str(meshes.workload(3, 0).address)
 
 
-def test_many_writers_write_each_object_once(cluster: Cluster, asked: list[Asked]) -> None:
-    """And say how many they were."""
+def test_parallel_writers_write_each_object_once(cluster: Cluster, asked: list[Asked]) -> None:
+    """The number of objects is returned."""
     scopes = [objects.sidecar(number, 40) for number in range(40)]
     assert create_all(cluster, scopes) == 40
     names = [body["metadata"]["name"] for _, _, _, body in asked]
     assert sorted(names) == sorted(scope.name for scope in scopes)
 
 
-def test_a_refusal_is_an_error(cluster: Cluster) -> None:
-    """With the API's own words: a mesh that is not all there would be measured as if it were."""
+def test_refusal_of_the_api_is_an_error(cluster: Cluster) -> None:
+    """The error has the API's message. Otherwise an incomplete mesh would be measured."""
     with connection(cluster) as api, pytest.raises(BenchmarkError, match=r"403 .*no"):
         api.delete(core.Object(core.SERVICE, "team-0", "refused", {}))

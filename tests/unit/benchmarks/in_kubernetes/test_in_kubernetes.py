@@ -1,4 +1,4 @@
-"""Both control planes are told the same of one mesh in a cluster; what happens there is what was meant."""
+"""Tests that both control planes get the same mesh in a cluster, and the intended changes of it."""
 
 from benchmarks.in_kubernetes import objects, smi
 from benchmarks.in_kubernetes.source import InKubernetes, turning
@@ -16,34 +16,34 @@ SERVICES = 40
 
 
 class Written:
-    """Takes what is written to an API."""
+    """Records objects written to an API."""
 
     def __init__(self) -> None:
         self.merged: list[objects.Object] = []
 
     def create(self, one: objects.Object) -> None:
-        """Refuse: nothing new is written here."""
+        """Refuse, because no object is created here."""
         raise AssertionError(one)
 
     def merge(self, one: objects.Object) -> None:
-        """Note it."""
+        """Record the object."""
         self.merged.append(one)
 
     def delete(self, one: objects.Object) -> None:
-        """Refuse."""
+        """Refuse, because no object is deleted here."""
         raise AssertionError(one)
 
 
-def test_each_service_has_two_policies_of_each_control_plane() -> None:
-    """Beside the splits of a tenth."""
+def test_each_service_has_two_policies_for_each_control_plane() -> None:
+    """One in `SPLIT_EVERY` services has a split as well."""
     for plan in plans(Size(SERVICES, 5, 10)):
         result = [policy for number in range(SERVICES) for policy in plan.words.policies(number, (1, 2))]
         assert len(result) == 2 * SERVICES + SERVICES // meshes.SPLIT_EVERY, plan.who
         assert {item.kind for item in result} == set(plan.kinds)
 
 
-def test_what_ours_is_told_is_read_as_the_benchmarks_mesh() -> None:
-    """The routes and splits are the very same; who may call is one target with its five callers."""
+def test_manifests_for_meshwright_are_read_as_the_benchmark_mesh() -> None:
+    """The routes are the same, and the reader has no problems."""
     messages = [
         policy.document()
         for number in range(SERVICES)
@@ -59,8 +59,8 @@ def test_what_ours_is_told_is_read_as_the_benchmarks_mesh() -> None:
     assert [result[route] for route in routes] == [theirs[route] for route in routes]
 
 
-def test_an_endpoint_turns_and_turns_back() -> None:
-    """In its slice alone; the others stay ready."""
+def test_endpoint_event_turns_an_endpoint_unready_and_ready_again() -> None:
+    """Only its slice changes, and the other endpoints stay ready."""
     written = Written()
     source = InKubernetes(written, SERVICES, Istio(SERVICES, narrow=True), 5)
     event = turning(source)
@@ -73,13 +73,13 @@ def test_an_endpoint_turns_and_turns_back() -> None:
     assert event.concerned(SERVICES) == meshes.callers(MOVED, SERVICES)
 
 
-def test_the_endpoint_is_ready_when_the_next_control_plane_begins() -> None:
-    """Else its first event would be none."""
+def test_endpoint_is_ready_when_the_next_control_plane_starts() -> None:
+    """The number of events is even; otherwise the first event of the next one would change nothing."""
     assert RELISTS % 2 == 0
 
 
-def test_whoever_the_event_concerns_connects_first() -> None:
-    """However few connect; a peer's sidecars are the same as ours."""
+def test_sidecars_concerned_by_the_event_connect_first() -> None:
+    """This holds however few connect, and a peer has the same sidecars."""
     size = Size(SERVICES, 5, 30)
     numbers = (MOVED, *meshes.callers(MOVED, SERVICES))
     assert size.names() == meshes.sidecar_names(numbers, 5)[:30]
