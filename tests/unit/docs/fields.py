@@ -1,4 +1,4 @@
-"""Fields that our resources set, by their paths: `HttpConnectionManager.stream_idle_timeout`."""
+"""Fields that our resources set, by their paths, such as `HttpConnectionManager.stream_idle_timeout`."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""docs/envoy-defaults.md against the resources of a mesh whose objects change no default."""
+"""Tests of docs/envoy-defaults.md against the resources of a mesh whose objects change no default."""
 
 import json
 import re
@@ -23,7 +23,7 @@ MESHES: Final = ("several_ports", "http_overlap", "headless")
 
 
 class Row(NamedTuple):
-    """A row of the page's tables: the fields, and the values that we choose, none where Envoy's count."""
+    """A row of the page's tables: the fields and our values, or no values if Envoy's default is used."""
 
     fields: tuple[str, ...]
     chosen: frozenset[str]
@@ -43,7 +43,7 @@ def rows() -> Iterator[Row]:
 
 @cache
 def ours() -> Mapping[str, frozenset[str]]:
-    """Return the values of every field that some resource or the bootstrap sets."""
+    """Return the values of every field that a resource or the bootstrap sets."""
     result: dict[str, set[str]] = defaultdict(set)
     for document, root in documents():
         for path, value in fields(document, root):
@@ -69,8 +69,8 @@ def documents() -> Iterator[tuple[Any, str]]:
 
 
 @pytest.mark.parametrize("row", tuple(rows()), ids=lambda row: row.fields[0])
-def test_what_the_page_says_is_chosen_is_in_the_resources(row: Row) -> None:
-    """All values that a row gives, and no others; where it gives none no resource has the field."""
+def test_chosen_values_on_the_page_equal_those_of_the_resources(row: Row) -> None:
+    """A row has all values of its fields. For a row without our value, no resource has the field."""
     result = {name: values for name, values in ours().items() if name in row.fields or _below(name, row)}
     if row.is_chosen:
         assert set(result) == set(row.fields)
@@ -85,7 +85,7 @@ def _below(name: str, row: Row) -> bool:
     return any(name.startswith(f"{field}.") for field in row.fields)
 
 
-def test_the_page_has_all_that_we_choose_of_limits_and_times() -> None:
+def test_page_has_all_chosen_limits_and_times() -> None:
     """Every duration and every bound of the resources is in some row."""
     named = {field for row in rows() for field in row.fields}
     telling = re.compile(

@@ -1,4 +1,4 @@
-"""docs/kubernetes-fields.md is whole: every field of Kubernetes' API once, obeyed where it is read."""
+"""Tests that docs/kubernetes-fields.md has every field of Kubernetes' API once, with the right verdict."""
 
 import re
 from collections import Counter
@@ -68,7 +68,7 @@ API: Final[Mapping[str, Mapping[str, str]]] = {
 
 @cache
 def page(kind: str) -> tuple[tuple[str, str], ...]:
-    """Return each field that the page has of a kind, and its verdict."""
+    """Return each field of a kind on the page, and its verdict."""
     section = re.search(rf"^## {kind}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
     assert section is not None
     return tuple(_rows(section[1]))
@@ -82,7 +82,7 @@ def _rows(section: str) -> Iterator[tuple[str, str]]:
 
 
 def read_fields(kind: str) -> set[str]:
-    """Return the fields that the reader of a kind asks for, as docs/reference.md has them."""
+    """Return the fields that the reader of a kind uses, from docs/reference.md."""
     section = re.search(rf"^## {kind}\n(.*?)(?=^## |\Z)", REFERENCE, re.MULTILINE | re.DOTALL)
     assert section is not None
     every = re.findall(r"^\| `([^`]*)` \|", section[1], re.MULTILINE)
@@ -92,23 +92,23 @@ def read_fields(kind: str) -> set[str]:
 
 
 @pytest.mark.parametrize("kind", API)
-def test_every_field_of_the_api_has_one_row(kind: str) -> None:
-    """None is missing, none is there twice, and none is made up."""
+def test_every_field_of_the_kubernetes_api_has_one_row(kind: str) -> None:
+    """No field is missing, duplicated or invented."""
     wanted = Counter(f"{place}{name}" for place, names in API[kind].items() for name in names.split())
     assert Counter(name for name, _ in page(kind) if not name.startswith("metadata.")) == wanted
 
 
 @pytest.mark.parametrize("kind", API)
-def test_what_is_read_is_obeyed_or_said(kind: str) -> None:
-    """A field that a reader asks for has an effect, or somebody hears that it has none; others have none."""
+def test_fields_read_are_obeyed_or_reported_and_no_others(kind: str) -> None:
+    """A field that a reader uses has an effect, or its missing effect is reported."""
     effective = {name for name, verdict in page(kind) if verdict == "obeyed" or "reported (MW" in verdict}
     labels = {"metadata.labels", "metadata.annotations"}
     assert effective - labels == read_fields(kind) - labels
 
 
 @pytest.mark.parametrize("kind", API)
-def test_verdicts_and_codes_are_known(kind: str) -> None:
-    """Verdicts are those of the page's beginning, and a code that is named exists."""
+def test_verdicts_and_codes_on_the_page_are_known(kind: str) -> None:
+    """Verdicts are those of the page's introduction, and a named code exists."""
     for name, verdict in page(kind):
         match = re.fullmatch(r"(.*?)(?: \((MW\d+)\))?", verdict)
         assert match is not None

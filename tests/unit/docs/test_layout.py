@@ -1,4 +1,4 @@
-"""The shape of the repository: how many modules a folder has, and which packages a wheel has."""
+"""Tests of the repository's layout: modules per folder, and packages of the wheel."""
 
 import ast
 import re
@@ -38,8 +38,8 @@ def _modules() -> Counter[str]:
     return Counter(path.parent.relative_to(ROOT).as_posix() for path in paths)
 
 
-def test_no_folder_outgrows_its_modules() -> None:
-    """More than 15 modules in one folder cannot be taken in at a glance: they need rooms with names."""
+def test_no_folder_has_more_modules_than_allowed() -> None:
+    """More than 15 modules in one folder are not clear at a glance, so they need subfolders."""
     crowded = [
         f"{folder} has {count} modules, and at most {MOST} are allowed: sort them into folders with an"
         " __init__.py that says what each holds, or name the folder in ONE_OF_A_KIND with the reason"
@@ -49,8 +49,8 @@ def test_no_folder_outgrows_its_modules() -> None:
     assert not crowded, "\n".join(crowded)
 
 
-def test_every_exception_is_needed() -> None:
-    """A folder that has shrunk is bound again."""
+def test_every_layout_exception_is_needed() -> None:
+    """A folder that has shrunk is subject to the limit again."""
     modules = _modules()
     needless = [
         f"{folder} has {modules[folder]} modules, no more than {MOST}: remove it from the exceptions"
@@ -60,8 +60,8 @@ def test_every_exception_is_needed() -> None:
     assert not needless, "\n".join(needless)
 
 
-def test_a_wheel_has_five_top_level_packages() -> None:
-    """Each further name could be somebody else's in site-packages."""
+def test_wheel_has_five_top_level_packages() -> None:
+    """Each further name could collide with another project's in site-packages."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
     included = {path.partition("/")[0] for path in wheel.get("force-include", {}).values()}

@@ -1,4 +1,4 @@
-"""Names of modules and classes are nouns: `LeaseRecord`, `client`, and not `Held` or `asking`."""
+"""Tests that names of modules and classes are nouns: `LeaseRecord` and `client`, not `Held` or `asking`."""
 
 import re
 from collections.abc import Iterator
@@ -89,14 +89,14 @@ def test_modules_are_named_by_nouns() -> None:
 @pytest.mark.parametrize(
     "name", ["Held", "Standing", "_Asked", "Who", "Nobody", "VaultTold", "Of", "WhoIsHere"]
 )
-def test_other_class_names_are_found(name: str) -> None:
-    """Names that classes had are found, private ones as well."""
+def test_class_names_that_are_no_nouns_are_found(name: str) -> None:
+    """The examples are former names of classes, also of private ones."""
     assert not _class_is_named(name)
 
 
 @pytest.mark.parametrize(
     "name", ["LeaseRecord", "ListenError", "_Reading", "Routing", "TlsIdentity", "Proxies"]
 )
-def test_nouns_pass(name: str) -> None:
-    """A noun may end in -ing, and an adjective may stand before it."""
+def test_class_names_that_are_nouns_pass(name: str) -> None:
+    """A noun may end in -ing, and an adjective may precede it."""
     assert _class_is_named(name)

@@ -1,4 +1,4 @@
-"""The README's commands for a cluster, and those of docs/kubernetes.md.
+"""Tests of the README's commands for a cluster, and those of docs/kubernetes.md.
 
 They are few, both pages have the same ones, and the files, images and objects that they name exist.
 """
@@ -61,15 +61,18 @@ def _files(commands: list[str]) -> list[str]:
     return [after for item in words for word, after in itertools.pairwise(item) if word == "-f"]
 
 
-def test_a_newcomer_types_twelve_commands_at_most() -> None:
-    """From the images to the first answered request; no command of the block hides a second one."""
+def test_newcomer_types_twelve_commands_at_most() -> None:
+    """This is from the images to the first answered request; no command of the block hides a second one."""
     commands = _readme()
     assert len(commands) <= MOST
     assert [command for command in commands if re.search(r"&&|;|\|\|", command)] == []
 
 
-def test_the_readme_s_files_are_there() -> None:
-    """The chart, the Dockerfile, the manifest of namespaces; all else is Open Service Mesh's."""
+def test_files_named_in_the_readme_exist() -> None:
+    """These are the chart, the Dockerfile and the manifest of namespaces.
+
+    All others are Open Service Mesh's.
+    """
     commands = _readme()
     ours = [file for file in _files(commands) if not file.startswith(OSM)]
     (chart,) = [shlex.split(command)[3] for command in commands if command.startswith("helm install ")]
@@ -79,8 +82,8 @@ def test_the_readme_s_files_are_there() -> None:
     ] == []
 
 
-def test_the_readme_s_images_are_the_chart_s() -> None:
-    """Built and loaded by the names that the chart has without any `--set`."""
+def test_images_in_the_readme_are_those_of_the_chart() -> None:
+    """They are built and loaded under the chart's default names, without any `--set`."""
     values = libyaml.load((ROOT / "deploy" / "chart" / "meshwright" / "values.yaml").read_text("utf-8"))
     about = libyaml.load((ROOT / "deploy" / "chart" / "meshwright" / "Chart.yaml").read_text("utf-8"))
     wanted = [f"{values[each]['repository']}:{about['appVersion']}" for each in ("image", "proxyImage")]
@@ -90,16 +93,16 @@ def test_the_readme_s_images_are_the_chart_s() -> None:
     assert [word for word in words if "--set" in word] == []
 
 
-def test_the_bookstore_s_namespaces_are_those_of_its_applications() -> None:
-    """Each is labelled as the webhook asks, and none is missing."""
+def test_bookstore_namespaces_are_those_of_its_applications() -> None:
+    """Each has the label for the webhook, and none is missing."""
     text = (ROOT / "docs" / "examples" / "bookstore-namespaces.yaml").read_text("utf-8")
     made = {item["metadata"]["name"]: item["metadata"]["labels"] for item in libyaml.load_all(text)}
     wanted = {application["metadata"]["namespace"] for application in applications()}
     assert made == {item: {"meshwright.dev/inject": "true"} for item in wanted}
 
 
-def test_the_readme_asks_about_programs_of_the_bookstore() -> None:
-    """The Deployment that is waited for and whose log is read, and both ends of what is explained."""
+def test_readme_commands_name_existing_bookstore_programs() -> None:
+    """These are the Deployment of the rollout and the log, and both ends of `explain`."""
     result = {_named(application) for application in applications()}
     typed = " ".join(_readme())
     (caller,) = re.findall(r"--from (\S+)", typed)
@@ -117,8 +120,8 @@ def _named(document: dict[str, Any]) -> tuple[str, str]:
     return document["kind"], f"{document['metadata']['namespace']}/{document['metadata']['name']}"
 
 
-def test_the_page_has_the_readme_s_commands() -> None:
-    """docs/kubernetes.md shows the README's commands, in their order, with their output."""
+def test_kubernetes_page_has_the_commands_of_the_readme() -> None:
+    """docs/kubernetes.md shows the README's commands in their order, with their output."""
     typed = re.findall(r"^\$ (.*)$", _joined(_transcript()), re.MULTILINE)
     assert _commands("\n".join(typed)) == _readme()
 
@@ -129,8 +132,11 @@ def _transcript() -> str:
     return block
 
 
-def test_explain_says_what_the_pages_say(tmp_path: Path) -> None:
-    """The README's question about the bookstore: status 1, and the page's words; a yes with the policies."""
+def test_explain_prints_the_text_of_the_pages(tmp_path: Path) -> None:
+    """The README's question about the bookstore has status 1 and the page's text.
+
+    With the policies, the status is 0.
+    """
     (typed,) = [item for item in _readme() if " explain " in item]
     words = shlex.split(typed.partition(" meshwright ")[2])
     asked = [*words[:1], "--mesh", str(tmp_path), *words[1:]]
@@ -178,8 +184,8 @@ def _running() -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", ["shop.yaml", "allow.yaml"])
-def test_the_shop_s_manifests_are_in_its_own_namespace(name: str) -> None:
-    """The namespace comes first, with its label, and everything else is in it."""
+def test_shop_manifests_are_in_their_own_namespace(name: str) -> None:
+    """The namespace comes first, with its label, and all other objects are in it."""
     result = list(libyaml.load_all((MANIFESTS / name).read_text("utf-8")))
     if name == "shop.yaml":
         first = result.pop(0)
@@ -190,8 +196,8 @@ def test_the_shop_s_manifests_are_in_its_own_namespace(name: str) -> None:
     assert {item["metadata"]["namespace"] for item in result} == {"shop"}
 
 
-def test_the_demo_types_the_commands_of_the_page() -> None:
-    """`make demo-kubernetes` adds its own images and a time limit, and nothing else."""
+def test_demo_runs_the_commands_of_the_kubernetes_page() -> None:
+    """`make demo-kubernetes` adds only its own images and a time limit."""
     section = _section(PAGE, "### From an empty cluster to a denied request explained\n")
     (block,) = _blocks("sh", section)
     images = Images("demo.local/meshwright:v1", "demo.local/meshwright:v1")

@@ -1,4 +1,4 @@
-"""docs/osm.md is true: its examples are read without a word; every field without effect is in its table."""
+"""Tests of docs/osm.md: its examples are read without a problem, and its table has every unused field."""
 
 import re
 from pathlib import Path
@@ -15,15 +15,15 @@ EXAMPLES: Final = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DO
 
 
 @pytest.mark.parametrize("text", EXAMPLES, ids=lambda text: text.split("\n")[1])
-def test_examples_are_read_without_a_word(text: str) -> None:
-    """As a user pastes them, each by itself."""
+def test_osm_examples_are_read_without_a_problem(text: str) -> None:
+    """Each example is read by itself, as a user pastes it."""
     state = Manifests().apply("example.yaml", text)
     assert state.objects()
     assert state.problems() == ()
 
 
-def test_of_every_field_of_osm_s_that_has_no_effect_it_is_said() -> None:
-    """Its table names them; those of its successor alone are none of a MeshConfig of Open Service Mesh."""
+def test_every_unused_osm_field_is_on_the_page() -> None:
+    """The exceptions are fields of OSM's successor, which no MeshConfig of Open Service Mesh has."""
     table = re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE)
     named = {name.rpartition(".")[2] for row in table for name in re.findall(r"`(.*?)`", row)}
     fields = {
@@ -44,8 +44,8 @@ SUCCESSOR: Final = {
 }
 
 
-def test_every_test_that_is_named_is_there() -> None:
-    """Each row of what was tried end to end names one that tries it, or says that it is not here."""
+def test_every_test_named_on_the_osm_page_exists() -> None:
+    """Each row of OSM's end-to-end tests names a test file, or is marked as not here."""
     section = PAGE.partition("\n## What Open Service Mesh tried end to end\n")[2].partition("\n## ")[0]
     rows = [line for line in section.splitlines() if line.startswith("| ") and not line.endswith("| here |")]
     assert len(rows) > 40

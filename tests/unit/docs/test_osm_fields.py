@@ -1,4 +1,4 @@
-"""docs/osm-fields.md is whole: each field of each of OSM's kinds once, with tests that speak of it."""
+"""Tests that docs/osm-fields.md has each field of each of OSM's kinds once, with tests that mention it."""
 
 import re
 from collections.abc import Iterator
@@ -18,14 +18,14 @@ STRUCTURE: Final = frozenset({"kind", "name", "namespace", "apiGroup", "number",
 
 
 def section(page: str, kind: str) -> str:
-    """Return what a page has of a kind."""
+    """Return a page's section about a kind."""
     match = re.search(SECTION.format(kind), page, re.MULTILINE | re.DOTALL)
     assert match is not None, kind
     return match[1]
 
 
 def fields(kind: str) -> set[str]:
-    """Return the fields below `spec` that have no others, and those that may stand there without effect."""
+    """Return the leaf fields below `spec`, and the allowed fields without effect."""
     text = section(REFERENCE, kind)
     named = re.findall(r"^\| `spec\.([^`]*)` \|", text, re.MULTILINE)
     leaves = {
@@ -36,21 +36,21 @@ def fields(kind: str) -> set[str]:
 
 
 def rows(kind: str) -> Iterator[tuple[tuple[str, ...], str, tuple[str, ...]]]:
-    """Yield the fields of each row, what becomes of them, and its tests."""
+    """Yield the fields of each row, their treatment, and its tests."""
     for line in re.findall(r"^\| (`.*) \|$", section(PAGE, kind), re.MULTILINE):
         of, here, tests = line.split(" | ")
         yield tuple(re.findall(r"`(.*?)`", of)), here, tuple(re.findall(r"`(.*?)`", tests))
 
 
 def fits(field: str, pattern: str) -> bool:
-    """Say whether a row is of a field; `.*` is all below it."""
+    """Return whether a row's pattern matches a field; `.*` matches all fields below."""
     return field == pattern or (
         pattern.endswith(".*") and fnmatchcase(field.replace("[]", ""), pattern.replace("[]", ""))
     )
 
 
-def test_all_of_osm_s_kinds_are_there() -> None:
-    """Those that lint and the schemas know in its groups."""
+def test_page_has_all_osm_kinds() -> None:
+    """These are the kinds that lint and the schemas know in OSM's groups."""
     heads = re.split(r"^## ", REFERENCE, flags=re.MULTILINE)
     theirs = {
         head.split("\n")[0] for head in heads if re.search(r"apiVersion of .*openservicemesh\.io", head)
@@ -59,8 +59,8 @@ def test_all_of_osm_s_kinds_are_there() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_field_is_in_one_row(kind: str) -> None:
-    """And no row is of a field that is none."""
+def test_each_osm_field_is_in_one_row(kind: str) -> None:
+    """No row is about a field that does not exist."""
     patterns = [pattern for of, _, _ in rows(kind) for pattern in of]
     assert dict.fromkeys(fields(kind), 1) == {
         item: sum(fits(item, pattern) for pattern in patterns) for item in fields(kind)
@@ -69,8 +69,8 @@ def test_each_field_is_in_one_row(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_row_is_shown_by_tests_that_speak_of_its_fields(kind: str) -> None:
-    """Each file is there, and among them each field's own word is, or of many below one the word of that."""
+def test_each_row_names_tests_that_mention_its_fields(kind: str) -> None:
+    """Each file exists, and the files contain each field's own name, or the parent's for a pattern."""
     for of, here, tests in rows(kind):
         assert re.match("works|without effect: |refused: |always so", here), of
         assert tests, of

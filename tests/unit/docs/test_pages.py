@@ -1,4 +1,4 @@
-"""The pages for whoever opens the code: names on them are there, code on them runs, links lead somewhere."""
+"""Tests of the developer pages: names exist, code runs, and links resolve."""
 
 import ast
 import importlib
@@ -55,21 +55,21 @@ def _missing(name: str) -> bool:
 
 
 def _anchors(text: str) -> set[str]:
-    """Return what the headings of a page can be pointed at by, as GitHub makes it."""
+    """Return the anchors of a page's headings, in GitHub's form."""
     lines = re.findall(r"^#+ (.+)$", _BLOCK.sub("", text), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in lines}
 
 
 @pytest.mark.parametrize("page", INSIDE)
-def test_every_module_file_and_name_on_a_page_is_there(page: str) -> None:
-    """Whatever begins with a package of ours, in text, tables, pictures and code."""
+def test_every_module_and_name_on_a_page_exists(page: str) -> None:
+    """Names that begin with one of our packages are checked in text, tables, pictures and code."""
     names = set(_NAME.findall(_LINK.sub("", _page(page))))
     assert names
     assert sorted(filter(_missing, names)) == []
 
 
-def test_what_is_not_there_is_found_missing() -> None:
-    """The test above can fail: by module, by file, by name in a module, by name in a class."""
+def test_missing_names_are_found() -> None:
+    """This is the control of the test above: a module, a file, a name in a module, and a name in a class."""
     names = (
         "meshwright.engine.grapf",
         "xds/protocol/streams.py",
@@ -80,8 +80,8 @@ def test_what_is_not_there_is_found_missing() -> None:
     assert not _missing("meshwright.engine.graph.Graph.apply")
 
 
-def test_every_package_has_its_line() -> None:
-    """The table of packages is whole, each with what it will never do."""
+def test_every_package_has_its_line_in_the_table() -> None:
+    """The table of packages in docs/architecture.md is complete."""
     inner = [path.parent for room in _ROOMS for path in (ROOT / room).glob("*/__init__.py")]
     packages = {*PACKAGES, *(str(path.relative_to(ROOT)) for path in inner)} - {*_ROOMS}
     assert sorted(_PACKAGE.findall(_page("architecture.md"))) == sorted(packages)
@@ -143,8 +143,8 @@ def _reachable(imports: dict[str, set[str]], package: str) -> set[str]:
     return imports[package].union(*(_reachable(imports, other) for other in imports[package]))
 
 
-def test_the_way_of_a_kind_is_all_there_is() -> None:
-    """The files that a TrafficSplit is said to be named in are those that name it, and no others do."""
+def test_files_of_a_kind_on_the_page_are_all_that_name_it() -> None:
+    """The page's list of files for TrafficSplit has exactly the files that name it."""
     message = _page("architecture.md").partition("### A kind of objects")[2].partition("\n### ")[0]
     column = " ".join(line.split(" | ")[2] for line in message.splitlines() if re.match(r"\| \d", line))
     files = {str(path.relative_to(ROOT)) for package in PACKAGES for path in (ROOT / package).rglob("*.py")}
@@ -153,13 +153,13 @@ def test_the_way_of_a_kind_is_all_there_is() -> None:
 
 
 def _names_traffic_splits(source: str) -> bool:
-    """Say whether the code of a module has a name of the kind; only sources with its letters are parsed."""
+    """Return whether a module's code has a name of the kind; only sources with its letters are parsed."""
     names = {"TrafficSplit", "TRAFFIC_SPLIT"}
     return any(name in source for name in names) and not names.isdisjoint(_used(source))
 
 
 def _used(source: str) -> set[str]:
-    """Return the names that stand in a module's code, not in its text."""
+    """Return the names in a module's code, without its text."""
     result = set[str]()
     for node in ast.walk(ast.parse(source)):
         match node:
@@ -170,8 +170,8 @@ def _used(source: str) -> set[str]:
     return result
 
 
-def test_every_word_of_the_glossary_has_a_place() -> None:
-    """One line a word, in the order of the alphabet, the last column a name of ours."""
+def test_glossary_is_sorted_and_every_term_has_a_place_in_the_code() -> None:
+    """There is one line for each term, and the last column is a name of ours."""
     page = _page("glossary.md")
     words = _WORD.findall(page)
     assert len(words) == page.count("\n| **")
@@ -181,8 +181,8 @@ def test_every_word_of_the_glossary_has_a_place() -> None:
     ] == []
 
 
-def test_the_engines_example_runs() -> None:
-    """All blocks of the page, one after the other, in one module; their assertions are the page's claims."""
+def test_engine_page_example_runs() -> None:
+    """All blocks of the page run in one module. Their assertions are the page's claims."""
     page = _page("engine.md")
     blocks = [match for match in _BLOCK.finditer(page) if match[1] == "python"]
     space: dict[str, Any] = {"__name__": "engine_page"}
@@ -192,7 +192,7 @@ def test_the_engines_example_runs() -> None:
     assert sum(block[2].count("assert ") for block in blocks) >= 10
 
 
-def test_the_catalogs_picture_shows_imports() -> None:
+def test_catalog_diagram_shows_imports() -> None:
     """Each arrow between two modules is an import of the left one by the right one."""
     catalog = ROOT / "catalog"
     modules = {
@@ -228,8 +228,8 @@ def _imports(module: Path, other: Path) -> bool:
 
 
 @pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
-def test_links_resolve(page: str) -> None:
-    """Files beside the page, and headings in them."""
+def test_links_on_the_pages_resolve(page: str) -> None:
+    """Files beside the page and headings in them exist."""
     broken = []
     for link in _LINK.findall(_BLOCK.sub("", _page(page))):
         if "://" in link:
@@ -241,8 +241,8 @@ def test_links_resolve(page: str) -> None:
     assert broken == []
 
 
-def test_commands_on_the_pages_are_commands() -> None:
-    """Whatever stands behind `meshwright` in a page can be typed."""
+def test_commands_on_the_pages_exist() -> None:
+    """Every word after `meshwright` on a page is a command."""
     known = {*get_command(app).commands}  # type: ignore[attr-defined]
     named = {
         (page.name, word)

@@ -1,4 +1,4 @@
-"""SECURITY.md: every promise names tests, and every test that it names exists."""
+"""Tests of SECURITY.md: every promise names tests, and every named test exists."""
 
 import re
 from functools import cache
@@ -34,13 +34,13 @@ def _anchors(text: str) -> set[str]:
 
 
 def test_every_test_that_is_named_exists() -> None:
-    """A test that is renamed or removed has to be named anew, or its promise is without a test."""
+    """A renamed or removed test must be renamed on the page, too; otherwise its promise has no test."""
     assert len(_NAMED.findall(PAGE)) > 100
     assert _missing(PAGE) == []
 
 
-def test_a_test_that_does_not_exist_is_found() -> None:
-    """The negative control: a wrong file, a wrong function, and an empty name."""
+def test_named_test_that_does_not_exist_is_found() -> None:
+    """This is the negative control: a wrong file, a wrong function, and an empty name."""
     here = "tests/unit/docs/test_security.py"
     wrong = [f"{here}::test_none", "tests/unit/docs/none.py::test_none", f"{here}::"]
     right = f"`{here}::test_every_test_that_is_named_exists`"
@@ -48,14 +48,14 @@ def test_a_test_that_does_not_exist_is_found() -> None:
 
 
 def test_every_promise_names_a_test() -> None:
-    """Promises without a test stand in a section of their own."""
+    """Promises without a test are in a separate section."""
     promises = re.split(r"^- ", _PROMISES, flags=re.MULTILINE)[1:]
     assert len(promises) > 40
     assert [promise.splitlines()[0] for promise in promises if not _NAMED.search(promise)] == []
 
 
-def test_links_lead_somewhere() -> None:
-    """To files of the repository, and to headings in them."""
+def test_links_in_the_security_policy_resolve() -> None:
+    """Files of the repository and headings in them exist."""
     links = [item for item in _LINK.findall(PAGE) if "://" not in item[0]]
     assert links
     assert [

@@ -1,4 +1,4 @@
-"""docs/telemetry.md is true: its examples are read without a word, and every field is in its tables."""
+"""Tests of docs/telemetry.md: its examples are read without a problem, and its tables have every field."""
 
 import re
 from pathlib import Path
@@ -14,8 +14,8 @@ PAGE: Final = (Path(__file__).parents[3] / "docs" / "telemetry.md").read_text("u
 EXAMPLES: Final = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
-def test_examples_are_read_without_a_word() -> None:
-    """As a user pastes them: a Telemetry alone, and one with the server that it names."""
+def test_telemetry_examples_are_read_without_a_problem() -> None:
+    """A Telemetry is read by itself, and another one with the server that it names."""
     states = [Manifests().apply("example.yaml", text) for text in EXAMPLES]
     assert [sorted(key.kind.name for key in state.objects()) for state in states] == [
         ["Telemetry"],
@@ -25,8 +25,8 @@ def test_examples_are_read_without_a_word() -> None:
 
 
 @pytest.mark.parametrize("kind", [TELEMETRY, EXTENSION_SERVICE])
-def test_every_field_is_in_its_table(kind: Kind) -> None:
-    """By its own name, as it is written."""
+def test_every_telemetry_field_is_on_the_page(kind: Kind) -> None:
+    """Each field is named as it is written."""
     fields = {place.rpartition(".")[2] for place in KINDS[kind][1] if place.startswith("spec.")}
     named = set(re.findall(r"\w+", " ".join(re.findall(r"`(.*?)`", PAGE)))) | set(re.findall(r"\w+", PAGE))
     assert fields <= named

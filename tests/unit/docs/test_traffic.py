@@ -1,4 +1,4 @@
-"""docs/traffic.md is true: its examples are read without a word, and each of our kinds has a section."""
+"""Tests of docs/traffic.md: its examples are read without a problem, and each of our kinds has a section."""
 
 import re
 from pathlib import Path
@@ -16,15 +16,15 @@ EXAMPLES: Final = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DO
 @pytest.mark.parametrize(
     "text", EXAMPLES, ids=lambda text: re.findall("^kind: (.*)$", text, re.MULTILINE)[-1]
 )
-def test_examples_are_read_without_a_word(text: str) -> None:
-    """As a user pastes them, each by itself."""
+def test_traffic_examples_are_read_without_a_problem(text: str) -> None:
+    """Each example is read by itself, as a user pastes it."""
     state = Manifests().apply("example.yaml", text)
     assert state.objects()
     assert state.problems() == ()
 
 
-def test_each_kind_has_its_section_and_an_example() -> None:
-    """Those of our policy's group, and no others."""
+def test_each_policy_kind_has_a_section_and_an_example() -> None:
+    """These are exactly the kinds of our policy group."""
     kinds = {kind.name for kind in READ if kind.group == "policy.meshwright.dev"}
     assert kinds == set(re.findall(r"^## (\w+)$", PAGE, re.MULTILINE))
     shown = set(re.findall(r"^apiVersion: policy.meshwright.dev/v1alpha1\nkind: (\w+)$", PAGE, re.MULTILINE))
