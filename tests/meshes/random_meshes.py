@@ -1,4 +1,4 @@
-"""Random meshes and their changes, small enough that everything has to do with everything."""
+"""Random meshes and their changes, small enough that most objects affect each other."""
 
 import random
 import zlib
@@ -120,7 +120,7 @@ ROOTS = (b"root 1", b"root 2")
 
 @dataclass
 class Mesh:
-    """Everything that a wave is computed from."""
+    """All inputs of a wave."""
 
     objects: dict[ObjectKey, SourcedObject] = field(default_factory=dict)
     workloads: dict[WorkloadKey, Workload] = field(default_factory=dict)
@@ -131,13 +131,13 @@ class Mesh:
     settings: MeshSettings = field(default_factory=MeshSettings)
 
     def known(self) -> Edits:
-        """Return what a view is to know."""
+        """Return the inputs of a view."""
         endpoints = a.objects(*self.workloads.values(), *self.slices)
         return Edits({**self.objects, **endpoints}, self.admissions)
 
 
 def changed(dice: random.Random, mesh: Mesh) -> None:
-    """Change one thing of a mesh; and its limits, by other dice: what the histories find stays found."""
+    """Change one thing of a mesh. Limits use separate dice, so that earlier findings stay reproducible."""
     others = random.Random(_thrown(dice))  # noqa: S311 - dice
     _limits(others, mesh)
     _retry(others, mesh)
@@ -175,7 +175,7 @@ def changed(dice: random.Random, mesh: Mesh) -> None:
 
 
 def _thrown(dice: random.Random) -> int:
-    """Return a number of dice as they lie; they are not thrown for it."""
+    """Return a number derived from the dice's state, without throwing them."""
     state: tuple[int, ...] = dice.getstate()[1]
     return state[0] + state[-1]
 
@@ -311,7 +311,7 @@ def _put(dice: random.Random, mesh: Mesh, key: ObjectKey, value: MeshObject) -> 
 
 
 def _put_beside(mesh: Mesh, key: ObjectKey, value: MeshObject) -> None:
-    """Put what another object's text has thrown: the dice of all others fall as ever."""
+    """Put an object that another object's text has determined, so that all other throws are unchanged."""
     _put(_thrown_by(value), mesh, key, value)
 
 
@@ -365,12 +365,12 @@ def _workload(dice: random.Random) -> Workload:
 
 
 def _thrown_by(value: object) -> random.Random:
-    """Return dice that a value's own text has thrown: what it has besides changes no other throw."""
+    """Return dice seeded by a value's own text, so that additional fields change no other throw."""
     return random.Random(zlib.crc32(repr(value).encode()))  # noqa: S311 - nothing secret
 
 
 def _as_in_a_cluster(workload: Workload) -> Workload:
-    """Return a workload as a Pod is: ready or not, with both families or its node's address, named or not."""
+    """Return a workload like a Pod: ready or not, dual-stack or on the host network, named or not."""
     dice = _thrown_by(workload)
     return replace(
         workload,
@@ -382,7 +382,7 @@ def _as_in_a_cluster(workload: Workload) -> Workload:
 
 
 def _sliced_in_a_cluster(endpoint_slice: EndpointSlice) -> EndpointSlice:
-    """Return a slice with what Kubernetes says of addresses besides: not ready ones, and where they are."""
+    """Return a slice with Kubernetes' conditions and zones, such as endpoints that are not ready."""
     dice = _thrown_by(endpoint_slice)
     others = tuple(item for item in ("10.0.0.1", "fd00::8") if item not in endpoint_slice.addresses)
     draining = others[: dice.randint(0, 1)]
@@ -392,7 +392,7 @@ def _sliced_in_a_cluster(endpoint_slice: EndpointSlice) -> EndpointSlice:
 
 
 def _service_in_a_cluster(service: Service) -> Service:
-    """Return a Service of both families perhaps, or one that has Pods called that are not ready."""
+    """Return a Service that may be dual-stack, or that publishes Pods that are not ready."""
     dice = _thrown_by(service)
     both = service.cluster_ip is not None and dice.random() < 0.5
     addresses = (IpAddress("fd00:96::1"),) if both else ()
@@ -426,7 +426,7 @@ def _namespace(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
 
 
 def _admission(dice: random.Random, mesh: Mesh) -> None:
-    """Admit a proxy, or withdraw it; sometimes one that is not there."""
+    """Admit a proxy or withdraw its admission; sometimes the proxy does not exist."""
     names = [
         proxy_name for workload in mesh.workloads.values() if (proxy_name := workload.proxy_name) is not None
     ]
@@ -469,7 +469,7 @@ def _target(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
 
 
 def _egress(target: TrafficTarget) -> tuple[ObjectKey, MeshObject]:
-    """Return an Egress of a target's sources: its hosts and ranges are the mesh's now and then."""
+    """Return an Egress for a target's sources; its hosts and ranges are sometimes the mesh's own."""
     dice = _thrown_by(target)
     protocols = tuple(EgressProtocol)
     egress = Egress(
@@ -485,7 +485,7 @@ def _egress(target: TrafficTarget) -> tuple[ObjectKey, MeshObject]:
 
 
 def _ingress(service: Service) -> tuple[ObjectKey, MeshObject]:
-    """Return an IngressBackend that opens a service and another one, to whoever is behind a third."""
+    """Return an IngressBackend that opens a service and another one to the endpoints of a third."""
     dice = _thrown_by(service)
     named = (service.key, ServiceKey(service.key.namespace, ServiceName(dice.choice(NAMES))))
     key = PolicyKey(service.key.namespace, dice.choice(NAMES))
@@ -567,7 +567,7 @@ def _certificate(dice: random.Random, mesh: Mesh) -> None:
 
 
 def random_mesh(dice: random.Random) -> Mesh:
-    """Return a mesh with certificates for nearly everybody and a few dozen objects."""
+    """Return a mesh with certificates for most identities and a few dozen objects."""
     mesh = Mesh(settings=dice.choice(SETTINGS[:4]))
     for namespace in NAMESPACES:
         for name in NAMES:
@@ -579,5 +579,5 @@ def random_mesh(dice: random.Random) -> Mesh:
 
 
 def with_template(dice: random.Random, mesh: Mesh) -> None:
-    """Change what pods are made of somewhere, which no proxy is served anything for."""
+    """Change a pod template, which affects no served configuration."""
     _put(dice, mesh, *_template(dice))

@@ -1,4 +1,4 @@
-"""Short hands for tests of readers: manifests from YAML text, and problems as short tuples."""
+"""Helpers for tests of readers: manifests from YAML text, and problems as short tuples."""
 
 from meshwright.mesh.objects import MeshObject
 from meshwright.mesh.origins import InFile
@@ -14,7 +14,7 @@ def reading(text: str) -> ManifestReading:
 
 
 def value(text: str) -> MeshObject:
-    """Read one manifest that must be good and without problems."""
+    """Read one manifest that must be valid and without problems."""
     manifest_reading = reading(text)
     assert manifest_reading.problems == ()
     ((_, made),) = manifest_reading.objects

@@ -1,4 +1,4 @@
-"""What an Envoy is sent for a policy, all pieces made and put in order."""
+"""The resources of an Envoy for a policy: all pieces, translated and sorted."""
 
 from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.sidecars.contract.driver import Piece, each_piece

@@ -1,4 +1,4 @@
-"""A source in memory, beside a directory: what a cluster or a store would be."""
+"""A source in memory beside a directory, in place of a cluster or another store."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -11,7 +11,7 @@ from tests.meshes import values as a
 
 
 class MemorySource:
-    """Says what it is told to say; `objects` may be told before it runs and while it does."""
+    """A source with given answers; `objects` may be changed before it runs and while it does."""
 
     def __init__(
         self,
@@ -27,37 +27,37 @@ class MemorySource:
         self._changed: Callable[[], None] = lambda: None
 
     def change(self, edits: Mapping[ObjectKey, SourcedObject | None]) -> None:
-        """Say something else under these keys, None for what is gone."""
+        """Change the objects under these keys; None removes one."""
         self._objects = self._objects.changed(edits)
         self._changed()
 
     def objects(self) -> Picture[ObjectKey, SourcedObject]:
-        """Answer as told."""
+        """Return the given objects."""
         return self._objects
 
     def problems(self) -> Problems:
-        """Answer as told."""
+        """Return the given problems."""
         return self.said
 
     def freshness(self) -> Freshness:
-        """Answer as told."""
+        """Return the given freshness."""
         return self._freshness
 
     def counts(self) -> Counts:
-        """Answer as told."""
+        """Return the given counts."""
         return self.held
 
     async def first(self) -> None:
-        """Have said everything."""
+        """Return at once, because all objects are known."""
 
     async def run(self, changed: Callable[[], None]) -> None:
-        """Tell of changes until cancelled."""
+        """Report changes until cancelled."""
         self._changed = changed
         await asyncio.Event().wait()
 
 
 def instead(after: Iterable[object], before: Iterable[object] = ()) -> dict[ObjectKey, SourcedObject | None]:
-    """Return how objects change that are these now, and were those before."""
+    """Return the changes from the objects `before` to the objects `after`."""
     return {**dict.fromkeys(a.objects(*before)), **a.objects(*after)}
 
 

@@ -1,6 +1,6 @@
-"""Manifests as YAML texts, one document each; everything is in namespace `shop` unless said.
+"""Manifests as YAML texts, one document each; the namespace is `shop` by default.
 
-What is not of every manifest of a kind is given as YAML in flow style: `spec="weight: 2"`.
+Fields that not every manifest of a kind has are given as YAML in flow style: `spec="weight: 2"`.
 """
 
 from typing import Final
@@ -45,12 +45,12 @@ def account(name: str) -> str:
 
 
 def account_key(name: str) -> ObjectKey:
-    """Return the key of `account`."""
+    """Return the key of the object of `account`."""
     return ObjectKey(SERVICE_ACCOUNT, Namespace("shop"), name)
 
 
 def port(number: int, target: int | str = 8080, protocol: str = "http", name: str = "") -> str:
-    """Write a service's port; its name is `http` and so on, and says the protocol."""
+    """Write a service's port; its name begins with the protocol, such as `http`."""
     return f"{{name: {name or protocol}, port: {number}, targetPort: {target}}}"
 
 
@@ -84,12 +84,12 @@ def workload(
 
 
 def workload_key(name: str) -> ObjectKey:
-    """Return the key of `workload`."""
+    """Return the key of the object of `workload`."""
     return ObjectKey(WORKLOAD, Namespace("shop"), name)
 
 
 def upstream(name: str, address: str, local_port: int, number: int = 80) -> str:
-    """Write an upstream of a workload: a service's port, and where the application calls it."""
+    """Write an upstream of a workload: a service's port, and the local address for the application."""
     return f"{{service: {name}, port: {number}, address: {address}, localPort: {local_port}}}"
 
 
@@ -130,7 +130,7 @@ def target(name: str, source: str, destination: str, *rules: str, namespace: str
 
 
 def split(name: str, apex: str, *backends: tuple[str, int], group: str = "", namespace: str = "shop") -> str:
-    """Write a TrafficSplit, for the requests of an HTTPRouteGroup where one is named."""
+    """Write a TrafficSplit, for the requests of an HTTPRouteGroup if one is named."""
     shares = ", ".join(f"{{service: {item}, weight: {weight}}}" for item, weight in backends)
     these = f", matches: [{http(group)}]" if group else ""
     spec = f"service: {apex}, backends: [{shares}]{these}"

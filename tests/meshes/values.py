@@ -1,4 +1,4 @@
-"""Short makers of mesh values for the catalog's tests; everything is in namespace `default` unless said."""
+"""Short constructors of mesh values for the catalog's tests; the namespace is `default` by default."""
 
 from datetime import UTC, datetime
 
@@ -132,19 +132,19 @@ def pod(name: str, address: str) -> SourcedObject:
 
 
 def deployment(name: str, *ports: WorkloadPort, account: str = "", app: str = "") -> PodTemplate:
-    """Make what a Deployment makes its pods of: label `app`, ServiceAccount, by default its name."""
+    """Make the pod template of a Deployment, by default with its name as label `app` and ServiceAccount."""
     labels = (("app", app or name),)
     return PodTemplate(DEPLOYMENT, WorkloadKey(DEFAULT, name), identity(account or name), labels, ports)
 
 
 def namespace(name: str, *, permissive: bool | None = None, scope: Scope = None) -> NamespaceObject:
-    """Make a Namespace with what its annotations would say."""
+    """Make a Namespace with the values of its annotations."""
     answer = () if permissive is None else ((PERMISSIVE, "true" if permissive else "false"),)
     return NamespaceObject(Namespace(name), (), answer, permissive, scope)
 
 
 def narrowed(*services: str) -> Scope:
-    """Make a narrowing of patterns as `namespace/name`, either of which may be `*`."""
+    """Make a scope from patterns `namespace/name`, either part of which may be `*`."""
     pairs = (item.split("/") for item in services)
     return tuple(
         ServicePattern(None if space == "*" else Namespace(space), None if name == "*" else ServiceName(name))
@@ -218,7 +218,7 @@ def ingress(
     matches: tuple[str, ...] = (),
     created: str = "",
 ) -> IngressBackend:
-    """Make an IngressBackend: backends are services, target ports, and what a client must bring."""
+    """Make an IngressBackend: backends are services, target ports, and requirements for clients."""
     ports = tuple(
         IngressPort(service_key(item), Port(number), Proof[proof], server_names if proof != "NOTHING" else ())
         for item, number, proof in backends
@@ -243,7 +243,7 @@ def split(
 
 
 def certificate(identity: ServiceIdentity, serial: str) -> ServiceCertificate:
-    """Return something that stands for a certificate."""
+    """Return a placeholder of a certificate."""
     return ServiceCertificate(
         identity, serial, EPOCH, EPOCH, (), f"chain {serial}".encode(), PrivateKey(b"key " + serial.encode())
     )
@@ -255,7 +255,7 @@ def view(*things: object, settings: MeshSettings | None = None) -> View:
 
 
 def objects(*things: object) -> dict[ObjectKey, SourcedObject]:
-    """Make objects in force, as a source has them; the origin of the n-th is `test:n`."""
+    """Make objects in force, in the form of a source; the origin of the n-th is `test:n`."""
     result = (
         SourcedObject(object_key(item), _value(item), InFile("test", 1, number))
         for number, item in enumerate(things, 1)

@@ -1,4 +1,4 @@
-"""Views from manifests, for what is asked of a whole mesh."""
+"""Views from manifests, for tests of a whole mesh."""
 
 from catalog.store.view import MeshSettings, View
 from meshwright.providers.directory.manifests import Manifests

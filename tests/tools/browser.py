@@ -1,4 +1,4 @@
-"""A real Chromium, asked over its devtools protocol: pages at a width, what they look like and hold."""
+"""A real Chromium, controlled by its devtools protocol: pages at a width, their look and content."""
 
 import base64
 import contextlib
@@ -24,7 +24,7 @@ _FLAGS = (
 
 
 def program() -> str | None:
-    """Return where a Chromium is, None where there is none."""
+    """Return the path of a Chromium, or None."""
     return next(filter(None, map(shutil.which, _NAMES)), None)
 
 
@@ -61,7 +61,7 @@ class Browser:
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     async def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Ask for something, and return the answer."""
+        """Send a command and return its result."""
         number = next(self._numbers)
         session = {"sessionId": self.session} if self.session else {}
         await self.socket.send_json({"id": number, "method": method, "params": parameters} | session)
@@ -72,20 +72,20 @@ class Browser:
         return result
 
     async def look(self, width: int, *, dark: bool) -> None:
-        """Be so wide, as a telephone is where that is narrow, and light or dark."""
+        """Set the page's width, emulating a telephone if it is narrow, and its colour scheme."""
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
         await self.ask("Emulation.setDeviceMetricsOverride", **size)
         features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         await self.ask("Emulation.setEmulatedMedia", features=features)
 
     async def open(self, address: str) -> None:
-        """Open a page, and wait until it is there."""
+        """Open a page and wait until it is loaded."""
         result = await self.ask("Page.navigate", url=address)
         assert not result.get("errorText"), (address, result)
         await self.loaded()
 
     async def run(self, script: str) -> Any:
-        """Return what a script says in the page."""
+        """Return the value of a script in the page."""
         result = await self.ask("Runtime.evaluate", expression=script, returnByValue=True)
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
@@ -97,7 +97,7 @@ class Browser:
             await self.ask("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code)
 
     async def submit(self, form: str) -> None:
-        """Send a form off, and wait until the answer is there."""
+        """Submit a form and wait until the response is loaded."""
         await self.run(f"document.querySelector('{form}').requestSubmit()")
         await self.loaded()
 
@@ -107,7 +107,7 @@ class Browser:
         to.write_bytes(base64.b64decode(result["data"]))
 
     async def loaded(self) -> None:
-        """Wait until a page is there that is on its way."""
+        """Wait until the page that is being loaded is complete."""
         while (await self._heard()).get("method") != "Page.loadEventFired":
             continue
 

@@ -1,4 +1,4 @@
-"""Processes that were started: whose children they are, and whether they are no more."""
+"""Started processes: the children of this process, and whether a process has ended."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ def children() -> set[str]:
 
 
 async def gone(pid: int) -> None:
-    """Wait until a process is no more; who adopts an orphan may take a while to bury it."""
+    """Wait until a process has ended; the reaper of an orphan may take a while."""
     await until(lambda: not _lives(pid))
 
 

@@ -1,4 +1,4 @@
-"""Typer's `CliRunner` that builds the parsers of a program once, and not again for each command.
+"""Typer's `CliRunner`, which builds the parsers of a program once instead of for each command.
 
 Building those of `meshwright` takes 20 ms, and most commands take less. An application must not get further
 commands after its first run here.

@@ -1,4 +1,4 @@
-"""Work that is counted, not timed: lines and calls of our own code, comparisons of texts, characters said."""
+"""Counted work, independent of time: lines and calls of our code, text comparisons, characters of output."""
 
 import contextlib
 import sys
@@ -21,7 +21,7 @@ _GENERATED = "<string>"
 
 
 class Work:
-    """Counts, while it is entered, each line of our own code that runs (once for each turn of a loop)."""
+    """Counter of executed lines of our own code while it is entered (once for each turn of a loop)."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -39,7 +39,7 @@ class Work:
         Text.work = None
 
     def said(self, *result: object) -> None:
-        """Count texts as well, such as problems and pages: so many characters are as much as a line."""
+        """Count texts as well, such as problems and pages: 16 characters are as much as a line."""
         self.count += sum(len(item) if isinstance(item, bytes) else len(str(item)) for item in result) // 16
 
     def _called(self, frame: FrameType, _: str, __: object) -> Any:
@@ -60,7 +60,7 @@ class Work:
 
 @contextlib.contextmanager
 def uncounted() -> Iterator[None]:
-    """Count nothing inside: code runs five times as fast when its lines are not counted."""
+    """Count nothing in the block: code runs five times as fast when its lines are not counted."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Work, "__enter__", lambda self: self)
         patch.setattr(Work, "__exit__", lambda *_: None)
@@ -68,7 +68,7 @@ def uncounted() -> Iterator[None]:
 
 
 class Text(str):
-    """A text whose comparisons count as work: those that Python makes itself, as for `text in list`."""
+    """A text whose comparisons count as work, also those by Python itself, as in `text in list`."""
 
     __slots__ = ()
 

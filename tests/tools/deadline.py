@@ -36,7 +36,7 @@ def slowness() -> float:
 
 
 class Deadline:
-    """A moment after which a wait fails: so many seconds of an idle machine after its creation."""
+    """The moment at which a wait fails: `seconds` of an idle machine after its creation."""
 
     def __init__(self, seconds: float, measure: Callable[[], float] = slowness) -> None:
         self.seconds = seconds
@@ -50,7 +50,7 @@ class Deadline:
         return time.monotonic() - self._began
 
     def has_passed(self) -> bool:
-        """Say whether the wait has failed; measure the machine when the given seconds are over."""
+        """Return whether the wait has failed; measure the machine when the given seconds are over."""
         if self.waited < self.seconds:
             return False
         if self._factor is None:
@@ -58,7 +58,7 @@ class Deadline:
         return self.waited >= self.seconds * self._factor
 
     def pause(self) -> float:
-        """Return the seconds until the next look."""
+        """Return the seconds until the next check."""
         return min(max(self.waited * _SHARE_OF_WAIT, SHORTEST_PAUSE), LONGEST_PAUSE)
 
 
@@ -77,7 +77,7 @@ async def until(
 ) -> float:
     """Wait until a condition holds, and return the seconds that took; raise AssertionError at the deadline.
 
-    The condition may be a coroutine function. A look that takes longer than the deadline is not cut off.
+    The condition may be a coroutine function. A check that takes longer than the deadline is not interrupted.
     """
     deadline = Deadline(seconds)
     while True:

@@ -23,12 +23,12 @@ class Stage:
     instructions: tuple[tuple[str, str], ...]
 
     def arguments(self, word: str) -> list[str]:
-        """Return what follows each instruction of this name."""
+        """Return the arguments of each instruction of this name."""
         return [rest for name, rest in self.instructions if name == word]
 
     @property
     def sources(self) -> frozenset[str]:
-        """Return the names of what the stage is made of: its base, and the stages from which it copies."""
+        """Return the names of the stage's sources: its base, and the stages from which it copies."""
         return frozenset({self.base, *_FROM.findall(" ".join(self.arguments("COPY")))})
 
 
@@ -49,7 +49,7 @@ def stages(text: str) -> Mapping[str, Stage]:
 
 
 def published(result: Iterable[Stage]) -> list[str]:
-    """Return the stages that are images of their own: no other stage is made of them."""
+    """Return the stages that are images of their own, because no other stage uses them."""
     every = list(result)
     used = frozenset[str]().union(*(stage.sources for stage in every))
     return [stage.name for stage in every if stage.name not in used]

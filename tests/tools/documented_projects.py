@@ -1,4 +1,4 @@
-"""Projects that stand complete on a page of docs/, installed as their reader would."""
+"""Projects that are complete on a page of docs/, installed like their reader would."""
 
 import re
 import subprocess
@@ -12,9 +12,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def installed(page: str, folder: Path) -> Path:
-    """Install the project on a page into a directory of its own, and return that.
+    """Install the project of a page into a separate directory; return the directory.
 
-    It is the block of TOML with a project, and the block of Python after the name of its module.
+    The project is the TOML block with a `[project]` table, and the Python block after its module's file name.
     """
     text = (ROOT / "docs" / page).read_text("utf-8")
     (project,) = (item for item in re.findall(r"```toml\n(.*?)```", text, re.DOTALL) if "[project]" in item)

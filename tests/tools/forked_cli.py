@@ -1,8 +1,8 @@
-"""The command as it is typed, each time in a process of its own that need not import anything first.
+"""The command line, each command in a forked process that need not import anything first.
 
-`Typed` starts one Python process with this module; it has imported what commands need and forks for each.
-What a command prints goes to files, where no terminal is either. How one ends is said on a pipe of its own,
-so that many may run at once.
+`Typed` starts one Python process with this module; it has imported the modules of commands and forks for each
+command. Output goes to files, so that no terminal is involved. The status of a command is reported on a pipe
+of its own, so that many may run at once.
 """
 
 import ctypes
@@ -31,7 +31,7 @@ _ANY_NAMESPACE: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What is typed after `meshwright` in a folder, with these variables and no others but the path."""
+    """A command: the arguments of `meshwright`, a folder, and variables besides PATH."""
 
     folder: Path
     arguments: tuple[str, ...]
@@ -40,7 +40,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """How a command ended, and what it printed."""
+    """The status and output of a completed command."""
 
     returncode: int
     stdout: str
@@ -48,7 +48,7 @@ class Done:
 
 
 class Running:
-    """A command that runs: as much of `subprocess.Popen` as tests ask for."""
+    """A running command, with the methods of `subprocess.Popen` that tests need."""
 
     def __init__(self, said: FileIO) -> None:
         self._said = said
@@ -56,26 +56,26 @@ class Running:
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """Return how it ended, None while it runs."""
+        """Return the exit status, or None while the command runs."""
         return self._ended(0)
 
     def wait(self, timeout: float | None = None) -> int:
-        """Return how it ended; raise subprocess.TimeoutExpired where it has not in time."""
+        """Return the exit status; raise subprocess.TimeoutExpired after the timeout."""
         number = self._ended(timeout)
         if number is None:
             raise subprocess.TimeoutExpired("meshwright", timeout or 0)
         return number
 
     def terminate(self) -> None:
-        """Tell it to end in order."""
+        """Send SIGTERM."""
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it."""
+        """Send SIGKILL."""
         self.send_signal(signal.SIGKILL)
 
     def send_signal(self, number: int) -> None:
-        """Send it a signal, unless it has ended."""
+        """Send a signal, unless the command has ended."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
@@ -92,7 +92,7 @@ Process = Running | subprocess.Popen[str]
 class Commands(ABC):
     """A way to run commands.
 
-    `enter` is what stands before each, where it is to see another file system.
+    `enter` is a command prefix for another file system or network.
     """
 
     enter: tuple[str, ...] = ()
@@ -112,7 +112,7 @@ class Commands(ABC):
 
 @dataclass(frozen=True)
 class Executed(Commands):
-    """Each command from the beginning, as a shell runs it."""
+    """Commands that are started as new processes, like a shell does."""
 
     enter: tuple[str, ...] = ()
 
@@ -132,7 +132,7 @@ class Executed(Commands):
 
 
 class Typed(Commands):
-    """Commands that are forked, until its block ends."""
+    """Commands that are forked, until the block ends."""
 
     def __init__(self) -> None:
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -155,7 +155,7 @@ class Typed(Commands):
     def start(
         self, command: Command, stdout: IO[str], stderr: IO[str], namespace: Path | None = None
     ) -> Running:
-        """Start a command, with our umask; with `namespace`, in that namespace of mounts or network."""
+        """Start a command with our umask, optionally in this namespace of mounts or network."""
         os.umask(umask := os.umask(0o077))
         variables = {"PATH": PATH, **command.environment}
         where = "" if namespace is None else str(namespace)
@@ -170,32 +170,32 @@ class Typed(Commands):
 
 @dataclass(frozen=True)
 class Mounted(Commands):
-    """Commands that are forked like all others, and see the file systems of a namespace."""
+    """Forked commands that see the file systems of a namespace."""
 
     typed: Typed
     mounts: Path
     enter: tuple[str, ...] = ()
 
     def start(self, command: Command, stdout: IO[str], stderr: IO[str]) -> Running:
-        """Start a command there."""
+        """Start a command in the namespace."""
         return self.typed.start(command, stdout, stderr, self.mounts)
 
 
 @dataclass(frozen=True)
 class Networked(Commands):
-    """Commands that are forked like all others, and have the network of a namespace."""
+    """Forked commands in the network of a namespace."""
 
     typed: Typed
     network: Path
     enter: tuple[str, ...] = ()
 
     def start(self, command: Command, stdout: IO[str], stderr: IO[str]) -> Running:
-        """Start a command there."""
+        """Start a command in the namespace."""
         return self.typed.start(command, stdout, stderr, self.network)
 
 
 def _stand_in(namespace: str) -> None:
-    """Enter a namespace of mounts or network, as nsenter(1) does before it runs a program."""
+    """Enter a namespace of mounts or network, like nsenter(1)."""
     libc = ctypes.CDLL(None, use_errno=True)
     with Path(namespace).open("rb") as opened:
         if libc.setns(opened.fileno(), _ANY_NAMESPACE) != 0:
@@ -211,7 +211,7 @@ def _become(
     environment: Mapping[str, str],
     umask: int,
 ) -> None:
-    """Make this process look as if it had been started for one command."""
+    """Give this process the streams, folder, arguments and environment of a command."""
     if namespace:
         _stand_in(namespace)
     os.chdir(folder)
@@ -225,7 +225,7 @@ def _become(
 
 
 def forked() -> int:
-    """Fork, so that a SIGINT that the child gets at once ends it; return what os.fork returns.
+    """Fork, so that a SIGINT that the child gets at once ends it; return the result of os.fork.
 
     In a child that was just forked, Python drops signals that came before it was ready, and prints and
     ignores a KeyboardInterrupt that is raised in a hook of the fork. SIGINT therefore waits in the kernel
@@ -238,7 +238,7 @@ def forked() -> int:
 
 
 def _await_command(here: socket.socket) -> None:
-    """Fork twice for each command that comes, once to say its status; return in the child alone."""
+    """Fork twice for each received command, once to report its status; return in the inner child alone."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that wait
     while True:
         asked, sent, _, _ = socket.recv_fds(here, _MOST, 3)
@@ -263,7 +263,7 @@ def _await_command(here: socket.socket) -> None:
 
 
 def preload() -> None:
-    """Import what commands need, and the drivers."""
+    """Import the modules of commands, and the drivers."""
     for module in (
         "meshwright.admin.pages.proxies.decoding",
         "meshwright.cli.offline.bootstrap",

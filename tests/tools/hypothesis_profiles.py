@@ -1,4 +1,4 @@
-"""On how many examples properties are tried: few in every run, more where somebody looks for faults."""
+"""The number of examples of properties: few in every run, more in `make fuzz`."""
 
 from typing import Final
 
@@ -15,8 +15,8 @@ FRESH: Final = 160
 def examples(steady: int, fresh: int | None = None) -> int:
     """Return the number of examples of a property: `steady` in every run, `fresh` in `make fuzz`.
 
-    Without `fresh` the fuzzing run tries MORE times as many. An expensive property has few steady examples,
-    and says `fresh` so that fuzzing is as thorough as ever.
+    By default, `make fuzz` tries MORE times as many. An expensive property has few steady examples, and gives
+    `fresh` so that fuzzing is as thorough as before.
     """
     most = settings().max_examples
     if most == STEADY:

@@ -1,12 +1,13 @@
-"""A stand-in for the file `meshwright` that forks commands from one process, where all is imported already.
+"""A replacement of the file `meshwright` that forks commands from one process with all imports done.
 
-To start Python and import what a command needs takes a second of CPU time, and the tests of machines and
-Pods type hundreds of commands. The file that `installed` writes is started as any program is: by nsenter(1),
-by setpriv(1), by a shell. It asks the process of `Launcher` for a fork, which gets its streams, folder,
-variables, user and namespaces, and ends as the fork ends. Signals are passed on.
+Starting Python and importing the modules of a command takes a second of CPU time, and the tests of machines
+and Pods run hundreds of commands. The file that `installed` writes is started like any program: by
+nsenter(1), by setpriv(1), by a shell. It requests a fork from the process of `Launcher`. The fork gets its
+streams, folder, variables, user and namespaces, and the file ends with the status of the fork. Signals are
+forwarded.
 
-Programs that stay (`agent`, `cni`, `serve`) are always the real file, and so is every command while no
-`Launcher` runs, and every command of another user than root that has capabilities. A fork has the cgroup of
+Long-running programs (`agent`, `cni`, `serve`) are always the real file. So is every command while no
+`Launcher` runs, and every command of a user other than root that has capabilities. A fork has the cgroup of
 the tests.
 """
 
@@ -63,7 +64,7 @@ os._exit(status)
 
 
 def installed(folder: Path) -> Path:
-    """Write the file that stands for `meshwright` into a folder, and return its path."""
+    """Write the replacement of `meshwright` into a folder; return its path."""
     text = _LAUNCHED.format(
         python=sys.executable, real=str(_REAL), socket=str(_socket(folder)), spaces=_NAMESPACES
     )
@@ -78,7 +79,7 @@ def _socket(folder: Path) -> Path:
 
 
 class Launcher:
-    """The process that forks, for the file in one folder; it ends with the block."""
+    """The forking process for the file in one folder; it ends with the block."""
 
     def __init__(self, folder: Path) -> None:
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -104,7 +105,7 @@ class Launcher:
 
 
 def _enter(namespaces: list[int]) -> None:
-    """Enter the namespaces of the launching process, where they are others than ours."""
+    """Enter the namespaces of the launching process, if they differ from ours."""
     libc = ctypes.CDLL(None, use_errno=True)
     for name, file in zip(_NAMESPACES, namespaces, strict=True):
         ours = Path(f"/proc/self/ns/{name}").stat().st_ino
@@ -115,7 +116,7 @@ def _enter(namespaces: list[int]) -> None:
 
 
 def _become(asked: Mapping[str, Any], files: list[int]) -> None:
-    """Make this process look as if it had been started by whoever launched it."""
+    """Give this process the streams, folder, variables and user of the launching process."""
     *streams, folder, net, mounts = files
     _enter([net, mounts])
     os.fchdir(folder)
@@ -162,7 +163,7 @@ def _await_launch(listening: socket.socket) -> None:
 
 
 def _report(here: socket.socket, child: int) -> None:
-    """Send the child's process id, and later its status; kill the child if the launching process goes."""
+    """Send the child's process id, and later its status; kill the child if the launching process ends."""
     with contextlib.suppress(OSError):
         here.send(str(child).encode())
         ended = os.pidfd_open(child)

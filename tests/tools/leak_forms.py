@@ -17,7 +17,7 @@ _CORE = 24
 
 
 def of_key(pem: bytes) -> bytes:
-    """Return what of a private key is secret: its number, which stands in DER as it is."""
+    """Return the secret of a private key: its number, which is unchanged in DER."""
     key = serialization.load_pem_private_key(pem, None)
     assert isinstance(key, ec.EllipticCurvePrivateKey)
     return key.private_numbers().private_value.to_bytes(key.key_size // 8, "big")
@@ -52,7 +52,7 @@ def forms(secret: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def seen(place: bytes, secrets: Mapping[str, bytes]) -> list[str]:
-    """Return which secrets stand in a place, and in which form."""
+    """Return the secrets that occur in a text, each with its form."""
     dense = _SPACE.sub(b"", place)
     return [
         f"{name}: {form}"

@@ -15,14 +15,14 @@ from meshwright.delivery.self_check import Verification
 
 
 class Verified:
-    """What was found: how many waves were compared, and all differences."""
+    """The result: the number of compared waves, and all differences."""
 
     def __init__(self) -> None:
         self.waves = 0
         self.differences: list[str] = []
 
     def take(self, of: Verification, differences: tuple[str, ...]) -> None:
-        """Take note of what a comparison found, and let it be counted and said."""
+        """Record the result of a comparison, and report it as usual."""
         self.waves += 1
         self.differences.extend(differences)
         _TOLD(of, differences)
@@ -34,12 +34,12 @@ VERIFIED = Verified()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let the plugin be tested."""
+    """Add an option with which the plugin itself can be tested."""
     parser.addoption("--no-exceptions", action="store_true", help="fail tests marked `differs` as well")
 
 
 def pytest_configure() -> None:
-    """Have every loop verify itself, and hear what it finds."""
+    """Verify every loop, and collect the results."""
 
     def on_verified(self: Verification, differences: tuple[str, ...]) -> None:
         VERIFIED.take(self, differences)
@@ -59,9 +59,9 @@ def _nothing_differs(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Take over what one of several processes found; one that broke down has failed the run already.
+    """Add the results of a worker process; a worker that crashed has failed the run already.
 
-    The node is pytest-xdist's, which is there or not.
+    The node is from pytest-xdist, which may be missing.
     """
     waves, differences = getattr(node, "workeroutput", {}).get(_FOUND, (0, []))
     VERIFIED.waves += waves
@@ -69,7 +69,7 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail a run that compared nothing; one of several processes tells what it found instead."""
+    """Fail a run that compared nothing; a worker process passes on its results instead."""
     fields: dict[str, object] | None = getattr(session.config, "workeroutput", None)
     if fields is not None:
         fields[_FOUND] = (VERIFIED.waves, VERIFIED.differences)
@@ -78,7 +78,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how much was compared."""
+    """Print the number of comparisons and differences."""
     waves, differences = VERIFIED.waves, len(VERIFIED.differences)
     text = f"{waves} waves were compared with ones from nothing: {differences} differences"
     terminalreporter.write_line(text)

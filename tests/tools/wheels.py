@@ -1,4 +1,4 @@
-"""Somebody else's package: a wheel of a few files, installed as any other."""
+"""A third-party package: a wheel of a few files, installed like any other."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ def wheel(folder: Path, name: str, files: Mapping[str, str], entry_points: str =
 
 
 def install(target: Path, *wheels: Path) -> Path:
-    """Install wheels into a directory of their own, without what they need, and return it."""
+    """Install wheels into a separate directory, without their dependencies; return the directory."""
     words = ("pip", "install", "--quiet", "--offline", "--no-deps", "--python", sys.executable)
     subprocess.run([UV, *words, "--target", target, *wheels], check=True, timeout=120)
     return target
