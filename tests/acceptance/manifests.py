@@ -1,8 +1,7 @@
-"""Random manifests of every kind that is read: a small mesh whose objects name each other, all from one seed.
+"""Random manifests of every kind that is read: a small mesh whose objects name each other, from one seed.
 
-The proxies that matter are Workloads of right values; everything around them may be odd. What a listener in
-explicit interception binds is on loopback, at ports that nobody else has: whether an address can be bound is
-no matter of content.
+The relevant proxies are Workloads with valid values; all other objects may be odd. Listeners in explicit
+interception bind loopback addresses and unused ports, because the tests are not about addresses in use.
 """
 
 from collections.abc import Callable

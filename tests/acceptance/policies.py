@@ -1,6 +1,6 @@
-"""Random policies beside SMI's: Open Service Mesh's and our own, of the services and accounts of one mesh.
+"""Random policies beside SMI's: those of Open Service Mesh and our own, for one mesh.
 
-In each about one value is odd: one that is wrong refuses the whole object.
+About one value in each policy is odd, because one wrong value invalidates the object.
 """
 
 from collections.abc import Callable, Sequence

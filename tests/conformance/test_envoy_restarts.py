@@ -72,7 +72,7 @@ async def test_envoy_serves_without_a_control_plane_and_catches_up(bench: Any) -
 
 
 async def test_d13_cluster_swapped_during_an_absence_loses_no_delta_request(bench: Any) -> None:
-    """An incremental client reports its resources, so the old cluster is removed after the routes have switched.
+    """An incremental client reports its resources, so the old cluster outlives the switch of the routes.
 
     A state-of-the-world client does not, and its response lists everything: requests may fail until the
     routes follow. This is a property of the protocol, and only the outcome 503 is allowed.

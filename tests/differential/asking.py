@@ -65,7 +65,7 @@ def _request(random: Random, policy: list[Document], favoured: Runs) -> Request:
 
 
 def _headers(random: Random, policy: list[Document], target: Document) -> list[tuple[str, str]]:
-    """Make headers: mostly those that some match of a target asks for, each absent, once or repeated."""
+    """Make headers, mostly those that a target's matches require, each absent, once or repeated."""
     if random.random() < 0.3:
         return random.choices(GIVEN, k=random.choice((0, 0, 1, 2, 3)))
     named_groups = {(target["metadata"]["namespace"], rule["name"]) for rule in target["spec"]["rules"]}

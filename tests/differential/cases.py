@@ -60,7 +60,7 @@ CREATED: Final = ("", "", "2023-01-01T00:00:00Z", "2024-06-01T12:00:00Z", "2024-
 
 @dataclass(frozen=True)
 class Flavour:
-    """What a policy is full of: weights of matches (without headers, with, nothing else) and of rules."""
+    """Weights for random policies: of matches (without headers, with, with only headers) and of rules."""
 
     matches: tuple[int, int, int]
     rules: tuple[int, int, int, int]
@@ -74,7 +74,7 @@ HEADED: Final = Flavour((0, 1, 3), (80, 3, 15, 2), (3, 5))
 
 @dataclass(frozen=True)
 class Case:
-    """A policy with what is asked under it."""
+    """A policy with its requests."""
 
     documents: tuple[Document, ...]
     requests: tuple[Request, ...]
@@ -125,7 +125,7 @@ def _routes(random: Random, namespace: str, flavour: Flavour) -> list[Document]:
 
 
 def _match(random: Random, name: str, flavour: Flavour) -> Document:
-    """Make a match without headers, with some, or with headers and nothing else, which then decide alone."""
+    """Make a match without headers, with some, or with headers only, which then decide alone."""
     match: Document = {"name": name}
     patterns: tuple[str | None, ...] = RE2_PATTERNS if random.random() < 0.35 else PLAIN_PATTERNS
     pattern, methods = random.choice(patterns), random.choice(METHODS)

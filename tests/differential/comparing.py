@@ -47,7 +47,7 @@ FLOORS: Final = {
 
 @dataclass(frozen=True)
 class Disagreement:
-    """A request of which the oracle and the Envoys think differently."""
+    """A request with different results of the oracle and the Envoys."""
 
     case: Case
     asked: Request

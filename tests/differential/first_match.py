@@ -1,6 +1,6 @@
-"""A wrong translation, on purpose: the first route that matches decides, with its own principals.
+"""An intentionally wrong translation: the first route that matches decides, with its own principals.
 
-That was Open Service Mesh's: equal matches share their principals, overlapping ones do not.
+It was Open Service Mesh's: equal matches share their principals, overlapping ones do not.
 """
 
 from catalog.policy.values.inbound import InboundPort, OnlyRules

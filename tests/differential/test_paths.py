@@ -1,8 +1,8 @@
-"""Request targets behind sidecars: real Envoys against `catalog.oracle.request.paths`, target by target.
+"""Tests of request targets behind sidecars: real Envoys against `catalog.oracle.request.paths`.
 
-Each target is sent raw, in HTTP/1.1 and in HTTP/2, through both sidecars and past the client's: what reaches
-the application, or which answer comes instead, is what the function says; and the rules of the server judge
-the very path that it says, no other.
+Each target is sent raw, in HTTP/1.1 and in HTTP/2, through both sidecars and directly to the server's. The
+target that reaches the application, or the status of a refusal, is the predicted one. The server's rules
+match exactly the predicted path.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
-"""The fixed part of the differential mesh: who runs where, and which services there are.
+"""The fixed part of the differential mesh: its workloads and services.
 
-Everything that a policy may say is said of this one topology, so that the same Envoys serve all policies.
+All policies are about this one topology, so that the same Envoys serve all of them.
 """
 
 import os

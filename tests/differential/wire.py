@@ -28,9 +28,10 @@ _SAW = "x-saw"
 
 
 def over_http2(request: Request) -> Request:
-    """Return a request as it is sent over HTTP/2.
+    """Return a request in its form over HTTP/2.
 
-    All cookies are one there. They are sent in crumbs, a field for each pair (RFC 9113, section 8.2.3).
+    There, all cookies are one header. They are sent in crumbs, a field for each pair (RFC 9113, section
+    8.2.3).
     """
     cookies = [value for name, value in request.headers if name.lower() == "cookie"]
     others = [header for header in request.headers if header[0].lower() != "cookie"]
@@ -40,9 +41,9 @@ def over_http2(request: Request) -> Request:
 
 @dataclass(frozen=True)
 class Answered:
-    """What came back: an HTTP status (200 for a TCP greeting, 0 for no answer at all), and from whom.
+    """A response: an HTTP status (200 for a TCP greeting, 0 without a response), and the answering server.
 
-    `saw` is the request target that reached whoever answered.
+    `saw` is the request target that reached the answering server.
     """
 
     status: int
@@ -56,9 +57,9 @@ NO_ANSWER = Answered(0)
 async def exchange(
     address: str, port: int, asked: Request, tls: ssl.SSLContext | None, where: str = ""
 ) -> Answered:
-    """Send one request on a connection of its own, from an address if it matters.
+    """Send one request on a new connection, optionally from a given address.
 
-    A connection that ends without a word is no answer.
+    A connection that ends without a byte counts as no response.
     """
     place = (where, 0) if where else None
     try:
@@ -134,7 +135,7 @@ async def _second(asked: Request, reader: asyncio.StreamReader, writer: asyncio.
 
 
 def web(name: str) -> Serve:
-    """Return a server of HTTP/1.1 and HTTP/2, as the client's first bytes have it."""
+    """Return a server of HTTP/1.1 and HTTP/2, which it detects by the client's first bytes."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
@@ -180,7 +181,7 @@ def _answer(name: str, connection: H2Connection, event: Event) -> None:
 
 
 def greeter(name: str) -> Serve:
-    """Return a server that says its name before the client has said anything."""
+    """Return a server that sends its name before the client has sent anything."""
 
     async def handle(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError):

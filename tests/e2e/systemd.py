@@ -19,7 +19,7 @@ PROXY: Final = ("meshwright-proxy", 1500)
 SECONDS: Final = 60.0
 _NEEDED: Final = ("ip", "mount", "nsenter", "systemctl", "umount", "unshare")
 
-# Its cgroup is the root of its own hierarchy; what services write below /var/lib and /run goes with it.
+# Its cgroup is the root of its own hierarchy; files of services below /var/lib and /run are removed with it.
 _BOOT: Final = """
 set -e
 mount -t tmpfs tmpfs /run

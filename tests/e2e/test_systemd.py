@@ -102,7 +102,7 @@ def test_units_start_when_ready_and_recover_from_hangs_reloads_and_restarts(syst
     _issue(systemd)
     ctl("stop", SERVER_UNIT)
 
-    # Without its control plane the agent is not ready, says why, and nothing is led to it.
+    # Without its control plane the agent is not ready, reports why, and no traffic is redirected to it.
     ctl("start", "--no-block", INTERCEPT_UNIT)
     systemd.until(AGENT_UNIT, _is("activating", "no server listens at"))
     assert systemd.shown(INTERCEPT_UNIT)["ActiveState"] == "inactive"

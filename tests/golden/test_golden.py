@@ -122,7 +122,7 @@ def _other_codec(resource: Resource) -> dict[str, Any]:
         from envoy_data_plane.envoy.extensions.transport_sockets.tls import v3 as tls_v3
         from envoy_data_plane.envoy.extensions.upstreams.http import v3 as _http_v3
 
-        # Imported for their messages, which stand inside others as Any.
+        # Imported for their messages, which are inside others as Any.
         assert all((_stream_v3, _http_rbac_v3, _router_v3, _original_v3, _inspector_v3, _hcm_v3))
         assert all((_rbac_v3, _tcp_v3, _http_v3, _trace_v3, _ext_authz_v3, _uuid_v3, _http_rate_v3, _rate_v3))
         assert all((_asked_v3, _http_asked_v3, _file_v3, _otlp_v3, _grpc_stats_v3))
@@ -137,7 +137,7 @@ def _other_codec(resource: Resource) -> dict[str, Any]:
         }
         wrapped = any_pb2.Any.FromString(resource.body)
         result: dict[str, Any] = kinds[wrapped.type_url.rpartition(".")[2]].parse(wrapped.value).to_dict()
-        # What stands behind a digit is written large by it, and small by protobuf.
+        # It capitalizes a letter after a digit, and protobuf does not.
         ejecting = result.get("outlierDetection", {})
         for name in ("enforcingConsecutive5Xx", "consecutive5Xx"):
             if name in ejecting:

@@ -127,7 +127,7 @@ def gateway(mesh: LiveMesh, state: Path, name: str) -> ssl.SSLContext:
 async def test_network_is_admitted_in_plain_text_by_its_rule(
     mesh: LiveMesh, address: IpAddress, answer: tuple[int | None, int | None]
 ) -> None:
-    """The rule's matches apply. Connections from other addresses are refused, whatever a header says."""
+    """The rule's matches apply. Connections from other addresses are refused, whatever a header contains."""
     await admitting(mesh, OnlyRules((RULE,)))
     assert (await asked(address, "/books"), await asked(address, "/other")) == answer
     assert await asked(address, "/books", header=f"x-forwarded-for: {NEAR}\r\n") == answer[0]

@@ -179,15 +179,15 @@ async def test_push_waits_for_the_answer_to_the_changed_type(receiver: LiveMesh)
 
 
 def _limited(resource: Resource, most: int) -> Resource:
-    """Set a field that nothing depends on."""
+    """Set a field on which nothing depends."""
     message = route_pb2.RouteConfiguration()
     json_format.ParseDict(decoded(resource), message)
     message.max_direct_response_body_size_bytes.value = most * 1000
     return encode(message, resource.references)
 
 
-async def test_a_deprecated_field_is_seen_in_the_log(receiver: LiveMesh) -> None:
-    """The check above can fail: a field that goes out of use is taken, and Envoy says so in its log."""
+async def test_deprecated_field_is_reported_in_envoys_log(receiver: LiveMesh) -> None:
+    """This is the control of the check for warnings: Envoy accepts a deprecated field and logs it."""
     case, group, listener = next(
         (case, group, resource)
         for case in CASES
@@ -211,7 +211,7 @@ async def test_a_deprecated_field_is_seen_in_the_log(receiver: LiveMesh) -> None
 
 
 def _out_of_date(resource: Resource) -> Resource:
-    """Set a deprecated field of its first TCP proxy."""
+    """Set a deprecated field of the listener's first TCP proxy."""
     message = listener_pb2.Listener()
     json_format.ParseDict(decoded(resource), message)
     proxies = [item for chain in message.filter_chains for item in chain.filters if "tcp_proxy" in item.name]

@@ -1,4 +1,4 @@
-"""Where the access rules of HTTP stand: one RBAC filter for a port, one policy for a TrafficTarget."""
+"""Tests of the place of HTTP access rules: one RBAC filter for a port, one policy for a TrafficTarget."""
 
 import json
 from collections.abc import Iterator
@@ -42,9 +42,9 @@ def routes(group: Group) -> dict[str, dict[str, Any]]:
 
 
 def admitting_somebody(mesh: View, identity: ServiceIdentity, port: InboundPort) -> set[str]:
-    """Return, by the oracle, the targets that admit something at a port to one of their sources.
+    """Return, by the oracle, the targets that admit a request at a port to one of their sources.
 
-    And the objects that let somebody in from outside the mesh.
+    The objects that admit callers from outside the mesh are included.
     """
     if accepts_everyone(mesh, identity.namespace):
         return {PERMISSIVE}
@@ -75,8 +75,8 @@ def _asked(client: ServiceIdentity, service: ServiceKey, place: Place) -> Reques
 
 
 @pytest.mark.parametrize("case", EVERY)
-def test_one_filter_for_an_inbound_port_and_none_for_an_outbound_one(case: str) -> None:
-    """By itself it denies everything: whatever its route configuration lacks is not allowed."""
+def test_inbound_http_ports_have_one_access_filter_and_outbound_ports_none(case: str) -> None:
+    """The filter itself denies everything, so a request without a policy in the routes is denied."""
     for group in case_groups(case):
         inbound = {names.inbound_routes(port.port) for port in group.policy.inbound}
         for manager in managers(group):
@@ -91,8 +91,8 @@ def test_one_filter_for_an_inbound_port_and_none_for_an_outbound_one(case: str) 
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_one_policy_for_each_target_that_admits_somebody(case: str) -> None:
-    """They stand once for a port, in its route configuration: on no virtual host, route, or way out."""
+def test_each_admitting_target_has_one_policy_in_the_route_configuration(case: str) -> None:
+    """There is no policy on a virtual host or a route, or in an outbound route configuration."""
     for group in case_groups(case):
         result = routes(group)
         for port in (inbound_port for inbound_port in group.policy.inbound if inbound_port.protocol.is_http):
@@ -109,8 +109,8 @@ def test_one_policy_for_each_target_that_admits_somebody(case: str) -> None:
         assert not any(item in json.dumps(result) for item in (HTTP_FILTER, LOOKING_FILTER))
 
 
-def test_some_port_has_several_policies() -> None:
-    """Else the above would say little."""
+def test_golden_cases_have_ports_with_none_one_and_two_policies() -> None:
+    """This is the control of the test above, which would also hold without policies."""
     ports = [
         len(rules["rbac"]["rules"].get("policies", {}))
         for case in CASES

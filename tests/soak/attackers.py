@@ -51,18 +51,18 @@ def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
 
 
 def call(stream: int) -> bytes:
-    """Return what begins a call."""
+    """Return the headers frame that begins a call."""
     return frame(HEADERS, END_HEADERS, stream, REQUEST)
 
 
 def reset(stream: int) -> bytes:
-    """Return what resets it."""
+    """Return the frame that resets a stream."""
     return frame(RESET, 0, stream, CANCEL)
 
 
 @dataclass
 class Attack:
-    """What is to be done, and what was."""
+    """The limits of an attack, and its counts."""
 
     port: int
     tls: ssl.SSLContext
@@ -75,7 +75,7 @@ class Attack:
     open: list[socket.socket] = field(default_factory=list)
 
     def goes_on(self) -> bool:
-        """Say whether there is more to do."""
+        """Return whether the attack goes on."""
         now = time.monotonic()
         if self.done >= self.count or now >= self.until + PATIENCE:
             return False
@@ -94,7 +94,7 @@ class Attack:
 
 
 def silent(attack: Attack) -> None:
-    """Connections on which nothing is said; they are held until the server ends them."""
+    """Silent connections, held until the server ends them."""
     while attack.goes_on():
         attack.open.append(attack.connect())
         attack.done += 1
@@ -109,7 +109,7 @@ def silent(attack: Attack) -> None:
 
 
 def garbage(attack: Attack) -> None:
-    """Connections that speak something else than TLS."""
+    """Connections that send something other than TLS."""
     while attack.goes_on():
         with attack.connect() as plain:
             plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
@@ -126,8 +126,8 @@ def handshakes(attack: Attack) -> None:
 def _batches(attack: Attack, make: Callable[[], Iterator[tuple[int, bytes]]], pause: float = 0.0) -> None:
     """Send batches of frames on one connection after another.
 
-    `make` yields a new connection's batches, each with the number of what it does. Whatever the server asks
-    is answered, so that nothing else holds it back.
+    `make` yields the batches of a new connection, each with its number of actions. The server's requests for
+    acknowledgements are answered, so that it does not slow the attack down.
     """
     while attack.goes_on():
         heard = bytearray()
@@ -146,7 +146,7 @@ def _batches(attack: Attack, make: Callable[[], Iterator[tuple[int, bytes]]], pa
 
 
 def _read(secure: ssl.SSLSocket, heard: bytearray) -> None:
-    """Take in what there is; raise OSError if the server has ended the connection."""
+    """Read all received data; raise OSError if the server has ended the connection."""
     secure.setblocking(False)
     try:
         while data := secure.recv(65536):
@@ -157,7 +157,7 @@ def _read(secure: ssl.SSLSocket, heard: bytearray) -> None:
 
 
 def _answers(heard: bytearray) -> Iterator[bytes]:
-    """Take whole frames out of what was heard, and yield the acknowledgements that are due."""
+    """Remove complete frames from the received data, and yield the acknowledgements that they require."""
     while len(heard) >= 9 and len(heard) >= (end := 9 + int.from_bytes(heard[:3], "big")):
         kind, flags, payload = heard[3], heard[4], bytes(heard[9:end])
         del heard[:end]
@@ -183,7 +183,7 @@ def _resets() -> Iterator[tuple[int, bytes]]:
 
 
 def _late_resets() -> Iterator[tuple[int, bytes]]:
-    """Calls, a few at a time, reset when the server has begun to serve them."""
+    """Calls, a few at a time, reset once the server has begun to serve them."""
     for begin in itertools.count(1, 2 * FEW):
         streams = range(begin, begin + 2 * FEW, 2)
         yield 0, b"".join(map(call, streams))
@@ -210,7 +210,7 @@ KINDS: dict[str, Callable[[Attack], None]] = {
 
 
 def main(kind: str, port: str, folder: str, name: str, count: str, seconds: str) -> None:
-    """Attack, and print what was done."""
+    """Attack, and print the counts."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -49,7 +49,7 @@ FRESH_EVERY: Final = 8
 
 @dataclass
 class Told:
-    """What lives have handed out: serials, those that they revoked, and the CA that they showed."""
+    """The reported items of all lives: issued serials, revoked serials, and the CA's fingerprint."""
 
     issued: set[str] = field(default_factory=set)
     revoked: set[str] = field(default_factory=set)
@@ -78,21 +78,21 @@ def live(state: Path, number: int, pipe: int) -> NoReturn:
 
 
 def _pairs(state: Path, authority: AuthorityWithLedger, name: str, now: datetime) -> None:
-    """Issue what is kept as pairs, anew whenever the names are others."""
+    """Issue the certificates that are kept as pairs; other names lead to new ones."""
     pairs = PairFiles(state)
     ads_server_certificate(authority.authority, pairs, now, (name,))
     CertificateManager(authority.authority, pairs, DAY, lambda: 0.0).ensure(IDENTITY, (name,), now)
 
 
 def killed(state: Path, number: int, dice: random.Random, told: Told) -> int:
-    """Have one life, and end it at some moment; return how many things it handed out."""
+    """Run one life, and kill it at a random moment; return the number of items that it reported."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(read)
         with contextlib.suppress(BaseException):
             live(state, number, write)
-        os._exit(1)  # what it failed at, the next one does as well, and says it
+        os._exit(1)  # the next life fails at the same point and reports it
     os.close(write)
     wanted, text = dice.randint(0, MOST_SAID), b""
     while text.count(b"\n") < wanted and select.select([read], [], [], DEADLINE)[0]:
@@ -118,7 +118,7 @@ def killed(state: Path, number: int, dice: random.Random, told: Told) -> int:
 
 
 def look(state: Path, told: Told) -> None:
-    """Open what is left as the next start does; fail where anything that was handed out is not in it."""
+    """Open the directory like the next start; fail if a reported item is missing."""
     now = datetime.now(UTC)
     with opened(state, DOMAIN, now) as authority:
         assert told.authority in ("", authority.authority.fingerprint)
@@ -144,7 +144,7 @@ def _dropped(_logger: object, _name: str, _event: structlog.types.EventDict) -> 
 
 
 def soak(directory: Path, kills: int, seed: int) -> dict[str, int]:
-    """Kill so many lives; return counts of what they came to."""
+    """Kill a number of lives; return the counts of their outcomes."""
     structlog.configure(processors=[_dropped])
     dice, counts = random.Random(seed), Counter[str]()  # noqa: S311 - dice
     state, answer = directory / "0", Told()

@@ -45,7 +45,7 @@ PROXIES = ("one", "two", "three", "bad")
 
 @dataclass
 class Program:
-    """`meshwright serve` in a process of its own, with certificates of its proxies in a folder."""
+    """`meshwright serve` in a separate process, with certificates of its proxies in a folder."""
 
     folder: Path
     process: Process
@@ -98,9 +98,9 @@ class Program:
         program: Path = ATTACKERS,
         enough: asyncio.Event | None = None,
     ) -> dict[str, int]:
-        """Run an attacker to its end; return what it did. Without `port` it attacks the ADS server.
+        """Run an attacker to its end; return its counts. Without `port` it attacks the ADS server.
 
-        It ends after so many seconds, or when there was `enough` of it.
+        It ends after `seconds`, or when the event `enough` is set.
         """
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -200,7 +200,7 @@ def _issue(folder: Path) -> None:
 
 @dataclass
 class Proxy:
-    """An honest client: one stream that stays, and new ones on connections of their own; seconds of each."""
+    """An honest client: one long-lived stream, and new streams on new connections; with their durations."""
 
     program: Program
     name: str
@@ -208,7 +208,7 @@ class Proxy:
     beginnings: list[float] = field(default_factory=list)
 
     async def run(self) -> None:
-        """Ask again and again on one stream, until cancelled; fail as soon as that stream does."""
+        """Send requests on one stream until cancelled; fail as soon as the stream fails."""
         async with self._stream() as stream:
             while True:
                 begun = time.monotonic()
@@ -218,7 +218,7 @@ class Proxy:
                 await asyncio.sleep(0.02)
 
     async def connect(self) -> None:
-        """Connect anew, with all that belongs to it, until the first answer; again and again."""
+        """Open new connections and streams repeatedly, each until its first response."""
         while True:
             begun = time.monotonic()
             async with self._stream():
@@ -255,14 +255,14 @@ async def _answer(stream: Any) -> None:
 
 @dataclass
 class Honest:
-    """Everybody who is served while an attack goes on."""
+    """All honest clients during an attack."""
 
     proxies: list[Proxy]
     tasks: list[asyncio.Task[None]]
 
     @classmethod
     async def begin(cls, program: Program, ends: AsyncExitStack) -> "Honest":
-        """Connect two proxies that stay, and one that comes and goes; wait until each was answered."""
+        """Connect two long-lived proxies, and one that reconnects; wait until each was answered."""
         one, two, three = (Proxy(program, name) for name in PROXIES[:3])
         works = (
             ("one stays", one.run()),
@@ -275,7 +275,7 @@ class Honest:
         return honest
 
     async def served(self) -> None:
-        """Wait until each was answered once more; fail if one of them was let down."""
+        """Wait until each client was answered once more; fail if one of them failed."""
         before = self._counts()
         async with asyncio.timeout(SECONDS):
             while any(now <= then for now, then in zip(self._counts(), before, strict=True)):
@@ -283,13 +283,13 @@ class Honest:
                 await asyncio.sleep(0.01)
 
     def check(self) -> None:
-        """Raise what became of one of them; those that stay have one stream and lose it never."""
+        """Raise the error of a failed client; long-lived ones have one stream and must never lose it."""
         for task in self.tasks:
             if task.done():
                 task.result()
 
     def take(self) -> str:
-        """Return the delays since this was asked last, in words."""
+        """Return the delays since the last call, as text."""
         answers = sorted(answer for proxy in self.proxies for answer in proxy.answers)
         beginnings = sorted(beginning for proxy in self.proxies for beginning in proxy.beginnings)
         for proxy in self.proxies:

@@ -111,7 +111,7 @@ class Attacks:
 
 
 class Attacker:
-    """Streams on a few connections, for as long as it is given."""
+    """Streams on a few connections, until the attack ends."""
 
     def __init__(self, port: int, folder: Path, name: str) -> None:
         shown = [(folder / item).read_bytes() for item in ("roots.pem", f"{name}.key", f"{name}.pem")]
@@ -130,12 +130,12 @@ class Attacker:
         self.endings: Counter[str] = Counter()
 
     async def told(self) -> None:
-        """Wait until something was sent, and there is no more input."""
+        """Wait until something was sent and the input has ended."""
         await self.begun.wait()
         await asyncio.to_thread(sys.stdin.read)
 
     async def run(self, method: str, requests: Requests, stream: int) -> None:
-        """Send all there is on a stream, and wait; open another when it ends."""
+        """Send all requests on a stream and wait; open another stream when it ends."""
         while True:
             call = self._channels[stream % CONNECTIONS].stream_stream(method)()
             reading = asyncio.create_task(_read(call), name="reading")
@@ -160,7 +160,7 @@ async def _read(call: Any) -> None:
 
 
 async def main(kind: str, port: int, folder: Path, name: str, count: int, seconds: float) -> None:
-    """Attack, and say what was done."""
+    """Attack, and print the counts."""
     attacker, (method, requests) = Attacker(port, folder, name), Attacks(name).kinds[kind]
     streams = [asyncio.create_task(attacker.run(method, requests, n), name=str(n)) for n in range(count)]
     enough = asyncio.create_task(attacker.told(), name="told to end")

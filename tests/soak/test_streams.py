@@ -145,10 +145,10 @@ async def cancel_streams(channels: list[grpc.aio.Channel], count: int) -> None:
 
 
 async def growth(server: Server, channels: list[grpc.aio.Channel], streams: int) -> int:
-    """Return the median growth of a server's memory, in bytes, over equal parts of so many cancelled streams.
+    """Return the median growth of a server's memory in bytes, over equal parts of cancelled streams.
 
-    Allocators take memory in grains, a leak grows all the time: the median tells them apart.
-    Each part is measured when the server has ended its last stream: a busy one ends streams later.
+    Allocators take memory in steps, and a leak grows continuously: the median distinguishes them. Each part
+    is measured when the server has ended its last stream, because a busy server ends streams later.
     """
 
     async def none_is_left() -> bool:

@@ -86,7 +86,7 @@ class _Call:
 
 
 async def measured(defaults: Defaults, fault: Fault, endpoints: int, seconds: float) -> Outcome:
-    """Start it all, have one endpoint fail, and look on for so long."""
+    """Start everything, let one endpoint fail, and measure for `seconds`."""
     async with AsyncExitStack() as ends:
         folder = ends.enter_context(tempfile.TemporaryDirectory(prefix="survival-"))
         state = Path(folder)
@@ -149,7 +149,7 @@ async def _answered() -> bool:
 def _fail(
     fault: Fault, state: Path, program: subprocess.Popen[bytes], agent: int | None
 ) -> Callable[[], None]:
-    """Have it happen; return what makes it undone, where that must be."""
+    """Cause a fault; return the function that undoes it, if that is necessary."""
     match fault:
         case Fault.APPLICATION_KILLED:
             program.kill()
@@ -196,7 +196,7 @@ def _application(number: int, ends: AsyncExitStack) -> subprocess.Popen[bytes]:
 
 
 def address(number: int, *, application: bool = False) -> str:
-    """Return where an endpoint is called, or where its application listens."""
+    """Return the address of an endpoint, or of its application."""
     return f"127.77.{2 if application else 1}.{number + 1}"
 
 
@@ -233,7 +233,7 @@ def _retried(resource: Resource) -> Resource:
 
 
 def documents(endpoints: int) -> list[dict[str, object]]:
-    """Return the manifests of a service with so many endpoints, and of who calls it."""
+    """Return the manifests of a service with this number of endpoints, and of its client."""
     port = {"name": "web", "port": 80, "targetPort": PORT, "appProtocol": "http"}
     meta = {"namespace": "default"}
     result: list[dict[str, object]] = [

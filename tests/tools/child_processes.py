@@ -25,7 +25,7 @@ async def gone(pid: int) -> None:
 
 def _lives(pid: int) -> bool:
     try:
-        # The state stands after the name, which is in parentheses.
+        # The state is after the name, which is in parentheses.
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False

@@ -1,8 +1,8 @@
-"""The command line, each command in a forked process that need not import anything first.
+"""The command line, each command in a forked process that does not have to import anything first.
 
 `Typed` starts one Python process with this module; it has imported the modules of commands and forks for each
-command. Output goes to files, so that no terminal is involved. The status of a command is reported on a pipe
-of its own, so that many may run at once.
+command. Output goes to files, so that no terminal is involved. The status of a command is reported on a
+separate pipe, so that many may run at once.
 """
 
 import ctypes
@@ -239,7 +239,7 @@ def forked() -> int:
 
 def _await_command(here: socket.socket) -> None:
     """Fork twice for each received command, once to report its status; return in the inner child alone."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that wait
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the reporting processes are not waited for
     while True:
         asked, sent, _, _ = socket.recv_fds(here, _MOST, 3)
         if not asked:

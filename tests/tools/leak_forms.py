@@ -1,6 +1,6 @@
-"""Secrets, and every form in which they might stand where nobody may see them: PEM, DER, base64, hex, digits.
+"""Secrets in every form in which they might leak: PEM, DER, base64, hex, digits.
 
-One table of forms, so that a place is looked through for all of them.
+There is one table of forms, so that each place is searched for all of them.
 """
 
 import base64

@@ -1,8 +1,8 @@
-"""Plugin for pytest (`-p tests.tools.loop_verification`): every loop checks itself (MESHWRIGHT_VERIFY=1).
+"""Plugin for pytest (`-p tests.tools.loop_verification`): every loop verifies its waves.
 
-As under MESHWRIGHT_VERIFY=1, what a loop serves after each wave is compared with what the same inputs come to
-from nothing. A test in which they differ fails, unless it is marked `differs`; so does a run in which nothing
-was compared. Where tests run in several processes, that is said of all of them together.
+As under MESHWRIGHT_VERIFY=1, the served state after each wave is compared with a full recomputation from the
+same inputs. A test with a difference fails, unless it is marked `differs`; a run without any comparison
+fails, too. With several processes, this applies to all of them together.
 """
 
 import os

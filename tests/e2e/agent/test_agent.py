@@ -24,10 +24,7 @@ _log = structlog.get_logger(__name__)
 
 
 async def test_agent_restarts_a_killed_envoy_and_both_end_together(scene: Scene) -> None:
-    """A killed Envoy is restarted.
-
-    An Envoy that is told to quit ends the agent, and a killed agent ends its Envoy.
-    """
+    """A killed Envoy is restarted. If Envoy quits, the agent ends as well; a killed agent ends its Envoy."""
     agent = await scene.agent("alice-uuid")
     (first,) = agent.started()
     os.kill(first, signal.SIGKILL)

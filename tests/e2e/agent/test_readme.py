@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.skipif(bool(missing_for_namespaces()), reason=missing_for_namespaces() or "it can run"),
 ]
 ROOT = Path(__file__).parents[3]
-PLACE, LOOKING = "/tmp/hello", "export MESHWRIGHT_STATE="  # what it says; the place is replaced
+PLACE, LOOKING = "/tmp/hello", "export MESHWRIGHT_STATE="  # text of the README; the folder is replaced
 README = (ROOT / "README.md").read_text()
 COMMANDS = re.findall(
     r"`(meshwright [^`]+)`", "".join(re.findall(r"^\| `meshwright .*\n", README, re.MULTILINE))

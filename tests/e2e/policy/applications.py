@@ -80,12 +80,12 @@ def _web(name: str, port: int) -> web.Application:
             lines = (f"{name}: {value}" for name, value in request.headers.items())
             return web.Response(text="\n".join(lines), headers=headers)
         if request.path == "/never":
-            await asyncio.get_running_loop().create_future()  # until who asked has gone
+            await asyncio.get_running_loop().create_future()  # until the client has gone
         if request.path == "/forged":
             headers[OWN_ANSWER_HEADER] = "called NR route_not_found"
         if request.path.startswith("/headers/"):
             headers |= {f"x-{number}": "y" for number in range(int(request.path.split("/")[2]))}
-        # What came is said as it was written, not as this library reads it.
+        # The raw request is returned, not this library's reading of it.
         return web.Response(text=f"{port} {request.raw_path}", headers=headers)
 
     app = web.Application()
@@ -131,13 +131,13 @@ def _say(name: str) -> Callable[..., Any]:
 
 
 async def _fail(request: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
-    # Nothing was sent before: the status stands in the headers, which are all there is ("Trailers-Only").
+    # Nothing was sent before, so the status is in the only headers ("Trailers-Only").
     await context.abort(grpc.StatusCode.UNAVAILABLE, "on purpose")
     raise AssertionError("abort does not return")
 
 
 async def _never(request: bytes, context: object) -> bytes:
-    await asyncio.get_running_loop().create_future()  # until who asked has gone
+    await asyncio.get_running_loop().create_future()  # until the client has gone
     return b""
 
 

@@ -37,7 +37,7 @@ def _told(signing: Signing, issuer: str) -> list[str]:
 def test_server_serves_certificates_signed_by_cert_manager(
     controllers: Service, signing: Signing, program: Program
 ) -> None:
-    """Sidecars get them, and no key is in the log or in a request.
+    """Sidecars get them, and no key is in the log.
 
     A server that was killed while waiting leaves a request, and the next server makes a new one.
     """

@@ -119,7 +119,7 @@ def test_certificate_request_has_owner_purpose_and_duration_but_no_key(
 
 
 def _until_removed(signing: Signing) -> None:
-    wait_until(lambda: not signing.listed(), SECONDS)  # it tidies up, and nobody who asks waits for that
+    wait_until(lambda: not signing.listed(), SECONDS)  # the deletion is not waited for by the caller
 
 
 def test_request_whose_creation_was_not_confirmed_is_deleted(
@@ -143,7 +143,7 @@ def test_request_whose_creation_was_not_confirmed_is_deleted(
 def test_unanswered_request_ends_in_time_with_the_missing_step(
     controllers: Service, signing: Signing, opened: Opened
 ) -> None:
-    """The error says that the approval is missing, and the request is deleted."""
+    """The error names the missing approval, and the request is deleted."""
     issuer = opened(signing.open("Widget.example.com/x", seconds=0.5, known=TrustBundle.of([new_ca().pem])))
     controllers.kill()
     try:

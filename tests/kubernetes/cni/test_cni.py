@@ -207,4 +207,4 @@ def test_pods_without_privileges_join_the_mesh_by_the_cni_plugin(plugin: Plugin,
     assert plugin.file.read_text() == changed
     wait_until(
         lambda: "exit 0" in plugin.program.read_text(), SECONDS
-    )  # after the list, in which nobody asks for it
+    )  # after the list, which no longer refers to it

@@ -30,7 +30,7 @@ def test_check_reports_webhooks_that_do_not_answer(
 
     until(
         lambda: all_are("ok", *names, "namespaces")
-    )  # an API server knows of a webhook a moment after it was told
+    )  # an API server applies a webhook configuration with a delay
     limited = {"type": "Container", "max": {"cpu": "1"}}
     limits = {
         "apiVersion": "v1",

@@ -1,7 +1,7 @@
-"""Pods of any kind, made of the schema by which an API server describes them (OpenAPI v3), within bounds.
+"""Random Pods of any kind, within bounds, from the schema of an API server (OpenAPI v3).
 
-Of most fields there is a value now and then; what must be one of several is; names and quantities are such as
-an API server takes. Much of it is valid: who tests asks the API server which.
+Most fields have a value in some Pods, fields of a oneof exactly one, and names and quantities have valid
+forms. Many Pods are valid; the test asks the API server which ones.
 """
 
 from collections.abc import Mapping

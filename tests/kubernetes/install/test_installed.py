@@ -87,7 +87,7 @@ def home(real_node: Node, node_administrator: Kubectl) -> Iterator[None]:
     real_node.inside.run("ctr", f"--address={SOCKET}", "--namespace=k8s.io", "images", "tag", first, second)
     real_node.load(own_images.proxy(_TAGS[0], Path(envoy.program() or "")))
     real_node.inside.run("mkdir", "-p", _VOLUME)
-    # Helm takes over nothing that is there: such as the Lease of a server that was told of this namespace.
+    # Helm refuses existing objects, such as the Lease of a server that was configured for this namespace.
     node_administrator("delete", "namespace", HOME, "--ignore-not-found")
     node_administrator.apply(
         {
@@ -244,7 +244,7 @@ def _is_well(administrator: Kubectl, commands: Commands, folder: Path) -> None:
     words = ("check", "--kubernetes", "--json", *home, "--values", str(folder / "values.json"))
     answer: dict[str, Any] = {}
 
-    def is_known() -> bool:  # what proxies hold is known once they have said it
+    def is_known() -> bool:  # certificates of proxies are known once these have reported them
         done = commands.run(Command(folder, words, {}), SECONDS)
         answer.update({check["name"]: check for check in json.loads(done.stdout)["checks"]})
         assert done.returncode == 0, answer

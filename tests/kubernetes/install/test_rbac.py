@@ -77,14 +77,14 @@ async def test_server_uses_every_grant_of_its_roles_and_is_refused_nothing(
         async with following(program, buyer, *flags) as result:
             await result.until_at(FIRST)
             async with spoiling.spoiling(shared_cluster) as between:
-                between.spoil = spoiling.without_streaming_lists  # else nobody would ever list
+                between.spoil = spoiling.without_streaming_lists  # otherwise no client would list
                 way = by_way_of(account.kubeconfig, between.server, tmp_path / "by-way-of")
                 asking = ("lint", "--kubernetes", "--kubeconfig", str(way))
                 done = await asyncio.to_thread(program.run, *asking)
                 assert done[2] == "", done
                 await _followed(way)
-            # An Event goes on when what it tells of was mended and is wrong again. In the first minute of
-            # a server nothing is said to be mended: what is missing may be to come.
+            # An Event continues when a resolved problem reappears. In the first minute of
+            # a server no problem is reported as resolved, because objects may still be missing.
             await asyncio.to_thread(kubectl.until, _is_told, *EVENTS)
             await asyncio.to_thread(kubectl.apply, objects.routes("missing"))
             await asyncio.to_thread(partial(kubectl.until, _is_mended, *EVENTS, seconds=2 * SETTLED))

@@ -36,7 +36,7 @@ KEYS = [
 ]
 NAMESPACES = {object_key.namespace for object_key in KEYS if object_key is not None} - {DEFAULT_NAMESPACE}
 ONLY_THE_READER = {
-    ("MeshConfig", "spec.traffic.inboundExternalAuthorization.enable"),  # what must stand beside it
+    ("MeshConfig", "spec.traffic.inboundExternalAuthorization.enable"),  # fields that it requires
     ("MeshConfig", "spec.certificate.ingressGateway.subjectAltNames"),  # at least one
     ("MeshConfig", "spec.traffic.inboundExternalAuthorization.address"),  # letters and dots that are no name
     ("UpstreamTrafficSetting", "spec.rateLimit.global.tcp.rateLimitService.host"),  # likewise

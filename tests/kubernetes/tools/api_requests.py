@@ -64,7 +64,7 @@ class Asking:
                 break
             except (OSError, HTTPException):
                 connection.close()
-                if not is_used:  # one that nobody used for a while the API server may have closed
+                if not is_used:  # the API server may have closed an idle one
                     raise
         self._free.append(connection)
         warnings = [each for name, each in answer.getheaders() if name.lower() == "warning"]

@@ -108,7 +108,7 @@ def meshed(name: str, account: str, ads: str) -> Document:
         env=[{"name": "NAME", "value": name}],
         securityContext=_user(APPLICATION_UID),
         readinessProbe=ready,
-        lifecycle={"preStop": {"sleep": {"seconds": 5}}},  # it serves on until everybody knows that it goes
+        lifecycle={"preStop": {"sleep": {"seconds": 5}}},  # it serves until all callers know that it ends
     )
     return pod(
         name,

@@ -125,7 +125,7 @@ async def _passed_on(request: web.Request, upstream: aiohttp.ClientSession, ther
                 await answer.write(piece)
             await answer.write_eof()
         finally:
-            # What goes on is broken off: nobody would wait for TLS to be closed in order.
+            # Open requests are aborted, because an orderly end of TLS would not be waited for.
             if came.connection is not None and came.connection.transport is not None:
                 came.connection.transport.abort()
         return answer

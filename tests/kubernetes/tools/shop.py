@@ -15,7 +15,7 @@ FIRST, SECOND, THIRD = "10.244.1.1", "10.244.1.2", "10.244.1.3"
 """Where the shop is, and where it may move."""
 
 
-_AT_ONCE = ("--set", "endpoint_admission=off")  # nobody's sidecar but the buyer's ever comes
+_AT_ONCE = ("--set", "endpoint_admission=off")  # only the buyer's sidecar ever connects
 
 
 def opened(kubectl: Kubectl) -> ProxyName:

@@ -37,7 +37,10 @@ def test_quadratic_growth_is_detected() -> None:
 @pytest.mark.parametrize("protocol", [Protocol.HTTP, Protocol.TCP])
 @pytest.mark.parametrize("proxy", [CLIENT, SERVER])
 def test_filters_are_configured_once_per_listener_or_chain(protocol: Protocol, proxy: str) -> None:
-    """There is one chain for a port; at a TCP server, there is another one for its only client."""
+    """Listener filters are there once for a listener, and each network filter once for a chain.
+
+    There is one chain for a port; a TCP server has another one for its only client.
+    """
     (listener,) = listeners(proxy, Size(services=5, ports=4, protocol=protocol))
     assert set(listener.listener_filters.values()) == {1}
     assert set(listener.filters.values()) == {listener.chains}

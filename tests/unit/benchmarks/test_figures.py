@@ -43,9 +43,9 @@ def test_byte_sent_to_an_unconcerned_sidecar_misses_the_figure() -> None:
     ("connected", "peer", "reached"), [(2000, 21.3, True), (2000, 16.0, False), (12, 3.3, True)]
 )
 def test_peer_at_its_best_is_the_reference(connected: int, peer: float, reached: bool) -> None:
-    """The limit is a third of istiod with all sidecars connected.
+    """The limit is 0.3 of istiod's value with all sidecars connected.
 
-    With only those concerned, it is 1.5 times istiod.
+    With only those concerned, it is 1.5 times that value.
     """
     place = name("istiod-narrow", "policy", 1000, connected, ENDPOINT, "cpu_ms")
     *_, last = figures(_cost(1000, connected) | {place: peer})

@@ -75,7 +75,7 @@ def test_idle_windows_count_by_the_second() -> None:
 def test_mesh_is_measured_with_none_with_concerned_and_with_all_sidecars() -> None:
     """Beyond a thousand services, only some connect.
 
-    Permissive meshes are measured so at the largest size.
+    Of permissive meshes, only the largest is measured with sidecars.
     """
     result = list(cases([500, 1000, 4000], [250, 500], 200))
     assert [(case.services, case.permissive, case.stages, case.whole) for case in result] == [

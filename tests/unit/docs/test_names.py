@@ -40,7 +40,7 @@ sampling scaling scheduling scraping sealing seed serving setting sharding shari
 string substring thing timing tracing wiring wording
 """)
 
-# Older names that others see: a name in the chart's schema, and folders whose paths stand in documents.
+# Older public names: one in the chart's schema, and folders whose paths are in documents.
 _KEPT: Final = _words("""
 meshwright/chart/values.py:On catalog/lint/own meshwright/specs/own meshwright/agent/calling
 meshwright/cli/checking meshwright/cli/migrating meshwright/controller/observing

@@ -264,8 +264,8 @@ def test_pod_that_started_before_the_plugin_gets_its_rules(host: tuple[Host, dic
 def test_killed_updated_or_removed_cni_daemon_harms_no_pod(host: tuple[Host, dict[str, Any]]) -> None:
     """Pods that start while the daemon is dead get their rules later.
 
-    A stopped daemon stays in the network list, as in an update, and removes all its files once its DaemonSet
-    is deleted.
+    A stopped daemon stays in the network list, as in an update. Once its DaemonSet is deleted, it leaves only
+    a program that does nothing.
     """
     node, objects = host
     with machine() as store, machine() as plain, machine() as short:

@@ -257,7 +257,9 @@ async def test_control_plane_crash_and_hot_restart_lose_no_call_and_a_killed_env
         await under.more(100)
         await meshed.serve()
         await until(meshed.synced)
-        await until(lambda: _is_known_what_envoys_show(meshed))  # who came back has acknowledged nothing
+        await until(
+            lambda: _is_known_what_envoys_show(meshed)
+        )  # a reconnected proxy has acknowledged nothing yet
         await under.more(100)
         _say(meshed, "the control plane killed and back", under.every - before)
         assert set(under.every - before) == {"200"}

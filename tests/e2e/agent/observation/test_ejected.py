@@ -70,7 +70,7 @@ async def test_ejected_endpoint_without_a_proxy_is_dead_until_it_returns(
     await meshed.agents["alice"].process.wait()
 
     async def is_dead() -> bool:
-        # It is let in again after a second, and ejected again by who goes on calling.
+        # It is readmitted after a second, and ejected again by its active callers.
         assert all([await called() for _ in range(10)])
         return (await _alice(meshed))[1]
 

@@ -90,7 +90,7 @@ async def test_stat_counts_each_call_once_at_caller_and_server(
     )
     cells = [line.split() for line in printed.stdout.splitlines()]
     assert ["default/alice", "default/shop:80", "http", "100.00%"] in [cell[:4] for cell in cells]
-    # A control plane that was killed knows nothing of before, and is told of what comes after.
+    # A restarted control plane has no earlier counts, and gets the later ones.
     await meshed.crash()
     await meshed.serve()
 

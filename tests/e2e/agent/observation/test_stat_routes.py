@@ -24,10 +24,10 @@ pytestmark = [
 ]
 ECHO = "10.96.0.2"
 NEW = "default/patience/new"
-# What Envoy itself says at the caller's.
+# Envoy's own counters at the caller.
 FAILED = rf"^cluster.default/echo\|{GRPC}.grpc.failure$"
 TAKEN = {item: rf"^vhost.default/shop.route.80\|{item}.upstream_rq_2xx$" for item in (NEW, "rest")}
-# What Envoy itself says at the shop's, of who is admitted by which match.
+# Envoy's own counters at the shop, of requests admitted by each match.
 ADMITTED = {
     (item, port): rf"^vhost.default/shop.vcluster.{port}\|{item}.upstream_rq_2xx$"
     for item, port in (("default/books/books", HTTP), ("default/calls/echo", GRPC))

@@ -133,7 +133,7 @@ async def test_tap_reports_chosen_requests_and_restores_the_proxy_afterwards(
     assert await meshed.stat("shop", CHANGED) == changed
     assert versions(await meshed.ask("/debug/xds")) == versions(before)
 
-    # What is chosen is chosen in the sidecar: of two requests it tells of one.
+    # The sidecar applies the filters: it reports one of two requests.
     chosen = ("--path", "/books", "--method", "post", "--from", CALLER, "--limit", "1")
     async with watching(meshed, "default/shop", *chosen) as tap:
         assert await ask(meshed, "/books/two") == 200
@@ -146,7 +146,7 @@ async def test_tap_reports_chosen_requests_and_restores_the_proxy_afterwards(
     assert "by default/books" in line
     assert await meshed.stat("shop", WRITTEN) == written + 1
 
-    # A control plane that is killed in the midst leaves nobody watched: the next knows of none.
+    # A killed control plane leaves no tap behind: the next one has none.
     async with watching(meshed, "default/shop") as tap:
         await meshed.crash()
         assert await tap.process.wait() == 2

@@ -57,7 +57,7 @@ async def test_client_without_policy_has_no_listener_for_the_service(mesh: Polic
     for port in (80, ECHO):
         with socket.socket() as client:
             assert client.connect_ex(mesh.place("client", "v1", port)) != 0
-    # A TCP port that admits nobody is not even listened at; an HTTP port says no to each request.
+    # A TCP port without permitted callers has no listener; an HTTP port refuses each request.
     with socket.socket() as client:
         assert client.connect_ex((V1, ECHO)) != 0
     assert (await status_over(mesh.certificate("client"), V1, HTTP)).status == 403

@@ -109,7 +109,7 @@ async def test_only_methods_known_to_envoy_reach_the_application(mesh: PolicyMes
     for method in (
         *(IN_HTTP1 - {"HEAD", "CONNECT"}),
         *others,
-    ):  # an answer to HEAD has no body, whatever it says
+    ):  # a response to HEAD has no body, whatever its length header
         about = "Host: shop\r\nContent-Type: a/b\r\nContent-Length: 0\r\nConnection: close"
         sent = f"{method} / HTTP/1.1\r\n{about}\r\n\r\n"
         head, _ = await raw(mesh.place("client", "v1", 80), sent)
@@ -129,12 +129,12 @@ async def test_only_methods_known_to_envoy_reach_the_application(mesh: PolicyMes
         ("other:8080", [403, 403]),
     ],
 )
-async def test_host_rules_ignore_case_and_match_ports_exactly(
+async def test_host_rule_with_a_port_matches_only_that_port(
     mesh: PolicyMesh, host: str, statuses: list[int]
 ) -> None:
-    """A rule without a port matches the host with its service's port.
+    """A rule without a port matches the host with any port, in upper case and with a trailing dot.
 
-    A rule with a port matches only that.
+    A rule with a port matches only a host with exactly this port.
     """
     result = []
     for regex in ("shop", "shop:8080"):

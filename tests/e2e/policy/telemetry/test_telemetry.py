@@ -40,7 +40,7 @@ V1 = {"selector": {"v1": "yes"}}
 async def enforced(mesh: PolicyMesh, *policy: Document) -> None:
     """Enforce a policy and end all earlier connections, because a log belongs to a listener."""
     await mesh.enforce(*OPEN, *policy)
-    for to in ("v1", "v2") * 3:  # the first says that its connection ends; the next may be on its way
+    for to in ("v1", "v2") * 3:  # the first announces the connection's end; the next may be in flight
         await mesh.get("client", to, "/before")
 
 

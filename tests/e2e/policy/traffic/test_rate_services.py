@@ -83,7 +83,7 @@ async def enforced(mesh: PolicyMesh, *policy: Document) -> None:
     """
     await mesh.enforce(*policy)
     for caller, to in (("client", "v1"), ("clerk", "v1"), ("client", "v2")) * 3:
-        await mesh.get(caller, to)  # the first says that its connection ends; the next may be on its way
+        await mesh.get(caller, to)  # the first announces the connection's end; the next may be in flight
 
 
 async def test_global_rate_limit_counts_all_workloads_together(

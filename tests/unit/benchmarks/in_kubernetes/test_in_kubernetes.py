@@ -74,7 +74,7 @@ def test_endpoint_event_turns_an_endpoint_unready_and_ready_again() -> None:
 
 
 def test_endpoint_is_ready_when_the_next_control_plane_starts() -> None:
-    """The number of events is even; otherwise the first event of the next one would change nothing."""
+    """The number of relists is even; otherwise the first event of the next one would change nothing."""
     assert RELISTS % 2 == 0
 
 
