@@ -24,7 +24,7 @@ def test_every_denied_row_is_served_in_some_phase() -> None:
 
 
 def test_row_that_is_denied_in_every_phase_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The row is named."""
+    """The check names the row, so it can fail."""
     request = CELLS[0][1]
     monkeypatch.setattr(matrix, "CELLS", (("-" * len(PHASES), request),))
     assert matrix.uncontrolled() == (request.label,)

@@ -194,7 +194,7 @@ async def test_global_rate_limit_response_has_the_configured_status_and_headers(
 async def test_unavailable_rate_limit_service_admits_all_or_no_requests(
     mesh: PolicyMesh, fails_open: bool, status: int
 ) -> None:
-    """`failOpen` decides."""
+    """With `failOpen` all requests are admitted; without it, all get status 500."""
     async with AsyncExitStack() as ends:
         gone = await RateLimiter.start(ends)
     await enforced(mesh, *OPEN, counted("v1", asking(gone.port, key(*WEB), failOpen=fails_open)))
@@ -238,7 +238,7 @@ async def test_global_tcp_rate_limit_counts_connections_of_all_callers(
 async def test_unavailable_rate_limit_service_admits_all_or_no_connections(
     mesh: PolicyMesh, fails_open: bool, answer: str
 ) -> None:
-    """`failOpen` decides."""
+    """With `failOpen` all connections are served; without it, all are closed."""
     async with AsyncExitStack() as ends:
         gone = await RateLimiter.start(ends)
     fields = {"entries": [{"key": "service", "value": "web"}]}
