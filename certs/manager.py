@@ -120,7 +120,7 @@ class CertificateManager:
         A certificate that is not stored lasts until a restart.
         """
         self.issued += 1
-        _say_issued(identity, pair, unkept)
+        _log_issued(identity, pair, unkept)
         return self._hold(identity, pair)
 
     def ensure(
@@ -157,7 +157,7 @@ class CertificateManager:
         return True
 
 
-def _say_issued(identity: ServiceIdentity, pair: Pair, unkept: str) -> None:
+def _log_issued(identity: ServiceIdentity, pair: Pair, unkept: str) -> None:
     answer = {
         "identity": str(identity),
         "serial": pair.leaf.serial,

@@ -145,14 +145,14 @@ def routes_where(
     for split in splits.in_force(view, key, protocol):
         shares = _shares(view, split, port, reached)
         route = OutboundRoute(splits.matches(view, split), shares, split.key)
-        outbound_routes.append(_as_policies_say(view, protocol, route))
+        outbound_routes.append(_with_upstream_policies(view, protocol, route))
     if not outbound_routes or outbound_routes[-1].matches is not None:
         route = OutboundRoute(None, _itself(view, key, port, reached))
-        outbound_routes.append(_as_policies_say(view, protocol, route))
+        outbound_routes.append(_with_upstream_policies(view, protocol, route))
     return tuple(outbound_routes) if any(route.backends for route in outbound_routes) else ()
 
 
-def _as_policies_say(view: View, protocol: Protocol, route: OutboundRoute) -> OutboundRoute:
+def _with_upstream_policies(view: View, protocol: Protocol, route: OutboundRoute) -> OutboundRoute:
     """Return a route with the settings of its backends' UpstreamPolicies."""
     keys, farther = keys_of(view, protocol, route.backends), fails_over(view, protocol, route.backends)
     return replace(route, keys=keys, fails_over=farther) if keys or farther else route

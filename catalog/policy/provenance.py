@@ -177,7 +177,7 @@ def _named(view: View, group: ProxyGroup, part: Part) -> Iterator[ObjectKey]:
             yield from _config(view)
         case AllInbound() | AllOutbound():
             yield from _config(view)
-            yield from _told(view, group)
+            yield from _telemetry_keys(view, group)
         case WholePolicy() | IdentityCertificate() | Roots():
             pass
 
@@ -187,7 +187,7 @@ def _config(view: View) -> Iterator[ObjectKey]:
         yield config
 
 
-def _told(view: View, group: ProxyGroup) -> Iterator[ObjectKey]:
+def _telemetry_keys(view: View, group: ProxyGroup) -> Iterator[ObjectKey]:
     for telemetry in told(view, group.telemetry):
         yield ObjectKey.of(TELEMETRY, telemetry.key)
         if telemetry.access_log is not None and (export := telemetry.access_log.export) is not None:

@@ -181,7 +181,7 @@ class SucceedingIssuer:
             )
         if succession != before:  # a mesh that only had its own CA needs no file
             self._note(succession)
-            _say(before, succession, self._role)
+            _log_change(before, succession, self._role)
 
     def _note(self, succession: Succession) -> None:
         files.write_private(self._path, written(succession))
@@ -208,7 +208,7 @@ def _united(pems: tuple[bytes, ...]) -> bytes:
     return TrustBundle.of(pems).pem
 
 
-def _say(before: Succession, succession: Succession, role: Role) -> None:
+def _log_change(before: Succession, succession: Succession, role: Role) -> None:
     if before.name and before.name != succession.name:
         _log.warning(f"issuer of {role.signs} replaced", issuer=succession.name, before=before.name)
     if len(succession.formers) > len(before.formers):

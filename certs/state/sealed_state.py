@@ -52,7 +52,7 @@ def opened(state: Path, passphrase: Path | None) -> Seal:
     else:
         data_key = _data_key(state / FILE, content, words, passphrase)
     seal = Seal(data_key)
-    _say(
+    _log_files(
         _rewritten(state, lambda text: bool(private_keys(text)), seal.closed),
         "private keys encrypted",
     )
@@ -74,7 +74,7 @@ def unsealed(state: Path, passphrase: Path) -> int:
         files.sync_directory(state)
     except OSError as error:
         raise StateError(f"cannot remove {state / FILE}: {error.strerror}") from error
-    _say(count, "private keys decrypted")
+    _log_files(count, "private keys decrypted")
     return count
 
 
@@ -143,7 +143,7 @@ def _rewritten(state: Path, concerns: Callable[[bytes], bool], change: Callable[
     return count
 
 
-def _say(count: int, event: str) -> None:
+def _log_files(count: int, event: str) -> None:
     if count:
         _log.info(event, files=count)
 

@@ -74,9 +74,9 @@ class Demo:
                 )
                 await asyncio.Event().wait()
             tried = partial(inbound.check, self._store, self._cluster.node)
-            verdicts += await Walk(self._store, self._say, tried).run()
+            verdicts += await Walk(self._store, self._print, tried).run()
             wanted = [item for item in self._told.scenes.split(",") if item]
-            verdicts += await Scenes(self._store, self._plane, self._say, self._cluster.node).run(wanted)
+            verdicts += await Scenes(self._store, self._plane, self._print, self._cluster.node).run(wanted)
             return tuple(verdicts)
         finally:
             await self._store.close()
@@ -85,9 +85,9 @@ class Demo:
         await self._cluster.kubectl.apply(namespaces())
         await self._store.deploy(applications(*([self._told.apps] if self._told.apps else [])))
         await self._store.wait()
-        self._say("all programs of the bookstore answer")
+        self._print("all programs of the bookstore answer")
 
-    def _say(self, line: str) -> None:
+    def _print(self, line: str) -> None:
         print(f"{time.monotonic() - self._began:6.1f} s  {line}", flush=True)
 
 

@@ -91,7 +91,7 @@ async def _kept(agent: Agent, stop: asyncio.Event, again: asyncio.Event, manager
     figures = asyncio.create_task(agent.tell_figures(), name="figures")
     looking = asyncio.create_task(agent.look_again(again, manager), name="read again")
     stopping = asyncio.create_task(stop.wait(), name="stop")
-    telling = [] if manager is None else _told(agent, manager)
+    telling = [] if manager is None else _reporting_tasks(agent, manager)
     tasks = (keeping, watching, naming, enrolling, reaching, ejections, figures, looking, stopping, *telling)
     try:
         # Every task runs until cancelled, so the first end is a stop, the end of Envoy, or an error, which
@@ -114,7 +114,7 @@ async def _kept(agent: Agent, stop: asyncio.Event, again: asyncio.Event, manager
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _told(agent: Agent, manager: Manager) -> list[asyncio.Task[None]]:
+def _reporting_tasks(agent: Agent, manager: Manager) -> list[asyncio.Task[None]]:
     return [
         asyncio.create_task(manager.followed(agent.not_ready, agent.remarks), name="service manager"),
         asyncio.create_task(manager.fed(agent.alive), name="service manager's watchdog"),

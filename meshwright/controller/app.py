@@ -65,7 +65,7 @@ async def run(
     with lock.held(settings.state, lock.COMMAND_SECONDS), tended(), contextlib.ExitStack() as stack:
         with explained():
             authority = stack.enter_context(_open(settings, clock()))
-            _say(authority, settings, clock())
+            _log_facts(authority, settings, clock())
             drivers = MeshDrivers(DriverRegistry.discover().drivers, os.environ)
             # `None`: stopped while waiting for a remote issuer.
             if (signs := await issuing(settings, authority, clock(), stop)) is None:
@@ -110,7 +110,7 @@ def _open(settings: Settings, now: datetime) -> contextlib.AbstractContextManage
     return opened(settings.state, domain, now, anew, rebuild, usual, custody(settings))
 
 
-def _say(authority: AuthorityWithLedger, settings: Settings, now: datetime) -> None:
+def _log_facts(authority: AuthorityWithLedger, settings: Settings, now: datetime) -> None:
     """Log the facts about the CA and the clock for the operator, such as an early expiry of the CA."""
     if authority.made:
         _log.info("CA created", state=str(settings.state))

@@ -73,7 +73,7 @@ def check_own_names(manifest: Manifest) -> None:
         for name in sorted(fields.names()):
             if says_nothing(manifest.key.kind, section, name):
                 path = f"{fields.path}[{name:.80}]"
-                expected = functools.partial(_says_nothing, manifest.key.kind, section, name)
+                expected = functools.partial(_text_without_effect, manifest.key.kind, section, name)
                 manifest.notes.warn(Code.UNKNOWN_OWN_NAME, path, expected, fields.raw(name))
 
 
@@ -85,7 +85,7 @@ def says_nothing(kind: Kind, section: str, name: str) -> bool:
 
 def unread(kind: Kind, section: str, name: str) -> str:
     """Return the problem of a label or annotation of ours without an effect; empty for any other."""
-    return _says_nothing(kind, section, name) if says_nothing(kind, section, name) else ""
+    return _text_without_effect(kind, section, name) if says_nothing(kind, section, name) else ""
 
 
 def is_own(name: str) -> bool:
@@ -100,7 +100,7 @@ def _is_ours(domain: str) -> bool:
     return nearest(domain, {PREFIX.removesuffix("/")}, _LIKE) is not None
 
 
-def _says_nothing(kind: Kind, section: str, name: str) -> str:
+def _text_without_effect(kind: Kind, section: str, name: str) -> str:
     return f"is not read on this object and has no effect; {_meant(kind, section, name)}"
 
 

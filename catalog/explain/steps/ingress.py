@@ -28,10 +28,10 @@ def from_outside(view: View, request: Request, client: Outsider, port: ServicePo
         at_server = oracle.at_server(view, oracle.seen(view, request, where), place)
         yield from of_server(request, at_server)
         if not isinstance(at_server, LocalReply):
-            yield from _said(view, at_server, place)
+            yield from _ingress_steps(view, at_server, place)
 
 
-def _said(view: View, request: Request, place: tuple[Place, bool]) -> Iterator[Step]:
+def _ingress_steps(view: View, request: Request, place: tuple[Place, bool]) -> Iterator[Step]:
     where, is_http = place
     services = {
         key for service_keys in oracle.called_there(view, request.service, where) for key in service_keys

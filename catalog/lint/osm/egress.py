@@ -53,7 +53,7 @@ def _overruled(view: View, key: ObjectKey, egress: Egress, budget: Budget) -> It
         first = tuple(_speaking_first(view, port)) if port.protocol is EgressProtocol.HTTPS else ()
         result = _overruling(view, port, beside if first else alone, first, budget)
         if not port.protocol.is_tcp and (why := next(result, "")):
-            yield say(view, key, Code.EGRESS_OVERRULED, Severity.WARNING, "spec.ports", _said(port), why)
+            yield say(view, key, Code.EGRESS_OVERRULED, Severity.WARNING, "spec.ports", _port_text(port), why)
 
 
 def _groups(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
@@ -253,5 +253,5 @@ def _speaking_first(view: View, port: EgressPort) -> Iterator[ServiceKey]:
             yield key
 
 
-def _said(port: EgressPort) -> str:
+def _port_text(port: EgressPort) -> str:
     return f"{port.number} {port.protocol}"

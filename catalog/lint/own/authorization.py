@@ -35,7 +35,7 @@ def problems(lint: Lint, key: PolicyKey) -> Iterator[Problem]:
             "and takes precedence there, because it is older or first by name. Delete one of "
             "the two, or name different ServiceAccounts or ports."
         )
-        yield place.error(Code.OVERRULED_AUTHORIZATION, "spec", _said(authorization), wanted)
+        yield place.error(Code.OVERRULED_AUTHORIZATION, "spec", _authorizer_text(authorization), wanted)
     elif authorization.service is not None and server_of(view, authorization) is None:
         there = [
             extension_service.name
@@ -86,7 +86,7 @@ def _overruling(view: View, authorization: ExternalAuthorization) -> ExternalAut
     return None if first.key == authorization.key else first
 
 
-def _said(authorization: ExternalAuthorization) -> str:
+def _authorizer_text(authorization: ExternalAuthorization) -> str:
     if authorization.service is not None:
         return f"ExtensionService {authorization.service}"
     return "disabled" if authorization.authorizer is None else str(authorization.authorizer.server)

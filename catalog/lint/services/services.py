@@ -83,7 +83,7 @@ def _behind(lint: Lint, service: Service) -> Iterator[Problem]:
     result = [endpoint for port in service.ports for endpoint in endpoints(view, service.key, port)]
     # A Service without a TCP port is not called, and the apex of a TrafficSplit needs no endpoints.
     if service.ports and not result and service.key not in splits_by_apex(view):
-        yield from _to_come(lint, service)
+        yield from _future_pods(lint, service)
     yield from _named_in_vain(view, service)
     outside = sorted({_place(endpoint) for endpoint in result if endpoint.identity is None})
     if outside:
@@ -95,7 +95,7 @@ def _behind(lint: Lint, service: Service) -> Iterator[Problem]:
         yield say(view, key, Code.OUTSIDE_MESH, Severity.WARNING, "endpoints", listed(outside), wanted)
 
 
-def _to_come(lint: Lint, service: Service) -> Iterator[Problem]:
+def _future_pods(lint: Lint, service: Service) -> Iterator[Problem]:
     """Yield the problem of a Service without endpoints, with the controllers of Pods selected later."""
     view, key, selector = lint.view, _object(service.key), _selector(service)
     if len(named_in_vain(backing(view, service.key), service)) == len(service.ports):

@@ -59,7 +59,7 @@ def _no_port(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
             f"No rule fits a target port of {target.destination}, so nothing is admitted. "
             f"Correct the rules; the target ports are {ports}."
         )
-        yield _said(view, target, Code.NO_PORT, "spec.rules", "", wanted)
+        yield _problem(view, target, Code.NO_PORT, "spec.rules", "", wanted)
 
 
 @derived
@@ -82,7 +82,7 @@ def _duplicate(view: View, target: TrafficTarget, budget: Budget) -> Iterator[Pr
                 "Delete this TrafficTarget."
             )
             named = listed([str(source) for source in target.sources])
-            yield _said(view, target, Code.DUPLICATE_TARGET, "spec.sources", named, wanted)
+            yield _problem(view, target, Code.DUPLICATE_TARGET, "spec.sources", named, wanted)
             return
 
 
@@ -107,6 +107,6 @@ def alike(view: View, destination: ServiceIdentity) -> Mapping[_Form, tuple[_Sou
     return MappingProxyType({form: tuple(targets) for form, targets in result.items()})
 
 
-def _said(view: View, target: TrafficTarget, code: Code, field: str, value: str, expected: str) -> Problem:
+def _problem(view: View, target: TrafficTarget, code: Code, field: str, value: str, expected: str) -> Problem:
     key = ObjectKey.of(TRAFFIC_TARGET, target.key)
     return say(view, key, code, Severity.WARNING, field, value, expected)

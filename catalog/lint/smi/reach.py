@@ -89,13 +89,13 @@ def _elsewhere(lint: Lint, identity: ServiceIdentity) -> str:
 
 def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
     """Yield the problems of the destination and the sources of a TrafficTarget."""
-    yield from _nobody(lint, target)
+    yield from _unknown_subjects(lint, target)
     yield from _everybody(lint, target)
     if is_wide_open(lint.view, target):
         wanted = (
             "The sources may send every request to every port of the destination. Name routes to admit less."
         )
-        yield _said(lint.view, target, Code.WIDE_OPEN, Severity.INFO, "spec.rules", "", wanted)
+        yield _problem(lint.view, target, Code.WIDE_OPEN, Severity.INFO, "spec.rules", "", wanted)
 
 
 def is_wide_open(view: View, target: TrafficTarget) -> bool:
@@ -113,16 +113,18 @@ def _is_any(match: HTTPMatch) -> bool:
     return match.path_regex in (None, ".*", "/.*") and not match.methods and not match.headers
 
 
-def _nobody(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
+def _unknown_subjects(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
     view = lint.view
     if not is_known(lint, target.destination):
         near = _elsewhere(lint, target.destination)
-        near_names = (f" (there is {near})" if near else "") + _whose(lint, target.destination, near)
+        near_names = (f" (there is {near})" if near else "") + _intended_identity(
+            lint, target.destination, near
+        )
         wanted = (
             "No workload has this ServiceAccount, so nothing is admitted. Create the workload, or correct "
             f"the name{near_names}."
         )
-        yield _said(
+        yield _problem(
             view,
             target,
             Code.UNKNOWN_DESTINATION,
@@ -135,23 +137,24 @@ def _nobody(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
         if not is_known(lint, source) and (near := _elsewhere(lint, source)):
             wanted = f"No workload has this ServiceAccount, but there is {near}. Correct the namespace."
             code, named = Code.SOURCE_NAMESPACE, str(source)
-            yield _said(view, target, code, Severity.WARNING, "spec.sources", named, wanted)
+            yield _problem(view, target, code, Severity.WARNING, "spec.sources", named, wanted)
     if target.sources and not any(is_known(lint, identity) for identity in target.sources):
         named = ", ".join(map(str, target.sources))
         # A cluster may have the ServiceAccount in a namespace that the server does not read.
         elsewhere = all(identity.namespace != target.key.namespace for identity in target.sources)
         or_outside = f", {OR_OUTSIDE}" if elsewhere else ""
         near = "".join(
-            _whose(lint, identity, _elsewhere(lint, identity)) for identity in target.sources[:SUGGESTED]
+            _intended_identity(lint, identity, _elsewhere(lint, identity))
+            for identity in target.sources[:SUGGESTED]
         )
         wanted = (
             f"No workload has any of these ServiceAccounts{or_outside}, so no caller is admitted. "
             f"Create the workload, or correct the name{near}."
         )
-        yield _said(view, target, Code.UNKNOWN_SOURCES, Severity.WARNING, "spec.sources", named, wanted)
+        yield _problem(view, target, Code.UNKNOWN_SOURCES, Severity.WARNING, "spec.sources", named, wanted)
 
 
-def _whose(lint: Lint, identity: ServiceIdentity, elsewhere: str) -> str:
+def _intended_identity(lint: Lint, identity: ServiceIdentity, elsewhere: str) -> str:
     """Return a clause with the likely intended identity: a workload's of this name, or a similar name."""
     if text := _of_workload(lint.view, identity):
         return text
@@ -196,10 +199,10 @@ def _everybody(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
             "need not call the destination."
         )
         code, number = Code.EVERYBODY, str(len(target.sources))
-        yield _said(lint.view, target, code, Severity.WARNING, "spec.sources", number, wanted)
+        yield _problem(lint.view, target, code, Severity.WARNING, "spec.sources", number, wanted)
 
 
-def _said(
+def _problem(
     view: View,
     target: TrafficTarget,
     code: Code,

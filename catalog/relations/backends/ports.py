@@ -72,7 +72,7 @@ def served(
     return tuple(
         (
             number,
-            declared_protocol(number, workload_ports) or _first_said(pairs),
+            declared_protocol(number, workload_ports) or _first_protocol(pairs),
             tuple(dict.fromkeys(service for service, _ in pairs)),
         )
         for number, pairs in sorted(result.items())
@@ -100,6 +100,6 @@ def _numbers(
         yield number
 
 
-def _first_said(pairs: list[tuple[Service, ServicePort]]) -> Protocol:
+def _first_protocol(pairs: list[tuple[Service, ServicePort]]) -> Protocol:
     oldest = [port for _, port in sorted(pairs, key=lambda pair: age(pair[0].created))]
     return next((port.protocol for port in oldest if port.protocol_source != "default"), oldest[0].protocol)

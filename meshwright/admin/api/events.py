@@ -135,16 +135,16 @@ class Events:
             response = web.StreamResponse(headers=headers)
             await response.prepare(request)
             with contextlib.suppress(ConnectionResetError, TimeoutError):  # the client is gone
-                await self._tell(request, response)
+                await self._stream_events(request, response)
         finally:
             self.clients -= 1
         return response
 
-    async def _tell(self, request: web.Request, response: web.StreamResponse) -> None:
+    async def _stream_events(self, request: web.Request, response: web.StreamResponse) -> None:
         # Taken before the first byte of content, so that every change after this byte is an event.
         before, answer = self._look(), time.monotonic()
         # Milliseconds after which a browser reconnects.
-        await _say(response, "retry: 2000")
+        await _write_lines(response, "retry: 2000")
         while not self.ended.is_set() and request.transport is not None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(EVERY_SECONDS):
@@ -152,9 +152,9 @@ class Events:
             after = self._look()
             event = changed(before, after, self.clock())
             if event is not None:
-                await _say(response, "event: changed", f"data: {json.dumps(event)}")
+                await _write_lines(response, "event: changed", f"data: {json.dumps(event)}")
             elif time.monotonic() - answer >= HEARTBEAT_SECONDS:
-                await _say(response, ": nothing has changed")
+                await _write_lines(response, ": nothing has changed")
             else:
                 continue
             before, answer = after, time.monotonic()
@@ -167,7 +167,7 @@ class Events:
         return self._seen[1]
 
 
-async def _say(response: web.StreamResponse, *lines: str) -> None:
+async def _write_lines(response: web.StreamResponse, *lines: str) -> None:
     """Write the lines of one event. Raises TimeoutError if the client does not read for GONE_SECONDS."""
     async with asyncio.timeout(GONE_SECONDS):
         await response.write("\n".join((*lines, "", "")).encode())

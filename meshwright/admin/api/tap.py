@@ -74,13 +74,13 @@ class TapStream:
             response = web.StreamResponse(headers=headers)
             await response.prepare(request)
             with contextlib.suppress(ConnectionResetError, TimeoutError):  # the client is gone
-                await self._tell(_Client(request, response, wanted), tap, noticed)
+                await self._stream_requests(_Client(request, response, wanted), tap, noticed)
         finally:
             # Sidecars report while the tap exists, so it must end with the stream in every case.
             self.taps.end(tap)
         return response
 
-    async def _tell(self, client: "_Client", tap: Tap, noticed: asyncio.Event) -> None:
+    async def _stream_requests(self, client: "_Client", tap: Tap, noticed: asyncio.Event) -> None:
         clock = asyncio.get_running_loop().time
         until, answer = clock() + client.asked.seconds, 0
         await client.say({"watching": self._watching(client.asked)})

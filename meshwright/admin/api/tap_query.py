@@ -46,7 +46,7 @@ def asked(reading: ProxyReading, query: Iterable[tuple[str, str]]) -> TapQuery:
     For example, `service=shop/pay`, `status=5xx` and `seconds=60` select the failed requests of the next
     minute. Raises web.HTTPBadRequest, and NothingToShow for an unknown proxy or service.
     """
-    answer = _said(query)
+    answer = _read_query(query)
     choice = TapChoice(
         callers=tuple(sorted({_caller(item) for item in answer["from"]})),
         methods=tuple(sorted({_method(item) for item in answer["method"]})),
@@ -66,7 +66,7 @@ def asked(reading: ProxyReading, query: Iterable[tuple[str, str]]) -> TapQuery:
 _Said = Mapping[str, Sequence[str]]
 
 
-def _said(query: Iterable[tuple[str, str]]) -> _Said:
+def _read_query(query: Iterable[tuple[str, str]]) -> _Said:
     result: dict[str, list[str]] = {name: [] for name in _NAMES}
     for name, value in query:
         if name not in result:

@@ -66,7 +66,7 @@ def name_object(request: web.Request, **fields: object) -> None:
 @web.middleware
 async def audited(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Log an administrative action after the answer, and a tap after the end of the stream."""
-    found = action(request.method, request.path, await _said(request))
+    found = action(request.method, request.path, await _audited_content(request))
     if found is None:
         return await handler(request)
     what, fields = found
@@ -85,7 +85,7 @@ async def audited(request: web.Request, handler: Handler) -> web.StreamResponse:
         _log.info(EVENT, action=what, object=named, **outcome, **asdict(who))
 
 
-async def _said(request: web.Request) -> object:
+async def _audited_content(request: web.Request) -> object:
     """Return the query of a tap, or the JSON body; None for an invalid body, which the handler refuses."""
     if request.method == "GET":
         if request.path != TAP:

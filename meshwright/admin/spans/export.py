@@ -140,7 +140,7 @@ class SpanExport:
             try:
                 answer = await export(message, timeout=SECONDS)
             except grpc.aio.AioRpcError as error:
-                self._say(error)
+                self._log_failure(error)
                 if error.code() not in _LATER:
                     self._meter.spans_dropped("rejected", count)
                     return
@@ -155,7 +155,7 @@ class SpanExport:
                 self._meter.spans_dropped("rejected", untaken)
             return
 
-    def _say(self, error: grpc.aio.AioRpcError) -> None:
+    def _log_failure(self, error: grpc.aio.AioRpcError) -> None:
         self._failed += 1
         # One warning for each outage, not for each attempt.
         if self._failed == 1:

@@ -112,7 +112,7 @@ def graph(view: View, sidecars: Iterable[Sidecar], counted: EdgeCounts) -> Graph
     edges = defaultdict[Between, Calls](Calls)
     for between, by in allowed(view):
         edges[between].by.add(by)
-    behind = _told(counted.lately, edges)
+    behind = _add_requests(counted.lately, edges)
     for between, calls in edges.items():
         if calls.figures is not None and (by := permissive(view, between)):
             calls.by.add(by)
@@ -131,7 +131,7 @@ def graph(view: View, sidecars: Iterable[Sidecar], counted: EdgeCounts) -> Graph
 _ByBackend = Mapping[Between, Figures]
 
 
-def _told(result: Mapping[BySource, Figures], edges: defaultdict[Between, Calls]) -> _ByBackend:
+def _add_requests(result: Mapping[BySource, Figures], edges: defaultdict[Between, Calls]) -> _ByBackend:
     """Add the requests reported by callers to `edges`; return the requests received by each backend."""
     behind = defaultdict[Between, Figures](Figures)
     for (caller, calls), figures in result.items():

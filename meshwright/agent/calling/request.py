@@ -74,7 +74,7 @@ def made(call: Call) -> RequestOutcome:
     except OSError as error:
         if call.led and is_listened_at(OUTBOUND_PORT):  # a redirected connection would have been accepted
             return seen(Outcome.NOT_TRIED, _past(os.geteuid()))
-        return seen(Outcome.REFUSED, _said(error))
+        return seen(Outcome.REFUSED, _error_text(error))
     with connection:
         if call.led and not is_taken(connection, OUTBOUND_PORT):
             return seen(Outcome.NOT_TRIED, _past(os.geteuid()))
@@ -87,7 +87,7 @@ def made(call: Call) -> RequestOutcome:
         except TimeoutError:
             return seen(Outcome.SILENT, f"no answer in {call.seconds:g} s")
         except (OSError, http.client.HTTPException) as error:
-            return seen(Outcome.CLOSED, _said(error))
+            return seen(Outcome.CLOSED, _error_text(error))
     return seen(Outcome.ANSWERED, own_words(answer.status, answer.text), answer)
 
 
@@ -167,5 +167,5 @@ def _past(uid: int) -> str:
     )
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__

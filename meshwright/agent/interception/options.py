@@ -27,7 +27,7 @@ def read(text: str) -> Interception:
 
     An unknown option is an error, because ignoring it could leave out a rule.
     """
-    answer = _said(text.split())
+    answer = _parse_options(text.split())
     families = {Family.IPV4, *([Family.IPV6] if FLAGS.intersection(answer) else [])}
     capture = answer.get("--capture", Capture.REDIRECT.value)
     if capture not in tuple(Capture):
@@ -91,7 +91,7 @@ def _less(
     return excluded(option, said.get(option, ""), parse)
 
 
-def _said(words: list[str]) -> dict[str, str]:
+def _parse_options(words: list[str]) -> dict[str, str]:
     """Parse options and their values from words; a flag has the value "". Raises InterceptionError."""
     result: dict[str, str] = {}
     rest = iter(words)

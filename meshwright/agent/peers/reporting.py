@@ -98,14 +98,14 @@ class EjectionReporter:
         now = self._monotonic()
         is_due = host_ports != self._told or (host_ports and now >= self._again)
         if is_due and now >= self._not_before:
-            await self._tell(host_ports, now)
+            await self._report(host_ports, now)
 
     async def _ejected(self) -> tuple[HostPort, ...]:
         if not has_ejected(await self._admin.text(STATS_PATH)):
             return ()
         return ejected(await self._admin.json(CLUSTERS_PATH))
 
-    async def _tell(self, host_ports: tuple[HostPort, ...], now: float) -> None:
+    async def _report(self, host_ports: tuple[HostPort, ...], now: float) -> None:
         try:
             answer = await self._ask(ReportTask(self._at, self._directory, host_ports, self._trust_domain))
         except ApartFailed as error:

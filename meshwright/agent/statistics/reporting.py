@@ -61,13 +61,13 @@ class StatisticsReporter:
     async def tell(self) -> float:
         """Send one report; return the seconds until the next one. Failures are logged, not raised."""
         try:
-            return await self._tell()
+            return await self._send_report()
         except Exception:  # noqa: BLE001 - logged, and tried again
             # Not raised, because a failed task would end the agent and with it Envoy.
             _log.exception("statistics report failed with an internal error; the agent tries again")
             return LONGEST_PAUSE
 
-    async def _tell(self) -> float:
+    async def _send_report(self) -> float:
         try:
             report = self._unanswered or await self._made()
         except AdminUnreachable:

@@ -85,7 +85,7 @@ class ApplicationMetrics:
             result = await asyncio.to_thread(_read, content)
         except ScrapeFailed as error:
             self._failed[error.reason] += 1
-            self._say("application metrics left out", reason=str(error))
+            self._log_once("application metrics left out", reason=str(error))
             return _comment(f"the application's metrics are left out: {error}")
         if not result.dropped:
             return result.content
@@ -95,11 +95,11 @@ class ApplicationMetrics:
             for drop_reason in DropReason
             if drop_reason in result.dropped
         }
-        self._say("lines of application metrics left out", **counts, first=result.first)
+        self._log_once("lines of application metrics left out", **counts, first=result.first)
         words = ", ".join(f"{reason} {count}" for reason, count in counts.items())
         return result.content + _comment(f"lines of the application's metrics that are left out: {words}")
 
-    def _say(self, event: str, **words: str | int) -> None:
+    def _log_once(self, event: str, **words: str | int) -> None:
         if (now := self._monotonic()) >= self._quiet_until:
             self._quiet_until = now + SAY_SECONDS
             _log.warning(event, url=self._url, **words)

@@ -154,7 +154,7 @@ def revoke(
         else:
             left = revoking.usable_tokens(state, revoked_certificates, trust_domain, shared=shared)
             answer["usable_tokens"] = left
-            _say_usable(left)
+            _print_usable(left)
     except IssuingError as error:
         raise CommandFailed(
             f"the certificate is revoked, but its join token could not be checked: {error}; `meshwright "
@@ -271,7 +271,7 @@ def rebuild_ledger(
     show(result, candidates_tables, as_json=as_json)
 
 
-def _say_usable(tokens: Iterable[str]) -> None:
+def _print_usable(tokens: Iterable[str]) -> None:
     for item in tokens:
         say(
             f"meshwright: the proxy joined with token {item}, which other machines can still use, and this "

@@ -76,7 +76,7 @@ def connectivity(
     something differs; 2 if the command could not find out.
     """
     result = _given(facts) if facts is not None else _asked(state, source, to, method, path, header or [])
-    _say(result, None if no_request else agent, seconds, as_json=as_json)
+    _print_result(result, None if no_request else agent, seconds, as_json=as_json)
 
 
 def _asked(state: Path | None, source: str, to: str, method: str, path: str, headers: list[str]) -> Found:
@@ -113,7 +113,7 @@ def _read(file: str) -> str:
     return read_text() if file == "-" else Path(file).read_text("utf-8")
 
 
-def _say(result: Found, agent_at: str | None, seconds: float, *, as_json: bool) -> None:
+def _print_result(result: Found, agent_at: str | None, seconds: float, *, as_json: bool) -> None:
     """Send the request, judge all steps, and print them."""
     from meshwright.cli.connectivity.facts import read_facts
     from meshwright.cli.connectivity.printing import document, text

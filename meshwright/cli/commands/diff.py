@@ -84,7 +84,7 @@ def diff(
             "--state or --kubernetes is missing: compare the directory with a running server "
             "(--state DIR) or a cluster (--kubernetes)"
         )
-    _say_errors(directory, wanted)
+    _print_errors(directory, wanted)
     # Proxies whose driver cannot be chosen keep their configuration, so they are not compared.
     before = {proxy: version for proxy, version in served.versions.items() if proxy not in wanted.kept}
     comparison = compare(before, _versions(wanted.snapshots))
@@ -178,7 +178,7 @@ def _applied(directory: Path, asked: "ClusterAccess") -> "tuple[_ServedConfig, S
     return _ServedConfig(_versions(before.snapshots), resources), served(after.view, new(there, after))
 
 
-def _say_errors(directory: Path, result: "SelectedSnapshots") -> None:
+def _print_errors(directory: Path, result: "SelectedSnapshots") -> None:
     if result.errors:
         say(
             f"meshwright: {_counted(result.errors, 'error')} in {directory} (see meshwright lint): "

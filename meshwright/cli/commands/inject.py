@@ -238,7 +238,10 @@ def _print(pieces: "Sequence[Piece]", outcomes: "Sequence[Outcome]", *, as_json:
             say(f"unchanged: {injection_result.what}: {injection_result.why}")
     if as_json:
         print_json(
-            {"objects": list(map(_told, injection_results)), "manifests": None if failed else _list(outcomes)}
+            {
+                "objects": list(map(_result_document, injection_results)),
+                "manifests": None if failed else _list(outcomes),
+            }
         )
     # Before any manifest is printed: a partial output would be applied without its failed objects.
     if failed:
@@ -253,7 +256,7 @@ def _print(pieces: "Sequence[Piece]", outcomes: "Sequence[Outcome]", *, as_json:
         print_text("".join(texts))
 
 
-def _told(injection_result: "InjectionResult") -> dict[str, object]:
+def _result_document(injection_result: "InjectionResult") -> dict[str, object]:
     result = {
         "object": injection_result.what,
         "changed": injection_result.changed,

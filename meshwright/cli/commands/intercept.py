@@ -147,7 +147,7 @@ def intercept(
         elif only_check:
             _report(check(wanted, backend, marked), as_json=as_json)
         else:
-            _say(wanted, changed=put(wanted, backend, marked), as_json=as_json)
+            _print_result(wanted, changed=put(wanted, backend, marked), as_json=as_json)
     except InterceptionError as error:
         raise CommandFailed(error) from error
 
@@ -215,7 +215,7 @@ def _seen(words: str, seconds: float, *, as_json: bool) -> None:
         raise NegativeAnswer(f"after {seconds:g} s {words}: {_NOT_SET}")
 
 
-def _say(wanted: Interception | None, *, changed: bool, as_json: bool) -> None:
+def _print_result(wanted: Interception | None, *, changed: bool, as_json: bool) -> None:
     state = "off" if wanted is None else "on"
     if as_json:
         print_json({"interception": state, "changed": changed})

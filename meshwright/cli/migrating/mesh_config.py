@@ -69,7 +69,9 @@ def configured(document: Document, home: str) -> MeshConfigMigration:
             settings |= elsewhere.settings
             injection |= elsewhere.injection
             values |= elsewhere.values
-        works = all(item.standing is MigrationStatus.WORKS for item in result) and not _is_nothing(value)
+        works = all(item.standing is MigrationStatus.WORKS for item in result) and not _is_without_effect(
+            value
+        )
         if works if elsewhere is None else elsewhere.stays:
             _put(spec, section, name, value)
     where = mapping(document.get("metadata")).get("namespace") or ""
@@ -129,7 +131,7 @@ def _of_field(
     result = [of_problem(what, problem) for problem in problems]
     if any(item.standing is MigrationStatus.REFUSED for item in result):
         return result, None
-    if _is_nothing(value):
+    if _is_without_effect(value):
         return [Finding(what, MigrationStatus.WORKS, "is off or empty", path)], None
     if (translate := _ELSEWHERE.get(path)) is not None and (elsewhere := translate(value)) is not None:
         code = result[0].code if result else ""
@@ -139,7 +141,7 @@ def _of_field(
     return [Finding(what, item.standing, item.said, path, item.code) for item in result], None
 
 
-def _is_nothing(value: object) -> bool:
+def _is_without_effect(value: object) -> bool:
     """Return whether a value is off, zero or empty, and so has no effect."""
     if isinstance(value, dict) and value.get("enable") is False:
         return True

@@ -87,7 +87,7 @@ def held(where: Path) -> LoadedManifests:
         if objects or problems:
             return LoadedManifests(objects, ordered(problems))
         # Files are read a second time only here, where they hold no object.
-        return LoadedManifests(nothing=_nothing(where, _contents(where, alone, unlisted)))
+        return LoadedManifests(nothing=_reason_for_no_documents(where, _contents(where, alone, unlisted)))
     except DirectoryError as error:
         raise OfflineError(str(error)) from error
 
@@ -143,7 +143,7 @@ def _contents(
         yield from ((name, read_content(where, name)) for name in listing.files)
 
 
-def _nothing(where: Path, contents: Iterator[tuple[str, Content]]) -> str:
+def _reason_for_no_documents(where: Path, contents: Iterator[tuple[str, Content]]) -> str:
     """Return the reason why the files contain no document; empty if there is one."""
     files = 0
     for name, content in contents:

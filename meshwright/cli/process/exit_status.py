@@ -21,7 +21,7 @@ def ending_in_words() -> Iterator[None]:
     try:
         yield
     except CommandFailed as failed:
-        status = _said(failed)
+        status = _print_failure(failed)
     except SystemExit as ended:
         status = ended.code or Status.YES
     except Exception:  # noqa: BLE001 - any internal error must end in a traceback and status 2
@@ -31,13 +31,13 @@ def ending_in_words() -> Iterator[None]:
         # Flushed here, because at interpreter exit a failed write could no longer change the status.
         sys.stdout.flush()
     except CommandFailed as failed:
-        status = _said(failed)
+        status = _print_failure(failed)
     if status is Status.YES and words_were_lost():
         status = Status.UNKNOWN
     if status is not None:
         sys.exit(status)  # type: ignore[arg-type]
 
 
-def _said(failed: CommandFailed) -> Status:
+def _print_failure(failed: CommandFailed) -> Status:
     sys.stderr.write(failed.in_words())
     return failed.status

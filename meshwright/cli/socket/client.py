@@ -41,7 +41,7 @@ def api(state: Path, path: str, query: Query = (), seconds: float = _TIMEOUT_SEC
                 "version"
             )
         case _:
-            raise _not_told(state, at, status, answer)
+            raise _exception_of(state, at, status, answer)
 
 
 def proxy_path(name: str) -> str:
@@ -123,16 +123,16 @@ def _is_fine(status: int) -> bool:
     return 200 <= status < 300
 
 
-def _nothing_at(path: str) -> str:
+def _unknown_path_answer(path: str) -> str:
     """Return a server's answer for an unknown path."""
     return f"there is no page at {unquote(path)}"
 
 
-def _not_told(state: Path, at: str, status: int, answer: object) -> Exception:
+def _exception_of(state: Path, at: str, status: int, answer: object) -> Exception:
     """Return the exception for a server's answer with an HTTP status of an error."""
     match answer:
         # A 404 has two meanings: the requested object does not exist, or an old server lacks the path.
-        case {"error": str(reason)} if status == HTTPStatus.NOT_FOUND and reason != _nothing_at(at):
+        case {"error": str(reason)} if status == HTTPStatus.NOT_FOUND and reason != _unknown_path_answer(at):
             return ServerRefused(reason)
         case _ if status == HTTPStatus.NOT_FOUND:
             return UnexpectedResponse(
@@ -163,7 +163,7 @@ def follow(
         response = connection.getresponse()
         if response.status != HTTPStatus.OK:
             answer = _read(response.status, response.read())
-            raise _not_told(state, at, response.status, answer)
+            raise _exception_of(state, at, response.status, answer)
         for line in response:
             result = json.loads(line)
             if isinstance(result, dict):

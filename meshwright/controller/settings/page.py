@@ -87,7 +87,7 @@ def rows() -> tuple[Row, ...]:
         Row(
             name,
             ENVIRONMENT_PREFIX + name.upper(),
-            "".join((_what(field), *_bounds(field))),
+            "".join((_description(field), *_bounds(field))),
             None if field.is_required() else _written(field.default),
             name in IN_PLACE,
             " ".join((field.description or "").split()),
@@ -117,7 +117,7 @@ def _default(row: Row) -> str:
     return f"`{row.default}`" if row.default else "none"
 
 
-def _what(field: FieldInfo) -> str:
+def _description(field: FieldInfo) -> str:
     kind = _plain(field.annotation)
     if isinstance(kind, type) and issubclass(kind, enum.StrEnum):
         return " or ".join(f"`{item.value}`" for item in kind)

@@ -22,7 +22,7 @@ def check(settings: Fields) -> None:
     _ordered(settings)
     _survivable(settings)
     _collected(settings)
-    _who_signs(settings)
+    _check_signers(settings)
 
 
 def _ordered(settings: Fields) -> None:
@@ -73,7 +73,7 @@ def _collected(settings: Fields) -> None:
         raise ValueError("trace_collector must have a port, for example otel-collector:4317")
 
 
-def _who_signs(settings: Fields) -> None:
+def _check_signers(settings: Fields) -> None:
     fields = type(settings).model_fields
     messages = {name for name, field in fields.items() if getattr(settings, name) != field.default}
     for kind, beginning in _OF_ISSUERS:

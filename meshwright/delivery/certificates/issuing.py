@@ -88,7 +88,7 @@ class ConcurrentIssuing:
         self._pool = ThreadPoolExecutor(AT_ONCE, "issuer")
         self._lock = threading.Lock()
         self._open: dict[Need, Future[Answer]] = {}
-        self._tell: Callable[[], None] = _nobody
+        self._tell: Callable[[], None] = _ignore_answer
 
     def ask(
         self, requests: Mapping[Need, Request], now: datetime, again: Container[ServiceIdentity] = ()
@@ -149,5 +149,5 @@ def _answer(request: Request, now: datetime) -> Answer:
         return error
 
 
-def _nobody() -> None:
+def _ignore_answer() -> None:
     """Do no work: default for the function called when an answer of the issuer arrives."""

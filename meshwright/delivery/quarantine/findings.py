@@ -99,7 +99,7 @@ class Findings:
                 place = (self._records.group(node), case.accusation.key, case.version)
                 if is_unit or case.there:
                     result.setdefault(case.suspect if is_unit else place, []).append(case)
-        answer = map(self._told, result.values())
+        answer = map(self._merged_cases, result.values())
         return tuple(
             sorted(
                 answer,
@@ -115,7 +115,7 @@ class Findings:
     def rejections_of(self, node: NodeKey, key: Reference) -> tuple[RejectedResource, ...]:
         """Return the certain rejections of one resource by a proxy."""
         cases = (case for case in self._cases(node) if case.accusation.key == key)
-        return tuple(self._told([case]) for case in sorted(cases, key=lambda case: str(case.suspect)))
+        return tuple(self._merged_cases([case]) for case in sorted(cases, key=lambda case: str(case.suspect)))
 
     def _cases(self, node: NodeKey) -> "list[_Case]":
         """Return the certain rejections of a proxy; an empty list if it has no computed snapshot."""
@@ -131,7 +131,7 @@ class Findings:
                 cases.append(_Case(node, record, suspect, version, there=resource is not None))
         return cases
 
-    def _told(self, cases: "list[_Case]") -> RejectedResource:
+    def _merged_cases(self, cases: "list[_Case]") -> RejectedResource:
         """Return one value for equal rejections of several proxies, with the message of the first."""
         first, one = cases[0], cases[0].accusation
         unit = self._records.unit(first.node, first.suspect) if isinstance(first.suspect, str) else None

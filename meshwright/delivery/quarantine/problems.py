@@ -82,7 +82,7 @@ def problem(view: View, rejected: RejectedResource, behind: tuple[InputObject, .
     place = f"{short_type(rejected.type_url)} {rejected.name}"
     if rejected.unit is not None:
         key, field = edited(rejected, behind) or at_fault(view, rejected.unit, behind)
-        says = _unit_says(rejected, rejected.unit, key)
+        says = _unit_text(rejected, rejected.unit, key)
         return _problem(view, REJECTED, key, behind, field or place, f"rejected: {rejected.said}", says)
     key = _workload(view, rejected.proxy) if rejected.reason.of_the_moment else None
     if key is None:
@@ -95,7 +95,7 @@ def problem(view: View, rejected: RejectedResource, behind: tuple[InputObject, .
             default=None,
         )
         key = None if likeliest is None else likeliest.key
-    says = _resource_says(rejected, behind, key)
+    says = _resource_text(rejected, behind, key)
     return _problem(view, REJECTED, key, behind, place, f"rejected: {rejected.said}", says)
 
 
@@ -149,7 +149,7 @@ def _retried(rejected: RejectedResource) -> str:
     return f"It is retried automatically; to retry now: `meshwright proxy retry {rejected.proxy}`."
 
 
-def _unit_says(rejected: RejectedResource, unit: Unit, key: ObjectKey | None) -> str:
+def _unit_text(rejected: RejectedResource, unit: Unit, key: ObjectKey | None) -> str:
     where = f"{short_type(rejected.type_url)} {rejected.name}"
     return (
         f"Proxy {rejected.proxy} (and perhaps other proxies) rejected {where} because of "
@@ -158,7 +158,7 @@ def _unit_says(rejected: RejectedResource, unit: Unit, key: ObjectKey | None) ->
     )
 
 
-def _resource_says(rejected: RejectedResource, behind: Iterable[InputObject], held: ObjectKey | None) -> str:
+def _resource_text(rejected: RejectedResource, behind: Iterable[InputObject], held: ObjectKey | None) -> str:
     proxies = f"Proxy {rejected.proxy} (and perhaps other proxies of its group)"
     if rejected.reason.of_the_moment:
         says = f"{proxies} cannot apply the resource at the moment ({rejected.reason}). {_retried(rejected)}"

@@ -28,7 +28,7 @@ class Evidence:
     certificate: bytes | None = field(default=None, repr=False)
 
 
-def _do_nothing() -> None:
+def _keep_proof() -> None:
     """Do nothing."""
 
 
@@ -53,7 +53,7 @@ class Entitlement:
     since: datetime | None = None
     joined_by: str = ""
     serial: str = ""
-    give_back: Callable[[], None] = _do_nothing
+    give_back: Callable[[], None] = _keep_proof
 
 
 class ProofRefusal(enum.StrEnum):

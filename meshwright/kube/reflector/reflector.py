@@ -65,7 +65,7 @@ class Reflector(Generic[T]):
         self._api, self._namespace, self._pacing, self._clock = api, namespace, pacing, clock
         self._selecting = selecting(labels, fields)
         self._seen = ObjectCache(resource, project, known)
-        self._changed: Callable[[Changes[T]], None] = _nobody
+        self._changed: Callable[[Changes[T]], None] = _ignore_changes
         self._streams = True  # until the server refuses a streaming list
         self._current = False  # True if a watch may continue from `at`
         self._relist_at = 0.0
@@ -289,5 +289,5 @@ def _ending(raw: Raw, resource: Resource) -> str:
     return version
 
 
-def _nobody(changes: Mapping[Any, Any]) -> None:
+def _ignore_changes(changes: Mapping[Any, Any]) -> None:
     """Ignore changes: the default before `run` receives a function for them."""

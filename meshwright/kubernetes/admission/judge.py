@@ -103,9 +103,9 @@ class Judge:
         own = tuple(problem for problem in reading.problems if problem.severity is not Severity.INFO)
         if errors or (review.document is not None and not reading.objects):
             return Verdict(warnings=words.warnings(review.key, own))
-        problems = await self._comes_to(review, reading, until)
+        problems = await self._resulting_problems(review, reading, until)
         further = NOT_LOOKED if problems is None else ""
-        answer = (*own, *_in_order(_told_at_once(review, problems or ()), review.key))
+        answer = (*own, *_in_order(_warning_problems(review, problems or ()), review.key))
         return Verdict(warnings=words.warnings(review.key, answer, further), looked=problems is not None)
 
     @property
@@ -139,7 +139,9 @@ class Judge:
     def _origin(self) -> InCluster:
         return InCluster(self._cluster, "")
 
-    async def _comes_to(self, review: Review, reading: ManifestReading, until: float) -> Problems | None:
+    async def _resulting_problems(
+        self, review: Review, reading: ManifestReading, until: float
+    ) -> Problems | None:
         """Return the problems that the object causes in the mesh, or None if the check was late or failed."""
         changes = [(key, SourcedObject(key, value, self._origin)) for key, value in reading.objects]
         gone = [(review.key, None)] if review.document is None and review.key is not None else []
@@ -199,7 +201,7 @@ def refusable(review: Review) -> bool:
     return review.operation is not Operation.DELETE and review.kind in INSTALLED
 
 
-def _told_at_once(review: Review, problems: Problems) -> Problems:
+def _warning_problems(review: Review, problems: Problems) -> Problems:
     """Return the problems for the warnings of a review.
 
     Problems that end when another object is created are left out, because the next manifest may create that

@@ -152,7 +152,7 @@ class Registration:
         repairs, failures, wrote = 0, 0, float("-inf")
         now = asyncio.get_running_loop().time
         while True:
-            await self._told(min(LOOK_SECONDS, rest(failures)) if failures else LOOK_SECONDS)
+            await self._wait_for_event(min(LOOK_SECONDS, rest(failures)) if failures else LOOK_SECONDS)
             if not self._is_known and not self.watch_error:
                 continue  # the configuration in the cluster may belong to another control plane
             if now() - wrote > CALM_SECONDS:
@@ -184,7 +184,7 @@ class Registration:
         self.state = replace(self.state, another_s=is_it)
         return is_it
 
-    async def _told(self, seconds: float) -> None:
+    async def _wait_for_event(self, seconds: float) -> None:
         """Wait for an event about the webhook configuration, or for `seconds` at most."""
         try:
             async with asyncio.timeout(seconds):

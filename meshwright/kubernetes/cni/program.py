@@ -115,7 +115,7 @@ def _files() -> Mapping[str, Path]:
     relay = Path(meshwright.kubernetes.cni.relay.__file__)
     interpreter = Path(sys.executable).resolve()
     look = [str(interpreter), *_FLAGS, "-c", _LOOK, str(relay.parent)]
-    result = json.loads(_said(look))
+    result = json.loads(_output_of(look))
     if not result["loader"]:
         raise ProgramError(
             f"{interpreter} is linked statically: meshwright-cni needs a dynamically linked Python"
@@ -127,7 +127,7 @@ def _files() -> Mapping[str, Path]:
     files |= {
         f"shared/{name}": Path(path)
         for pure_posix_path in (interpreter, *linked)
-        for name, path in _LIBRARY.findall(_said([str(loader), "--list", str(pure_posix_path)]))
+        for name, path in _LIBRARY.findall(_output_of([str(loader), "--list", str(pure_posix_path)]))
         if "/" not in name  # the loader itself is listed with a path
     }
     return {**files, "bin/python": interpreter, "loader": loader, "relay.py": relay}
@@ -137,7 +137,7 @@ def _script(version: str) -> str:
     return _SCRIPT.format(folder=FOLDER, version=version, flags=" ".join(_FLAGS))
 
 
-def _said(words: list[str]) -> str:
+def _output_of(words: list[str]) -> str:
     done = subprocess.run(
         words, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False, env={}
     )

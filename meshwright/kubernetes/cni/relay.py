@@ -52,7 +52,7 @@ def run(environment: Mapping[str, str], given: bytes) -> str:
     command = environment.get("CNI_COMMAND", "")
     match command:
         case "VERSION":
-            return json.dumps({"cniVersion": _said_version(given), "supportedVersions": list(VERSIONS)})
+            return json.dumps({"cniVersion": _answer_version(given), "supportedVersions": list(VERSIONS)})
         case "DEL":
             with suppress(CniRefusal, OSError):  # DEL must succeed, as the specification demands
                 _note(_config(given), _container(environment)).unlink()
@@ -171,7 +171,7 @@ def _config(given: bytes) -> dict[str, Any]:
     return result
 
 
-def _said_version(given: bytes) -> str:
+def _answer_version(given: bytes) -> str:
     """Return the CNI version of the answer: the caller's version if supported, otherwise the newest."""
     with suppress(ValueError, AttributeError, RecursionError):
         answer = json.loads(given).get("cniVersion")
@@ -187,7 +187,7 @@ def main() -> int:
         sys.stdout.write(run(os.environ, given))
     except CniRefusal as error:
         answer = {"code": error.code, "msg": error.msg, "details": error.details}
-        sys.stdout.write(json.dumps({"cniVersion": _said_version(given), **answer}))
+        sys.stdout.write(json.dumps({"cniVersion": _answer_version(given), **answer}))
         return 1
     return 0
 

@@ -126,13 +126,13 @@ class Attempts:
         self._meter.reported(what, error.reason.value)
         is_of_one = _is_of_one(error) and len(at) == _DEPTH
         if not is_of_one and error.reason not in _REFUSED:
-            self._say(what, on, (), error)
+            self._log_failure(what, on, (), error)
             self._failures += 1
             asked = error.retry_after if isinstance(error, ApiError) else None
             self._paused = self._now() + PACING.pause(self._failures, self._chance(), asked)
             return WritePostponed(self._paused)
         place = at if is_of_one else at[:1] if error.reason is Reason.FORBIDDEN else ()
-        self._say(what, on, place, error)
+        self._log_failure(what, on, place, error)
         return WritePostponed(self._bar((on, place), BARRED if is_of_one else FIRST), is_refused=True)
 
     def _bar(self, barred: _Barred, first: float) -> float:
@@ -145,7 +145,7 @@ class Attempts:
         self._barred[barred] = until, times + 1
         return until
 
-    def _say(self, what: WrittenKind, on: str, place: _Place, error: KubeError) -> None:
+    def _log_failure(self, what: WrittenKind, on: str, place: _Place, error: KubeError) -> None:
         """Log a failure, unless the same failure was logged within SAID seconds without a success since."""
         reason, now = error.reason, self._now()
         answer = self._said.get((on, reason))

@@ -138,7 +138,7 @@ class Reporter:
         The proxies of the latter must apply even an empty change. `nodes` are the proxies in the first part
         of the wave.
         """
-        admitted = dict(self._of_those_who_came())
+        admitted = dict(self._changed_proxies())
         own = {node: nodes.get(node) for node in admitted.values()}
         changed = tuple(key for key in self._unpublished if key not in admitted)
         self._rollouts.begin(self._unpublished, {})
@@ -230,7 +230,7 @@ class Reporter:
                 if was is None or was.value != sourced.value:
                     yield key
 
-    def _of_those_who_came(self) -> Iterator[tuple[ObjectKey, NodeKey]]:
+    def _changed_proxies(self) -> Iterator[tuple[ObjectKey, NodeKey]]:
         """Yield the workload objects with newly admitted or withdrawn proxies, and these proxies."""
         if (model := self._delivery.loop.model) is None:
             return

@@ -64,7 +64,7 @@ def slices(service: Service, known: Known) -> Slices:
             _, there, answer = result.setdefault(suffix, (ports, set(), set()))
             there.update(addresses)
             if addresses:
-                answer.add(_said(name, known))
+                answer.add(_name_text(name, known))
     key = service.key
     return tuple(
         FoundSlice(
@@ -76,7 +76,7 @@ def slices(service: Service, known: Known) -> Slices:
     )
 
 
-def _said(name: DnsName, known: Known) -> str:
+def _name_text(name: DnsName, known: Known) -> str:
     """Return a name with its nameservers, such as `db.test at 10.0.0.2`; the name alone if none is known."""
     records = (RecordType.SRV,) if name.srv else (RecordType.A, RecordType.AAAA)
     states = (known.get(Question(name.name, record)) for record in records)

@@ -155,7 +155,7 @@ class DnsSource:
                 self._take_over(changed, now)
                 if enough():
                     return
-                self._ask_what_is_due(group, now)
+                self._resolve_due_names(group, now)
                 await self._next(now)
 
     def _take_over(self, changed: Callable[[], None], now: Moment) -> None:
@@ -177,7 +177,7 @@ class DnsSource:
         if moved or not known:
             changed()
 
-    def _ask_what_is_due(self, group: asyncio.TaskGroup, now: Moment) -> None:
+    def _resolve_due_names(self, group: asyncio.TaskGroup, now: Moment) -> None:
         for question in self._book.due(now, AT_ONCE - len(self._asking)):
             self._asking.add(question)
             group.create_task(self._ask(question), name=f"dns {question}")

@@ -223,9 +223,9 @@ class KubernetesSource:
         is_other = self._book.state is not before.state
         if is_other and self._has_begun:
             self._last_event = self._clock()
-        return self._say(before) or is_other
+        return self._log_problems(before) or is_other
 
-    def _say(self, before: Book) -> bool:
+    def _log_problems(self, before: Book) -> bool:
         """Collect the problems, log the new and the resolved ones; return whether they have changed."""
         own = said.problems(self._watches, self._identifying.refusal)
         of_objects = self._book.state.problems()

@@ -225,12 +225,14 @@ class Watches:
         )
         watching = RunningWatch(reflector, heard)
         watching.task = group.create_task(
-            reflector.run(lambda changes: self._told(place, watching, changes)),
+            reflector.run(lambda changes: self._pass_changes(place, watching, changes)),
             name=f"kubernetes watch of {shown(place)}",
         )
         return watching
 
-    def _told(self, place: Place, watching: RunningWatch, changes: Mapping[Key, Item[str] | None]) -> None:
+    def _pass_changes(
+        self, place: Place, watching: RunningWatch, changes: Mapping[Key, Item[str] | None]
+    ) -> None:
         """Pass the changes of a watch on, unless a list has reported that all its objects are gone."""
         if kind_of(place[0]) not in self.plan.watched:
             return  # stopped during a batch; the objects are removed already
@@ -259,4 +261,4 @@ class Watches:
         """Accept the empty list of each watch for which the delay has ended."""
         for place, watching in self.at.items():
             if watching.emptied.held_since is not None:
-                self._told(place, watching, {})
+                self._pass_changes(place, watching, {})

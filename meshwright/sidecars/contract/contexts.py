@@ -83,12 +83,12 @@ TappedHere = Callable[[NodeKey, Sequence[TappedRequest]], bool]
 """A function for requests that a proxy reports as tapped; the result is whether anyone watches them."""
 
 
-def _nobody_watches(node: NodeKey, requests: Sequence[TappedRequest]) -> bool:
+def _has_no_taps(node: NodeKey, requests: Sequence[TappedRequest]) -> bool:
     del node, requests
     return False
 
 
-def _tell_nobody(taken: Callable[[], Iterable[AcknowledgedSecrets]]) -> None:
+def _ignore_secrets(taken: Callable[[], Iterable[AcknowledgedSecrets]]) -> None:
     """Ignore the driver's function for acknowledged secrets, the default of `secrets`."""
     del taken
 
@@ -121,5 +121,5 @@ class ControllerContext:
     events: Events
     debug: DebugHandlers
     lifetime: Lifetime
-    secrets: Callable[[Callable[[], Iterable[AcknowledgedSecrets]]], None] = _tell_nobody
-    tapped: TappedHere = _nobody_watches
+    secrets: Callable[[Callable[[], Iterable[AcknowledgedSecrets]]], None] = _ignore_secrets
+    tapped: TappedHere = _has_no_taps

@@ -88,11 +88,11 @@ class DocumentServer:
         try:
             wait = min(float(request.query.get("wait", 0)), LONGEST_WAIT)
         except ValueError:
-            return _said(400, "wait must be a number of seconds")
+            return _text_response(400, "wait must be a number of seconds")
         try:
             node = self._clients.authenticator.authenticate(peer)
             if self.readers.too_many(node, self._clients.limits):
-                return _said(429, "too many requests at once")
+                return _text_response(429, "too many requests at once")
             # Without the newest tag, any of the others gives an answer at once. The smallest one makes the
             # choice the same for equal requests.
             tags, newest = _tags(request), self._version(node)
@@ -108,7 +108,7 @@ class DocumentServer:
                 return self._current(node, tags, request.method)
         except StreamRefused as refused:
             self._clients.observer.refused(peer, refused.reason)
-            return _said(403, "refused")
+            return _text_response(403, "refused")
 
     @contextlib.contextmanager
     def _reading(self, node: NodeKey, peer: Peer) -> Iterator[None]:
@@ -146,7 +146,7 @@ class DocumentServer:
     def _current(self, node: NodeKey, tags: frozenset[str], method: str) -> web.Response:
         snapshot = self._catalog.snapshot(node)
         if snapshot is None:
-            return _said(404, "the driver has no configuration for this proxy yet")
+            return _text_response(404, "the driver has no configuration for this proxy yet")
         newest = version(snapshot)
         headers = {"ETag": f'"{newest}"', "Cache-Control": "no-store"}
         if tags & {newest, ANY}:
@@ -241,7 +241,7 @@ def _peer(request: web.Request) -> Peer:
     return Peer(pem, str(HostPort(host, address[1])))
 
 
-def _said(status: int, words: str) -> web.Response:
+def _text_response(status: int, words: str) -> web.Response:
     return web.Response(
         body=json.dumps({"error": words}).encode(), status=status, content_type="application/json"
     )

@@ -45,7 +45,7 @@ def _reasons(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> Iterator[s
     yield from (f"annotation {name} is reserved for the injector: remove it" for name in sorted(noted))
     known = Counter(container.get("name") for container in all_containers(pod))
     yield from (f"two containers are named {name}" for name, count in known.items() if count > 1)
-    yield from _nobody(context, sidecar, pod)
+    yield from _identity_faults(context, sidecar, pod)
     laid = {str(volume.get("name")) for overlay in context.overlays for volume in overlay.volumes}
     if twice := {item.get("name", "") for item in spec.get("volumes") or ()} & {*names.VOLUMES, *laid}:
         yield f"spec.volumes has a volume of one of the sidecar's names: {min(twice)}"
@@ -64,7 +64,7 @@ def _reasons(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> Iterator[s
     yield from _conflicts(spec, tuple(all_containers(pod)), context.interception.capture)
 
 
-def _nobody(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> Iterator[str]:
+def _identity_faults(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> Iterator[str]:
     """Yield the reasons for which the sidecar would have a wrong identity, or would lack one."""
     certificate, proxy = context.bootstrap_certificate, context.proxy
     if proxy is None:

@@ -51,7 +51,7 @@ def patch(context: InjectorContext, sidecar: Sidecar) -> Pod:
     )
     called = hooks.originals(pod) if sidecar.carries_out_probes else ()
     fields = {**probes.for_agent(pod, kept), **hooks.for_agent(pod, called)}
-    answer = _said(context, pod, theirs) | _led(context, sidecar, pod)
+    answer = _annotations(context, pod, theirs) | _led(context, sidecar, pod)
     answer |= resources.widen(pod, made.containers)
     if sidecar.carries_out_probes:
         answer |= _noted(pod, kept, called, fields)
@@ -100,7 +100,7 @@ def _placed(pod: Pod, made: Parts, context: InjectorContext) -> AddedParts:
     return AddedParts(volumes=tuple(volume["name"] for volume in made.volumes), pull_secrets=new)
 
 
-def _said(context: InjectorContext, pod: Pod, theirs: tuple[OwnContainer, ...]) -> dict[str, str]:
+def _annotations(context: InjectorContext, pod: Pod, theirs: tuple[OwnContainer, ...]) -> dict[str, str]:
     """Return the annotations that every patched pod gets; `pod` is the pod before the change."""
     answer = {names.MESH_ANNOTATION: context.mesh_name, names.DRIVER_ANNOTATION: context.selection.driver}
     if context.reason:

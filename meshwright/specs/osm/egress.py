@@ -59,7 +59,7 @@ def egress(manifest: Manifest) -> Egress:
     spec.close()
     _bound(spec, result)
     if not manifest.notes.refused:
-        _warn_of_nothing(spec, result)
+        _warn_of_incomplete_parts(spec, result)
     return result
 
 
@@ -75,7 +75,7 @@ def _bound(spec: Fields, result: Egress) -> None:
         spec.notes.refuse(Code.WRONG_VALUE, spec.at("ports"), expected)
 
 
-def _warn_of_nothing(spec: Fields, result: Egress) -> None:
+def _warn_of_incomplete_parts(spec: Fields, result: Egress) -> None:
     """Warn of each part of an Egress that allows no traffic, because another part is missing."""
     for name, given in (("sources", result.sources), ("ports", result.ports)):
         if not given:

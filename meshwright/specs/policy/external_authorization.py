@@ -30,7 +30,7 @@ def external_authorization(manifest: Manifest) -> ExternalAuthorization:
     service = _service(manifest, referred) if fields.has("extensionService") else None
     authorizer = None if disabled else _authorizer(fields, service)
     if disabled:
-        _asks_nobody(fields)
+        _refuse_authorizer_fields(fields)
     fields.close()
     return ExternalAuthorization(
         key=PolicyKey(manifest.namespace, manifest.key.name),
@@ -67,7 +67,7 @@ def _authorizer(fields: Fields, service: PolicyKey | None) -> Authorizer:
     )
 
 
-def _asks_nobody(fields: Fields) -> None:
+def _refuse_authorizer_fields(fields: Fields) -> None:
     fields.accept(*_ASKED)
     for name in _ASKED:
         if fields.has(name):

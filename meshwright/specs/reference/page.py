@@ -89,7 +89,9 @@ def rows(described: DescribedKind) -> tuple[Row, ...]:
     result: dict[Row, list[str]] = {}
     for shape in reversed(described.shapes):
         for field in walked(shape.body):
-            row = Row(field.place, _what(field), _default(field), field.meaning.text, _example(field), ())
+            row = Row(
+                field.place, _type_text(field), _default(field), field.meaning.text, _example(field), ()
+            )
             same = next((item for item in result if _without_example(item) == _without_example(row)), row)
             result.setdefault(same, []).extend(shape.api_versions)
     every = set(described.api_versions)
@@ -217,7 +219,7 @@ def _default(field: Field) -> str:
     return field.meaning.default or "none"
 
 
-def _what(field: Field) -> str:
+def _type_text(field: Field) -> str:
     form, raw = field.meaning.form, field.meaning.raw
     if not field.asked:
         return (raw or form or Form("any value", {})).words

@@ -27,10 +27,10 @@ def structural(schema: object) -> Structural:
     """
     if not isinstance(schema, Mapping):
         return {WHATEVER: True}
-    return {**_said(schema), **_value([*_typed(schema)])}
+    return {**_description(schema), **_value([*_typed(schema)])}
 
 
-def _said(schema: Mapping[str, object]) -> Structural:
+def _description(schema: Mapping[str, object]) -> Structural:
     """Return the description of a field in the schema: its meaning, and its default."""
     text, default = schema.get("description"), schema.get("default")
     if text is None:

@@ -158,7 +158,7 @@ def _resource(cn: str, word: str, named: str, content: Document, *, changed: boo
     return detail(name(named), tag("p", *ways, class_="tabs"), raw(content.get("resource")))
 
 
-def _told(result: Document, asked: PageRequest) -> Iterable[Markup]:
+def _description(result: Document, asked: PageRequest) -> Iterable[Markup]:
     if "usage" in result:
         return
     yield tabs(said(result, "cn"), asked.path)
@@ -227,7 +227,7 @@ PROXIES: Final = PageLook(
 TOLD: Final = PageLook(
     "One proxy",
     of_one,
-    _told,
+    _description,
     (Form((PROXY, Field("section", "Section", choices=SECTIONS)), "Show what it was told"),),
     "What one proxy was told, in the mesh's words.",
 )

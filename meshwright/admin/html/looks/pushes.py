@@ -61,14 +61,14 @@ def pushes(cn: str, result: list[Document]) -> Markup:
     columns = (
         Column("When", lambda item: moment(said(item, "at"), exact=True), ("at",)),
         Column("Type", lambda item: text(said(item, "type")), ("type",)),
-        Column("What", lambda item: _what(cn, item), ("added", "changed", "removed", "again", "bytes")),
+        Column("What", lambda item: _content(cn, item), ("added", "changed", "removed", "again", "bytes")),
         Column("Due to", _due, ("trigger",)),
         Column("Answer", _answer, ("answer", "error", "seconds")),
     )
     return table(result, columns, "Nothing was pushed yet: the first push follows the first subscription.")
 
 
-def _what(cn: str, push: Document) -> Markup:
+def _content(cn: str, push: Document) -> Markup:
     word, again = said(push, "type"), int(number(push, "again"))
     added = [links.resource(cn, word, item) for item in words(push, "added")]
     changed = [_change(cn, word, record) for record in records(push, "changed")]

@@ -30,7 +30,7 @@ def tone(row: Document) -> Tone:
 
 def of_traffic(result: Document) -> Verdict:
     """Return the number of good rows, the name of the worst row, and the number of reporting proxies."""
-    rows, message = records(result, "rows"), _told(result)
+    rows, message = records(result, "rows"), _incomplete_note(result)
     asked = [row for row in rows if tone(row) is not Tone.PLAIN]
     failing = [item for item in asked if tone(item) is not Tone.GOOD]
     over = f"over {counted(round(_number(result.get('window_seconds'))), 'second')}"
@@ -44,7 +44,7 @@ def of_traffic(result: Document) -> Verdict:
     return Verdict(worst(map(tone, failing)), f"{among}: {words}{message}.")
 
 
-def _told(result: Document) -> str:
+def _incomplete_note(result: Document) -> str:
     reporting = part(result, "reporting")
     # Low counts may only mean that some proxies have not reported yet.
     answer, connected = reporting.get("proxies"), reporting.get("connected")

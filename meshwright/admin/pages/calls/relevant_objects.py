@@ -34,10 +34,10 @@ def deciding(view: View, steps: Iterable[Step], because: Collection[ObjectKey]) 
     asked = (key for step in steps if not step.aside for key, _ in step.objects)
     result = dict.fromkeys((*because, *(key for key in asked if key.kind not in _PLACES)))
     held = [key for key in result if key in view.sourced]
-    return [_told(view, key, decides=key in because) for key in held[:MOST]]
+    return [_object_line(view, key, decides=key in because) for key in held[:MOST]]
 
 
-def _told(view: View, key: ObjectKey, *, decides: bool) -> Document:
+def _object_line(view: View, key: ObjectKey, *, decides: bool) -> Document:
     sourced_object = view.sourced[key]
     manifest = written(sourced_object.value)
     return {

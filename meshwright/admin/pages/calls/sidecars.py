@@ -64,12 +64,12 @@ def stands(reading: SidecarReading, names: Iterable[ProxyName]) -> Mapping[Proxy
         missed = tuple(
             ExcludedPolicy(item.object, item.match, item.said) for item in left_out if name in item.proxies
         )
-        return SidecarStatus(*_stand(reading, name, status, theirs, missed), missed, status, theirs)
+        return SidecarStatus(*_sidecar_state(reading, name, status, theirs, missed), missed, status, theirs)
 
     return {name: stood(name) for name in names}
 
 
-def _stand(
+def _sidecar_state(
     reading: SidecarReading,
     name: ProxyName,
     status: ProxyStatus | None,

@@ -28,10 +28,10 @@ def source(name: str, freshness: Freshness, counts: Counts, now: datetime) -> Do
     return {
         "name": name,
         "last_event": jsonable(freshness.last_event),
-        "event_age": _told(freshness.last_event, now),
+        "event_age": _elapsed_text(freshness.last_event, now),
         "event_age_seconds": _age(freshness.last_event, now),
         "last_full_read": jsonable(freshness.last_full_read),
-        "age": _told(freshness.last_full_read, now),
+        "age": _elapsed_text(freshness.last_full_read, now),
         "age_seconds": _age(freshness.last_full_read, now),
         "objects": {"good": counts.good, "stale": counts.stale, "refused": counts.refused},
         "held": list(freshness.held),
@@ -46,13 +46,13 @@ def _watch(watch: Watch, now: datetime) -> Document:
         "name": watch.name,
         "namespace": watch.namespace,
         "heard": jsonable(watch.heard),
-        "heard_age": _told(watch.heard, now),
+        "heard_age": _elapsed_text(watch.heard, now),
         "heard_age_seconds": _age(watch.heard, now),
         "last_event": jsonable(watch.last_event),
-        "event_age": _told(watch.last_event, now),
+        "event_age": _elapsed_text(watch.last_event, now),
         "event_age_seconds": _age(watch.last_event, now),
         "last_list": jsonable(watch.last_list),
-        "list_age": _told(watch.last_list, now),
+        "list_age": _elapsed_text(watch.last_list, now),
         "list_age_seconds": _age(watch.last_list, now),
         "relists": watch.relists,
         "events": watch.events,
@@ -62,7 +62,7 @@ def _watch(watch: Watch, now: datetime) -> Document:
     }
 
 
-def _told(moment: datetime | None, now: datetime) -> str | None:
+def _elapsed_text(moment: datetime | None, now: datetime) -> str | None:
     return None if moment is None else duration(now - moment)
 
 

@@ -85,7 +85,9 @@ class Webhooks:
         metadata = {"name": "meshwright-check"}
         body = {"apiVersion": routes.api_version, "kind": routes.kind, "metadata": metadata}
         try:
-            await self._asking.api.create(routes, namespace, {**body, **_said(routes)}, dry_run=True)
+            await self._asking.api.create(
+                routes, namespace, {**body, **_invalid_object(routes)}, dry_run=True
+            )
         except ApiError as error:
             # The message is the only place where the API server names the webhook that refused.
             ours = any(f'admission webhook "{webhook["name"]}"' in error.message for webhook in webhooks)
@@ -174,6 +176,6 @@ def _is_about(webhook: Raw, plural: str) -> bool:
     return any(plural in (rule.get("resources") or ()) for rule in webhook.get("rules") or ())
 
 
-def _said(routes: Resource) -> Raw:
+def _invalid_object(routes: Resource) -> Raw:
     """Return the invalid object in a version of the kind; before v1alpha3, the kind had no `spec`."""
     return _WRONG if routes.version in ("v1alpha1", "v1alpha2") else {"spec": _WRONG}

@@ -199,7 +199,7 @@ def connected(proxies: Sequence[Proxy]) -> Check:
     gone = [proxy for proxy in proxies if proxy.state == "disconnected"]
     counts = f"{len(by['connected'])} connected, {len(by['expected'])} expected, {len(gone)} disconnected"
     if gone:
-        text = f"{counts}: {listed(_told(proxy) for proxy in gone)}"
+        text = f"{counts}: {listed(_proxy_text(proxy) for proxy in gone)}"
         return Check.failed(
             "proxies",
             text,
@@ -209,10 +209,10 @@ def connected(proxies: Sequence[Proxy]) -> Check:
     if held := [proxy for proxy in proxies if proxy.held]:
         do = "create a Workload for the proxy, or issue its certificate for the name of the Workload"
         return Check.failed(
-            "proxies", f"connected, but without configuration: {listed(map(_told, held))}", do
+            "proxies", f"connected, but without configuration: {listed(map(_proxy_text, held))}", do
         )
     if by["expected"]:
-        text = f"{counts}: {listed(_told(proxy) for proxy in by['expected'])}"
+        text = f"{counts}: {listed(_proxy_text(proxy) for proxy in by['expected'])}"
         do = "start the agent, or run `meshwright agent check` on the proxy's machine"
         return Check.warning("proxies", text, do)
     return Check.ok("proxies", counts if proxies else "no workload has a sidecar")
@@ -231,7 +231,7 @@ def in_step(proxies: Sequence[Proxy]) -> Check:
     )
 
 
-def _told(proxy: Proxy) -> str:
+def _proxy_text(proxy: Proxy) -> str:
     return f"{proxy.name} ({proxy.why})" if proxy.why else proxy.name
 
 

@@ -181,7 +181,7 @@ class PodRoots:
                 self._is_other = False
                 await self._round(now)
             due = self._blocked if self._is_other else max(self._due, self._blocked)
-            await self._told(min(due - now(), LOOK_SECONDS))
+            await self._wait_for_change(min(due - now(), LOOK_SECONDS))
 
     def _follow(self) -> bool:
         """Apply changes of the mesh's objects; return whether the namespaces with sidecars have changed."""
@@ -195,7 +195,7 @@ class PodRoots:
         self._is_other |= moved
         return moved
 
-    async def _told(self, seconds: float) -> None:
+    async def _wait_for_change(self, seconds: float) -> None:
         """Wait for a change of roots, ConfigMaps or namespaces, or for `seconds` at most."""
         try:
             async with asyncio.timeout(max(0.0, seconds)):
@@ -254,7 +254,7 @@ class PodRoots:
             if error.reason in (Reason.NOT_FOUND, Reason.CONFLICT):
                 self._going.add(namespace)
                 return "", True  # the watch reports both
-            self._say(str(error))
+            self._log_error(str(error))
             if isinstance(error, ApiError) and error.is_of_one:
                 return str(error), True
             self._failures += 1
@@ -265,7 +265,7 @@ class PodRoots:
         _log.info("roots ConfigMap written", namespace=namespace, again=is_ours)
         return "", True
 
-    def _say(self, error: str) -> None:
+    def _log_error(self, error: str) -> None:
         if error != self.state.error:
             _log.warning("roots ConfigMaps cannot be written", error=error)
             self.state = replace(self.state, error=error)

@@ -133,7 +133,7 @@ class PodSecrets:
                 young = await self._round()
             except (KubeError, CertificateError) as error:
                 self._failures += 1
-                self._say(str(error))
+                self._log_error(str(error))
                 await asyncio.sleep(rest(self._failures))
                 continue
             self._failures, self.error = 0, ""
@@ -219,7 +219,7 @@ class PodSecrets:
                 error=str(error),
             )
 
-    def _say(self, error: str) -> None:
+    def _log_error(self, error: str) -> None:
         if error != self.error:
             _log.warning("pod Secrets cannot be maintained", error=error)
         self.error = error

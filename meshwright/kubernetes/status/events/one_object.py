@@ -66,9 +66,9 @@ class OneObject:
                     await self._changed.wait()
             self._changed.clear()
             if self._metadata:
-                await self._tell()
+                await self._write_event()
 
-    async def _tell(self) -> None:
+    async def _write_event(self) -> None:
         try:
             if self._told is None:
                 self._told = await self._remembered()

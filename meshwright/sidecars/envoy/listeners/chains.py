@@ -98,7 +98,9 @@ def _requests(policy: ProxyPolicy, port: InboundPort, *, proven: bool) -> Filter
     route = names.inbound_routes(port.port)
     features = order.inbound(policy.trust_domain, policy.denials, port, proven=proven)
     manager = connection_manager(route, policy.terms, policy.primary, features)
-    needed = frozenset({reference(ROUTE, route), *_told(policy.terms), *_asked(port), *_counting(port)})
+    needed = frozenset(
+        {reference(ROUTE, route), *_report_clusters(policy.terms), *_asked(port), *_counting(port)}
+    )
     return Filters((*_counted(port), manager), needed)
 
 
@@ -141,7 +143,7 @@ def outbound(terms: MeshTerms, service: OutboundService) -> Filters:
     if service.protocol.is_http:
         route = names.outbound_routes(service)
         manager = connection_manager(route, terms, service.upstream, order.outbound(service))
-        return Filters((manager,), frozenset({reference(ROUTE, route), *_told(terms)}))
+        return Filters((manager,), frozenset({reference(ROUTE, route), *_report_clusters(terms)}))
     return to_clusters(
         terms,
         f"outbound.{service.upstream}|{service.port}",
@@ -155,7 +157,7 @@ def _tries(retry: RetryPolicy | None) -> int:
     return 1 + retry.retries if retry is not None and RetryOn.CONNECT_FAILURE in retry.on else 1
 
 
-def _told(terms: MeshTerms) -> Iterator[Reference]:
+def _report_clusters(terms: MeshTerms) -> Iterator[Reference]:
     """Yield the clusters to which a connection manager reports requests: traces and access logs."""
     if terms.tracing is not None:
         yield reference(CLUSTER, names.TRACING_CLUSTER)

@@ -123,14 +123,14 @@ def references(terms: MeshTerms) -> frozenset[Reference]:
 
 def _common(terms: MeshTerms, accepted: Iterable[_Matcher]) -> tls_pb2.CommonTlsContext:
     context = tls_pb2.CommonTlsContext()
-    context.CopyFrom(_of_nobody(terms))
+    context.CopyFrom(_without_identities(terms))
     validation = context.combined_validation_context.default_validation_context
     validation.match_typed_subject_alt_names.extend(accepted)
     return context
 
 
 @lru_cache(ALIKE)
-def _of_nobody(terms: MeshTerms) -> tls_pb2.CommonTlsContext:
+def _without_identities(terms: MeshTerms) -> tls_pb2.CommonTlsContext:
     """Return the common part of the mesh's TLS contexts, to be copied; accepted identities are missing."""
     certificate = secret_pb2.SdsSecretConfig(name=names.SERVICE_CERTIFICATE, sds_config=OVER_ADS)
     root = secret_pb2.SdsSecretConfig(name=names.trust_root(terms.trust_domain), sds_config=OVER_ADS)

@@ -262,7 +262,7 @@ def _list_check(field: FieldDescriptor, kind: _Rules) -> _Check | None:
     if one is None and not (fewest or most or unique):
         return None
     name = field.name
-    item = one or _nothing
+    item = one or _accept
     if one is not None and field.message_type is not None:
         item = _remembering(one, field.message_type)
 
@@ -296,7 +296,7 @@ def _remembering(one: _Check, inner: Descriptor) -> _Check:
     return check
 
 
-def _nothing(value: _Value, way: Way, result: list[Fault]) -> None:
+def _accept(value: _Value, way: Way, result: list[Fault]) -> None:
     """Accept an element of a list without rules."""
 
 

@@ -16,7 +16,7 @@ from tests.meshes.resources import resources
 
 ALIKE = (
     connection_manager._nameless,
-    tls._of_nobody,
+    tls._without_identities,
     clusters._destination,
     clusters._limited,
 )

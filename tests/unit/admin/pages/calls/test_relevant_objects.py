@@ -19,7 +19,7 @@ SHOP = (
 )
 
 
-def _told(*things: object, **asked: str) -> list[dict[str, Any]]:
+def _object_line(*things: object, **asked: str) -> list[dict[str, Any]]:
     result = answer(a.view(*things), ASKED | asked, ())["objects"]
     assert isinstance(result, list)
     return result  # type: ignore[return-value]
@@ -30,7 +30,7 @@ def test_deciding_objects_come_first() -> None:
 
     Targets of other callers are left out.
     """
-    messages = _told(*SHOP)
+    messages = _object_line(*SHOP)
     assert [(item["object"], item["decides"]) for item in messages] == [
         ("TrafficSplit default/canary", True),
         ("TrafficTarget default/buyers", True),
@@ -48,7 +48,7 @@ def test_objects_of_a_denial_are_listed() -> None:
 
     Their rules do not match.
     """
-    messages = _told(*SHOP, path="/steal")
+    messages = _object_line(*SHOP, path="/steal")
     assert [(item["object"], item["decides"]) for item in messages] == [
         ("TrafficSplit default/canary", True),
         ("TrafficTarget default/buyers", False),
@@ -58,7 +58,7 @@ def test_objects_of_a_denial_are_listed() -> None:
 
 def test_object_without_a_manifest_shows_its_value() -> None:
     """A MeshConfig is shown by its values in force, without a made-up manifest."""
-    (result,) = _told(*SHOP[:3], MeshConfig(permissive=True))
+    (result,) = _object_line(*SHOP[:3], MeshConfig(permissive=True))
     assert (result["object"], result["manifest"], result["value"]["permissive"]) == (
         "MeshConfig osm-system/osm-mesh-config",
         None,
@@ -69,6 +69,6 @@ def test_object_without_a_manifest_shows_its_value() -> None:
 def test_number_of_listed_objects_is_bounded() -> None:
     """At most `MOST` objects are listed, with the deciding ones first."""
     many = (a.target(f"t{number:02}", "buyer", "store", a.http("routes", "sell")) for number in range(MOST))
-    messages = _told(*SHOP, *many)
+    messages = _object_line(*SHOP, *many)
     assert len(messages) == MOST
     assert messages[1]["object"] == "TrafficTarget default/buyers"
