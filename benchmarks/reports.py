@@ -67,7 +67,7 @@ def files(directory: Path, name: str) -> Path:
     return own
 
 
-async def told(at: HostPort, proxies: Sequence[Path], reports: Sequence[Reports], edges: int) -> int:
+async def report_all(at: HostPort, proxies: Sequence[Path], reports: Sequence[Reports], edges: int) -> int:
     """Let each proxy report once, A_SECOND of them per second; return the bytes of a report."""
     written = [item.next(since(NOTHING, counted(edges)), 60.0) for item in reports]
 
@@ -88,11 +88,11 @@ def measured(
     """
     reports = [Reports(f"run-{edges}-{number}") for number in range(len(proxies))]
     # This round creates the counters of all edges in the server, and does not count.
-    asyncio.run(told(at, proxies, reports, edges))
+    asyncio.run(report_all(at, proxies, reports, edges))
     spent, size, before = 0.0, 0, memory(plane.pid).resident
     for _ in range(rounds):
         began, cpu = time.monotonic(), plane.cpu()
-        size = asyncio.run(told(at, proxies, reports, edges))
+        size = asyncio.run(report_all(at, proxies, reports, edges))
         took, spent = time.monotonic() - began, spent + plane.cpu() - cpu
         cpu = plane.cpu()
         time.sleep(took)

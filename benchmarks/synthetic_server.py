@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from benchmarks.synthetic.frame import control, flags, until_told
+from benchmarks.synthetic.frame import control, flags, serve_until_signal
 from benchmarks.synthetic.resources import around, assignment
 from meshwright.controller.process.memory import tended, tending
 from meshwright.controller.process.polling import EXPERIMENTS, READ_WHERE_IT_POLLS
@@ -92,7 +92,7 @@ async def serve(told: argparse.Namespace) -> None:
         # As in the real server, so that collections cost the same here.
         gc.freeze()
         collecting = asyncio.create_task(tending(lambda: 0, lambda: True), name="memory")
-        await until_told(told, control({"bump": synthetic.bump, "again": synthetic.again}, stats))
+        await serve_until_signal(told, control({"bump": synthetic.bump, "again": synthetic.again}, stats))
         collecting.cancel()
     await server.stop(0.5)
 

@@ -11,7 +11,7 @@ import structlog
 from certs import renewal
 from certs.contract import Issuer, Names, Usage
 from certs.errors import RequestError
-from certs.keys.leaf import stands_below
+from certs.keys.leaf import is_signed_by_bundle
 from certs.keys.material import ServiceCertificate
 from certs.keys.pair import MAKING, KeyPairOptions, Pair
 from certs.state.stored_pair import Pairs, holder_of, issued_pair, kept
@@ -151,7 +151,7 @@ class CertificateManager:
         """Return whether a certificate is below the current signing roots, which may have changed."""
         bundle = self._issuer.signing_bundle()
         if self._below.get(held.identity) != bundle:
-            if not stands_below(held.chain_pem, bundle):
+            if not is_signed_by_bundle(held.chain_pem, bundle):
                 return False
             self._below[held.identity] = bundle
         return True

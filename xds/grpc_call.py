@@ -64,7 +64,7 @@ class GrpcTransport:
             raise ClientDisconnected from error
 
 
-async def say(context: grpc.aio.ServicerContext, ending: StreamEnd, detail: str) -> None:
+async def set_status(context: grpc.aio.ServicerContext, ending: StreamEnd, detail: str) -> None:
     """Set the status and trailers of a call. The handler must call this last.
 
     `context.abort` is not used, because the context would keep the raised exception, and with it all content

@@ -13,7 +13,7 @@ from pathlib import Path
 import grpc
 import grpc.aio
 
-from benchmarks.synthetic.frame import control, flags, until_told
+from benchmarks.synthetic.frame import control, flags, serve_until_signal
 from benchmarks.synthetic.resources import assignment
 from xds.discovery import AGGREGATED
 from xds.limits import Limits
@@ -104,7 +104,7 @@ async def serve(told: argparse.Namespace) -> None:
     server.add_generic_rpc_handlers((bare.handlers(),))
     server.add_secure_port(f"127.0.0.1:{told.port}", credentials(told.tls_dir))
     await server.start()
-    await until_told(told, control({"bump": bare.bump}, lambda: {"streams": bare.streams}))
+    await serve_until_signal(told, control({"bump": bare.bump}, lambda: {"streams": bare.streams}))
     await server.stop(0.5)
 
 

@@ -19,7 +19,7 @@ import grpc
 import grpc.aio
 
 from benchmarks.peers.bare_grpc import credentials
-from benchmarks.synthetic.frame import control, flags, until_told
+from benchmarks.synthetic.frame import control, flags, serve_until_signal
 from meshwright.controller.process.memory import returning
 from xds.discovery import AGGREGATED
 from xds.limits import Limits
@@ -61,7 +61,7 @@ async def main() -> None:
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(AGGREGATED, methods),))
     server.add_secure_port(f"127.0.0.1:{arguments.port}", credentials(arguments.tls_dir))
     await server.start()
-    await until_told(arguments, control({}, lambda: {"streams": bare.streams}))
+    await serve_until_signal(arguments, control({}, lambda: {"streams": bare.streams}))
     await server.stop(0.5)
 
 

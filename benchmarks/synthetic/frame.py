@@ -49,7 +49,7 @@ def control(
     return application
 
 
-async def until_told(told: argparse.Namespace, application: web.Application) -> None:
+async def serve_until_signal(told: argparse.Namespace, application: web.Application) -> None:
     """Serve the control port until SIGTERM or SIGINT."""
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

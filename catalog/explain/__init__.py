@@ -9,7 +9,7 @@ reading with `explanation`.
 
 from catalog.explain.enforcement import Enforcement, concerned, not_asked, standing
 from catalog.explain.explanation import Explanation, explain
-from catalog.explain.names import nobody_has
+from catalog.explain.names import reason_for_unknown
 from catalog.explain.outside import OutsideExplanation, call_to, call_to_service, explain_outside, in_the_mesh
 from catalog.explain.outside_services import address_outside
 from catalog.explain.steps.step import Step
@@ -26,7 +26,7 @@ __all__ = [
     "explain",
     "explain_outside",
     "in_the_mesh",
-    "nobody_has",
     "not_asked",
+    "reason_for_unknown",
     "standing",
 ]

@@ -70,7 +70,7 @@ def _steps(view: View, request: Request) -> Iterator[Step]:
         return
     yield from names.client(view, client)
     yield from preconditions.upstreams(view, request, client)
-    yield from preconditions.scope(view, request.service, oracle.told(view, client, request.service))
+    yield from preconditions.scope(view, request.service, oracle.visibilities(view, client, request.service))
     yield from preconditions.permissive(view, request.service.namespace)
     yield from upstreams.of_retries(view, client, request.service)
     arrived = oracle.arriving(view, request)

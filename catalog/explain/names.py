@@ -56,7 +56,7 @@ def client(view: View, identity: ServiceIdentity) -> Iterator[Step]:
     yield Step(f"{text}{_but([*elsewhere[:_SHOWN], *near])}{day}")
 
 
-def nobody_has(view: View, name: ProxyName) -> str:
+def reason_for_unknown(view: View, name: ProxyName) -> str:
     """Return why a proxy name is unknown, with a similar name; empty for a known proxy."""
     holder = claimant_of(view, name.sidecar) or _elsewhere(view, name.uuid)
     if holder is None:

@@ -13,7 +13,7 @@ from catalog.lint.services import address_families as families
 from catalog.lint.services import scope, services
 from catalog.lint.smi import effect, matches, reach, splits, targets
 from catalog.lint.smi import open_ports as opening
-from catalog.lint.wording import say
+from catalog.lint.wording import problem_of
 from catalog.relations.conflicts import conflicts, shared
 from catalog.relations.groups import driver_of
 from catalog.store.inventory import claimant_of
@@ -263,7 +263,9 @@ def of_config(lint: Lint, key: ObjectKey) -> Problems:
         f"{first} is in force, and this MeshConfig has no effect, because only one can be in "
         "force. Delete one of the two."
     )
-    return (say(lint.view, key, Code.SEVERAL_CONFIGS, Severity.WARNING, "metadata.name", key.name, wanted),)
+    return (
+        problem_of(lint.view, key, Code.SEVERAL_CONFIGS, Severity.WARNING, "metadata.name", key.name, wanted),
+    )
 
 
 @derived
@@ -284,7 +286,7 @@ def _claims(view: View, own: WorkloadKey) -> Iterator[Problem]:
     key = workload_object(view, own)
     left_out = [(conflict, _LEFT_OUT) for conflict in conflicts(view, own)]
     for conflict, then in (*left_out, *((conflict, _SHARED) for conflict in shared(view, own))):
-        yield say(
+        yield problem_of(
             view,
             key,
             Code.LISTENER_CONFLICT,
@@ -300,4 +302,4 @@ def _claims(view: View, own: WorkloadKey) -> Iterator[Problem]:
             f"Workload {holder.key} has this UUID already, and each sidecar needs its own. "
             "Choose another UUID."
         )
-        yield say(view, key, Code.UUID_TWICE, Severity.ERROR, "spec.uuid", str(claimed.uuid), wanted)
+        yield problem_of(view, key, Code.UUID_TWICE, Severity.ERROR, "spec.uuid", str(claimed.uuid), wanted)

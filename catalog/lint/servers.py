@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from catalog.lint.codes import Code
-from catalog.lint.wording import say
+from catalog.lint.wording import problem_of
 from catalog.relations.backends.workloads import backing
 from catalog.store.view import View
 from meshwright.mesh.config import MeshConfig
@@ -33,7 +33,7 @@ def behind_sidecars(view: View, key: ObjectKey, named: Iterable[tuple[str, HostP
                 "with sidecars, which refuse plain text. Keep the server out of the mesh, or "
                 "exclude its port from interception."
             )
-            yield say(view, key, Code.PLAIN_TEXT_SERVER, Severity.WARNING, field, str(server), wanted)
+            yield problem_of(view, key, Code.PLAIN_TEXT_SERVER, Severity.WARNING, field, str(server), wanted)
 
 
 def _named(config: MeshConfig) -> Iterator[tuple[str, HostPort]]:

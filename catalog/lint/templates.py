@@ -48,7 +48,7 @@ def behind(lint: Lint, key: ServiceKey) -> tuple[PodTemplate, ...]:
 
 
 @derived
-def ports_to_come(lint: Lint, identity: ServiceIdentity) -> tuple[tuple[Port, Protocol], ...]:
+def future_ports(lint: Lint, identity: ServiceIdentity) -> tuple[tuple[Port, Protocol], ...]:
     """Return the target ports of future Pods of an identity with their protocols, sorted."""
     result: set[tuple[Port, Protocol]] = set()
     for template in by_identity_to_come(lint).found(identity):

@@ -23,7 +23,7 @@ OR_OUTSIDE: Final = "or its namespace is not part of the mesh (settings namespac
 """Clause about an object of another namespace, which the cluster may have although the mesh does not."""
 
 
-def say(
+def problem_of(
     view: View, key: ObjectKey, code: ProblemCode, severity: Severity, field: str, value: str, expected: str
 ) -> Problem:
     """Return a problem of an object, with the origin of the object's manifest."""
@@ -50,15 +50,15 @@ class Place:
         self, code: ProblemCode, severity: Severity, field: str, value: str, expected: str
     ) -> Problem:
         """Return a problem of any severity."""
-        return say(self.view, self.key, code, severity, field, value, expected)
+        return problem_of(self.view, self.key, code, severity, field, value, expected)
 
     def error(self, code: ProblemCode, field: str, value: str, expected: str) -> Problem:
         """Return a problem of severity ERROR: a part of the object has no effect."""
-        return say(self.view, self.key, code, Severity.ERROR, field, value, expected)
+        return problem_of(self.view, self.key, code, Severity.ERROR, field, value, expected)
 
     def warning(self, code: ProblemCode, field: str, value: str, expected: str) -> Problem:
         """Return a problem of severity WARNING: the object still applies."""
-        return say(self.view, self.key, code, Severity.WARNING, field, value, expected)
+        return problem_of(self.view, self.key, code, Severity.WARNING, field, value, expected)
 
 
 class Suggestions:

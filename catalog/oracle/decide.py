@@ -43,7 +43,7 @@ from catalog.oracle.preconditions import (
     chooses_endpoint,
     ready_places,
     speaks_otherwise,
-    told,
+    visibilities,
 )
 from catalog.oracle.request.paths import LocalReply
 from catalog.oracle.request.request import Request, fits
@@ -100,8 +100,8 @@ __all__ = [
     "ready_places",
     "seen",
     "split_for",
-    "told",
     "verdicts",
+    "visibilities",
 ]
 
 
@@ -171,7 +171,7 @@ def decide(view: View, request: Request, admits: Admits | None = None) -> Decisi
     if request.identity is None:
         # No certificate, no call: also in permissive mode.
         return Decision(Answer.REFUSED)
-    heard = {visibility.yes for visibility in told(view, request.identity, request.service)}
+    heard = {visibility.yes for visibility in visibilities(view, request.identity, request.service)}
     # None of the client's sidecars knows the service.
     if heard == {False}:
         return Decision(Answer.UNREACHABLE)

@@ -43,7 +43,7 @@ class Visibility:
     by: ObjectKey | None
 
 
-def told(view: View, client: ServiceIdentity, key: ServiceKey) -> tuple[Visibility, ...]:
+def visibilities(view: View, client: ServiceIdentity, key: ServiceKey) -> tuple[Visibility, ...]:
     """Return the visibility of a service for each of a client's sidecars, without duplicates.
 
     A workload's own scope wins, else the namespace's. Without a sidecar the namespace's scope counts.

@@ -104,7 +104,7 @@ def asked_in(health_check: HealthCheck) -> Protocol:
     return Protocol.HTTP if health_check.grpc is None else Protocol.GRPC
 
 
-def who_may_answer(view: View, destination: ServiceDestination) -> Answering:
+def allowed_answering(view: View, destination: ServiceDestination) -> Answering:
     """Return the identities allowed to answer the destination's caller.
 
     Empty if the called endpoint itself answers.
@@ -139,7 +139,7 @@ def endpoints_of(view: View, key: ServiceKey, answering: Answering) -> tuple[Des
 def with_endpoints(view: View, destination: ServiceDestination) -> ServiceDestination:
     """Return a destination with the current endpoints of its service."""
     return replace(
-        destination, endpoints=endpoints_of(view, destination.service, who_may_answer(view, destination))
+        destination, endpoints=endpoints_of(view, destination.service, allowed_answering(view, destination))
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from catalog.policy.destinations import with_endpoints
 from catalog.policy.inbound import inbound_ports
-from catalog.policy.objects.egress import beside, said
+from catalog.policy.objects.egress import beside, union_of_egresses
 from catalog.policy.objects.telemetry import logging, tracing
 from catalog.policy.objects.upstreams import nearby
 from catalog.policy.reachable import reachable
@@ -57,7 +57,7 @@ def outline(view: View, group: ProxyGroup) -> ProxyPolicy:
     transparent = kind is InterceptionKind.TRANSPARENT
     passthrough = mesh_wide.egress(view).value() and transparent
     # In explicit interception only calls to upstreams reach the proxy, and never calls out of the mesh.
-    named = said(view, group.identity) if transparent else ()
+    named = union_of_egresses(view, group.identity) if transparent else ()
     shut = _closed(view, parts, named, passthrough=passthrough)
     return ProxyPolicy(
         identity=group.identity,

@@ -82,7 +82,9 @@ def permitted(
 
 
 @derived
-def who_is_behind(view: View, key: ServiceKey, port: ServicePort) -> tuple[tuple[ServiceIdentity, Port], ...]:
+def identities_behind(
+    view: View, key: ServiceKey, port: ServicePort
+) -> tuple[tuple[ServiceIdentity, Port], ...]:
     """Return the identities behind a service's port in the mesh, with the workload's port, sorted."""
     result = {
         (endpoint.identity, endpoint.port)
@@ -93,7 +95,7 @@ def who_is_behind(view: View, key: ServiceKey, port: ServicePort) -> tuple[tuple
 
 
 # Endpoints change with every Pod, but the identities behind a port hardly ever do.
-_behind: Final = IN_VIEW.firewalls(who_is_behind)
+_behind: Final = IN_VIEW.firewalls(identities_behind)
 """A firewall: endpoints change often, but their identities rarely, and all clients read only these."""
 
 

@@ -15,7 +15,7 @@ from catalog.policy.destinations import answering_at, endpoints_of
 from catalog.policy.group_policy import proxy_policy
 from catalog.policy.inbound import access, inbound_ports
 from catalog.policy.objects import routing, upstreams
-from catalog.policy.objects.egress import said
+from catalog.policy.objects.egress import union_of_egresses
 from catalog.policy.objects.ingress import ingress_rule
 from catalog.policy.objects.limits import connection_limits, rate_limits
 from catalog.policy.objects.mutual_tls import plain_rule
@@ -41,7 +41,7 @@ from catalog.policy.values.parts import (
 from catalog.relations.groups import ProxyGroup, members
 from catalog.relations.identities import dns_names
 from catalog.relations.permissive import asked_for
-from catalog.relations.telemetry import told
+from catalog.relations.telemetry import telemetry_objects
 from catalog.store.objects import origin_of, slice_object, workload_object
 from catalog.store.view import View, config_in_force, kind_in
 from meshwright.engine.derived import derived
@@ -127,9 +127,9 @@ def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
             yield inbound_ports.node(view, group)
         case AllOutbound():
             yield reachable.node(view, group)
-            yield said.node(view, identity)
+            yield union_of_egresses.node(view, identity)
         case OutsideAccess():
-            yield said.node(view, identity)
+            yield union_of_egresses.node(view, identity)
         case InboundAdmission(number, protocol, services):
             yield access.node(view, identity, number, protocol)
             yield rate_limits.node(view, services)
@@ -188,7 +188,7 @@ def _config(view: View) -> Iterator[ObjectKey]:
 
 
 def _telemetry_keys(view: View, group: ProxyGroup) -> Iterator[ObjectKey]:
-    for telemetry in told(view, group.telemetry):
+    for telemetry in telemetry_objects(view, group.telemetry):
         yield ObjectKey.of(TELEMETRY, telemetry.key)
         if telemetry.access_log is not None and (export := telemetry.access_log.export) is not None:
             yield from _present(view, ObjectKey.of(EXTENSION_SERVICE, export.service))

@@ -58,6 +58,6 @@ def selects(telemetry: Telemetry, workload: Workload) -> bool:
     return not telemetry.selector or set(telemetry.selector) <= set(workload.labels)
 
 
-def told(view: View, keys: tuple[PolicyKey, ...]) -> tuple[Telemetry, ...]:
+def telemetry_objects(view: View, keys: tuple[PolicyKey, ...]) -> tuple[Telemetry, ...]:
     """Return the Telemetry objects with these keys, without missing ones."""
     return tuple(telemetry for key in keys if (telemetry := telemetries(view).get(key)) is not None)

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import load_der_public_key
 from certs.contract import CertificateRequest, Usage
 from certs.errors import IssuerError
 from certs.issuers.root import Root, open_root
-from certs.keys.leaf import stands_below
+from certs.keys.leaf import is_signed_by_bundle
 from certs.keys.profile import PURPOSES, alternative_names, key_usage, subject
 from certs.keys.serial import new_serial
 from certs.state.sealing import PLAIN, Seal
@@ -79,7 +79,7 @@ class CertificateAuthority:
 
     def signer_of(self, chain_pem: bytes) -> str:
         """Return the root's fingerprint if this root has signed the certificate, else ""."""
-        return self.fingerprint if stands_below(chain_pem, self.trust_bundle()) else ""
+        return self.fingerprint if is_signed_by_bundle(chain_pem, self.trust_bundle()) else ""
 
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
         """Sign a request (see Issuer). Of the PKCS#10 request only the public key is used.

@@ -15,7 +15,7 @@ from certs.contract import CertificateRequest, Issuer
 from certs.errors import IssuerError, StateError
 from certs.issuers.succession import SETTLING, FormerIssuer, Succession, followed, read, written
 from certs.keys.bundle import TrustBundle
-from certs.keys.leaf import stands_below
+from certs.keys.leaf import is_signed_by_bundle
 from certs.keys.pem import first_in
 from certs.state import files
 from meshwright.mesh.names import TrustDomain
@@ -109,7 +109,7 @@ class SucceedingIssuer:
         """
         chain_pem, noted = self._inner.issue(request, now), self._succession
         self._note_end(chain_pem)
-        if self._is_other(noted) and not stands_below(chain_pem, noted.trusted.pem):
+        if self._is_other(noted) and not is_signed_by_bundle(chain_pem, noted.trusted.pem):
             raise IssuerError(
                 f"{self._name} now signs with another root, which proxies do not trust yet; the "
                 "server tries again after it has published the root"

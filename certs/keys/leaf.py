@@ -103,7 +103,7 @@ def fingerprint_of(certificate: x509.Certificate) -> str:
     return hashlib.sha256(written(certificate.public_key())).hexdigest()
 
 
-def stands_below(chain_pem: bytes, bundle_pem: bytes) -> bool:
+def is_signed_by_bundle(chain_pem: bytes, bundle_pem: bytes) -> bool:
     """Return whether each certificate of a chain is signed by the next, and the last by a root of the bundle.
 
     Only signatures and names are checked, not validity. Raises ValueError for malformed PEM.

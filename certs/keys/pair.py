@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from certs.contract import CertificateRequest, Issuer, KeyKind, Names, Possession, Usage
 from certs.errors import IssuerError, RequestError
-from certs.keys.leaf import Leaf, leaf_of, read_leaf, stands_below
+from certs.keys.leaf import Leaf, is_signed_by_bundle, leaf_of, read_leaf
 from certs.keys.material import PrivateKey
 from certs.keys.pem import certificates_in, first_in
 from certs.keys.proof_of_possession import OwnKey, written
@@ -89,7 +89,7 @@ def sign(
         certificate = first_in(chain_pem)
         leaf = leaf_of(certificate)
         certified = written(certificate.public_key())
-        below = stands_below(chain_pem, issuer.trust_bundle())
+        below = is_signed_by_bundle(chain_pem, issuer.trust_bundle())
     except ValueError as error:
         raise IssuerError(f"{answer} cannot be used: {error}") from error
     # A certificate for another key would let the holder of that key act under these names.

@@ -9,7 +9,7 @@ from certs.contract import CertificateRequest
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.root import Root
 from certs.keys.bundle import TrustBundle
-from certs.keys.leaf import stands_below
+from certs.keys.leaf import is_signed_by_bundle
 from certs.roots import rotation_file as kept
 from certs.roots.rotation import Fingerprint, Rotation
 from certs.state.sealing import PLAIN, Seal
@@ -81,9 +81,9 @@ class ChangingAuthority:
 
         Empty for another root.
         """
-        if self.rotation is None or stands_below(chain_pem, self.signing_bundle()):
+        if self.rotation is None or is_signed_by_bundle(chain_pem, self.signing_bundle()):
             return self._signer.signer_of(chain_pem)
-        return self.rotation.other if stands_below(chain_pem, self._other.pem) else ""
+        return self.rotation.other if is_signed_by_bundle(chain_pem, self._other.pem) else ""
 
     def held_in(self, bundle_pem: bytes) -> frozenset[Fingerprint]:
         """Return which of the two roots a bundle trusts; an intermediate counts by the roots above it."""

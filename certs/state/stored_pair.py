@@ -9,7 +9,7 @@ import structlog
 
 from certs.contract import Issuer, Names, Usage
 from certs.errors import CorruptPairError, IssuerError, StateError
-from certs.keys.leaf import stands_below
+from certs.keys.leaf import is_signed_by_bundle
 from certs.keys.pair import MAKING, KeyPairOptions, Pair, issue_pair
 from certs.renewal import due
 from meshwright.mesh.identity import ServiceIdentity
@@ -167,6 +167,6 @@ def misfit(pair: Pair, usage: Usage, names: Names, bundle_pem: bytes) -> str:
         return "its key usage is different"
     if pair.leaf.names.alternatives != names.alternatives:
         return _OTHERS
-    if not stands_below(pair.chain_pem, bundle_pem):
+    if not is_signed_by_bundle(pair.chain_pem, bundle_pem):
         return "it has no chain to the root that signs now"
     return ""

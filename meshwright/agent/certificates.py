@@ -7,7 +7,7 @@ Only short-lived programs import this module, because the imports are large. The
 from pathlib import Path
 
 from certs.errors import PeerRefused
-from certs.keys.leaf import stands_below, trust_domains
+from certs.keys.leaf import is_signed_by_bundle, trust_domains
 from certs.keys.material import PeerCertificate
 from certs.keys.pair import matched_pair
 from certs.keys.pem import PLAIN, is_plain
@@ -47,7 +47,7 @@ def judged(files: Files) -> CredentialFacts:
     except ValueError as error:
         raise CredentialsError(f"{chain} and {key} do not belong together: {error}") from error
     try:
-        trusted = stands_below(files.chain, files.authority)
+        trusted = is_signed_by_bundle(files.chain, files.authority)
     except ValueError as error:
         raise CredentialsError(f"{authority} is not a certificate in PEM") from error
     if not trusted:

@@ -31,7 +31,7 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
     return result
 
 
-def told(
+def parse_set(
     words: Iterable[str], below: Mapping[str, Any] | None = None, *, as_text: bool = False
 ) -> dict[str, Any]:
     r"""Parse `--set`: NAME.NAME=VALUE, several separated by commas; `\` escapes a separator.
@@ -51,7 +51,7 @@ def told(
     return result
 
 
-def told_json(words: Iterable[str], below: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def parse_set_json(words: Iterable[str], below: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Parse the words of `--set-json`: NAME=JSON, or a whole mapping of values. Raises ValuesError."""
     result: dict[str, Any] = {}
     for each in words:

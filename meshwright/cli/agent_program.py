@@ -20,10 +20,10 @@ from meshwright.agent import app
 from meshwright.agent.envoy.lifecycle import EnvoyEnd
 from meshwright.agent.errors import AgentError
 from meshwright.cli.errors import CommandFailed, NegativeAnswer
-from meshwright.cli.process.environment import say_unknown
+from meshwright.cli.process.environment import warn_of_unknown
 from meshwright.cli.process.exit_status import ending_in_words
 from meshwright.cli.process.handover import AgentCommandLine, handed_over
-from meshwright.cli.process.signals import until_told
+from meshwright.cli.process.signals import run_until_signal
 from meshwright.controller.process import logs
 from meshwright.controller.process.levels import LogLevels
 from meshwright.controller.process.service_manager import ServiceManager
@@ -37,7 +37,7 @@ def run(told: AgentCommandLine) -> None:
     try:
         style = logs.LogFormat.JSON if told.as_json else logs.LogFormat.AUTO
         logs.configure(logs.LogLevel(told.log_level), style)
-        say_unknown(os.environ, told.variables)
+        warn_of_unknown(os.environ, told.variables)
         # On a terminal, people read Envoy's lines as Envoy wrote them. JSON logs need them as events.
         envoy = replace(told.settings.envoy, logged=logs.is_json(style, sys.stderr))
         again, pages = asyncio.Event(), partial(add_log_levels, LogLevels())
@@ -46,7 +46,7 @@ def run(told: AgentCommandLine) -> None:
             faulthandler.enable()  # a watchdog's SIGABRT then writes a traceback of the hang
         settings, heard = replace(told.settings, envoy=envoy), manager if manager.listens else None
         agent = partial(app.run, settings, again=again, pages=pages, manager=heard)
-        ending = asyncio.run(until_told(agent, again))
+        ending = asyncio.run(run_until_signal(agent, again))
     except (AgentError, ValueError) as error:
         raise CommandFailed(error) from error
     if ending is EnvoyEnd.EXHAUSTED:

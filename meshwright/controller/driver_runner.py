@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 
 from meshwright.controller.observing.driver_probes import started
-from meshwright.controller.observing.taps import told
+from meshwright.controller.observing.taps import pass_to_taps
 from meshwright.controller.process.tasks import TaskEnded, guard
 from meshwright.controller.settings.settings import Settings
 from meshwright.controller.wiring import Parts
@@ -140,7 +140,7 @@ def _context(parts: Parts, name: str, address: HostPort, lifetime: Lifetime) -> 
         debug=proxies.pages,
         lifetime=lifetime,
         secrets=proxies.pages.secrets,
-        tapped=partial(told, parts.monitors.taps),
+        tapped=partial(pass_to_taps, parts.monitors.taps),
     )
 
 

@@ -66,7 +66,7 @@ class NoPendingRecords:
         yield True
 
 
-def nobody(wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
+def ignore_step(wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
     """Ignore a published part: default for a publisher without receivers."""
 
 
@@ -84,7 +84,7 @@ class Publisher:
         cache: SnapshotCache,
         quarantine: Quarantine,
         meter: WaveMeter,
-        told: OnPublished = nobody,
+        told: OnPublished = ignore_step,
         follower: WaveFollower | None = None,
         noted: PendingRecords | None = None,
     ) -> None:

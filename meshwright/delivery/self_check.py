@@ -55,11 +55,11 @@ def verify(
     shop/cart"`.
     """
     # No value of the running model is used, so a fault in the incremental computation cannot hide itself.
-    expected = from_nothing(inputs, translate)
+    expected = compute_from_inputs(inputs, translate)
     return tuple(_differences(expected, served, exclusions))
 
 
-def from_nothing(inputs: Inputs, translate: Translate) -> PublishedSnapshots:
+def compute_from_inputs(inputs: Inputs, translate: Translate) -> PublishedSnapshots:
     """Compute all snapshots from their inputs alone, with a new view."""
     view = View(inputs.settings)
     serving = GroupSnapshots(view, translate, inputs.wanted)

@@ -71,7 +71,7 @@ def _retry_after(said: str) -> float | None:
     return float(said) if said.isascii() and said.isdigit() and len(said) < 6 else None
 
 
-def said(error: Exception) -> str:
+def connection_cause(error: Exception) -> str:
     """Return the cause of a connection error, with equal words for equal causes."""
     match error:
         case aiohttp.ClientConnectorCertificateError() | ssl.SSLCertVerificationError():

@@ -13,7 +13,7 @@ from yarl import URL
 from meshwright.kube.call import JSON, Call
 from meshwright.kube.connection.connection import Connection, RequestParameters
 from meshwright.kube.errors import ApiUnreachable, KubeError, Reason
-from meshwright.kube.responses import body, demand_json, refusal, said
+from meshwright.kube.responses import body, connection_cause, demand_json, refusal
 from meshwright.kube.streams import Lines
 
 ANSWER_SECONDS: Final = 75.0
@@ -159,7 +159,7 @@ class Transport:
     def _unreachable(self, call: Call, error: Exception) -> KubeError:
         reason = Reason.TIMEOUT if isinstance(error, TimeoutError) else Reason.UNREACHABLE
         return ApiUnreachable(
-            f"cannot {call.verb} {call.what} at {self._connection.server}: {said(error)}", reason
+            f"cannot {call.verb} {call.what} at {self._connection.server}: {connection_cause(error)}", reason
         )
 
 
@@ -173,7 +173,7 @@ async def _lines(call: Call, answer: aiohttp.ClientResponse, silence: float) -> 
             raise ApiUnreachable(quiet, Reason.INACTIVE) from error
         except (aiohttp.ClientError, OSError) as error:
             raise ApiUnreachable(
-                f"the connection of the watch of {call.what} broke: {said(error)}", Reason.BROKEN
+                f"the connection of the watch of {call.what} broke: {connection_cause(error)}", Reason.BROKEN
             ) from error
         if not data:
             if lines.begun:

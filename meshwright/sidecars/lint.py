@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from catalog.lint.wording import say
+from catalog.lint.wording import problem_of
 from catalog.policy.group_policy import proxy_policy
 from catalog.relations.groups import ProxyGroup, groups_of, namespace_driver
 from catalog.store.objects import workload_object
@@ -88,21 +88,23 @@ def _of_config(view: View, installed: InstalledDrivers) -> Iterator[Problem]:
             f"Use the name of an installed driver: {known}."
         )
         value = config.sidecar_class
-        yield say(view, key, Code.UNKNOWN_DRIVER, Severity.ERROR, _CLASS, value, wanted)
+        yield problem_of(view, key, Code.UNKNOWN_DRIVER, Severity.ERROR, _CLASS, value, wanted)
     for entry in config.drivers:
         if entry.disabled_mtls:
             wanted = (
                 "Mutual TLS cannot be disabled, so the proxies of this driver keep using mutual TLS. "
                 "Remove the field, or set it to false."
             )
-            yield say(view, key, Code.NO_MTLS, Severity.ERROR, _NO_MTLS, entry.name, wanted)
+            yield problem_of(view, key, Code.NO_MTLS, Severity.ERROR, _NO_MTLS, entry.name, wanted)
     names = [entry.name for entry in config.drivers]
     for name in sorted({item for item in names if names.count(item) > 1}):
         wanted = (
             "The list has more than one entry for this driver, so its proxies get no new configuration. "
             "Keep one entry for each driver."
         )
-        yield say(view, key, Code.DRIVER_TWICE, Severity.ERROR, "spec.sidecar.sidecarDrivers", name, wanted)
+        yield problem_of(
+            view, key, Code.DRIVER_TWICE, Severity.ERROR, "spec.sidecar.sidecarDrivers", name, wanted
+        )
 
 
 def _of_group(
@@ -116,7 +118,9 @@ def _of_group(
     except UnknownDriverError as error:
         if group.driver:
             named_by, field = _naming(view, key)
-            yield say(view, named_by, Code.UNKNOWN_DRIVER, Severity.ERROR, field, group.driver, f"{error}")
+            yield problem_of(
+                view, named_by, Code.UNKNOWN_DRIVER, Severity.ERROR, field, group.driver, f"{error}"
+            )
         return
     if not installed.runs(driver):
         wanted = (
@@ -124,7 +128,7 @@ def _of_group(
             "driver at that time. Restart the control plane."
         )
         named_by, field = _naming(view, key)
-        yield say(view, named_by, Code.NOT_STARTED, Severity.ERROR, field, driver.name, wanted)
+        yield problem_of(view, named_by, Code.NOT_STARTED, Severity.ERROR, field, driver.name, wanted)
     if driver.capabilities >= _EVERYTHING:
         return  # no policy is computed for it
     for requirement in needed(view, group):
@@ -151,7 +155,7 @@ def _incapable(view: View, workload: WorkloadKey, driver: str, requirement: Requ
         f"This driver does not support {requirement.capability}, which {because} needs, so that part is "
         "left out. Choose another driver, or change the object."
     )
-    return say(view, key, Code.INCAPABLE, Severity.ERROR, _FIELD, driver, wanted)
+    return problem_of(view, key, Code.INCAPABLE, Severity.ERROR, _FIELD, driver, wanted)
 
 
 def _naming(view: View, workload: WorkloadKey) -> tuple[ObjectKey, str]:

@@ -71,13 +71,13 @@ def check_own_names(manifest: Manifest) -> None:
         fields = manifest.metadata.section(section)
         # Sorted, so that the order of warnings does not depend on the order in the manifest.
         for name in sorted(fields.names()):
-            if says_nothing(manifest.key.kind, section, name):
+            if is_without_effect(manifest.key.kind, section, name):
                 path = f"{fields.path}[{name:.80}]"
                 expected = functools.partial(_text_without_effect, manifest.key.kind, section, name)
                 manifest.notes.warn(Code.UNKNOWN_OWN_NAME, path, expected, fields.raw(name))
 
 
-def says_nothing(kind: Kind, section: str, name: str) -> bool:
+def is_without_effect(kind: Kind, section: str, name: str) -> bool:
     """Return whether a label or annotation (`section`) is under our prefix and has no effect on this kind."""
     known = ANNOTATIONS if section == "annotations" else LABELS
     return is_own(name) and name not in known.get(kind, frozenset())
@@ -85,7 +85,7 @@ def says_nothing(kind: Kind, section: str, name: str) -> bool:
 
 def unread(kind: Kind, section: str, name: str) -> str:
     """Return the problem of a label or annotation of ours without an effect; empty for any other."""
-    return _text_without_effect(kind, section, name) if says_nothing(kind, section, name) else ""
+    return _text_without_effect(kind, section, name) if is_without_effect(kind, section, name) else ""
 
 
 def is_own(name: str) -> bool:

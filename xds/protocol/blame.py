@@ -37,7 +37,7 @@ def blamed(response: Response, rejection: Rejection) -> tuple[dict[ResourceName,
     return named, set() if applied else versions.keys() - named.keys()
 
 
-def said_of(rejection: Rejection, name: ResourceName, named: AbstractSet[ResourceName]) -> str:
+def message_about(rejection: Rejection, name: ResourceName, named: AbstractSet[ResourceName]) -> str:
     """Return the part of an error message about one of the `named` resources, or the whole message.
 
     With a prefix of APPLIED_OTHERS Envoy writes one or more lines for each resource, beginning with the name.

@@ -27,7 +27,7 @@ from xds.budget import Account, Accounts, Excess, LimitKind
 from xds.cache import NodeKey, Snapshots
 from xds.connections.guard import ConnectionGuard
 from xds.discovery import AGGREGATED, CLIENT_STATUS, DISCOVERY, HEALTH, Discovery
-from xds.grpc_call import GrpcTransport, say
+from xds.grpc_call import GrpcTransport, set_status
 from xds.hooks import Authenticator, NoObserver, Observer, Peer, StreamEnd, StreamRefused
 from xds.limits import Limits, StreamQuota
 from xds.protocol.stream import Accepted
@@ -199,7 +199,7 @@ class AdsServer:
             account = self._accounts.of(peer.certificate)
             wait = self._admitted(peer, account)
             if wait is None:
-                await say(context, StreamEnd.TOO_MANY, "")
+                await set_status(context, StreamEnd.TOO_MANY, "")
                 return
             self._streams += 1
             account.streams += 1
@@ -208,7 +208,7 @@ class AdsServer:
             finally:
                 self._streams -= 1
                 account.streams -= 1
-            await say(context, ending, detail)
+            await set_status(context, ending, detail)
 
         # No serializers: messages stay bytes. The guard passes the Peer, so that it is built only once.
         return grpc.stream_stream_rpc_method_handler(handle)

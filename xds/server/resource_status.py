@@ -4,7 +4,7 @@ import enum
 from dataclasses import dataclass
 from datetime import datetime
 
-from xds.protocol.blame import said_of
+from xds.protocol.blame import message_about
 from xds.protocol.resources.resource import Resource, ResourceName, TypeUrl, Version
 from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.type_state import Channel
@@ -81,7 +81,7 @@ def _status(
     if name in channel.rejected:
         state, version = ResourceState.REJECTED, channel.rejected[name]
         if channel.rejection is not None:
-            text = said_of(channel.rejection, name, channel.rejected.keys())
+            text = message_about(channel.rejection, name, channel.rejected.keys())
     elif name in channel.held:
         version = channel.held[name]
         state = ResourceState.SENT if version == NO_VERSION else ResourceState.ACCEPTED

@@ -120,7 +120,7 @@ def besides(view: View, request: Request) -> Iterator[str]:
         or not (backend_readinesses := answering(view, arrived))
     ):
         return
-    for visibility in oracle.told(view, request.identity, request.service):
+    for visibility in oracle.visibilities(view, request.identity, request.service):
         if not visibility.yes:
             yield (
                 f"{visibility.by} limits the Services that its sidecar knows, and {request.service} is not "

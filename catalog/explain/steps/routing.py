@@ -18,12 +18,12 @@ def of_request(view: View, request: Request, port: ServicePort) -> Iterator[Step
         return
     policy, rule = result
     number = policy.rules.index(rule)
-    for item in said(rule.actions):
+    for item in action_clauses(rule.actions):
         text = f"RoutePolicy {policy.key}, rules[{number}], makes the client's sidecar {item}."
         yield Step(text, origin_of(view, ROUTE_POLICY, policy.key))
 
 
-def said(actions: RouteActions) -> Iterator[str]:
+def action_clauses(actions: RouteActions) -> Iterator[str]:
     """Yield each action as a clause, for example `delay 10 % of such requests by 2 s`."""
     if actions.mirror is not None:
         mirror = actions.mirror

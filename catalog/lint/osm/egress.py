@@ -8,7 +8,7 @@ from typing import Final
 
 from catalog.lint.budget import Budget, within
 from catalog.lint.codes import Code
-from catalog.lint.wording import Place, Suggestions, listed, meant, say
+from catalog.lint.wording import Place, Suggestions, listed, meant, problem_of
 from catalog.policy.outbound import protocol_of, visible
 from catalog.relations.membership import belongs_to_the_mesh, service_of_the_mesh
 from catalog.relations.outside import service_called, services_by_port, setting_named
@@ -53,7 +53,9 @@ def _overruled(view: View, key: ObjectKey, egress: Egress, budget: Budget) -> It
         first = tuple(_speaking_first(view, port)) if port.protocol is EgressProtocol.HTTPS else ()
         result = _overruling(view, port, beside if first else alone, first, budget)
         if not port.protocol.is_tcp and (why := next(result, "")):
-            yield say(view, key, Code.EGRESS_OVERRULED, Severity.WARNING, "spec.ports", _port_text(port), why)
+            yield problem_of(
+                view, key, Code.EGRESS_OVERRULED, Severity.WARNING, "spec.ports", _port_text(port), why
+            )
 
 
 def _groups(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
@@ -69,7 +71,7 @@ def _groups(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
         if group is not None:
             what, do = "has no matches", "Add a match to the group"
         wanted = f"HTTPRouteGroup {key.namespace}/{name} {what}, so it admits no request. {do}."
-        yield say(view, key, Code.EGRESS_MATCH, Severity.ERROR, "spec.matches", name, wanted)
+        yield problem_of(view, key, Code.EGRESS_MATCH, Severity.ERROR, "spec.matches", name, wanted)
 
 
 def _limits(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
@@ -97,7 +99,7 @@ def _limits(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
         )
     else:
         return
-    yield say(view, key, Code.EGRESS_LIMITS, Severity.WARNING, "spec.matches", egress.limits, wanted)
+    yield problem_of(view, key, Code.EGRESS_LIMITS, Severity.WARNING, "spec.matches", egress.limits, wanted)
 
 
 def _hosts_of_the_mesh(view: View, key: ObjectKey, egress: Egress, budget: Budget) -> Iterator[Problem]:
@@ -129,7 +131,7 @@ def _addresses_of_the_mesh(view: View, key: ObjectKey, egress: Egress) -> Iterat
                     f"decide how {client} may call Service {called}. Remove the address, or use a "
                     "TrafficTarget."
                 )
-                yield say(view, key, Code.EGRESS_TO_MESH, Severity.WARNING, _ADDRESSES, item, wanted)
+                yield problem_of(view, key, Code.EGRESS_TO_MESH, Severity.WARNING, _ADDRESSES, item, wanted)
 
 
 def _is_ours(view: View, key: ObjectKey, field: str, value: str, service: ServiceKey) -> Problem:
@@ -138,7 +140,7 @@ def _is_ours(view: View, key: ObjectKey, field: str, value: str, service: Servic
         "only the mesh's policies admit calls to that Service. Remove the entry, or use a "
         "TrafficTarget."
     )
-    return say(view, key, Code.EGRESS_TO_MESH, Severity.WARNING, field, value, wanted)
+    return problem_of(view, key, Code.EGRESS_TO_MESH, Severity.WARNING, field, value, wanted)
 
 
 def _sources(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
@@ -149,7 +151,7 @@ def _sources(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
             "No workload has any of these ServiceAccounts, so this Egress has no effect. "
             "Create the workload, or correct the names."
         )
-        yield say(view, key, Code.EGRESS_SOURCES, Severity.WARNING, "spec.sources", sources, wanted)
+        yield problem_of(view, key, Code.EGRESS_SOURCES, Severity.WARNING, "spec.sources", sources, wanted)
     explicit = [
         workload for workload in workloads if workload.uuid and isinstance(workload.interception, Explicit)
     ]
@@ -162,7 +164,7 @@ def _sources(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
             "transparent interception, or remove the source."
         )
         names = ", ".join(sorted({str(workload.identity) for workload in explicit}))
-        yield say(view, key, Code.EGRESS_EXPLICIT, Severity.WARNING, "spec.sources", names, wanted)
+        yield problem_of(view, key, Code.EGRESS_EXPLICIT, Severity.WARNING, "spec.sources", names, wanted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from catalog.lint.codes import Code
-from catalog.lint.wording import OR_OUTSIDE, Suggestions, listed, say
+from catalog.lint.wording import OR_OUTSIDE, Suggestions, listed, problem_of
 from catalog.policy.objects.ingress import deciding, requests
 from catalog.relations.backends.endpoints import addresses_behind
 from catalog.relations.backends.ports import served
@@ -47,7 +47,7 @@ def _of_backend(
             f"Namespace {key.namespace} has no such Service{meant.of(backend.service.name)}, so "
             "this backend admits no caller. Create the Service, or correct the name."
         )
-        yield say(
+        yield problem_of(
             view,
             key,
             Code.UNKNOWN_INGRESS_BACKEND,
@@ -58,20 +58,20 @@ def _of_backend(
         )
         return
     if wanted := _wrong_port(view, service, backend.port):
-        yield say(view, key, Code.INGRESS_PORT, Severity.ERROR, "spec.backends", named, wanted)
+        yield problem_of(view, key, Code.INGRESS_PORT, Severity.ERROR, "spec.backends", named, wanted)
     elif backend.port in _without_http(view, service.key):
         wanted = (
             "The port speaks plain TCP, and an IngressBackend is only for HTTP, so no caller is "
             "admitted there. Set appProtocol: http in the Service if the port speaks HTTP."
         )
-        yield say(view, key, Code.INGRESS_NOT_HTTP, Severity.ERROR, "spec.backends", named, wanted)
+        yield problem_of(view, key, Code.INGRESS_NOT_HTTP, Severity.ERROR, "spec.backends", named, wanted)
     decided = deciding(view, backend.service, backend.port)
     if decided is not None and decided[0].key != ingress_backend.key:
         wanted = (
             f"IngressBackend {decided[0].key} is for the same Service and port and takes "
             "precedence, because it is older or first by name. Delete one of the two."
         )
-        yield say(view, key, Code.OVERRULED_INGRESS, Severity.ERROR, "spec.backends", named, wanted)
+        yield problem_of(view, key, Code.OVERRULED_INGRESS, Severity.ERROR, "spec.backends", named, wanted)
 
 
 def _wrong_port(view: View, service: Service, port: Port) -> str:
@@ -135,7 +135,7 @@ def _of_sources(view: View, key: ObjectKey, ingress_backend: IngressBackend) -> 
                 f"There is no such Service{here.of(service.name)}, {OR_OUTSIDE}, so this source "
                 "admits no caller yet. Create the Service, or correct the name."
             )
-        yield say(
+        yield problem_of(
             view, key, Code.UNKNOWN_INGRESS_SOURCE, Severity.WARNING, "spec.sources", str(service), wanted
         )
 
@@ -150,7 +150,7 @@ def _of_matches(view: View, key: ObjectKey, ingress_backend: IngressBackend) -> 
             f"Namespace {key.namespace} has no such HTTPRouteGroup, so {so}. "
             "Create the group, or correct the name."
         )
-        yield say(
+        yield problem_of(
             view,
             key,
             Code.UNKNOWN_INGRESS_MATCH,
@@ -163,4 +163,4 @@ def _of_matches(view: View, key: ObjectKey, ingress_backend: IngressBackend) -> 
         wanted = (
             f"No {HTTP_ROUTE_GROUP} in the list has a match, so nothing is admitted. Add matches to a group."
         )
-        yield say(view, key, Code.UNKNOWN_INGRESS_MATCH, Severity.ERROR, "spec.matches", "", wanted)
+        yield problem_of(view, key, Code.UNKNOWN_INGRESS_MATCH, Severity.ERROR, "spec.matches", "", wanted)

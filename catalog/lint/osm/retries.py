@@ -5,7 +5,7 @@ from functools import partial
 
 from catalog.lint.codes import Code
 from catalog.lint.lint import Lint
-from catalog.lint.wording import OR_OUTSIDE, Suggestions, say
+from catalog.lint.wording import OR_OUTSIDE, Suggestions, problem_of
 from catalog.policy.objects.retries import in_force
 from catalog.policy.outbound import protocol_of
 from catalog.relations.permissive import services_in
@@ -28,7 +28,9 @@ def problems(lint: Lint, retry: Retry) -> Iterator[Problem]:
             "workload, or correct the name."
         )
         name = retry.source.service_account
-        yield say(view, key, Code.UNKNOWN_RETRY_SOURCE, Severity.WARNING, "spec.source.name", name, wanted)
+        yield problem_of(
+            view, key, Code.UNKNOWN_RETRY_SOURCE, Severity.WARNING, "spec.source.name", name, wanted
+        )
     decided = in_force(view, retry.source)
     meant: dict[Namespace, Suggestions] = {}
     for destination in retry.destinations:
@@ -68,4 +70,4 @@ def _speaks_http(view: View, key: ServiceKey) -> bool:
 
 def _of(view: View, key: ObjectKey, code: Code, destination: ServiceKey, wanted: str) -> Problem:
     severity = Severity.ERROR if code is Code.OVERRULED_RETRY else Severity.WARNING
-    return say(view, key, code, severity, "spec.destinations", str(destination), wanted)
+    return problem_of(view, key, code, severity, "spec.destinations", str(destination), wanted)

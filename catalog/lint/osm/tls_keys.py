@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from catalog.lint.codes import Code
-from catalog.lint.wording import say
+from catalog.lint.wording import problem_of
 from catalog.store.view import View
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.objects import ObjectKey
@@ -31,4 +31,6 @@ def problems(view: View, key: ObjectKey, config: MeshConfig) -> Iterator[Problem
                 "the setting service_certificate_key."
             )
             field = f"spec.sidecar.{name}"
-            yield say(view, key, Code.FITS_NO_CERTIFICATE, Severity.WARNING, field, ", ".join(lines), wanted)
+            yield problem_of(
+                view, key, Code.FITS_NO_CERTIFICATE, Severity.WARNING, field, ", ".join(lines), wanted
+            )

@@ -5,7 +5,7 @@ from typing import Final
 
 from catalog.lint.codes import Code
 from catalog.lint.lint import IN_LINT, Lint
-from catalog.lint.wording import say
+from catalog.lint.wording import problem_of
 from catalog.relations.permissive import services_in
 from meshwright.engine.derived import derived
 from meshwright.mesh.names import ServiceName
@@ -31,7 +31,9 @@ def problems(lint: Lint, key: ObjectKey, scope: Scope) -> Iterator[Problem]:
                 f"No Service has this name{_elsewhere(lint, pattern)}. The entry has no "
                 "effect until a Service has the name."
             )
-            yield say(lint.view, key, Code.UNKNOWN_EGRESS, Severity.WARNING, _FIELD, str(pattern), wanted)
+            yield problem_of(
+                lint.view, key, Code.UNKNOWN_EGRESS, Severity.WARNING, _FIELD, str(pattern), wanted
+            )
 
 
 @derived

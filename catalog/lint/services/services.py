@@ -8,7 +8,7 @@ from catalog.lint.codes import Code
 from catalog.lint.lint import IN_LINT, Lint
 from catalog.lint.services.mesh_membership import is_unmeshed
 from catalog.lint.templates import behind, named_in_vain
-from catalog.lint.wording import Suggestions, listed, say
+from catalog.lint.wording import Suggestions, listed, problem_of
 from catalog.policy.outbound import protocol_of
 from catalog.policy.values.interception import SocketAddress
 from catalog.relations.backends.addresses import called_addresses
@@ -75,7 +75,7 @@ def _without_effect(view: View, service: Service) -> Iterator[Problem]:
         severity = Severity.INFO if near else Severity.WARNING
         wanted = f"The field has no effect on calls by sidecars{_INSTEAD[_NEARNESS if near else name]}"
         field = name if is_annotation else f"spec.{name}"
-        yield say(view, _object(service.key), code, severity, field, value, wanted)
+        yield problem_of(view, _object(service.key), code, severity, field, value, wanted)
 
 
 def _behind(lint: Lint, service: Service) -> Iterator[Problem]:
@@ -92,7 +92,7 @@ def _behind(lint: Lint, service: Service) -> Iterator[Problem]:
             "sidecar has their addresses. Inject a sidecar into their Pods, or remove the "
             "endpoints."
         )
-        yield say(view, key, Code.OUTSIDE_MESH, Severity.WARNING, "endpoints", listed(outside), wanted)
+        yield problem_of(view, key, Code.OUTSIDE_MESH, Severity.WARNING, "endpoints", listed(outside), wanted)
 
 
 def _future_pods(lint: Lint, service: Service) -> Iterator[Problem]:
@@ -107,7 +107,7 @@ def _future_pods(lint: Lint, service: Service) -> Iterator[Problem]:
             "EndpointSlice. Start a workload with the labels of the selector, or create an "
             "EndpointSlice."
         )
-        yield say(view, key, Code.NO_ENDPOINTS, Severity.WARNING, "spec.selector", selector, wanted)
+        yield problem_of(view, key, Code.NO_ENDPOINTS, Severity.WARNING, "spec.selector", selector, wanted)
         return
     named = listed([str(template) for template in templates])
     vain = named_in_vain(templates, service)
@@ -116,7 +116,7 @@ def _future_pods(lint: Lint, service: Service) -> Iterator[Problem]:
         f"The Service selects the Pods of {named}, but none of these Pods is known yet. Calls "
         "get no answer until a Pod, an EndpointSlice or a Workload gives an address."
     )
-    yield say(view, key, Code.TEMPLATES_ONLY, Severity.INFO, "spec.selector", selector, wanted)
+    yield problem_of(view, key, Code.TEMPLATES_ONLY, Severity.INFO, "spec.selector", selector, wanted)
 
 
 def _named_in_vain(view: View, service: Service) -> Iterator[Problem]:
@@ -151,7 +151,9 @@ def _misnamed(
             f"No port of {whose} has this name, so calls to port {port.port} get no answer. "
             f"{use}{meant.of(value)}."
         )
-        yield say(view, key, Code.NO_ENDPOINTS, Severity.WARNING, "spec.ports.targetPort", value, wanted)
+        yield problem_of(
+            view, key, Code.NO_ENDPOINTS, Severity.WARNING, "spec.ports.targetPort", value, wanted
+        )
 
 
 def _guessed(view: View, service: Service) -> Iterator[Problem]:
@@ -170,7 +172,9 @@ def _guessed(view: View, service: Service) -> Iterator[Problem]:
                     f"it is treated as {port.protocol.value}. Set appProtocol."
                 ),
             )
-            yield say(view, key, Code.PROTOCOL_GUESSED, Severity.INFO, "spec.ports", str(port.port), wanted)
+            yield problem_of(
+                view, key, Code.PROTOCOL_GUESSED, Severity.INFO, "spec.ports", str(port.port), wanted
+            )
 
 
 def _place(endpoint: Endpoint) -> str:
@@ -213,7 +217,7 @@ def _shared_addresses(lint: Lint, service: Service) -> Iterator[Problem]:
                     f"Service {holder} has the same address and port, and gets the calls. Give "
                     "one of the two Services another address or port."
                 )
-                yield say(
+                yield problem_of(
                     lint.view,
                     _object(service.key),
                     Code.SHARED_ADDRESS,
@@ -250,7 +254,7 @@ def _overruled(view: View, service: Service) -> Iterator[Problem]:
             "use another target port."
         )
         key = _object(service.key)
-        yield say(view, key, Code.PROTOCOL_OVERRULED, Severity.ERROR, "spec.ports", str(at), wanted)
+        yield problem_of(view, key, Code.PROTOCOL_OVERRULED, Severity.ERROR, "spec.ports", str(at), wanted)
 
 
 def _by_health(view: View, where: SocketAddress, key: ServiceKey) -> tuple[int, bool, str, ServiceKey]:
@@ -269,7 +273,9 @@ def _names(view: View, workload: Workload) -> Iterator[Problem]:
             f"This workload cannot be called, because Service {primary} does not exist and no "
             "other Service selects the workload. Create the Service, or correct the name."
         )
-        yield say(view, key, Code.UNKNOWN_PRIMARY, Severity.WARNING, "spec.service", workload.service, wanted)
+        yield problem_of(
+            view, key, Code.UNKNOWN_PRIMARY, Severity.WARNING, "spec.service", workload.service, wanted
+        )
     if not isinstance(workload.interception, Explicit):
         return
     for upstream in workload.interception.upstreams:
@@ -280,7 +286,9 @@ def _names(view: View, workload: Workload) -> Iterator[Problem]:
                 "The sidecar does not offer this upstream, because no Service has this name "
                 "and port. Create the Service, or correct the name and the port."
             )
-            yield say(view, key, Code.UNKNOWN_UPSTREAM, Severity.ERROR, "spec.upstreams", named, wanted)
+            yield problem_of(
+                view, key, Code.UNKNOWN_UPSTREAM, Severity.ERROR, "spec.upstreams", named, wanted
+            )
 
 
 def _protocols(view: View, workload: Workload) -> Iterator[Problem]:
@@ -298,4 +306,6 @@ def _protocols(view: View, workload: Workload) -> Iterator[Problem]:
                 "them, or declare the protocol in the workload."
             )
             named_by = workload_object(view, workload.key)
-            yield say(view, named_by, Code.PROTOCOLS_DIFFER, Severity.WARNING, "spec.ports", named, wanted)
+            yield problem_of(
+                view, named_by, Code.PROTOCOLS_DIFFER, Severity.WARNING, "spec.ports", named, wanted
+            )

@@ -8,8 +8,8 @@ from typing import Final
 from catalog.lint.budget import Budget, within
 from catalog.lint.codes import Code
 from catalog.lint.lint import Lint
-from catalog.lint.templates import ports_to_come
-from catalog.lint.wording import Place, listed, say
+from catalog.lint.templates import future_ports
+from catalog.lint.wording import Place, listed, problem_of
 from catalog.policy.access import NoAccess, grant, in_force, unknown_matches
 from catalog.relations.backends.targets import served_by
 from catalog.store.inventory import by_identity
@@ -52,7 +52,7 @@ def _is_known(view: View, target: TrafficTarget, rule: Rule) -> bool:
 
 def _no_port(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
     view = lint.view
-    called = sorted({*ports_called(view, target.destination), *ports_to_come(lint, target.destination)})
+    called = sorted({*ports_called(view, target.destination), *future_ports(lint, target.destination)})
     if called and all(grant(view, target, *item) == NoAccess() for item in called):
         ports = listed([f"{number} ({protocol.value})" for number, protocol in called])
         wanted = (
@@ -109,4 +109,4 @@ def alike(view: View, destination: ServiceIdentity) -> Mapping[_Form, tuple[_Sou
 
 def _problem(view: View, target: TrafficTarget, code: Code, field: str, value: str, expected: str) -> Problem:
     key = ObjectKey.of(TRAFFIC_TARGET, target.key)
-    return say(view, key, code, Severity.WARNING, field, value, expected)
+    return problem_of(view, key, code, Severity.WARNING, field, value, expected)

@@ -8,7 +8,7 @@ from catalog.lint.budget import Budget, within
 from catalog.lint.codes import Code
 from catalog.lint.smi.hosts import never_sent
 from catalog.lint.smi.match_coverage import MatchIndex, Shape
-from catalog.lint.wording import Place, say
+from catalog.lint.wording import Place, problem_of
 from catalog.oracle.request.expressions import fits_in_full, fits_no_path, text_of
 from catalog.oracle.request.headers import SET, UNSEEN
 from catalog.oracle.request.paths import LocalReply, passed_on
@@ -37,7 +37,7 @@ def of_group(view: View, group: HTTPRouteGroup) -> Iterator[Problem]:
                 f"spec.matches[{number}]",
                 f"Match {same.name} is the same but for its name. Delete one of the two.",
             )
-            yield say(view, key, Code.DUPLICATE_MATCH, Severity.WARNING, field, match.name, wanted)
+            yield problem_of(view, key, Code.DUPLICATE_MATCH, Severity.WARNING, field, match.name, wanted)
 
 
 def _useless(view: View, key: ObjectKey, group: HTTPRouteGroup, budget: Budget) -> Iterator[Problem]:
@@ -46,14 +46,14 @@ def _useless(view: View, key: ObjectKey, group: HTTPRouteGroup, budget: Budget) 
         budget.spend(_READ + len(match.headers))
         if match.path_regex is not None and (wanted := _never_fits(match.path_regex)):
             field = f"spec.matches[{number}].pathRegex"
-            yield say(view, key, Code.UNFIT_PATH, Severity.WARNING, field, match.path_regex, wanted)
+            yield problem_of(view, key, Code.UNFIT_PATH, Severity.WARNING, field, match.path_regex, wanted)
         for header in match.headers:
             if header.name.lower() in _HOST and (wanted := never_sent(header.regex)):
                 field = f"spec.matches[{number}].headers.{header.name}"
-                yield say(view, key, Code.UNSENT_HOST, Severity.WARNING, field, header.regex, wanted)
+                yield problem_of(view, key, Code.UNSENT_HOST, Severity.WARNING, field, header.regex, wanted)
             if wanted := _unseen(header, view.settings.long_lived.upgrades):
                 field = f"spec.matches[{number}].headers"
-                yield say(view, key, Code.UNSEEN_HEADER, Severity.WARNING, field, header.name, wanted)
+                yield problem_of(view, key, Code.UNSEEN_HEADER, Severity.WARNING, field, header.name, wanted)
 
 
 def _unseen(header: HeaderMatch, upgrades: Iterable[str]) -> str:

@@ -11,8 +11,8 @@ from types import MappingProxyType
 from catalog.lint.codes import Code
 from catalog.lint.lint import Lint
 from catalog.lint.smi.effect import ports_called
-from catalog.lint.templates import ports_to_come
-from catalog.lint.wording import say
+from catalog.lint.templates import future_ports
+from catalog.lint.wording import problem_of
 from catalog.policy.access import FullAccess, MatchingAccess, grant, in_force
 from catalog.store.smi import targets_by_destination
 from catalog.store.view import View
@@ -34,7 +34,7 @@ def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
     view, destination = lint.view, target.destination
     if not in_force(target) or not _is_tcp(target):
         return
-    for port, protocol in sorted({*ports_called(view, destination), *ports_to_come(lint, destination)}):
+    for port, protocol in sorted({*ports_called(view, destination), *future_ports(lint, destination)}):
         result = narrowed(view, destination, port).get(target.key) if protocol.is_http else None
         if result is not None:
             other, source = result
@@ -44,7 +44,7 @@ def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
                 f"{other} admits only some requests of {source}. Name other ports, or put both "
                 "rules into one TrafficTarget."
             )
-            yield say(view, key, Code.OPENS_HTTP, Severity.WARNING, "spec.rules", str(port), wanted)
+            yield problem_of(view, key, Code.OPENS_HTTP, Severity.WARNING, "spec.rules", str(port), wanted)
 
 
 @derived

@@ -6,7 +6,7 @@ from typing import Final
 from catalog.lint.codes import Code
 from catalog.lint.lint import IN_LINT, Lint
 from catalog.lint.templates import by_identity_to_come
-from catalog.lint.wording import OR_OUTSIDE, SUGGESTED, meant, say
+from catalog.lint.wording import OR_OUTSIDE, SUGGESTED, meant, problem_of
 from catalog.policy.access import rule_matches
 from catalog.store.inventory import by_identity, templates
 from catalog.store.smi import targets, tcp_routes
@@ -212,4 +212,4 @@ def _problem(
     expected: str,
 ) -> Problem:
     key = ObjectKey.of(TRAFFIC_TARGET, target.key)
-    return say(view, key, code, severity, field, value, expected)
+    return problem_of(view, key, code, severity, field, value, expected)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from catalog.lint.codes import Code
-from catalog.lint.wording import Suggestions, listed, say
+from catalog.lint.wording import Suggestions, listed, problem_of
 from catalog.policy.access import in_force, rule_matches, unknown_matches
 from catalog.store.smi import http_route_groups, tcp_routes
 from catalog.store.view import View
@@ -19,7 +19,7 @@ def problems(view: View, target: TrafficTarget) -> Iterator[Problem]:
     """Yield the problems of a TrafficTarget's namespace, sources, rules and routes."""
     key = ObjectKey.of(TRAFFIC_TARGET, target.key)
     if not in_force(target):
-        yield say(
+        yield problem_of(
             view,
             key,
             Code.FOREIGN_DESTINATION,
@@ -34,10 +34,10 @@ def problems(view: View, target: TrafficTarget) -> Iterator[Problem]:
         )
     if not target.sources:
         wanted = "The list is empty, so the TrafficTarget admits no caller. Add a source."
-        yield say(view, key, Code.NO_SOURCES, Severity.WARNING, "spec.sources", "", wanted)
+        yield problem_of(view, key, Code.NO_SOURCES, Severity.WARNING, "spec.sources", "", wanted)
     if not target.rules:
         wanted = "The list is empty, so the TrafficTarget admits nothing. Add a rule."
-        yield say(view, key, Code.NO_RULES, Severity.WARNING, "spec.rules", "", wanted)
+        yield problem_of(view, key, Code.NO_RULES, Severity.WARNING, "spec.rules", "", wanted)
         return
     meant = {
         rule.name: Suggestions(partial(_names, view, PolicyKey(key.namespace, rule.name)))
@@ -52,7 +52,7 @@ def problems(view: View, target: TrafficTarget) -> Iterator[Problem]:
     refused = [rule for rule, _ in bad if not rule_matches(view, key.namespace, rule)]
     if len(refused) == len(target.rules):
         wanted = "No rule is in force, so the TrafficTarget admits nothing. Correct the rules."
-        yield say(view, key, Code.ALL_REFUSED, Severity.ERROR, "spec.rules", "", wanted)
+        yield problem_of(view, key, Code.ALL_REFUSED, Severity.ERROR, "spec.rules", "", wanted)
 
 
 @derived
@@ -73,7 +73,7 @@ def _of_rule(
             f"{rule.kind.value} {route} does not exist or is invalid, so this rule admits "
             f"nothing. Create or correct the {rule.kind.value}."
         )
-        return say(view, key, Code.UNKNOWN_ROUTE, Severity.ERROR, f"{place}.name", rule.name, wanted)
+        return problem_of(view, key, Code.UNKNOWN_ROUTE, Severity.ERROR, f"{place}.name", rule.name, wanted)
     unknown = unknown_matches(view, key.namespace, rule) if rule.kind is RouteKind.HTTP else ()
     if not unknown:
         return None
@@ -84,4 +84,6 @@ def _of_rule(
         f"HTTPRouteGroup {route} has no such match; it has {there}{meant[rule.name].of(*unknown)}. {effect}. "
         "Add the match to the group, or correct the name."
     )
-    return say(view, key, Code.UNKNOWN_MATCH, Severity.ERROR, f"{place}.matches", ", ".join(unknown), wanted)
+    return problem_of(
+        view, key, Code.UNKNOWN_MATCH, Severity.ERROR, f"{place}.matches", ", ".join(unknown), wanted
+    )

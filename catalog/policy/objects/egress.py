@@ -102,7 +102,7 @@ def beside(
 
 
 @derived
-def said(view: View, client: ServiceIdentity) -> tuple[OutsidePort, ...]:
+def union_of_egresses(view: View, client: ServiceIdentity) -> tuple[OutsidePort, ...]:
     """Return the union of all Egresses for an identity, before the mesh's own addresses are removed.
 
     Sorted.

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from catalog.policy.values.terms import AccessLogPolicy
 from catalog.relations.groups import ProxyGroup
-from catalog.relations.telemetry import told
+from catalog.relations.telemetry import telemetry_objects
 from catalog.store import mesh_wide
 from catalog.store.osm import extension_services
 from catalog.store.view import View
@@ -13,7 +13,9 @@ from meshwright.mesh.config import Tracing
 
 def logging(view: View, group: ProxyGroup) -> AccessLogPolicy:
     """Return the access log of a group; an export to a missing ExtensionService is left out."""
-    telemetry = next((item for item in told(view, group.telemetry) if item.access_log is not None), None)
+    telemetry = next(
+        (item for item in telemetry_objects(view, group.telemetry) if item.access_log is not None), None
+    )
     if telemetry is None or telemetry.access_log is None:
         return AccessLogPolicy()
     log = telemetry.access_log
@@ -30,6 +32,8 @@ def tracing(view: View, group: ProxyGroup) -> Tracing | None:
     if result is None:
         return None
     answer = (
-        telemetry.sampling for telemetry in told(view, group.telemetry) if telemetry.sampling is not None
+        telemetry.sampling
+        for telemetry in telemetry_objects(view, group.telemetry)
+        if telemetry.sampling is not None
     )
     return replace(result, percent=next(answer, view.settings.trace_sampling))

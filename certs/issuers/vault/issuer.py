@@ -14,7 +14,7 @@ from certs.issuers.vault.http import Answer, VaultApi, VaultRefused, mount, segm
 from certs.issuers.vault.login import Login, Session
 from certs.issuers.vault.responses import roots, signed
 from certs.keys.bundle import TrustBundle
-from certs.keys.leaf import stands_below
+from certs.keys.leaf import is_signed_by_bundle
 from meshwright.mesh.names import TrustDomain
 
 _FORBIDDEN: Final = 403
@@ -83,7 +83,7 @@ class VaultIssuer(RemoteIssuer):
         }
         path = f"{mount(self._pki.mount)}/sign/{segment(self._pki.role)}"
         chain_pem = signed(self._authorized("POST", path, body, now))
-        if not stands_below(chain_pem, self._bundle.pem):
+        if not is_signed_by_bundle(chain_pem, self._bundle.pem):
             self.refresh()  # the CA has changed since the last refresh
         return chain_pem
 

@@ -63,7 +63,7 @@ async def all_proxies(api: Api, _request: web.Request) -> Document:
 
 async def one_proxy(api: Api, request: web.Request) -> Document:
     """Return one proxy with the mesh's description of its configuration. Raises NothingToShow."""
-    shown = await proxy.told(api.reading, {"proxy": request.match_info["name"]}, api.clock())
+    shown = await proxy.proxy_page(api.reading, {"proxy": request.match_info["name"]}, api.clock())
     return shown | {"name": shown["cn"]}
 
 

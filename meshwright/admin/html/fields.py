@@ -3,7 +3,7 @@
 from meshwright.admin.jsonable import Document, Json
 
 
-def said(result: Document, name: str) -> str:
+def field_text(result: Document, name: str) -> str:
     """Return a field as text, for example `80` for a number; empty for null, an object or a list."""
     value = result.get(name)
     return "" if value is None or isinstance(value, dict | list) else str(value)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from meshwright.admin.html.fields import said
+from meshwright.admin.html.fields import field_text
 from meshwright.admin.html.forms import Form
 from meshwright.admin.html.frame import PageContent, PageRequest, Place, whole
 from meshwright.admin.html.looks.look import PageLook
@@ -28,7 +28,7 @@ class Entry:
 def drawn(look: PageLook, result: Document, asked: PageRequest, places: Iterable[Place]) -> str:
     """Return a debug page as HTML, from the page's JSON (`result`) and look."""
     one = (value for name, value in asked.query if name in look.subjects)
-    subject = said(result, "cn") or said(result, "proxy") or next(one, "")
+    subject = field_text(result, "cn") or field_text(result, "proxy") or next(one, "")
     title, body = look.label or named(asked.path), look.body(result, asked)
     shows = "" if subject else look.shows
     return whole(asked, PageContent(title, subject, shows, look.verdict(result), look.forms, body), places)

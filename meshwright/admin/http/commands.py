@@ -9,7 +9,7 @@ from typing import Protocol
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from catalog.explain import nobody_has
+from catalog.explain import reason_for_unknown
 from catalog.store.view import View
 from certs.errors import CertificateError, RequestError, StateError
 from certs.keys.material import ProxyCertificate
@@ -111,7 +111,7 @@ def require_holder(view: View | None, request: ProxyRequest) -> None:
     """Raise UnknownHolder if no workload has the proxy name. Without a view the name is accepted."""
     if view is None or request.anyway or not is_proxy_name(str(request.name)):
         return  # the issuer refuses an invalid name
-    if why := nobody_has(view, request.name):
+    if why := reason_for_unknown(view, request.name):
         raise UnknownHolder(request.name, why)
 
 

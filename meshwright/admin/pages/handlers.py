@@ -39,7 +39,7 @@ class Answers:
 
     async def told(self, request: web.Request) -> Document:
         """Return the configuration of one proxy as the mesh describes it."""
-        return await proxy.told(self.reading, request.query, self.clock())
+        return await proxy.proxy_page(self.reading, request.query, self.clock())
 
     async def streams(self, request: web.Request) -> Document:
         """Return the open xDS streams, or one proxy's streams and last pushes."""

@@ -122,7 +122,7 @@ class SpanExport:
                 )  # other tasks run between two traces, which have about a hundred pushes each
 
     async def _sending(self) -> None:
-        teller, ours = told_by(), version("meshwright")
+        teller, ours = resource_attributes(), version("meshwright")
         async with self._channel() as channel:
             export = channel.unary_unary(EXPORT)  # bytes to bytes
             while True:
@@ -174,7 +174,7 @@ def collector_tls(ca: Path | None) -> grpc.ChannelCredentials:
     return grpc.ssl_channel_credentials(None if ca is None else ca.read_bytes())
 
 
-def told_by() -> Mapping[str, Value]:
+def resource_attributes() -> Mapping[str, Value]:
     """Return this process's resource attributes by OpenTelemetry's conventions, with a new instance ID."""
     return {
         "service.name": "meshwright",

@@ -7,7 +7,7 @@ import typer
 
 from meshwright.cli.errors import CommandFailed, NegativeAnswer, Status
 from meshwright.cli.options import AdminPort, AsJson, Domain, admin_at, host_port
-from meshwright.cli.printing.lines import print_lines, say
+from meshwright.cli.printing.lines import print_lines, print_remarks
 from meshwright.cli.printing.responses import print_json
 from meshwright.cli.process.standard_streams import print_bytes
 from meshwright.sidecars.layout import CHAIN_FILE, STATUS_PORT
@@ -277,7 +277,7 @@ def wait(
     if words:
         raise NegativeAnswer(f"not ready after {seconds:g} s: {words}")
     if answers and not as_json:
-        say(f"{answers} is ready")
+        print_remarks(f"{answers} is ready")
 
 
 @agent.command()
@@ -328,7 +328,7 @@ def drain(
     if as_json:
         print_json({"draining": True})
     else:
-        say("draining")
+        print_remarks("draining")
 
 
 @agent.command()

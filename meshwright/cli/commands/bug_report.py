@@ -9,7 +9,7 @@ import typer
 
 from meshwright.cli.errors import CommandFailed
 from meshwright.cli.options import AsJson, State
-from meshwright.cli.printing.lines import print_lines, say
+from meshwright.cli.printing.lines import print_lines, print_remarks
 from meshwright.cli.printing.responses import print_json
 from meshwright.cli.process.standard_streams import print_bytes
 
@@ -78,7 +78,7 @@ def bug_report(
     from meshwright.cli.checking.judgements.check import Check, worst
     from meshwright.cli.checking.printing import record
     from meshwright.cli.checking.server import server as checking
-    from meshwright.cli.checking.server.paths import told_by
+    from meshwright.cli.checking.server.paths import paths_of_flags
 
     def checked(result: list[Check]) -> object:
         return {"status": worst(result).value, "checks": [record(check) for check in result]}
@@ -97,7 +97,7 @@ def bug_report(
     report = gathered.Report(values)
     gathered.server(report, state, most_proxies)
     put = concealed.of_json if values else concealed.of_checks
-    report.add("check.json", lambda: checked(list(checking.checks(told_by({"state": state})))), put)
+    report.add("check.json", lambda: checked(list(checking.checks(paths_of_flags({"state": state})))), put)
     if kubernetes:
         report.add("check-kubernetes.json", of_cluster)
     for path in log or ():
@@ -105,7 +105,7 @@ def bug_report(
     gathered.about(report, now)
     if to_standard_output:
         print_bytes(archive.packed(report.files, int(now.timestamp())))
-        say(*_summary("standard output", report))
+        print_remarks(*_summary("standard output", report))
         return
     path = out or Path(f"meshwright-bug-report-{now:%Y%m%dT%H%M%SZ}.tar.gz")
     archive.write(path, report.files, int(now.timestamp()))

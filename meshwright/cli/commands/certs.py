@@ -12,7 +12,7 @@ from meshwright.cli.commands.sealing import seal, unseal
 from meshwright.cli.commands.tokens import tokens
 from meshwright.cli.errors import CommandFailed, IssuingError, NegativeAnswer
 from meshwright.cli.options import AsJson, Shared, State, Trust
-from meshwright.cli.printing.lines import print_lines, say
+from meshwright.cli.printing.lines import print_lines, print_remarks
 from meshwright.cli.printing.responses import print_json, saying_why
 from meshwright.cli.socket import completion as completing
 from meshwright.mesh.identity import is_proxy_name
@@ -85,9 +85,9 @@ def issue_proxy(
         except NegativeAnswer as no:
             raise NegativeAnswer(f"{no}; to issue the certificate anyway, add --anyway") from no
     if issued.made:
-        say(made_in(state))
+        print_remarks(made_in(state))
     if issued.unasked:
-        say(UNASKED)
+        print_remarks(UNASKED)
     if as_json:
         named = {"name": issued.name, "serial": issued.serial, "not_after": issued.not_after}
         print_json(named | {"directory": str(out), "ca_made": issued.made})
@@ -273,7 +273,7 @@ def rebuild_ledger(
 
 def _print_usable(tokens: Iterable[str]) -> None:
     for item in tokens:
-        say(
+        print_remarks(
             f"meshwright: the proxy joined with token {item}, which other machines can still use, and this "
             f"machine under another name: to revoke the token, run `meshwright certs token revoke {item}`"
         )

@@ -102,7 +102,7 @@ def check(
     """
     from meshwright.cli.checking.server import server
     from meshwright.cli.checking.server import stopped_server as stopped
-    from meshwright.cli.checking.server.paths import told_by
+    from meshwright.cli.checking.server.paths import paths_of_flags
 
     # With one of these options, --kubernetes is a setting of the server to check.
     of_a_server = (state, mesh, config, ads_address, http_address, debug_address)
@@ -126,7 +126,7 @@ def check(
         "debug_address": debug_address,
         "shared_state": True if shared else None,
     }
-    server_paths = told_by(flags)
+    server_paths = paths_of_flags(flags)
     _end(stopped.before(server_paths, envoy) if before else server.checks(server_paths), as_json=as_json)
 
 

@@ -65,8 +65,8 @@ def install(
     Exit status: 0 after SIGTERM, 2 if the plug-in could not be installed or
     removed.
     """
-    from meshwright.cli.process.environment import of_program, say_unknown
-    from meshwright.cli.process.signals import until_told
+    from meshwright.cli.process.environment import of_program, warn_of_unknown
+    from meshwright.cli.process.signals import run_until_signal
     from meshwright.controller.process import logs
     from meshwright.kube.connection.connection import found
     from meshwright.kube.errors import KubeError
@@ -83,8 +83,8 @@ def install(
     try:
         style = logs.LogFormat.JSON if as_json else logs.LogFormat.AUTO
         logs.configure(logs.LogLevel(log_level), style)
-        say_unknown(os.environ, of_program(context))
-        asyncio.run(until_told(partial(running, settings, found(kubeconfig, ""))))
+        warn_of_unknown(os.environ, of_program(context))
+        asyncio.run(run_until_signal(partial(running, settings, found(kubeconfig, ""))))
     except (ProgramError, KubeError, OSError, ValueError) as error:
         raise CommandFailed(error) from error
 

@@ -19,7 +19,7 @@ from meshwright.cli.options import (
     Selector,
     require_cluster,
 )
-from meshwright.cli.printing.lines import joined, print_lines, say
+from meshwright.cli.printing.lines import joined, print_lines, print_remarks
 from meshwright.cli.printing.responses import print_json
 from meshwright.cli.socket.client import api, proxy_path
 
@@ -180,14 +180,14 @@ def _applied(directory: Path, asked: "ClusterAccess") -> "tuple[_ServedConfig, S
 
 def _print_errors(directory: Path, result: "SelectedSnapshots") -> None:
     if result.errors:
-        say(
+        print_remarks(
             f"meshwright: {_counted(result.errors, 'error')} in {directory} (see meshwright lint): "
             "this comparison leaves out objects with errors, but a server would keep their last "
             "valid version"
         )
     if result.between:
         text = f"{_counted(result.between, 'error')} between objects of {directory} (see meshwright lint)"
-        say(f"meshwright: {text}: the named parts would not be in force")
+        print_remarks(f"meshwright: {text}: the named parts would not be in force")
 
 
 def _counted(number: int, one: str, many: str = "") -> str:

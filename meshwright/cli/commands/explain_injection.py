@@ -11,7 +11,7 @@ import typer
 from meshwright.cli.commands.inject import InNamespace, config_in, known_mesh, named_namespace, pieces_of
 from meshwright.cli.errors import CommandFailed, Status, lines_of
 from meshwright.cli.options import AsJson, Context, ControlPlane, Kubeconfig
-from meshwright.cli.printing.lines import print_lines, say
+from meshwright.cli.printing.lines import print_lines, print_remarks
 from meshwright.cli.printing.responses import print_json
 from meshwright.mesh.kinds import POD
 
@@ -221,7 +221,7 @@ async def _mesh_config(api: "Api", home: str) -> "configured.MeshConfig":
     try:
         return await mesh_config(ClusterClient(api), home)
     except ApiError as error:
-        say(f"the MeshConfig cannot be read, so its defaults are used: {error}")
+        print_remarks(f"the MeshConfig cannot be read, so its defaults are used: {error}")
         return MeshConfig()
 
 
@@ -246,7 +246,7 @@ async def _configured(api: "Api", told: "InjectionConfig") -> "InjectionConfig":
         ) from error
     if injection_config is None:
         where = f"{place.namespace}/{place.name}"
-        say(
+        print_remarks(
             f"ConfigMap {where} does not exist: using the default injection configuration; to use another, "
             "give --config FILE"
         )

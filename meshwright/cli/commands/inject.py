@@ -10,7 +10,7 @@ import typer
 
 from meshwright.cli.errors import CommandFailed, NegativeAnswer, lines_of
 from meshwright.cli.options import AsJson
-from meshwright.cli.printing.lines import say
+from meshwright.cli.printing.lines import print_remarks
 from meshwright.cli.printing.responses import print_json
 from meshwright.cli.process.standard_streams import print_text, read_bytes
 
@@ -233,9 +233,9 @@ def _print(pieces: "Sequence[Piece]", outcomes: "Sequence[Outcome]", *, as_json:
     failed = [injection_result for injection_result in injection_results if injection_result.failed]
     for injection_result in injection_results:
         for warning in injection_result.warnings:
-            say(f"warning: {injection_result.what}: {warning}")
+            print_remarks(f"warning: {injection_result.what}: {warning}")
         if not injection_result.changed and not injection_result.failed:
-            say(f"unchanged: {injection_result.what}: {injection_result.why}")
+            print_remarks(f"unchanged: {injection_result.what}: {injection_result.why}")
     if as_json:
         print_json(
             {

@@ -8,7 +8,7 @@ import typer
 
 from meshwright.cli.errors import CommandFailed, Status
 from meshwright.cli.options import AsJson, Context, ControlPlane, Kubeconfig
-from meshwright.cli.printing.lines import print_lines, say
+from meshwright.cli.printing.lines import print_lines, print_remarks
 from meshwright.cli.printing.responses import print_json
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _write(out: Path, migration_result: "MigrationResult") -> None:
         for name, manifest in zip(names, migration_result.manifests, strict=True):
             files.write(folder / name, printed([manifest]).encode(), 0o644)
         for other in sorted({path.name for path in folder.iterdir()}.difference(names)):
-            say(
+            print_remarks(
                 f"{folder / other} is from an earlier run, and will be applied with the others: delete it if "
                 "it is obsolete"
             )

@@ -11,7 +11,7 @@ import typer
 
 from meshwright.cli.durations import duration
 from meshwright.cli.options import AsJson, State
-from meshwright.cli.printing.lines import say
+from meshwright.cli.printing.lines import print_remarks
 from meshwright.cli.printing.responses import Found, print_json, records
 from meshwright.cli.socket.client import api
 from meshwright.traffic.statistics import RowKind
@@ -114,14 +114,14 @@ def _asked(state: Path, of: RowKind, query: Mapping[str, str]) -> Found:
 
 
 def _shown(of: RowKind, result: Found, destination: str = "") -> None:
-    from meshwright.cli.printing.statistics import figures_tables, nothing_called, remark
+    from meshwright.cli.printing.statistics import figures_tables, hint_without_calls, remark
     from meshwright.cli.printing.table import console
 
     for table in figures_tables(of.value, result):
         console().print(table)
-    for words in (nothing_called(of.value, destination, result), remark(result)):
+    for words in (hint_without_calls(of.value, destination, result), remark(result)):
         if words:
-            say(words)
+            print_remarks(words)
 
 
 def _watched(state: Path, of: RowKind, query: Mapping[str, str], *, as_json: bool, busiest: bool) -> None:

@@ -10,7 +10,7 @@ import typer
 from meshwright.cli.durations import duration
 from meshwright.cli.errors import CommandFailed
 from meshwright.cli.options import AsJson, State
-from meshwright.cli.printing.lines import print_lines, say
+from meshwright.cli.printing.lines import print_lines, print_remarks
 from meshwright.cli.socket.client import follow
 
 _Service = Annotated[str, typer.Argument(help="Called service, as NAMESPACE/SERVICE.", show_default=False)]
@@ -89,4 +89,4 @@ def _show(line: Mapping[str, object], *, as_json: bool) -> None:
             # For pipes: a filter such as grep must see each request at once.
             sys.stdout.flush()
         case _:
-            say(remark(line))
+            print_remarks(remark(line))

@@ -9,7 +9,7 @@ from certs.lifetimes import MOST_DAYS
 from meshwright.cli.durations import duration
 from meshwright.cli.errors import NegativeAnswer
 from meshwright.cli.options import AsJson, Shared, State, Trust
-from meshwright.cli.printing.lines import print_lines, say
+from meshwright.cli.printing.lines import print_lines, print_remarks
 from meshwright.cli.printing.responses import print_json, saying_why
 
 tokens = typer.Typer(
@@ -84,15 +84,15 @@ def create(
             raise NegativeAnswer(f"{no}; to create the token anyway, add --anyway") from no
     token = done.token
     if token["ca_made"]:
-        say(made_in(state))
+        print_remarks(made_in(state))
     if done.unasked:
-        say(UNASKED)
+        print_remarks(UNASKED)
     if as_json:
         print_json(token)
         return
     print_lines(f"written to {out}" if out is not None else str(token["token"]))
     times = "once" if uses == 1 else f"{uses} times"
-    say(f"token {token['id']} can be used {times}, until {token['expires_at']}")
+    print_remarks(f"token {token['id']} can be used {times}, until {token['expires_at']}")
 
 
 @tokens.command("list")

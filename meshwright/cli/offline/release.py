@@ -49,9 +49,9 @@ def _values(
             raise CommandFailed(f"--values is {str(path)!r}: byte {error.start} is not UTF-8") from error
         result = overriding.merged(result, _read(text, path))
     # Helm's order: later options override earlier ones, in whatever order they are typed.
-    result = overriding.merged(result, overriding.told_json(told_json, result))
-    result = overriding.merged(result, overriding.told(told, result))
-    return overriding.merged(result, overriding.told(told_text, result, as_text=True))
+    result = overriding.merged(result, overriding.parse_set_json(told_json, result))
+    result = overriding.merged(result, overriding.parse_set(told, result))
+    return overriding.merged(result, overriding.parse_set(told_text, result, as_text=True))
 
 
 def _read(text: str, path: Path) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ def print_lines(*lines: str) -> None:
     sys.stdout.write(joined(lines))
 
 
-def say(*lines: str) -> None:
+def print_remarks(*lines: str) -> None:
     """Print remarks to standard error."""
     sys.stderr.write(joined(lines))
 

@@ -27,7 +27,7 @@ def figures_tables(of: str, result: Found, rows: list[Found] | None = None) -> t
     return (table,)
 
 
-def nothing_called(of: str, destination: str, result: Found) -> str:
+def hint_without_calls(of: str, destination: str, result: Found) -> str:
     """Return a sentence, with another command to try, if no calls to a service were counted; else empty."""
     if result.get("rows") or not destination:
         return ""

@@ -30,7 +30,7 @@ def unknown(environment: Collection[str], known: Iterable[str]) -> Mapping[str, 
     return result
 
 
-def say_unknown(environment: Collection[str], known: Iterable[str]) -> None:
+def warn_of_unknown(environment: Collection[str], known: Iterable[str]) -> None:
     """Log a warning for each unknown variable."""
     for name, meant in unknown(environment, known).items():
         answer = {} if meant is None else {"did_you_mean": meant}

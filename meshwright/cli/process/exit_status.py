@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Iterator
 
 from meshwright.cli.errors import CommandFailed, Status
-from meshwright.cli.process.standard_streams import stand_open, words_were_lost
+from meshwright.cli.process.standard_streams import ensure_open, words_were_lost
 
 
 @contextlib.contextmanager
@@ -16,7 +16,7 @@ def ending_in_words() -> Iterator[None]:
     An internal error never exits with status 1 ("no"), and status 0 ("yes") is used only if all output was
     written.
     """
-    stand_open()
+    ensure_open()
     status: object = None
     try:
         yield

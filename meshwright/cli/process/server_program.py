@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from functools import partial
 
 from meshwright.cli.errors import CommandFailed, NegativeAnswer
-from meshwright.cli.process.environment import say_unknown
-from meshwright.cli.process.signals import until_told
+from meshwright.cli.process.environment import warn_of_unknown
+from meshwright.cli.process.signals import run_until_signal
 from meshwright.controller import app
 from meshwright.controller.errors import StartupError
 from meshwright.controller.process import logs
@@ -34,10 +34,10 @@ def run(flags: Mapping[str, object], native: NativeLines, known: frozenset[str])
         reload = Reload(asyncio.Event(), partial(load, flags), manager.reloading)
         if logs.is_json(settings.log_format, sys.stderr):
             native.say_all()
-        say_unknown(os.environ, variables() | known)
+        warn_of_unknown(os.environ, variables() | known)
         returning()
         server = partial(app.run, settings, handshakes=native.handshakes, reload=reload, manager=manager)
-        asyncio.run(until_told(server, reload.asked))
+        asyncio.run(run_until_signal(server, reload.asked))
     except StartupError as error:
         raise CommandFailed(error) from error
     except TaskEnded as error:

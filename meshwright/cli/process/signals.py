@@ -18,7 +18,7 @@ def not_hung_up() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
-async def until_told(
+async def run_until_signal(
     run: Callable[[asyncio.Event], Awaitable[_Ending]], again: asyncio.Event | None = None
 ) -> _Ending:
     """Run a program; set its event on SIGTERM and SIGINT, and `again` on SIGHUP.

@@ -61,7 +61,7 @@ class _Words(io.FileIO):
             return len(memoryview(data))
 
 
-def stand_open() -> None:
+def ensure_open() -> None:
     """Open all three standard streams, and make them accept any text; replaced streams stay as they are.
 
     A closed descriptor is replaced by /dev/null, because the next opened file would get its number. A

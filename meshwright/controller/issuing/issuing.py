@@ -63,7 +63,9 @@ async def issuing(
     """
     exchanges = Exchanges()
     opening = asyncio.create_task(
-        asyncio.to_thread(open_issuer, told(settings), authority.whose, settings.state, now, exchanges)
+        asyncio.to_thread(
+            open_issuer, issuer_settings(settings), authority.whose, settings.state, now, exchanges
+        )
     )
     stopping = asyncio.create_task(stop.wait())
     done, _ = await asyncio.wait((opening, stopping), timeout=SILENT_SECONDS, return_when=FIRST_COMPLETED)
@@ -84,7 +86,7 @@ async def issuing(
     return None
 
 
-def told(settings: Settings) -> Told:
+def issuer_settings(settings: Settings) -> Told:
     """Return the settings of the selected issuer of service certificates; None for the built-in one."""
     match settings.issuer:
         case IssuerKind.BUILT_IN:

@@ -29,7 +29,7 @@ def taps(table: TapTable, view: Callable[[], View | None], changed: Callable[[],
     return Taps(table, served, changed)
 
 
-def told(result: Taps, node: NodeKey, requests: Sequence[TappedRequest]) -> bool:
+def pass_to_taps(result: Taps, node: NodeKey, requests: Sequence[TappedRequest]) -> bool:
     """Pass requests reported by a proxy to the taps of the proxy's services.
 
     Return True if such a tap exists.

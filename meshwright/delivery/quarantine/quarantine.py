@@ -26,7 +26,7 @@ from meshwright.delivery.snapshots.published_snapshots import PublishedSnapshots
 from meshwright.mesh.objects import ObjectKey
 from meshwright.sidecars.contract.reasons import Reason
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.blame import blamed, said_of
+from xds.protocol.blame import blamed, message_about
 from xds.protocol.resources.resource import SECRET, Resource, TypeUrl
 from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Rejection, Response
@@ -290,7 +290,7 @@ class Quarantine:
         of_identity, of_stream = list[Mapping[Suspect, Accusation]](), list[Mapping[Suspect, Accusation]]()
         for resource in here:
             place = (resource.type_url, resource.name)
-            words = said_of(rejection, resource.name, named.keys())
+            words = message_about(rejection, resource.name, named.keys())
             reason = self._reason(resource.type_url, words)
             accusation = Accusation(place, blame.versions(resource, own), words, reason, moment.date, changed)
             if stream is not None and reason.of_the_moment:

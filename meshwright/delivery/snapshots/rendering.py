@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from catalog.policy.destinations import Answering, endpoints_of, who_may_answer
+from catalog.policy.destinations import Answering, allowed_answering, endpoints_of
 from catalog.policy.group_policy import outline
 from catalog.policy.reachable import derive_open
 from catalog.policy.values.proxy import ProxyPolicy
@@ -235,7 +235,7 @@ def wanting(rendering: RenderInputs, piece: Piece) -> PieceWithoutEndpoints:
     return _one(
         rendering,
         PieceWithoutEndpoints(
-            anybodys, tuple(who_may_answer(rendering.view, destination) for destination in destinations)
+            anybodys, tuple(allowed_answering(rendering.view, destination) for destination in destinations)
         ),
     )
 

@@ -37,14 +37,16 @@ For example, two lists of volumes are compared by the names of the volumes.
 """
 
 
-def is_nothing(value: object) -> bool:
+def is_like_missing(value: object) -> bool:
     """Return whether a value in a Pod means the same as a missing field."""
     return value is None or value == "" or (isinstance(value, list | Mapping) and not value)
 
 
 def is_filled_in(name: str, value: object) -> bool:
     """Return whether a field's value is empty, or the default that an API server adds for this field."""
-    return is_nothing(value) or value in _FILLED_IN.get(name, ()) or (value is False and name in _LEFT_OUT)
+    return (
+        is_like_missing(value) or value in _FILLED_IN.get(name, ()) or (value is False and name in _LEFT_OUT)
+    )
 
 
 def key_of(name: str, *lists: Sequence[Any]) -> str | None:

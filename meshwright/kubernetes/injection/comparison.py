@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
-from meshwright.kubernetes.injection.api_defaults import is_filled_in, is_nothing, key_of
+from meshwright.kubernetes.injection.api_defaults import is_filled_in, is_like_missing, key_of
 from meshwright.kubernetes.injection.configuration.configuration import Identity
 from meshwright.kubernetes.injection.pod_injection import TO_COME, InjectionInputs, injected
 from meshwright.mesh.objects import NamespaceObject
@@ -113,7 +113,7 @@ class _PodComparison:
 
     def _values(self, path: str, name: str, there: object, wanted: object) -> Iterator[Difference]:
         if there == wanted or (
-            (is_nothing(there) or is_nothing(wanted))
+            (is_like_missing(there) or is_like_missing(wanted))
             and is_filled_in(name, there)
             and is_filled_in(name, wanted)
         ):
@@ -134,7 +134,7 @@ class _PodComparison:
                 yield from self._single(path, there, wanted)
 
     def _single(self, path: str, there: object, wanted: object) -> Iterator[Difference]:
-        if not is_nothing(wanted) or not self._is_ranged(path):
+        if not is_like_missing(wanted) or not self._is_ranged(path):
             yield Difference(path, _shown(path, there), _shown(path, wanted))
 
     def _amounts(
@@ -184,7 +184,7 @@ class _PodComparison:
 
 def _alike(value: object, other: object) -> object:
     """Return an empty list or mapping for an empty field if the other side has one."""
-    if not is_nothing(value):
+    if not is_like_missing(value):
         return value
     return [] if isinstance(other, list) else {} if isinstance(other, Mapping) else value
 
@@ -219,7 +219,7 @@ def _words_differ(path: str, there: Sequence[Any], wanted: Sequence[Any]) -> Dif
 
 def _shown(path: str, value: object) -> str | None:
     """Return a value for display, or an empty text for environment variables, which may be secrets."""
-    if is_nothing(value):
+    if is_like_missing(value):
         return None
     if ".env[" in path or isinstance(value, Mapping | list):
         return ""

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Final, Self
 
 from meshwright.kube.resource import Raw, Resource
-from meshwright.kubernetes.status.statements import Aspect, aspect, bounded, is_told, reason
+from meshwright.kubernetes.status.statements import Aspect, aspect, bounded, is_reported, reason
 from meshwright.mesh.kinds import NAMESPACE, Kind
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
@@ -123,7 +123,7 @@ def notice(about: ObjectKey, problem: Problem) -> Notice:
 def notices(about: ObjectKey, problems: Iterable[Problem]) -> dict[str, Notice]:
     """Return the notices of an object's problems, one for each problem: the first in text order."""
     result: dict[str, Notice] = {}
-    messages = [notice(about, problem) for problem in problems if is_told(problem)]
+    messages = [notice(about, problem) for problem in problems if is_reported(problem)]
     for item in sorted(messages, key=lambda item: item.note):
         result.setdefault(item.problem, item)
     return result
@@ -169,19 +169,19 @@ def due(
         there = told.get((problem, False))
         if there is None:
             yield Action(EventAction.BEGIN, item)
-        elif not stands(there, told) or now - there.last >= RENEWED:
+        elif not is_open(there, told) or now - there.last >= RENEWED:
             yield Action(EventAction.GO_ON, there.notice, there)
     places = {(item.reason, item.field) for item in wanted.values()}
     for (problem, is_mended), there in told.items():
         over = there.notice
         if not mending or is_mended or problem in wanted or (over.reason, over.field) in places:
             continue
-        if stands(there, told):
+        if is_open(there, told):
             before = told.get((problem, True))
             yield Action(EventAction.BEGIN if before is None else EventAction.GO_ON, over.mended(), before)
 
 
-def stands(there: WrittenEvent, told: Mapping[tuple[str, bool], WrittenEvent]) -> bool:
+def is_open(there: WrittenEvent, told: Mapping[tuple[str, bool], WrittenEvent]) -> bool:
     """Return whether the problem of an Event is open: not reported as resolved after the Event."""
     mended = told.get((there.notice.problem, True))
     return mended is None or there.last >= mended.last
@@ -190,7 +190,7 @@ def stands(there: WrittenEvent, told: Mapping[tuple[str, bool], WrittenEvent]) -
 def standing(told: Mapping[tuple[str, bool], WrittenEvent]) -> int:
     """Return the number of open problems among one object's Events."""
     return sum(
-        not is_mended and stands(written_event, told) for (_, is_mended), written_event in told.items()
+        not is_mended and is_open(written_event, told) for (_, is_mended), written_event in told.items()
     )
 
 

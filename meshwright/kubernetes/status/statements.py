@@ -67,7 +67,7 @@ def reason(code: str) -> str:
     return "".join(word[:1].upper() + word[1:] for word in code.split("-"))
 
 
-def is_told(problem: Problem) -> bool:
+def is_reported(problem: Problem) -> bool:
     """Return whether Events report the problem.
 
     For policies, errors and warnings are reported. The owner of a Service or a Pod may not know of the mesh.

@@ -24,7 +24,7 @@ APPLICATION: Final = "127.0.0.1"
 """Address of the application as seen by the agent of its pod."""
 
 
-def said(pod: Pod) -> dict[str, str]:
+def scrape_annotations(pod: Pod) -> dict[str, str]:
     """Return the author's annotations for Prometheus scraping (`prometheus.io/...`)."""
     annotations = pod.get("metadata", {}).get("annotations") or {}
     return {
@@ -64,7 +64,7 @@ def merged(context: InjectorContext, pod: Pod) -> str:
     `pod` is the author's pod.
     """
     try:
-        return page(said(pod)) if context.scraped else ""
+        return page(scrape_annotations(pod)) if context.scraped else ""
     except ValueError:
         return ""
 
@@ -75,7 +75,7 @@ def annotations(context: InjectorContext, pod: Pod) -> tuple[dict[str, str], dic
     Both are empty if the namespace does not enable metrics, or if the author's annotations stay: the author
     wants no scraping, or in a form that cannot be merged.
     """
-    theirs = said(pod)
+    theirs = scrape_annotations(pod)
     if not context.scraped or (theirs and not merged(context, pod)):
         return {}, {}
     return {_SCRAPE: "true", _PORT: str(STATUS_PORT), _PATH: METRICS_PATH}, theirs
@@ -83,7 +83,7 @@ def annotations(context: InjectorContext, pod: Pod) -> tuple[dict[str, str], dic
 
 def warnings(context: InjectorContext, pod: Pod) -> list[str]:
     """Return the reasons for which Prometheus may fail to scrape metrics as the author wants."""
-    theirs, why = said(pod), ""
+    theirs, why = scrape_annotations(pod), ""
     try:
         if not (url := page(theirs)) or context.scraped:
             return []

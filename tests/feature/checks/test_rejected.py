@@ -29,7 +29,7 @@ def _split(name: str) -> str:
 
 async def _checks(server: Server) -> dict[str, Check]:
     def found() -> dict[str, Check]:
-        return {check.name: check for check in running.checks(running.told(server.state))}
+        return {check.name: check for check in running.checks(running.read_paths(server.state))}
 
     return await asyncio.to_thread(found)
 

@@ -13,7 +13,7 @@ import grpc
 import grpc.aio
 from google.protobuf.any_pb2 import Any as Packed
 
-from certs.keys.leaf import stands_below
+from certs.keys.leaf import is_signed_by_bundle
 from certs.keys.pair import Pair
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
@@ -89,7 +89,9 @@ class Follower:
             Packed.FromString(resource.resource.SerializeToString()).Unpack(secret)
             self.secrets[resource.name] = secret
         if len(self.secrets) == len(NAMES):
-            assert stands_below(self.chain, self.mesh_roots), "its own certificate is none by its own roots"
+            assert is_signed_by_bundle(self.chain, self.mesh_roots), (
+                "its own certificate is none by its own roots"
+            )
 
     async def _agent(self, *, renews: bool) -> None:
         """Report the present roots, store new roots, and renew when the server asks for it, if `renews`."""

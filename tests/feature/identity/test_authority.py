@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from certs.keys.bundle import TrustBundle
-from certs.keys.leaf import stands_below
+from certs.keys.leaf import is_signed_by_bundle
 from certs.keys.material import PrivateKey
 from certs.keys.pair import matched_pair
 from tests.feature.identity.following import Follower
@@ -85,7 +85,7 @@ async def test_replaced_ca_files_reach_connected_proxies_without_a_disconnect(
         result = await standing(server, 1)
         assert (result["kind"], result["place"]) == ("files", str(volume.folder))
         three = await stack.enter_async_context((await newcomer(server, "three")).running())
-        assert stands_below(three.pair.chain_pem, second.pem)
+        assert is_signed_by_bundle(three.pair.chain_pem, second.pem)
         both = TrustBundle.of([first.pem, second.pem])
         while TrustBundle.of([one.roots]) != both or TrustBundle.of([two.mesh_roots]) != both:
             await asyncio.sleep(0.05)

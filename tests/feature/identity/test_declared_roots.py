@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from certs.issuers.root import fingerprint_in
-from certs.keys.leaf import fingerprint_of, stands_below
+from certs.keys.leaf import fingerprint_of, is_signed_by_bundle
 from tests.feature.identity.following import Follower
 from tests.feature.identity.test_enrolment import PORTS
 from tests.feature.identity.test_identity import workload
@@ -104,7 +104,7 @@ async def test_roles_of_root_certificates_lead_through_the_stages(serve: Serve) 
             "until that object is inactive or deleted"
         ) in await held_by_objects(server, "replacing")
         assert fingerprint_in(server.state / "ca") == new
-        assert stands_below(one.chain, (server.state / "ca" / "ca.pem").read_bytes())
+        assert is_signed_by_bundle(one.chain, (server.state / "ca" / "ca.pem").read_bytes())
 
         server.write(*MESH, root("first", 1, "role: inactive"))
         await until(server, None)
@@ -124,13 +124,13 @@ async def test_given_ca_replaces_the_servers_own_ca(serve: Serve, tmp_path: Path
         one, two = await running(server, stack)
         declare(server, root("bundle", 1))
         await signed_by(server, fingerprint_of(given.certificate))
-        assert all(stands_below(item.chain, given.pem) for item in (one, two))
+        assert all(is_signed_by_bundle(item.chain, given.pem) for item in (one, two))
         assert one.mesh_roots.strip() == given.pem.strip()
 
         below.put(folder / "osm-system" / "below", company)
         declare(server, root("below", 2))
         await signed_by(server, fingerprint_of(below.certificate))
-        assert stands_below(one.chain, company.pem)
+        assert is_signed_by_bundle(one.chain, company.pem)
         assert one.mesh_roots.strip() == company.pem.strip()
         await server.until(dict.fromkeys(NAMES, "connected"))
     held = "".join(path.read_text() for path in (server.state / "ca").iterdir() if path.suffix == ".pem")
@@ -181,7 +181,7 @@ async def test_root_deleted_before_it_signs_is_withdrawn(serve: Serve) -> None:
         declare(server, "")
         await until(server, None)
         assert fingerprint_in(server.state / "ca") == old
-        assert stands_below(one.chain, one.mesh_roots)
+        assert is_signed_by_bundle(one.chain, one.mesh_roots)
         await server.ask("POST", ROTATE, {})
         await until(server, None)
         assert fingerprint_in(server.state / "ca") != old

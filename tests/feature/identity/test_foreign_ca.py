@@ -11,7 +11,7 @@ import pytest
 from certs.errors import StateError
 from certs.issuers.file_authority import WatchedFiles, WatchedIssuer
 from certs.keys.bundle import TrustBundle
-from certs.keys.leaf import stands_below
+from certs.keys.leaf import is_signed_by_bundle
 from meshwright.agent import certificates
 from meshwright.agent.credentials import CredentialsError
 from meshwright.agent.errors import AgentError
@@ -57,7 +57,7 @@ async def test_machine_below_a_foreign_ca_needs_the_trust_domain_once(
     await untold.enrolled._renew()
     second = certificates.read(machine.folder)
     assert second.serial != first.serial
-    assert stands_below(second.chain, root.pem)
+    assert is_signed_by_bundle(second.chain, root.pem)
 
 
 async def test_trust_domain_file_beside_the_roots_is_sufficient(serve: Serve, tmp_path: Path) -> None:

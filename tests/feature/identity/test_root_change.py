@@ -11,7 +11,7 @@ import pytest
 
 from certs.custody import LEDGER_FILE, opened
 from certs.issuers.root import fingerprint_in
-from certs.keys.leaf import stands_below
+from certs.keys.leaf import is_signed_by_bundle
 from certs.proxy import issue_proxy
 from certs.roots import rotation_file as kept
 from certs.roots.rotation import advanced
@@ -68,7 +68,7 @@ async def test_rotation_waits_for_every_proxy_until_it_is_given_up(serve: Serve)
         result = await until(server, "trusting", **waiting)
         assert result["trusted"] == [old, result["other"]]
         # Both followers trust both roots, and no certificate has changed.
-        assert stands_below(one.chain, two.mesh_roots)
+        assert is_signed_by_bundle(one.chain, two.mesh_roots)
         assert one.chain == first
         await server.ask("POST", ROTATE, {"give_up": [ABSENT]})
         await until(server, "trusting", two=waiting["two"])
@@ -77,8 +77,8 @@ async def test_rotation_waits_for_every_proxy_until_it_is_given_up(serve: Serve)
         assert fingerprint_in(server.state / "ca") == result["other"]
         assert one.serials, "it has renewed"
         assert one.chain != first
-        assert stands_below(one.chain, one.mesh_roots)
-        assert not stands_below(first, one.mesh_roots)
+        assert is_signed_by_bundle(one.chain, one.mesh_roots)
+        assert not is_signed_by_bundle(first, one.mesh_roots)
         # A proxy that was given up is refused, because the root of its certificate is no longer trusted.
         await server.until({ENROLLED: "connected", BARE: "disconnected", ABSENT: "expected"})
 
@@ -112,7 +112,7 @@ async def test_aborted_rotation_returns_to_the_old_root(serve: Serve, stage: str
         assert back["aborted"]
         await until(server, None)
         assert fingerprint_in(server.state / "ca") == old
-        assert stands_below(one.chain, one.mesh_roots)
+        assert is_signed_by_bundle(one.chain, one.mesh_roots)
         await server.until({ENROLLED: "connected", BARE: "connected", ABSENT: "expected"})
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from certs.keys.leaf import stands_below
+from certs.keys.leaf import is_signed_by_bundle
 from tests.feature.identity.test_enrolment import PORTS
 from tests.feature.identity.test_identity import workload
 from tests.feature.identity.test_root_change import ENROLLED, ROTATE, follower, quick, until
@@ -47,8 +47,8 @@ async def test_sealed_server_rotates_its_root_without_a_readable_key(
         assert readable(server.state) == []
         await until(server, None)
         assert readable(server.state) == []
-        assert stands_below(one.chain, one.mesh_roots)
-        assert not stands_below(first, one.mesh_roots)
+        assert is_signed_by_bundle(one.chain, one.mesh_roots)
+        assert not is_signed_by_bundle(first, one.mesh_roots)
     assert (await server.ask("GET", ROTATE))["stage"] is None
     assert begun["stage"] == "trusting"
     written = capsys.readouterr()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from certs.keys.bundle import TrustBundle
-from certs.keys.leaf import read_leaf, stands_below
+from certs.keys.leaf import is_signed_by_bundle, read_leaf
 from tests.feature.issuers.conftest import Pki
 from tests.feature.issuers.sidecar import come, found, gone, secrets
 from tests.tools.forked_cli import Typed
@@ -47,7 +47,7 @@ def test_certificate_of_vault_is_served_on_after_a_change_of_issuer(pki: Pki, pr
     server = program.serve(*_told(pki, pki.file("token", token)))
     chain, roots = secrets(program, server)
     vault = TrustBundle.of([roots])
-    assert stands_below(chain, roots)
+    assert is_signed_by_bundle(chain, roots)
     assert read_leaf(chain).names.uris == ("spiffe://cluster.local/ns/shop/sa/store",)
     assert server.metric('meshwright_certificates_issued_total{issuer="vault",kind="service"}') == 1
     assert server.metric('meshwright_certificates_renewed_total{issuer="vault"}') == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from certs.keys.bundle import TrustBundle
-from certs.keys.leaf import read_leaf, stands_below
+from certs.keys.leaf import is_signed_by_bundle, read_leaf
 from tests.feature.issuers.sidecar import come, gone, secrets
 from tests.kubernetes.tools.certificate_issuers import SECONDS, Signing, new_ca
 from tests.tools.forked_cli import Typed
@@ -48,7 +48,7 @@ def test_server_serves_certificates_signed_by_cert_manager(
     server = program.serve(*flags)
     chain, roots = secrets(program, server)
     assert roots == TrustBundle.of([known.pem]).pem
-    assert stands_below(chain, roots)
+    assert is_signed_by_bundle(chain, roots)
     assert read_leaf(chain).names.uris == ("spiffe://cluster.local/ns/shop/sa/store",)
     assert server.metric('meshwright_certificates_issued_total{issuer="cert-manager",kind="service"}') == 1
     assert not signing.listed()

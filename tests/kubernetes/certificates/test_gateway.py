@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from certs.keys.leaf import read_leaf, stands_below
+from certs.keys.leaf import is_signed_by_bundle, read_leaf
 from tests.kubernetes.conftest import namespaced
 from tests.kubernetes.tools.accounts import Account, Accounts
 from tests.kubernetes.tools.kubectl import Kubectl
@@ -95,7 +95,7 @@ def test_gateway_certificate_follows_the_mesh_config_and_the_root(
     secret = edge.get("secret", NAME)
     assert (secret["type"], sorted(first)) == ("kubernetes.io/tls", ["ca.crt", "tls.crt", "tls.key"])
     assert read_leaf(first["tls.crt"]).names.dns_names == NAMES
-    assert stands_below(first["tls.crt"], first["ca.crt"])
+    assert is_signed_by_bundle(first["tls.crt"], first["ca.crt"])
     until(lambda: server.metric('meshwright_problems{severity="error"}') == 0, server)
     assert server.metric('meshwright_certificates_issued_total{issuer="built-in",kind="gateway"}') == 1
 
@@ -104,7 +104,7 @@ def test_gateway_certificate_follows_the_mesh_config_and_the_root(
     until(lambda: (result := data(edge)["ca.crt"]) != first["ca.crt"] and result.count(b"BEGIN") == 1, server)
     second = data(edge)
     assert read_leaf(second["tls.crt"]).serial != read_leaf(first["tls.crt"]).serial
-    assert stands_below(second["tls.crt"], second["ca.crt"])
+    assert is_signed_by_bundle(second["tls.crt"], second["ca.crt"])
 
     kubectl.apply(config("other.example.org", edge=edge.namespace))
     until(lambda: read_leaf(data(edge)["tls.crt"]).names.dns_names == ("other.example.org",), server)

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from typer.testing import CliRunner
 
-from meshwright.chart.overrides import merged, told, told_json
+from meshwright.chart.overrides import merged, parse_set, parse_set_json
 from meshwright.chart.rendering import chart, defaults, manifests
 from meshwright.chart.template.tokens import TemplateError
 from meshwright.chart.values import Values, ValuesError, checked
@@ -95,23 +95,23 @@ def test_types_and_schema_refuse_the_same_values(values: dict[str, Any], is_righ
 )
 def test_set_options_are_read_as_by_helm(words: list[str], expected: dict[str, Any]) -> None:
     """The syntax is that of `helm --set`."""
-    assert told(words) == expected
+    assert parse_set(words) == expected
 
 
 def test_indexed_option_changes_one_item_of_a_list() -> None:
     """The other items stay, as in Helm."""
     below = {"a": [{"b": 1, "c": 2}, 3]}
-    assert told(["a[0].b=7"], below) == {"a": [{"b": 7, "c": 2}, 3]}
+    assert parse_set(["a[0].b=7"], below) == {"a": [{"b": 7, "c": 2}, 3]}
     assert below == {"a": [{"b": 1, "c": 2}, 3]}
 
 
 def test_text_and_json_options_are_read_as_by_helm() -> None:
     """The syntax is that of `helm --set-string` and `--set-json`."""
-    assert told(["a=1,b={true,null}"], as_text=True) == {"a": "1", "b": ["true", "null"]}
-    assert told_json(['a.b=[{"c": 1}]', "d=null"]) == {"a": {"b": [{"c": 1}]}, "d": None}
-    assert told_json(['{"a": {"b": 1}}', "a.c=2"]) == {"a": {"b": 1, "c": 2}}
+    assert parse_set(["a=1,b={true,null}"], as_text=True) == {"a": "1", "b": ["true", "null"]}
+    assert parse_set_json(['a.b=[{"c": 1}]', "d=null"]) == {"a": {"b": [{"c": 1}]}, "d": None}
+    assert parse_set_json(['{"a": {"b": 1}}', "a.c=2"]) == {"a": {"b": 1, "c": 2}}
     with pytest.raises(ValuesError, match="is not JSON"):
-        told_json(["a={"])
+        parse_set_json(["a={"])
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_text_and_json_options_are_read_as_by_helm() -> None:
 def test_malformed_set_option_is_refused(word: str) -> None:
     """The error names the option."""
     with pytest.raises(ValuesError, match="--set"):
-        told([word])
+        parse_set([word])
 
 
 def test_merge_prefers_the_upper_values_and_removes_nulls() -> None:

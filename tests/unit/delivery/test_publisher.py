@@ -42,7 +42,7 @@ def _always_late() -> Slices:
 class Plane:
     """A cache with a stream of every proxy, and how many were woken in each turn of the event loop."""
 
-    def __init__(self, told: publishing.OnPublished = publishing.nobody) -> None:
+    def __init__(self, told: publishing.OnPublished = publishing.ignore_step) -> None:
         self.cache = SnapshotCache()
         self.publishing = Publisher(self.cache, Quarantine(lambda _: None), Metrics(), told)
         self.turns = [0]

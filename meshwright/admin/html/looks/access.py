@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from meshwright.admin.html import links
-from meshwright.admin.html.fields import records, said, words
+from meshwright.admin.html.fields import field_text, records, words
 from meshwright.admin.html.forms import Field, Form
 from meshwright.admin.html.frame import PageRequest
 from meshwright.admin.html.looks.look import PageLook
@@ -30,8 +30,8 @@ def _may(record: Document) -> Markup:
 
 
 def _to(record: Document) -> Markup:
-    to = said(record, "destination_service")
-    return joined((links.service(to), text(f":{said(record, 'port')}")))
+    to = field_text(record, "destination_service")
+    return joined((links.service(to), text(f":{field_text(record, 'port')}")))
 
 
 def _requests(record: Document) -> Markup:
@@ -43,15 +43,15 @@ def _by(record: Document) -> Markup:
 
 
 def _why(record: Document) -> Markup:
-    to = f"{said(record, 'destination_service')}:{said(record, 'port')}"
-    return links.link("why", links.href("/debug/explain", {"from": said(record, "source"), "to": to}))
+    to = f"{field_text(record, 'destination_service')}:{field_text(record, 'port')}"
+    return links.link("why", links.href("/debug/explain", {"from": field_text(record, "source"), "to": to}))
 
 
 _ACCESS: Final = (
-    Column("From", lambda item: links.identity(said(item, "source")), ("source",)),
+    Column("From", lambda item: links.identity(field_text(item, "source")), ("source",)),
     Column("To", _to, ("destination_service", "port")),
     Column("May call", _may, ("allowed",)),
-    Column("Protocol", lambda item: text(said(item, "protocol")), ("protocol",)),
+    Column("Protocol", lambda item: text(field_text(item, "protocol")), ("protocol",)),
     Column("Requests", _requests, ("requests",)),
     Column("By", _by, ("by",)),
     Column("Explain", _why, ()),

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from meshwright.admin.html import links
-from meshwright.admin.html.fields import number, part, records, said, words
+from meshwright.admin.html.fields import field_text, number, part, records, words
 from meshwright.admin.html.frame import PageRequest
 from meshwright.admin.html.looks.look import PageLook
 from meshwright.admin.html.markup import Markup, code, joined, name, tag, text
@@ -21,7 +21,8 @@ def of_certificates(result: Document) -> Verdict:
     services, proxies = records(result, "service_certificates"), records(result, "proxy_certificates")
     # Only the newest certificate of a proxy is in use: older ones may expire.
     newest = {
-        said(proxy, "cn"): proxy for proxy in sorted(proxies, key=lambda proxy: said(proxy, "issued_at"))
+        field_text(proxy, "cn"): proxy
+        for proxy in sorted(proxies, key=lambda proxy: field_text(proxy, "issued_at"))
     }
     expired = sum(_left(service) <= 0 for service in services)
     expired += sum(_standing(item) == "expired" for item in newest.values())
@@ -36,9 +37,9 @@ def _left(certificate: Document) -> float:
 
 
 def _standing(entry: Document) -> str:
-    if said(entry, "state") == "revoked":
+    if field_text(entry, "state") == "revoked":
         return "revoked"
-    return "expired" if entry.get("expired") is True else said(entry, "state")
+    return "expired" if entry.get("expired") is True else field_text(entry, "state")
 
 
 def _valid(certificate: Document) -> Markup:
@@ -51,20 +52,24 @@ def _valid(certificate: Document) -> Markup:
 
 
 def _claimed(entry: Document) -> Markup:
-    if not said(entry, "claimed_at"):
-        by = said(entry, "claim_by")
+    if not field_text(entry, "claimed_at"):
+        by = field_text(entry, "claim_by")
         return joined((text("by "), moment(by))) if by else NONE
-    return joined((moment(said(entry, "claimed_at")), tag("div", text(said(entry, "claimed_from")))))
+    return joined(
+        (moment(field_text(entry, "claimed_at")), tag("div", text(field_text(entry, "claimed_from"))))
+    )
 
 
 def _revoked(entry: Document) -> Markup:
-    if not said(entry, "revoked_at"):
+    if not field_text(entry, "revoked_at"):
         return NONE
-    return joined((moment(said(entry, "revoked_at")), tag("div", name(said(entry, "revoked_why")))))
+    return joined(
+        (moment(field_text(entry, "revoked_at")), tag("div", name(field_text(entry, "revoked_why"))))
+    )
 
 
 def _serial(proxy: Document) -> Markup:
-    return code(said(proxy, "serial")) if said(proxy, "serial") else NONE
+    return code(field_text(proxy, "serial")) if field_text(proxy, "serial") else NONE
 
 
 def _lacks(proxy: Document) -> Markup:
@@ -75,34 +80,40 @@ def _held_certificate(proxy: Document) -> Markup:
     held = part(proxy, "service_certificate")
     if not held:
         return NONE
-    return joined((code(said(held, "serial")), text(" until "), moment(said(held, "not_after"))))
+    return joined((code(field_text(held, "serial")), text(" until "), moment(field_text(held, "not_after"))))
 
 
 _SERVICE: Final = (
-    Column("Identity", lambda item: links.identity(said(item, "identity")), ("identity",)),
+    Column("Identity", lambda item: links.identity(field_text(item, "identity")), ("identity",)),
     Column("State", _valid, ("seconds_left",)),
     Column(
-        "Serial", lambda item: tag("code", text(said(item, "serial")), id=said(item, "serial")), ("serial",)
+        "Serial",
+        lambda item: tag("code", text(field_text(item, "serial")), id=field_text(item, "serial")),
+        ("serial",),
     ),
-    Column("Valid until", lambda item: moment(said(item, "not_after")), ("not_after",)),
+    Column("Valid until", lambda item: moment(field_text(item, "not_after")), ("not_after",)),
 )
 _PROXY: Final = (
-    Column("Proxy", lambda item: links.proxy(said(item, "cn")), ("cn",)),
+    Column("Proxy", lambda item: links.proxy(field_text(item, "cn")), ("cn",)),
     Column("State", lambda item: badge(_standing(item)), ("state", "expired")),
     Column(
-        "Serial", lambda item: tag("code", text(said(item, "serial")), id=said(item, "serial")), ("serial",)
+        "Serial",
+        lambda item: tag("code", text(field_text(item, "serial")), id=field_text(item, "serial")),
+        ("serial",),
     ),
-    Column("Valid until", lambda item: moment(said(item, "not_after")), ("not_after",)),
+    Column("Valid until", lambda item: moment(field_text(item, "not_after")), ("not_after",)),
     Column("Claimed", _claimed, ("claimed_at", "claimed_from", "claim_by")),
-    Column("First ready", lambda item: moment(said(item, "first_ready_at")), ("first_ready_at",)),
-    Column("Last seen", lambda item: moment(said(item, "last_seen")), ("last_seen",)),
+    Column("First ready", lambda item: moment(field_text(item, "first_ready_at")), ("first_ready_at",)),
+    Column("Last seen", lambda item: moment(field_text(item, "last_seen")), ("last_seen",)),
     Column("Revoked", _revoked, ("revoked_at", "revoked_why")),
 )
 _PARTICIPANT: Final = (
-    Column("Proxy", lambda item: links.proxy(said(item, "cn")), ("cn",)),
+    Column("Proxy", lambda item: links.proxy(field_text(item, "cn")), ("cn",)),
     Column("Lacks", _lacks, ("takes_part", "lacks")),
     Column(
-        "Certificate", lambda item: code(said(item, "serial")) if said(item, "serial") else NONE, ("serial",)
+        "Certificate",
+        lambda item: code(field_text(item, "serial")) if field_text(item, "serial") else NONE,
+        ("serial",),
     ),
     Column("Shows to others", _held_certificate, ("service_certificate",)),
 )
@@ -116,21 +127,22 @@ def _spans(result: Document) -> Iterator[Span]:
     """Yield the lifetimes of service certificates for the timeline, also of older ones in use by proxies."""
     current = set[str]()
     for record in records(result, "service_certificates"):
-        current.add(said(record, "serial"))
+        current.add(field_text(record, "serial"))
         if (end := _moment(record, "not_after")) is not None:
-            title = f"{said(record, 'identity')}: until {said(record, 'not_after')}"
+            title = f"{field_text(record, 'identity')}: until {field_text(record, 'not_after')}"
             tone = Tone.BAD if _left(record) <= 0 else Tone.GOOD
-            yield Span(said(record, "identity"), _moment(record, "not_before"), end, tone, title)
+            yield Span(field_text(record, "identity"), _moment(record, "not_before"), end, tone, title)
     for each in records(result, "participants"):
         held = part(each, "service_certificate")
         end = _moment(held, "not_after")
-        if end is not None and said(held, "serial") not in current:
-            title = f"{said(each, 'cn')} shows {said(held, 'serial')} still, until {said(held, 'not_after')}"
-            yield Span(f"shown by {said(each, 'cn')}", None, end, Tone.WARNING, title)
+        if end is not None and field_text(held, "serial") not in current:
+            serial, until = field_text(held, "serial"), field_text(held, "not_after")
+            title = f"{field_text(each, 'cn')} shows {serial} still, until {until}"
+            yield Span(f"shown by {field_text(each, 'cn')}", None, end, Tone.WARNING, title)
 
 
 def _moment(result: Document, field: str) -> datetime | None:
-    return _read(said(result, field))
+    return _read(field_text(result, field))
 
 
 def _read(said_: str) -> datetime | None:
@@ -146,10 +158,10 @@ def _timeline(result: Document, now: datetime | None) -> Iterable[Markup]:
     ends = _moment(authority, "not_after")
     if not spans or ends is None or now is None:
         return
-    signer = f"CA ({said(authority, 'kind')})"
+    signer = f"CA ({field_text(authority, 'kind')})"
     # Certificates are useless after the end of their CA.
     tone = Tone.GOOD if ends > spans[-1].end else Tone.WARNING
-    top = Span(signer, None, ends, tone, f"{signer}: until {said(authority, 'not_after')}")
+    top = Span(signer, None, ends, tone, f"{signer}: until {field_text(authority, 'not_after')}")
     yield timeline([top, *spans[:MOST_SPANS]], now, spans[-1].end, "Until when certificates are in force")
     if (more := len(spans) - MOST_SPANS) > 0:
         words_ = f"{counted(more, 'certificate')} more: those are drawn that end first."
@@ -161,17 +173,23 @@ def _certificates(result: Document, asked: PageRequest) -> Iterable[Markup]:
     yield tag("h2", text("Of services"))
     empty = "None yet: one is made for each serviceAccount of a Workload."
     yield table(
-        records(result, "service_certificates"), _SERVICE, empty, lambda record: said(record, "identity")
+        records(result, "service_certificates"),
+        _SERVICE,
+        empty,
+        lambda record: field_text(record, "identity"),
     )
     yield tag("h2", text("Of proxies"))
     empty = "None yet: `meshwright certs issue-proxy` issues one."
     issued = records(result, "proxy_certificates")
-    yield table(issued, _PROXY, empty, lambda item: said(item, "cn"))
+    yield table(issued, _PROXY, empty, lambda item: field_text(item, "cn"))
     yield tag("h2", text("Who takes no part in the mesh"))
     away = [record for record in records(result, "participants") if record.get("takes_part") is not True]
-    listed = {said(item, "cn") for item in issued}
+    listed = {field_text(item, "cn") for item in issued}
     yield table(
-        away, _PARTICIPANT, "Every proxy does.", lambda item: "" if (cn := said(item, "cn")) in listed else cn
+        away,
+        _PARTICIPANT,
+        "Every proxy does.",
+        lambda item: "" if (cn := field_text(item, "cn")) in listed else cn,
     )
 
 

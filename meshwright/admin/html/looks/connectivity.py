@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from meshwright.admin.html import links
-from meshwright.admin.html.fields import items, records, said, words
+from meshwright.admin.html.fields import field_text, items, records, words
 from meshwright.admin.html.forms import CALL, Form
 from meshwright.admin.html.frame import PageRequest
 from meshwright.admin.html.looks.explain import of_explained
@@ -26,7 +26,7 @@ def of_connectivity(result: Document) -> Verdict:
         return Verdict(Tone.PLAIN, "Ask about a call.")
     by_policy = of_explained(explained)
     ill = sum(_is_ill(item) for item in (*records(result, "callers"), *records(result, "called")))
-    held = sum(bool(said(record, "withheld")) for record in records(result, "endpoints"))
+    held = sum(bool(field_text(record, "withheld")) for record in records(result, "endpoints"))
     wrong = [counted(ill, "sidecar") + " not in step"] if ill else []
     wrong += [counted(held, "endpoint") + " without traffic"] if held else []
     if not wrong:
@@ -36,31 +36,33 @@ def of_connectivity(result: Document) -> Verdict:
 
 
 def _is_ill(sidecar: Document) -> bool:
-    return said(sidecar, "stands") != IN_STEP or bool(items(sidecar, "lacks"))
+    return field_text(sidecar, "stands") != IN_STEP or bool(items(sidecar, "lacks"))
 
 
 def _sentences(result: Document) -> Markup:
     messages = [
-        item for item in (said(result, "said"), *words(result, "lacks"), *words(result, "rejected")) if item
+        item
+        for item in (field_text(result, "said"), *words(result, "lacks"), *words(result, "rejected"))
+        if item
     ]
     return listed(map(links.in_sentence, messages)) if messages else NONE
 
 
 def _state(result: Document) -> Markup:
-    return badge(said(result, "stands"), Tone.BAD if _is_ill(result) else Tone.GOOD)
+    return badge(field_text(result, "stands"), Tone.BAD if _is_ill(result) else Tone.GOOD)
 
 
 _SIDECAR: Final = (
-    Column("Proxy", lambda item: links.proxy(said(item, "proxy")), ("proxy",)),
-    Column(WORKLOAD.name, lambda item: name(said(item, "workload")), ("workload",)),
+    Column("Proxy", lambda item: links.proxy(field_text(item, "proxy")), ("proxy",)),
+    Column(WORKLOAD.name, lambda item: name(field_text(item, "workload")), ("workload",)),
     Column("Stands", _state, ("stands",)),
     Column("Why", _sentences, ("said", "lacks", "rejected")),
 )
 _ENDPOINT: Final = (
-    Column("Address", lambda item: name(said(item, "address")), ("address",)),
-    Column(SERVICE.name, lambda item: links.service(said(item, "service")), ("service",)),
+    Column("Address", lambda item: name(field_text(item, "address")), ("address",)),
+    Column(SERVICE.name, lambda item: links.service(field_text(item, "service")), ("service",)),
     Column("Told to the caller", lambda item: text("yes" if item.get("given") is True else "no"), ("given",)),
-    Column("Without traffic because", lambda item: text(said(item, "withheld")), ("withheld",)),
+    Column("Without traffic because", lambda item: text(field_text(item, "withheld")), ("withheld",)),
 )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from meshwright.admin.html import links
-from meshwright.admin.html.fields import number, records, said, words
+from meshwright.admin.html.fields import field_text, number, records, words
 from meshwright.admin.html.forms import CALL, Field, Form
 from meshwright.admin.html.frame import PageRequest
 from meshwright.admin.html.looks.look import PageLook
@@ -21,10 +21,12 @@ def of_explained(result: Document) -> Verdict:
     """Return the verdict of the page Explain: the answer by policy, and whether sidecars apply the answer."""
     if "usage" in result:
         return Verdict(Tone.PLAIN, "Ask whether a call may pass.")
-    how = " ".join(filter(None, (said(result, "method"), said(result, "path"))))
-    sentence = f"{said(result, 'from')} to {said(result, 'to')} {how}".rstrip()
-    tones = [tone_of(said(result, "answer")), _IN_FORCE.get(said(result, "in_force"), Tone.PLAIN)]
-    return Verdict(worst(tones), f"{sentence}: {said(result, 'headline')}.", said(result, "answer"))
+    how = " ".join(filter(None, (field_text(result, "method"), field_text(result, "path"))))
+    sentence = f"{field_text(result, 'from')} to {field_text(result, 'to')} {how}".rstrip()
+    tones = [tone_of(field_text(result, "answer")), _IN_FORCE.get(field_text(result, "in_force"), Tone.PLAIN)]
+    return Verdict(
+        worst(tones), f"{sentence}: {field_text(result, 'headline')}.", field_text(result, "answer")
+    )
 
 
 _IN_FORCE: Final = {"yes": Tone.GOOD, "no": Tone.BAD, "unknown": Tone.WARNING}
@@ -35,8 +37,8 @@ def _explained(result: Document, _asked: PageRequest) -> Iterable[Markup]:
         return
     yield pairs(
         {
-            "policy says": badge(said(result, "policy")),
-            "in force": badge(said(result, "in_force"), _IN_FORCE.get(said(result, "in_force"))),
+            "policy says": badge(field_text(result, "policy")),
+            "in force": badge(field_text(result, "in_force"), _IN_FORCE.get(field_text(result, "in_force"))),
             **({"because": _sentences(result, "in_force_because")} if result.get("in_force_because") else {}),
             **({"decided by": _sentences(result, "because")} if result.get("because") else {}),
             **({"logged": shown(result.get("logged"))} if result.get("logged") else {}),
@@ -74,8 +76,8 @@ def _objects(result: Document) -> Iterable[Markup]:
     for item in objects:
         decides = [badge("decides", Tone.PLAIN)] if item.get("decides") is True else []
         stale = [badge("stale")] if item.get("stale") is True else []
-        name = links.mesh_object(said(item, "object"))
-        where = joined((text("("), links.origin(said(item, "origin")), text(")")))
+        name = links.mesh_object(field_text(item, "object"))
+        where = joined((text("("), links.origin(field_text(item, "origin")), text(")")))
         yield tag("p", joined((name, where, *decides, *stale), " "))
         yield block(printed([_record(item.get("manifest") or item.get("value"))]).removeprefix("---\n"))
 
@@ -93,8 +95,8 @@ def _identities(result: Document, field: str) -> Markup:
 
 
 _BACKEND: Final = (
-    Column(SERVICE.name, lambda item: links.service(said(item, "service")), ("service",)),
-    Column("Weight", lambda item: text(said(item, "weight")), ("weight",)),
+    Column(SERVICE.name, lambda item: links.service(field_text(item, "service")), ("service",)),
+    Column("Weight", lambda item: text(field_text(item, "weight")), ("weight",)),
     Column("Admitted by", lambda item: _identities(item, "admitted"), ("admitted",)),
     Column("Refused by", lambda item: _identities(item, "refused"), ("refused",)),
 )
@@ -102,13 +104,13 @@ _BACKEND: Final = (
 
 def _step(step: Document) -> Markup:
     objects = [
-        joined((links.mesh_object(said(record, "object")), text(f" ({said(record, 'origin')})")))
+        joined((links.mesh_object(field_text(record, "object")), text(f" ({field_text(record, 'origin')})")))
         for record in records(step, "objects")
     ]
     depth = min(int(number(step, "depth")), 5)
     return tag(
         "li",
-        links.in_sentence(said(step, "text")),
+        links.in_sentence(field_text(step, "text")),
         listed(objects) if objects else NOTHING,
         class_=f"deep{depth}",
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from meshwright.admin.html import links
-from meshwright.admin.html.fields import number, part, records, said, words
+from meshwright.admin.html.fields import field_text, number, part, records, words
 from meshwright.admin.html.frame import PageRequest
 from meshwright.admin.html.looks.look import PageLook
 from meshwright.admin.html.markup import Markup, joined, listed, name, tag, text
@@ -23,7 +23,7 @@ def of_sources(result: Document) -> Verdict:
     sources = records(result, "sources")
     if not sources:
         return Verdict(Tone.WARNING, "There is no source: the mesh is empty.")
-    failing = [said(source, "name") for source in sources if said(source, "error")]
+    failing = [field_text(source, "name") for source in sources if field_text(source, "error")]
     if failing:
         said_last = "cannot be read whole; the objects read before stay in force"
         return Verdict(Tone.BAD, f"Degraded: {', '.join(failing)} {said_last}.")
@@ -53,19 +53,23 @@ def _objects(source: Document) -> Markup:
 
 
 def _error(source: Document) -> Markup:
-    if not said(source, "error"):
+    if not field_text(source, "error"):
         return badge("ok", Tone.GOOD)
-    since = (text(" since "), moment(said(source, "error_since"))) if said(source, "error_since") else ()
-    return joined((badge("error"), *since, tag("div", name(said(source, "error")))))
+    since = (
+        (text(" since "), moment(field_text(source, "error_since")))
+        if field_text(source, "error_since")
+        else ()
+    )
+    return joined((badge("error"), *since, tag("div", name(field_text(source, "error")))))
 
 
 def _when(title: str, age: str, at: str) -> Column:
     """Return a table column with the time of an event and the age of the event."""
 
     def shown(source: Document) -> Markup:
-        if not said(source, at):
+        if not field_text(source, at):
             return text("never")
-        return joined((text(f"{said(source, age)} ago"), tag("div", moment(said(source, at)))))
+        return joined((text(f"{field_text(source, age)} ago"), tag("div", moment(field_text(source, at)))))
 
     return Column(title, shown, (age, f"{age}_seconds", at))
 
@@ -75,7 +79,7 @@ def _held(source: Document) -> Markup:
 
 
 _SOURCE: Final = (
-    Column("Source", lambda item: name(said(item, "name")), ("name", "watches")),
+    Column("Source", lambda item: name(field_text(item, "name")), ("name", "watches")),
     Column("State", _error, ("error", "error_since")),
     Column("Objects", _objects, ("objects",)),
     _when("Read whole", "age", "last_full_read"),
@@ -90,8 +94,8 @@ def _errors(watch: Document) -> Markup:
 
 
 def _kind(watch: Document) -> Markup:
-    where = f" in {said(watch, 'namespace')}" if said(watch, "namespace") else ""
-    return joined((name(said(watch, "name")), text(where)))
+    where = f" in {field_text(watch, 'namespace')}" if field_text(watch, "namespace") else ""
+    return joined((name(field_text(watch, "name")), text(where)))
 
 
 _WATCH: Final = (
@@ -109,11 +113,11 @@ _WATCH: Final = (
 def _sources(result: Document, _asked: PageRequest) -> Iterable[Markup]:
     empty = "No source is configured: `meshwright serve --mesh DIRECTORY` reads manifests of a directory."
     sources = records(result, "sources")
-    yield table(sources, _SOURCE, empty, lambda source: said(source, "name"))
+    yield table(sources, _SOURCE, empty, lambda source: field_text(source, "name"))
     for source in sources:
         if watches := records(source, "watches"):
-            yield tag("h2", joined((text("Watched by "), name(said(source, "name")))))
-            yield table(watches, _WATCH, "", lambda watch: said(watch, "name"))
+            yield tag("h2", joined((text("Watched by "), name(field_text(source, "name")))))
+            yield table(watches, _WATCH, "", lambda watch: field_text(watch, "name"))
 
 
 def of_config(result: Document) -> Verdict:
@@ -141,9 +145,11 @@ def of_loop(result: Document) -> Verdict:
 
 
 _LATE: Final = (
-    Column("When", lambda item: moment(said(item, "at"), exact=True), ("at",)),
+    Column("When", lambda item: moment(field_text(item, "at"), exact=True), ("at",)),
     Column("Held for", lambda item: text(f"{number(item, 'seconds'):.3f} s"), ("seconds",)),
-    Column("By", lambda item: name(said(item, "doing")) if said(item, "doing") else NONE, ("doing",)),
+    Column(
+        "By", lambda item: name(field_text(item, "doing")) if field_text(item, "doing") else NONE, ("doing",)
+    ),
 )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from meshwright.admin.html import links
-from meshwright.admin.html.fields import items, records, said, words
+from meshwright.admin.html.fields import field_text, items, records, words
 from meshwright.admin.html.forms import Field, Form
 from meshwright.admin.html.frame import PageRequest
 from meshwright.admin.html.looks.look import PageLook
@@ -17,7 +17,7 @@ from meshwright.admin.jsonable import Document, Json
 
 def of_policies(result: Document) -> Verdict:
     """Return the verdict of the page Policies: the number of objects in use, or the numbers of problems."""
-    severities = [said(record, "severity") for record in records(result, "problems")]
+    severities = [field_text(record, "severity") for record in records(result, "problems")]
     failures = len(records(result, "failures"))
     wrong = [counted(severities.count(item), item) for item in ("error", "warning") if severities.count(item)]
     wrong += [counted(failures, "group that failed", "groups that failed")] if failures else []
@@ -33,25 +33,27 @@ def of_policies(result: Document) -> Verdict:
 
 
 def _field(problem: Document) -> Markup:
-    value = said(problem, "value")
+    value = field_text(problem, "value")
     parts = (
-        tag("div", code(said(problem, "field"))) if said(problem, "field") else NOTHING,
+        tag("div", code(field_text(problem, "field"))) if field_text(problem, "field") else NOTHING,
         tag("div", text("is "), code(value)) if value else NOTHING,
     )
     return joined(parts) if any(parts) else NONE
 
 
 def _object(problem: Document) -> Markup:
-    return links.mesh_object(said(problem, "object")) if said(problem, "object") else NONE
+    return links.mesh_object(field_text(problem, "object")) if field_text(problem, "object") else NONE
 
 
 _PROBLEM: Final = (
-    Column("Severity", lambda item: badge(said(item, "severity")), ("severity", "line")),
-    Column("Code", lambda item: text(said(item, "code")), ("code",)),
+    Column("Severity", lambda item: badge(field_text(item, "severity")), ("severity", "line")),
+    Column("Code", lambda item: text(field_text(item, "code")), ("code",)),
     Column("Object", _object, ("object",)),
-    Column("Where", lambda item: links.origin(said(item, "origin")), ("origin",)),
+    Column("Where", lambda item: links.origin(field_text(item, "origin")), ("origin",)),
     Column("Field", _field, ("field", "value")),
-    Column("What would be right", lambda item: links.in_sentence(said(item, "expected")), ("expected",)),
+    Column(
+        "What would be right", lambda item: links.in_sentence(field_text(item, "expected")), ("expected",)
+    ),
 )
 
 
@@ -74,13 +76,14 @@ def _in_force(result: Document) -> Markup:
 
 
 def _key(found: Document) -> str:
-    return f"{said(found, 'kind')} {'/'.join(filter(None, (said(found, 'namespace'), said(found, 'name'))))}"
+    place = filter(None, (field_text(found, "namespace"), field_text(found, "name")))
+    return f"{field_text(found, 'kind')} {'/'.join(place)}"
 
 
 _OBJECT: Final = (
     Column("Object", lambda item: links.mesh_object(_key(item)), ("kind", "namespace", "name")),
     Column("State", _in_force, ("stale", "wrong")),
-    Column("Where", lambda item: links.origin(said(item, "origin")), ("origin",)),
+    Column("Where", lambda item: links.origin(field_text(item, "origin")), ("origin",)),
     Column("Value", lambda item: detail(text("value"), raw(item.get("value"))), ("value",)),
 )
 
@@ -90,7 +93,7 @@ def _policies(result: Document, asked: PageRequest) -> Iterable[Markup]:
     yield tag("h2", text("Problems"))
     order = list(Tone)
     problems = sorted(
-        records(result, "problems"), key=lambda record: order.index(tone_of(said(record, "severity")))
+        records(result, "problems"), key=lambda record: order.index(tone_of(field_text(record, "severity")))
     )
     yield table(problems, _PROBLEM, "Nothing is wrong with what was read.")
     if failures := records(result, "failures"):
@@ -109,7 +112,9 @@ def _policies(result: Document, asked: PageRequest) -> Iterable[Markup]:
 def _worst(problems: Sequence[Document]) -> dict[str, list[Json]]:
     """Return the worst severity of each object; `problems` is sorted with the worst first."""
     # Reversed, so that the worst problem of an object is the last to be stored.
-    return {said(problem, "object"): [said(problem, "severity")] for problem in reversed(problems)}
+    return {
+        field_text(problem, "object"): [field_text(problem, "severity")] for problem in reversed(problems)
+    }
 
 
 _EMPTY: Final = "No object is in force. Put manifests where a source reads them: see Sources."
@@ -119,7 +124,7 @@ def _one(result: Document) -> Markup:
     head = {
         "object": name(_key(result)),
         "state": _in_force(result),
-        "where": links.origin(said(result, "origin")),
+        "where": links.origin(field_text(result, "origin")),
     }
     return joined((pairs(head), raw(result.get("value"))))
 

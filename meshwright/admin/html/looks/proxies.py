@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from meshwright.admin.html import links
-from meshwright.admin.html.fields import part, records, said, words
+from meshwright.admin.html.fields import field_text, part, records, words
 from meshwright.admin.html.forms import Field, Form
 from meshwright.admin.html.frame import PageRequest
 from meshwright.admin.html.looks.look import PageLook
@@ -20,11 +20,11 @@ from meshwright.admin.proxy_document import FAILURES, SECTIONS
 def tone(proxy: Document) -> Tone:
     """Return the tone of a proxy: BAD for a rejection or failure, WARNING for a late or disconnected one."""
     states = [tone_of(state) for state in map(str, part(proxy, "sync").values())]
-    if said(proxy, "why").startswith(FAILURES):
+    if field_text(proxy, "why").startswith(FAILURES):
         states.append(Tone.BAD)
     # An ended proxy is normal after a rollout.
-    is_behind = said(proxy, "why") and said(proxy, "state") != "ended"
-    states.append(Tone.WARNING if is_behind else tone_of(said(proxy, "state")))
+    is_behind = field_text(proxy, "why") and field_text(proxy, "state") != "ended"
+    states.append(Tone.WARNING if is_behind else tone_of(field_text(proxy, "state")))
     return worst(states)
 
 
@@ -48,8 +48,8 @@ def of_one(result: Document) -> Verdict:
         return Verdict(Tone.PLAIN, "Say which proxy.")
     if "proxies" in result:
         return of_all(result)
-    state, since = said(result, "state"), said(result, "age")
-    why = said(result, "why") or ("in step" if state == "connected" else "")
+    state, since = field_text(result, "state"), field_text(result, "age")
+    why = field_text(result, "why") or ("in step" if state == "connected" else "")
     return Verdict(tone(result), f"{state.capitalize()} for {since}{': ' + why if why else ''}.")
 
 
@@ -57,15 +57,19 @@ def state(proxy: Document) -> Markup:
     """Return the state of a proxy as HTML: one word, and the time for which the state has lasted."""
     also = [joined((text(" "), badge(item))) for item in ("held", "dead") if proxy.get(item) is True]
     return joined(
-        (badge(said(proxy, "state")), *also, tag("span", text(f" for {said(proxy, 'age')}"), class_="whole"))
+        (
+            badge(field_text(proxy, "state")),
+            *also,
+            tag("span", text(f" for {field_text(proxy, 'age')}"), class_="whole"),
+        )
     )
 
 
 def _named(proxy: Document) -> Markup:
-    workload = said(proxy, "workload")
-    on = text(f" on {said(proxy, 'node')}") if said(proxy, "node") else NOTHING
+    workload = field_text(proxy, "workload")
+    on = text(f" on {field_text(proxy, 'node')}") if field_text(proxy, "node") else NOTHING
     under = tag("div", text("Workload "), links.mesh_object(f"Workload {workload}", workload), on)
-    return joined((links.proxy(said(proxy, "cn")), under if workload else NOTHING))
+    return joined((links.proxy(field_text(proxy, "cn")), under if workload else NOTHING))
 
 
 def _sync(proxy: Document) -> Markup:
@@ -74,11 +78,11 @@ def _sync(proxy: Document) -> Markup:
 
 
 def _why(proxy: Document) -> Markup:
-    return links.in_sentence(said(proxy, "why")) if said(proxy, "why") else NONE
+    return links.in_sentence(field_text(proxy, "why")) if field_text(proxy, "why") else NONE
 
 
 def _identity(proxy: Document) -> Markup:
-    return links.identity(said(proxy, "identity")) if said(proxy, "identity") else NONE
+    return links.identity(field_text(proxy, "identity")) if field_text(proxy, "identity") else NONE
 
 
 _COLUMNS: Final = (
@@ -100,16 +104,16 @@ def _all(result: Document) -> Iterable[Markup]:
 
 def facts(proxy: Document) -> Markup:
     """Return the fields of one proxy as an HTML list of names and values."""
-    cn = said(proxy, "cn")
+    cn = field_text(proxy, "cn")
     drawn = {"state": state(proxy), "sync": _sync(proxy), "behind": _why(proxy)}
-    if workload := said(proxy, "workload"):
+    if workload := field_text(proxy, "workload"):
         drawn["workload"] = links.mesh_object(f"Workload {workload}", workload)
-    none_issued = said(proxy, "why").startswith("no certificate was issued")
+    none_issued = field_text(proxy, "why").startswith("no certificate was issued")
     certificates = NONE if none_issued else links.certificates(cn, cn)
     drawn |= {"identity": _identity(proxy), "certificates": certificates}
     known = ("uuid", "service", "namespace", "address", "since", "admitted", "streams", "protocol")
     drawn |= {item: shown(proxy.get(item)) for item in known if item in proxy}
-    drawn |= {item: shown(proxy[item]) for item in ("pod", "node") if said(proxy, item)}
+    drawn |= {item: shown(proxy[item]) for item in ("pod", "node") if field_text(proxy, item)}
     return pairs(drawn)
 
 
@@ -131,7 +135,11 @@ def _configured(result: Document, asked: PageRequest) -> Iterable[Markup]:
     if "proxies" in result:
         yield from _all(result)
         return
-    cn, types, comparable = said(result, "cn"), part(result, "configuration"), words(result, "comparable")
+    cn, types, comparable = (
+        field_text(result, "cn"),
+        part(result, "configuration"),
+        words(result, "comparable"),
+    )
     yield tabs(cn, asked.path)
     yield facts(result)
     if not types:
@@ -147,7 +155,7 @@ def _configured(result: Document, asked: PageRequest) -> Iterable[Markup]:
 
 
 def _resource(cn: str, word: str, named: str, content: Document, *, changed: bool) -> Markup:
-    version = tag("span", text("version "), code(said(content, "version")))
+    version = tag("span", text("version "), code(field_text(content, "version")))
     # Secrets have no links, because their versions and inputs are never shown.
     if word == "secret":
         return detail(name(named), tag("p", version), raw(content.get("resource")))
@@ -161,7 +169,7 @@ def _resource(cn: str, word: str, named: str, content: Document, *, changed: boo
 def _description(result: Document, asked: PageRequest) -> Iterable[Markup]:
     if "usage" in result:
         return
-    yield tabs(said(result, "cn"), asked.path)
+    yield tabs(field_text(result, "cn"), asked.path)
     yield facts(result)
     for title, lines in (("Not served", "left_out"), ("Rejected", "rejected")):
         if lacking := words(result, lines):
@@ -169,7 +177,7 @@ def _description(result: Document, asked: PageRequest) -> Iterable[Markup]:
             yield listed(links.in_sentence(item) for item in lacking)
     for section in (item for item in SECTIONS if item in result):
         yield tag("h2", text(section.capitalize()), id=section)
-        yield from _section(said(result, "cn"), section, records(result, section))
+        yield from _section(field_text(result, "cn"), section, records(result, section))
 
 
 def _section(cn: str, section: str, lines: list[Document]) -> Iterable[Markup]:
@@ -193,18 +201,20 @@ _EMPTY: Final = {
 def _line(section: str, line: Document) -> Markup:
     known = {account: links.object_address(f"ServiceAccount {account}") for account in _accounts(line)}
     known |= {service: links.object_address(f"Service {service}") for service in _services(line)}
-    target = said(line, "target")
+    target = field_text(line, "target")
     if target and " " not in target:
         known[target] = links.object_address(f"TrafficTarget {target}")
     if section == "secrets":
-        if said(line, "name").startswith("service-cert"):
-            known[said(line, "serial")] = links.href("/debug/certs", anchor=said(line, "serial"))
-        until = said(line, "not_after")
+        if field_text(line, "name").startswith("service-cert"):
+            known[field_text(line, "serial")] = links.href("/debug/certs", anchor=field_text(line, "serial"))
+        until = field_text(line, "not_after")
         # The time is cut out of the sentence, so that the browser gets a time element.
-        before, _, after = said(line, "text").partition(until) if until else (said(line, "text"), "", "")
+        before, _, after = (
+            field_text(line, "text").partition(until) if until else (field_text(line, "text"), "", "")
+        )
         drawn = (links.in_sentence(before, known), moment(until) if until else NOTHING, text(after))
         return joined(drawn)
-    return links.in_sentence(said(line, "text"), known)
+    return links.in_sentence(field_text(line, "text"), known)
 
 
 def _accounts(line: Document) -> Iterable[str]:
@@ -212,9 +222,9 @@ def _accounts(line: Document) -> Iterable[str]:
 
 
 def _services(line: Document) -> Iterable[str]:
-    yield said(line, "service")
+    yield field_text(line, "service")
     yield from words(line, "services")
-    yield from (said(record, "service") for record in records(line, "backends"))
+    yield from (field_text(record, "service") for record in records(line, "backends"))
 
 
 PROXIES: Final = PageLook(

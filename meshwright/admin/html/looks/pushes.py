@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from meshwright.admin.html import links
-from meshwright.admin.html.fields import number, part, records, said, words
+from meshwright.admin.html.fields import field_text, number, part, records, words
 from meshwright.admin.html.forms import Field, Form
 from meshwright.admin.html.frame import PageRequest
 from meshwright.admin.html.looks.look import PageLook
@@ -20,7 +20,7 @@ PROXY: Final = Field("proxy", "Proxy: UUID, common name or workload", "shop/stor
 def of_streams(result: Document) -> Verdict:
     """Return the verdict of the page Streams: the number of open streams, and the types not in sync."""
     streams = records(result, "streams")
-    states = [said(item, "state") for stream in streams for item in _types(stream).values()]
+    states = [field_text(item, "state") for stream in streams for item in _types(stream).values()]
     if not streams:
         return Verdict(Tone.PLAIN, "No stream is open.")
     many = counted(len(streams), "stream is open", "streams are open")
@@ -42,25 +42,25 @@ def _streams(result: Document) -> Markup:
 
 
 def _states(stream: Document) -> Markup:
-    result = [(item, said(inner, "state")) for item, inner in _types(stream).items()]
+    result = [(item, field_text(inner, "state")) for item, inner in _types(stream).items()]
     return badges(result) if result else NONE
 
 
 _STREAM: Final = (
-    Column("Stream", lambda item: text(said(item, "stream")), ("stream",)),
-    Column("Proxy", lambda item: links.proxy(said(item, "proxy")), ("proxy",)),
+    Column("Stream", lambda item: text(field_text(item, "stream")), ("stream",)),
+    Column("Proxy", lambda item: links.proxy(field_text(item, "proxy")), ("proxy",)),
     Column("Types", _states, ()),
-    Column("From", lambda item: text(said(item, "peer")), ("peer",)),
-    Column("Protocol", lambda item: text(said(item, "protocol")), ("protocol",)),
-    Column("Since", lambda item: moment(said(item, "since")), ("since",)),
+    Column("From", lambda item: text(field_text(item, "peer")), ("peer",)),
+    Column("Protocol", lambda item: text(field_text(item, "protocol")), ("protocol",)),
+    Column("Since", lambda item: moment(field_text(item, "since")), ("since",)),
 )
 
 
 def pushes(cn: str, result: list[Document]) -> Markup:
     """Return the HTML table of the last pushes to one proxy, in the given order."""
     columns = (
-        Column("When", lambda item: moment(said(item, "at"), exact=True), ("at",)),
-        Column("Type", lambda item: text(said(item, "type")), ("type",)),
+        Column("When", lambda item: moment(field_text(item, "at"), exact=True), ("at",)),
+        Column("Type", lambda item: text(field_text(item, "type")), ("type",)),
         Column("What", lambda item: _content(cn, item), ("added", "changed", "removed", "again", "bytes")),
         Column("Due to", _due, ("trigger",)),
         Column("Answer", _answer, ("answer", "error", "seconds")),
@@ -69,7 +69,7 @@ def pushes(cn: str, result: list[Document]) -> Markup:
 
 
 def _content(cn: str, push: Document) -> Markup:
-    word, again = said(push, "type"), int(number(push, "again"))
+    word, again = field_text(push, "type"), int(number(push, "again"))
     added = [links.resource(cn, word, item) for item in words(push, "added")]
     changed = [_change(cn, word, record) for record in records(push, "changed")]
     removed = [name(item) for item in words(push, "removed")]
@@ -79,12 +79,12 @@ def _content(cn: str, push: Document) -> Markup:
         if names
     ]
     lines += [text(f"{again} as they were held")] if again else []
-    return joined(tag("div", markup) for markup in (*lines, text(f"{said(push, 'bytes')} bytes")))
+    return joined(tag("div", markup) for markup in (*lines, text(f"{field_text(push, 'bytes')} bytes")))
 
 
 def _change(cn: str, word: str, changed: Document) -> Markup:
-    named = said(changed, "name")
-    versions = {item: said(changed, item) for item in ("from", "to")}
+    named = field_text(changed, "name")
+    versions = {item: field_text(changed, item) for item in ("from", "to")}
     how = links.href("/debug/xds/diff", {"proxy": cn, "type": word, "name": named} | versions)
     # Old versions are stored for a while only, and versions of secrets never.
     further = (
@@ -96,35 +96,35 @@ def _change(cn: str, word: str, changed: Document) -> Markup:
 def _due(push: Document) -> Markup:
     trigger = part(push, "trigger")
     waves = [
-        tag("div", text(f"wave {said(wave, 'wave')}: "), _cause(cause))
+        tag("div", text(f"wave {field_text(wave, 'wave')}: "), _cause(cause))
         for wave in records(trigger, "waves")
         for cause in records(wave, "causes")
     ]
     more = sum(int(number(wave, "more")) for wave in records(trigger, "waves"))
     rest = tag("div", text(f"and {more} more")) if more else NOTHING
-    return joined((tag("div", text(said(trigger, "why"))), *waves, rest))
+    return joined((tag("div", text(field_text(trigger, "why"))), *waves, rest))
 
 
 def _cause(cause: Document) -> Markup:
-    there = text(f" {said(cause, 'change')} ({said(cause, 'origin')})")
-    return joined((links.mesh_object(said(cause, "object")), there))
+    there = text(f" {field_text(cause, 'change')} ({field_text(cause, 'origin')})")
+    return joined((links.mesh_object(field_text(cause, "object")), there))
 
 
 def _answer(push: Document) -> Markup:
     error, seconds = part(push, "error"), push.get("seconds")
     took = text(f" {number(push, 'seconds') * 1000:.1f} ms") if seconds is not None else NOTHING
-    said_so = tag("div", links.in_sentence(said(error, "message"))) if error else NOTHING
-    return joined((badge(said(push, "answer")), took, said_so))
+    said_so = tag("div", links.in_sentence(field_text(error, "message"))) if error else NOTHING
+    return joined((badge(field_text(push, "answer")), took, said_so))
 
 
 def _xds(result: Document, _asked: PageRequest) -> Iterable[Markup]:
-    if cn := said(result, "proxy"):
+    if cn := field_text(result, "proxy"):
         yield tag("p", links.proxy(cn, "What this proxy was told"), class_="tabs")
     if "objects" in result:
-        yield tag("h2", text(f"What {said(result, 'resource')} is made from"))
+        yield tag("h2", text(f"What {field_text(result, 'resource')} is made from"))
         yield made_from(result)
         if result.get("comparable"):
-            yield _compare(cn, said(result, "resource"))
+            yield _compare(cn, field_text(result, "resource"))
     if cn:
         yield tag("h2", text("Streams"))
     yield _streams(result)
@@ -145,7 +145,7 @@ def made_from(result: Document) -> Markup:
     if not objects:
         return tag("p", text("Nothing: the proxy is served no such resource."), class_="empty")
     return listed(
-        joined((links.mesh_object(said(item, "object")), text(f", {said(item, 'origin')}")))
+        joined((links.mesh_object(field_text(item, "object")), text(f", {field_text(item, 'origin')}")))
         for item in objects
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from meshwright.admin.html import links
-from meshwright.admin.html.fields import number, part, records, said, words
+from meshwright.admin.html.fields import field_text, number, part, records, words
 from meshwright.admin.html.forms import Field, Form
 from meshwright.admin.html.frame import PageRequest
 from meshwright.admin.html.looks.look import PageLook
@@ -27,13 +27,13 @@ def of_topology(result: Document) -> Verdict:
     edges = records(result, "edges")
     seen = [edge for edge in edges if part(edge, "seen")]
     failing = [item for item in seen if _tone(item) in (Tone.WARNING, Tone.BAD)]
-    many = f"{counted(len(records(result, 'nodes')), said(result, 'by') or 'service')}, {len(seen)} of"
+    many = f"{counted(len(records(result, 'nodes')), field_text(result, 'by') or 'service')}, {len(seen)} of"
     first = f"{many} {counted(len(edges), 'way')} to call seen lately"
     if not failing:
         return Verdict(Tone.GOOD if seen else Tone.PLAIN, f"{first}.")
     one = min(failing, key=lambda item: number(part(item, "seen"), "success"))
     rate = f"{number(part(one, 'seen'), 'success'):.2%}"
-    sentence = f"{first}; {said(one, 'source')} to {said(one, 'destination')} succeeds in {rate}."
+    sentence = f"{first}; {field_text(one, 'source')} to {field_text(one, 'destination')} succeeds in {rate}."
     return Verdict(worst(map(_tone, failing)), sentence)
 
 
@@ -50,7 +50,7 @@ def _tone(edge: Document) -> Tone:
 
 def _topology(result: Document, asked: PageRequest) -> Iterable[Markup]:
     nodes, edges, query = records(result, "nodes"), records(result, "edges"), dict(asked.query)
-    leads = {said(node, "id"): _href(node, query.get("window", "")) for node in nodes}
+    leads = {field_text(node, "id"): _href(node, query.get("window", "")) for node in nodes}
     if 0 < len(nodes) <= MOST_DRAWN:
         yield _drawn(result, leads, query.get("service", ""))
         yield tag("p", text(_LEGEND), class_="shows")
@@ -61,7 +61,7 @@ def _topology(result: Document, asked: PageRequest) -> Iterable[Markup]:
     ordered = sorted(edges, key=lambda edge: list(Tone).index(_tone(edge)))
     ends = {key: links.link(key, to) for key, to in leads.items()}
     yield table(ordered, _calls(ends), "Nobody may call anybody, and nobody has.")
-    yield tag("h2", text("Namespaces" if said(result, "by") == "namespace" else "Services"))
+    yield tag("h2", text("Namespaces" if field_text(result, "by") == "namespace" else "Services"))
     yield table(nodes, _nodes(ends), "There is no Service, and no Workload.")
 
 
@@ -74,28 +74,29 @@ _LEGEND: Final = (
 
 def _drawn(result: Document, leads: Mapping[str, str], about: str) -> Markup:
     nodes = {
-        said(record, "id"): _node(record, leads[said(record, "id")]) for record in records(result, "nodes")
+        field_text(record, "id"): _node(record, leads[field_text(record, "id")])
+        for record in records(result, "nodes")
     }
     arrows = {
-        (said(record, "source"), said(record, "destination")): _arrow(record)
+        (field_text(record, "source"), field_text(record, "destination")): _arrow(record)
         for record in records(result, "edges")
     }
     return picture(nodes, arrows, "Who calls whom", about)
 
 
 def _node(node: Document, to: str) -> Node:
-    proxies, key, namespace = part(node, "proxies"), said(node, "id"), said(node, "namespace")
+    proxies, key, namespace = part(node, "proxies"), field_text(node, "id"), field_text(node, "namespace")
     known, in_step = number(proxies, "known"), number(proxies, "in_step")
     here = f"{in_step:g} of {known:g} in step" if known else "no sidecar"
-    by_namespace = said(node, "kind") == "namespace"
+    by_namespace = field_text(node, "kind") == "namespace"
     below = here if by_namespace or not namespace else f"{namespace} · {in_step:g}/{known:g}"
-    title = f"{key}: {here}, {said(node, 'verdict')}"
-    return Node(said(node, "name"), below, to, _TONES[said(node, "verdict")], title)
+    title = f"{key}: {here}, {field_text(node, 'verdict')}"
+    return Node(field_text(node, "name"), below, to, _TONES[field_text(node, "verdict")], title)
 
 
 def _href(node: Document, window: str) -> str:
     """Return the address of a node with the same window: a namespace, or a service and the neighbours."""
-    match said(node, "kind"), said(node, "id"):
+    match field_text(node, "kind"), field_text(node, "id"):
         case "namespace", named:
             to = {"namespace": named}
         case "outside", "outside":  # the node of all outside hosts leads to the view by service
@@ -108,7 +109,9 @@ def _href(node: Document, window: str) -> str:
 def _arrow(edge: Document) -> Arrow:
     seen, weights = part(edge, "seen"), _weights(edge)
     says = weights or (_fares(seen) if seen else "")
-    title = f"{said(edge, 'source')} to {said(edge, 'destination')}: {says or 'allowed, not seen'}"
+    title = (
+        f"{field_text(edge, 'source')} to {field_text(edge, 'destination')}: {says or 'allowed, not seen'}"
+    )
     is_seen = bool(seen) or bool(edge.get("share"))
     return Arrow(says, _tone(edge), is_seen, edge.get("mtls") is True and is_seen, title)
 
@@ -140,7 +143,8 @@ def _allowed(edge: Document) -> Markup:
         return listed(links.in_sentence(item) for item in by)
     if records(edge, "weights"):
         return listed(
-            links.mesh_object(f"TrafficSplit {said(record, 'split')}") for record in records(edge, "weights")
+            links.mesh_object(f"TrafficSplit {field_text(record, 'split')}")
+            for record in records(edge, "weights")
         )
     return badge("not allowed by policy", Tone.WARNING) if edge.get("allowed") is False else NONE
 
@@ -170,8 +174,8 @@ def _p95(edge: Document) -> Markup:
 def _calls(ends: Mapping[str, Markup]) -> tuple[Column, ...]:
     """Return the columns of the table of edges; `ends` are the links to callers and called services."""
     return (
-        Column("From", lambda item: ends.get(said(item, "source"), NONE), ("source",)),
-        Column("To", lambda item: ends.get(said(item, "destination"), NONE), ("destination",)),
+        Column("From", lambda item: ends.get(field_text(item, "source"), NONE), ("source",)),
+        Column("To", lambda item: ends.get(field_text(item, "destination"), NONE), ("destination",)),
         *_OF_CALLS,
     )
 
@@ -194,15 +198,19 @@ def _sidecars(node: Document) -> Markup:
 def _nodes(ends: Mapping[str, Markup]) -> tuple[Column, ...]:
     """Return the columns of the table of services or namespaces; `ends` are the links to them."""
     return (
-        Column("Name", lambda item: ends.get(said(item, "id"), NONE), ("id", "name", "namespace")),
+        Column("Name", lambda item: ends.get(field_text(item, "id"), NONE), ("id", "name", "namespace")),
         *_OF_NODES,
     )
 
 
 _OF_NODES: Final = (
-    Column("Kind", lambda item: name(said(item, "kind")), ("kind",)),
+    Column("Kind", lambda item: name(field_text(item, "kind")), ("kind",)),
     Column("Sidecars in step / here / known", _sidecars, ("proxies",)),
-    Column("Verdict", lambda item: badge(said(item, "verdict"), _TONES[said(item, "verdict")]), ("verdict",)),
+    Column(
+        "Verdict",
+        lambda item: badge(field_text(item, "verdict"), _TONES[field_text(item, "verdict")]),
+        ("verdict",),
+    ),
 )
 
 TOPOLOGY: Final = PageLook(

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from meshwright.admin.html import links
-from meshwright.admin.html.fields import part, records, said
+from meshwright.admin.html.fields import field_text, part, records
 from meshwright.admin.html.forms import Field, Form
 from meshwright.admin.html.frame import PageRequest
 from meshwright.admin.html.looks.look import PageLook
@@ -62,13 +62,13 @@ def _end(row: Document, field: str) -> str:
     if not end:
         return ""
     port = f":{end['port']}" if end.get("port") else ""
-    return f"{said(end, 'namespace')}/{said(end, 'service')}{port}".removeprefix("/")
+    return f"{field_text(end, 'namespace')}/{field_text(end, 'service')}{port}".removeprefix("/")
 
 
 def _whole_name(row: Document) -> str:
     """Return the subject of a traffic statistic: the proxy, the route, or the caller and called service."""
     ends = [_end(row, "source"), _end(row, "destination"), _end(row, "backend")]
-    return said(row, "proxy") or said(row, "route") or " to ".join(filter(None, ends))
+    return field_text(row, "proxy") or field_text(row, "route") or " to ".join(filter(None, ends))
 
 
 def _service(row: Document, field: str) -> Markup:
@@ -91,7 +91,7 @@ def _times(row: Document) -> Markup:
 
 
 def _proxy(row: Document) -> Markup:
-    return links.proxy(said(row, "proxy"))
+    return links.proxy(field_text(row, "proxy"))
 
 
 _FIGURES: Final = (
@@ -105,10 +105,10 @@ _NAMES: Final = {
     "source": Column("From", lambda row: _service(row, "source"), ("source",)),
     "destination": Column("To", lambda row: _service(row, "destination"), ("destination",)),
     "backend": Column("Backend", lambda row: _service(row, "backend"), ("backend",)),
-    "route": Column("Route", lambda row: name(said(row, "route")), ("route",)),
+    "route": Column("Route", lambda row: name(field_text(row, "route")), ("route",)),
     "proxy": Column("Proxy", _proxy, ("proxy",)),
 }
-_PROTOCOL: Final = Column("Protocol", lambda row: text(said(row, "protocol")), ("protocol",))
+_PROTOCOL: Final = Column("Protocol", lambda row: text(field_text(row, "protocol")), ("protocol",))
 
 
 def _traffic(result: Document, _asked: PageRequest) -> Iterable[Markup]:

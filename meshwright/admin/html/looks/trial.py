@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from meshwright.admin.html import links
-from meshwright.admin.html.fields import number, records, said, words
+from meshwright.admin.html.fields import field_text, number, records, words
 from meshwright.admin.html.frame import PageRequest
 from meshwright.admin.html.looks.look import PageLook
 from meshwright.admin.html.looks.versions import difference
@@ -20,7 +20,7 @@ MOST_NAMED: Final = 20
 
 def of_trial(found: Document) -> Verdict:
     """Return the verdict of the page Try: the numbers of problems and of proxies with a change."""
-    if error := said(found, "error"):
+    if error := field_text(found, "error"):
         return Verdict(Tone.BAD, error, "error")
     if "objects" not in found:
         return Verdict(Tone.PLAIN, "Nothing is applied: a second copy of the mesh is asked.")
@@ -35,7 +35,7 @@ def of_trial(found: Document) -> Verdict:
 
 
 def _trial(result: Document, asked: PageRequest) -> Iterable[Markup]:
-    yield _form(said(result, "manifests"), asked.path)
+    yield _form(field_text(result, "manifests"), asked.path)
     if "objects" not in result:
         return
     if problems := records(result, "problems"):
@@ -71,8 +71,8 @@ def _changed(result: Document) -> Markup:
 
 
 def _resource(result: Document) -> Markup:
-    change = badge(said(result, "change"), Tone.PLAIN)
-    name = joined((change, text(f" {said(result, 'type')} {said(result, 'name')}")))
+    change = badge(field_text(result, "change"), Tone.PLAIN)
+    name = joined((change, text(f" {field_text(result, 'type')} {field_text(result, 'name')}")))
     lines = words(result, "diff")
     return detail(name, difference(lines)) if lines else tag("p", name)
 
@@ -84,10 +84,10 @@ def _names(names: list[str]) -> Markup:
 
 
 _PROBLEMS: Final = (
-    Column("Severity", lambda item: badge(said(item, "severity")), ("severity",)),
+    Column("Severity", lambda item: badge(field_text(item, "severity")), ("severity",)),
     plain("Code", "code"),
     plain("Object", "object"),
-    Column("What", lambda item: links.in_sentence(said(item, "line")), ("line", *_PARTS)),
+    Column("What", lambda item: links.in_sentence(field_text(item, "line")), ("line", *_PARTS)),
 )
 _FAILED: Final = (
     plain("Why", "error"),

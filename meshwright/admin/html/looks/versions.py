@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from meshwright.admin.html import links
-from meshwright.admin.html.fields import part, records, said, words
+from meshwright.admin.html.fields import field_text, part, records, words
 from meshwright.admin.html.forms import Field, Form
 from meshwright.admin.html.frame import PageRequest
 from meshwright.admin.html.looks.look import PageLook
@@ -26,15 +26,15 @@ def of_difference(result: Document) -> Verdict:
         return Verdict(Tone.PLAIN, "Say which resource of which proxy.")
     lines = [word for word in words(result, "diff") if not word.startswith(("+++", "---"))]
     more, less = (sum(line.startswith(sign) for line in lines) for sign in "+-")
-    named = f"{said(result, 'type')} {said(result, 'name')}"
+    named = f"{field_text(result, 'type')} {field_text(result, 'name')}"
     return Verdict(Tone.PLAIN, f"{named}: {counted(more, 'line')} more, {less} less.")
 
 
 def _difference(result: Document, _asked: PageRequest) -> Iterable[Markup]:
     if "usage" in result:
         return
-    versions = {item: code(said(result, item)) for item in ("from", "to")}
-    yield pairs({"proxy": links.proxy(said(result, "proxy"))} | versions)
+    versions = {item: code(field_text(result, item)) for item in ("from", "to")}
+    yield pairs({"proxy": links.proxy(field_text(result, "proxy"))} | versions)
     yield difference(words(result, "diff"))
     yield tag("h2", text("Made from"))
     yield made_from(result)
@@ -78,7 +78,7 @@ def _published(result: Document, _asked: PageRequest) -> Iterable[Markup]:
     if (more := len(snapshots) - CONFIGURATIONS) > 0:
         yield tag("p", text(f"{counted(more, 'more configuration')}: ask for one proxy."), class_="empty")
     yield tag("h2", text("Whose workloads get traffic"))
-    whose = (Column("Proxy", lambda item: links.proxy(said(item, "cn")), ("cn",)),)
+    whose = (Column("Proxy", lambda item: links.proxy(field_text(item, "cn")), ("cn",)),)
     yield table([{"cn": item} for item in words(result, "admitted")], whose, "All do.")
     if withdrawn := words(result, "withdrawn"):
         yield tag("h2", text("Whose certificates were revoked: their workloads get none"))
@@ -87,11 +87,13 @@ def _published(result: Document, _asked: PageRequest) -> Iterable[Markup]:
 
 def _versions(cn: str) -> tuple[Column, ...]:
     return (
-        Column("Type", lambda item: text(said(item, "type")), ("type",)),
+        Column("Type", lambda item: text(field_text(item, "type")), ("type",)),
         Column(
-            "Resource", lambda item: links.resource(cn, said(item, "type"), said(item, "name")), ("name",)
+            "Resource",
+            lambda item: links.resource(cn, field_text(item, "type"), field_text(item, "name")),
+            ("name",),
         ),
-        Column("Version", lambda item: code(said(item, "version")), ("version",)),
+        Column("Version", lambda item: code(field_text(item, "version")), ("version",)),
     )
 
 

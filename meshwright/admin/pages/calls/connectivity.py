@@ -22,7 +22,7 @@ from meshwright.admin.jsonable import Document, Json
 from meshwright.admin.pages.calls import explain as explaining
 from meshwright.admin.pages.calls import route_hops as on_the_way
 from meshwright.admin.pages.calls.explain import QueryError
-from meshwright.admin.pages.calls.sidecars import SidecarStatus, stands
+from meshwright.admin.pages.calls.sidecars import SidecarStatus, sidecar_states
 from meshwright.admin.pages.proxies.differences import kept
 from meshwright.admin.pages.proxies.proxies import known
 from meshwright.admin.pages.proxies.proxy import ProxyPage, policy_of
@@ -65,7 +65,7 @@ async def connectivity(
             for name in endpoint.proxies
         )
     )
-    stood = stands(reading, dict.fromkeys((*concerned, *callers, *called)))
+    stood = sidecar_states(reading, dict.fromkeys((*concerned, *callers, *called)))
     sidecars = {name: sidecar_status.sidecar for name, sidecar_status in stood.items()}
     lacks = await asyncio.to_thread(_lacks, view, explanation, sidecars)
     shown = {

@@ -32,7 +32,7 @@ class SidecarState(enum.StrEnum):
 
 def known_sidecars(reading: SidecarReading, names: Iterable[ProxyName]) -> Mapping[ProxyName, Sidecar]:
     """Return the evidence about each sidecar at one moment; must be called on the event loop."""
-    return {name: stood.sidecar for name, stood in stands(reading, names).items()}
+    return {name: stood.sidecar for name, stood in sidecar_states(reading, names).items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class SidecarStatus:
         return Sidecar(self.clause, self.without)
 
 
-def stands(reading: SidecarReading, names: Iterable[ProxyName]) -> Mapping[ProxyName, SidecarStatus]:
+def sidecar_states(reading: SidecarReading, names: Iterable[ProxyName]) -> Mapping[ProxyName, SidecarStatus]:
     """Return the state of each sidecar; data of all proxies is read once for all of them."""
     statuses = {proxy.name: proxy for proxy in reading.proxies()}
     streams, left_out = by_proxy(reading.streams()), reading.left_out()

@@ -139,7 +139,7 @@ def _served(reading: ProxyPage, name: ProxyName) -> tuple[TypeUrl, ...]:
     return () if snapshot is None else snapshot.types()
 
 
-async def told(reading: ProxyPage, query: Query, now: datetime) -> Document:
+async def proxy_page(reading: ProxyPage, query: Query, now: datetime) -> Document:
     """Return one proxy and its configuration as the mesh describes it, or only one `section`.
 
     `left_out` are parts that the proxy does not get. `rejected` are its rejected resources, each with its

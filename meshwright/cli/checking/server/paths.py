@@ -61,7 +61,7 @@ class ServerPaths:
         )
 
 
-def told_by(flags: Mapping[str, object]) -> ServerPaths:
+def paths_of_flags(flags: Mapping[str, object]) -> ServerPaths:
     """Return the paths of a server with these command-line flags; raise CommandFailed.
 
     The flags need not name a source.

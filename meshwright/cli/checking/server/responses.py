@@ -146,7 +146,7 @@ def issued(page: Page) -> IssuedCertificates:
     return IssuedCertificates(len(rows), tuple(sorted(valid, key=lambda certificate: certificate.not_before)))
 
 
-def told(page: Page, state: Path) -> ServerPaths:
+def paths_of_config(page: Page, state: Path) -> ServerPaths:
     """Read `/api/v1/config`: the settings of a state directory's server, and the listening addresses."""
     settings, words = _object(page, "settings"), {"ads": "ADS", "http": "HTTP"}
     addresses = tuple(

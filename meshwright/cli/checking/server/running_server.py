@@ -25,9 +25,9 @@ SECONDS: Final = 8.0
 _T = TypeVar("_T")
 
 
-def told(state: Path) -> ServerPaths:
+def read_paths(state: Path) -> ServerPaths:
     """Return the settings and addresses of a running server; raise CommandFailed."""
-    return _asked(state, "/config", partial(answers.told, state=state))
+    return _asked(state, "/config", partial(answers.paths_of_config, state=state))
 
 
 def _asked(state: Path, path: str, read: Callable[[Page], _T]) -> _T:

@@ -19,7 +19,7 @@ def checks(told: ServerPaths) -> Iterator[Check]:
     """Check the server of a state directory; `told` is used only if the server does not run."""
     try:
         # A running server reports its own settings, which may differ from this command's options.
-        server_paths = running.told(told.state)
+        server_paths = running.read_paths(told.state)
     except ServerNotRunning as error:
         yield from stopped.checks(told, str(error))
     except CommandFailed as error:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from meshwright.kube.resource import Raw
-from meshwright.kubernetes.status.event import OURS, RENEWED, Notice, WrittenEvent, read, stands
+from meshwright.kubernetes.status.event import OURS, RENEWED, Notice, WrittenEvent, is_open, read
 from meshwright.mesh.objects import ObjectKey
 
 LABEL: Final = f"{OURS}=meshwright"
@@ -28,6 +28,6 @@ def unmended(events: Iterable[Raw], now: datetime) -> tuple[Notice, ...]:
         for of_one in fields.values()
         for written_event in of_one.values()
         if not written_event.notice.is_mended
-        and stands(written_event, of_one)
+        and is_open(written_event, of_one)
         and now - written_event.last <= RENEWED + LATE
     )

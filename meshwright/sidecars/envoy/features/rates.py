@@ -44,7 +44,7 @@ class Rates(Feature):
                 packed(rates.of_requests(_STATISTICS, limit))
             )
         if (counted := self.limits.counted_requests) is not None:
-            host.rate_limits.extend(rate_services.told(counted.descriptors))
+            host.rate_limits.extend(rate_services.rate_limits(counted.descriptors))
         for number, route_rate in enumerate(self.limits.routes):
             route = route_components_pb2.Route()
             route.CopyFrom(host.routes[-1])
@@ -59,5 +59,5 @@ class Rates(Feature):
                     packed(rates.of_requests(_STATISTICS, route_rate.limit))
                 )
             # Without its own, a route uses the limits of the virtual host.
-            route.route.rate_limits.extend(rate_services.told(route_rate.descriptors))
+            route.route.rate_limits.extend(rate_services.rate_limits(route_rate.descriptors))
             host.routes.insert(len(host.routes) - 1, route)

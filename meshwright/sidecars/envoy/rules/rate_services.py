@@ -83,7 +83,7 @@ def of_requests(counted: CountedRequests) -> http_pb2.RateLimit:
     )
 
 
-def told(descriptors: Iterable[Descriptor]) -> list[_RateLimit]:
+def rate_limits(descriptors: Iterable[Descriptor]) -> list[_RateLimit]:
     """Return the rate limit descriptors for the requests of a route or a virtual host."""
     return [_RateLimit(actions=map(_action, descriptor)) for descriptor in descriptors]
 

@@ -14,7 +14,7 @@ import pytest
 
 from certs.custody import AuthorityWithLedger, opened
 from certs.issuers.root import VALIDITY
-from certs.keys.leaf import stands_below
+from certs.keys.leaf import is_signed_by_bundle
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
 from certs.state.pair_files import PairFiles
@@ -74,7 +74,7 @@ async def test_machines_enrol_again_after_the_root_certificate_has_expired(
         folder = tmp_path / name / "credentials"
         new, chain = (folder / "ca.pem").read_bytes(), (folder / "proxy.pem").read_bytes()
         assert new != expired
-        assert stands_below(chain, new)
+        assert is_signed_by_bundle(chain, new)
 
 
 def _equip(authority: AuthorityWithLedger, state: Path, name: str) -> None:

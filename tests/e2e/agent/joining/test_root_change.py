@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from certs.issuers.root import fingerprint_in
-from certs.keys.leaf import read_leaf, stands_below
+from certs.keys.leaf import is_signed_by_bundle, read_leaf
 from demo.plane import COMMAND
 from meshwright.mesh.workload import Capture, Transparent
 from tests.e2e.agent.conftest import missing_for_namespaces
@@ -116,7 +116,7 @@ class Changing:
         """Return whether alice's machine has the signing root and a certificate issued by it."""
         folder = self.meshed.state / "alice" / "credentials"
         signing = (self.control / "ca" / "ca.pem").read_bytes()
-        return stands_below((folder / "proxy.pem").read_bytes(), signing) and (
+        return is_signed_by_bundle((folder / "proxy.pem").read_bytes(), signing) and (
             (folder / "ca.pem").read_bytes().strip() == signing.strip()
         )
 

@@ -4,7 +4,7 @@ from difflib import SequenceMatcher
 
 import pytest
 
-from catalog.explain.names import nobody_has
+from catalog.explain.names import reason_for_unknown
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.problems.spelling import COMPARED
 from tests.meshes import values as a
@@ -23,11 +23,11 @@ def test_unknown_proxy_name_is_compared_with_few_names(monkeypatch: pytest.Monke
     many = [a.workload(f"w{item}", f"10.0.{item // 250}.{item % 250}") for item in range(3 * COMPARED)]
     (name,) = (str(workload.proxy_name) for workload in many if workload.key.name == "w77")
     uuid, _, rest = name.partition(".")
-    text = nobody_has(a.view(*many), ProxyName.parse(f"{uuid}x.{rest}"))
+    text = reason_for_unknown(a.view(*many), ProxyName.parse(f"{uuid}x.{rest}"))
     assert text == f"no workload has the UUID {uuid}x (did you mean {name}?)"
     compared.clear()
     alike = [
         a.workload(f"w{each}", f"10.0.{each // 250}.{each % 250}", primary="shop") for each in range(600)
     ]
-    nobody_has(a.view(*alike), ProxyName.parse("w3x.shop.default"))
+    reason_for_unknown(a.view(*alike), ProxyName.parse("w3x.shop.default"))
     assert 0 < len(compared) <= COMPARED + 1

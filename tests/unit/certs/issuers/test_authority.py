@@ -19,7 +19,7 @@ from certs.errors import IssuerError, RequestError, StateError
 from certs.issuers import authority as authorities
 from certs.issuers import root
 from certs.issuers.authority import CertificateAuthority
-from certs.keys.leaf import stands_below
+from certs.keys.leaf import is_signed_by_bundle
 from certs.keys.pair import issue_pair
 from certs.keys.proof_of_possession import SignedRequest
 from meshwright.mesh.names import TrustDomain
@@ -290,9 +290,9 @@ def test_chain_is_verified_only_by_its_own_root(
     """Signatures decide. With two trusted roots, as during a rotation, either may have signed."""
     other = CertificateAuthority.open(tmp_path / "other", DOMAIN, now)
     chain = issue_pair(authority, Usage.PROXY, Names("a.b.c"), timedelta(days=1), now).chain_pem
-    assert stands_below(chain, authority.trust_bundle())
-    assert stands_below(chain, other.trust_bundle() + authority.trust_bundle())
-    assert not stands_below(chain, other.trust_bundle())
+    assert is_signed_by_bundle(chain, authority.trust_bundle())
+    assert is_signed_by_bundle(chain, other.trust_bundle() + authority.trust_bundle())
+    assert not is_signed_by_bundle(chain, other.trust_bundle())
 
 
 def test_repr_of_a_root_contains_no_key(state: Path, now: datetime) -> None:

@@ -21,7 +21,7 @@ from certs.issuers import file_authority as watched
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.file_authority import WatchedFiles, WatchedIssuer
 from certs.issuers.root import Root, read_root
-from certs.keys.leaf import stands_below
+from certs.keys.leaf import is_signed_by_bundle
 from certs.keys.pair import Pair, issue_pair
 from meshwright.mesh.names import TrustDomain
 from tests.unit.certs.issuers.cas import Ca, ca
@@ -78,7 +78,7 @@ def test_built_in_ca_may_be_an_intermediate_with_its_root(tmp_path: Path, now: d
     authority = CertificateAuthority.open(tmp_path, DOMAIN, now)
     chain = _issued(authority, now).chain_pem
     assert chain.count(b"BEGIN CERTIFICATE") == 2
-    assert stands_below(chain, authority.trust_bundle())
+    assert is_signed_by_bundle(chain, authority.trust_bundle())
     assert authority.signer_of(chain) == authority.fingerprint
 
 
@@ -96,7 +96,7 @@ def test_key_on_a_curve_that_envoy_does_not_support_is_refused(tmp_path: Path, n
     for number, curve in enumerate((ec.SECP384R1(), ec.SECP521R1())):
         made = ca("root", now, key=ec.generate_private_key(curve))
         made.put(tmp_path / str(number))
-        assert stands_below(_issued(_issuer(tmp_path / str(number), now), now).chain_pem, made.pem)
+        assert is_signed_by_bundle(_issued(_issuer(tmp_path / str(number), now), now).chain_pem, made.pem)
 
 
 def test_new_ca_is_used_only_when_certificate_and_key_match(tmp_path: Path, now: datetime) -> None:
@@ -110,11 +110,11 @@ def test_new_ca_is_used_only_when_certificate_and_key_match(tmp_path: Path, now:
     (folder / "tls.crt").write_bytes(second.pem)
     with pytest.raises(StateError, match=r"CA key .*tls.key does not match CA certificate .*tls.crt"):
         issuer.look(now)
-    assert stands_below(_issued(issuer, now).chain_pem, first.pem)
+    assert is_signed_by_bundle(_issued(issuer, now).chain_pem, first.pem)
     (folder / "tls.key").write_bytes(second.key_pem)
     issuer.look(now)
     assert issuer.trust_bundle() == second.pem
-    assert stands_below(_issued(issuer, now).chain_pem, second.pem)
+    assert is_signed_by_bundle(_issued(issuer, now).chain_pem, second.pem)
 
 
 def test_verified_ca_is_not_verified_again_while_it_is_valid(
@@ -275,7 +275,7 @@ def test_invalid_ca_is_reported_and_the_previous_one_continues(
         issuer.look(now)
     assert "planted" not in str(exception_info.value)
     assert issuer.trust_bundle() == good.pem
-    assert stands_below(_issued(issuer, now).chain_pem, good.pem)
+    assert is_signed_by_bundle(_issued(issuer, now).chain_pem, good.pem)
     with pytest.raises(StateError, match=sentence):
         _issuer(folder, now)
 

@@ -10,7 +10,7 @@ from certs.contract import Names, Usage
 from certs.errors import StateError
 from certs.issuers.root import VALIDITY
 from certs.keys.bundle import TrustBundle
-from certs.keys.leaf import stands_below
+from certs.keys.leaf import is_signed_by_bundle
 from certs.keys.pair import Pair, issue_pair
 from certs.roots.authority import ChangingAuthority
 from certs.roots.rotation import Rotation, aborted, advanced
@@ -45,7 +45,7 @@ def test_bundles_of_adjacent_steps_verify_each_others_certificates(tmp_path: Pat
         seen.append((authority.trust_bundle(), _issued(authority)))
         for trusted, _ in seen[-2:]:
             for _, shown in seen[-2:]:
-                assert stands_below(shown.chain_pem, trusted)
+                assert is_signed_by_bundle(shown.chain_pem, trusted)
                 assert _verified(shown.chain_pem, trusted, tmp_path)
         reopened = ChangingAuthority.open(state, DOMAIN, NOW)
         assert reopened.rotation == authority.rotation
@@ -55,7 +55,7 @@ def test_bundles_of_adjacent_steps_verify_each_others_certificates(tmp_path: Pat
             break
         authority.step(advanced(authority.rotation, NOW), NOW)
     assert authority.fingerprint != old
-    assert not stands_below(seen[0][1].chain_pem, authority.trust_bundle())
+    assert not is_signed_by_bundle(seen[0][1].chain_pem, authority.trust_bundle())
     assert not _verified(seen[0][1].chain_pem, authority.trust_bundle(), tmp_path)
 
 
@@ -72,7 +72,7 @@ def test_abort_restores_the_old_root_and_its_bundle(tmp_path: Path, steps: int) 
     back: Rotation | None = aborted(rotation, NOW)
     while back is not None:
         authority.step(back, NOW)
-        assert stands_below(before.chain_pem, authority.trust_bundle())
+        assert is_signed_by_bundle(before.chain_pem, authority.trust_bundle())
         back = advanced(back, NOW)
     authority.step(None, NOW)
     assert authority.trust_bundle() == bundle != new
@@ -91,7 +91,7 @@ def test_intermediate_ca_can_be_rotated_to_a_root_and_back(tmp_path: Path) -> No
     assert rotation is not None
     authority.step(rotation, NOW)
     assert TrustBundle.of([authority.trust_bundle()]).holds(TrustBundle.of([above.pem]))
-    assert stands_below(shown.chain_pem, authority.trust_bundle())
+    assert is_signed_by_bundle(shown.chain_pem, authority.trust_bundle())
     assert authority.signer_of(shown.chain_pem) == intermediate == rotation.other
     assert authority.held_in(authority.trust_bundle()) == {intermediate, rotation.signer}
     back = advanced(aborted(rotation, NOW), NOW)

@@ -12,7 +12,7 @@ from certs.custody import LEDGER_FILE, AuthorityWithLedger, Custody, opened
 from certs.errors import StateError
 from certs.issuers.file_authority import WatchedFiles
 from certs.keys.bundle import TrustBundle
-from certs.keys.leaf import stands_below
+from certs.keys.leaf import is_signed_by_bundle
 from certs.keys.pair import issue_pair
 from certs.ledger.entry import LedgerEntry
 from certs.proxy import issue_proxy
@@ -68,7 +68,7 @@ def test_external_ca_signs_and_no_key_is_stored_in_the_state_directory(scene: Sc
     root = scene.put("root", days=20)
     with scene.open() as authority:
         chain = scene.issued(authority)
-        assert stands_below(chain, root.pem)
+        assert is_signed_by_bundle(chain, root.pem)
         assert trusted(authority, root)
         assert authority.authority.not_after == root.certificate.not_valid_after_utc
         assert authority.ledger.authority() == authority.authority.fingerprint
@@ -99,10 +99,10 @@ def test_external_ca_can_be_replaced_while_the_server_runs(scene: Scene) -> None
         authority.whose.tend(scene.now)
         assert trusted(authority, first, second)
         new = scene.issued(authority, days=2)
-        assert stands_below(new, second.pem)
+        assert is_signed_by_bundle(new, second.pem)
         assert authority.authority.trusts(authority.ledger.entries()[0].signer)
         assert ads_server_certificate(authority.authority, pairs, scene.now) == shown
-        assert stands_below(old, authority.authority.trust_bundle())
+        assert is_signed_by_bundle(old, authority.authority.trust_bundle())
         # The server's own certificate is valid for 90 days, longer than any proxy's.
         for days, roots in ((31, (first, second)), (91, (second,))):
             authority.whose.tend(scene.now + days * DAY)
@@ -123,7 +123,7 @@ def test_patient_renewal_waits_until_agents_had_time_to_learn_the_new_root(scene
         assert authority.whose.succeeding.settled() > scene.now + timedelta(minutes=30)
         patient = ads_server_certificate(authority.authority, pairs, scene.now, patient=True)
         assert patient == shown
-        assert stands_below(
+        assert is_signed_by_bundle(
             ads_server_certificate(authority.authority, pairs, scene.now).chain_pem, second.pem
         )
 
@@ -171,7 +171,7 @@ def test_change_from_the_built_in_ca_to_files_and_back_keeps_both_trusted(scene:
         built_in = authority.authority.trust_bundle()
     root = scene.put("root")
     with scene.open() as authority:
-        assert stands_below(scene.issued(authority, days=40), root.pem)
+        assert is_signed_by_bundle(scene.issued(authority, days=40), root.pem)
         both = TrustBundle.of([built_in, root.pem])
         assert TrustBundle.of([authority.authority.trust_bundle()]) == both
         assert authority.authority.trusts(own)
@@ -259,7 +259,7 @@ def test_invalid_external_ca_is_refused_and_the_previous_one_continues(scene: Sc
             with pytest.raises(StateError, match=word), scene.open():
                 pass
             assert authority.authority.trust_bundle() == bundle
-            assert stands_below(scene.issued(authority), good.pem)
+            assert is_signed_by_bundle(scene.issued(authority), good.pem)
         (scene.files / "tls.crt").write_bytes(good.pem)  # half-way: the key still belongs to another CA
         with pytest.raises(StateError, match="does not match"):
             authority.whose.tend(scene.now)
@@ -290,7 +290,7 @@ def test_external_ca_in_a_kubernetes_volume_is_replaced_atomically(scene: Scene)
         data.symlink_to("..3")
         with pytest.raises(StateError, match="is missing"):
             authority.whose.tend(scene.now)
-        assert stands_below(scene.issued(authority), second.pem)
+        assert is_signed_by_bundle(scene.issued(authority), second.pem)
 
 
 def test_external_ca_also_signs_server_certificates(scene: Scene) -> None:
@@ -300,4 +300,4 @@ def test_external_ca_also_signs_server_certificates(scene: Scene) -> None:
         pair = issue_pair(
             authority.authority, Usage.SERVER, Names("ads", dns_names=("a.example",)), DAY, scene.now
         )
-        assert stands_below(pair.chain_pem, root.pem)
+        assert is_signed_by_bundle(pair.chain_pem, root.pem)

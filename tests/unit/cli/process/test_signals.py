@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from meshwright.cli.process.signals import not_hung_up, until_told
+from meshwright.cli.process.signals import not_hung_up, run_until_signal
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -21,7 +21,7 @@ async def test_signal_sets_the_stop_event_and_restores_its_default(number: signa
 
     by_default = signal.SIG_DFL if number is signal.SIGTERM else signal.default_int_handler
     try:
-        assert await until_told(program) == by_default
+        assert await run_until_signal(program) == by_default
     finally:
         signal.signal(number, before)
 
@@ -38,7 +38,7 @@ async def test_hang_up_does_not_stop_the_program() -> None:
     try:
         not_hung_up()
         os.kill(os.getpid(), signal.SIGHUP)
-        assert await until_told(program, again) is False
+        assert await run_until_signal(program, again) is False
         os.kill(os.getpid(), signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)

@@ -10,7 +10,7 @@ import pytest
 from certs.custody import AuthorityWithLedger
 from certs.errors import StateError
 from certs.keys.bundle import TrustBundle
-from certs.keys.leaf import stands_below
+from certs.keys.leaf import is_signed_by_bundle
 from certs.state.pair_files import PairFiles
 from meshwright.controller.identity.server_tls import ServerTls
 from meshwright.controller.issuing.foreign_ca import ForeignAuthorityWatch, patience
@@ -61,7 +61,7 @@ async def test_new_server_certificate_is_shown_once_machines_trust_its_root(
         if said:
             _confirmed(authority, confirmations)
         await tls.look(DUE + after)
-        assert stands_below(tls.identity().chain, (second if is_new else first).pem)
+        assert is_signed_by_bundle(tls.identity().chain, (second if is_new else first).pem)
 
 
 def test_change_of_our_own_root_does_not_wait_for_confirmations(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from certs.issuers.file_authority import WatchedFiles
 from certs.issuers.reference import IssuerReference
 from certs.issuers.vault.login import ByAppRole, ByKubernetes, ByToken
 from meshwright.controller.errors import SettingsError
-from meshwright.controller.issuing.issuing import custody, issuing, told
+from meshwright.controller.issuing.issuing import custody, issuer_settings, issuing
 from meshwright.controller.settings.settings import load
 from meshwright.mesh.names import TrustDomain
 
@@ -22,7 +22,7 @@ VAULT = {"issuer": "vault", "vault_address": "https://v:8200/", "vault_role": "m
 
 
 def _load(**given: object) -> Told:
-    return told(load({"state": "/s", "mesh": "/m", **given}))
+    return issuer_settings(load({"state": "/s", "mesh": "/m", **given}))
 
 
 def test_each_vault_login_is_read_from_the_settings() -> None:

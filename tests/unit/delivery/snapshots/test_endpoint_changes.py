@@ -35,7 +35,7 @@ ONCE = (
     "catalog.relations.backends.endpoints.endpoints",
     "catalog.relations.backends.readiness.taking_traffic",
     "catalog.relations.backends.targets.given_ports",
-    "catalog.policy.outbound.who_is_behind",
+    "catalog.policy.outbound.identities_behind",
     "catalog.policy.outbound.spoken_there",
     "catalog.policy.destinations.endpoints_of",
     "meshwright.delivery.snapshots.rendering._completed",

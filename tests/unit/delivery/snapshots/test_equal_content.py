@@ -13,7 +13,7 @@ from meshwright.delivery.model import Inputs
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.quarantine.record import Moment
 from meshwright.delivery.quarantine.reduced_snapshot import lessened
-from meshwright.delivery.self_check import from_nothing
+from meshwright.delivery.self_check import compute_from_inputs
 from meshwright.delivery.snapshots.consistency import LastSnapshot, after
 from meshwright.delivery.snapshots.group_snapshots import GroupSnapshots
 from meshwright.delivery.snapshots.published_snapshots import PublishedSnapshots, Step
@@ -72,7 +72,9 @@ class Follower:
 
 
 def _anew(view: View) -> PublishedSnapshots:
-    return from_nothing(Inputs(view.known(), view.settings, CREDENTIALS, b"ROOT"), translation(EnvoyDriver()))
+    return compute_from_inputs(
+        Inputs(view.known(), view.settings, CREDENTIALS, b"ROOT"), translation(EnvoyDriver())
+    )
 
 
 def _without_everyone(published_snapshots: PublishedSnapshots) -> Snapshot:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from xds.protocol.blame import said_of
+from xds.protocol.blame import message_about
 from xds.protocol.resources.resource import ResourceName
 from xds.protocol.wire import Rejection
 
@@ -28,4 +28,4 @@ def test_each_rejected_resource_gets_its_own_part_of_the_error(
     message: str, name: ResourceName, said: str
 ) -> None:
     """The text is split at lines that begin with a resource's name; otherwise the whole text is used."""
-    assert said_of(Rejection(13, message), name, NAMED) == said
+    assert message_about(Rejection(13, message), name, NAMED) == said

@@ -10,7 +10,7 @@ from catalog.policy.values.outbound import OutboundRoute, WeightedBackend
 from catalog.policy.values.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
 from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
 from meshwright.admin.pages.proxies import description as describe
-from meshwright.admin.pages.proxies.proxy import policy_of, told
+from meshwright.admin.pages.proxies.proxy import policy_of, proxy_page
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import Namespace, Port
 from meshwright.mesh.policies.smi import PolicyKey
@@ -103,22 +103,22 @@ def test_split_is_shown_with_its_weights_and_its_name(policies: tuple[ProxyPolic
 
 async def test_one_section_or_all_sections_are_shown(reading: Any, now: Any) -> None:
     """Without a section all are shown. With one, only that section is shown, with the name of the proxy."""
-    shown: Any = await told(reading, {"proxy": "store-1"}, now)
+    shown: Any = await proxy_page(reading, {"proxy": "store-1"}, now)
     sections = ["listeners", "routes", "clusters", "endpoints", "secrets", "history"]
     assert [item for item in shown if item in sections] == sections
-    shown = await told(reading, {"proxy": "store-1", "section": "history"}, now)
+    shown = await proxy_page(reading, {"proxy": "store-1", "section": "history"}, now)
     assert (shown["cn"], [item["type"] for item in shown["history"]]) == ("uuid-1.store.shop", ["route"])
     assert "routes" not in shown
 
 
 async def test_rejected_resources_are_listed_with_their_reasons(reading: Any, now: Any) -> None:
     """A rejected resource is listed with its known reason, and its type is shown as rejected."""
-    assert (await told(reading, {"proxy": "store-1"}, now))["rejected"] == []
+    assert (await proxy_page(reading, {"proxy": "store-1"}, now))["rejected"] == []
     reading.the_rejected = ((LISTENER, ResourceName("in")), (LISTENER, ResourceName("out")))
     reading.the_refusals = {
         (NAME, LISTENER, ResourceName("in")): "no: TrafficTarget shop/buyers (mesh.yaml:31)"
     }
-    shown: Any = await told(reading, {"proxy": "store-1", "section": "listeners"}, now)
+    shown: Any = await proxy_page(reading, {"proxy": "store-1", "section": "listeners"}, now)
     assert (shown["rejected"], shown["sync"]) == (
         ["listener in: no: TrafficTarget shop/buyers (mesh.yaml:31)", "listener out"],
         {"cluster": "synced", "listener": "nacked"},

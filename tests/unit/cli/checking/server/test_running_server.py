@@ -205,5 +205,5 @@ def test_ca_of_a_running_server_is_read_from_its_settings(
         "shared_state": False,
     }
     page = {"settings": {**answer, "trust_domain": "a.example", **settings}, "listening": {}}
-    files = answers.told(page, Path("/s")).custody.authority
+    files = answers.paths_of_config(page, Path("/s")).custody.authority
     assert (None if files is None else files.now().certificate) == certificate
