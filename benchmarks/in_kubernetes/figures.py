@@ -35,100 +35,40 @@ class ControlPlaneFigures:
 
 def rows() -> Iterator[tuple[str, str, Callable[[ControlPlaneFigures], float], float | None]]:
     """Yield the rows of the comparison: name in the results, heading, value, and the ratio to reach."""
-    yield (
-        "first_wall_s",
-        "first snapshot, s",
-        lambda control_plane_figures: control_plane_figures.start.wall,
-        None,
-    )
-    yield (
-        "first_cpu_s",
-        "first snapshot, CPU s",
-        lambda control_plane_figures: control_plane_figures.start.cpu,
-        None,
-    )
-    yield (
-        "settled_cpu_s",
-        "at rest, CPU s",
-        lambda control_plane_figures: control_plane_figures.settled_cpu,
-        None,
-    )
-    yield (
-        "ready_mib",
-        "nobody connected, RSS MiB",
-        lambda control_plane_figures: control_plane_figures.ready_mib,
-        MEMORY_GOAL,
-    )
-    yield (
-        "connect_cpu_s",
-        "sidecars connect, CPU s",
-        lambda control_plane_figures: control_plane_figures.connecting_cpu,
-        None,
-    )
-    yield (
-        "connected_mib",
-        "all connected, RSS MiB",
-        lambda control_plane_figures: control_plane_figures.connected_mib,
-        MEMORY_GOAL,
-    )
-    yield (
-        "event_cpu_ms",
-        "endpoint event to last ACK, CPU ms",
-        lambda control_plane_figures: control_plane_figures.event.cpu_ms,
-        EVENT_GOAL,
-    )
+    yield "first_wall_s", "first snapshot, s", lambda plane: plane.start.wall, None
+    yield "first_cpu_s", "first snapshot, CPU s", lambda plane: plane.start.cpu, None
+    yield "settled_cpu_s", "at rest, CPU s", lambda plane: plane.settled_cpu, None
+    yield "ready_mib", "nobody connected, RSS MiB", lambda plane: plane.ready_mib, MEMORY_GOAL
+    yield "connect_cpu_s", "sidecars connect, CPU s", lambda plane: plane.connecting_cpu, None
+    yield "connected_mib", "all connected, RSS MiB", lambda plane: plane.connected_mib, MEMORY_GOAL
+    yield "event_cpu_ms", "endpoint event to last ACK, CPU ms", lambda plane: plane.event.cpu_ms, EVENT_GOAL
     yield (
         "event_quiet_ms",
         "endpoint event until rest, CPU ms",
-        lambda control_plane_figures: control_plane_figures.event.quiet_ms,
+        lambda plane: plane.event.quiet_ms,
         EVENT_GOAL,
     )
-    yield (
-        "event_ack_ms",
-        "endpoint event to last ACK, ms",
-        lambda control_plane_figures: control_plane_figures.event.last_ack_ms.p50,
-        None,
-    )
-    yield (
-        "event_bytes",
-        "endpoint event, bytes sent",
-        lambda control_plane_figures: control_plane_figures.event.size,
-        None,
-    )
-    yield (
-        "relist_cpu_ms",
-        "API server restarted, CPU ms",
-        lambda control_plane_figures: _middle(control_plane_figures, "cpu_ms"),
-        None,
-    )
+    yield "event_ack_ms", "endpoint event to last ACK, ms", lambda plane: plane.event.last_ack_ms.p50, None
+    yield "event_bytes", "endpoint event, bytes sent", lambda plane: plane.event.size, None
+    yield "relist_cpu_ms", "API server restarted, CPU ms", lambda plane: _middle(plane, "cpu_ms"), None
     yield (
         "relist_responses",
         "responses after it",
-        lambda control_plane_figures: max(one.responses for one in control_plane_figures.relists),
+        lambda plane: max(one.responses for one in plane.relists),
         None,
     )
-    yield (
-        "relist_followed_s",
-        "followed again after, s",
-        lambda control_plane_figures: _middle(control_plane_figures, "followed_s"),
-        None,
-    )
-    yield (
-        "peak_mib",
-        "most of all, RSS MiB",
-        lambda control_plane_figures: control_plane_figures.peak_mib,
-        MEMORY_GOAL,
-    )
+    yield "relist_followed_s", "followed again after, s", lambda plane: _middle(plane, "followed_s"), None
+    yield "peak_mib", "most of all, RSS MiB", lambda plane: plane.peak_mib, MEMORY_GOAL
 
 
 def table(title: str, result: Sequence[ControlPlaneFigures]) -> Table:
     """Return a table with the results of the control planes side by side, their ratio and the goals."""
     out = Table(title=title)
     out.add_column("figure", no_wrap=True)
-    for heading in (*(control_plane_figures.who for control_plane_figures in result), "ratio", "wanted", ""):
+    for heading in (*(plane.who for plane in result), "ratio", "wanted", ""):
         out.add_column(heading, justify="right")
     for _, heading, of, goal in rows():
-        several = [of(control_plane_figures) for control_plane_figures in result]
+        several = [of(plane) for plane in result]
         ratio = several[0] / several[1] if len(several) > 1 and several[1] else None
         reached = "" if goal is None or ratio is None else "reached" if ratio <= goal else "missed"
         out.add_row(
@@ -141,5 +81,5 @@ def table(title: str, result: Sequence[ControlPlaneFigures]) -> Table:
     return out
 
 
-def _middle(control_plane_figures: ControlPlaneFigures, figure: str) -> float:
-    return float(statistics.median(getattr(relist, figure) for relist in control_plane_figures.relists))
+def _middle(plane: ControlPlaneFigures, figure: str) -> float:
+    return float(statistics.median(getattr(relist, figure) for relist in plane.relists))
