@@ -100,10 +100,8 @@ class Growth:
 
     def measured(self, steps: Sequence[int] = STEPS) -> Series:
         """Measure the size of the proxy's configuration at each step of the growth."""
-        proxy_config_sizes = tuple(
-            measured(GROWS[self.grows](self.size, step), self.proxy, step) for step in steps
-        )
-        return Series(self.shown_proxy, self.size.protocol.value, self.grows, proxy_config_sizes)
+        sizes = tuple(measured(GROWS[self.grows](self.size, step), self.proxy, step) for step in steps)
+        return Series(self.shown_proxy, self.size.protocol.value, self.grows, sizes)
 
 
 def all_growths() -> Iterator[Growth]:

@@ -162,33 +162,22 @@ def _has(pod: Document, name: str) -> bool:
 def tables(injection_comparisons: Sequence[InjectionComparison]) -> Iterator[Table]:
     """Yield a table of the decisions, and a table with the number of equal and different facts."""
     decided = Table("ours", "istiod's", "pods", "such as", title="decisions")
-    for both, count in sorted(
-        Counter(injection_comparison.decided for injection_comparison in injection_comparisons).items()
-    ):
-        names = [
-            injection_comparison.name
-            for injection_comparison in injection_comparisons
-            if injection_comparison.decided == both
-        ]
+    for both, count in sorted(Counter(comparison.decided for comparison in injection_comparisons).items()):
+        names = [comparison.name for comparison in injection_comparisons if comparison.decided == both]
         decided.add_row(*both, str(count), ", ".join(names[:3]))
     yield decided
     table = Table("pods injected by both", "ours", "istiod's", "pods", "such as", title="fact by fact")
     injected_twice = [
-        injection_comparison
-        for injection_comparison in injection_comparisons
-        if injection_comparison.ours and injection_comparison.theirs
+        comparison for comparison in injection_comparisons if comparison.ours and comparison.theirs
     ]
     for fact in injected_twice[0].ours if injected_twice else ():
-        pairs = Counter(
-            (injection_comparison.ours[fact], injection_comparison.theirs[fact])
-            for injection_comparison in injected_twice
-        )
+        pairs = Counter((comparison.ours[fact], comparison.theirs[fact]) for comparison in injected_twice)
         for (ours, theirs), count in sorted(pairs.items(), key=lambda pair: -pair[1]):
             if ours != theirs:
                 such = next(
-                    injection_comparison.name
-                    for injection_comparison in injected_twice
-                    if (injection_comparison.ours[fact], injection_comparison.theirs[fact]) == (ours, theirs)
+                    comparison.name
+                    for comparison in injected_twice
+                    if (comparison.ours[fact], comparison.theirs[fact]) == (ours, theirs)
                 )
                 table.add_row(fact, ours, theirs, str(count), such)
         same = sum(count for (ours, theirs), count in pairs.items() if ours == theirs)
@@ -218,12 +207,12 @@ def main() -> None:
     if arguments.output:
         rows = [
             {
-                "pod": injection_comparison.name,
-                "decided": injection_comparison.decided,
-                "ours": injection_comparison.ours,
-                "theirs": injection_comparison.theirs,
+                "pod": comparison.name,
+                "decided": comparison.decided,
+                "ours": comparison.ours,
+                "theirs": comparison.theirs,
             }
-            for injection_comparison in injection_comparisons
+            for comparison in injection_comparisons
         ]
         arguments.output.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
 

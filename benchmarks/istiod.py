@@ -179,7 +179,7 @@ def main() -> None:
         console.print(table)
     details = {
         "peers": {who: asdict(size) for who, size in peers},
-        "ours": [asdict(mesh_size_figures) for mesh_size_figures in ours],
+        "ours": [asdict(figures) for figures in ours],
     }
     output = place("istiod", answer.output, quick=answer.quick)
     write(output, where, result | values(ours, who=BESIDE), **details)

@@ -233,10 +233,9 @@ def main() -> None:
     title = f"{size.services} services, {size.services * size.replicas} Pods, {size.clients} sidecars"
     console.print(table(title, result))
     values = Values()
-    for control_plane_figures in result:
+    for figures in result:
         values |= {
-            name("kubernetes", control_plane_figures.who, size.services, key): of(control_plane_figures)
-            for key, _, of, _ in rows()
+            name("kubernetes", figures.who, size.services, key): of(figures) for key, _, of, _ in rows()
         }
     output = place("kubernetes", answer.output, quick=answer.quick)
     write(
@@ -244,7 +243,7 @@ def main() -> None:
         where,
         values,
         size=asdict(size),
-        measured=[asdict(control_plane_figures) for control_plane_figures in result],
+        measured=[asdict(figures) for figures in result],
     )
     console.print(f"written to {output}")
 

@@ -34,7 +34,7 @@ def answering(view: View, request: Request) -> tuple[BackendReadiness, ...]:
     if port is None or request.identity is None:
         return ()
     split = oracle.split_for(view, request, port)
-    backend_readinesses = [
+    readinesses = [
         BackendReadiness(
             key,
             oracle.places(view, key, service_port),
@@ -45,11 +45,11 @@ def answering(view: View, request: Request) -> tuple[BackendReadiness, ...]:
     ]
     asked = [
         BackendReadiness(
-            backend_readiness.service,
-            tuple(p for p in backend_readiness.places if oracle.may_answer(view, request, p)),
-            backend_readiness.ready,
+            readiness.service,
+            tuple(p for p in readiness.places if oracle.may_answer(view, request, p)),
+            readiness.ready,
         )
-        for backend_readiness in backend_readinesses
+        for readiness in readinesses
     ]
-    chosen = asked if any(backend_readiness.places for backend_readiness in asked) else backend_readinesses
-    return tuple(backend_readiness for backend_readiness in chosen if backend_readiness.places)
+    chosen = asked if any(readiness.places for readiness in asked) else readinesses
+    return tuple(readiness for readiness in chosen if readiness.places)

@@ -113,29 +113,22 @@ class _Judge:
         if not without or isinstance(arrived, LocalReply):
             return ()
         if request.identity and oracle.accepts_everyone(view, place[0].identity.namespace):
-            return tuple(
-                excluded_policy
-                for excluded_policy in without
-                if excluded_policy.object.kind in (MESH_CONFIG, NAMESPACE)
-            )
+            return tuple(policy for policy in without if policy.object.kind in (MESH_CONFIG, NAMESPACE))
         missed: dict[ExcludedPolicy, None] = {}
         for target, verdict in oracle.verdicts(view, arrived, place):
             if verdict is Verdict.ADMITS:
                 parts = tuple(_parts(view, arrived, target, is_http=place[1]))
-                gone = [
-                    [excluded_policy for excluded_policy in without if _is(excluded_policy, part)]
-                    for part in parts
-                ]
+                gone = [[policy for policy in without if _is(policy, part)] for part in parts]
                 if not all(gone):
                     return ()
-                missed.update(dict.fromkeys(excluded_policy for these in gone for excluded_policy in these))
+                missed.update(dict.fromkeys(policy for these in gone for policy in these))
         outside: list[IngressBackend | MutualTLS] = [*oracle.lets_in(view, arrived, place)]
         outside += oracle.lets_plain_in(view, arrived, place)
         for result in outside:
             gone = [[e for e in without if _is(e, part)] for part in _outside_parts(view, arrived, result)]
             if not all(gone):
                 return ()
-            missed.update(dict.fromkeys(excluded_policy for these in gone for excluded_policy in these))
+            missed.update(dict.fromkeys(policy for these in gone for policy in these))
         return tuple(missed)
 
 

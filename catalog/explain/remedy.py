@@ -31,7 +31,7 @@ def remedy(view: View, request: Request) -> tuple[Manifest, ...]:
     arrived = oracle.arriving(view, request)
     if oracle.decide(view, request).allowed or isinstance(arrived, LocalReply):
         return ()
-    places = {place for backend_readiness in answering(view, arrived) for place in backend_readiness.places}
+    places = {place for readiness in answering(view, arrived) for place in readiness.places}
     refused = {place for place in places if oracle.admitting(view, arrived, place) is None}
     return tuple(_manifests(view, arrived, sorted(refused)))
 

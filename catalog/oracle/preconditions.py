@@ -112,7 +112,4 @@ def _names(scope: Scope, key: ServiceKey) -> bool:
     if scope is None:
         return True
     wanted = (key.namespace, key.name)
-    return any(
-        (service_pattern.namespace or key.namespace, service_pattern.name or key.name) == wanted
-        for service_pattern in scope
-    )
+    return any((pattern.namespace or key.namespace, pattern.name or key.name) == wanted for pattern in scope)

@@ -39,11 +39,7 @@ def setting_at_place(view: View, where: Place) -> UpstreamTrafficSetting | None:
         if number == where.port
     }
     held = [setting for key in called if (setting := setting_for_callers(view, key)) is not None]
-    return _first(
-        upstream_traffic_setting
-        for upstream_traffic_setting in held
-        if upstream_traffic_setting.rates != RateLimits()
-    )
+    return _first(setting for setting in held if setting.rates != RateLimits())
 
 
 def tried_again(view: View, client: ServiceIdentity, key: ServiceKey) -> Retry | None:

@@ -125,7 +125,7 @@ def endpoints_of(view: View, key: ServiceKey, answering: Answering) -> tuple[Des
 
     Clients with the same permissions share one value, so a moved endpoint is handled once for all of them.
     """
-    destination_endpoints = {
+    endpoints = {
         DestinationEndpoint(
             endpoint.address, endpoint.port, endpoint.locality, endpoint.weight, endpoint.other_addresses
         )
@@ -133,7 +133,7 @@ def endpoints_of(view: View, key: ServiceKey, answering: Answering) -> tuple[Des
         for endpoint in taking_traffic(view, key, port)
         if (endpoint.identity, endpoint.port) in may_answer
     }
-    return tuple(sorted(destination_endpoints))
+    return tuple(sorted(endpoints))
 
 
 def with_endpoints(view: View, destination: ServiceDestination) -> ServiceDestination:

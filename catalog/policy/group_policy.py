@@ -31,7 +31,7 @@ def proxy_policy(view: View, group: ProxyGroup) -> ProxyPolicy:
     result = outline(view, group)
     return replace(
         result,
-        reachable=tuple(_with_endpoints(view, reachable_services) for reachable_services in result.reachable),
+        reachable=tuple(_with_endpoints(view, services) for services in result.reachable),
     )
 
 

@@ -62,7 +62,7 @@ def reachable(view: View, group: ProxyGroup) -> tuple[ReachableServices, ...]:
             result: tuple[ReachableServices, ...] = (_explicit(view, group, group.interception),)
         case Transparent(ipv6=ipv6):
             result = _transparent(view, group, ipv6)
-    return tuple(reachable_services for reachable_services in result if reachable_services.services)
+    return tuple(services for services in result if services.services)
 
 
 @derived

@@ -25,7 +25,7 @@ def closed(view: View, parts: Iterable[ReachableServices]) -> SharedTuple[Socket
     """Return the addresses of the mesh's services that are in none of these parts, sorted."""
     first, *others = *parts, ReachableServices()
     shared_tuple = _beside(view, first)
-    opened = {place for reachable_services in others for place in _places(reachable_services)}
+    opened = {place for services in others for place in _places(services)}
     return (
         SharedTuple(address for address in shared_tuple if address not in opened) if opened else shared_tuple
     )

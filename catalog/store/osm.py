@@ -72,7 +72,7 @@ telemetries_in: Final = IN_VIEW.index(
     "Telemetries by namespace", telemetries, lambda key, _: (key.namespace,)
 )
 extension_services: Final = kind(
-    ExtensionService, EXTENSION_SERVICE, "ExtensionServices", lambda extension_service: extension_service.key
+    ExtensionService, EXTENSION_SERVICE, "ExtensionServices", lambda service: service.key
 )
 
 

@@ -16,10 +16,10 @@ route_policies_by_service: Final = IN_VIEW.index(
     "RoutePolicies by service", route_policies, lambda _, route_policy: (route_policy.service,)
 )
 upstream_policies: Final = kind(
-    UpstreamPolicy, UPSTREAM_POLICY, "UpstreamPolicies", lambda upstream_policy: upstream_policy.key
+    UpstreamPolicy, UPSTREAM_POLICY, "UpstreamPolicies", lambda policy: policy.key
 )
 upstream_policies_by_service: Final = IN_VIEW.index(
-    "UpstreamPolicies by service", upstream_policies, lambda _, upstream_policy: (upstream_policy.service,)
+    "UpstreamPolicies by service", upstream_policies, lambda _, policy: (policy.service,)
 )
 
 mutual_tls: Final = kind(MutualTLS, MUTUAL_TLS, "MutualTLSes", lambda result: result.key)

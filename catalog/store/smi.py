@@ -8,9 +8,7 @@ from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, TCP_ROUTE, TRAFFIC_SPLIT, TR
 from meshwright.mesh.policies.smi import HTTPRouteGroup, PolicyKey, TCPRoute, TrafficSplit, TrafficTarget
 from meshwright.mesh.service import ServiceKey
 
-http_route_groups: Final = kind(
-    HTTPRouteGroup, HTTP_ROUTE_GROUP, "HTTPRouteGroups", lambda http_route_group: http_route_group.key
-)
+http_route_groups: Final = kind(HTTPRouteGroup, HTTP_ROUTE_GROUP, "HTTPRouteGroups", lambda group: group.key)
 tcp_routes: Final = kind(TCPRoute, TCP_ROUTE, "TCPRoutes", lambda tcp_route: tcp_route.key)
 targets: Final = kind(
     TrafficTarget, TRAFFIC_TARGET, "TrafficTargets", lambda traffic_target: traffic_target.key

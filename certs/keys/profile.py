@@ -36,8 +36,8 @@ def subject(common_name: str) -> x509.Name:
 def common_name(certificate: x509.Certificate) -> str:
     """Return a certificate's common name of any length; empty unless there is exactly one."""
     _allow_any_length()
-    name_attributes = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    return str(name_attributes[0].value) if len(name_attributes) == 1 else ""
+    attributes = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(attributes[0].value) if len(attributes) == 1 else ""
 
 
 def _allow_any_length() -> None:

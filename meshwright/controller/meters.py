@@ -41,11 +41,9 @@ class ServerMeter:
     def _report_handshakes(self) -> None:
         for why, count in sorted(self._handshakes.counted().items()):
             self._parts.core.metrics.handshakes_failed(why.value, count)
-        for failure_summary in self._handshakes.due(time.monotonic()):
-            last = failure_summary.last
-            _log.warning(
-                "handshakes failed", reason=last.why.value, said=last.said, count=failure_summary.count
-            )
+        for summary in self._handshakes.due(time.monotonic()):
+            last = summary.last
+            _log.warning("handshakes failed", reason=last.why.value, said=last.said, count=summary.count)
 
     async def run(self) -> None:
         """Update gauges and metrics of failed handshakes every MEASURE_SECONDS, until cancelled."""

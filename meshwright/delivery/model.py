@@ -179,14 +179,10 @@ class Model:
         """
         changed = update.changed if self._trust_bundle else {**in_force, **update.changed}
         if changed or update.trust_bundle != self._trust_bundle:
-            service_certificates = {
-                identity: service_certificate
-                for identity, service_certificate in changed.items()
-                if identity not in unsaid
+            certificates = {
+                identity: certificate for identity, certificate in changed.items() if identity not in unsaid
             }
-            self.causes.note(
-                certificate_causes(self.serving.rendering.certificates.held(), service_certificates)
-            )
+            self.causes.note(certificate_causes(self.serving.rendering.certificates.held(), certificates))
             if update.trust_bundle != self._trust_bundle:
                 domain = self.view.settings.trust_domain
                 self.causes.note((trust_bundle_cause(domain, first_ever=not self._trust_bundle),))

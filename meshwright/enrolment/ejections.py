@@ -32,9 +32,7 @@ class Ejections:
         kept = tuple(sorted(set(endpoints))[:MOST])
         # Expired reports are dropped on each call, so the dictionary needs no task of its own.
         self._said = {
-            name: ejection_report
-            for name, ejection_report in self._said.items()
-            if now < ejection_report.until and name != by
+            name: report for name, report in self._said.items() if now < report.until and name != by
         }
         if kept:
             self._said[by] = _EjectionReport(kept, now + HOLDS)
@@ -42,9 +40,9 @@ class Ejections:
     def by_address(self, now: datetime) -> Mapping[str, tuple[ProxyName, ...]]:
         """Return the names of the ejecting proxies, sorted, by the IP address of the ejected endpoint."""
         result: dict[str, list[ProxyName]] = {}
-        for name, ejection_report in sorted(self._said.items(), key=lambda item: item[0]):
-            if now < ejection_report.until:
-                for host in dict.fromkeys(endpoint.host for endpoint in ejection_report.endpoints):
+        for name, report in sorted(self._said.items(), key=lambda item: item[0]):
+            if now < report.until:
+                for host in dict.fromkeys(endpoint.host for endpoint in report.endpoints):
                     result.setdefault(host, []).append(name)
         return {host: tuple(names) for host, names in result.items()}
 
@@ -53,8 +51,8 @@ class Ejections:
         return len(
             {
                 endpoint
-                for ejection_report in self._said.values()
-                if now < ejection_report.until
-                for endpoint in ejection_report.endpoints
+                for report in self._said.values()
+                if now < report.until
+                for endpoint in report.endpoints
             }
         )

@@ -69,12 +69,12 @@ def renewing(
     async def trust(request: bytes, peer: Peer) -> bytes:
         asked = _read(wire.TrustRequest, request)
         where = address(peer.address)[0]
-        enrolment_reply = await enrolment.trust(asked.bundle_digest[:64], peer.certificate, where)
+        reply = await enrolment.trust(asked.bundle_digest[:64], peer.certificate, where)
         return wire.TrustResponse(
-            trust_bundle_pem=b"" if enrolment_reply.bundle is None else enrolment_reply.bundle.pem,
-            renew_after=_timestamp(enrolment_reply.renew_after),
-            ask_again_seconds=enrolment_reply.ask_again_seconds,
-            now=_timestamp(enrolment_reply.now),
+            trust_bundle_pem=b"" if reply.bundle is None else reply.bundle.pem,
+            renew_after=_timestamp(reply.renew_after),
+            ask_again_seconds=reply.ask_again_seconds,
+            now=_timestamp(reply.now),
         ).SerializeToString()
 
     async def eject(request: bytes, peer: Peer) -> bytes:

@@ -63,7 +63,7 @@ def read_form(mark: str, readings: Sequence[tuple[Origin, ManifestReading]], bef
             first = good.setdefault(key.claim, sourced)
             if first is not sourced and not repeats(sourced, first):
                 added.append(duplicate(sourced, first.key, first.origin))
-    unread = [(origin, unread_manifest) for origin, reading in readings for unread_manifest in reading.unread]
+    unread = [(origin, manifest) for origin, reading in readings for manifest in reading.unread]
     read = {*good, *(reading.key.claim for _, reading in readings if reading.key)}
     for sourced, place in _last_good(before, read, unread):
         good[sourced.key.claim] = replace(sourced, stale=True)
@@ -98,22 +98,18 @@ def _last_good(
     if before is None or not unread:
         return
     named: dict[ObjectKey, Origin] = {}
-    for origin, unread_manifest in unread:
-        if unread_manifest.key is not None:
-            named.setdefault(unread_manifest.key.claim, origin)
+    for origin, manifest in unread:
+        if manifest.key is not None:
+            named.setdefault(manifest.key.claim, origin)
     had = before.by_claim()
     doubtful = [
-        (origin, unread_manifest)
-        for origin, unread_manifest in unread
-        if unread_manifest.key is None or unread_manifest.key.claim not in had
+        (origin, manifest)
+        for origin, manifest in unread
+        if manifest.key is None or manifest.key.claim not in had
     ]
     # A document that was unreadable already beside the good object cannot be the object's new form.
     fresh = _places(
-        [
-            (origin, unread_manifest)
-            for origin, unread_manifest in doubtful
-            if unread_manifest.mark not in before.unread
-        ]
+        [(origin, manifest) for origin, manifest in doubtful if manifest.mark not in before.unread]
     )
     every = _places(doubtful)
     for claim, sourced in had.items():
@@ -131,8 +127,8 @@ def _places(doubtful: Iterable[tuple[Origin, UnreadManifest]]) -> Mapping[object
     shares the kind or the name with the object: if both differ, the document is another object.
     """
     result: dict[object, tuple[int, Origin]] = {}
-    for number, (origin, unread_manifest) in enumerate(doubtful):
-        key = unread_manifest.key
+    for number, (origin, manifest) in enumerate(doubtful):
+        key = manifest.key
         if key is None or (key.kind not in READ and not is_foreign(key.kind)):
             result.setdefault(None, (number, origin))
         else:

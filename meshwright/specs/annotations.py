@@ -89,10 +89,10 @@ def egress_services(annotations: Fields) -> Scope:
         return None
     if text.strip() == NONE:
         return ()
-    service_patterns = tuple(map(_pattern, text.split(",")))
-    known = {service_pattern for service_pattern in service_patterns if service_pattern is not None}
+    patterns = tuple(map(_pattern, text.split(",")))
+    known = {pattern for pattern in patterns if pattern is not None}
     # An invalid entry refuses the object; left out, it would silently shorten the list of services.
-    if len(known) < len(set(service_patterns)):
+    if len(known) < len(set(patterns)):
         annotations.wrong(EGRESS_SERVICES, _EGRESS_RULE)
     return tuple(sorted(known, key=str))
 

@@ -60,12 +60,12 @@ def read(document: object, origin: Origin, tally: Tally | None = None) -> Manife
     """
     own = tally or Tally()
     if isinstance(document, Mapping) and (of := _listed(document)) is not None:
-        manifest_reading = _read_list(document, origin, of, own)
+        reading = _read_list(document, origin, of, own)
     else:
-        manifest_reading = _read_one(document, origin, "", own)
-    if tally is None and (rest := own.rest(origin, manifest_reading.key, WITHIN)):
-        return replace(manifest_reading, problems=(*manifest_reading.problems, *rest))
-    return manifest_reading
+        reading = _read_one(document, origin, "", own)
+    if tally is None and (rest := own.rest(origin, reading.key, WITHIN)):
+        return replace(reading, problems=(*reading.problems, *rest))
+    return reading
 
 
 def key_meant(document: object) -> ObjectKey | None:
@@ -118,9 +118,7 @@ def _read_list(
     return ManifestReading(
         objects=tuple(pair for reading in readings for pair in reading.objects),
         problems=tuple(problem for reading in readings for problem in reading.problems),
-        unread=tuple(
-            dict.fromkeys(unread_manifest for reading in readings for unread_manifest in reading.unread)
-        ),
+        unread=tuple(dict.fromkeys(manifest for reading in readings for manifest in reading.unread)),
     )
 
 

@@ -168,15 +168,13 @@ class Connections:
             self._place(known)
         self._forget(now, gone)
         ended = {
-            known_connection.socket.number: self._verdict(known_connection, cause)
-            for known_connection, cause in self._too_dear(now, restless)
+            connection.socket.number: self._verdict(connection, cause)
+            for connection, cause in self._too_dear(now, restless)
         }
-        idle = [
-            known_connection for known_connection in restless if known_connection.socket.number not in ended
-        ]
+        idle = [connection for connection in restless if connection.socket.number not in ended]
         ended |= {
-            known_connection.socket.number: self._verdict(known_connection, Cause.CROWD)
-            for known_connection in self._crowd(now, idle)
+            connection.socket.number: self._verdict(connection, Cause.CROWD)
+            for connection in self._crowd(now, idle)
         }
         return tuple(ended.values())
 
@@ -249,16 +247,16 @@ class Connections:
         after SPEAK_SECONDS.
         """
         idle = [
-            (bool(known_connection.socket.received), known_connection.idle, known_connection)
-            for known_connection in known
-            if known_connection.idle is not None
+            (bool(connection.socket.received), connection.idle, connection)
+            for connection in known
+            if connection.idle is not None
         ]
         idle.sort(key=lambda item: item[:2])
         silent = sum(not spoke and now - since >= SPEAK_SECONDS for spoke, since, _ in idle)
         allowed = self._idle // SILENT_PART
         surplus = max(0, len(idle) - self._idle, silent - allowed)
         self.crowded = sum(not spoke for spoke, _, _ in idle[surplus:]) > allowed
-        return [known_connection for _, _, known_connection in idle[:surplus]]
+        return [connection for _, _, connection in idle[:surplus]]
 
     def _verdict(self, known: _KnownConnection, cause: Cause) -> Verdict:
         use = self._uses.get(known.socket.address)

@@ -117,7 +117,7 @@ def besides(view: View, request: Request) -> Iterator[str]:
     if (
         request.identity is None
         or isinstance(arrived, LocalReply)
-        or not (backend_readinesses := answering(view, arrived))
+        or not (readinesses := answering(view, arrived))
     ):
         return
     for visibility in oracle.visibilities(view, request.identity, request.service):
@@ -126,7 +126,7 @@ def besides(view: View, request: Request) -> Iterator[str]:
                 f"{visibility.by} limits the Services that its sidecar knows, and {request.service} is not "
                 "one of them"
             )
-    for backend in backend_readinesses:
+    for backend in readinesses:
         if backend.waits:
             yield f"no workload of Service {backend.service} is {_lacking(view, backend.service)}"
         for place in backend.places:

@@ -35,7 +35,7 @@ def problems(view: View, root: MeshRootCertificate) -> Iterator[Problem]:
             "or inactive."
         )
         yield place.error(Code.THIRD_ROOT, "metadata.name", root.key.name, text)
-    elif not any(mesh_root_certificate.role is Role.ACTIVE for mesh_root_certificate in used):
+    elif not any(certificate.role is Role.ACTIVE for certificate in used):
         text = (
             "No root certificate in use is active, so none of them can sign certificates: the "
             "current CA stays in force. Set the role of one of them to active."

@@ -38,9 +38,9 @@ def problems(lint: Lint, key: PolicyKey) -> Iterator[Problem]:
         yield place.error(Code.OVERRULED_AUTHORIZATION, "spec", _authorizer_text(authorization), wanted)
     elif authorization.service is not None and server_of(view, authorization) is None:
         there = [
-            extension_service.name
-            for extension_service in extension_services(view)
-            if extension_service.namespace == authorization.service.namespace
+            service.name
+            for service in extension_services(view)
+            if service.namespace == authorization.service.namespace
         ]
         silent = (
             "passes"

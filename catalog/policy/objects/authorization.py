@@ -41,11 +41,7 @@ def asked_at(
     if not protocol.is_http:
         return None
     there = external_authorizations_in(view).found(identity.namespace)
-    its = (
-        external_authorization
-        for external_authorization in there
-        if _is_for(external_authorization, identity, port)
-    )
+    its = (authorization for authorization in there if _is_for(authorization, identity, port))
     if (authorization := min(its, key=precedence, default=None)) is not None:
         authorizer = authorization.at(server_of(view, authorization))
         return None if authorizer is None else ExternalAuthorizer(authorizer, authorization.key)

@@ -126,9 +126,7 @@ def union_of_egresses(view: View, client: ServiceIdentity) -> tuple[OutsidePort,
             setting_named(view, egress),
         )
         # One rule object per protocol, shared by all ports, so equal ports are recognised by identity.
-        by_protocol = {
-            egress_protocol: replace(whole, protocol=egress_protocol) for egress_protocol in EgressProtocol
-        }
+        by_protocol = {protocol: replace(whole, protocol=protocol) for protocol in EgressProtocol}
         for port in egress.ports:
             by_port.setdefault(port.number, []).append(by_protocol[port.protocol])
     return tuple(_ports(by_port))
@@ -149,18 +147,12 @@ def _ports(by_port: Mapping[Port, list[_EgressPortRule]]) -> Iterator[OutsidePor
 def _of_part(view: View, part: ReachableServices, numbers: frozenset[Port]) -> _MeshAddresses:
     """Return the addresses of a part's services at these ports; the part may be shared by many groups."""
     del view
-    outbound_services = [service for service in part.services if service.port in numbers]
+    services = [service for service in part.services if service.port in numbers]
     return _MeshAddresses(
         frozenset(
-            (outbound_service.port, str(ip_network(address)))
-            for outbound_service in outbound_services
-            for address in outbound_service.addresses
+            (service.port, str(ip_network(address))) for service in services for address in service.addresses
         ),
-        frozenset(
-            outbound_service.port
-            for outbound_service in outbound_services
-            if outbound_service.protocol is Protocol.TCP_SERVER_FIRST
-        ),
+        frozenset(service.port for service in services if service.protocol is Protocol.TCP_SERVER_FIRST),
     )
 
 
@@ -205,21 +197,13 @@ def _port(number: Port, egress_port_rules: list[_EgressPortRule]) -> OutsidePort
     networks = sorted({item for one in egress_port_rules for item in one.networks}, key=_network_order)
     by_holding: dict[tuple[bool, ...], list[str]] = {}
     for network in networks:
-        holding = tuple(egress_port_rule.holds_in(network) for egress_port_rule in egress_port_rules)
+        holding = tuple(rule.holds_in(network) for rule in egress_port_rules)
         by_holding.setdefault(holding, []).append(str(network))
     by_outcome: dict[OutsideRange, list[str]] = {}
     for holding, there in by_holding.items():
-        outcome = _outcome(
-            [
-                egress_port_rule
-                for egress_port_rule, holds in zip(egress_port_rules, holding, strict=True)
-                if holds
-            ]
-        )
+        outcome = _outcome([rule for rule, holds in zip(egress_port_rules, holding, strict=True) if holds])
         by_outcome.setdefault(outcome, []).extend(there)
-    everywhere = _outcome(
-        [egress_port_rule for egress_port_rule in egress_port_rules if egress_port_rule.holds_in(None)]
-    )
+    everywhere = _outcome([rule for rule in egress_port_rules if rule.holds_in(None)])
     ranges = (
         everywhere,
         *(replace(outside_range, networks=tuple(where)) for outside_range, where in by_outcome.items()),
@@ -231,28 +215,18 @@ def _port(number: Port, egress_port_rules: list[_EgressPortRule]) -> OutsidePort
             for outside_range in ranges
             if outside_range.connections or outside_range.server_names or outside_range.hosts
         ),
-        server_first=any(
-            egress_port_rule.protocol is EgressProtocol.TCP_SERVER_FIRST
-            for egress_port_rule in egress_port_rules
-        ),
-        by=tuple(sorted({egress_port_rule.by for egress_port_rule in egress_port_rules})),
+        server_first=any(rule.protocol is EgressProtocol.TCP_SERVER_FIRST for rule in egress_port_rules),
+        by=tuple(sorted({rule.by for rule in egress_port_rules})),
     )
 
 
 def _outcome(holding: list[_EgressPortRule]) -> OutsideRange:
     """Return the traffic allowed at addresses where all these rules apply, without the networks."""
     # A rule for TCP admits the bytes of every request as well, so the rules for hosts have no effect.
-    if any(egress_port_rule.protocol.is_tcp for egress_port_rule in holding):
+    if any(rule.protocol.is_tcp for rule in holding):
         return OutsideRange(connections=True)
-    https = {
-        host
-        for egress_port_rule in holding
-        if egress_port_rule.protocol is EgressProtocol.HTTPS
-        for host in egress_port_rule.hosts
-    }
-    http = [
-        egress_port_rule for egress_port_rule in holding if egress_port_rule.protocol is EgressProtocol.HTTP
-    ]
+    https = {host for rule in holding if rule.protocol is EgressProtocol.HTTPS for host in rule.hosts}
+    http = [rule for rule in holding if rule.protocol is EgressProtocol.HTTP]
     return OutsideRange(
         server_names=(ANY_HOST,) if ANY_HOST in https else tuple(sorted(https)), hosts=tuple(_hosts(http))
     )
@@ -260,20 +234,13 @@ def _outcome(holding: list[_EgressPortRule]) -> OutsideRange:
 
 def _hosts(http: list[_EgressPortRule]) -> Iterator[OutsideHost]:
     """Yield the named hosts, each with the rules for its name and for patterns that cover it."""
-    for name in sorted(
-        {
-            host
-            for egress_port_rule in http
-            for host in egress_port_rule.hosts
-            if egress_port_rule.networks or _in_dns(host)
-        }
-    ):
+    for name in sorted({host for rule in http for host in rule.hosts if rule.networks or _in_dns(host)}):
         ways: dict[ExternalHost | None, list[_EgressPortRule]] = {}
-        for egress_port_rule in http:
-            if egress_port_rule.networks and egress_port_rule.is_for(name):
-                ways.setdefault(None, []).append(egress_port_rule)
-            elif not egress_port_rule.networks and name in egress_port_rule.names and _in_dns(name):
-                ways.setdefault(ExternalHost(name), []).append(egress_port_rule)
+        for rule in http:
+            if rule.networks and rule.is_for(name):
+                ways.setdefault(None, []).append(rule)
+            elif not rule.networks and name in rule.names and _in_dns(name):
+                ways.setdefault(ExternalHost(name), []).append(rule)
         ordered = sorted(ways.items(), key=lambda way: way[0] is not None)
         yield OutsideHost(name, tuple(_routes(ordered)))
 
@@ -281,24 +248,18 @@ def _hosts(http: list[_EgressPortRule]) -> Iterator[OutsideHost]:
 def _routes(ways: list[tuple[ExternalHost | None, list[_EgressPortRule]]]) -> Iterator[OutsideRoute]:
     """Yield the routes of a host outside the mesh: rules with ranges before the rules by DNS."""
     for host, those in ways:
-        if any(egress_port_rule.matches is None for egress_port_rule in those):
+        if any(rule.matches is None for rule in those):
             yield OutsideRoute(None, host, _limits(host, those))
             return
-        matches = tuple(
-            dict.fromkeys(match for egress_port_rule in those for match in egress_port_rule.matches or ())
-        )
+        matches = tuple(dict.fromkeys(match for rule in those for match in rule.matches or ()))
         if matches:
             yield OutsideRoute(matches, host, _limits(host, those))
 
 
 def _limits(host: ExternalHost | None, those: Iterable[_EgressPortRule]) -> ConnectionLimits:
     """Return the connection limits of a host; of several settings one counts, as for a service."""
-    result = (egress_port_rule.setting for egress_port_rule in those if host is not None)
-    named = (
-        upstream_traffic_setting
-        for upstream_traffic_setting in result
-        if upstream_traffic_setting is not None and host == ExternalHost(upstream_traffic_setting.host)
-    )
+    result = (rule.setting for rule in those if host is not None)
+    named = (setting for setting in result if setting is not None and host == ExternalHost(setting.host))
     setting = min(named, key=precedence, default=None)
     return ConnectionLimits() if setting is None else setting.connections
 

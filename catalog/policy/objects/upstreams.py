@@ -46,9 +46,7 @@ def fails_over(view: View, protocol: Protocol, backends: Iterable[WeightedBacken
     if not protocol.is_http:
         return False
     nearest = (policy.nearest for policy in _policies(view, backends))
-    return any(
-        locality_preference is not None and locality_preference.fails_over for locality_preference in nearest
-    )
+    return any(preference is not None and preference.fails_over for preference in nearest)
 
 
 @derived

@@ -147,11 +147,9 @@ class CertManagerIssuer(RemoteIssuer):
         return signed.chain_pem
 
     async def _signed(self, wanted: CertificateRequest, end: datetime, now: datetime) -> SignedCertificate:
-        certificate_request_settings = self._asked
-        until = now + timedelta(seconds=certificate_request_settings.seconds)
-        return await self._asking.signed(
-            request(wanted, certificate_request_settings.issuer, end - now, until)
-        )
+        settings = self._asked
+        until = now + timedelta(seconds=settings.seconds)
+        return await self._asking.signed(request(wanted, settings.issuer, end - now, until))
 
     def _reach(self, signed: SignedCertificate, now: datetime) -> datetime:
         """Record the roots of a signed certificate, and return the end of the path to one of them."""

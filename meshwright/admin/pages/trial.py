@@ -113,13 +113,10 @@ def _document(result: Problems, objects: int, before: Snapshots, after: Snapshot
     compared = compare(_versions(before), _versions(after))
     changed: list[Json] = [
         {
-            "proxies": list[Json](changed_proxies.proxies),
-            "resources": [
-                _resource(change, before, after, changed_proxies.proxies[0])
-                for change in changed_proxies.changes
-            ],
+            "proxies": list[Json](proxies.proxies),
+            "resources": [_resource(change, before, after, proxies.proxies[0]) for change in proxies.changes],
         }
-        for changed_proxies in compared.changed[:SETS]
+        for proxies in compared.changed[:SETS]
     ]
     return {
         "objects": objects,

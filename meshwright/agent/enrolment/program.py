@@ -103,8 +103,8 @@ def _renewed(question: Question) -> EnrolmentResult:
 def _trusting(question: Question) -> EnrolmentResult:
     roots, domain = trusted(question.directory, question.trust_domain)
     digest = hashlib.sha256(roots).hexdigest()
-    enrolment_result = asking.trust(question.at, server_name(domain), roots, digest, question.directory)
-    return replace(enrolment_result, trust_domain=domain)
+    result = asking.trust(question.at, server_name(domain), roots, digest, question.directory)
+    return replace(result, trust_domain=domain)
 
 
 def trusted(directory: Path, told: TrustDomain | None = None) -> tuple[bytes, TrustDomain]:

@@ -133,26 +133,26 @@ def revoke(
     _require_no_token(serial)
     if is_proxy_name(serial):
         with saying_why(as_json=as_json):
-            revoked_certificates = revoking.revoke_all(state, serial, trust_domain, reason, shared=shared)
+            certificates = revoking.revoke_all(state, serial, trust_domain, reason, shared=shared)
         answer: dict[str, object] = {
             "name": serial,
-            "serials": [revoked_certificate.serial for revoked_certificate in revoked_certificates],
+            "serials": [certificate.serial for certificate in certificates],
         }
     else:
-        revoked_certificates = [revoking.revoke(state, serial, trust_domain, reason, shared=shared)]
-        answer = {"name": revoked_certificates[0].name, "serial": revoked_certificates[0].serial}
+        certificates = [revoking.revoke(state, serial, trust_domain, reason, shared=shared)]
+        answer = {"name": certificates[0].name, "serial": certificates[0].serial}
     if not as_json:
         # Printed before the tokens are handled: if that fails, the user still knows the revoked certificates.
-        print_lines(*(f"revoked {item.serial} of {item.name}" for item in revoked_certificates))
+        print_lines(*(f"revoked {item.serial} of {item.name}" for item in certificates))
     try:
         if with_token:
             answer["tokens"] = tokens = revoking.revoke_tokens(
-                state, revoked_certificates, trust_domain, shared=shared
+                state, certificates, trust_domain, shared=shared
             )
             if not as_json:
                 print_lines(*(f"revoked token {token}" for token in tokens))
         else:
-            left = revoking.usable_tokens(state, revoked_certificates, trust_domain, shared=shared)
+            left = revoking.usable_tokens(state, certificates, trust_domain, shared=shared)
             answer["usable_tokens"] = left
             _print_usable(left)
     except IssuingError as error:

@@ -229,9 +229,9 @@ def _roots(file: Path | None) -> bytes:
 
 
 def _print(pieces: "Sequence[Piece]", outcomes: "Sequence[Outcome]", *, as_json: bool) -> None:
-    injection_results = [injection_result for outcome in outcomes for injection_result in outcome.said]
-    failed = [injection_result for injection_result in injection_results if injection_result.failed]
-    for injection_result in injection_results:
+    results = [injection_result for outcome in outcomes for injection_result in outcome.said]
+    failed = [injection_result for injection_result in results if injection_result.failed]
+    for injection_result in results:
         for warning in injection_result.warnings:
             print_remarks(f"warning: {injection_result.what}: {warning}")
         if not injection_result.changed and not injection_result.failed:
@@ -239,7 +239,7 @@ def _print(pieces: "Sequence[Piece]", outcomes: "Sequence[Outcome]", *, as_json:
     if as_json:
         print_json(
             {
-                "objects": list(map(_result_document, injection_results)),
+                "objects": list(map(_result_document, results)),
                 "manifests": None if failed else _list(outcomes),
             }
         )

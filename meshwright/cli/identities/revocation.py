@@ -87,11 +87,7 @@ def usable_tokens(
 
 
 def _tokens(revoked: Iterable[RevokedCertificate]) -> set[str]:
-    return {
-        token
-        for revoked_certificate in revoked
-        if (token := token_of(revoked_certificate.joined_by)) is not None
-    }
+    return {token for certificate in revoked if (token := token_of(certificate.joined_by)) is not None}
 
 
 def _in_force(everything: object, proxy: str) -> list[str]:

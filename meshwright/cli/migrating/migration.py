@@ -125,12 +125,12 @@ def _settled(documents: list[Document], home: str) -> MeshConfigMigration:
         return MeshConfigMigration(())
     # An earlier run of migrate wrote the one in `home`, so this one is migrated only if there is no other.
     first, *others = theirs or there
-    mesh_config_migration = configured(first, home)
+    migration = configured(first, home)
     text = f"a mesh has only one MeshConfig, and {named(first)} is used: keep only the right one"
     code = str(Code.SEVERAL_CONFIGS)
     more = [Finding(named(item), MigrationStatus.REFUSED, text, code=code) for item in others]
     more += [finding for item in there if theirs for finding in objects.of_object(item)]
-    return replace(mesh_config_migration, findings=(*mesh_config_migration.findings, *more))
+    return replace(migration, findings=(*migration.findings, *more))
 
 
 def _values(mesh: str, settled: MeshConfigMigration) -> dict[str, Any]:

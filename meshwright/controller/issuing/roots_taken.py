@@ -76,8 +76,4 @@ def without(roots: TrustBundle, taken: Collection[AcknowledgedSecrets]) -> list[
     def holds(bundle_pem: bytes) -> bool:
         return TrustBundle.of([bundle_pem]).holds(roots)
 
-    return sorted(
-        str(acknowledged_secrets.node)
-        for acknowledged_secrets in taken
-        if not holds(acknowledged_secrets.trust_bundle)
-    )
+    return sorted(str(secrets.node) for secrets in taken if not holds(secrets.trust_bundle))

@@ -101,12 +101,8 @@ class ServerReading:
     def refusal(self, name: ProxyName, type_url: TypeUrl, resource: ResourceName) -> str:
         """Return the proxy's reason for rejecting a resource."""
         model = self.delivery.loop.model
-        rejected_resources = self.delivery.quarantine.findings.rejections_of(
-            NodeKey(str(name)), (type_url, resource)
-        )
-        return (
-            clause(model.serving, rejected_resources[0]) if model is not None and rejected_resources else ""
-        )
+        resources = self.delivery.quarantine.findings.rejections_of(NodeKey(str(name)), (type_url, resource))
+        return clause(model.serving, resources[0]) if model is not None and resources else ""
 
     def left_out(self) -> tuple[LeftOut, ...]:
         """Return the parts of policy objects excluded for some proxies after rejections."""

@@ -217,12 +217,10 @@ class RootChange:
         await self._stepped()
 
     async def _held_by(self, rotation: Rotation) -> ChangeStatus:
-        root_acknowledgements, now, held = await self._said(), self._clock(), self._rule.held(rotation)
+        acknowledgements, now, held = await self._said(), self._clock(), self._rule.held(rotation)
 
         def found() -> ChangeStatus:  # the ledger is a file, and chains are verified
-            return status_of(
-                rotation, self._ledger.entries(), root_acknowledgements, self._authority, held, now
-            )
+            return status_of(rotation, self._ledger.entries(), acknowledgements, self._authority, held, now)
 
         return await asyncio.to_thread(found)
 

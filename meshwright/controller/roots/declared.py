@@ -107,20 +107,18 @@ class DeclaredRoots:
         """Take the next step towards the declared CAs; return the errors by object."""
         rotation, signer = authority.rotation, Fingerprint(authority.fingerprint)
         other = Fingerprint(authority.other)
-        declared_root_secrets = await asyncio.to_thread(
-            self._secrets.found, used, signer, other, self._clock()
-        )
+        secrets = await asyncio.to_thread(self._secrets.found, used, signer, other, self._clock())
         # Set even if nothing is done below, because `RootChange.stepping` asks the rule.
-        self._rule.found = declared_root_secrets
-        if declared_root_secrets.errors or not declared_root_secrets.is_ruled:
-            return declared_root_secrets.errors
-        match next_act(rotation, signer, declared_root_secrets.roots):
+        self._rule.found = secrets
+        if secrets.errors or not secrets.is_ruled:
+            return secrets.errors
+        match next_act(rotation, signer, secrets.roots):
             case ChangeAction.ABORT:
                 await change.take(aborted)
             case ChangeAction.TURN:
                 await change.take(turned)
             case DeclaredRoot(name=name):
-                await change.begin_by(partial(authority.begin, root=declared_root_secrets.read.get(name)))
+                await change.begin_by(partial(authority.begin, root=secrets.read.get(name)))
                 await asyncio.to_thread(self._secrets.note, name, Fingerprint(authority.other))
             case None:
                 pass
@@ -129,15 +127,8 @@ class DeclaredRoots:
     def _report(self, view: View, errors: Mapping[PolicyKey, str]) -> None:
         """Report the problems and the status of each MeshRootCertificate."""
         self._say(ordered(_problem(view, key, error) for key, error in errors.items()))
-        authority, declared_root_secrets = self._authority, self._rule.found
-        by_name = (
-            {}
-            if declared_root_secrets is None
-            else {
-                mesh_root_certificate.name: mesh_root_certificate
-                for mesh_root_certificate in declared_root_secrets.roots
-            }
-        )
+        authority, secrets = self._authority, self._rule.found
+        by_name = {} if secrets is None else {certificate.name: certificate for certificate in secrets.roots}
         states: dict[ObjectKey, str] = {}
         for root_certificate in root_certificates(view).values():
             root = by_name.get(str(root_certificate.secret))

@@ -191,9 +191,7 @@ class ServiceCertificates:
         looks_at_all = not self._all_good(now) or roots != self._roots
         work = set(self._needed) if looks_at_all else self._retries.due(now) & self._needed.keys()
         # A full check must not ignore the delay of identities that have just failed.
-        work = {
-            service_identity for service_identity in work if not self._retries.waits(service_identity, now)
-        }
+        work = {identity for identity in work if not self._retries.waits(identity, now)}
         work |= self._needed.keys() & changes.keys()
         before = self.certificates
         looked = self._look(manager, work, now)
@@ -201,9 +199,9 @@ class ServiceCertificates:
         # change.
         held = {identity: manager.get(identity) for identity in sorted(looked)}
         changed = {
-            identity: service_certificate
-            for identity, service_certificate in held.items()
-            if service_certificate is not before.get(identity)
+            identity: certificate
+            for identity, certificate in held.items()
+            if certificate is not before.get(identity)
         }
         # The certificate of an identity that is not needed any more is removed.
         changed.update(
@@ -213,9 +211,7 @@ class ServiceCertificates:
         # Certificates that were dropped still bound the interval until all identities are examined: the next
         # full check then comes a little early, and never late.
         waiting = self._retries.failures.keys() | self._asking.open()
-        good = (
-            service_certificate for identity, service_certificate in held.items() if identity not in waiting
-        )
+        good = (certificate for identity, certificate in held.items() if identity not in waiting)
         self._good = _good_between(good, _ALWAYS if looks_at_all else self._good or _ALWAYS)
         self._report_failures(manager, now)
         self._roots = roots
@@ -268,24 +264,20 @@ class ServiceCertificates:
         self._again = min((failure.again for _, failure in failures), default=None)
         held = ((manager.get(identity), failure) for identity, failure in failures)
         self._failing = tuple(
-            (service_certificate, failure)
-            for service_certificate, failure in held
-            if service_certificate is not None
+            (certificate, failure) for certificate, failure in held if certificate is not None
         )
-        expiring_certificates = self.running_out(now)
-        for expiring_certificate in expiring_certificates:
-            if expiring_certificate.certificate.serial not in self._alarmed:
-                until = expiring_certificate.certificate.not_after.isoformat()
+        certificates = self.running_out(now)
+        for certificate in certificates:
+            if certificate.certificate.serial not in self._alarmed:
+                until = certificate.certificate.not_after.isoformat()
                 answer = {
-                    "identity": str(expiring_certificate.certificate.identity),
+                    "identity": str(certificate.certificate.identity),
                     "until": until,
-                    "reason": expiring_certificate.error,
+                    "reason": certificate.error,
                 }
                 _log.error("service certificate expires soon, and its renewal fails", **answer)
         # Only certificates that still expire: a renewed one raises a new alarm if it expires later.
-        self._alarmed = {
-            expiring_certificate.certificate.serial for expiring_certificate in expiring_certificates
-        }
+        self._alarmed = {certificate.certificate.serial for certificate in certificates}
 
     def _forget(self, manager: CertificateManager, identity: ServiceIdentity) -> None:
         manager.forget(identity)
@@ -316,7 +308,7 @@ def _good_between(
 ) -> tuple[datetime, datetime]:
     """Return the part of the interval `good` in which no held certificate is due for renewal."""
     begin, end = good
-    there = [service_certificate for service_certificate in held if service_certificate is not None]
-    return max((begin, *(service_certificate.not_before for service_certificate in there))), min(
+    there = [certificate for certificate in held if certificate is not None]
+    return max((begin, *(certificate.not_before for certificate in there))), min(
         (end, *map(renewal.renew_at, there))
     )

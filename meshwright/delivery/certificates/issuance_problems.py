@@ -25,9 +25,7 @@ def remarks_on(expiring_certificates: Collection[ExpiringCertificate]) -> tuple[
     """Return a sentence about expiring certificates for the readiness page, in a tuple; empty without any."""
     if not expiring_certificates:
         return ()
-    first = min(
-        expiring_certificates, key=lambda expiring_certificate: expiring_certificate.certificate.not_after
-    )
+    first = min(expiring_certificates, key=lambda certificate: certificate.certificate.not_after)
     until = f"{first.certificate.not_after:%Y-%m-%dT%H:%M:%SZ}"
     text = f"the first, of {first.certificate.identity}, expires at {until}: {first.error}"
     return (f"{len(expiring_certificates)} service certificates expire soon and cannot be renewed; {text}",)

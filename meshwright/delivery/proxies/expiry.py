@@ -91,11 +91,7 @@ class Expiry:
         """
         here = self._registry.connected()
         self._update_claims(here, now)
-        ends = (
-            certificate_claim.newest.not_after
-            for certificate_claim in self._claimed.values()
-            if certificate_claim.newest is not None
-        )
+        ends = (claim.newest.not_after for claim in self._claimed.values() if claim.newest is not None)
         first = {
             "service": self._held.first_end(here),
             "proxy": min(ends, default=None),

@@ -48,11 +48,8 @@ class HeldCertificates:
     def of(self, proxy: Proxy) -> HeldCertificate | None:
         """Return the certificate held by a proxy; `None` if it was never sent, or is not known."""
         for type_url, noted in tuple(proxy.acknowledged.items()):
-            if (
-                type_url not in self._plain
-                and (held_certificate := self._first(self._secrets(noted))) is not None
-            ):
-                return held_certificate
+            if type_url not in self._plain and (certificate := self._first(self._secrets(noted))) is not None:
+                return certificate
         # No ACK is known: the proxy may have reconnected with the versions in force.
         snapshot = self._served(proxy.node) if proxy.streams else None
         if snapshot is None:
@@ -64,7 +61,7 @@ class HeldCertificates:
         """Return the earliest expiry of the service certificates held by these proxies, or `None`."""
         held = (self.of(proxy) for proxy in proxies)
         return min(
-            (held_certificate.not_after for held_certificate in held if held_certificate is not None),
+            (certificate.not_after for certificate in held if certificate is not None),
             default=None,
         )
 

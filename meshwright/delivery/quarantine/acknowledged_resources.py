@@ -100,20 +100,20 @@ class AcknowledgedVersions:
         if response.table is not None:  # though there be another by now
             return self.of_all(response.table).trimmed(served)
         fresh = (resource for resource in response.resources if not self._is_newest(resource))
-        acknowledged_versions = self.put(
+        versions = self.put(
             {resource.name: self._newest(resource, self.get(resource.name)) for resource in fresh}
         )
-        looks = len(served) <= FEW or len(acknowledged_versions.named) // OFTEN > len(self.named) // OFTEN
+        looks = len(served) <= FEW or len(versions.named) // OFTEN > len(self.named) // OFTEN
         if looks and self.whole is not served:
             others = dict.fromkeys(
                 (
-                    *acknowledged_versions.named,
-                    *served.differing(acknowledged_versions.whole, is_another_version),
+                    *versions.named,
+                    *served.differing(versions.whole, is_another_version),
                 )
             )
-            if acknowledged_versions.has_all(served, others):
-                acknowledged_versions = acknowledged_versions.of_all(served, others)
-        return acknowledged_versions.trimmed(served)
+            if versions.has_all(served, others):
+                versions = versions.of_all(served, others)
+        return versions.trimmed(served)
 
     def replaced(self, old: Resources, names: Names) -> "AcknowledgedVersions":
         """Return the value after these names get new versions.
@@ -124,12 +124,10 @@ class AcknowledgedVersions:
         if step is not None and step[0] is old and step[1] is names and (known := step[2]()) is not None:
             return known
         there = [old[name] for name in names if name in old]
-        acknowledged_versions = self.put(
-            {resource.name: (resource,) for resource in there if not self.get(resource.name)}
-        )
+        versions = self.put({resource.name: (resource,) for resource in there if not self.get(resource.name)})
         if (self.whole or self.named) and there and not there[0].secret:
-            self._replaced = (old, names, weakref.ref(acknowledged_versions))
-        return acknowledged_versions
+            self._replaced = (old, names, weakref.ref(versions))
+        return versions
 
     def _is_newest(self, resource: Resource) -> bool:
         known = self.get(resource.name)
@@ -158,18 +156,18 @@ class AcknowledgedVersions:
         """Return the value after a whole table is acknowledged; `others` as for `has_all`, if known."""
         if not self.named and self.whole is table:
             return self
-        acknowledged_versions = AcknowledgedVersions(self.count, table)
+        versions = AcknowledgedVersions(self.count, table)
         if not self.named and not self.whole:
-            return acknowledged_versions
+            return versions
         named = {}
         if others is None:
             others = (*self.named, *table.differing(self.whole, is_another_version))
         for name in others:
             known, now = self.get(name), table.get(name)
             newest = known if now is None else self._newest(now, known)
-            if newest and newest != acknowledged_versions.get(name):
+            if newest and newest != versions.get(name):
                 named[name] = newest
-        return acknowledged_versions.put(named)
+        return versions.put(named)
 
     def trimmed(self, served: Resources) -> "AcknowledgedVersions":
         """Return this value without resources that are not served now, if there are too many of them."""

@@ -66,9 +66,7 @@ def refused_units(serving: GroupSnapshots) -> dict[Unit, tuple[RefusedResource, 
     """Return the units of policy excluded before sending, each with the fault and the proxies."""
     result: dict[Unit, tuple[RefusedResource, list[NodeKey]]] = {}
     for group, refused in sorted(serving.refused.items(), key=lambda item: repr(item[0])):
-        for refused_resource in refused:
-            if refused_resource.unit is not None:
-                result.setdefault(refused_resource.unit, (refused_resource, []))[1].extend(
-                    serving.nodes(group)
-                )
+        for resource in refused:
+            if resource.unit is not None:
+                result.setdefault(resource.unit, (resource, []))[1].extend(serving.nodes(group))
     return {unit: (refused, sorted({*nodes})) for unit, (refused, nodes) in result.items() if nodes}

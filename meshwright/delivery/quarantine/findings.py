@@ -103,11 +103,11 @@ class Findings:
         return tuple(
             sorted(
                 answer,
-                key=lambda rejected_resource: (
-                    rejected_resource.proxy,
-                    rejected_resource.type_url,
-                    rejected_resource.name,
-                    repr(rejected_resource.unit),
+                key=lambda resource: (
+                    resource.proxy,
+                    resource.type_url,
+                    resource.name,
+                    repr(resource.unit),
                 ),
             )
         )

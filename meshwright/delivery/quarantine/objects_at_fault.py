@@ -149,10 +149,7 @@ def _sayings(view: View, unit: Calling) -> tuple[Kind, list[tuple[PolicyKey, tup
             ]
         case OutlierDetectionOverride() | HealthCheck() | HashKey():
             reaching = upstream_policies(view).held().items()
-            parts = [
-                (key, (upstream_policy.ejecting, upstream_policy.checking, upstream_policy.load.key))
-                for key, upstream_policy in reaching
-            ]
+            parts = [(key, (policy.ejecting, policy.checking, policy.load.key)) for key, policy in reaching]
             return UPSTREAM_POLICY, [*parts]
         case _:
             return RETRY, [(key, (retry.retries,)) for key, retry in retries(view).held().items()]

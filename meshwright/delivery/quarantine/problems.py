@@ -47,21 +47,21 @@ class Rejections:
         Parts of policy excluded before they are sent to any proxy precede them.
         """
         everything = tuple(rejected)
-        rejected_resources = everything[:PROBLEMS]
+        resources = everything[:PROBLEMS]
         before, self._behind = self._behind, {}
         result = [*_left_out(serving)]
-        for rejected_resource in rejected_resources:
+        for resource in resources:
             place = (
-                rejected_resource.proxy,
-                rejected_resource.type_url,
-                rejected_resource.name,
-                rejected_resource.version,
+                resource.proxy,
+                resource.type_url,
+                resource.name,
+                resource.version,
             )
             behind = before.get(place)
-            self._behind[place] = _behind(serving, rejected_resource) if behind is None else behind
-            result.append(problem(serving.view, rejected_resource, self._behind[place]))
-        if len(everything) > len(rejected_resources):
-            result.append(_more(len(everything) - len(rejected_resources)))
+            self._behind[place] = _behind(serving, resource) if behind is None else behind
+            result.append(problem(serving.view, resource, self._behind[place]))
+        if len(everything) > len(resources):
+            result.append(_more(len(everything) - len(resources)))
         return tuple(result)
 
 

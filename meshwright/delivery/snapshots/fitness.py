@@ -38,10 +38,8 @@ class FittingResources:
 def joined(result: Iterable[FittingResources]) -> FittingResources:
     """Return the resources and the excluded units of several results as one result."""
     every = tuple(result)
-    resources = tuple(resource for fitting_resources in every for resource in fitting_resources.resources)
-    return FittingResources(
-        resources, tuple(refused for fitting_resources in every for refused in fitting_resources.refused)
-    )
+    resources = tuple(resource for resources in every for resource in resources.resources)
+    return FittingResources(resources, tuple(refused for resources in every for refused in resources.refused))
 
 
 def fitting(piece: Piece) -> FittingResources:

@@ -56,7 +56,7 @@ class Outcome:
     @property
     def changed(self) -> bool:
         """Return whether any object of the manifest got a sidecar or another change."""
-        return any(injection_result.changed for injection_result in self.said)
+        return any(result.changed for result in self.said)
 
 
 def inject(
@@ -70,13 +70,13 @@ def inject(
     def change(pod: Pod, place: Place) -> tuple[Pod | None, InjectionResult]:
         of = namespaces.get(place.namespace, NamespaceObject(Namespace(place.namespace)))
         pod_injection: PodInjection = injected(known, of, pod, ends=place.ends)
-        injection_result = InjectionResult(
+        result = InjectionResult(
             place.what,
             pod_injection.pod is not None,
             pod_injection.decision.words,
             warnings=pod_injection.warnings,
         )
-        return pod_injection.pod, injection_result
+        return pod_injection.pod, result
 
     return _changed(manifest, default, change)
 
@@ -167,10 +167,10 @@ def _changed(document: object, default: str, change: Change) -> Outcome:
     if (place := _place(document, default)) is None:
         return Outcome(document)
     try:
-        pod, injection_result = change(checked(_at(document, place.path), ".".join(place.path)), place)
+        pod, result = change(checked(_at(document, place.path), ".".join(place.path)), place)
     except DriverError as error:
         return Outcome(document, (InjectionResult(place.what, changed=False, why=str(error), failed=True),))
-    return Outcome(document if pod is None else _with(document, place.path, pod), (injection_result,))
+    return Outcome(document if pod is None else _with(document, place.path, pod), (result,))
 
 
 def _as_it_stood(item: Manifest, was: object) -> Manifest:

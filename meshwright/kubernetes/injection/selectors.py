@@ -63,11 +63,11 @@ def required(selector: Mapping[str, Any] | None) -> tuple[Requirement, ...]:
         *labels,
         *(
             Requirement(
-                match_expression["key"],
-                Operator(match_expression["operator"]),
-                tuple(match_expression.get("values") or ()),
+                expression["key"],
+                Operator(expression["operator"]),
+                tuple(expression.get("values") or ()),
             )
-            for match_expression in answer.get("matchExpressions") or ()
+            for expression in answer.get("matchExpressions") or ()
         ),
     )
 

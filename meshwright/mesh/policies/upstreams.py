@@ -29,14 +29,14 @@ class OutlierDetectionOverride:
         """
         # An override can also turn the ejection on, with the defaults for its other settings.
         base = mesh or OutlierDetection()
-        outlier_detection = replace(
+        detection = replace(
             base,
             failures=base.failures if self.failures is None else self.failures,
             server_errors=base.server_errors if self.server_errors is None else self.server_errors or None,
             ejected_for=base.ejected_for if self.ejected_for is None else self.ejected_for,
             most_percent=base.most_percent if self.most_percent is None else self.most_percent,
         )
-        return outlier_detection if outlier_detection.failures else None
+        return detection if detection.failures else None
 
 
 class BalancingAlgorithm(enum.StrEnum):

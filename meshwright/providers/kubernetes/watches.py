@@ -151,12 +151,12 @@ class Watches:
         """Discover the served kinds and update the watches; after a failure, keep the previous ones."""
         self._is_discovery_due, text = False, ""
         try:
-            served_resources = await served(self._api, GROUPS)
+            resources = await served(self._api, GROUPS)
         except KubeError as error:
             text, self._has_asked = str(error), self._began_with_some or error.reason in REFUSED
         else:
             self._has_asked = True
-            self.plan = planned(self.plan, served_resources, self._monotonic(), self._hold)
+            self.plan = planned(self.plan, resources, self._monotonic(), self._hold)
             self._follow(group)
         self.undiscovered = text
         self.undiscovered_since = (self.undiscovered_since or self._clock()) if text else None

@@ -53,9 +53,7 @@ class DocumentDriver:
 
     def pieces(self, policy: ProxyPolicy) -> tuple[Piece, ...]:
         """Return the document of a policy as one piece, with all endpoints."""
-        parts = (
-            replace(reachable_services, destinations=SharedTuple()) for reachable_services in policy.reachable
-        )
+        parts = (replace(services, destinations=SharedTuple()) for services in policy.reachable)
         rest = replace(policy, reachable=tuple(parts))
         return (Piece(document, (rest,), destinations=policy.service_destinations),)
 

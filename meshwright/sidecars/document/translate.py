@@ -27,9 +27,7 @@ def document(policy: ProxyPolicy, *places: ServiceDestination) -> Resource:
     # be part of the document.
     balanced = (place for place in places if not place.as_called)
     destinations = {(destination.service, destination.target_port): destination for destination in balanced}
-    outbound = (
-        _outbound(outbound_service, destinations, policy.trust_domain) for outbound_service in policy.outbound
-    )
+    outbound = (_outbound(service, destinations, policy.trust_domain) for service in policy.outbound)
     answer = {
         "identity": policy.identity.spiffe_id(policy.trust_domain),
         "trustDomain": policy.trust_domain,

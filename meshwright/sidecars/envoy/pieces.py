@@ -89,11 +89,11 @@ def _parts(policy: ProxyPolicy) -> Iterator[Piece | Pieces]:
     if len(policy.reachable) == 1 and policy.reachable[0].common:
         yield Pieces(_outbound, (calling,))
         return
-    for reachable_services in policy.reachable:
-        if reachable_services.common:
-            yield Pieces(_batches, (policy.terms.of_destinations, reachable_services))
+    for services in policy.reachable:
+        if services.common:
+            yield Pieces(_batches, (policy.terms.of_destinations, services))
         else:
-            yield from each_piece(_reached(policy.terms.of_destinations, reachable_services))
+            yield from each_piece(_reached(policy.terms.of_destinations, services))
     yield from _own_listeners(calling)
 
 
@@ -135,9 +135,7 @@ def _asked(policy: ProxyPolicy) -> Iterator[Piece]:
     asking = (port.asked for port in policy.inbound if inbound_listeners.is_open(port))
     for item in sorted({(names.authorizer_cluster(it), it.authorizer.server) for it in asking if it}):
         yield _Judged(clusters.authorizer, item, AllInbound())
-    counting = {
-        rate_limit_service.server for port in policy.inbound for rate_limit_service in _counting(port)
-    }
+    counting = {service.server for port in policy.inbound for service in _counting(port)}
     for server in sorted(counting):
         yield _Judged(clusters.rate_limits, (server,), AllInbound())
     if policy.logs.collector is not None:
@@ -154,8 +152,8 @@ def _counting(port: InboundPort) -> tuple[RateLimitService, ...]:
 
 def _outbound(calling: OutboundInputs) -> Iterator[Piece | Pieces]:
     """Yield the pieces for a proxy's own calls, independent of the proxy's identity."""
-    for reachable_services in calling.reachable:
-        yield from _batches(calling.terms.of_destinations, reachable_services)
+    for services in calling.reachable:
+        yield from _batches(calling.terms.of_destinations, services)
     yield from _own_listeners(calling)
 
 

@@ -177,6 +177,6 @@ def _criterion(fields: Fields) -> HeaderCriterion:
             value = _TEXTS[item](_text(fields, item))
     if isinstance(value, Regex) and value.text and (fault := fields.notes.expressions.fault(value.text)):
         fields.wrong("regex", fault, Code.BAD_REGEX)
-    header_criterion = HeaderCriterion(_header(fields), value)
+    criterion = HeaderCriterion(_header(fields), value)
     fields.close()
-    return header_criterion
+    return criterion

@@ -99,4 +99,4 @@ def _on(fields: Fields) -> tuple[RetryCondition, ...]:
             "no field for the status codes or headers of these conditions"
         )
         fields.notes.warn(Code.NOT_ENFORCED, fields.at("retryOn"), message)
-    return tuple(retry_condition for retry_condition in RetryCondition if retry_condition in words)
+    return tuple(condition for condition in RetryCondition if condition in words)

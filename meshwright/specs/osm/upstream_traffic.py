@@ -77,7 +77,7 @@ def _is_address(host: str) -> bool:
 
 def _connections(fields: Fields) -> ConnectionLimits:
     tcp, http = fields.section("tcp"), fields.section("http")
-    connection_limits = ConnectionLimits(
+    limits = ConnectionLimits(
         connections=tcp.whole("maxConnections", 0, MOST),
         pending_requests=http.whole("maxPendingRequests", 0, MOST),
         requests=http.whole("maxRequests", 0, MOST),
@@ -87,7 +87,7 @@ def _connections(fields: Fields) -> ConnectionLimits:
     )
     for item in (tcp, http, fields):
         item.close()
-    return connection_limits
+    return limits
 
 
 def _rates(fields: Fields) -> RateLimits:

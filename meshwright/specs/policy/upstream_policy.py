@@ -81,22 +81,20 @@ def upstream_policy(manifest: Manifest) -> UpstreamPolicy:
 
 def _nearest(fields: Fields) -> LocalityPreference:
     within = fields.choice("prefer", tuple(LocalityScope), LocalityScope.ZONE)
-    locality_preference = LocalityPreference(
-        LocalityScope(within), fails_over=fields.flag("failover", default=True)
-    )
+    preference = LocalityPreference(LocalityScope(within), fails_over=fields.flag("failover", default=True))
     fields.close()
-    return locality_preference
+    return preference
 
 
 def _ejecting(fields: Fields) -> OutlierDetectionOverride:
-    outlier_detection_override = OutlierDetectionOverride(
+    override = OutlierDetectionOverride(
         failures=fields.whole("consecutiveFailures", 0, MOST_FAILURES),
         server_errors=fields.whole("consecutiveServerErrors", 0, MOST_FAILURES),
         ejected_for=bounded(fields, "baseEjectionTime", _SHORTEST, _LONGEST, EJECTED_RULE),
         most_percent=fields.whole("maxEjectionPercent", 1, 100),
     )
     fields.close()
-    return outlier_detection_override
+    return override
 
 
 def _load(fields: Fields) -> LoadBalancing:

@@ -94,10 +94,10 @@ def _is_given(policy: ProxyPolicy, result: Endpoint) -> bool:
     With `as_called`, the sidecar connects to the called address, and needs no list of endpoints.
     """
     return any(
-        service_destination.as_called
-        or any((at.address, at.port) == (result.address, result.port) for at in service_destination.endpoints)
-        for service_destination in policy.service_destinations
-        if service_destination.service == result.service
+        destination.as_called
+        or any((at.address, at.port) == (result.address, result.port) for at in destination.endpoints)
+        for destination in policy.service_destinations
+        if destination.service == result.service
     )
 
 

@@ -95,7 +95,7 @@ def _sidecar_state(
     if waiting:
         sent = ", ".join(sorted(waiting))
         return SidecarState.BEHIND, f"has not acknowledged the last response yet ({sent})"
-    parts = {excluded_policy.object for excluded_policy in without}
+    parts = {policy.object for policy in without}
     for type_url, resource in reading.rejected(name):
         behind = {input_object.key for input_object in reading.objects_behind(name, type_url, resource)}
         # A rejection that is already in `without` is known exactly, so it leaves no doubt.

@@ -168,14 +168,14 @@ async def _volume(asking: ClusterClient, place: Place) -> Check:
         for claim in manifest["spec"].get("volumeClaimTemplates") or ()
     ]
     wanted = str(claims[0].get("storageClassName") or "") if claims else None
-    storage_classes = [
+    classes = [
         StorageClass(
             str(raw["metadata"]["name"]),
             (raw["metadata"].get("annotations") or {}).get(_IS_DEFAULT) == "true",
         )
         for raw in await asking.all(STORAGE_CLASSES)
     ]
-    return storage.volume(wanted, storage_classes)
+    return storage.volume(wanted, classes)
 
 
 async def _definitions(asking: ClusterClient, place: Place) -> Check:

@@ -68,18 +68,18 @@ def looks(
     `there` returns the resources served by the cluster, or raises KubeError.
     """
     webhooks = Webhooks(asking, home, {str(manifest["kind"]) for manifest in manifests})
-    installation_reader = _InstallationReader(asking, home, webhooks, version)
+    reader = _InstallationReader(asking, home, webhooks, version)
     return [
-        ("control plane", installation_reader.control_plane),
-        ("readiness", installation_reader.answered),
+        ("control plane", reader.control_plane),
+        ("readiness", reader.answered),
         ("its permissions", lambda: _permissions(asking, home, manifests)),
         ("policy webhook", lambda: webhooks.looked_at(VALIDATING)),
         ("policy webhook asked", lambda: webhooks.judged(newest(HTTP_ROUTE_GROUP, there()))),
         ("injection webhook", lambda: webhooks.looked_at(MUTATING)),
-        ("injection webhook asked", installation_reader.injects),
-        ("Pods", installation_reader.pods),
-        ("proxies of Pods", installation_reader.streams),
-        ("roots", installation_reader.roots),
+        ("injection webhook asked", reader.injects),
+        ("Pods", reader.pods),
+        ("proxies of Pods", reader.streams),
+        ("roots", reader.roots),
         (reported.NAME, lambda: _reported(asking, home)),
     ]
 
@@ -237,8 +237,8 @@ def _runner(pod: Raw) -> Runner | None:
     waiting = next(
         (
             reason
-            for container_status in status.get("containerStatuses") or ()
-            if (reason := ((container_status.get("state") or {}).get("waiting") or {}).get("reason"))
+            for status in status.get("containerStatuses") or ()
+            if (reason := ((status.get("state") or {}).get("waiting") or {}).get("reason"))
         ),
         None,
     )

@@ -38,11 +38,11 @@ async def looked_at(api: Api, home: str, pods: Sequence[Raw]) -> Sequence[Check]
     name, port = str(pod["metadata"]["name"]), _port(pod)
     # `proxied` raises an error for any status but 2xx, so an answer means that the Pod is ready.
     ready = await api.proxied(home, name, port, "/healthz/ready")
-    server_measurements = measured(await api.proxied(home, name, port, "/metrics"))
+    measurements = measured(await api.proxied(home, name, port, "/metrics"))
     return (
         server.readiness(Answer(200, ready)),
-        judging.proxies(server_measurements.proxies, home, name),
-        judging.certificates(server_measurements.running_out, server_measurements.first, home, name),
+        judging.proxies(measurements.proxies, home, name),
+        judging.certificates(measurements.running_out, measurements.first, home, name),
     )
 
 

@@ -58,15 +58,11 @@ class Webhooks:
         """Check the registration of the webhooks, and the ready endpoints of their Services."""
         name = "policy webhook" if resource is VALIDATING else "injection webhook"
         raw = await self.ours(resource)
-        webhook_registration = None if raw is None else registered(raw)
+        registration = None if raw is None else registered(raw)
         checks = [
-            judging.webhook(
-                name, webhook_registration, datetime.now(UTC), wanted=resource.kind in self._wanted
-            )
+            judging.webhook(name, registration, datetime.now(UTC), wanted=resource.kind in self._wanted)
         ]
-        for namespace, service in sorted(
-            webhook_registration.services if webhook_registration is not None else ()
-        ):
+        for namespace, service in sorted(registration.services if registration is not None else ()):
             ready = await ready_behind(self._asking, namespace, service)
             checks.append(judging.service(f"{name} reached", f"{namespace}/{service}", ready))
         return checks

@@ -33,13 +33,13 @@ def reported(reported_problems: Sequence[ReportedProblem], home: str) -> Check:
         return Check.ok(NAME, f"no Event reports a problem of an object in namespace {home}")
     ordered = sorted(
         reported_problems,
-        key=lambda reported_problem: (
-            reported_problem.reason not in _BROKEN,
-            reported_problem.about,
-            reported_problem.note,
+        key=lambda problem: (
+            problem.reason not in _BROKEN,
+            problem.about,
+            problem.note,
         ),
     )
-    text = listed([str(reported_problem) for reported_problem in ordered], _NAMED)
+    text = listed([str(problem) for problem in ordered], _NAMED)
     do = f"follow the text of the Event; for all Events: `kubectl -n {home} get events`"
     make = Check.failed if ordered[0].reason in _BROKEN else Check.warning
     return make(NAME, text, do)

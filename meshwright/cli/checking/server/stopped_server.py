@@ -125,12 +125,8 @@ def _ledger(told: ServerPaths, now: datetime) -> IssuedCertificates | str | Unav
                 f"it belongs to {named(user)}", f"repeat the command as {named(user)} (`runuser -u`)"
             )
         domain = TrustDomain(told.trust_domain)
-        with held(told.state), opened(told.state, domain, now, custody=told.custody) as authority_with_ledger:
-            return issued(
-                offline_certificates(
-                    authority_with_ledger.ledger.entries(), now, authority_with_ledger.whose.standing()
-                )
-            )
+        with held(told.state), opened(told.state, domain, now, custody=told.custody) as ledger:
+            return issued(offline_certificates(ledger.ledger.entries(), now, ledger.whose.standing()))
     except StateInUse as error:
         return UnavailableCheck(str(error), "wait if the other server is starting; otherwise see its log")
     except (StartupError, CertificateError) as error:

@@ -99,10 +99,10 @@ def read(document: object, file: str) -> InjectionConfig:
     notes = Notes(InFile(file))
     if not isinstance(document, Mapping | None):
         raise ConfigurationError(f"{file}: must be a mapping, with fields such as policy and overlays")
-    injection_config = _configuration(Fields(document or {}, "", notes))
+    config = _configuration(Fields(document or {}, "", notes))
     if notes.refused:
         raise ConfigurationError(*(f"{file}: {problem.said}" for problem in notes.all_problems()))
-    return injection_config
+    return config
 
 
 def _configuration(fields: Fields) -> InjectionConfig:
@@ -114,7 +114,7 @@ def _configuration(fields: Fields) -> InjectionConfig:
         renewal_port=_port(plane, "renewalPort", TokenEnrolment().renewal_port),
         roots_config_map=_name(plane, "rootsConfigMap", TokenEnrolment().roots_config_map),
     )
-    injection_config = InjectionConfig(
+    config = InjectionConfig(
         policy=Policy(fields.choice("policy", tuple(Policy), Policy.ENABLED)),
         mesh=fields.text("mesh", "") or "",
         never=tuple(map(read_selector, fields.sections("neverInjectSelector"))),
@@ -134,7 +134,7 @@ def _configuration(fields: Fields) -> InjectionConfig:
         default_overlays=fields.texts("defaultOverlays"),
         overlays=overlays,
     )
-    for name in injection_config.default_overlays:
+    for name in config.default_overlays:
         if name not in overlays:
             known = ", ".join(sorted(overlays)) or "none"
             fields.wrong(
@@ -142,7 +142,7 @@ def _configuration(fields: Fields) -> InjectionConfig:
             )
     for item in (sidecar, plane, fields):
         item.close()
-    return injection_config
+    return config
 
 
 def _resources(sidecar: Fields) -> Mapping[str, Mapping[str, str]]:

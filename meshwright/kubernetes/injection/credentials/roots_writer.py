@@ -207,19 +207,13 @@ class PodRoots:
     async def _round(self, now: Callable[[], float]) -> None:
         """Write a batch of ConfigMaps of roots: missing ones first, then the wrong ones."""
         roots = self._roots()
-        config_map_states = {
-            name: standing(self._found(name), roots, self._home) for name in self._reach.names
-        }
+        states = {name: standing(self._found(name), roots, self._home) for name in self._reach.names}
         wrong = sorted(
-            (
-                item
-                for item in config_map_states
-                if config_map_states[item] in (ConfigMapState.ABSENT, ConfigMapState.WRONG)
-            ),
-            key=lambda item: (config_map_states[item] is ConfigMapState.WRONG, item),
+            (item for item in states if states[item] in (ConfigMapState.ABSENT, ConfigMapState.WRONG)),
+            key=lambda item: (states[item] is ConfigMapState.WRONG, item),
         )
-        self._rests = {item: kept for item, kept in self._rests.items() if item in config_map_states}
-        self._going &= config_map_states.keys()
+        self._rests = {item: kept for item, kept in self._rests.items() if item in states}
+        self._going &= states.keys()
         due = [item for item in wrong if self._rest(item).until <= now()]
         error = "" if due else self.state.error if wrong else ""
         for item in due[:BATCH]:
@@ -232,12 +226,8 @@ class PodRoots:
         self._due = now() if len(due) > BATCH else min(rests, default=now() + LOOK_SECONDS)
         self.state = PodRootsState(
             error,
-            tuple(
-                sorted(
-                    item for item in config_map_states if config_map_states[item] is ConfigMapState.ANOTHER_S
-                )
-            ),
-            tuple(sorted(item for item in config_map_states if self._rest(item).times > DISPUTED)),
+            tuple(sorted(item for item in states if states[item] is ConfigMapState.ANOTHER_S)),
+            tuple(sorted(item for item in states if self._rest(item).times > DISPUTED)),
         )
 
     async def _write(self, namespace: str, now: Callable[[], float]) -> tuple[str, bool]:

@@ -144,12 +144,8 @@ class PodSecrets:
     async def _round(self) -> bool:
         """Do the next step of every Secret. Return True if some have no Pod yet, and need a check soon."""
         before, young, wrong = set(self._given), False, list[KubeError | CertificateError]()
-        pod_secret_states = [
-            pod_secret_state
-            for namespace in self._namespaces
-            for pod_secret_state in await self._list(namespace)
-        ]
-        for held in pod_secret_states:
+        states = [state for namespace in self._namespaces for state in await self._list(namespace)]
+        for held in states:
             before.discard((held.name.namespace, held.name.uuid))
             try:
                 young |= await self._mended(held)
@@ -182,11 +178,7 @@ class PodSecrets:
         asked = urlencode({"labelSelector": selector(self._home)})
         raw = await self._api.read(f"{SECRETS.path(namespace)}?{asked}", _METADATA)
         items = raw.get("items") or ()  # null for an empty list
-        return tuple(
-            pod_secret_state
-            for pod_secret_state in map(PodSecretState.of, items)
-            if pod_secret_state is not None
-        )
+        return tuple(state for state in map(PodSecretState.of, items) if state is not None)
 
     async def _pod(self, name: ProxyName) -> Mapping[str, Any] | None:
         result = await self._api.list(PODS, name.namespace, labels=f"{PROXY_UUID_LABEL}={name.uuid}")

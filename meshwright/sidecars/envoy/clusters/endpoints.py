@@ -28,12 +28,10 @@ def assignment(wanted: ServiceDestination) -> Resource:
         endpoints=[
             endpoint_components_pb2.LocalityLbEndpoints(
                 locality=_locality(locality),
-                lb_endpoints=[
-                    _endpoint(destination_endpoint) for destination_endpoint in destination_endpoints
-                ],
+                lb_endpoints=[_endpoint(destination_endpoint) for destination_endpoint in endpoints],
                 priority=ranks[locality],
             )
-            for locality, destination_endpoints in sorted(by_locality.items())
+            for locality, endpoints in sorted(by_locality.items())
         ],
     )
     return encode(message)

@@ -56,12 +56,12 @@ def chains_out(
 def inspectors(ports: Iterable[OutsidePort]) -> tuple[_ListenerFilter, ...]:
     """Return the listener filters for inspecting a client's bytes, each only for the necessary ports."""
     those = tuple(ports)
-    listener_filters = []
+    filters = []
     if tls := [outside_port.port for outside_port in those if outside_port.reads_tls]:
-        listener_filters.append(_only_on(listeners.tls_inspector(), tls))
+        filters.append(_only_on(listeners.tls_inspector(), tls))
     if http := [outside_port.port for outside_port in those if outside_port.told_apart]:
-        listener_filters.append(_only_on(_http_inspector(), http))
-    return tuple(listener_filters)
+        filters.append(_only_on(_http_inspector(), http))
+    return tuple(filters)
 
 
 def _range_chains(

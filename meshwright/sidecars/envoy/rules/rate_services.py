@@ -47,7 +47,7 @@ _Action = _RateLimit.Action
 
 def of_connections(port: Port, counted: CountedConnections) -> listener_components_pb2.Filter:
     """Return the network filter that asks the rate limit service about each new connection of a port."""
-    rate_limit_descriptors = [
+    descriptors = [
         ratelimit_pb2.RateLimitDescriptor(
             entries=[
                 ratelimit_pb2.RateLimitDescriptor.Entry(key=key, value=value) for key, value in descriptor
@@ -58,7 +58,7 @@ def of_connections(port: Port, counted: CountedConnections) -> listener_componen
     message = network_pb2.RateLimit(
         stat_prefix=f"inbound.{port}",
         domain=counted.asked.domain,
-        descriptors=rate_limit_descriptors,
+        descriptors=descriptors,
         timeout=duration(counted.asked.timeout),
         failure_mode_deny=not counted.asked.fails_open,
         rate_limit_service=_service(counted.asked),
