@@ -1,8 +1,8 @@
 """Transparent interception: one network namespace per workload with the iptables rules of a Pod.
 
 The namespaces are connected by a switch, which is a bridge in a namespace of its own. A veth link connects
-the switch to the host, for the control plane. Namespaces have no names and no files: each is held by a
-process `sleep infinity`, and the kernel removes the namespace when this process ends.
+the switch to the host, for the control plane. Namespaces have no names and no files. A process
+`sleep infinity` keeps each namespace alive, and the kernel removes the namespace when this process ends.
 """
 
 import asyncio

@@ -3,7 +3,7 @@
 Each object is charged once, to the first owner in the order of `_rooms` that reaches it without passing an
 object of another owner. For example, an object shared by a source and the view is charged to the source.
 Equal objects count separately. Bytes are the objects' own sizes with the header of the garbage collector. The
-difference to the memory of the process is held by C code, or is rounding and free memory of the allocator.
+process needs more memory than their sum: for C code, for rounding, and for free memory of the allocator.
 
 The census imports nothing of the server, because it counts in any checkout (`benchmarks.inspected_server`).
 In checkouts before the engine's families, the engine is a package like others.

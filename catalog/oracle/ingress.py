@@ -10,9 +10,9 @@ Sources:
 - protocol http: an address in one of the ranges, or of an endpoint of one of the Services; in plain text.
 - https: a certificate of the mesh's CA for one of the principals, and such an address if the object names
   any.
-- https with skipClientCertValidation: such an address, in TLS, without a client certificate. A client
-  requesting a service's full name, like callers of the mesh, is asked for a certificate, and judged by a
-  certificate of the mesh. With `sniHosts` one of them must be requested.
+- https with skipClientCertValidation: such an address, in TLS, without a client certificate. A client that
+  requests a service's full name, as callers of the mesh do, must show a certificate of the mesh, which
+  decides. With `sniHosts` one of them must be requested.
 
 See `catalog.oracle.decide`.
 """

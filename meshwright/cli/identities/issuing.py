@@ -188,8 +188,8 @@ def by_either(by_server: Callable[[], T], here: Callable[[], T]) -> T:
         try:
             return here()
         except StateInUse as error:
-            # Another process, such as a starting server, has the lock. A server that answers is asked in the
-            # next round.
+            # Another process, such as a starting server, has the lock. The next round calls the server, if it
+            # answers by then.
             if time.monotonic() >= limit:
                 raise IssuingError(str(error)) from error
         time.sleep(_PAUSE_SECONDS)

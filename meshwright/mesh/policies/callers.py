@@ -16,7 +16,7 @@ _LISTED: Final = 8
 class IpRange:
     """Clients in plain text from a network (`10.0.0.0/8`). Raises ValueError for anything else.
 
-    A client with a certificate is judged by the certificate, at any address.
+    For a client with a certificate, the certificate decides, not the address.
     """
 
     network: str

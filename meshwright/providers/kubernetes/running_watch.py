@@ -45,7 +45,7 @@ class RunningWatch:
     """A running reflector.
 
     `kept` is the time of saved objects, used until the reflector has an answer of its own. `emptied` are
-    objects that a list has reported as gone, all at once, with the moment since when this is held back.
+    objects that a list reported as gone, all at once, with the moment of this report. They stay for a while.
     """
 
     reflector: Reflector[str]

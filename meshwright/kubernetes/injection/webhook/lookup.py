@@ -21,7 +21,8 @@ class NotShownError(Exception):
 class Lookup:
     """Lookups through an API server; `merged` returns the known objects of the mesh.
 
-    The API server is asked first, because labels of a namespace may be written a moment before its first Pod.
+    A lookup queries the API server first, because labels of a namespace may be written a moment before its
+    first Pod.
     If the API server does not answer, the known objects are used.
     """
 
