@@ -27,7 +27,8 @@ async def in_json(request: web.Request, handler: Handler) -> web.StreamResponse:
         return response
     except web.HTTPNotFound as error:
         # The command line compares this text: it recognises a server without the path by it.
-        return _error(f"there is no page at {request.path}", error.status)
+        # Commands of other versions recognise a missing path by this text (`meshwright.cli.socket.client`).
+        return _error(f"there is nothing at {request.path}", error.status)
     except web.HTTPError as error:
         return _error(f"{request.path}: {error.reason}", error.status)
 

@@ -124,8 +124,11 @@ def _is_fine(status: int) -> bool:
 
 
 def _unknown_path_answer(path: str) -> str:
-    """Return a server's answer for an unknown path."""
-    return f"there is no page at {unquote(path)}"
+    """Return a server's answer for an unknown path.
+
+    The text must never change: by this text a command recognises a server that is too old to have the path.
+    """
+    return f"there is nothing at {unquote(path)}"
 
 
 def _exception_of(state: Path, at: str, status: int, answer: object) -> Exception:

@@ -194,7 +194,7 @@ async def test_api_reports_the_same_states_as_the_debug_pages(
         ("/topology?by=namespace&namespace=shop", 400, "by=namespace shows the whole mesh"),
         ("/topology?service=shop/none", 404, "service 'shop/none' does not exist"),
         ("/explain?from=shop/buyer&to=x%0Ay", 400, "to is 'x\\ny'"),
-        ("/nothing", 404, "there is no page at /api/v1/nothing"),
+        ("/nothing", 404, "there is nothing at /api/v1/nothing"),
     ],
 )
 async def test_invalid_request_is_refused_with_its_reason(

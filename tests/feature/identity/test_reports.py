@@ -178,7 +178,7 @@ async def test_reports_of_one_proxy_are_rate_limited(serve: Serve) -> None:
         ("/stat/edges?window=a", 400, "window is 'a'"),
         ("/stat/edges?from=shop", 400, "from is 'shop': must be namespace/service"),
         ("/stat/edges?form=a/b", 400, "unknown parameter 'form': must be one of window, namespace, from"),
-        ("/stat/edge", 404, "there is no page at /api/v1/stat/edge"),
+        ("/stat/edge", 404, "there is nothing at /api/v1/stat/edge"),
     ],
 )
 async def test_invalid_statistics_request_is_refused_in_json(

@@ -82,7 +82,7 @@ async def test_unknown_path_is_404_for_every_method(client: Client, path: str) -
     for method, headers in itertools.product(("GET", "POST", "PUT", "OPTIONS"), ({}, BROWSER)):
         answer = await client.request(method, path, headers=headers)
         assert (answer.status, "Allow" in answer.headers) == (404, False)
-        assert await _error(answer) == f"there is no page at {path}"
+        assert await _error(answer) == f"there is nothing at {path}"
 
 
 async def test_head_is_get_without_the_content(client: Client) -> None:

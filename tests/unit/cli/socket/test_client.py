@@ -19,7 +19,7 @@ ANSWERS: Mapping[str, tuple[int, object]] = {
     "/found-out": (409, {"error": "nobody has it"}),
     "/odd": (409, ["no reason"]),
     "/api/v1/list": (200, ["no object"]),
-    "/api/v1/new": (404, {"error": "there is no page at /api/v1/new"}),
+    "/api/v1/new": (404, {"error": "there is nothing at /api/v1/new"}),
     "/api/v1/proxies/a%2Fb": (404, {"error": "proxy 'a/b' does not exist"}),
     "/api/v1/sources": (200, {"sources": []}),
     "/api/v1/explain": (200, {"headline": "allowed"}),
