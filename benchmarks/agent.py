@@ -171,17 +171,17 @@ def by_package(import_memories: Mapping[str, ImportMemory]) -> Table:
 def main() -> None:
     """Measure, print the tables, and write the results."""
     end_with_sigterm()
-    answer, console, where = arguments(), Console(width=100), machine()
-    before = {} if answer.before is None else {"before": Checkout.at(answer.before)}
+    options, console, where = arguments(), Console(width=100), machine()
+    before = {} if options.before is None else {"before": Checkout.at(options.before)}
     found: dict[str, ImportMemory] = {}
     for name, checkout in {**before, "now": Checkout()}.items():
         with tempfile.TemporaryDirectory(prefix="agent-") as folder, serving(Path(folder)) as ads:
-            found[name] = ImportMemory(at_rest(Path(folder), ads, answer.envoy, checkout), imports(checkout))
+            found[name] = ImportMemory(at_rest(Path(folder), ads, options.envoy, checkout), imports(checkout))
     for table in (sums(found), by_package(found)):
         console.print(table)
     console.print(f"{'reached' if found['now'].memory.resident <= TARGET else 'missed'}: {TARGET:.0f} MiB")
-    write(answer.output, where, Values(), agents={name: asdict(item) for name, item in found.items()})
-    console.print(f"written to {answer.output}")
+    write(options.output, where, Values(), agents={name: asdict(item) for name, item in found.items()})
+    console.print(f"written to {options.output}")
 
 
 if __name__ == "__main__":

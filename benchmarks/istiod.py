@@ -51,10 +51,10 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--server", type=Path, help="measure the server of another checkout as ours")
     parser.add_argument("--quick", action="store_true", help="use 50 services and few repetitions")
     parser.add_argument("--output", type=Path, help="[results/istiod.json, quick results/quick/istiod.json]")
-    answer = parser.parse_args(argv)
-    if answer.quick:
-        answer.services, answer.repeat = 50, 3
-    return answer
+    options = parser.parse_args(argv)
+    if options.quick:
+        options.services, options.repeat = 50, 3
+    return options
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,16 +160,16 @@ def measure_ours(told: argparse.Namespace, folder: Path, say: Say) -> list[MeshS
 def main() -> None:
     """Build missing parts, measure, print the tables, and write the results."""
     end_with_sigterm()
-    answer = arguments()
+    options = arguments()
     console = Console(width=220)
     if not are_had((ETCD, API_SERVER, ISTIOD), console.log):
         return
     where = machine()
     with tempfile.TemporaryDirectory(prefix="istiod-") as name:
         folder = Path(name)
-        peers = measure_peer(answer, folder, console.log)
+        peers = measure_peer(options, folder, console.log)
         (folder / "ours").mkdir()
-        ours = [] if answer.peer else measure_ours(answer, folder / "ours", console.log)
+        ours = [] if options.peer else measure_ours(options, folder / "ours", console.log)
     result = Values()
     for who, size in peers:
         result |= values([size], who=who)
@@ -181,7 +181,7 @@ def main() -> None:
         "peers": {who: asdict(size) for who, size in peers},
         "ours": [asdict(figures) for figures in ours],
     }
-    output = place("istiod", answer.output, quick=answer.quick)
+    output = place("istiod", options.output, quick=options.quick)
     write(output, where, result | values(ours, who=BESIDE), **details)
     console.print(f"written to {output}")
 

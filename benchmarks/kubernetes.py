@@ -64,10 +64,10 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="use 50 services, 100 sidecars and few moves")
     parser.add_argument("--profile", type=Path, help="folder for CPU profiles of our server")
     parser.add_argument("--output", type=Path, help="[results/kubernetes.json, quick results/quick/...]")
-    answer = parser.parse_args(argv)
-    if answer.quick:
-        answer.services, answer.clients, answer.repeat = 50, 100, 4
-    return answer
+    options = parser.parse_args(argv)
+    if options.quick:
+        options.services, options.clients, options.repeat = 50, 100, 4
+    return options
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,15 +211,15 @@ def plans(size: Size) -> Iterator[Plan]:
 def main() -> None:
     """Build missing parts, measure, print the table, and write the results."""
     end_with_sigterm()
-    answer = arguments()
+    options = arguments()
     console = Console(width=160)
     if not are_had((ETCD, API_SERVER, ISTIOD), console.log):
         return
     where = machine()
-    if answer.profile is not None:
-        answer.profile.mkdir(parents=True, exist_ok=True)
-    size = Size(answer.services, answer.replicas, answer.clients)
-    wanted = [item for item in plans(size) if answer.only in (None, item.who)]
+    if options.profile is not None:
+        options.profile.mkdir(parents=True, exist_ok=True)
+    size = Size(options.services, options.replicas, options.clients)
+    wanted = [item for item in plans(size) if options.only in (None, item.who)]
     result: list[ControlPlaneFigures] = []
     with tempfile.TemporaryDirectory(prefix="kubernetes-") as directory:
         folder = Path(directory)
@@ -228,8 +228,8 @@ def main() -> None:
             for plan in wanted:
                 own = folder / plan.who
                 own.mkdir()
-                run = plan.runs(held, size, own, answer.profile)
-                result.append(measure(held, size, plan, run, answer.repeat, answer.profile, console.log))
+                run = plan.runs(held, size, own, options.profile)
+                result.append(measure(held, size, plan, run, options.repeat, options.profile, console.log))
     title = f"{size.services} services, {size.services * size.replicas} Pods, {size.clients} sidecars"
     console.print(table(title, result))
     values = Values()
@@ -237,7 +237,7 @@ def main() -> None:
         values |= {
             name("kubernetes", figures.who, size.services, key): of(figures) for key, _, of, _ in rows()
         }
-    output = place("kubernetes", answer.output, quick=answer.quick)
+    output = place("kubernetes", options.output, quick=options.quick)
     write(
         output,
         where,

@@ -198,18 +198,18 @@ def histogram(title: str, result: Counts) -> Table:
 def main() -> None:
     """Measure, print the tables, and write the results."""
     end_with_sigterm()
-    answer = arguments()
+    options = arguments()
     console = Console(width=140)
     where = machine()
-    checkout = Checkout.at(answer.server) if answer.server else Checkout()
+    checkout = Checkout.at(options.server) if options.server else Checkout()
     with tempfile.TemporaryDirectory(prefix="memory-") as folder:
-        cases = [Case(service, (service, 2 * service), in_turns=True) for service in sorted(answer.services)]
+        cases = [Case(service, (service, 2 * service), in_turns=True) for service in sorted(options.services)]
         bench = Bench(Path(folder), (name for case in cases for name in case.names))
         sizes = [measure(bench, each, Path(folder) / f"census-{each.services}", checkout) for each in cases]
     for table in tables(sizes):
         console.print(table)
-    write(answer.output, where, Values(), sizes=[asdict(size) for size in sizes])
-    console.print(f"written to {answer.output}")
+    write(options.output, where, Values(), sizes=[asdict(size) for size in sizes])
+    console.print(f"written to {options.output}")
 
 
 if __name__ == "__main__":

@@ -54,15 +54,15 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
         "--profile", type=Path, help="folder: where the server's time goes, by kind of change"
     )
     parser.add_argument("--output", type=Path, help="[results/mesh.json, quick results/quick/mesh.json]")
-    answer = parser.parse_args(argv)
-    if answer.repeat < 2:
+    options = parser.parse_args(argv)
+    if options.repeat < 2:
         parser.error(
             "--repeat must be 2 or more, because one repetition would make the same change at each stage"
         )
-    if answer.quick:
-        answer.services, answer.permissive = answer.services and [50], answer.permissive and [50]
-        answer.repeat, answer.moves, answer.churn = 4, min(answer.moves, 20), min(answer.churn, 3.0)
-    return answer
+    if options.quick:
+        options.services, options.permissive = options.services and [50], options.permissive and [50]
+        options.repeat, options.moves, options.churn = 4, min(options.moves, 20), min(options.churn, 3.0)
+    return options
 
 
 def cases(
@@ -84,15 +84,15 @@ def cases(
 def main() -> None:
     """Measure, print the tables, and write the results."""
     end_with_sigterm()
-    answer = arguments()
+    options = arguments()
     console = Console(width=220)
-    checkout = Checkout.at(answer.server) if answer.server else Checkout()
-    plan = Plan(answer.repeat, answer.churn, answer.profile, checkout)
-    wanted = list(cases(answer.services, answer.permissive, answer.connected, nobody=answer.nobody))
-    small = Case(min([LATENCY, *answer.services]), (2 * min([LATENCY, *answer.services]),))
+    checkout = Checkout.at(options.server) if options.server else Checkout()
+    plan = Plan(options.repeat, options.churn, options.profile, checkout)
+    wanted = list(cases(options.services, options.permissive, options.connected, nobody=options.nobody))
+    small = Case(min([LATENCY, *options.services]), (2 * min([LATENCY, *options.services]),))
     where = machine()
-    if answer.profile:
-        answer.profile.mkdir(parents=True, exist_ok=True)
+    if options.profile:
+        options.profile.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="mesh-") as folder:
         # One set of certificates for all meshes, because issuing thousands takes time.
         bench = Bench(Path(folder), (name for case in (*wanted, small) for name in case.names))
@@ -103,10 +103,10 @@ def main() -> None:
             except BenchmarkError as error:  # the results of the other meshes are still printed
                 console.log(f"{case}: {error}", style="red")
                 failed.append(f"{case}: {error}")
-        latency = measure_latency(bench, small, plan, answer.moves) if answer.moves else None
+        latency = measure_latency(bench, small, plan, options.moves) if options.moves else None
         whole = next((case for case in wanted if case.whole), None)
         bare: Floor | None = None
-        if whole is not None and not answer.no_floor:
+        if whole is not None and not options.no_floor:
             bare = floor(Path(folder), whole.services, max(whole.stages))
             console.log(
                 f"a bare server, {bare.streams} sidecars: {bare.cpu:.2f} s of CPU, {bare.memory:.0f} MiB"
@@ -119,7 +119,7 @@ def main() -> None:
         "floor": asdict(bare) if bare else None,
         "failed": failed,
     }
-    output = place("mesh", answer.output, quick=answer.quick)
+    output = place("mesh", options.output, quick=options.quick)
     write(output, where, values(sizes, latency, bare), **details)
     console.print(f"written to {output}")
     sys.exit(bool(failed))

@@ -66,10 +66,10 @@ def table(result: Iterable[Sequence[str]], *, both: bool) -> Table:
 
 def main() -> None:
     """Read the results of all benchmarks, compare them with the goals, and print the table."""
-    answer = arguments()
-    before = list(figures(read([*answer.peers, *answer.before]))) if answer.before else []
-    after = list(figures(read([*answer.peers, *answer.after])))
-    Console(width=190 if answer.before else 160).print(table(rows(before, after), both=bool(answer.before)))
+    options = arguments()
+    before = list(figures(read([*options.peers, *options.before]))) if options.before else []
+    after = list(figures(read([*options.peers, *options.after])))
+    Console(width=190 if options.before else 160).print(table(rows(before, after), both=bool(options.before)))
 
 
 if __name__ == "__main__":

@@ -158,16 +158,16 @@ class CertificateManager:
 
 
 def _log_issued(identity: ServiceIdentity, pair: Pair, unkept: str) -> None:
-    answer = {
+    fields = {
         "identity": str(identity),
         "serial": pair.leaf.serial,
         "not_after": pair.leaf.not_after.isoformat(),
         "dns_names": pair.leaf.names.dns_names,
     }
     if unkept:
-        _log.warning("service certificate issued but not stored", **answer, reason=unkept)
+        _log.warning("service certificate issued but not stored", **fields, reason=unkept)
     else:
-        _log.info("service certificate issued", **answer)
+        _log.info("service certificate issued", **fields)
 
 
 def jittered(validity: timedelta, jitter: float) -> timedelta:

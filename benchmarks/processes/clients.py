@@ -131,8 +131,8 @@ def sidecars(
     With `nodes`, an encoded Node for each name, the sidecars use plaintext.
     """
     listed = directory / "names"
-    answer = {name: base64.b64encode(node).decode() for name, node in (nodes or {}).items()}
-    lines = (f"{name} {answer.get(name, '')}\n" for name in names)
+    encoded = {name: base64.b64encode(node).decode() for name, node in (nodes or {}).items()}
+    lines = (f"{name} {encoded.get(name, '')}\n" for name in names)
     # A file, because thousands of names may not fit into a command line.
     listed.write_text("".join(lines), encoding="utf-8")
     tls = "" if nodes is not None else directory

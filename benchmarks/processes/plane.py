@@ -103,8 +103,8 @@ class ControlPlane:
         """Return the first log line with this event; None if there is none."""
         for line in self._log.read_text(encoding="utf-8").splitlines():
             # The last line may be incomplete while the server writes it.
-            if line.startswith("{") and line.endswith("}") and (answer := json.loads(line))["event"] == event:
-                return dict(answer)
+            if line.startswith("{") and line.endswith("}") and (entry := json.loads(line))["event"] == event:
+                return dict(entry)
         return None
 
     def until(self, condition: Callable[[], bool], what: str) -> None:

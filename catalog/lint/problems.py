@@ -54,7 +54,7 @@ _SHARED: Final = (
 
 def problems(view: View) -> Problems:
     """Return all problems of a view, sorted and without duplicates."""
-    return ordered(problem for _, answer in Linter(view).looks() for problem in answer)
+    return ordered(problem for _, look in Linter(view).looks() for problem in look)
 
 
 Looked = tuple[Hashable, Problems]

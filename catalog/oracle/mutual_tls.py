@@ -40,8 +40,8 @@ class PlainVerdict(enum.StrEnum):
 
 def lets_plain_in(view: View, request: Request, place: tuple[Place, bool]) -> tuple[MutualTLS, ...]:
     """Return the MutualTLS that admits a request in plain text at a place; empty for a denial."""
-    answer = plain_verdict(view, request, place)
-    return (answer[0],) if answer is not None and answer[1] is PlainVerdict.ADMITS else ()
+    verdict = plain_verdict(view, request, place)
+    return (verdict[0],) if verdict is not None and verdict[1] is PlainVerdict.ADMITS else ()
 
 
 def plain_verdict(

@@ -43,8 +43,8 @@ open_namespaces: Final = IN_VIEW.firewall(permissive_namespaces)
 @derived
 def is_permissive(view: View, namespace: Namespace) -> bool:
     """Return whether a namespace's workloads admit every client of the mesh."""
-    answer = _said(view).get(namespace)
-    return mesh_wide.permissive(view).value() if answer is None else answer
+    setting = _said(view).get(namespace)
+    return mesh_wide.permissive(view).value() if setting is None else setting
 
 
 def asked_for(view: View, client: ServiceIdentity | None, key: ServiceKey) -> ServiceIdentity | None:

@@ -206,7 +206,7 @@ def _remove(folder: Path) -> None:
 
 
 def _text(rotation: Rotation) -> bytes:
-    answer = {
+    document = {
         "stage": rotation.stage.value,
         "signer": rotation.signer,
         "other": rotation.other,
@@ -215,20 +215,20 @@ def _text(rotation: Rotation) -> bytes:
         "aborted": rotation.aborted,
         "given_up": {name: at.isoformat() for name, at in rotation.given_up.items()},
     }
-    return (json.dumps(answer, indent=2) + "\n").encode("ascii")
+    return (json.dumps(document, indent=2) + "\n").encode("ascii")
 
 
 def _read(path: Path, content: bytes) -> Rotation:
     try:
-        answer: Mapping[str, Any] = json.loads(content)
+        document: Mapping[str, Any] = json.loads(content)
         return Rotation(
-            Stage(answer["stage"]),
-            Fingerprint(str(answer["signer"])),
-            Fingerprint(str(answer["other"])),
-            _time(answer["began"]),
-            _time(answer["since"]),
-            aborted=bool(answer["aborted"]),
-            given_up=MappingProxyType({str(name): _time(at) for name, at in answer["given_up"].items()}),
+            Stage(document["stage"]),
+            Fingerprint(str(document["signer"])),
+            Fingerprint(str(document["other"])),
+            _time(document["began"]),
+            _time(document["since"]),
+            aborted=bool(document["aborted"]),
+            given_up=MappingProxyType({str(name): _time(at) for name, at in document["given_up"].items()}),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StateError(

@@ -93,14 +93,14 @@ def kept(
     known = pair.leaf.names
     others = bool(names.uris) and known.uris == names.uris and known.alternatives != names.alternatives
     reason = misfit(pair, usage, known if others else names, issuer.signing_bundle())
-    answer = {"path": pairs.place(holder), "serial": pair.leaf.serial}
+    fields = {"path": pairs.place(holder), "serial": pair.leaf.serial}
     if reason:
-        _log.info("stored certificate replaced", **answer, reason=reason)
+        _log.info("stored certificate replaced", **fields, reason=reason)
         return StoredPair()
     valid = pair.leaf.not_before <= now <= pair.leaf.not_after
     if (patient and valid) or not (others or due(pair.leaf, now)):
         return StoredPair(pair)
-    _log.info("stored certificate replaced", **answer, reason=_OTHERS if others else "it is due for renewal")
+    _log.info("stored certificate replaced", **fields, reason=_OTHERS if others else "it is due for renewal")
     return StoredPair(pair, due=True) if valid else StoredPair()
 
 
@@ -152,8 +152,8 @@ def kept_pair(
     except IssuerError as error:
         if stored_pair.pair is None:
             raise
-        answer = {"path": pairs.place(holder), "until": stored_pair.pair.leaf.not_after.isoformat()}
-        _log.error("stored certificate stays in use: a new one cannot be issued", **answer, reason=str(error))
+        fields = {"path": pairs.place(holder), "until": stored_pair.pair.leaf.not_after.isoformat()}
+        _log.error("stored certificate stays in use: a new one cannot be issued", **fields, reason=str(error))
         return stored_pair.pair, None
 
 

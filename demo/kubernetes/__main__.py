@@ -122,18 +122,18 @@ def emptied(folder: Path) -> Iterator[Path]:
 
 def main(argv: Sequence[str]) -> int:
     """Run the command; return its exit status."""
-    answer = arguments(argv)
-    state: Path = answer.state.absolute()
+    options = arguments(argv)
+    state: Path = options.state.absolute()
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     began = time.monotonic()
     try:
         with locked(state), emptied(state / "run") as folder, own_cluster(folder) as cluster:
             print(f"cluster: ready after {time.monotonic() - began:.0f} s", flush=True)
-            verdicts = asyncio.run(until_signal(Demo(cluster, folder, answer).run))
+            verdicts = asyncio.run(until_signal(Demo(cluster, folder, options).run))
     except (KeyboardInterrupt, asyncio.CancelledError):
         shutil.rmtree(state / "run", ignore_errors=True)
         print("stopped by a signal; the cluster is removed")
-        return _ENDED if answer.once else 0
+        return _ENDED if options.once else 0
     except (DemoError, OSError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1

@@ -39,10 +39,10 @@ async def pod_of(kubectl: Kubectl, selected: ProgramSelector) -> dict[str, Any]:
 
 def is_ready(pod: dict[str, Any]) -> bool:
     """Return whether a Pod is ready and not being deleted."""
-    answer = {
+    conditions = {
         condition["type"]: condition["status"] for condition in pod.get("status", {}).get("conditions", ())
     }
-    return answer.get("Ready") == "True" and "deletionTimestamp" not in pod["metadata"]
+    return conditions.get("Ready") == "True" and "deletionTimestamp" not in pod["metadata"]
 
 
 class Program:

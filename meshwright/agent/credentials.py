@@ -62,8 +62,8 @@ class Files:
         if not shared:
             _require_private(directory, chain, key, authority, user)
         private = PrivateKey(required(key))
-        answer = trust_domain or domain_beside(directory)
-        return cls(directory, required(chain), private, required(authority), answer)
+        domain = trust_domain or domain_beside(directory)
+        return cls(directory, required(chain), private, required(authority), domain)
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,8 +218,8 @@ def checked(values: Mapping[str, Any], settings: Collection[str]) -> None:
     try:
         result = Values.model_validate(dict(values))
     except ValidationError as error:
-        answer = (f"{'.'.join(map(str, item['loc']))}: {_expected(item)}" for item in error.errors())
-        raise ValuesError(*answer) from error
+        messages = (f"{'.'.join(map(str, item['loc']))}: {_expected(item)}" for item in error.errors())
+        raise ValuesError(*messages) from error
     unknown = [
         f"settings.{name}: is not a setting of the server: docs/settings.md lists all"
         for name in result.settings

@@ -124,8 +124,8 @@ def _log_facts(authority: AuthorityWithLedger, settings: Settings, now: datetime
         )
     last = authority.ledger.last_issued_at()
     if last is not None and last > now + CLOCK_BEHIND:
-        answer = {"clock": now.isoformat(), "issued": last.isoformat()}
-        _log.warning("clock is behind the last issued proxy certificate; correct the clock", **answer)
+        fields = {"clock": now.isoformat(), "issued": last.isoformat()}
+        _log.warning("clock is behind the last issued proxy certificate; correct the clock", **fields)
 
 
 def first(group: BaseExceptionGroup[Exception]) -> Exception:

@@ -123,7 +123,7 @@ def document(
     moment = at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     before = None if known is None else known.held
     acquired = moment if before is None or what is not Step.RENEW else before.acquired or moment
-    answer = {
+    spec = {
         "holderIdentity": me,
         "leaseDurationSeconds": terms.lasts,
         "acquireTime": acquired,
@@ -132,7 +132,7 @@ def document(
     }
     there: Raw = {"metadata": named} if before is None else before.raw
     kind = {"apiVersion": LEASES.api_version, "kind": LEASES.kind}
-    return {**there, **kind, "spec": {**_mapping(there.get("spec")), **answer}}
+    return {**there, **kind, "spec": {**_mapping(there.get("spec")), **spec}}
 
 
 class Lease:

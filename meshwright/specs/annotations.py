@@ -71,9 +71,9 @@ def interception(annotations: Fields, addresses: Iterable[IpAddress] = ()) -> Tr
     sidecar.
     """
     capture = annotations.choice(CAPTURE, tuple(Capture), Capture.REDIRECT)
-    answer = captures_ipv6(annotations)
+    captured = captures_ipv6(annotations)
     return Transparent(
-        Capture(capture), any(":" in address for address in addresses) if answer is None else answer
+        Capture(capture), any(":" in address for address in addresses) if captured is None else captured
     )
 
 

@@ -98,9 +98,9 @@ def _fault(pattern: bytes, encoding: re2.Options.Encoding) -> tuple[str, int]:
     try:
         size = re2.compile(pattern, options).programsize
     except re2.error as error:
-        answer = error.args[0].decode(errors="replace")
+        reason = error.args[0].decode(errors="replace")
         # A syntax error is found quickly; a program that is too large only after much work.
-        return cut(answer), MAX_PROGRAM_SIZE if _TOO_LARGE in answer else len(pattern)
+        return cut(reason), MAX_PROGRAM_SIZE if _TOO_LARGE in reason else len(pattern)
     if size > MAX_PROGRAM_SIZE:
         return (
             f"it needs {size} RE2 instructions, at most {MAX_PROGRAM_SIZE} are allowed; use fewer repetitions"

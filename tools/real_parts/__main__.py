@@ -37,21 +37,21 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main() -> None:
     """Build or run real parts as the command line demands; a failure ends with one line and exit status 1."""
-    answer = arguments()
+    options = arguments()
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        match answer.verb:
+        match options.verb:
             case "list":
                 for part in PARTS.values():
                     print(f"{part.name} {part.version}{'' if is_built(part) else ' (not built)'}")
             case "build":
-                for name in answer.parts:
+                for name in options.parts:
                     print(build(PARTS[name]))
             case "node":
-                with node(answer.folder.resolve()) as made:
+                with node(options.folder.resolve()) as made:
                     _serve(made.cluster)
             case _:
-                with cluster(answer.folder.resolve(), controlled=answer.controlled) as bare:
+                with cluster(options.folder.resolve(), controlled=options.controlled) as bare:
                     _serve(bare)
     except PartError as error:
         sys.exit(f"{error}")

@@ -68,8 +68,8 @@ class ConnectionGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc 
             try:
                 seen, spent = await asyncio.to_thread(_look, sockets, due)
             except OSError as error:
-                answer = {"message": "cannot look at the connections", "exception": error}
-                asyncio.get_running_loop().call_exception_handler(answer)
+                context = {"message": "cannot look at the connections", "exception": error}
+                asyncio.get_running_loop().call_exception_handler(context)
                 continue
             began = time.thread_time()
             verdicts = self._connections.look(now, seen, due)

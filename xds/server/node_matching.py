@@ -67,6 +67,6 @@ def _expression_matches(regex: str) -> Matches:
     try:
         expression = re2.compile(regex, options)
     except re2.error as error:
-        answer = error.args[0].decode(errors="replace")
-        raise WireError(f"node_matchers: safe_regex is not an RE2 regular expression: {answer}") from error
+        reason = error.args[0].decode(errors="replace")
+        raise WireError(f"node_matchers: safe_regex is not an RE2 regular expression: {reason}") from error
     return lambda text: expression.fullmatch(text) is not None

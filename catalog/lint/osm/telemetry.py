@@ -63,11 +63,11 @@ def _collector(place: Place, log: AccessLog) -> Iterator[Problem]:
 
 
 def _secrets(place: Place, log: AccessLog) -> Iterator[Problem]:
-    answer = [("spec.accessLog.format", log.format.text if log.format else "")]
+    formats = [("spec.accessLog.format", log.format.text if log.format else "")]
     if log.export is not None:
         field = "spec.accessLog.openTelemetry.attributes"
-        answer += [(field, value) for _, value in log.export.attributes]
-    for field, text in answer:
+        formats += [(field, value) for _, value in log.export.attributes]
+    for field, text in formats:
         if (match := _SECRET.search(text)) is not None:
             wanted = (
                 "This header contains credentials of callers, and every reader of the log "

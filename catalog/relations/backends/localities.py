@@ -47,6 +47,6 @@ def zones_of(slices: Iterable[EndpointSlice]) -> Mapping[IpAddress, str]:
     for endpoint_slice in slices:
         healths = dict(endpoint_slice.healths)
         for address, zone in endpoint_slice.zones:
-            answer = (health_rank(healths[address]), zone)
-            result[IpAddress(address)] = min(result.get(IpAddress(address), answer), answer)
+            rank = (health_rank(healths[address]), zone)
+            result[IpAddress(address)] = min(result.get(IpAddress(address), rank), rank)
     return {address: zone for address, (_, zone) in result.items()}

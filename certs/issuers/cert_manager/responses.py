@@ -63,16 +63,16 @@ Verdict = SignedCertificate | RefusedRequest | PendingRequest
 
 def judged(raw: Raw) -> Verdict:
     """Return the outcome of a CertificateRequest by the conditions in the status."""
-    status, answer = _mapping(raw.get("status")), _conditions(raw)
+    status, conditions = _mapping(raw.get("status")), _conditions(raw)
     for kind in ("Denied", "InvalidRequest"):
-        if (result := answer.get(kind)) and result.get("status") == "True":
+        if (result := conditions.get(kind)) and result.get("status") == "True":
             return RefusedRequest(f"{_WORDS[kind]}: {_why(result)}")
-    if (ready := answer.get("Ready")) is not None:
+    if (ready := conditions.get("Ready")) is not None:
         if ready.get("status") == "True":
             return _signed(status)
         ended = _WORDS.get(str(ready.get("reason")))
         return PendingRequest(_why(ready)) if ended is None else RefusedRequest(f"{ended}: {_why(ready)}")
-    return PendingRequest(_BEGUN) if "Approved" in answer else PendingRequest()
+    return PendingRequest(_BEGUN) if "Approved" in conditions else PendingRequest()
 
 
 _WORDS: Final = {

@@ -142,7 +142,7 @@ class Events:
 
     async def _stream_events(self, request: web.Request, response: web.StreamResponse) -> None:
         # Taken before the first byte of content, so that every change after this byte is an event.
-        before, answer = self._look(), time.monotonic()
+        before, sent = self._look(), time.monotonic()
         # Milliseconds after which a browser reconnects.
         await _write_lines(response, "retry: 2000")
         while not self.ended.is_set() and request.transport is not None:
@@ -153,11 +153,11 @@ class Events:
             event = changed(before, after, self.clock())
             if event is not None:
                 await _write_lines(response, "event: changed", f"data: {json.dumps(event)}")
-            elif time.monotonic() - answer >= HEARTBEAT_SECONDS:
+            elif time.monotonic() - sent >= HEARTBEAT_SECONDS:
                 await _write_lines(response, ": nothing has changed")
             else:
                 continue
-            before, answer = after, time.monotonic()
+            before, sent = after, time.monotonic()
 
     def _look(self) -> MeshFingerprint:
         """Return the fingerprint of the mesh, at most half of EVERY_SECONDS old."""

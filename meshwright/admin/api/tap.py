@@ -82,7 +82,7 @@ class TapStream:
 
     async def _stream_requests(self, client: "_Client", tap: Tap, noticed: asyncio.Event) -> None:
         clock = asyncio.get_running_loop().time
-        until, answer = clock() + client.asked.seconds, 0
+        until, count = clock() + client.asked.seconds, 0
         await client.say({"watching": self._watching(client.asked)})
         while (left := until - clock()) > 0 and client.is_there:
             if self.ended.is_set():
@@ -92,10 +92,10 @@ class TapStream:
             noticed.clear()
             # Cleared before the requests are taken: a report in between sets the event again.
             result, lost = tap.take()
-            for proxy, request in result[: client.asked.limit - answer]:
+            for proxy, request in result[: client.asked.limit - count]:
                 await client.say({"request": request_document(proxy, request)})
-            answer += len(result)
-            if answer >= client.asked.limit:
+            count += len(result)
+            if count >= client.asked.limit:
                 await client.say({"ended": f"the limit of {client.asked.limit} requests is reached"})
                 return
             if lost:

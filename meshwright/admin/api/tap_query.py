@@ -46,20 +46,20 @@ def asked(reading: ProxyReading, query: Iterable[tuple[str, str]]) -> TapQuery:
     For example, `service=shop/pay`, `status=5xx` and `seconds=60` select the failed requests of the next
     minute. Raises web.HTTPBadRequest, and NothingToShow for an unknown proxy or service.
     """
-    answer = _read_query(query)
+    terms = _read_query(query)
     choice = TapChoice(
-        callers=tuple(sorted({_caller(item) for item in answer["from"]})),
-        methods=tuple(sorted({_method(item) for item in answer["method"]})),
-        path_prefix=_path(_one(answer, "path")),
+        callers=tuple(sorted({_caller(item) for item in terms["from"]})),
+        methods=tuple(sorted({_method(item) for item in terms["method"]})),
+        path_prefix=_path(_one(terms, "path")),
     )
-    wanted = _one(answer, "proxy")
+    wanted = _one(terms, "proxy")
     proxy = find(reading, wanted).name if wanted else None
-    service = _service(reading, _one(answer, "service"), proxy)
-    watched = TapSubscription(service, choice, proxy, _statuses(_one(answer, "status")))
+    service = _service(reading, _one(terms, "service"), proxy)
+    watched = TapSubscription(service, choice, proxy, _statuses(_one(terms, "status")))
     return TapQuery(
         watched,
-        _number("seconds", _one(answer, "seconds"), SECONDS, DEFAULT_SECONDS),
-        _number("limit", _one(answer, "limit"), LIMIT, DEFAULT_LIMIT),
+        _number("seconds", _one(terms, "seconds"), SECONDS, DEFAULT_SECONDS),
+        _number("limit", _one(terms, "limit"), LIMIT, DEFAULT_LIMIT),
     )
 
 

@@ -40,8 +40,8 @@ def table(
     if not records:
         return tag("p", text(empty), class_="empty")
     these, shown_first = list(columns), records[:MOST]
-    answer = {field for column in these for field in column.fields}
-    rest = [{name: value for name, value in item.items() if name not in answer} for item in shown_first]
+    fields = {field for column in these for field in column.fields}
+    rest = [{name: value for name, value in item.items() if name not in fields} for item in shown_first]
     labels = [column.label for column in these]
     cells = [[column.show(record) for column in these] for record in shown_first]
     if any(rest):

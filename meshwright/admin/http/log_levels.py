@@ -47,10 +47,10 @@ def add_log_levels(
 def _read(body: bytes) -> tuple[str, str | None]:
     """Read the logger and the level of a request. Raises ValueError, which names the valid form."""
     try:
-        answer = json.loads(body)
+        document = json.loads(body)
     except ValueError:
-        answer = None
-    match answer:
+        document = None
+    match document:
         case {"logger": str() as logger, "level": (str() | None) as level}:
             return logger, level
         case _:

@@ -105,8 +105,8 @@ class EnrolledCertificate:
             if answered.refused or await self._can_wait():
                 self._retry = None if answered.refused else monotonic() + wait.total_seconds()
                 ends = await self._ends()
-                answer = {} if ends is None else {"ends": ends.isoformat(timespec="seconds")}
-                _log.error("join failed; the present certificate stays in use", reason=answered.why, **answer)
+                fields = {} if ends is None else {"ends": ends.isoformat(timespec="seconds")}
+                _log.error("join failed; the present certificate stays in use", reason=answered.why, **fields)
                 return
             _log.warning(
                 "join failed; the agent tries again",

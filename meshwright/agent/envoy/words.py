@@ -37,8 +37,8 @@ class Words:
 def read_words(line: str, before: int = logging.WARNING) -> Words:
     """Parse a line. A line without Envoy's format continues the one before, and gets the level `before`."""
     if match := _LINE.fullmatch(line):
-        level, logger, place, answer = match.groups()
-        return Words(_LEVELS.get(level, logging.ERROR), f"envoy.{logger}", place or "", answer)
+        level, logger, place, text = match.groups()
+        return Words(_LEVELS.get(level, logging.ERROR), f"envoy.{logger}", place or "", text)
     return Words(before, "envoy", "", line)
 
 

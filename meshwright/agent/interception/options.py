@@ -27,24 +27,24 @@ def read(text: str) -> Interception:
 
     An unknown option is an error, because ignoring it could leave out a rule.
     """
-    answer = _parse_options(text.split())
-    families = {Family.IPV4, *([Family.IPV6] if FLAGS.intersection(answer) else [])}
-    capture = answer.get("--capture", Capture.REDIRECT.value)
+    options = _parse_options(text.split())
+    families = {Family.IPV4, *([Family.IPV6] if FLAGS.intersection(options) else [])}
+    capture = options.get("--capture", Capture.REDIRECT.value)
     if capture not in tuple(Capture):
         raise InterceptionError(f"--capture is {capture!r}: must be one of {', '.join(sorted(Capture))}")
-    uid = answer.get("--uid", "")
+    uid = options.get("--uid", "")
     if not (uid.isascii() and uid.isdigit() and len(uid) <= 10):
         raise InterceptionError(f"--uid is {uid!r}: must be the numeric ID of the user that runs the proxy")
     return Interception(
         uid=int(uid),
         capture=Capture(capture),
         families=frozenset(families),
-        ipv6_by_address="--ipv6" not in answer and BY_ADDRESS in answer,
-        inbound_excluded=_less(answer, "--exclude-inbound-ports", ports),
-        outbound_excluded=_less(answer, "--exclude-outbound-ports", ports),
-        ranges_included=ranges("--include-outbound-ranges", answer.get("--include-outbound-ranges")),
-        ranges_excluded=_less(answer, "--exclude-outbound-ranges", ranges),
-        interfaces_excluded=_less(answer, "--exclude-interfaces", interfaces),
+        ipv6_by_address="--ipv6" not in options and BY_ADDRESS in options,
+        inbound_excluded=_less(options, "--exclude-inbound-ports", ports),
+        outbound_excluded=_less(options, "--exclude-outbound-ports", ports),
+        ranges_included=ranges("--include-outbound-ranges", options.get("--include-outbound-ranges")),
+        ranges_excluded=_less(options, "--exclude-outbound-ranges", ranges),
+        interfaces_excluded=_less(options, "--exclude-interfaces", interfaces),
     )
 
 

@@ -138,7 +138,7 @@ class _Reader:
         return self._sample(match)
 
     def _meta(self, match: re.Match[bytes]) -> bytes:
-        name, answer = match["name"], match["said"] or b""
+        name, value = match["name"], match["said"] or b""
         if name in self._begun:
             return b""
         _require_free(name)
@@ -146,8 +146,8 @@ class _Reader:
             if name in self._helped:
                 raise _LineDropped(DropReason.DUPLICATE)
             self._helped.add(name)
-            return b"# HELP " + name + b" " + answer if answer.strip() else b""
-        return self._type(name, _OLDER.get(answer.strip(), answer.strip()))
+            return b"# HELP " + name + b" " + value if value.strip() else b""
+        return self._type(name, _OLDER.get(value.strip(), value.strip()))
 
     def _type(self, name: bytes, kind: bytes) -> bytes:
         if kind not in _TYPES:

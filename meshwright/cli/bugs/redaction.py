@@ -134,6 +134,6 @@ def _line(line: str) -> str:
         return line
     if not isinstance(result, dict):
         return line
-    if isinstance(answer := result.get("problem"), str):
-        result["problem"] = ": ".join((*answer.split(": ", 2)[:2], HIDDEN))
+    if isinstance(problem := result.get("problem"), str):
+        result["problem"] = ": ".join((*problem.split(": ", 2)[:2], HIDDEN))
     return json.dumps(of_json(result))

@@ -134,26 +134,26 @@ def revoke(
     if is_proxy_name(serial):
         with saying_why(as_json=as_json):
             certificates = revoking.revoke_all(state, serial, trust_domain, reason, shared=shared)
-        answer: dict[str, object] = {
+        query: dict[str, object] = {
             "name": serial,
             "serials": [certificate.serial for certificate in certificates],
         }
     else:
         certificates = [revoking.revoke(state, serial, trust_domain, reason, shared=shared)]
-        answer = {"name": certificates[0].name, "serial": certificates[0].serial}
+        query = {"name": certificates[0].name, "serial": certificates[0].serial}
     if not as_json:
         # Printed before the tokens are handled: if that fails, the user still knows the revoked certificates.
         print_lines(*(f"revoked {item.serial} of {item.name}" for item in certificates))
     try:
         if with_token:
-            answer["tokens"] = tokens = revoking.revoke_tokens(
+            query["tokens"] = tokens = revoking.revoke_tokens(
                 state, certificates, trust_domain, shared=shared
             )
             if not as_json:
                 print_lines(*(f"revoked token {token}" for token in tokens))
         else:
             left = revoking.usable_tokens(state, certificates, trust_domain, shared=shared)
-            answer["usable_tokens"] = left
+            query["usable_tokens"] = left
             _print_usable(left)
     except IssuingError as error:
         raise CommandFailed(
@@ -161,7 +161,7 @@ def revoke(
             "certs token list` shows usable tokens"
         ) from error
     if as_json:
-        print_json(answer)
+        print_json(query)
 
 
 @certs.command("list")

@@ -177,13 +177,13 @@ def config_in(file: Path | None) -> "InjectionConfig":
     if file is None:
         return InjectionConfig()
     try:
-        answer = [piece.value for piece in pieces(_content(file, str(file)).decode("utf-8"), str(file))]
-        answer = [item for item in answer if item is not None]
-        if len(answer) > 1:
+        documents = [piece.value for piece in pieces(_content(file, str(file)).decode("utf-8"), str(file))]
+        documents = [item for item in documents if item is not None]
+        if len(documents) > 1:
             raise CommandFailed(
-                f"{file} has {len(answer)} documents: the injection configuration must be one document"
+                f"{file} has {len(documents)} documents: the injection configuration must be one document"
             )
-        return read(answer[0] if answer else None, str(file))
+        return read(documents[0] if documents else None, str(file))
     except UnicodeDecodeError as error:
         raise CommandFailed(f"{file} is not UTF-8 (byte {error.start}): convert it to UTF-8") from error
     except ConfigurationError as error:

@@ -105,8 +105,8 @@ def top(
 
 def _query(window: str, namespace: str, source: str, destination: str) -> Mapping[str, str]:
     seconds = f"{duration('--window', window).total_seconds():g}" if window else ""
-    answer = {"window": seconds, "namespace": namespace, "from": source, "to": destination}
-    return {name: item for name, item in answer.items() if item}
+    query = {"window": seconds, "namespace": namespace, "from": source, "to": destination}
+    return {name: item for name, item in query.items() if item}
 
 
 def _asked(state: Path, of: RowKind, query: Mapping[str, str]) -> Found:

@@ -53,8 +53,8 @@ def of_object(document: Document, between: Iterable[Finding] = ()) -> Iterator[F
 
 def of_problem(what: str, problem: Problem) -> Finding:
     """Return a problem as a line of the report."""
-    answer = problem.value and problem.field != "kind"  # the object's name already begins with the kind
-    text = f"is {problem.value}: {problem.expected}" if answer else problem.expected
+    value = problem.value and problem.field != "kind"  # the object's name already begins with the kind
+    text = f"is {problem.value}: {problem.expected}" if value else problem.expected
     return Finding(what, standing_of(problem), text, problem.field, problem.code)
 
 

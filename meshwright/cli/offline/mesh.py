@@ -106,8 +106,8 @@ def seen(loaded_manifests: LoadedManifests, settings: MeshSettings | None = None
         view = View.build(loaded_manifests.objects, settings or MeshSettings())
     except ValueError as error:
         raise OfflineError(str(error)) from error
-    answer = {*loaded_manifests.problems, *problems(view), *_of_drivers(view)}
-    return OfflineMesh(view, ordered(answer), len(loaded_manifests.objects))
+    found_problems = {*loaded_manifests.problems, *problems(view), *_of_drivers(view)}
+    return OfflineMesh(view, ordered(found_problems), len(loaded_manifests.objects))
 
 
 def _alone(where: Path) -> tuple[str, str] | None:

@@ -33,8 +33,8 @@ def unknown(environment: Collection[str], known: Iterable[str]) -> Mapping[str, 
 def warn_of_unknown(environment: Collection[str], known: Iterable[str]) -> None:
     """Log a warning for each unknown variable."""
     for name, meant in unknown(environment, known).items():
-        answer = {} if meant is None else {"did_you_mean": meant}
-        _log.warning("unknown environment variable is ignored", variable=name, **answer)
+        fields = {} if meant is None else {"did_you_mean": meant}
+        _log.warning("unknown environment variable is ignored", variable=name, **fields)
 
 
 def of_commands(command: Any) -> Iterator[str]:  # noqa: ANN401 - Typer's own, which it does not export

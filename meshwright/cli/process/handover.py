@@ -43,11 +43,11 @@ def become_agent(told: AgentCommandLine) -> NoReturn:
 def handed_over(descriptor: int) -> AgentCommandLine:
     """Return the command line from the descriptor of `become_agent`, and restore the process's name."""
     with open(descriptor, "rb") as file:
-        answer, name = pickle.load(file)  # noqa: S301 - this process wrote it
+        arguments, name = pickle.load(file)  # noqa: S301 - this process wrote it
     with contextlib.suppress(OSError):  # the agent then keeps the other name
         _NAME.write_bytes(name)
-    assert isinstance(answer, AgentCommandLine)  # noqa: S101 - as above
-    return answer
+    assert isinstance(arguments, AgentCommandLine)  # noqa: S101 - as above
+    return arguments
 
 
 def _own_name() -> bytes:

@@ -147,8 +147,8 @@ class GatewaySecret:
         body = document(place.name, pair, goal.roots, wanted.validity, self._home)
         await self._api.apply(SECRETS, place.namespace, place.name, body, manager=MANAGER)
         self._pair = pair
-        answer = {"secret": str(place), "serial": pair.leaf.serial, "until": pair.leaf.not_after.isoformat()}
-        _log.info("gateway certificate written", **answer, reason=why or "the Secret had no certificate")
+        fields = {"secret": str(place), "serial": pair.leaf.serial, "until": pair.leaf.not_after.isoformat()}
+        _log.info("gateway certificate written", **fields, reason=why or "the Secret had no certificate")
 
     def _outdated(self, held: SecretContent | None, wanted: GatewayCertificate) -> str:
         if held is None or held.pair is None:

@@ -38,8 +38,8 @@ class OlderLedger:
             self._serials.popitem(last=False)
         if self._lines.first("unknown"):
             issued = shown.not_before.isoformat()
-            answer = {"proxy": shown.common_name, "serial": shown.serial, "issued": issued, "peer": address}
-            _log.error("ledger lacks a certificate of its CA", **answer, do=DO)
+            fields = {"proxy": shown.common_name, "serial": shown.serial, "issued": issued, "peer": address}
+            _log.error("ledger lacks a certificate of its CA", **fields, do=DO)
 
     def remarks(self) -> tuple[str, ...]:
         """Return the remark for the readiness page if the ledger lacks certificates, else an empty tuple."""

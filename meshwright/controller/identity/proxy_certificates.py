@@ -73,8 +73,8 @@ class ProxyIssuing:
         Raise CertificateError and the errors of `judge`.
         """
         terms, now = self._terms().asking(validity), self._clock()
-        answer = terms.claim_within, terms.term, joined_by, judge
-        signed = sign_proxy(self._issuer, self._ledger, name, request, terms.validity, now, *answer)
+        arguments = terms.claim_within, terms.term, joined_by, judge
+        signed = sign_proxy(self._issuer, self._ledger, name, request, terms.validity, now, *arguments)
         self._first.note(self._ledger)
         self._issued()
         return signed

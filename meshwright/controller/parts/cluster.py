@@ -52,13 +52,13 @@ def join_in_cluster(
     pods = _pod_roots(core, result, opened, configured)
     injection = None if configured is None else _injection(core, result, drivers, proxies, configured, pods)
     webhook = _webhook(core, result, opened, drivers, injection)
-    answer = _reporter(core, result)
+    reporter = _reporter(core, result)
     return ClusterParts(
         result,
         webhook,
         pods,
-        answer,
-        _gateway(core, result, issuing, answer),
+        reporter,
+        _gateway(core, result, issuing, reporter),
         {"kubernetes": partial(kubernetes_proof, result.api, core.view)},
     )
 

@@ -64,11 +64,11 @@ class SettingsReloader:
         # Settings that need a restart keep their old value here, so the next reload reports them again.
         self.settings = self.settings.model_copy(update={name: getattr(read, name) for name in holds})
         apply(self.settings, holds)
-        answer = {"changed": {name: _shown(self.settings)[name] for name in holds}}
+        fields = {"changed": {name: _shown(self.settings)[name] for name in holds}}
         if waits:
-            _log.warning("settings reloaded; some need a restart", **answer, needs_restart=list(waits))
+            _log.warning("settings reloaded; some need a restart", **fields, needs_restart=list(waits))
         else:
-            _log.info("settings reloaded", **answer)
+            _log.info("settings reloaded", **fields)
 
     async def run(self, reload: Reload, apply: Apply) -> None:
         """Read the settings again at each request of a reload, until cancelled.

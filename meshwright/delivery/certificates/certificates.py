@@ -270,12 +270,12 @@ class ServiceCertificates:
         for certificate in certificates:
             if certificate.certificate.serial not in self._alarmed:
                 until = certificate.certificate.not_after.isoformat()
-                answer = {
+                fields = {
                     "identity": str(certificate.certificate.identity),
                     "until": until,
                     "reason": certificate.error,
                 }
-                _log.error("service certificate expires soon, and its renewal fails", **answer)
+                _log.error("service certificate expires soon, and its renewal fails", **fields)
         # Only certificates that still expire: a renewed one raises a new alarm if it expires later.
         self._alarmed = {certificate.certificate.serial for certificate in certificates}
 

@@ -107,8 +107,8 @@ class MeshObserver:
         """Log the closed connections, with one line for each cause; call this from time to time."""
         for ended in self._ended.due(self._now()):
             certificate = _common_name(ended.last)
-            answer = {"cause": ended.cause.value, "count": ended.count, "last": ended.last.address}
-            _log.warning("xDS connections closed by the server", **answer, certificate=certificate)
+            fields = {"cause": ended.cause.value, "count": ended.count, "last": ended.last.address}
+            _log.warning("xDS connections closed by the server", **fields, certificate=certificate)
 
     @contextlib.contextmanager
     def own_connection(self) -> Iterator[None]:
@@ -135,11 +135,11 @@ class MeshObserver:
         self._loop.opened(node_key)
         self._metrics.stream_opened(variant.value)
         self.streams[variant.value] += 1
-        answer = {"proxy": node_key, "peer": peer.address, "protocol": variant.value}
+        fields = {"proxy": node_key, "peer": peer.address, "protocol": variant.value}
         if proxy.expected is not None:
-            _log.info("stream opened", **answer)
+            _log.info("stream opened", **fields)
         else:
-            _log.warning("stream waits until its workload is known", **answer)
+            _log.warning("stream waits until its workload is known", **fields)
 
     def refused(self, peer: Peer, reason: str) -> None:
         """Count a refused stream; the refusing part logs the cause."""
@@ -192,8 +192,8 @@ class MeshObserver:
         if (first := large.sending(response, size, agent)) is not None:
             say = _log.warning if first.is_suspect else _log.info
             kind = short_type(response.type_url)
-            answer = {"proxy": node_key, "type": kind, "bytes": size, "user_agent": agent[:200]}
-            say("large response sent", **answer, **({"hint": first.hint} if first.hint else {}))
+            fields = {"proxy": node_key, "type": kind, "bytes": size, "user_agent": agent[:200]}
+            say("large response sent", **fields, **({"hint": first.hint} if first.hint else {}))
 
     def answered(
         self, node_key: NodeKey, response: Response, rejection: Rejection | None, stream: int = 0

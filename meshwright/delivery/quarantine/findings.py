@@ -99,10 +99,10 @@ class Findings:
                 place = (self._records.group(node), case.accusation.key, case.version)
                 if is_unit or case.there:
                     result.setdefault(case.suspect if is_unit else place, []).append(case)
-        answer = map(self._merged_cases, result.values())
+        merged = map(self._merged_cases, result.values())
         return tuple(
             sorted(
-                answer,
+                merged,
                 key=lambda resource: (
                     resource.proxy,
                     resource.type_url,

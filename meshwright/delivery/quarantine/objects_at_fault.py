@@ -132,8 +132,8 @@ def _saying(view: View, unit: Calling, behind: Iterable[InputObject]) -> ObjectK
     behind the resource is returned.
     """
     there = {input_object.key for input_object in behind}
-    kind, answer = _sayings(view, unit)
-    keys = [ObjectKey.of(kind, key) for key, parts in answer if unit in parts]
+    kind, text = _sayings(view, unit)
+    keys = [ObjectKey.of(kind, key) for key, parts in text if unit in parts]
     if not keys and isinstance(unit, RateLimits | HealthCheck):
         keys = [key for key in there if key.kind == kind]
     return min(keys, key=lambda object_key: (object_key not in there, object_key), default=None)

@@ -53,9 +53,10 @@ def fitting(piece: Piece) -> FittingResources:
     if _made_without(piece, units):
         return FittingResources(resources, tuple(RefusedResource(key, None, text) for key, text in faults))
     bad = guilty(sorted(units, key=repr), lambda some: bool(_made_without(piece, units - some)))
-    answer = ((unit, _made_without(piece, bad - {unit})[0]) for unit in sorted(bad, key=repr))
+    attempts = ((unit, _made_without(piece, bad - {unit})[0]) for unit in sorted(bad, key=repr))
     return FittingResources(
-        piece.without(bad).resources(), tuple(RefusedResource(k, unit, words) for unit, (k, words) in answer)
+        piece.without(bad).resources(),
+        tuple(RefusedResource(k, unit, words) for unit, (k, words) in attempts),
     )
 
 

@@ -109,12 +109,12 @@ def holder(shown: TokenIdentity, seen: PodIdentity | None) -> ProxyName:
     # The name was reused: either the mesh or the API server is a little behind.
     if shown.uid != seen.uid:
         raise ProofPending(f"{shown}: the mesh knows a Pod of the same name with the UID {seen.uid}")
-    for what, answer, known in (
+    for what, value, known in (
         ("has the ServiceAccount", shown.identity, seen.identity),
         ("runs on the node", shown.node or seen.node, seen.node or shown.node),
     ):
-        if answer != known:
-            words = f"{shown}: the token says that the Pod {what} {answer}, but the mesh has {known}"
+        if value != known:
+            words = f"{shown}: the token says that the Pod {what} {value}, but the mesh has {known}"
             raise ProofRefused(ProofRefusal.OTHER_POD, words, str(shown))
     if seen.proxy is None:
         raise ProofPending(f"{shown} of ServiceAccount {shown.identity} has no known proxy in the mesh")

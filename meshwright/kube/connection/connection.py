@@ -201,8 +201,8 @@ def _headers(user: User, token: str) -> tuple[tuple[str, str], ...]:
         try:
             token = user.token_file.read_text("utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            answer = getattr(error, "strerror", None) or "is not UTF-8 text"
-            raise ConfigError(f"{user.token_file} cannot be read: {answer}", Reason.CREDENTIALS) from error
+            reason = getattr(error, "strerror", None) or "is not UTF-8 text"
+            raise ConfigError(f"{user.token_file} cannot be read: {reason}", Reason.CREDENTIALS) from error
         if not token:
             raise ConfigError(f"{user.token_file} is empty: must contain a token", Reason.CREDENTIALS)
     token = token or user.token

@@ -73,15 +73,15 @@ def _asked(plugin: Plugin) -> Mapping[str, Any]:
 def credential(plugin: Plugin, output: bytes) -> Credential:
     """Parse the ExecCredential that an exec plug-in has printed; raise ConfigError."""
     try:
-        answer = json.loads(output) if len(output) <= _LONGEST else None
+        document = json.loads(output) if len(output) <= _LONGEST else None
     except (ValueError, RecursionError):
-        answer = None
-    if not isinstance(answer, dict):
+        document = None
+    if not isinstance(document, dict):
         raise _fault(plugin, "did not print an ExecCredential: the output must be one JSON object")
-    if answer.get("kind") != "ExecCredential" or answer.get("apiVersion") != plugin.version:
-        gave = shortened(f"{answer.get('kind')} of {answer.get('apiVersion')}")
+    if document.get("kind") != "ExecCredential" or document.get("apiVersion") != plugin.version:
+        gave = shortened(f"{document.get('kind')} of {document.get('apiVersion')}")
         raise _fault(plugin, f"printed {gave}: must be an ExecCredential of {plugin.version}")
-    status = answer.get("status")
+    status = document.get("status")
     if not isinstance(status, dict):
         raise _fault(plugin, "printed an ExecCredential without status")
     token, certificate, key = (_text(plugin, status, item) for item in _GIVEN)
@@ -96,10 +96,10 @@ _GIVEN: Final = ("token", "clientCertificateData", "clientKeyData")
 
 
 def _text(plugin: Plugin, status: Mapping[str, Any], name: str) -> str:
-    answer = status.get(name) or ""
-    if not isinstance(answer, str):
+    value = status.get(name) or ""
+    if not isinstance(value, str):
         raise _fault(plugin, f"returned a {name} that is not text")
-    return answer
+    return value
 
 
 def _expires(plugin: Plugin, status: Mapping[str, Any]) -> datetime | None:

@@ -26,7 +26,7 @@ _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def read(file: Path) -> Stanza:
     """Parse a kubeconfig; raise ConfigError."""
     try:
-        answer = yaml.load(file.read_bytes(), Loader=_LOADER)  # noqa: S506 - a safe one
+        document = yaml.load(file.read_bytes(), Loader=_LOADER)  # noqa: S506 - a safe one
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror or error}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: an invalid date
@@ -34,11 +34,11 @@ def read(file: Path) -> Stanza:
         line = f"line {mark.line + 1}: " if mark is not None else ""
         # The parser's messages describe the fault. Other errors quote the text, which may be a key.
         of_parser = isinstance(error, yaml.scanner.ScannerError | yaml.parser.ParserError)
-        answer = shortened(str(getattr(error, "problem", None))) if of_parser else type(error).__name__
-        raise ConfigError(f"{file}: {line}must be valid YAML: {answer}") from None
-    if not isinstance(answer, dict):
+        document = shortened(str(getattr(error, "problem", None))) if of_parser else type(error).__name__
+        raise ConfigError(f"{file}: {line}must be valid YAML: {document}") from None
+    if not isinstance(document, dict):
         raise ConfigError(f"{file}: must be a kubeconfig: a mapping with clusters, contexts and users")
-    return Stanza(file, "", answer)
+    return Stanza(file, "", document)
 
 
 def access(files: Sequence[Stanza], context: str = "") -> Access:
@@ -154,17 +154,17 @@ def _plugin(said: Stanza, server: Server) -> Plugin:
 
 def _cluster(server: Server) -> Mapping[str, Any]:
     """Return the description of the API server that an exec plug-in receives (`cluster`)."""
-    answer: dict[str, Any] = {"server": server.url, "config": None}
+    fields: dict[str, Any] = {"server": server.url, "config": None}
     if server.server_name:
-        answer["tls-server-name"] = server.server_name
+        fields["tls-server-name"] = server.server_name
     if server.insecure:
-        answer["insecure-skip-tls-verify"] = True
+        fields["insecure-skip-tls-verify"] = True
     if server.proxy:
-        answer["proxy-url"] = server.proxy
+        fields["proxy-url"] = server.proxy
     if server.ca:
         ca = server.ca.read_bytes() if isinstance(server.ca, Path) else server.ca
-        answer["certificate-authority-data"] = base64.b64encode(ca).decode("ascii")
-    return answer
+        fields["certificate-authority-data"] = base64.b64encode(ca).decode("ascii")
+    return fields
 
 
 def _acting_as(said: Stanza) -> Iterable[tuple[str, str]]:

@@ -24,46 +24,46 @@ class Stanza:
 
     def text(self, name: str) -> str:
         """Return the text in a field; empty if the field is missing. Raises ConfigError."""
-        answer = self.said.get(name)
-        if answer is None:
+        value = self.said.get(name)
+        if value is None:
             return ""
-        if not isinstance(answer, str):
-            raise self.fault(name, f"is {_kind(answer)}: must be text")
-        return answer
+        if not isinstance(value, str):
+            raise self.fault(name, f"is {_kind(value)}: must be text")
+        return value
 
     def flag(self, name: str) -> bool:
         """Return the boolean in a field; False if the field is missing. Raises ConfigError."""
-        answer = self.said.get(name)
-        if answer is not None and not isinstance(answer, bool):
-            raise self.fault(name, f"is {_kind(answer)}: must be true or false")
-        return bool(answer)
+        value = self.said.get(name)
+        if value is not None and not isinstance(value, bool):
+            raise self.fault(name, f"is {_kind(value)}: must be true or false")
+        return bool(value)
 
     def texts(self, name: str) -> tuple[str, ...]:
         """Return the list of texts in a field; empty if the field is missing. Raises ConfigError."""
-        answer = self.said.get(name)
-        if answer is None:
+        value = self.said.get(name)
+        if value is None:
             return ()
-        if not isinstance(answer, list) or not all(isinstance(item, str) for item in answer):
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise self.fault(name, "must be a list of texts")
-        return tuple(answer)
+        return tuple(value)
 
     def part(self, name: str) -> "Stanza | None":
         """Return the mapping in a field; None if the field is missing."""
-        answer = self.said.get(name)
-        if answer is None:
+        value = self.said.get(name)
+        if value is None:
             return None
-        if not isinstance(answer, dict):
-            raise self.fault(name, f"is {_kind(answer)}: must be a mapping")
-        return Stanza(self.file, f"{self.place}{name}.", answer)
+        if not isinstance(value, dict):
+            raise self.fault(name, f"is {_kind(value)}: must be a mapping")
+        return Stanza(self.file, f"{self.place}{name}.", value)
 
     def parts(self, name: str) -> "list[Stanza]":
         """Return the list of mappings in a field; empty if the field is missing. Raises ConfigError."""
-        answer = self.said.get(name)
-        if answer is None:
+        value = self.said.get(name)
+        if value is None:
             return []
-        if not isinstance(answer, list) or not all(isinstance(item, dict) for item in answer):
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             raise self.fault(name, "must be a list of mappings")
-        return [Stanza(self.file, f"{self.place}{name}[{at}].", item) for at, item in enumerate(answer)]
+        return [Stanza(self.file, f"{self.place}{name}[{at}].", item) for at, item in enumerate(value)]
 
     def path(self, name: str) -> Path | None:
         """Return a path, relative to the folder of the file; None if the field is missing."""

@@ -105,8 +105,8 @@ class Judge:
             return Verdict(warnings=words.warnings(review.key, own))
         problems = await self._resulting_problems(review, reading, until)
         further = NOT_LOOKED if problems is None else ""
-        answer = (*own, *_in_order(_warning_problems(review, problems or ()), review.key))
-        return Verdict(warnings=words.warnings(review.key, answer, further), looked=problems is not None)
+        reported = (*own, *_in_order(_warning_problems(review, problems or ()), review.key))
+        return Verdict(warnings=words.warnings(review.key, reported, further), looked=problems is not None)
 
     @property
     def values(self) -> int:
@@ -220,5 +220,5 @@ def _warning_problems(review: Review, problems: Problems) -> Problems:
 
 def _in_order(problems: Problems, key: ObjectKey | None) -> list[Problem]:
     """Return the problems above severity INFO: first those of object `key`, and errors before warnings."""
-    answer = [problem for problem in problems if problem.severity is not Severity.INFO]
-    return sorted(answer, key=lambda problem: (problem.key != key, problem.severity is not Severity.ERROR))
+    reported = [problem for problem in problems if problem.severity is not Severity.INFO]
+    return sorted(reported, key=lambda problem: (problem.key != key, problem.severity is not Severity.ERROR))

@@ -49,12 +49,12 @@ def trusting(wanted: Configuration, result: object, now: datetime, *, settled: b
     names = names_of(wanted)
     trusted = agreed(_bundle(wanted, names), _trusted(result, names), now, settled=settled)
     bundle = base64.b64encode(trusted.bundle.pem).decode("ascii")
-    answer = {item: f"{at:%Y-%m-%dT%H:%M:%SZ}" for item, at in sorted(trusted.said.items())}
+    dates = {item: f"{at:%Y-%m-%dT%H:%M:%SZ}" for item, at in sorted(trusted.said.items())}
     webhooks = [
         {**webhook, "clientConfig": {**webhook["clientConfig"], "caBundle": bundle}}
         for webhook in wanted["webhooks"]
     ]
-    metadata = {**wanted["metadata"], "annotations": {SAID: json.dumps(answer)}}
+    metadata = {**wanted["metadata"], "annotations": {SAID: json.dumps(dates)}}
     return {**wanted, "metadata": metadata, "webhooks": webhooks}
 
 

@@ -83,10 +83,10 @@ class Trial:
         if edits:
             try:
                 self._view.apply(edits)
-                for where, answer in self._linter.looks():
+                for where, look in self._linter.looks():
                     check()
                     there = set(self._said.get(where, ()))
-                    problems += (problem for problem in answer if problem not in there)
+                    problems += (problem for problem in look if problem not in there)
             finally:
                 self._view.apply(back)
             self._said.update(self._linter.looks())
@@ -102,5 +102,5 @@ class Trial:
             **{form: None for form in key.forms() if sourced is not None and form != key},
             key: sourced,
         }
-        answer = [(name, held.changed(edits) if name == source else held) for name, held in self._merged.of]
-        return merge(answer, self._merged)
+        merged = [(name, held.changed(edits) if name == source else held) for name, held in self._merged.of]
+        return merge(merged, self._merged)

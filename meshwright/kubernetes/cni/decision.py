@@ -30,11 +30,11 @@ def decide(pod: Mapping[str, Any] | None, uid: str) -> Interception | ForeignPod
         return ForeignPod("the cluster has another pod with the same name")
     if spec.get("hostNetwork"):
         return ForeignPod("the pod uses the network of the node")
-    answer = (metadata.get("annotations") or {}).get(INTERCEPTION_ANNOTATION)
-    if answer is None:
+    annotation = (metadata.get("annotations") or {}).get(INTERCEPTION_ANNOTATION)
+    if annotation is None:
         return ForeignPod(f"the pod does not have the annotation {INTERCEPTION_ANNOTATION}")
     try:
-        return read(answer)
+        return read(annotation)
     except InterceptionError as error:
         raise InterceptionError(
             f"annotation {INTERCEPTION_ANNOTATION}: {error}; the injector may have a later version "

@@ -186,8 +186,8 @@ def main() -> int:
     try:
         sys.stdout.write(run(os.environ, given))
     except CniRefusal as error:
-        answer = {"code": error.code, "msg": error.msg, "details": error.details}
-        sys.stdout.write(json.dumps({"cniVersion": _answer_version(given), **answer}))
+        document = {"code": error.code, "msg": error.msg, "details": error.details}
+        sys.stdout.write(json.dumps({"cniVersion": _answer_version(given), **document}))
         return 1
     return 0
 

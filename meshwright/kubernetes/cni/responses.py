@@ -56,10 +56,10 @@ class Request:
     @classmethod
     def read(cls, content: bytes) -> "Request":
         """Parse the JSON of a request from the plug-in. Raises ValueError."""
-        answer = json.loads(content)
-        if not isinstance(answer, dict):
+        document = json.loads(content)
+        if not isinstance(document, dict):
             raise ValueError("must be a JSON object")  # noqa: TRY004 - wrong content
-        fields = {name: answer.get(name, "") for name in cls.__slots__}
+        fields = {name: document.get(name, "") for name in cls.__slots__}
         if wrong := [name for name, value in fields.items() if not isinstance(value, str)]:
             raise ValueError(f"{wrong[0]} must be text")
         if fields["command"] not in ("ADD", "CHECK"):

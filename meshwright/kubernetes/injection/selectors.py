@@ -55,9 +55,9 @@ class LabelSelector:
 
 def required(selector: Mapping[str, Any] | None) -> tuple[Requirement, ...]:
     """Return the requirements of a label selector from an API server; None has no requirements."""
-    answer = selector or {}
+    terms = selector or {}
     labels = [
-        Requirement(key, Operator.IN, (value,)) for key, value in (answer.get("matchLabels") or {}).items()
+        Requirement(key, Operator.IN, (value,)) for key, value in (terms.get("matchLabels") or {}).items()
     ]
     return (
         *labels,
@@ -67,7 +67,7 @@ def required(selector: Mapping[str, Any] | None) -> tuple[Requirement, ...]:
                 Operator(expression["operator"]),
                 tuple(expression.get("values") or ()),
             )
-            for expression in answer.get("matchExpressions") or ()
+            for expression in terms.get("matchExpressions") or ()
         ),
     )
 

@@ -148,8 +148,8 @@ class Attempts:
     def _log_failure(self, what: WrittenKind, on: str, place: _Place, error: KubeError) -> None:
         """Log a failure, unless the same failure was logged within SAID seconds without a success since."""
         reason, now = error.reason, self._now()
-        answer = self._said.get((on, reason))
-        if answer is None or now >= answer[1] + SAID:
+        logged = self._said.get((on, reason))
+        if logged is None or now >= logged[1] + SAID:
             self._said[on, reason] = place, now
             of = {"of": place[-1]} if len(place) == _DEPTH else {}
             _log.warning(

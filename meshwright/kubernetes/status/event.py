@@ -212,31 +212,31 @@ def begun(said: Notice, uid: str, now: datetime) -> WrittenEvent:
 
 def body(told: WrittenEvent, api_version: str, metadata: Raw, who: EventReporter) -> dict[str, object]:
     """Return the JSON of a new Event; `metadata` belongs to the object that the Event is about."""
-    answer = told.notice
+    notice = told.notice
     return {
         "apiVersion": EVENTS.api_version,
         "kind": EVENTS.kind,
         "metadata": {
             "name": told.name,
             "namespace": told.namespace,
-            "labels": {OURS: "meshwright", HOME: who.home, PROBLEM: answer.problem},
-            "annotations": {FIELD: answer.field},
+            "labels": {OURS: "meshwright", HOME: who.home, PROBLEM: notice.problem},
+            "annotations": {FIELD: notice.field},
         },
         "eventTime": micro(told.last),
         "reportingController": CONTROLLER,
         "reportingInstance": who.instance[:_INSTANCE],
-        "action": answer.action,
-        "reason": answer.reason,
+        "action": notice.action,
+        "reason": notice.reason,
         "regarding": {
             "apiVersion": api_version,
-            "kind": answer.about.kind.name,
-            "name": answer.about.name,
+            "kind": notice.about.kind.name,
+            "name": notice.about.name,
             "namespace": told.namespace,
             "uid": str(metadata.get("uid", "")),
             "resourceVersion": str(metadata.get("resourceVersion", "")),
         },
-        "note": answer.note,
-        "type": "Normal" if answer.is_mended else "Warning",
+        "note": notice.note,
+        "type": "Normal" if notice.is_mended else "Warning",
     }
 
 
@@ -261,10 +261,10 @@ def read(raw: Raw) -> WrittenEvent | None:
         namespace = "" if kind == NAMESPACE else str(of.get("namespace", ""))
         about = ObjectKey(kind, Namespace(namespace), str(of["name"]))
         field, problem = metadata.get("annotations", {}).get(FIELD, ""), metadata["labels"][PROBLEM]
-        answer = Notice(about, problem, raw["reason"], raw["action"], raw.get("note", ""), field)
+        notice = Notice(about, problem, raw["reason"], raw["action"], raw.get("note", ""), field)
         last = datetime.fromisoformat(went_on.get("lastObservedTime") or raw["eventTime"])
         return WrittenEvent(
-            answer, metadata["namespace"], metadata["name"], last, int(went_on.get("count", 1))
+            notice, metadata["namespace"], metadata["name"], last, int(went_on.get("count", 1))
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return None

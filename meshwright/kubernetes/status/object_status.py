@@ -73,12 +73,12 @@ class ObjectStatusTable:
             key, origin = problem.key, problem.origin
             if key is None or not isinstance(origin, InCluster) or origin.cluster != self._cluster:
                 continue
-            answer = self._problems.setdefault(key, {})
+            problems = self._problems.setdefault(key, {})
             if stands:
-                answer[problem] = None
+                problems[problem] = None
             else:
-                answer.pop(problem, None)
-            if not answer:
+                problems.pop(problem, None)
+            if not problems:
                 del self._problems[key]
             self._touched[key] = None
 

@@ -92,8 +92,8 @@ def log_gone(log: Log, problems: Iterable[Problem], now: Iterable[Problem]) -> N
     standing = set(now)
     for problem in problems:
         if problem not in standing:
-            answer = {"origin": str(problem.origin), "key": str(problem.key) if problem.key else "document"}
-            log.info("problem resolved", code=problem.code, problem=str(problem), **answer)
+            fields = {"origin": str(problem.origin), "key": str(problem.key) if problem.key else "document"}
+            log.info("problem resolved", code=problem.code, problem=str(problem), **fields)
 
 
 def _level(log: Log, severity: Severity) -> Callable[..., object]:

@@ -87,11 +87,11 @@ def _negative_ttl(error: dns.resolver.NXDOMAIN) -> float:
 
 def _reason(error: dns.resolver.NoNameservers) -> str:
     """Return the error of each nameserver, in a text that stays equal while the cause is the same."""
-    answer = {}
+    replies = {}
     for server, _, port, cause, response in error.kwargs.get("errors", ()):
         what = dns.rcode.to_text(response.rcode()) if response is not None else _cause(cause)
-        answer[f"{server.removeprefix('Do53:').partition('@')[0]} port {port}"] = what
-    return "; ".join(f"{server}: {what}" for server, what in answer.items()) or "no nameserver has answered"
+        replies[f"{server.removeprefix('Do53:').partition('@')[0]} port {port}"] = what
+    return "; ".join(f"{server}: {what}" for server, what in replies.items()) or "no nameserver has answered"
 
 
 def _cause(cause: object) -> str:

@@ -20,8 +20,8 @@ class Ages:
 
     def freshness(self, last_event: datetime | None) -> Freshness:
         """Return the age of the cluster's objects, which is the age of the oldest needed watch."""
-        answer = self._each()
-        needed = [watch for watch in answer if watch.needed]
+        ages = self._each()
+        needed = [watch for watch in ages if watch.needed]
         heard = [watch.heard for watch in needed if watch.heard is not None]
         errors, since = _failing(needed)
         watches = self._watches
@@ -38,25 +38,25 @@ class Ages:
             error=_counted(errors),
             error_since=since,
             held=(*map(shown, doubted), *sorted(kind.full for kind in watches.plan.missing)),
-            watches=answer,
+            watches=ages,
         )
 
     def _each(self) -> tuple[Watch, ...]:
         """Return an entry for each watch, sorted by name; the identical tuple without a change."""
-        at, answer = self._watches.at, self._said
+        at, texts = self._watches.at, self._said
         other = [
             (place, watching, watching.figures)
             for place, watching in at.items()
-            if (known := answer.get(place)) is None
+            if (known := texts.get(place)) is None
             or known[0] is not watching
             or known[1] is not watching.figures
         ]
-        if other or len(answer) != len(at):
+        if other or len(texts) != len(at):
             for place, watching, figures in other:
-                answer[place] = watching, figures, _watch(self._watches, place, watching)
-            for place in [item for item in answer if item not in at]:
-                del answer[place]
-            self._sorted = tuple(sorted((watch for _, _, watch in answer.values()), key=_by_name))
+                texts[place] = watching, figures, _watch(self._watches, place, watching)
+            for place in [item for item in texts if item not in at]:
+                del texts[place]
+            self._sorted = tuple(sorted((watch for _, _, watch in texts.values()), key=_by_name))
         return self._sorted
 
 

@@ -28,24 +28,24 @@ def document(policy: ProxyPolicy, *places: ServiceDestination) -> Resource:
     balanced = (place for place in places if not place.as_called)
     destinations = {(destination.service, destination.target_port): destination for destination in balanced}
     outbound = (_outbound(service, destinations, policy.trust_domain) for service in policy.outbound)
-    answer = {
+    content = {
         "identity": policy.identity.spiffe_id(policy.trust_domain),
         "trustDomain": policy.trust_domain,
         "tls": {"minimum": policy.tls.minimum.value, "maximum": policy.tls.maximum.value},
         "inbound": [_inbound(port, policy.trust_domain) for port in policy.inbound],
         "outbound": [item for item in outbound if item is not None],
     }
-    return _resource(DOCUMENT, answer)
+    return _resource(DOCUMENT, content)
 
 
 def credentials(held: Credentials) -> Resource:
     """Return the resource with the workload's certificate, private key and roots, as PEM."""
-    answer = {
+    content = {
         "certificateChain": held.certificate.chain_pem.decode("ascii"),
         "privateKey": held.certificate.key.reveal().decode("ascii"),
         "trustBundle": held.trust_bundle.decode("ascii"),
     }
-    return replace(_resource(CREDENTIALS, answer), secret=True)
+    return replace(_resource(CREDENTIALS, content), secret=True)
 
 
 def _resource(type_url: TypeUrl, said: dict[str, Any]) -> Resource:

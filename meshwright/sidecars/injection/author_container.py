@@ -53,13 +53,13 @@ class OwnContainer:
         through JSON, as they do in the annotations, so that the result is the same when the pod is patched
         again.
         """
-        answer = cast("Mapping[str, object]", _without_nulls(json.loads(json.dumps(self.container))))
-        injected = answer.get("image") == AUTO
+        container = cast("Mapping[str, object]", _without_nulls(json.loads(json.dumps(self.container))))
+        injected = container.get("image") == AUTO
         of_image = {"image": AUTO, "imagePullPolicy": _PULL_POLICY_OF_AUTO} if injected else {}
         left_out: dict[str, object] = {**_CONTAINER_DEFAULTS, **of_image}
         return {
             key: _without(value, _PROBE_DEFAULTS) if key in _PROBES else value
-            for key, value in answer.items()
+            for key, value in container.items()
             if value != left_out.get(key, _NO_DEFAULT)
         }
 

@@ -79,7 +79,7 @@ def _alone(of: str, base: Mapping[str, object], patch: Mapping[str, object]) -> 
     """Return the fields of the base that an exclusive field of the patch replaces."""
     # Every field of a volume except its name is a source, so the many kinds of sources need no list here.
     kinds = frozenset(base) - {"name"} if of == "volumes" else _ONE_OF.get(of, frozenset())
-    answer = {name for name in patch if patch[name] is not None and name not in ("name", DIRECTIVE)}
-    if not (answer if of == "volumes" else answer & kinds):
+    names = {name for name in patch if patch[name] is not None and name not in ("name", DIRECTIVE)}
+    if not (names if of == "volumes" else names & kinds):
         return frozenset()
-    return kinds - answer
+    return kinds - names

@@ -51,15 +51,15 @@ def patch(context: InjectorContext, sidecar: Sidecar) -> Pod:
     )
     called = hooks.originals(pod) if sidecar.carries_out_probes else ()
     fields = {**probes.for_agent(pod, kept), **hooks.for_agent(pod, called)}
-    answer = _annotations(context, pod, theirs) | _led(context, sidecar, pod)
-    answer |= resources.widen(pod, made.containers)
+    annotations = _annotations(context, pod, theirs) | _led(context, sidecar, pod)
+    annotations |= resources.widen(pod, made.containers)
     if sidecar.carries_out_probes:
-        answer |= _noted(pod, kept, called, fields)
+        annotations |= _noted(pod, kept, called, fields)
     probes.rewrite(all_containers(pod), kept)
     hooks.rewrite(all_containers(pod), called)
     added = replace(_placed(pod, made, context), empty=nothing)
-    _mark(pod, context, answer, added)
-    _require_room(pod, answer)
+    _mark(pod, context, annotations, added)
+    _require_room(pod, annotations)
     return pod
 
 
@@ -102,15 +102,18 @@ def _placed(pod: Pod, made: Parts, context: InjectorContext) -> AddedParts:
 
 def _annotations(context: InjectorContext, pod: Pod, theirs: tuple[OwnContainer, ...]) -> dict[str, str]:
     """Return the annotations that every patched pod gets; `pod` is the pod before the change."""
-    answer = {names.MESH_ANNOTATION: context.mesh_name, names.DRIVER_ANNOTATION: context.selection.driver}
+    annotations = {
+        names.MESH_ANNOTATION: context.mesh_name,
+        names.DRIVER_ANNOTATION: context.selection.driver,
+    }
     if context.reason:
-        answer[names.REASON_ANNOTATION] = context.reason
+        annotations[names.REASON_ANNOTATION] = context.reason
     if theirs:
-        answer[names.OWN_ANNOTATION] = own.written(theirs)
+        annotations[names.OWN_ANNOTATION] = own.written(theirs)
     if context.placement is Placement.CLASSIC:
         # kubectl uses the first container by default, and the first one will be the sidecar.
-        answer[names.DEFAULT_CONTAINER] = pod["spec"]["containers"][0].get("name", "")
-    return answer
+        annotations[names.DEFAULT_CONTAINER] = pod["spec"]["containers"][0].get("name", "")
+    return annotations
 
 
 def _led(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> dict[str, str]:
@@ -118,19 +121,19 @@ def _led(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> dict[str, str]
 
     The author's replaced annotations are removed from the pod, and are part of the result, for restoration.
     """
-    answer: dict[str, str] = {}
+    annotations: dict[str, str] = {}
     if sidecar.joins and context.joining is not None and context.joining.roots:
-        answer[names.ROOTS_ANNOTATION] = context.joining.roots.decode("ascii")
+        annotations[names.ROOTS_ANNOTATION] = context.joining.roots.decode("ascii")
     if sidecar.intercepts and context.rules_by is RulesOwner.CNI:
-        answer[names.INTERCEPTION_ANNOTATION] = " ".join(arguments(context))
+        annotations[names.INTERCEPTION_ANNOTATION] = " ".join(arguments(context))
     if sidecar.ready_port is not None:
         ours, theirs = scraping.annotations(context, pod)
-        answer |= ours
+        annotations |= ours
         for item in theirs:
             del pod["metadata"]["annotations"][item]
         if theirs:
-            answer[names.SCRAPED_ANNOTATION] = scraping.written(theirs)
-    return answer
+            annotations[names.SCRAPED_ANNOTATION] = scraping.written(theirs)
+    return annotations
 
 
 def _noted(

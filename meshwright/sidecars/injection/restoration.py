@@ -51,11 +51,11 @@ class AddedParts:
     @classmethod
     def read(cls, text: str) -> "AddedParts":
         """Parse the annotation with the names of the added parts; raise ValueError for any other text."""
-        answer = json.loads(text)
-        if not isinstance(answer, dict) or any(not isinstance(item, list) for item in answer.values()):
+        document = json.loads(text)
+        if not isinstance(document, dict) or any(not isinstance(item, list) for item in document.values()):
             raise ValueError("no lists")
         keys = ("volumes", "imagePullSecrets", "annotations", "labels", "empty")
-        return cls(*(tuple(map(str, answer.get(key, ()))) for key in keys))
+        return cls(*(tuple(map(str, document.get(key, ()))) for key in keys))
 
 
 def empty(pod: Pod) -> tuple[str, ...]:

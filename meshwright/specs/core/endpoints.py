@@ -122,9 +122,9 @@ def _health(manifest: Manifest, status: Fields) -> Health:
 
     A Pod without the condition is not ready yet, as in Kubernetes' EndpointSlice controller.
     """
-    answer = {section.text("type"): section.text("status") for section in status.sections("conditions")}
+    statuses = {section.text("type"): section.text("status") for section in status.sections("conditions")}
     is_ending = manifest.metadata.raw("deletionTimestamp") is not None
-    if answer.get(READY) != "True":
+    if statuses.get(READY) != "True":
         return Health.UNREADY
     return Health.DRAINING if is_ending else Health.READY
 

@@ -59,8 +59,8 @@ def upstream_policy(manifest: Manifest) -> UpstreamPolicy:
     checking = health_check(fields)
     locality = fields.section("locality")
     nearest = _nearest(locality) if fields.has("locality") else None
-    answer = any(map(fields.has, ("outlierDetection", "loadBalancing", "healthCheck", "locality")))
-    if not answer and not manifest.notes.refused:
+    has_settings = any(map(fields.has, ("outlierDetection", "loadBalancing", "healthCheck", "locality")))
+    if not has_settings and not manifest.notes.refused:
         manifest.notes.warn(
             Code.EMPTY,
             fields.path,

@@ -173,8 +173,8 @@ def _ask_more(body: Structural, installed: DefinitionFacts) -> None:
             result |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
     for rule in installed.rules:
         if (result := _at(body, rule.place)) is not None:
-            answer = {"rule": rule.holds, "message": rule.message}
-            result.setdefault("x-kubernetes-validations", []).append(answer)
+            validation = {"rule": rule.holds, "message": rule.message}
+            result.setdefault("x-kubernetes-validations", []).append(validation)
 
 
 def _at(body: Structural, place: str) -> Structural | None:

@@ -193,8 +193,8 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
     versions = {row.field: row.versions for row in rows}
     for row in rows:
         held = row.field.removesuffix(row.field.rpartition(".")[2]).removesuffix(".").removesuffix("[]")
-        answer = versions.get(held) == row.versions
-        only = ", ".join(item.rpartition("/")[2] for item in (() if answer else row.versions))
+        same = versions.get(held) == row.versions
+        only = ", ".join(item.rpartition("/")[2] for item in (() if same else row.versions))
         meaning = f"{row.meaning} Only in {only}." if only else row.meaning
         example = f"`{row.example}`" if row.example else ""
         cells = (f"`{row.field}`", row.what, row.default, meaning, example)

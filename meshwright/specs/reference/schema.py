@@ -160,16 +160,16 @@ def _required(mapped: MappingShape) -> list[str]:
 
 
 def _field(field: Field) -> Schema:
-    answer: Schema = {"description": field.meaning.text}
+    described: Schema = {"description": field.meaning.text}
     if field.default is not None:
-        answer["default"] = field.default
+        described["default"] = field.default
     if isinstance(field.example, str | int):
-        answer["examples"] = [field.example]
+        described["examples"] = [field.example]
     alternatives = _alternatives(field)
     needed = field.required and not field.meaning.instead
     if not needed and all(alternatives):
         alternatives = _or_null(alternatives)
-    return {**answer, **(alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives})}
+    return {**described, **(alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives})}
 
 
 def _or_null(alternatives: list[Schema]) -> list[Schema]:

@@ -81,8 +81,8 @@ def question(view: View, query: Mapping[str, str], headers: Iterable[str]) -> Qu
     given = tuple(headers)
     named = {item.partition(":")[0].strip().lower() for item in given}
     known = tuple(header for header in _headers(line) if header.partition(":")[0] not in named)
-    answer = {name: line[name] for name in OUTCOME if name in line}
-    return Question(_completed(view, line, query), (*known, *given), answer)
+    outcome = {name: line[name] for name in OUTCOME if name in line}
+    return Question(_completed(view, line, query), (*known, *given), outcome)
 
 
 def _completed(view: View, line: Mapping[str, str], query: Mapping[str, str]) -> dict[str, str]:

@@ -30,8 +30,8 @@ async def place_of(asking: ClusterClient, home: str) -> ConfigMapKey:
     raw = await asking.one(CONFIG_MAPS, home, SETTINGS)
     what = f"ConfigMap {home}/{SETTINGS}, {CONFIG_KEY}"
     try:
-        answer = only_in(str(((raw or {}).get("data") or {}).get(CONFIG_KEY, "")), what, as_text=True)
-        response = answer.get("injection_config_map") if isinstance(answer, dict) else None
+        config = only_in(str(((raw or {}).get("data") or {}).get(CONFIG_KEY, "")), what, as_text=True)
+        response = config.get("injection_config_map") if isinstance(config, dict) else None
         return ConfigMapKey.parse(str(response)) if response else ConfigMapKey(Namespace(home), CONFIG_MAP)
     except SettingsError as error:
         raise ConfigurationError(str(error)) from error

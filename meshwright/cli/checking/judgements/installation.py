@@ -300,7 +300,7 @@ def streams(found: Sequence[PodFinding], ready: int, most: int) -> Check:
 def roots(result: Mapping[str, ConfigMapState], config_map: str) -> Check:
     """Judge, by namespace, the ConfigMaps of root certificates with which Pods verify the control plane."""
     name = "roots"
-    answer = {
+    fields = {
         ConfigMapState.ABSENT: ("is missing", "Pods wait for it (FailedMount)"),
         ConfigMapState.WRONG: (
             "has other roots than the webhook trusts",
@@ -311,7 +311,7 @@ def roots(result: Mapping[str, ConfigMapState], config_map: str) -> Check:
             "delete the ConfigMap, or move the Pods",
         ),
     }
-    for standing, (what, means) in answer.items():
+    for standing, (what, means) in fields.items():
         if where := sorted(item for item, how in result.items() if how is standing):
             do = f"{means}; see the control plane's log for the reason why it does not update the ConfigMap"
             return Check.failed(name, f"ConfigMap {config_map} {what} in {listed(where, _NAMED)}", do)

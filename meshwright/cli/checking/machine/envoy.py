@@ -62,10 +62,10 @@ def program(path: str, user: int | None = None) -> tuple[str, Version | None]:
         return "the program does not exist", None
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error), None
-    answer = (done.stdout + done.stderr).strip()
-    version = read_version(answer)
+    output = (done.stdout + done.stderr).strip()
+    version = read_version(output)
     return (
-        answer if version else f"its output does not contain a version of Envoy: {answer[:80]!r}"
+        output if version else f"its output does not contain a version of Envoy: {output[:80]!r}"
     ), version
 
 

@@ -53,13 +53,13 @@ class PodSecretState:
     def of(cls, raw: Mapping[str, Any]) -> Self | None:
         """Parse the metadata of a proxy's Secret from the API server; return None for any other Secret."""
         metadata = raw["metadata"]
-        answer = metadata.get("annotations") or {}
+        annotations = metadata.get("annotations") or {}
         try:
-            issued, expires = (datetime.fromisoformat(answer[item]) for item in (_ISSUED, _EXPIRES))
+            issued, expires = (datetime.fromisoformat(annotations[item]) for item in (_ISSUED, _EXPIRES))
             made = datetime.fromisoformat(metadata["creationTimestamp"])
-            name = ProxyName.parse(answer[_PROXY])
+            name = ProxyName.parse(annotations[_PROXY])
             is_whole = all(moment.tzinfo is not None for moment in (issued, expires, made))
-            serial, roots = str(answer[_SERIAL]), str(answer[_ROOTS])
+            serial, roots = str(annotations[_SERIAL]), str(annotations[_ROOTS])
         except (KeyError, TypeError, ValueError, ProxyNameError):
             return None
         if not is_whole or metadata.get("name") != secret_name(name.uuid):
@@ -88,7 +88,7 @@ def document(certificate: ProxyCertificate, roots: bytes, home: str, now: dateti
 def content(certificate: ProxyCertificate, roots: bytes, now: datetime) -> dict[str, Any]:
     """Return the merge patch of a proxy's Secret for a new certificate or new roots."""
     files = {AUTHORITY_FILE: roots, CHAIN_FILE: certificate.chain_pem, KEY_FILE: certificate.key.reveal()}
-    answer = {
+    annotations = {
         _PROXY: str(certificate.name),
         _SERIAL: certificate.serial,
         _ISSUED: now.isoformat(),
@@ -96,7 +96,7 @@ def content(certificate: ProxyCertificate, roots: bytes, now: datetime) -> dict[
         _ROOTS: digest(roots),
     }
     data = {name: base64.b64encode(file).decode("ascii") for name, file in files.items()}
-    return {"metadata": {"annotations": answer}, "data": data}
+    return {"metadata": {"annotations": annotations}, "data": data}
 
 
 def owned_by(pod: Mapping[str, Any]) -> Mapping[str, Any]:

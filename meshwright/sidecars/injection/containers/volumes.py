@@ -20,9 +20,9 @@ _READABLE: Final = 0o444
 def volumes(context: InjectorContext, sidecar: Sidecar) -> Iterator[Volume]:
     """Yield the volumes of a sidecar."""
     if sidecar.joins:
-        answer: dict[str, str | int] = {"audience": AUDIENCE, "expirationSeconds": _TOKEN_SECONDS}
-        answer["path"] = names.TOKEN_FILE
-        yield {"name": names.TOKEN_VOLUME, "projected": {"sources": [{"serviceAccountToken": answer}]}}
+        source: dict[str, str | int] = {"audience": AUDIENCE, "expirationSeconds": _TOKEN_SECONDS}
+        source["path"] = names.TOKEN_FILE
+        yield {"name": names.TOKEN_VOLUME, "projected": {"sources": [{"serviceAccountToken": source}]}}
         yield _roots(context)
     elif context.proxy is not None:
         of: dict[str, str | int] = {
