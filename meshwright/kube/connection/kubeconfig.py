@@ -34,8 +34,8 @@ def read(file: Path) -> Stanza:
         line = f"line {mark.line + 1}: " if mark is not None else ""
         # The parser's messages describe the fault. Other errors quote the text, which may be a key.
         of_parser = isinstance(error, yaml.scanner.ScannerError | yaml.parser.ParserError)
-        document = shortened(str(getattr(error, "problem", None))) if of_parser else type(error).__name__
-        raise ConfigError(f"{file}: {line}must be valid YAML: {document}") from None
+        fault = shortened(str(getattr(error, "problem", None))) if of_parser else type(error).__name__
+        raise ConfigError(f"{file}: {line}must be valid YAML: {fault}") from None
     if not isinstance(document, dict):
         raise ConfigError(f"{file}: must be a kubeconfig: a mapping with clusters, contexts and users")
     return Stanza(file, "", document)
