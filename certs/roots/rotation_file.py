@@ -118,7 +118,7 @@ def other_roots(state: Path) -> bytes:
 
 
 def signing_roots(state: Path) -> bytes:
-    """Return the root of the CA in the directory, or the roots above; empty without a CA."""
+    """Return the roots of the CA that signs now, as PEM: its own, or those above it; empty without a CA."""
     return _roots(state / _SIGNER)
 
 

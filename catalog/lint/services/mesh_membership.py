@@ -29,8 +29,9 @@ _sidecars_in: Final = IN_LINT.index("sidecars by namespace", lambda lint: lint.v
 def is_unmeshed(lint: Lint, key: ServiceKey) -> bool:
     """Return whether a Service is outside the mesh.
 
-    Such a Service is without policy, annotation with DNS names, and workload with a sidecar. It has other
-    workloads or endpoints, or neither if all workloads of the namespace are without sidecars.
+    A Service is in the mesh if a policy or an annotation with DNS names refers to it, or if one of its
+    workloads has a sidecar. A Service without workloads and endpoints is outside the mesh if its namespace
+    has only workloads without sidecars.
     """
     view, there, service = lint.view, backing(lint.view, key), lint.view.services[key]
     if service.dns_names or any(workload.uuid is not None for workload in there) or behind(lint, key):

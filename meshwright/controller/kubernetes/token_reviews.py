@@ -20,7 +20,7 @@ TOKEN_REVIEWS: Final = Resource(
 
 
 def kubernetes_proof(api: Api, view: Callable[[], View | None]) -> KubernetesProof:
-    """Return the judge of tokens that asks this API server, and finds Pods in this view."""
+    """Return the check of ServiceAccount tokens: the API server reviews a token, the view has its Pod."""
 
     async def review(asked: Mapping[str, Any]) -> Mapping[str, Any]:
         try:

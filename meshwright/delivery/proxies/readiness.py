@@ -99,7 +99,7 @@ class EndpointReadiness:
         return type_url in self._ready_types and self._progress.get(node, Progress.NEW) < Progress.READY
 
     def acknowledged(self, node: NodeKey, type_url: TypeUrl) -> None:
-        """Record that a proxy has accepted all its inbound listeners, by the ready type of its driver."""
+        """Record a proxy as ready, if the accepted resources are of the type that its driver waits for."""
         if self.waits_for(node, type_url):
             self._note(node, ready=True)
 

@@ -95,7 +95,10 @@ def _durations(rules: Rules) -> Iterator[Rule]:
 
 
 def _compared(rules: Rules, measure: Callable[[Any], float], show: Callable[[Any], str]) -> Iterator[Rule]:
-    """Yield comparisons. If the lower bound is above the upper one, one of them must hold."""
+    """Yield the comparisons of a value with its bounds, for example `must be at least 1`.
+
+    If the lower bound is above the upper one, the value must satisfy one of the two (protoc-gen-validate).
+    """
     result: dict[str, tuple[float, Rule]] = {}
     for field, bound in rules.ListFields():
         if field.name in _ELSEWHERE:
