@@ -68,7 +68,7 @@ def admitted(
     if not trusts(entry.signer):
         raise PeerRefused(
             RefusalReason.RETIRED_ROOT,
-            f"{name} presents certificate {shown.serial}, whose root is no longer trusted",
+            f"{name} presents certificate {shown.serial}, whose root is not trusted any more",
         )
     return AdmittedPeer(name, entry)
 
@@ -96,7 +96,7 @@ def authorize(peer: PeerCertificate, entry: LedgerEntry | None, now: datetime) -
     if not peer.client_auth or peer.uri_sans:
         raise PeerRefused(
             RefusalReason.WRONG_USAGE,
-            f"certificate {peer.serial} is not a proxy certificate (usage clientAuth, no URI): "
+            f"certificate {peer.serial} is not a proxy certificate (usage clientAuth, without a URI): "
             f"clientAuth is {'present' if peer.client_auth else 'missing'}, the URIs are {peer.uri_sans}",
         )
     try:

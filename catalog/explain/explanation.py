@@ -64,8 +64,8 @@ def _steps(view: View, request: Request) -> Iterator[Step]:
         return
     if (client := request.identity) is None:
         yield Step(
-            "The caller has no certificate of the mesh, so no sidecar accepts its "
-            "connection, not even in permissive mode."
+            "The caller lacks a certificate of the mesh, so all sidecars refuse its connection, even in "
+            "permissive mode."
         )
         return
     yield from names.client(view, client)
@@ -101,7 +101,7 @@ def _answering(
         yield Step(f"No workload with a sidecar belongs to Service {key}{share}.", origin)
     for place in result:
         asked = oracle.may_answer(view, request, place)
-        none = "" if asked else ". The client may not send anything there, so it gets no share"
+        none = "" if asked else ". The client may not send anything there, so it is left out"
         who = f"ServiceAccount {place[0].identity} at port {place[0].port}"
         yield Step(f"Service {key}{share} is served by {who}{none}.", origin)
         at_server = oracle.at_server(view, request, place)

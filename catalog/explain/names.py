@@ -24,7 +24,7 @@ def unknown_service(view: View, request: Request) -> Step:
     elsewhere = [str(key) for key in view.services if key.name == wanted.name]
     there = {str(key.name): str(key) for key in view.services if key.namespace == wanted.namespace}
     near = [there[name] for name in alike(wanted.name, there, _SHOWN)]
-    return Step(f"There is no Service {wanted}{_but([*sorted(elsewhere)[:_SHOWN], *near])}.")
+    return Step(f"Service {wanted} does not exist{_but([*sorted(elsewhere)[:_SHOWN], *near])}.")
 
 
 def unknown_port(view: View, request: Request, service: Service) -> Step:

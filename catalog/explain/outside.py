@@ -177,8 +177,10 @@ def _place(view: View, asked: OutsideCall) -> Step:
         )
         return Step(text, origin_of(view, SERVICE, key))
     if asked.address is None:
-        return Step("No Service of the mesh has this name, so the host is outside the mesh.")
-    return Step("No Service and no workload of the mesh has this address, so it is outside the mesh.")
+        return Step("The name is not that of a Service of the mesh, so the host is outside the mesh.")
+    return Step(
+        "The address belongs to neither a Service nor a workload of the mesh, so it is outside the mesh."
+    )
 
 
 def _egresses(view: View, asked: OutsideCall, decision: OutsideDecision) -> Iterator[Step]:
@@ -220,7 +222,9 @@ def _setting(view: View) -> Step:
 
 _CONCLUDED: Final = {
     Answer.ALLOWED: "The call is allowed: the connection goes to its original address, unchanged.",
-    Answer.REFUSED: "The request is refused: no Egress admits it, and the client's sidecar answers 404.",
+    Answer.REFUSED: (
+        "The request is refused: an Egress that admits it is missing, and the client's sidecar answers 404."
+    ),
     Answer.UNREACHABLE: (
         "The address is unreachable: calls out of the mesh are not admitted by "
         "default, so the client's sidecar ends the connection."

@@ -8,16 +8,16 @@ class Code(ProblemCode):
 
     UNKNOWN_ROUTE = "MW2001", "A TrafficTarget's rule names a missing or invalid route object."
     UNKNOWN_MATCH = "MW2002", "A TrafficTarget's rule names a match that is missing in the HTTPRouteGroup."
-    NO_RULES = "MW2003", "A TrafficTarget without rules admits no requests."
+    NO_RULES = "MW2003", "A TrafficTarget without rules does not admit requests."
     ALL_REFUSED = (
         "MW2004",
-        "A TrafficTarget without a rule in force admits no requests.",
+        "A TrafficTarget without a rule in force does not admit requests.",
     )
     FOREIGN_DESTINATION = (
         "MW2005",
         "A TrafficTarget in another namespace than its destination is not in force.",
     )
-    NO_SOURCES = "MW2006", "A TrafficTarget without sources admits no caller."
+    NO_SOURCES = "MW2006", "A TrafficTarget without sources does not admit callers."
     UNKNOWN_DESTINATION = (
         "MW2007",
         "The destination of a TrafficTarget is a ServiceAccount without workloads.",
@@ -29,8 +29,8 @@ class Code(ProblemCode):
     SOURCE_NAMESPACE = (
         "MW2009",
         (
-            "No workload has a source of a TrafficTarget, but another namespace has a ServiceAccount "
-            "of that name."
+            "A source of a TrafficTarget belongs to no workload, but another namespace has a "
+            "ServiceAccount of this name."
         ),
     )
     UNKNOWN_APEX = (
@@ -39,7 +39,7 @@ class Code(ProblemCode):
     )
     UNKNOWN_BACKEND = (
         "MW2011",
-        "A backend of a TrafficSplit does not exist and gets no share.",
+        "A backend of a TrafficSplit does not exist and is left out of the split.",
     )
     ZERO_WEIGHTS = (
         "MW2012",
@@ -56,7 +56,7 @@ class Code(ProblemCode):
     OVERRULED_SPLIT = "MW2015", "Another TrafficSplit on the same apex takes precedence."
     BACKEND_PORT = (
         "MW2016",
-        "A backend of a TrafficSplit lacks a port of the apex and gets no share of calls to that port.",
+        "A backend of a TrafficSplit lacks a port of the apex and is left out of the split at that port.",
     )
     BACKEND_NOT_ALLOWED = (
         "MW2017",
@@ -66,10 +66,10 @@ class Code(ProblemCode):
         "MW2018",
         "Other TrafficSplits that take precedence decide every request of this TrafficSplit.",
     )
-    NO_ENDPOINTS = "MW2020", "A Service, or one of its ports, has no endpoint."
+    NO_ENDPOINTS = "MW2020", "A Service, or one of its ports, lacks endpoints."
     OUTSIDE_MESH = (
         "MW2021",
-        "An endpoint without a known sidecar cannot use mutual TLS, so the endpoint gets no calls.",
+        "An endpoint without a known sidecar cannot use mutual TLS, so the endpoint does not get calls.",
     )
     SHARED_ADDRESS = (
         "MW2022",
@@ -88,7 +88,7 @@ class Code(ProblemCode):
     SERVICE_FIELD_WITHOUT_EFFECT = "MW2027", "A Service has a field that kube-proxy uses and sidecars ignore."
     UNKNOWN_PRIMARY = (
         "MW2030",
-        "The primary Service of a workload does not exist, and no other Service selects the workload.",
+        "The primary Service of a workload does not exist, and other Services do not select the workload.",
     )
     UUID_TWICE = (
         "MW2031",
@@ -113,11 +113,11 @@ class Code(ProblemCode):
     UNSEEN_HEADER = "MW2052", "A match tests a header that a sidecar removes or sets."
     WIDE_OPEN = "MW2053", "A TrafficTarget admits every request on every port to its sources."
     EVERYBODY = "MW2054", "The sources of a TrafficTarget are all other ServiceAccounts of the mesh."
-    NO_PORT = "MW2055", "A TrafficTarget's rules fit no target port of its destination."
+    NO_PORT = "MW2055", "A TrafficTarget's rules do not fit any target port of its destination."
     DUPLICATE_TARGET = "MW2056", "Another TrafficTarget with the same rules admits all sources of this one."
     UNFIT_PATH = (
         "MW2057",
-        "A match's path expression fits no path, because paths begin with a slash and are normalised.",
+        "A match's path expression never fits, because paths begin with a slash and are normalised.",
     )
     OPENS_HTTP = (
         "MW2058",
@@ -163,7 +163,7 @@ class Code(ProblemCode):
         "MW2075",
         "An Egress names an UpstreamTrafficSetting that is missing, or without effect on the hosts.",
     )
-    UNKNOWN_HOST = "MW2080", "An UpstreamTrafficSetting's host is not a Service; the object has no effect."
+    UNKNOWN_HOST = "MW2080", "An UpstreamTrafficSetting's host is not a Service; the object is not in force."
     FOREIGN_HOST = (
         "MW2081",
         "An UpstreamTrafficSetting for a Service of another namespace is not in force.",
@@ -177,11 +177,11 @@ class Code(ProblemCode):
         "MW2084",
         "Two UpstreamTrafficSettings limit one port of a workload; one takes precedence there.",
     )
-    NO_LIMITS = "MW2085", "An UpstreamTrafficSetting has no limits, or only unsupported ones."
+    NO_LIMITS = "MW2085", "An UpstreamTrafficSetting lacks limits, or has only unsupported ones."
     UNKNOWN_RETRY_SOURCE = "MW2086", "The source of a Retry is a ServiceAccount without workloads."
     UNKNOWN_RETRY_DESTINATION = "MW2087", "A Retry's destination is not a Service."
     OVERRULED_RETRY = "MW2088", "Another Retry with the same source and destination takes precedence."
-    RETRY_OF_NO_REQUESTS = "MW2089", "A Retry's destination has no HTTP port."
+    RETRY_OF_NO_REQUESTS = "MW2089", "A Retry's destination lacks an HTTP port."
     FOREIGN_TRUST_DOMAIN = "MW2095", "A MeshRootCertificate for another trust domain is not in force."
     THIRD_ROOT = "MW2096", "Two other MeshRootCertificates are in use, so this one is not in force."
     NO_ACTIVE_ROOT = (
@@ -192,7 +192,7 @@ class Code(ProblemCode):
         "MW2100",
         "A Telemetry's ExtensionService does not exist or is invalid; access logs are not exported.",
     )
-    SELECTS_NOBODY = "MW2101", "A Telemetry's selector matches no workload of the namespace."
+    SELECTS_NOBODY = "MW2101", "A Telemetry's selector does not match any workload of the namespace."
     SHADOWED_TELEMETRY = (
         "MW2102",
         "Other Telemetry objects with the same selector take precedence for all values of this one.",
@@ -200,14 +200,14 @@ class Code(ProblemCode):
     LOGS_CREDENTIALS = "MW2103", "A Telemetry logs headers with credentials of callers."
     UNKNOWN_ROUTED_SERVICE = "MW2110", "A RoutePolicy's service does not exist."
     OVERRULED_ROUTE_POLICY = "MW2111", "Another RoutePolicy for the same Service takes precedence."
-    ROUTES_NO_REQUESTS = "MW2112", "A RoutePolicy's Service has no HTTP port."
+    ROUTES_NO_REQUESTS = "MW2112", "A RoutePolicy's Service lacks an HTTP port."
     UNKNOWN_ROUTE_MATCH = (
         "MW2113",
         "A RoutePolicy's rule names a missing HTTPRouteGroup or match.",
     )
     ROUTE_RULE_NOT_ASKED = (
         "MW2114",
-        "A RoutePolicy's rule has no effect, because a rule before it applies to all requests.",
+        "A RoutePolicy's rule never applies, because a rule before it applies to all requests.",
     )
     NO_MIRROR = "MW2115", "A RoutePolicy's mirror does not exist, is headless, or lacks the port for copies."
     UNKNOWN_UPSTREAM_SERVICE = "MW2120", "An UpstreamPolicy's service does not exist."
@@ -218,7 +218,10 @@ class Code(ProblemCode):
     )
     ASKS_NO_REQUESTS = (
         "MW2124",
-        "An UpstreamPolicy's health check uses HTTP or gRPC, but the Service has no port with this protocol.",
+        (
+            "An UpstreamPolicy's health check uses HTTP or gRPC, but the Service lacks a port with this "
+            "protocol."
+        ),
     )
     HEALTH_NOT_ADMITTED = (
         "MW2125",
@@ -237,7 +240,10 @@ class Code(ProblemCode):
     UNKNOWN_TLS_PORT = "MW2133", "A MutualTLS names a port that its workloads do not have as a target port."
     NOBODY_IN_PLAIN_TEXT = (
         "MW2134",
-        "A Permissive MutualTLS without a list of plain-text callers admits none outside permissive mode.",
+        (
+            "A Permissive MutualTLS without a list of plain-text callers does not admit them outside "
+            "permissive mode."
+        ),
     )
     UNKNOWN_PLAIN_SOURCE = (
         "MW2135",
@@ -268,11 +274,14 @@ class Code(ProblemCode):
     )
     UNKNOWN_AUTHORIZER = (
         "MW2154",
-        "An ExternalAuthorization's ExtensionService does not exist or is invalid, so no authorizer answers.",
+        (
+            "An ExternalAuthorization's ExtensionService does not exist or is invalid, so the authorizer "
+            "cannot answer."
+        ),
     )
     FITS_NO_CERTIFICATE = (
         "MW2042",
-        "No cipher suite or curve of a MeshConfig works with the keys of service certificates.",
+        "The cipher suites or curves of a MeshConfig do not work with the keys of service certificates.",
     )
     NOT_LOOKED_FURTHER = (
         "MW2160",

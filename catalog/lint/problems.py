@@ -260,8 +260,8 @@ def of_config(lint: Lint, key: ObjectKey) -> Problems:
         result = (servers.problems(lint.view, key, config), tls_keys.problems(lint.view, key, config))
         return tuple(itertools.chain.from_iterable(result))
     wanted = (
-        f"{first} is in force, and this MeshConfig has no effect, because only one can be in "
-        "force. Delete one of the two."
+        f"{first} is in force, and this MeshConfig is ignored, because only one can be in force. Delete one "
+        "of the two."
     )
     return (
         problem_of(lint.view, key, Code.SEVERAL_CONFIGS, Severity.WARNING, "metadata.name", key.name, wanted),

@@ -53,7 +53,7 @@ class IngressVerdict(enum.StrEnum):
     ADMITS = "admits the request"
     OTHER_REQUESTS = "admits only other requests there"
     OTHER_CLIENTS = "names other sources"
-    DANGLING = "names no match that exists"
+    DANGLING = "names only matches that do not exist"
     OVERRULED = (
         "does not count, because another IngressBackend for the same Service and port takes precedence"
     )

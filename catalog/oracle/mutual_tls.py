@@ -30,11 +30,13 @@ class PlainVerdict(enum.StrEnum):
     """Verdict of the MutualTLS in force at a port about a caller in plain text; only ADMITS admits."""
 
     ADMITS = "admits the request"
-    STRICT = "has mode Strict, so it admits no request in plain text"
-    NOBODY = "lists no callers in plain text, and the namespace is not permissive, so it admits none of them"
+    STRICT = "has mode Strict, so it does not admit requests in plain text"
+    NOBODY = (
+        "does not list callers in plain text, and the namespace is not permissive, so it does not admit them"
+    )
     OTHER_CLIENTS = "names other sources"
     OTHER_REQUESTS = "admits only other requests"
-    DANGLING = "names no match that exists"
+    DANGLING = "names only matches that do not exist"
     NO_HTTP = "is only for some requests, and the port does not speak HTTP"
 
 

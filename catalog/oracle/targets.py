@@ -27,7 +27,7 @@ class Verdict(enum.StrEnum):
     OTHER_CLIENTS = "names other sources"
     OTHER_PORTS = "admits only other ports"
     HTTP_ONLY = "has only HTTP rules, and the port speaks TCP"
-    DANGLING = "has no rule whose route exists"
+    DANGLING = "lacks a rule with an existing route"
     NO_RULES = "has no rules"
     NOT_IN_FORCE = "is in another namespace than its destination"
 

@@ -74,9 +74,7 @@ def above(
             missing = (
                 "so it is not a root; give the root too"
                 if not roots
-                else (
-                    "but none of the given certificates has signed it; add the missing intermediate or root"
-                )
+                else ("but the given certificates have not signed it; add the missing intermediate or root")
             )
             raise ValueError(f"{_named(path[-1])} is signed by {_issuer(path[-1])}, {missing}")
         _check(upper, len(path), now)
@@ -87,8 +85,8 @@ def above(
         if _has(certificate, x509.NameConstraints):
             raise ValueError(
                 f"{_named(certificate)} has name constraints: BoringSSL, which Envoy and gRPC "
-                "use, then refuses certificates of proxies, because they have no "
-                "alternative names; use a CA without name constraints"
+                "use, then refuses certificates of proxies, because they lack alternative names; use a CA "
+                "without name constraints"
             )
     trusted = TrustBundle.of([as_pem(roots or [signer])])
     ends = min(certificate.not_valid_after_utc for certificate in path)

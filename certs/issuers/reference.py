@@ -13,7 +13,7 @@ _OWN: Final = ("Issuer", "ClusterIssuer")
 _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 _RULE: Final = (
     "must be Issuer/NAME or ClusterIssuer/NAME, or KIND.GROUP/NAME for an issuer of "
-    "another project, such as StepClusterIssuer.certmanager.step.sm/mesh"
+    "another project, for example StepClusterIssuer.certmanager.step.sm/mesh"
 )
 
 

@@ -50,5 +50,5 @@ def given_roots(setting: str, file: Path) -> TrustBundle:
     except ValueError as error:
         raise StateError(f"{setting} {file}: {error}") from error
     if not trust_bundle.fingerprints:
-        raise StateError(f"{setting} {file} has no root certificate; it must have certificates in PEM")
+        raise StateError(f"{setting} {file} lacks a root certificate; it must have certificates in PEM")
     return trust_bundle

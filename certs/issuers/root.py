@@ -260,8 +260,7 @@ def _check_roots_domain(path: Path, roots: list[x509.Certificate], trust_domain:
     if others := [f"spiffe://{item}" for item in named if item != trust_domain]:
         raise StateError(
             f"the roots in {path} are for {', '.join(others)}, not for "
-            f"spiffe://{trust_domain}; a root must have the trust domain of this mesh, or "
-            "no trust domain"
+            f"spiffe://{trust_domain}; a root must have the trust domain of this mesh, or omit it"
         )
 
 

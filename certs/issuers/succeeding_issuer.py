@@ -51,8 +51,8 @@ def known(state: Path, role: Role = SERVICES) -> Succession | None:
     except ValueError as error:
         raise StateError(
             f"{path} is damaged: {error}. The file has the roots of earlier issuers, which "
-            "the mesh still trusts; restore it from a backup, or move it away if there was "
-            "no earlier issuer or if all certificates of earlier issuers have expired"
+            "the mesh still trusts; restore it from a backup, or move it away if this is the first issuer "
+            "or if all certificates of earlier issuers have expired"
         ) from error
 
 

@@ -99,7 +99,7 @@ def sign(
         raise IssuerError(f"{answer} {wrong}")
     if not below:
         raise IssuerError(
-            f"{answer} has no chain to a root of the issuer's own bundle; perhaps "
+            f"{answer} lacks a chain to a root of the issuer's own bundle; perhaps "
             "intermediate certificates are missing"
         )
     return leaf, chain_pem
@@ -171,7 +171,7 @@ def matched_pair(chain_pem: bytes, key: PrivateKey) -> Pair:
     try:
         certificate = certificates_in(chain_pem)[0]
     except ValueError:
-        raise ValueError("the file of the certificate has no readable certificate") from None
+        raise ValueError("the file of the certificate lacks a readable certificate") from None
     try:
         private = serialization.load_pem_private_key(key.reveal(), password=None)
     except TypeError:

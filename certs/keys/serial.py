@@ -28,5 +28,5 @@ def read_serial(text: str) -> str:
     """
     plain = text.strip().lower().replace(":", "")
     if _WRITTEN.fullmatch(plain) is None or len(plain) > 64:
-        raise RequestError(f"serial {text[:80]!r} is not a hexadecimal number, such as 3f9a02")
+        raise RequestError(f"serial {text[:80]!r} is not a hexadecimal number, for example 3f9a02")
     return serial_text(int(plain, 16))

@@ -124,5 +124,5 @@ class Ledger(Protocol):
 def unknown(serial: str, near: Iterable[tuple[str, str]]) -> RequestError:
     """Return the error for an unknown serial; `near` are pairs of similar serials and their names."""
     known = ", ".join(f"{serial} ({name})" for serial, name in near)
-    words = f"some serials in the ledger: {known}" if known else "no proxy certificate has been issued yet"
+    words = f"some serials in the ledger: {known}" if known else "proxy certificates have not been issued yet"
     return RequestError(f"serial {serial} is not in the ledger; {words}")

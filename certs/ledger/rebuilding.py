@@ -19,8 +19,8 @@ from certs.lifetimes import term_shown
 from meshwright.mesh.identity import ProxyName
 
 REBUILT: Final = (
-    "the ledger is being rebuilt; until this is done, the server admits no proxies and "
-    "issues and revokes no certificates"
+    "the ledger is being rebuilt; until this is done, the server refuses all proxies and does not issue or "
+    "revoke certificates"
 )
 
 MOST: Final = 100_000

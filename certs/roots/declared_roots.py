@@ -59,10 +59,7 @@ def next_act(
 def held(rotation: Rotation, declared: Declared) -> str:
     """Return why the next stage must wait, as the end of a sentence; empty without such a reason."""
     if declared and not any(root.signs for root in declared):
-        return (
-            "none of the MeshRootCertificates is active, so no root would sign; set "
-            "spec.role of one to active"
-        )
+        return "all MeshRootCertificates are inactive, so none would sign; set spec.role of one to active"
     match rotation.stage:
         case Stage.TRUSTING if _signs(declared, rotation.signer):
             return (

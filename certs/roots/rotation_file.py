@@ -232,7 +232,8 @@ def _read(path: Path, content: bytes) -> Rotation:
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StateError(
-            f"{path} is damaged: {error}; restore it from a backup, or remove it if no root is being rotated"
+            f"{path} is damaged: {error}; restore it from a backup, or remove it if a root is not being "
+            "rotated"
         ) from error
 
 

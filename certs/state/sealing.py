@@ -83,7 +83,7 @@ class Seal:
 
     def _plain(self, body: bytes) -> bytes:
         if self._cipher is None:
-            raise UnopenedError("a private key is encrypted, but no passphrase is set")
+            raise UnopenedError("a private key is encrypted, but a passphrase is not set")
         content = base64.b64decode(body)
         try:
             return self._cipher.decrypt(content[:_NONCE], content[_NONCE:], _OF_A_KEY)

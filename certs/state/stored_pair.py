@@ -168,5 +168,5 @@ def misfit(pair: Pair, usage: Usage, names: Names, bundle_pem: bytes) -> str:
     if pair.leaf.names.alternatives != names.alternatives:
         return _OTHERS
     if not is_signed_by_bundle(pair.chain_pem, bundle_pem):
-        return "it has no chain to the root that signs now"
+        return "it lacks a chain to the root that signs now"
     return ""

@@ -59,7 +59,7 @@ def _described(status: ProxyStatus, view: View | None) -> str:
 
 def _suggested(statuses: tuple[ProxyStatus, ...], view: View | None, wanted: str) -> str:
     if not statuses:
-        return "; the server knows no proxies yet"
+        return "; the server does not know any proxy yet"
     names: dict[str, ProxyStatus] = {}
     for status in statuses:
         workload = workload_of(status, view)

@@ -99,7 +99,7 @@ def domain_of(roots: bytes, told: TrustDomain | None, where: object) -> TrustDom
         )
     if told is None and not named:
         raise CredentialsError(
-            f"{where} has no trust domain (a URI such as spiffe://cluster.local), which "
+            f"{where} lacks a trust domain (a URI, for example spiffe://cluster.local), which "
             "is normal for a CA that Meshwright did not create; give the trust domain "
             "with --trust-domain (or MESHWRIGHT_TRUST_DOMAIN), or in a file "
             f"{TRUST_DOMAIN_FILE} in the same directory as {AUTHORITY_FILE}"

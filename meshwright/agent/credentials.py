@@ -115,7 +115,7 @@ def domain_beside(directory: Path) -> TrustDomain | None:
     if not is_dns_subdomain(text):
         # The content is not quoted, because it may be a secret that was written to the wrong file.
         raise CredentialsError(
-            f"{path} must contain only the trust domain of the mesh, such as cluster.local"
+            f"{path} must contain only the trust domain of the mesh, for example cluster.local"
         )
     return TrustDomain(text)
 

@@ -127,8 +127,7 @@ def require_cluster(typed: typer.Context) -> None:
         source = typed.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE" and not typed.params["kubernetes"]:
             raise CommandFailed(
-                f"{flag} has no effect without --kubernetes: add --kubernetes to read a cluster, or remove "
-                f"{flag}"
+                f"{flag} requires --kubernetes: add --kubernetes to read a cluster, or remove {flag}"
             )
 
 
@@ -157,7 +156,7 @@ def trust_domain_of(text: str | None) -> TrustDomain | None:
         return None
     if not is_dns_subdomain(text):
         raise CommandFailed(
-            f"--trust-domain is {text!r}: must be a DNS name in lower case, such as cluster.local"
+            f"--trust-domain is {text!r}: must be a DNS name in lower case, for example cluster.local"
         )
     return TrustDomain(text)
 

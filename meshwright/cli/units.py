@@ -195,7 +195,7 @@ def intercept_unit(command: Command) -> str:
 [Unit]
 Description=Redirect this machine's traffic to its mesh proxy
 # Rules are set when the proxy serves, and removed when this unit stops (in a shutdown before the agent).
-# The rules stay while the agent restarts or is stopped, so no call bypasses the proxy.
+# The rules stay while the agent restarts or is stopped, so calls do not bypass the proxy.
 Wants={AGENT_UNIT}
 After={AGENT_UNIT}
 StartLimitIntervalSec=0

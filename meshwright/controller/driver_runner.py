@@ -100,7 +100,7 @@ async def driving(
     core, drivers = parts.core, parts.proxies.drivers
     view, settings = core.view(), core.settings
     if view is None:
-        raise CannotStartError("no driver can start: the mesh could not be computed")
+        raise CannotStartError("drivers cannot start: the mesh could not be computed")
     tasks, running = DriverTasks(group, settings.drain_seconds), dict[str, RunningDriver]()
     try:
         for name in drivers.wanted(view, settings.driver_addresses):

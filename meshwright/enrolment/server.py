@@ -178,7 +178,7 @@ def _status(error: Exception) -> tuple[grpc.StatusCode, str, str]:
         case RequestError() | UnreadableRequest() | BadReport():
             return grpc.StatusCode.INVALID_ARGUMENT, str(error), ""
         case NoRequest():
-            return grpc.StatusCode.DEADLINE_EXCEEDED, "the call sent no request in time", ""
+            return grpc.StatusCode.DEADLINE_EXCEEDED, "the call did not send a request in time", ""
         case LimitExhausted():
             return grpc.StatusCode.RESOURCE_EXHAUSTED, "too many requests: try again later", ""
         case ProofPending():

@@ -137,7 +137,7 @@ def _group_versions(answer: Raw, unknown: set[str]) -> Iterator[tuple[str, str]]
                 or not versions
                 or not all(isinstance(v, str) for v in versions)
             ):
-                raise Nonsense("the discovery answer of the API server has no versions")
+                raise Nonsense("the discovery answer of the API server lacks versions")
             yield from (("", version) for version in versions)
         case "APIGroupList":
             for group in _named(answer, "groups"):
@@ -161,7 +161,7 @@ def _is_followed(said: Mapping[str, Any]) -> bool:
 def _named(answer: Raw, field: str) -> list[Mapping[str, Any]]:
     """Return the groups in a discovery answer; raise Nonsense if empty, because every server has groups."""
     if not (result := _mappings(answer, field)):
-        raise Nonsense(f"the discovery answer of the API server has no {field}")
+        raise Nonsense(f"the discovery answer of the API server lacks {field}")
     return result
 
 

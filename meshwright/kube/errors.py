@@ -154,7 +154,7 @@ class ApiError(KubeError):
         return self.reason is Reason.GONE
 
     def _sentence(self, what: str) -> str:
-        text = self.message or self.status_reason or "no reason given"
+        text = self.message or self.status_reason or "the reason is not given"
         match self.status:
             case 401:
                 return (

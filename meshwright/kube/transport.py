@@ -169,7 +169,7 @@ async def _lines(call: Call, answer: aiohttp.ClientResponse, silence: float) -> 
         try:
             data = await answer.content.readany()
         except TimeoutError as error:
-            quiet = f"the API server sent nothing on the watch of {call.what} for {silence:g} s"
+            quiet = f"the API server was silent on the watch of {call.what} for {silence:g} s"
             raise ApiUnreachable(quiet, Reason.INACTIVE) from error
         except (aiohttp.ClientError, OSError) as error:
             raise ApiUnreachable(

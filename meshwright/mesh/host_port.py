@@ -20,7 +20,7 @@ class HostPort:
         elif ":" in host:
             host = ""  # ambiguous: an IPv6 address needs brackets
         if not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
-            raise ValueError(f"must be HOST:PORT, such as 127.0.0.1:{example} or [::1]:{example}")
+            raise ValueError(f"must be HOST:PORT, for example 127.0.0.1:{example} or [::1]:{example}")
         return cls(host, int(port))
 
     def __str__(self) -> str:

@@ -32,7 +32,7 @@ LONGEST_NAME: Final = 253
 # Linux limits names to 15 characters (IFNAMSIZ is 16, with the final NUL); `+` is the wildcard of iptables.
 INTERFACE: Final = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,14}|[A-Za-z0-9_.-]{0,13}[+])"
 INTERFACE_RULE: Final = (
-    "must be the name of a network interface other than lo, such as eth1, of 15 characters at most; "
+    "must be the name of a network interface other than lo, for example eth1, of 15 characters at most; "
     "net+ is all whose names begin with net"
 )
 

@@ -84,7 +84,7 @@ def _of_config(view: View, installed: InstalledDrivers) -> Iterator[Problem]:
     if config.sidecar_class and config.sidecar_class not in installed.drivers:
         known = ", ".join(sorted(installed.drivers))
         wanted = (
-            "No driver of this name is installed, so its proxies get no new configuration. "
+            "A driver of this name is not installed, so its proxies keep their configuration. "
             f"Use the name of an installed driver: {known}."
         )
         value = config.sidecar_class
@@ -99,7 +99,7 @@ def _of_config(view: View, installed: InstalledDrivers) -> Iterator[Problem]:
     names = [entry.name for entry in config.drivers]
     for name in sorted({item for item in names if names.count(item) > 1}):
         wanted = (
-            "The list has more than one entry for this driver, so its proxies get no new configuration. "
+            "The list has more than one entry for this driver, so its proxies keep their configuration. "
             "Keep one entry for each driver."
         )
         yield problem_of(
@@ -124,8 +124,8 @@ def _of_group(
         return
     if not installed.runs(driver):
         wanted = (
-            "The driver is installed, but the control plane did not start it, because no object needed the "
-            "driver at that time. Restart the control plane."
+            "The driver is installed, but the control plane did not start it, because objects did not need "
+            "the driver at that time. Restart the control plane."
         )
         named_by, field = _naming(view, key)
         yield problem_of(view, named_by, Code.NOT_STARTED, Severity.ERROR, field, driver.name, wanted)

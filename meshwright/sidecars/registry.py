@@ -55,5 +55,5 @@ def _load(point: EntryPoint) -> SidecarDriver:
             f"entry point {point.name} = {point.value} cannot be loaded: {error}"
         ) from error
     if not isinstance(driver, SidecarDriver):
-        raise NotADriverError(f"entry point {point.name} = {point.value} is no sidecar driver")
+        raise NotADriverError(f"entry point {point.name} = {point.value} is not a sidecar driver")
     return driver

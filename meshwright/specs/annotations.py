@@ -49,7 +49,7 @@ NONE: Final = "none"
 
 _EGRESS_RULE: Final = (
     "must be a comma-separated list of services as NAMESPACE/NAME, where either part may be *, "
-    'such as "books/*, default/shop", or the word none'
+    'for example "books/*, default/shop", or the word none'
 )
 
 

@@ -35,37 +35,37 @@ class Code(ProblemCode):
         "MW1016",
         "A reference names another namespace, but only the namespace of the object is allowed.",
     )
-    EMPTY = "MW1017", "A list is empty, so the object has no effect."
+    EMPTY = "MW1017", "A list is empty, so the object is not in force."
     LISTENER_CONFLICT = "MW1018", "Two listeners of one workload have the same address and port."
     UNKNOWN_PROTOCOL = "MW1019", "The value of appProtocol is unknown; the port is treated as plain TCP."
     NOT_USED = "MW1020", "The object is valid, but the mesh does not use it."
-    FIELDS_NOT_USED = "MW1021", "The object has known fields that have no effect."
+    FIELDS_NOT_USED = "MW1021", "The object has known fields that are ignored."
     NO_ADDRESS = "MW1022", "The Pod gets requests only after it has an IP address."
     NOT_TCP = "MW1023", "A port has another protocol than TCP; sidecars carry only TCP."
     UDP_ROUTE = (
         "MW1024",
-        "UDPRoute is refused, because sidecars do not carry UDP and there is no mTLS for it.",
+        "UDPRoute is refused, because sidecars do not carry UDP and UDP lacks mTLS.",
     )
     UNKNOWN_OWN_NAME = (
         "MW1025",
         "An annotation or label of Meshwright or Open Service Mesh is unknown, or not read on this kind.",
     )
     EMPTY_PATH = "MW1026", "The pathRegex of a match is empty, so the match accepts any path."
-    UNKNOWN_METADATA = "MW1027", "A field of metadata is unknown in Kubernetes and has no effect."
+    UNKNOWN_METADATA = "MW1027", "A field of metadata is unknown in Kubernetes and is ignored."
     LIKE_A_FIELD = (
         "MW1028",
         "The mesh does not read this field, but it looks like a misspelt field that the mesh reads.",
     )
     UNKNOWN_OWN_VALUE = (
         "MW1029",
-        "The value of an annotation or label is not allowed, so the value has no effect.",
+        "The value of an annotation or label is not allowed, so the value is ignored.",
     )
     NOT_ENFORCED = (
         "MW1030",
         "The object or field is policy of Open Service Mesh that Meshwright does not enforce.",
     )
     OTHER_KIND = "MW1031", "Meshwright does not use objects of this kind; there is one line for each kind."
-    PRUNED = "MW1032", "A MeshConfig has unknown fields; they have no effect."
+    PRUNED = "MW1032", "A MeshConfig has unknown fields; they are ignored."
     OTHER_VERSION = (
         "MW1033",
         "The cluster returns the object in one version, but with the fields of another version.",

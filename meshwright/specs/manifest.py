@@ -96,5 +96,5 @@ def sidecar_driver(manifest: Manifest) -> str:
     annotations = manifest.metadata.section("annotations")
     name = annotations.text(DRIVER_ANNOTATION) or ""
     if name and not is_dns_label(name):
-        annotations.wrong(DRIVER_ANNOTATION, "must be the name of a sidecar driver, such as envoy")
+        annotations.wrong(DRIVER_ANNOTATION, "must be the name of a sidecar driver, for example envoy")
     return name

@@ -47,4 +47,4 @@ def check_metadata_fields(manifest: Manifest) -> None:
 def _unknown(name: str) -> str:
     near = nearest(name, FIELDS)
     meant = f"; did you mean {near}?" if near else ""
-    return f"unknown field of metadata; it has no effect{meant}"
+    return f"unknown field of metadata; it is ignored{meant}"

@@ -101,7 +101,7 @@ def _is_ours(domain: str) -> bool:
 
 
 def _text_without_effect(kind: Kind, section: str, name: str) -> str:
-    return f"is not read on this object and has no effect; {_meant(kind, section, name)}"
+    return f"is not read on this object; {_meant(kind, section, name)}"
 
 
 def _meant(kind: Kind, section: str, name: str) -> str:

@@ -48,12 +48,16 @@ class WrongValue:
 def _one_of(*words: str) -> Rule:
     listed = ", ".join(f'"{word}"' for word in words[:-1])
     must = f'must be {listed} or "{words[-1]}"'
-    return lambda value: "" if value in words else f"{must}; the present value has no effect"
+    return lambda value: "" if value in words else f"{must}; the present value is ignored"
 
 
 def _revision(value: str) -> str:
     right = is_dns_label(value)
-    return "" if right else "must be the name of a revision of the control plane: a DNS label, such as canary"
+    return (
+        ""
+        if right
+        else ("must be the name of a revision of the control plane: a DNS label, for example canary")
+    )
 
 
 def _names(value: str) -> str:
@@ -61,14 +65,14 @@ def _names(value: str) -> str:
     return (
         ""
         if all(map(_NAME.fullmatch, parts))
-        else ('must be a comma-separated list of names of overlays, such as "debug, large"')
+        else ('must be a comma-separated list of names of overlays, for example "debug, large"')
     )
 
 
 def _ports(value: str) -> str:
     parts = [item.strip() for item in value.split(",")]
     good = all(part.isascii() and part.isdigit() and 0 < int(part) <= _MOST_PORT for part in parts)
-    return "" if good else ('must be a comma-separated list of ports from 1 to 65535, such as "80, 8080"')
+    return "" if good else ('must be a comma-separated list of ports from 1 to 65535, for example "80, 8080"')
 
 
 def _ranges(value: str) -> str:
@@ -76,7 +80,7 @@ def _ranges(value: str) -> str:
         for item in value.split(","):
             IPv4Network(item.strip(), strict=False)
     except ValueError:
-        return "must be a comma-separated list of IPv4 ranges, such as 10.0.0.0/8"
+        return "must be a comma-separated list of IPv4 ranges, for example 10.0.0.0/8"
     return ""
 
 
@@ -130,7 +134,7 @@ def unread_name(kind: Kind, section: str, name: str) -> str:
         return ""
     other = "labels" if section == "annotations" else "annotations"
     if name in sections[other]:
-        return f"is read only in {other} and has no effect here; move it to {other}"
+        return f"is read only in {other} and is ignored here; move it to {other}"
     near = nearest(name.removeprefix(OSM), sorted(item.removeprefix(OSM) for item in sections[section]))
     return f"is not read here{f'; did you mean {OSM}{near}?' if near else ''}"
 

@@ -102,7 +102,7 @@ class ConnectionGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc 
                     self._wake.set()
                     await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many calls")
                 if handler is None:
-                    await context.abort(grpc.StatusCode.UNIMPLEMENTED, "there is no such method")
+                    await context.abort(grpc.StatusCode.UNIMPLEMENTED, "unknown method")
                 else:
                     await handler.stream_stream(peer, context)
             finally:

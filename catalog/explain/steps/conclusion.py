@@ -22,7 +22,7 @@ def conclusion(
         return Step(f"{text} A policy is missing, and this is not all: {rest}." if besides else text)
     if besides:
         return Step(f"{text} The cause is not a missing policy: {rest}.")
-    return Step(f"{text} No additional policy would change this answer.")
+    return Step(f"{text} An additional policy would not change this answer.")
 
 
 def _seen(view: View, request: Request, decision: Decision) -> str:
@@ -51,7 +51,7 @@ def _seen(view: View, request: Request, decision: Decision) -> str:
             seen = (
                 "the client's sidecar answers 503" if http else "the client's sidecar closes the connection"
             )
-            return f"The Service is unreachable: no workload that could answer is ready, and {seen}."
+            return f"The Service is unreachable: the workloads that could answer are not ready, and {seen}."
         case Answer.UNREACHABLE:
             seen = "no connection, or 503" if http else "no connection"
             return (
@@ -64,7 +64,7 @@ def _seen(view: View, request: Request, decision: Decision) -> str:
                 "and others do not."
             )
         case Answer.DEPENDS if any(not share.admitted for share in chosen):
-            return "The answer depends on the backend: some backends have no ready workload."
+            return "The answer depends on the backend: some backends lack a ready workload."
         case Answer.DEPENDS:
             return (
                 "The answer depends on the calling workload: only some of the client's sidecars "

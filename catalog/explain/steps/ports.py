@@ -31,7 +31,7 @@ def spoken_at(view: View, service: Service, port: ServicePort) -> str:
     guessed = (
         "as its workloads declare"
         if len(declared - {None}) == 1
-        else "by default, because nothing declares a protocol (set appProtocol)"
+        else "by default, because a protocol is not declared (set appProtocol)"
     )
     why = _BY.get(port.protocol_source, guessed)
     return f"Service {service.key} has port {port.port}, which speaks {spoken(port, behind).value}, {why}."

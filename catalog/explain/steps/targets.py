@@ -60,7 +60,7 @@ def _rule(
 def _tcp_route(view: View, key: PolicyKey) -> Step:
     route = tcp_routes(view).get(key)
     if route is None:
-        return Step(f"TCPRoute {key} does not exist or is invalid, so the rule admits nothing.", depth=2)
+        return Step(f"TCPRoute {key} does not exist or is invalid, so the rule is not in force.", depth=2)
     ports = f"ports {', '.join(map(str, route.ports))}" if route.ports else "all ports"
     return Step(f"TCPRoute {key} is for {ports}.", origin_of(view, TCP_ROUTE, key), depth=2)
 
@@ -68,7 +68,9 @@ def _tcp_route(view: View, key: PolicyKey) -> Step:
 def _http_group(view: View, request: Request, key: PolicyKey, rule: Rule) -> Iterator[Step]:
     group = http_route_groups(view).get(key)
     if group is None:
-        yield Step(f"HTTPRouteGroup {key} does not exist or is invalid, so the rule admits nothing.", depth=2)
+        yield Step(
+            f"HTTPRouteGroup {key} does not exist or is invalid, so the rule is not in force.", depth=2
+        )
         return
     origin = origin_of(view, HTTP_ROUTE_GROUP, key)
     has = [match.name for match in group.matches]

@@ -70,7 +70,7 @@ def _groups(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
         what, do = f"does not exist or is invalid{names.of(name)}", "Create or correct the group"
         if group is not None:
             what, do = "has no matches", "Add a match to the group"
-        wanted = f"HTTPRouteGroup {key.namespace}/{name} {what}, so it admits no request. {do}."
+        wanted = f"HTTPRouteGroup {key.namespace}/{name} {what}, so it is not in force. {do}."
         yield problem_of(view, key, Code.EGRESS_MATCH, Severity.ERROR, "spec.matches", name, wanted)
 
 
@@ -83,18 +83,18 @@ def _limits(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
         there = [policy_key.name for policy_key in settings(view) if policy_key.namespace == key.namespace]
         wanted = (
             f"{named} does not exist or is invalid{meant([egress.limits], there)}, so calls by this Egress "
-            "have no limits. Create or correct the object."
+            "are not limited. Create or correct the object."
         )
     elif setting.host not in egress.hosts or not by_http:
         wanted = (
-            f"{named} is for {setting.host}, so calls by this Egress have no limits: limits apply only to "
+            f"{named} is for {setting.host}, so calls by this Egress are not limited: limits apply only to "
             "hosts that the Egress lists, without ipAddresses, at ports with the protocol http. Correct the "
             "host or the Egress."
         )
     elif setting.rates != RateLimits():
         wanted = (
-            f"{named} limits rates, which have no effect here, because the sidecars of called "
-            "workloads count them and servers outside the mesh have no sidecar. Limit "
+            f"{named} limits rates, which are ignored here, because the sidecars of called workloads count "
+            "them and servers outside the mesh do not have a sidecar. Limit "
             "connections instead."
         )
     else:
@@ -148,7 +148,7 @@ def _sources(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
     if egress.sources and not workloads:
         sources = ", ".join(map(str, egress.sources))
         wanted = (
-            "No workload has any of these ServiceAccounts, so this Egress has no effect. "
+            "Workloads with these ServiceAccounts do not exist, so this Egress is not in force. "
             "Create the workload, or correct the names."
         )
         yield problem_of(view, key, Code.EGRESS_SOURCES, Severity.WARNING, "spec.sources", sources, wanted)
@@ -160,7 +160,7 @@ def _sources(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
         others = f" and {len(explicit) - 1} more" if len(explicit) > 1 else ""
         wanted = (
             f"Workload {first}{others} uses explicit interception, so its calls to anything but "
-            "its upstreams bypass the sidecar, and this Egress has no effect on them. Use "
+            "its upstreams bypass the sidecar and this Egress. Use "
             "transparent interception, or remove the source."
         )
         names = ", ".join(sorted({str(workload.identity) for workload in explicit}))

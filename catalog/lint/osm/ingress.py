@@ -44,8 +44,8 @@ def _of_backend(
     service = view.services.get(backend.service)
     if service is None:
         wanted = (
-            f"Namespace {key.namespace} has no such Service{meant.of(backend.service.name)}, so "
-            "this backend admits no caller. Create the Service, or correct the name."
+            f"Namespace {key.namespace} does not have this Service{meant.of(backend.service.name)}, so this "
+            "backend does not admit callers. Create the Service, or correct the name."
         )
         yield problem_of(
             view,
@@ -61,7 +61,7 @@ def _of_backend(
         yield problem_of(view, key, Code.INGRESS_PORT, Severity.ERROR, "spec.backends", named, wanted)
     elif backend.port in _without_http(view, service.key):
         wanted = (
-            "The port speaks plain TCP, and an IngressBackend is only for HTTP, so no caller is "
+            "The port speaks plain TCP, and an IngressBackend is only for HTTP, so callers are not "
             "admitted there. Set appProtocol: http in the Service if the port speaks HTTP."
         )
         yield problem_of(view, key, Code.INGRESS_NOT_HTTP, Severity.ERROR, "spec.backends", named, wanted)
@@ -83,7 +83,7 @@ def _wrong_port(view: View, service: Service, port: Port) -> str:
     slip = service.port(port)
     text = f"; {port} is a port of the Service, and its target port is {slip.target_port}" if slip else ""
     return (
-        f"Service {service.key} does not have this target port, so no caller is admitted there. "
+        f"Service {service.key} does not have this target port, so callers are not admitted there. "
         f"Its target ports: {there}{text}."
     )
 
@@ -124,16 +124,16 @@ def _of_sources(view: View, key: ObjectKey, ingress_backend: IngressBackend) -> 
             continue
         if service in view.services:
             wanted = (
-                f"No address of {SERVICE} {service} is known, so this source admits no caller "
-                "yet. Start a workload of the Service."
+                f"{SERVICE} {service} does not have a known address, so this source is not in force yet. "
+                "Start a workload of the Service."
             )
         else:
             here = meant.setdefault(
                 service.namespace, Suggestions(partial(_services, view, service.namespace))
             )
             wanted = (
-                f"There is no such Service{here.of(service.name)}, {OR_OUTSIDE}, so this source "
-                "admits no caller yet. Create the Service, or correct the name."
+                f"This Service does not exist{here.of(service.name)}, {OR_OUTSIDE}, so this source is not in "
+                "force yet. Create the Service, or correct the name."
             )
         yield problem_of(
             view, key, Code.UNKNOWN_INGRESS_SOURCE, Severity.WARNING, "spec.sources", str(service), wanted
@@ -145,9 +145,9 @@ def _of_matches(view: View, key: ObjectKey, ingress_backend: IngressBackend) -> 
     unknown = [name for name in ingress_backend.matches if PolicyKey(key.namespace, name) not in groups]
     if unknown:
         nothing = requests(view, ingress_backend.key.namespace, ingress_backend.matches) == ()
-        so = "nothing is admitted" if nothing else "only the other groups in the list count"
+        so = "requests are not admitted" if nothing else "only the other groups in the list count"
         wanted = (
-            f"Namespace {key.namespace} has no such HTTPRouteGroup, so {so}. "
+            f"Namespace {key.namespace} does not have this HTTPRouteGroup, so {so}. "
             "Create the group, or correct the name."
         )
         yield problem_of(
@@ -161,6 +161,7 @@ def _of_matches(view: View, key: ObjectKey, ingress_backend: IngressBackend) -> 
         )
     elif requests(view, ingress_backend.key.namespace, ingress_backend.matches) == ():
         wanted = (
-            f"No {HTTP_ROUTE_GROUP} in the list has a match, so nothing is admitted. Add matches to a group."
+            f"No {HTTP_ROUTE_GROUP} in the list has a match, so requests are not admitted. Add matches to a "
+            "group."
         )
         yield problem_of(view, key, Code.UNKNOWN_INGRESS_MATCH, Severity.ERROR, "spec.matches", "", wanted)

@@ -29,8 +29,8 @@ def problems(view: View, setting: UpstreamTrafficSetting) -> Iterator[Problem]:
             "spec",
             "",
             (
-                "The object contains no limit that Meshwright supports, so it has no "
-                "effect. Add a limit, or delete the object."
+                "The object lacks limits that Meshwright supports, so it is not in force. Add a limit, or "
+                "delete the object."
             ),
         )
     service = called(view, setting.host)
@@ -75,8 +75,8 @@ def _unknown(place: Place, setting: UpstreamTrafficSetting) -> Iterator[Problem]
     domain = view.settings.cluster_domain
     there = [key.fqdn(domain) for key in view.services if key.namespace == own]
     wanted = (
-        f"No Service has this host name{meant([setting.host], there)}. The object has no effect "
-        "until a Service has the name, or until an Egress of the namespace lists the object in its "
+        f"A Service with this host name does not exist{meant([setting.host], there)}. The object is not in "
+        "force until a Service has the name, or until an Egress of the namespace lists the object in its "
         "matches."
     )
     yield place.warning(Code.UNKNOWN_HOST, "spec.host", setting.host, wanted)
@@ -87,8 +87,8 @@ def _of_rates(place: Place, setting: UpstreamTrafficSetting, service: Service) -
     speaks_http = any(protocol_of(view, service.key, port).is_http for port in service.ports)
     if setting.rates.looks_at_requests and not speaks_http:
         wanted = (
-            f"Service {service.key} has no port that speaks HTTP, and sidecars count requests only on such "
-            "ports, so this limit has no effect. Set appProtocol: http in the Service if a port speaks HTTP."
+            f"Service {service.key} lacks a port with HTTP, and sidecars count requests only on HTTP ports, "
+            "so this limit is not in force. Set appProtocol: http in the Service if a port speaks HTTP."
         )
         yield place.warning(Code.RATE_OF_NO_REQUESTS, _of_requests(setting.rates), "", wanted)
     if setting.rates == RateLimits():

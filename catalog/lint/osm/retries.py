@@ -24,7 +24,7 @@ def problems(lint: Lint, retry: Retry) -> Iterator[Problem]:
     view, key = lint.view, ObjectKey.of(RETRY, retry.key)
     if not by_identity(view).found(retry.source):
         wanted = (
-            "No workload has this ServiceAccount, so the Retry has no effect. Create the "
+            "A workload with this ServiceAccount does not exist, so the Retry is not in force. Create the "
             "workload, or correct the name."
         )
         name = retry.source.service_account
@@ -40,7 +40,7 @@ def problems(lint: Lint, retry: Retry) -> Iterator[Problem]:
             here = meant.setdefault(namespace, Suggestions(partial(_services, view, namespace)))
             or_outside = "" if namespace == key.namespace else f", {OR_OUTSIDE}"
             wanted = (
-                f"There is no such Service{here.of(destination.name)}{or_outside}, so calls to it are not "
+                f"This Service does not exist{here.of(destination.name)}{or_outside}, so calls to it are not "
                 "retried. Create the Service, or correct the name."
             )
             yield _of(view, key, Code.UNKNOWN_RETRY_DESTINATION, destination, wanted)
@@ -53,8 +53,8 @@ def problems(lint: Lint, retry: Retry) -> Iterator[Problem]:
             yield _of(view, key, Code.OVERRULED_RETRY, destination, wanted)
         elif not _speaks_http(view, destination):
             wanted = (
-                "The Service has no port that speaks HTTP, and sidecars see requests only on such "
-                "ports, so calls to it are not retried. Set appProtocol: http in the Service if a "
+                "The Service lacks a port with HTTP, and sidecars see requests only on HTTP ports, so "
+                "calls to it are not retried. Set appProtocol: http in the Service if a "
                 "port speaks HTTP."
             )
             yield _of(view, key, Code.RETRY_OF_NO_REQUESTS, destination, wanted)

@@ -37,7 +37,7 @@ def problems(view: View, root: MeshRootCertificate) -> Iterator[Problem]:
         yield place.error(Code.THIRD_ROOT, "metadata.name", root.key.name, text)
     elif not any(certificate.role is Role.ACTIVE for certificate in used):
         text = (
-            "No root certificate in use is active, so none of them can sign certificates: the "
+            "The root certificates in use are all inactive, so they cannot sign certificates: the "
             "current CA stays in force. Set the role of one of them to active."
         )
         yield place.warning(Code.NO_ACTIVE_ROOT, "spec.role", root.role, text)

@@ -33,8 +33,8 @@ def problems(lint: Lint, telemetry: Telemetry) -> Iterator[Problem]:
     if telemetry.selector and not any(selects(telemetry, workload) for workload in here):
         labels = ", ".join(f"{name}={value}" for name, value in telemetry.selector)
         wanted = (
-            f"No workload of namespace {telemetry.key.namespace} has these labels, so the "
-            "Telemetry has no effect. Correct the selector."
+            f"Workloads with these labels do not exist in namespace {telemetry.key.namespace}, so the "
+            "Telemetry is not in force. Correct the selector."
         )
         yield place.warning(Code.SELECTS_NOBODY, "spec.selector", labels, wanted)
     yield from _shadowed(place, telemetry)
@@ -88,7 +88,7 @@ def _shadowed(place: Place, telemetry: Telemetry) -> Iterator[Problem]:
     sampling = telemetry.sampling is None or any(other.sampling is not None for other in before)
     if before and logs and sampling:
         wanted = (
-            f"Telemetry {before[0].key} has the same selector and takes precedence, because "
-            "it is older or first by name, so this one has no effect. Delete one of the two."
+            f"Telemetry {before[0].key} has the same selector and takes precedence, because it is older or "
+            "first by name, so this one is not in force. Delete one of the two."
         )
         yield place.error(Code.SHADOWED_TELEMETRY, "spec", "", wanted)

@@ -49,8 +49,8 @@ def problems(lint: Lint, key: PolicyKey) -> Iterator[Problem]:
         )
         wanted = (
             f"ExtensionService {authorization.service} does not exist or is "
-            f"invalid{meant([authorization.service.name], there)}. No authorizer answers, so every request "
-            f"{silent}. Create or correct the ExtensionService."
+            f"invalid{meant([authorization.service.name], there)}. The authorizer cannot answer, so every "
+            f"request {silent}. Create or correct the ExtensionService."
         )
         yield place.error(
             Code.UNKNOWN_AUTHORIZER, "spec.extensionService", str(authorization.service), wanted
@@ -66,8 +66,8 @@ def _of_connections(place: Place, authorization: ExternalAuthorization, its: Sub
     for port in authorization.ports:
         if port in connections:
             wanted = (
-                "This port does not speak HTTP, so the sidecar sees no requests there and "
-                "does not ask the authorizer: policy alone decides. Remove the port, or set "
+                "This port does not speak HTTP, so the sidecar does not see requests there and does not "
+                "ask the authorizer: policy alone decides. Remove the port, or set "
                 "appProtocol: http in the Service if the port speaks HTTP."
             )
             yield place.warning(Code.NOT_ASKED_ABOUT, "spec.ports", str(port), wanted)

@@ -43,8 +43,8 @@ def _of_plain(place: Place, result: MutualTLS, its: Subjects) -> Iterator[Proble
     plain_text = admitted_by(view, result)
     if plain_text is None:
         wanted = (
-            "The mode is Permissive, but the field is missing, so no caller without a "
-            "certificate is admitted. List the callers in plain text ({} admits every "
+            "The mode is Permissive, but the field is missing, so callers without a certificate are not "
+            "admitted. List the callers in plain text ({} admits every "
             "caller), or set the mode to Strict."
         )
         yield place.warning(Code.NOBODY_IN_PLAIN_TEXT, field, "", wanted)
@@ -74,7 +74,9 @@ def _of_plain(place: Place, result: MutualTLS, its: Subjects) -> Iterator[Proble
         whom = ", ".join(result.accounts) or f"every workload of namespace {result.key.namespace}"
         ports = f" at ports {', '.join(map(str, result.ports))}" if result.ports else ""
         but = (
-            "" if all(decides for _, decides in meant_for) else ", where no more specific MutualTLS applies,"
+            ""
+            if all(decides for _, decides in meant_for)
+            else (", where a more specific MutualTLS does not apply,")
         )
         wanted = (
             f"{who} may call {whom}{ports}{but} without a certificate. Set the mode to Strict "
@@ -87,12 +89,12 @@ def _of_sources(place: Place, said: PlainText) -> Iterator[Problem]:
     for service in said.services:
         if not addresses_behind(place.view, service):
             wanted = (
-                "No address of this Service is known, so this source admits no caller yet. "
+                "The addresses of this Service are unknown, so this source is not in force yet. "
                 "Start a workload of the Service."
             )
             if service not in place.view.services:
                 wanted = (
-                    f"There is no such Service, {OR_OUTSIDE}, so this source admits no caller yet. "
+                    f"This Service does not exist, {OR_OUTSIDE}, so this source is not in force yet. "
                     "Create the Service, or correct the name."
                 )
             yield place.warning(Code.UNKNOWN_PLAIN_SOURCE, "spec.plaintext.sources", str(service), wanted)
@@ -104,8 +106,8 @@ def _of_matches(place: Place, said: PlainText) -> Iterator[Problem]:
     for name in said.matches:
         if PolicyKey(namespace, name) not in groups:
             wanted = (
-                f"There is no such HTTPRouteGroup in this namespace{meant.of(name)}, so this "
-                "entry matches no request. Create the group, or correct the name."
+                f"This HTTPRouteGroup does not exist in this namespace{meant.of(name)}, so this entry is "
+                "not in force. Create the group, or correct the name."
             )
             yield place.warning(Code.UNKNOWN_PLAIN_MATCH, "spec.plaintext.matches", name, wanted)
 

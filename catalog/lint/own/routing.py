@@ -31,8 +31,8 @@ def problems(view: View, policy: RoutePolicy) -> Iterator[Problem]:
     first = next((n for n, rule in enumerate(policy.rules) if not rule.matches), len(policy.rules))
     for index in range(first + 1, len(policy.rules)):
         wanted = (
-            f"This rule has no effect, because rules[{first}] before it has no matches and "
-            f"applies to all requests. Move rules[{first}] to the end."
+            f"This rule never applies, because rules[{first}] before it lacks matches and applies to all "
+            f"requests. Move rules[{first}] to the end."
         )
         yield place.warning(Code.ROUTE_RULE_NOT_ASKED, f"spec.rules[{index}]", "", wanted)
 
@@ -43,8 +43,8 @@ def _of_service(place: Place, policy: RoutePolicy) -> Iterator[Problem]:
     if service is None:
         there = [service_key.name for service_key in view.services if service_key.namespace == key.namespace]
         wanted = (
-            f"There is no such Service{meant([key.name], there)}, so this policy has no "
-            "effect. Create the Service, or correct the name."
+            f"This Service does not exist{meant([key.name], there)}, so this policy is not in force. Create "
+            "the Service, or correct the name."
         )
         yield place.warning(Code.UNKNOWN_ROUTED_SERVICE, field, str(key), wanted)
         return
@@ -57,8 +57,8 @@ def _of_service(place: Place, policy: RoutePolicy) -> Iterator[Problem]:
         yield place.error(Code.OVERRULED_ROUTE_POLICY, field, str(key), wanted)
     elif not any(protocol_of(view, key, port).is_http for port in service.ports):
         wanted = (
-            "The Service has no port that speaks HTTP, and sidecars see requests only on such "
-            "ports, so this policy has no effect. Set appProtocol: http in the Service if a "
+            "The Service lacks a port with HTTP, and sidecars see requests only on HTTP ports, so this "
+            "policy is not in force. Set appProtocol: http in the Service if a "
             "port speaks HTTP."
         )
         yield place.warning(Code.ROUTES_NO_REQUESTS, field, str(key), wanted)
@@ -82,8 +82,8 @@ def _of_mirror(
     key = ServiceKey(policy.service.namespace, mirror.service)
     if key not in view.services:
         wanted = (
-            f"There is no such Service{services.of(key.name)}, so no copies of requests are "
-            "sent. Create the Service, or correct the name."
+            f"This Service does not exist{services.of(key.name)}, so requests are not copied. Create the "
+            "Service, or correct the name."
         )
         yield place.warning(Code.NO_MIRROR, field, key.name, wanted)
         return
@@ -94,7 +94,7 @@ def _of_mirror(
         if mirrored(view, called.key, port, rule.actions) is None:
             wanted = (
                 f"The Service is headless, or has neither port {port.port} nor a port with "
-                f"the same name as in {called.key}, so no copies of requests are sent. Use another Service."
+                f"the same name as in {called.key}, so requests are not copied. Use another Service."
             )
             yield place.warning(Code.NO_MIRROR, field, key.name, wanted)
             return
@@ -105,15 +105,15 @@ def _of_match(place: Place, field: str, reference: Rule, known: Suggestions) -> 
     group = groups.get(PolicyKey(namespace, reference.name))
     if group is None:
         wanted = (
-            f"There is no such HTTPRouteGroup in this namespace{known.of(reference.name)}, so "
-            "this entry matches no request. Create the group, or correct the name."
+            f"This HTTPRouteGroup does not exist in this namespace{known.of(reference.name)}, so this entry "
+            "is not in force. Create the group, or correct the name."
         )
         yield place.warning(Code.UNKNOWN_ROUTE_MATCH, f"{field}.name", reference.name, wanted)
         return
     if unknown := unknown_matches(place.view, namespace, reference):
         names = [match.name for match in group.matches]
         wanted = (
-            f"HTTPRouteGroup {reference.name} has no such match{meant(unknown, names)}, so "
-            "this entry matches no request. Add the match to the group, or correct the name."
+            f"HTTPRouteGroup {reference.name} does not have this match{meant(unknown, names)}, so this "
+            "entry is not in force. Add the match to the group, or correct the name."
         )
         yield place.warning(Code.UNKNOWN_ROUTE_MATCH, f"{field}.matches", ", ".join(unknown), wanted)

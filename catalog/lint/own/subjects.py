@@ -45,8 +45,8 @@ class Subjects:
         for index, name in enumerate(result.accounts):
             if name not in names:
                 wanted = (
-                    f"No workload of the namespace has this ServiceAccount{meant.of(name)}, so "
-                    "this entry selects no workload. Create the workload, or correct the name."
+                    f"A workload of the namespace with this ServiceAccount does not exist{meant.of(name)}, "
+                    "so this entry is not in force. Create the workload, or correct the name."
                 )
                 yield place.warning(code, f"spec.serviceAccounts[{index}]", name, wanted)
 
@@ -60,7 +60,7 @@ class Subjects:
         for port in result.ports:
             if numbers and port not in numbers:
                 wanted = (
-                    "This entry has no effect, because the selected workloads do not have this "
+                    "This entry is not in force, because the selected workloads do not have this "
                     f"target port. Use one of their target ports: {listed(has)}."
                 )
                 yield place.warning(code, "spec.ports", str(port), wanted)

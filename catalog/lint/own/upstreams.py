@@ -32,8 +32,8 @@ def problems(view: View, policy: UpstreamPolicy) -> Iterator[Problem]:
     if service is None:
         there = [service_key.name for service_key in view.services if service_key.namespace == key.namespace]
         wanted = (
-            f"There is no such Service{meant([key.name], there)}, so this policy has no "
-            "effect. Create the Service, or correct the name."
+            f"This Service does not exist{meant([key.name], there)}, so this policy is not in force. Create "
+            "the Service, or correct the name."
         )
         yield place.warning(Code.UNKNOWN_UPSTREAM_SERVICE, field, str(key), wanted)
         return
@@ -64,7 +64,7 @@ def _of_key(place: Place, policy: UpstreamPolicy, service: Service) -> Iterator[
     ]
     if silent:
         wanted = (
-            f"Sidecars see no requests at port {', '.join(silent)}, because the port does not "
+            f"Sidecars do not see requests at port {', '.join(silent)}, because the port does not "
             "speak HTTP, so they choose any endpoint there. Set appProtocol: http in the "
             "Service if the port speaks HTTP."
         )
@@ -85,8 +85,8 @@ def _of_check(place: Place, policy: UpstreamPolicy, service: Service) -> Iterato
     ]
     if not asked:
         wanted = (
-            f"The health check has no effect, because it is only for {_SPOKEN[spoken]} and "
-            "the Service has no port of this protocol. Use tcp: {} instead."
+            f"The health check is not in force, because it is only for {_SPOKEN[spoken]} and "
+            "the Service lacks a port of this protocol. Use tcp: {} instead."
         )
         yield place.warning(Code.ASKS_NO_REQUESTS, f"spec.healthCheck.{section}", "", wanted)
     denied = sorted({str(who) for port in asked for who in _denied(place.view, service.key, port, check)})

@@ -28,14 +28,14 @@ def of_workload(view: View, workload: Workload) -> Iterator[Problem]:
     place, field = Place(view, key), _OF_POD if key.kind == POD else _OF_WORKLOAD
     if len(past) == len(workload.addresses):
         words = (
-            "The workload has only IPv6 addresses, but its sidecar accepts only IPv4 "
-            "connections, so no call reaches the sidecar. Set the value to true."
+            "The workload has only IPv6 addresses, but its sidecar accepts only IPv4 connections, so calls "
+            "do not reach the sidecar. Set the value to true."
         )
         yield place.error(Code.NO_WAY_TO_SIDECAR, field, "false", words)
     else:
         words = (
-            f"Connections to {past[0]} bypass the sidecar, so no policy applies to them, "
-            "because the sidecar accepts only IPv4 connections. Set the value to true to send "
+            f"Connections to {past[0]} bypass the sidecar and all policies, because the sidecar accepts "
+            "only IPv4 connections. Set the value to true to send "
             "them through the sidecar."
         )
         yield place.warning(Code.PAST_SIDECAR, field, "false", words)

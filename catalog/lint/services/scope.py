@@ -28,8 +28,8 @@ def problems(lint: Lint, key: ObjectKey, scope: Scope) -> Iterator[Problem]:
     for pattern in scope or ():
         if not fits_any(lint, pattern):
             wanted = (
-                f"No Service has this name{_elsewhere(lint, pattern)}. The entry has no "
-                "effect until a Service has the name."
+                f"A Service with this name does not exist{_elsewhere(lint, pattern)}. The entry is not in "
+                "force until a Service has the name."
             )
             yield problem_of(
                 lint.view, key, Code.UNKNOWN_EGRESS, Severity.WARNING, _FIELD, str(pattern), wanted

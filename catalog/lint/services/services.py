@@ -73,7 +73,7 @@ def _without_effect(view: View, service: Service) -> Iterator[Problem]:
         is_annotation = name.startswith("metadata.")
         near = is_annotation or name == _NEARNESS
         severity = Severity.INFO if near else Severity.WARNING
-        wanted = f"The field has no effect on calls by sidecars{_INSTEAD[_NEARNESS if near else name]}"
+        wanted = f"The field does not affect calls by sidecars{_INSTEAD[_NEARNESS if near else name]}"
         field = name if is_annotation else f"spec.{name}"
         yield problem_of(view, _object(service.key), code, severity, field, value, wanted)
 
@@ -88,8 +88,8 @@ def _behind(lint: Lint, service: Service) -> Iterator[Problem]:
     outside = sorted({_place(endpoint) for endpoint in result if endpoint.identity is None})
     if outside:
         wanted = (
-            "These endpoints get no calls, because no workload of this namespace with a "
-            "sidecar has their addresses. Inject a sidecar into their Pods, or remove the "
+            "These endpoints do not get calls, because their addresses do not belong to workloads of this "
+            "namespace with a sidecar. Inject a sidecar into their Pods, or remove the "
             "endpoints."
         )
         yield problem_of(view, key, Code.OUTSIDE_MESH, Severity.WARNING, "endpoints", listed(outside), wanted)
@@ -103,8 +103,8 @@ def _future_pods(lint: Lint, service: Service) -> Iterator[Problem]:
     templates = behind(lint, service.key)
     if not templates:
         wanted = (
-            "Calls to this Service get no answer, because it has neither a workload nor an "
-            "EndpointSlice. Start a workload with the labels of the selector, or create an "
+            "Calls to this Service fail, because it lacks both a workload and an EndpointSlice. Start a "
+            "workload with the labels of the selector, or create an "
             "EndpointSlice."
         )
         yield problem_of(view, key, Code.NO_ENDPOINTS, Severity.WARNING, "spec.selector", selector, wanted)
@@ -113,8 +113,8 @@ def _future_pods(lint: Lint, service: Service) -> Iterator[Problem]:
     vain = named_in_vain(templates, service)
     yield from _misnamed(view, service, vain, named, templates)
     wanted = (
-        f"The Service selects the Pods of {named}, but none of these Pods is known yet. Calls "
-        "get no answer until a Pod, an EndpointSlice or a Workload gives an address."
+        f"The Service selects the Pods of {named}, but these Pods are not known yet. Calls fail until a "
+        "Pod, an EndpointSlice or a Workload gives an address."
     )
     yield problem_of(view, key, Code.TEMPLATES_ONLY, Severity.INFO, "spec.selector", selector, wanted)
 
@@ -142,13 +142,13 @@ def _misnamed(
     use = (
         f"Use one of {', '.join(names[:_NAMED])}"
         if names
-        else "Use a number, because no port there has a name"
+        else "Use a number, because the ports there do not have names"
     )
     key, meant = _object(service.key), Suggestions(lambda: names)
     for port in ports:
         value = str(port.target_port)
         wanted = (
-            f"No port of {whose} has this name, so calls to port {port.port} get no answer. "
+            f"A port of {whose} with this name does not exist, so calls to port {port.port} fail. "
             f"{use}{meant.of(value)}."
         )
         yield problem_of(
@@ -270,8 +270,8 @@ def _names(view: View, workload: Workload) -> Iterator[Problem]:
     to_be_called = bool(workload.ports) and workload.names_service
     if to_be_called and primary not in view.services and not services_of(view, workload.key):
         wanted = (
-            f"This workload cannot be called, because Service {primary} does not exist and no "
-            "other Service selects the workload. Create the Service, or correct the name."
+            f"This workload cannot be called, because Service {primary} does not exist and other Services "
+            "do not select the workload. Create the Service, or correct the name."
         )
         yield problem_of(
             view, key, Code.UNKNOWN_PRIMARY, Severity.WARNING, "spec.service", workload.service, wanted
@@ -283,8 +283,8 @@ def _names(view: View, workload: Workload) -> Iterator[Problem]:
         if service is None or service.port(upstream.service_port) is None:
             named = f"{upstream.service}:{upstream.service_port}"
             wanted = (
-                "The sidecar does not offer this upstream, because no Service has this name "
-                "and port. Create the Service, or correct the name and the port."
+                "The sidecar does not offer this upstream, because a Service with this name and port does "
+                "not exist. Create the Service, or correct the name and the port."
             )
             yield problem_of(
                 view, key, Code.UNKNOWN_UPSTREAM, Severity.ERROR, "spec.upstreams", named, wanted

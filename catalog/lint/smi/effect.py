@@ -56,7 +56,8 @@ def _no_port(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
     if called and all(grant(view, target, *item) == NoAccess() for item in called):
         ports = listed([f"{number} ({protocol.value})" for number, protocol in called])
         wanted = (
-            f"No rule fits a target port of {target.destination}, so nothing is admitted. "
+            f"The rules do not fit any target port of {target.destination}, so the TrafficTarget does not "
+            "admit requests. "
             f"Correct the rules; the target ports are {ports}."
         )
         yield _problem(view, target, Code.NO_PORT, "spec.rules", "", wanted)

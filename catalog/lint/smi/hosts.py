@@ -23,7 +23,7 @@ _OPTIONAL: Final = re.compile(r"[*?]|\{0")
 
 _HTTP_PORT: Final = ":80"
 NO_HOST: Final = (
-    "No client sends this as the host of a request, so the match never fits. Write a name or an "
+    "Clients never send this as the host of a request, so the match never fits. Write a name or an "
     "address without scheme and path, for example shop.default."
 )
 OWN_PORT: Final = (

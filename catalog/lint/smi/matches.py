@@ -116,8 +116,8 @@ def of_target(view: View, target: TrafficTarget) -> Iterator[Problem]:
         for number, name, match in named:
             if (wider := covering.first(match, budget, wider=True)) is not None:
                 wanted = (
-                    f"Match {wider} admits every request that this match admits, so this match "
-                    "has no effect here. Remove this match from the rules."
+                    f"Match {wider} admits every request that this match admits, so this match is redundant "
+                    "here. Remove this match from the rules."
                 )
                 yield place.problem(Code.SHADOWED_MATCH, Severity.INFO, f"spec.rules[{number}]", name, wanted)
 

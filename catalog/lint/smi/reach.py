@@ -121,7 +121,8 @@ def _unknown_subjects(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
             lint, target.destination, near
         )
         wanted = (
-            "No workload has this ServiceAccount, so nothing is admitted. Create the workload, or correct "
+            "A workload with this ServiceAccount does not exist, so the TrafficTarget does not admit "
+            "requests. Create the workload, or correct "
             f"the name{near_names}."
         )
         yield _problem(
@@ -135,7 +136,10 @@ def _unknown_subjects(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
         )
     for source in target.sources:
         if not is_known(lint, source) and (near := _elsewhere(lint, source)):
-            wanted = f"No workload has this ServiceAccount, but there is {near}. Correct the namespace."
+            wanted = (
+                f"A workload with this ServiceAccount does not exist, but there is {near}. Correct the "
+                "namespace."
+            )
             code, named = Code.SOURCE_NAMESPACE, str(source)
             yield _problem(view, target, code, Severity.WARNING, "spec.sources", named, wanted)
     if target.sources and not any(is_known(lint, identity) for identity in target.sources):
@@ -148,7 +152,8 @@ def _unknown_subjects(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
             for identity in target.sources[:SUGGESTED]
         )
         wanted = (
-            f"No workload has any of these ServiceAccounts{or_outside}, so no caller is admitted. "
+            f"Workloads with these ServiceAccounts do not exist{or_outside}, so the TrafficTarget does not "
+            "admit callers. "
             f"Create the workload, or correct the name{near}."
         )
         yield _problem(view, target, Code.UNKNOWN_SOURCES, Severity.WARNING, "spec.sources", named, wanted)

@@ -47,7 +47,7 @@ def _backends(place: Place, split: TrafficSplit) -> Iterator[Problem]:
         if key not in place.view.services:
             field = f"spec.backends[{number}].service"
             wanted = (
-                f"Service {key} does not exist, so it gets no share of the traffic. Create "
+                f"Service {key} does not exist, so it is left out of the split. Create "
                 "the Service, or correct the name."
             )
             yield place.error(Code.UNKNOWN_BACKEND, field, backend.service, wanted)
@@ -57,7 +57,7 @@ def _refusals(place: Place, split: TrafficSplit) -> Iterator[Problem]:
     view = place.view
     if split.apex not in view.services or split.apex.namespace != split.key.namespace:
         wanted = (
-            f"Namespace {split.key.namespace} has no such Service, so this TrafficSplit is "
+            f"Namespace {split.key.namespace} does not have this Service, so this TrafficSplit is "
             "not in force. Create the Service, or correct the name."
         )
         yield place.error(Code.UNKNOWN_APEX, "spec.service", str(split.apex), wanted)
@@ -80,7 +80,7 @@ def _refusals(place: Place, split: TrafficSplit) -> Iterator[Problem]:
         ]
         named = ", ".join(sorted(set(split.matches) - set(known)) or sorted(known))
         wanted = (
-            f"Namespace {split.key.namespace} has no such HTTPRouteGroup, or the group has no "
+            f"Namespace {split.key.namespace} does not have this HTTPRouteGroup, or the group lacks "
             "matches, so this TrafficSplit is not in force. Create the group, add a match, or "
             "correct the name."
         )
@@ -93,7 +93,7 @@ def _ports(place: Place, split: TrafficSplit) -> Iterator[Problem]:
         for port in apex.ports:
             if splits.backend_port(port, place.view.services[key]) is None:
                 wanted = (
-                    f"The backend gets no share of calls to port {port.port} of {apex.key}, "
+                    f"The backend is left out of calls to port {port.port} of {apex.key}, "
                     "because it does not have this port. Add the port to the backend's Service."
                 )
                 yield place.error(Code.BACKEND_PORT, "spec.backends", str(key), wanted)
@@ -159,7 +159,7 @@ def _not_allowed(lint: Lint, place: Place, split: TrafficSplit, budget: Budget) 
         budget.spend(len(everyone))
         if missing := everyone - allowed:
             who = f"{_named(missing)} may call the apex or another backend, but not this backend"
-            wanted = f"{who}, so it gets no share of their calls{fail}. Admit them with a TrafficTarget."
+            wanted = f"{who}, so it is left out of their calls{fail}. Admit them with a TrafficTarget."
             yield place.warning(Code.BACKEND_NOT_ALLOWED, "spec.backends", str(key), wanted)
 
 

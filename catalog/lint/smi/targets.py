@@ -33,10 +33,10 @@ def problems(view: View, target: TrafficTarget) -> Iterator[Problem]:
             ),
         )
     if not target.sources:
-        wanted = "The list is empty, so the TrafficTarget admits no caller. Add a source."
+        wanted = "The list is empty, so the TrafficTarget does not admit callers. Add a source."
         yield problem_of(view, key, Code.NO_SOURCES, Severity.WARNING, "spec.sources", "", wanted)
     if not target.rules:
-        wanted = "The list is empty, so the TrafficTarget admits nothing. Add a rule."
+        wanted = "The list is empty, so the TrafficTarget does not admit requests. Add a rule."
         yield problem_of(view, key, Code.NO_RULES, Severity.WARNING, "spec.rules", "", wanted)
         return
     meant = {
@@ -51,7 +51,9 @@ def problems(view: View, target: TrafficTarget) -> Iterator[Problem]:
     yield from (item for _, item in bad)
     refused = [rule for rule, _ in bad if not rule_matches(view, key.namespace, rule)]
     if len(refused) == len(target.rules):
-        wanted = "No rule is in force, so the TrafficTarget admits nothing. Correct the rules."
+        wanted = (
+            "The rules are not in force, so the TrafficTarget does not admit requests. Correct the rules."
+        )
         yield problem_of(view, key, Code.ALL_REFUSED, Severity.ERROR, "spec.rules", "", wanted)
 
 
@@ -70,8 +72,8 @@ def _of_rule(
     known = http_route_groups(view) if rule.kind is RouteKind.HTTP else tcp_routes(view)
     if route not in known:
         wanted = (
-            f"{rule.kind.value} {route} does not exist or is invalid, so this rule admits "
-            f"nothing. Create or correct the {rule.kind.value}."
+            f"{rule.kind.value} {route} does not exist or is invalid, so this rule is not in force. Create "
+            f"or correct the {rule.kind.value}."
         )
         return problem_of(view, key, Code.UNKNOWN_ROUTE, Severity.ERROR, f"{place}.name", rule.name, wanted)
     unknown = unknown_matches(view, key.namespace, rule) if rule.kind is RouteKind.HTTP else ()
@@ -79,9 +81,10 @@ def _of_rule(
         return None
     there = listed(_names(view, route)) or "no matches"
     kept = rule_matches(view, key.namespace, rule)
-    effect = "The other matches of this rule are in force" if kept else "This rule admits nothing"
+    effect = "The other matches of this rule are in force" if kept else "This rule is not in force"
     wanted = (
-        f"HTTPRouteGroup {route} has no such match; it has {there}{meant[rule.name].of(*unknown)}. {effect}. "
+        f"HTTPRouteGroup {route} does not have this match; it has {there}{meant[rule.name].of(*unknown)}. "
+        f"{effect}. "
         "Add the match to the group, or correct the name."
     )
     return problem_of(

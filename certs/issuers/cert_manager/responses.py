@@ -89,12 +89,12 @@ def unfit(issuer: Raw) -> str:
     """
     if "selfSigned" in _mapping(issuer.get("spec")):
         return (
-            "signs each certificate with the certificate's own key (selfSigned), so no CA is "
-            "above them; choose an issuer of another type"
+            "signs each certificate with the certificate's own key (selfSigned), so they do not have a CA; "
+            "choose an issuer of another type"
         )
     ready = _conditions(issuer).get("Ready")
     if ready is None:
-        return "has no status yet; check that the controllers of cert-manager run"
+        return "does not have a status yet; check that the controllers of cert-manager run"
     return "" if ready.get("status") == "True" else f"is not ready: {_why(ready)}"
 
 

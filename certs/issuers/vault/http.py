@@ -83,7 +83,7 @@ class VaultApi:
         try:
             context = ssl.create_default_context(cafile=None if self.ca is None else str(self.ca))
         except (OSError, ssl.SSLError) as error:
-            raise StateError(f"vault_ca {self.ca} has no readable certificates in PEM") from error
+            raise StateError(f"vault_ca {self.ca} lacks readable certificates in PEM") from error
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         return context
 

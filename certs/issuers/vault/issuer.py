@@ -117,8 +117,8 @@ class VaultIssuer(RemoteIssuer):
             trust_bundle = trust_bundle.union(given_roots("vault_roots", self._pki.roots))
         if not trust_bundle.fingerprints:
             raise IssuerError(
-                f"PKI {self._pki.mount} of Vault {self._api.address} has no root in its "
-                "chain; set vault_roots to a file with the root"
+                f"PKI {self._pki.mount} of Vault {self._api.address} lacks a root in its chain; set "
+                "vault_roots to a file with the root"
             )
         return trust_bundle, ends
 

@@ -38,7 +38,7 @@ def lease(answer: Answer, now: datetime) -> Lease:
     token = auth.get("client_token") if isinstance(auth, dict) else None
     seconds = auth.get("lease_duration") if isinstance(auth, dict) else None
     if not isinstance(auth, dict) or not isinstance(token, str) or not token or not _is_seconds(seconds):
-        raise IssuerError("unexpected answer of Vault to a login: it has no token")
+        raise IssuerError("unexpected answer of Vault to a login: the token is missing")
     return Lease(token, now, _end(now, seconds), auth.get("renewable") is True)
 
 
@@ -47,7 +47,7 @@ def known_lease(token: str, answer: Answer, now: datetime) -> Lease:
     data = answer.get("data")
     seconds = data.get("ttl") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not _is_seconds(seconds):
-        raise IssuerError("unexpected answer of Vault about its token: it has no ttl")
+        raise IssuerError("unexpected answer of Vault about its token: the ttl is missing")
     return Lease(token, now, _end(now, seconds), data.get("renewable") is True)
 
 
@@ -56,7 +56,7 @@ def signed(answer: Answer) -> bytes:
     data = answer.get("data")
     result = data.get("certificate") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not isinstance(result, str):
-        raise IssuerError("unexpected answer of Vault: it has no certificate")
+        raise IssuerError("unexpected answer of Vault: the certificate is missing")
     above = data.get("ca_chain") or [data.get("issuing_ca")]
     texts = (
         [result, *(item for item in above if isinstance(item, str))] if isinstance(above, list) else [result]
@@ -72,7 +72,7 @@ def roots(answer: Answer) -> tuple[TrustBundle, datetime]:
     data = answer.get("data")
     result = data.get("ca_chain") or data.get("certificate") if isinstance(data, dict) else None
     if not isinstance(result, str):
-        raise IssuerError("unexpected answer of Vault: it has no chain")
+        raise IssuerError("unexpected answer of Vault: the chain is missing")
     chain = _certificates(result)
     bundle = TrustBundle.of(
         [as_pem([certificate for certificate in chain if certificate.subject == certificate.issuer])]

@@ -85,7 +85,7 @@ _ENDPOINT: Final = record(
         "workloads": listed(TEXT),
         "proxies": listed(TEXT),
         "given": noted(FLAG, "all sidecars of the callers have the endpoint"),
-        "withheld": noted(TEXT, "the reason why the endpoint gets no traffic; empty if it gets traffic"),
+        "withheld": noted(TEXT, "the reason why the endpoint does not get traffic; empty if it gets traffic"),
         "application": noted(maybe(TEXT), "address of the application"),
     }
 )

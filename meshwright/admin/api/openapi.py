@@ -60,7 +60,7 @@ def _try() -> Document:
     }
     answers: Document = {"200": _answer("The effect of the manifests", TRIED)}
     return {
-        "summary": "The proxies that manifests would affect; nothing is applied",
+        "summary": "The proxies that manifests would affect; the manifests are not applied",
         "operationId": "try",
         "requestBody": {"required": True, "content": {"application/json": {"schema": BODY}}},
         "responses": answers | {code: _answer(words, ERROR) for code, words in refused.items()},

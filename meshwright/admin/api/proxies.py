@@ -143,7 +143,8 @@ PUBLISHED: Final = record(
         "snapshots": noted(listed(_SNAPSHOT), "by type and name, without secrets"),
         "admitted": noted(listed(TEXT), "proxies whose workloads get traffic; empty if all do"),
         "withdrawn": noted(
-            listed(TEXT), "proxies whose workloads get no traffic, because their certificates were revoked"
+            listed(TEXT),
+            "proxies whose workloads do not get traffic, because their certificates were revoked",
         ),
     }
 )
@@ -176,7 +177,7 @@ _TYPE: Final = record(
     {
         "type_url": TEXT,
         "state": _SYNC,
-        "version": noted(TEXT, "last sent version; empty if none was sent"),
+        "version": noted(TEXT, "last sent version; empty before the first"),
         "nonce": TEXT,
         "last_sent": maybe(MOMENT),
         "acknowledged_version": TEXT,

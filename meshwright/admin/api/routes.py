@@ -189,7 +189,7 @@ def _known(route: Route, request: web.Request) -> None:
     """Raise web.HTTPBadRequest for a query parameter unknown to the route, or wrongly repeated."""
     names = [parameter.name for parameter in route.parameters]
     if unknown := sorted(request.query.keys() - set(names)):
-        there = f"must be one of {', '.join(names)}" if names else "this path has no parameters"
+        there = f"must be one of {', '.join(names)}" if names else "this path does not take parameters"
         # A misspelt filter would else be ignored, and the answer would show everything.
         raise web.HTTPBadRequest(reason=f"unknown parameter {unknown[0][:40]!r}: {there}")
     for parameter in route.parameters:

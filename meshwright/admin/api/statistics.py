@@ -48,7 +48,7 @@ _ROW: Final = record(
 )
 _NODE: Final = record(
     {
-        "id": noted(TEXT, "a service such as shop/cart, a namespace, or a host outside the mesh"),
+        "id": noted(TEXT, "a service, for example shop/cart, a namespace, or a host outside the mesh"),
         "namespace": maybe(TEXT),
         "name": TEXT,
         "kind": one_of("service", "namespace", "outside"),

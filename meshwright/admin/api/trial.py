@@ -102,7 +102,7 @@ def _manifests(body: bytes) -> str:
                 raise ValueError("manifests must be valid Unicode text: an escape is an unpaired surrogate")
             return manifests
         case _:
-            raise ValueError('the body must be a JSON object such as {"manifests": "kind: Service ..."}')
+            raise ValueError('the body must be a JSON object, for example {"manifests": "kind: Service ..."}')
 
 
 async def _error(sentence: str, status: HTTPStatus) -> web.Response:

@@ -55,5 +55,5 @@ def _read(body: bytes) -> tuple[str, str | None]:
             return logger, level
         case _:
             raise ValueError(
-                'the body must be a JSON object such as {"logger": "delivery", "level": "debug"}'
+                'the body must be a JSON object, for example {"logger": "delivery", "level": "debug"}'
             )

@@ -61,7 +61,7 @@ class RebuildCommands:
     def _required(self) -> LedgerRebuilding:
         if self.rebuilding is None:
             raise CommandError(
-                "the ledger is complete and not being rebuilt, so there are no certificates to confirm"
+                "the ledger is complete and not being rebuilt, so certificates need not be confirmed"
             )
         return self.rebuilding
 

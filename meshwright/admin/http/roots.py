@@ -68,7 +68,7 @@ def read_request(body: object) -> Request:
     if not isinstance(abort, bool):
         raise CommandError("abort must be true or false")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise CommandError("give_up must be a list of proxy names such as <uuid>.<service>.<namespace>")
+        raise CommandError("give_up must be a list of proxy names, for example <uuid>.<service>.<namespace>")
     if seconds is not None and not _is_age(seconds):
         raise CommandError("older_than_seconds must be a number of seconds, 0 or more")
     older = None if seconds is None else timedelta(seconds=seconds)

@@ -50,7 +50,7 @@ def _one(reading: ObjectReading, every: Problems, wanted: str) -> Document:
     if not result and not problems:
         raise NothingToShow(
             f"object {wanted[:200]!r} does not exist in any source: must be kind and "
-            "namespace/name, such as 'TrafficTarget shop/buyers'"
+            "namespace/name, for example 'TrafficTarget shop/buyers'"
         )
     return {"problems": list(problems), "objects": list(result)}
 

@@ -85,7 +85,7 @@ def made(call: Call) -> RequestOutcome:
         except (http.client.InvalidURL, ValueError) as error:
             return seen(Outcome.NOT_TRIED, f"the request is invalid: {error}")
         except TimeoutError:
-            return seen(Outcome.SILENT, f"no answer in {call.seconds:g} s")
+            return seen(Outcome.SILENT, f"timed out after {call.seconds:g} s")
         except (OSError, http.client.HTTPException) as error:
             return seen(Outcome.CLOSED, _error_text(error))
     return seen(Outcome.ANSWERED, own_words(answer.status, answer.text), answer)
@@ -162,8 +162,8 @@ def _past(uid: int) -> str:
             "--image=CONTROL-PLANE-IMAGE -- meshwright connectivity --facts JSON`"
         )
     return (
-        f"the request was not sent, because the connection of {named(uid)} was not redirected to "
-        "the sidecar: no interception rules are in force, or they exempt this user or this address"
+        f"the request was not sent, because the connection of {named(uid)} was not redirected to the "
+        "sidecar: interception rules are missing, or they exempt this user or this address"
     )
 
 

@@ -44,7 +44,7 @@ def roots_by(at: HostPort, pins: tuple[str, ...]) -> bytes:
         result = pinned(_shown(connection), pins)
     if not result:
         raise ServerDistrusted(
-            f"{at} presents no root that matches the pin in the join token: the token belongs "
+            f"{at} presents roots that do not match the pin in the join token: the token belongs "
             "to another mesh, or the server is not the control plane. The token was not sent",
             refused=True,
         )

@@ -66,7 +66,7 @@ def _joined(question: Question) -> Answer:
             )
         if not pins:
             return EnrolmentFailure(
-                "the join token has no pin; give a file with the root (--ca)", refused=True
+                "the join token lacks a pin; give a file with the root (--ca)", refused=True
             )
         roots = roots_by(question.at, pins)
     if not is_plain(roots):

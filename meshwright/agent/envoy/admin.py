@@ -114,9 +114,9 @@ class EnvoyAdmin:
         try:
             result = json.loads(await self._text(path))
         except (ValueError, RecursionError) as error:
-            raise AdminUnreachable(f"GET {path}: the answer is no JSON") from error
+            raise AdminUnreachable(f"GET {path}: the answer is not JSON") from error
         if not isinstance(result, dict):
-            raise AdminUnreachable(f"GET {path}: the answer is no JSON object")
+            raise AdminUnreachable(f"GET {path}: the answer is not a JSON object")
         return result
 
 

@@ -181,7 +181,7 @@ def _families() -> tuple[Family, ...]:
 def _missing(wanted: Interception) -> Iterator[str]:
     """Yield an obstacle if IPv6 is to be captured and the kernel lacks IPv6."""
     if Family.IPV6 in wanted.families and not wanted.ipv6_by_address and not knows_ipv6():
-        yield "--ipv6 is set, but the kernel of this machine has no IPv6; remove --ipv6"
+        yield "--ipv6 is set, but the kernel of this machine lacks IPv6; remove --ipv6"
 
 
 def _rules(wanted: Interception | None, family: Family) -> Rules:

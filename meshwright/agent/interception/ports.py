@@ -28,7 +28,7 @@ class PortRange:
         match = re.fullmatch(r"\s*(\d{1,5})(?:\s*[-:]\s*(\d{1,5}))?\s*", text, re.ASCII)
         if match is None:
             raise ValueError(
-                f"{text.strip()!r} is not a port; must be a port or a range, such as 80 or 8000-8010"
+                f"{text.strip()!r} is not a port; must be a port or a range, for example 80 or 8000-8010"
             )
         return cls(int(match[1]), int(match[2] or match[1]))
 

@@ -44,7 +44,7 @@ def not_led(wanted: Interception) -> str:
     because of a missing address, or because the proxy's port is in use.
     """
     if not wanted.inbound:
-        raise InterceptionError("inbound traffic is not captured, so there is nothing to test")
+        raise InterceptionError("inbound traffic is not captured, so a test is not possible")
     own = {family: address for family in sorted(wanted.families) if (address := _own(family))}
     if not own:
         raise InterceptionError(
@@ -62,7 +62,7 @@ def captured_port(wanted: Interception) -> int:
     for port in range(65535, 0, -1):
         if _is_in(port, included) and not _is_in(port, wanted.inbound_excluded) and port != wanted.inbound_to:
             return port
-    raise InterceptionError("every inbound port is excluded, so there is nothing to test")
+    raise InterceptionError("every inbound port is excluded, so a test is not possible")
 
 
 def _is_in(port: int, ranges: tuple[PortRange, ...]) -> bool:

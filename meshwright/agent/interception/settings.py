@@ -119,8 +119,7 @@ def _unused_lists(wanted: Interception) -> Iterator[str]:
     for name, given in included.items():
         if given == ():
             yield (
-                f"the list of {name} is empty; leave the list out to capture all, or turn the "
-                "direction off to capture none"
+                f"the list of {name} is empty; leave the list out to capture all, or turn the direction off"
             )
         direction = wanted.inbound if "inbound" in name else wanted.outbound
         if given is not None and not direction:

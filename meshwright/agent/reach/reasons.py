@@ -142,8 +142,8 @@ def _server(
         case UntrustedServer(names, said):
             return UnreachableReason(
                 Reason.SERVER_OF_ANOTHER_CA,
-                f"{at} presents a certificate for {_listed(names)} that no CA in ca.pem "
-                f"has issued{_words(said)}",
+                f"{at} presents a certificate for {_listed(names)} that was not issued by a CA in "
+                f"ca.pem{_words(said)}",
                 "it is the control plane of another mesh, another service, or the "
                 "control plane has a new CA; correct --ads, enrol this machine again "
                 "with a new join token, or issue a new certificate for this proxy "
@@ -211,7 +211,7 @@ def _answer(at: str, answer: ServerAnswer, shown: PresentedCertificate) -> Unrea
         case _, "translation-failed":
             return UnreachableReason(
                 Reason.NOT_TRANSLATED,
-                f"{at} could not compute a configuration for {shown.name}, and has no older one",
+                f"{at} could not compute a configuration for {shown.name}, and does not have an older one",
                 "see the error in the log of the server (`group failed`) or with `meshwright proxy show`",
             )
         case "UNAVAILABLE", reason if reason:

@@ -138,5 +138,5 @@ class Call:
             raise CallFailed(int(text) if text.isdecimal() else UNKNOWN, words)
         length = int.from_bytes(self._content[1:_PREFIX], "big")
         if len(self._content) != _PREFIX + length or self._content[0]:
-            raise CallFailed(UNKNOWN, "the answer is no single message")
+            raise CallFailed(UNKNOWN, "the answer is not a single message")
         return self._content[_PREFIX:]

@@ -70,7 +70,7 @@ def number_of(written: bytes, wanted: int) -> int:
             case 5:
                 _skip(rest, 4)
             case kind:
-                raise ValueError(f"a field of the kind {kind} is in no message")
+                raise ValueError(f"a field of the kind {kind} is not in any message")
     return number
 
 

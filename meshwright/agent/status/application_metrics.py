@@ -146,7 +146,7 @@ async def fetched(url: str) -> bytes:
     except UnreadableBody as error:
         raise ScrapeFailed(Failure.UNREADABLE, f"the page cannot be read: {error}") from error
     except TimeoutError:
-        raise ScrapeFailed(Failure.SLOW, f"no complete answer within {SECONDS:g} s") from None
+        raise ScrapeFailed(Failure.SLOW, f"the answer is not complete within {SECONDS:g} s") from None
     except (aiohttp.ClientError, OSError, ValueError) as error:  # ValueError: an invalid URL
         # The error's message is left out, because it may quote the application's bytes.
         raise ScrapeFailed(Failure.UNREACHABLE, f"no answer ({type(error).__name__})") from error

@@ -131,7 +131,7 @@ def chosen(probes: Probes, path: str, header: str | None) -> Probe | Outcome:
             return Outcome(400, f"{PORT_HEADER} is {header!r}, which is not a port of the application")
         return Probe(HttpProbe(int(header), path))
     probe = probes.by_path.get(path)
-    return probe if probe is not None else Outcome(404, f"there is no probe {path}")
+    return probe if probe is not None else Outcome(404, f"unknown probe {path}")
 
 
 async def carry_out(
@@ -150,7 +150,7 @@ async def carry_out(
                 return outcome
             return await _carried_out(probe, _LOOPBACK_IPV6, caller, ports)
     except TimeoutError:
-        return Outcome(503, f"no answer in {probe.seconds:g} s")
+        return Outcome(503, f"timed out after {probe.seconds:g} s")
 
 
 async def _carried_out(probe: Probe, address: str, caller: Caller, ports: frozenset[int]) -> Outcome:

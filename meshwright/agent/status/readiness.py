@@ -55,10 +55,12 @@ def missing(proxy: ProxyState, application_ports: Iterable[int]) -> tuple[str, .
         result.append("Envoy has not started its workers")
     rejected = f" ({proxy.rejected} were rejected)" if proxy.rejected else ""
     if not proxy.accepted_clusters:
-        result.append(f"no clusters have been received{rejected}")
+        result.append(f"clusters have not been received{rejected}")
     if not proxy.accepted_listeners:
-        result.append(f"no listeners have been received{rejected}")
-    result += [f"no listener serves port {port}" for port in sorted({*application_ports} - proxy.ports)]
+        result.append(f"listeners have not been received{rejected}")
+    result += [
+        f"port {port} is not served by a listener" for port in sorted({*application_ports} - proxy.ports)
+    ]
     return tuple(result)
 
 

@@ -73,7 +73,7 @@ class _Renderer:
         for item in variables.maps:
             if variable in item:
                 return item
-        raise TemplateError(f"{self._name}:{line}: there is no variable {variable}")
+        raise TemplateError(f"{self._name}:{line}: unknown variable {variable}")
 
     def _at(self, line: int, pipeline: Pipeline, dot: Value, variables: Variables) -> Value:
         try:
@@ -98,14 +98,14 @@ class _Renderer:
         arguments = [*(self._value(argument, dot, variables) for argument in call.arguments), *given]
         if isinstance(call.of, str):
             if (function := self._functions.get(call.of)) is None:
-                raise ValueError(f"there is no function {call.of!r} here")
+                raise ValueError(f"unknown function {call.of!r} here")
             return function(*arguments)
         value = self._value(call.of, dot, variables)
         # A field may be a function, for example `.Files.Get "dashboard.json"`.
         if callable(value):
             return value(*arguments)
         if arguments:
-            raise ValueError("what is no function is given arguments")
+            raise ValueError("only a function takes arguments")
         return value
 
     def _value(self, operand: Operand, dot: Value, variables: Variables) -> Value:
@@ -118,12 +118,12 @@ class _Renderer:
                 return self._piped(operand, dot, variables)
             case Chain(of, fields):
                 if of != "." and of not in variables:
-                    raise ValueError(f"there is no variable {of}")
+                    raise ValueError(f"unknown variable {of}")
                 return _field(dot if of == "." else variables[of], fields)
 
     def _included(self, name: str, told: Value) -> str:
         if (template := self._defined.get(name)) is None:
-            raise ValueError(f"there is no template {name!r}")
+            raise ValueError(f"unknown template {name!r}")
         # A new renderer, because the argument is both the dot and `$` in an included template.
         return rendered(template, told, self._defined)
 

@@ -143,7 +143,7 @@ def _metrics(config: object) -> str:
     listening = config.get("listening") if isinstance(config, Mapping) else None
     answer = listening.get("http") if isinstance(listening, Mapping) else None
     if answer is None:
-        raise ValueError("the server's answer has no address")
+        raise ValueError("the server's answer lacks an address")
     at = HostPort.parse(str(answer))
     connection = http.client.HTTPConnection(reached_from_here(at.host), at.port, timeout=_SECONDS)
     try:

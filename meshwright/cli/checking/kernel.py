@@ -57,7 +57,7 @@ def directory(path: Path) -> Directory:
     """Return whether a directory can be written, or could be created, without creating it."""
     if path.exists():
         if not path.is_dir():
-            return Directory(path, there=True, error=f"{path} is no directory")
+            return Directory(path, there=True, error=f"{path} is not a directory")
         able = os.access(path, os.R_OK | os.W_OK | os.X_OK)
         error = "" if able else f"{path} cannot be written by this user (or is read-only)"
         return Directory(path, there=True, error=error)

@@ -19,7 +19,7 @@ class TimedLook(Generic[_T]):
     def __init__(self, what: str, function: Callable[[], _T], seconds: float = SECONDS) -> None:
         self._function = function
         self._seconds = seconds
-        self._found: _T | UnavailableCheck = UnavailableCheck(f"no answer in {seconds:g} s")
+        self._found: _T | UnavailableCheck = UnavailableCheck(f"timed out after {seconds:g} s")
         # A daemon thread, so that a hanging look does not keep the process alive.
         self._thread = threading.Thread(target=self._run, name=f"look at {what}", daemon=True)
         self._thread.start()

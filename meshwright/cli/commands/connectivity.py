@@ -83,7 +83,8 @@ def _asked(state: Path | None, source: str, to: str, method: str, path: str, hea
     """Request the policy and the proxies' states for this request from the running server."""
     if state is None:
         raise CommandFailed(
-            "no server to ask: give --state DIR of the running server, or --facts FILE with the output of "
+            "a server is required: give --state DIR of the running server, or --facts FILE with the "
+            "output of "
             "`meshwright connectivity --json` from the server's machine"
         )
     if not (source and to):

@@ -206,7 +206,7 @@ def _summary(comparison: "Comparison", kept: Mapping[str, str]) -> str:
     changed = sum(len(changed_proxies.proxies) for changed_proxies in comparison.changed)
     lines = [f"{_counted(changed, 'proxy', 'proxies')} would change, {comparison.unchanged} would not"]
     lines.extend(f"new: {proxy}" for proxy in comparison.new)
-    lines.extend(f"no longer known (it keeps its configuration): {proxy}" for proxy in comparison.gone)
+    lines.extend(f"not known any more (it keeps its configuration): {proxy}" for proxy in comparison.gone)
     lines.extend(f"keeps its configuration: {proxy}: {kept[proxy]}" for proxy in sorted(kept))
     return joined(lines)
 

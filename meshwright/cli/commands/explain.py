@@ -126,7 +126,8 @@ def explain(
         result = _from_server(state, query, header or [])
     else:
         raise CommandFailed(
-            "no mesh to explain: give --state DIR of the running server, --mesh DIR for a directory of "
+            "a mesh is required: give --state DIR of the running server, --mesh DIR for a "
+            "directory of "
             "manifests, or --kubernetes for a cluster"
         )
     try:
@@ -188,7 +189,7 @@ def _logged(said: Mapping[str, object]) -> str:
     policy = f", admitted by {by if ' ' in by else f'TrafficTarget {by}'}" if by else ""
     if code == "403" and (wanted := said.get("policy_looked_for")):
         policy = (
-            ", no TrafficTarget has the caller as a source"
+            ", the caller is not a source of any TrafficTarget"
             if wanted == "~"
             else f", no rule of TrafficTarget {wanted} fitted"
         )

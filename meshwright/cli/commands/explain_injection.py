@@ -71,10 +71,7 @@ def explain_injection(
     if the cluster or the manifests cannot be read.
     """
     if bool(pod) == (file is not None):
-        raise CommandFailed(
-            "the Pod to explain is missing or ambiguous: give either the name of a POD, or --file with "
-            "manifests"
-        )
+        raise CommandFailed("a Pod is required: give either the name of a POD, or --file with manifests")
     injection_config = replace(config_in(config), **_home(control_plane))
     if file is not None:
         result = _offline(injection_config, file, namespace, mesh)
@@ -119,7 +116,7 @@ def lines(explanation: "Explanation") -> Iterator[str]:
     for warning in explanation.answer.warnings:
         yield f"  warning: {warning}"
     if not explanation.is_asked:
-        yield "  but no webhook is called for the Pod, so it gets no sidecar"
+        yield "  but no webhook is called for the Pod, so the Pod does not get a sidecar"
     if explanation.standing is not None:
         yield f"The existing Pod: {explanation.standing}"
     for other in explanation.differences:
@@ -164,7 +161,7 @@ def _offline(told: "InjectionConfig", file: Path, namespace: str, mesh: Path | N
     places = [item for value in values for item in pods_in(value, namespace)]
     if not places:
         raise CommandFailed(
-            f"{file} has no Pod and no workload that creates Pods: add a manifest of kind Pod or Deployment, "
+            f"{file} lacks a Pod or a workload that creates Pods: add a manifest of kind Pod or Deployment, "
             "for example"
         )
     known, others = _known(told, mesh)

@@ -71,7 +71,7 @@ def install(
 
     if not printing:
         raise CommandFailed(
-            "nothing is installed, because this command only prints manifests: to install, run `meshwright "
+            "this command only prints manifests: to install, run `meshwright "
             "install --print | kubectl apply -f -`"
         )
     if not is_dns_label(namespace):

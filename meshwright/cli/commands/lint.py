@@ -95,7 +95,8 @@ def _problems(where: Path | None) -> "Problems":
 
     if where is None:
         raise CommandFailed(
-            "no manifests to check: give a directory or a file, - for standard input, --kubernetes for a "
+            "manifests are required: give a directory or a file, - for standard input, "
+            "--kubernetes for a "
             "cluster, or --codes for the meaning of codes"
         )
     return seen(held_some(where)).problems

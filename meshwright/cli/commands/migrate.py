@@ -73,7 +73,8 @@ def osm(
 
     if kubernetes == (file is not None):
         raise CommandFailed(
-            "no objects to migrate, or two sources: give either --kubernetes, or --file with a file or "
+            "exactly one source is required: give either --kubernetes, or --file "
+            "with a file or "
             "directory of manifests"
         )
     documents = from_files(file) if file is not None else from_cluster(kubeconfig, context)

@@ -90,7 +90,7 @@ def retry(
         return
     offered = texts(result, "offered") if isinstance(result, dict) else []
     if not offered:
-        print_lines("nothing to retry: the proxy has no rejected resources")
+        print_lines("cannot retry: the proxy has accepted all resources")
     for line in offered:
         print_lines(f"sent again: {line}")
 

@@ -60,7 +60,7 @@ def tap(
     """
     if not service and not proxy:
         raise CommandFailed(
-            "no requests to watch: give a service as NAMESPACE/SERVICE, or a proxy with --proxy"
+            "a service or a proxy is required: give a service as NAMESPACE/SERVICE, or a proxy with --proxy"
         )
     seconds = int(duration("--for", lasts).total_seconds())
     answer = {"service": service, "proxy": proxy, "path": path, "status": status}

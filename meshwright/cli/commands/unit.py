@@ -79,7 +79,7 @@ def unit(
     """
     if which is UnitKind.INTERCEPT and user is not None:
         raise CommandFailed(
-            "--user has no effect for intercept, because only root can set iptables rules: remove --user"
+            "intercept always runs as root, because only root can set iptables rules: remove --user"
         )
     if which is not UnitKind.AGENT and (low_ports or tproxy):
         raise CommandFailed("--low-ports and --tproxy apply only to `meshwright unit agent`: remove them")
@@ -167,7 +167,7 @@ def _require_seen(name: str, path: str, otherwise: str) -> None:
     """Raise CommandFailed unless a systemd unit can read the path: absolute, and not in hidden folders."""
     if not path.startswith("/"):
         raise CommandFailed(
-            f"{name} is {path!r}: must be an absolute path, because a unit has no working directory"
+            f"{name} is {path!r}: must be an absolute path, because a unit does not have a working directory"
         )
     if units.hidden(PurePosixPath(path)):
         raise CommandFailed(f"{name} is {path!r}: the unit cannot read /home, /root and /tmp; {otherwise}")

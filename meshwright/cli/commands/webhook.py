@@ -101,5 +101,5 @@ def roots(path: Path) -> bytes:
     except ValueError:
         certificates = []
     if not certificates:
-        raise CommandFailed(f"--ca is {str(path)!r}: must contain certificates in PEM, and no private key")
+        raise CommandFailed(f"--ca is {str(path)!r}: must contain certificates in PEM, without a private key")
     return as_pem(certificates)

@@ -184,5 +184,5 @@ def _pairs(result: object) -> tuple[tuple[str, str], ...]:
 
 def _object(result: object) -> Mapping[str, object]:
     if not isinstance(result, Mapping):
-        raise ValueError(f"{result!r:.80} is no object")  # noqa: TRY004 - of an answer, not of a call
+        raise ValueError(f"{result!r:.80} is not an object")  # noqa: TRY004 - of an answer, not of a call
     return result

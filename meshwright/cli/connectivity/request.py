@@ -118,7 +118,7 @@ def _of_unreachable(facts: Facts, seen: RequestOutcome, text: str) -> StepResult
         seen.outcome is Outcome.ANSWERED and not (seen.is_own or seen.status == 503)
     )
     if came:
-        message = f"{text}, although by policy no workload is reachable"
+        message = f"{text}, although policy denies all workloads"
         return StepResult(Verdict.FAILED, message, _CAME_THROUGH.format(facts.called))
     if seen.outcome is Outcome.SILENT:
         return StepResult(Verdict.UNKNOWN, text, "wait longer with --seconds")
@@ -149,7 +149,9 @@ _BY_FLAG: Final = {
     "DPE": "the sidecar does not accept the request: check the characters of its headers and path",
     "UC": "the application, or the called sidecar, ended the connection before an answer: see its log",
     "UR": "the application, or the called sidecar, reset the request before an answer: see its log",
-    "NR": "the sidecar has no route for the request; to see its routes: `meshwright proxy show PROXY routes`",
+    "NR": (
+        "the sidecar lacks a route for the request; to see its routes: `meshwright proxy show PROXY routes`"
+    ),
     "UAEX": "the authorization service refused the request, or could not be reached",
     "SI": "both sides were idle for too long during the request or its answer",
 }

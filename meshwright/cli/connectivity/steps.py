@@ -93,7 +93,7 @@ def _sidecars(sidecars: tuple[Sidecar, ...], caller: str, because: tuple[str, ..
     if not sidecars and caller:
         yield StepResult(
             Verdict.UNKNOWN,
-            f"the control plane knows no sidecar of {caller}",
+            f"the control plane does not know a sidecar of {caller}",
             "name a running workload in --from",
         )
     judged = [(sidecar, _trouble(sidecar)) for sidecar in sidecars]
@@ -182,5 +182,7 @@ def _given(ready: list[Endpoint]) -> str:
 
 def _admitting(there: tuple[Endpoint, ...]) -> str:
     if not there:
-        return "add a Workload that the Service selects; `meshwright lint` shows why it selects none now"
+        return (
+            "add a Workload that the Service selects; `meshwright lint` shows why it does not select any now"
+        )
     return f"start the sidecar of the endpoint; for its progress, {_STATUS}"

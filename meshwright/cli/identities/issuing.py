@@ -30,8 +30,8 @@ START_SECONDS: Final = 30.0
 """Longest wait for a server that has locked the state directory, in seconds."""
 
 UNASKED: Final = (
-    "meshwright: the name was not compared with workloads, because no server runs: give --mesh DIR "
-    "to compare it with a directory"
+    "meshwright: the name was not compared with workloads, because the server is not running: give --mesh "
+    "DIR to compare it with a directory"
 )
 
 _PAUSE_SECONDS: Final = 0.1
@@ -108,7 +108,8 @@ def _place(out: Path) -> Iterator[None]:
             opened.enter_context(place_for_credentials(out))
         except OSError as error:
             raise IssuingError(
-                f"cannot write to {out}: {error.strerror}; no certificate was issued: give another directory "
+                f"cannot write to {out}: {error.strerror}; the certificate was not issued: give another "
+                "directory "
                 "with --out"
             ) from error
         yield

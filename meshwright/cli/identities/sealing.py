@@ -45,7 +45,8 @@ def _alone(state: Path, passphrase: Path | None, *, shared: bool) -> Iterator[Pa
     try:
         if not begun(state):
             raise IssuingError(
-                f"{state} has no CA, so it is not a state directory: give the server's directory with --state"
+                f"{state} lacks a CA, so it is not a state directory: give the server's directory with "
+                "--state"
             )
         lock.prepare(state, shared=shared)
         with lock.held(state):

@@ -88,7 +88,7 @@ def _opened(out: Path | None) -> Iterator[IO[str] | None]:
             file = opened.enter_context(new_file(out))
         except OSError as error:
             raise IssuingError(
-                f"cannot write {out}: {error.strerror}; no token was created: give a new file with --out"
+                f"cannot write {out}: {error.strerror}; the token was not created: give a new file with --out"
             ) from error
         yield file
 

@@ -64,7 +64,7 @@ def from_files(where: Path) -> list[Document]:
 def _of(file: Path, content: Content) -> Iterator[object]:
     """Yield the documents in a file's content; raise CommandFailed for the first fault."""
     if content is None or isinstance(content, UnreadableFile):
-        raise CommandFailed(f"{file}: {content.expected if content else 'there is no such file'}")
+        raise CommandFailed(f"{file}: {content.expected if content else 'the file does not exist'}")
     for document in documents(content, as_json=file.name.endswith(".json")):
         for fault in document.faults:
             raise CommandFailed(f"{file}, line {fault.line}: {fault.expected}")

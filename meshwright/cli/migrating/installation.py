@@ -8,7 +8,7 @@ from meshwright.cli.migrating.objects import GROUPS, group_of
 from meshwright.mesh import kinds
 from meshwright.specs.osm.own_names import CONTROL_PLANE, WEBHOOKS
 
-_NOT_BEFORE: Final = "when no Pod has its sidecar any more"
+_NOT_BEFORE: Final = "when the last Pod with its sidecar is gone"
 _OURS: Final = "then `meshwright crds | kubectl apply --server-side --force-conflicts -f -`"
 UNCONVERTED: Final = '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'
 """The patch that removes a conversion webhook; applying our definitions would keep the webhook."""

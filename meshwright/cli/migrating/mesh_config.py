@@ -161,8 +161,7 @@ def _privileged(_value: object) -> FieldReplacement:
     context = {"privileged": True, "allowPrivilegeEscalation": True}
     overlay = {_PRIVILEGED: {"interception": {"securityContext": context}}}
     text = (
-        "an overlay for the init containers has the same effect; with the CNI plug-in there are no "
-        "init containers"
+        "an overlay for the init containers has the same effect; the CNI plug-in replaces the init containers"
     )
     return FieldReplacement(text, injection={"defaultOverlays": [_PRIVILEGED], "overlays": overlay})
 

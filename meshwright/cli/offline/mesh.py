@@ -123,7 +123,7 @@ def _alone(where: Path) -> tuple[str, str] | None:
     else:
         return None
     if not isinstance(content, str):
-        why = "it no longer exists" if content is None else content.expected
+        why = "it does not exist any more" if content is None else content.expected
         raise OfflineError(f"{name if where == STANDARD_INPUT else where} cannot be read: {why}")
     return name, content
 
@@ -151,9 +151,9 @@ def _reason_for_no_documents(where: Path, contents: Iterator[tuple[str, Content]
             return ""
         files += 1
     if not files:
-        return f"directory {where} has no manifests: they are files that end in {', '.join(EXTENSIONS)}"
+        return f"directory {where} lacks manifests: they are files that end in {', '.join(EXTENSIONS)}"
     what = "standard input" if where == STANDARD_INPUT else str(where)
-    return f"{what} has no manifest: it is empty, or has only comments"
+    return f"{what} lacks a manifest: it is empty, or has only comments"
 
 
 def _of_drivers(view: View) -> Problems:

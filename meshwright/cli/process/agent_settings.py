@@ -120,7 +120,7 @@ def _enrolment(told: Told) -> "EnrolmentSettings | None":
             "give the mesh's root certificates with --ca FILE"
         )
     if told["authority"] is not None and enrol is None:
-        raise CommandFailed("--ca has no effect without --enrol: add --enrol and a token, or remove --ca")
+        raise CommandFailed("--ca requires --enrol: add --enrol and a token, or remove --ca")
     if enrol is None and renewal is None:
         return None
     return EnrolmentSettings(

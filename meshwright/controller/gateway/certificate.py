@@ -148,7 +148,7 @@ class GatewaySecret:
         await self._api.apply(SECRETS, place.namespace, place.name, body, manager=MANAGER)
         self._pair = pair
         fields = {"secret": str(place), "serial": pair.leaf.serial, "until": pair.leaf.not_after.isoformat()}
-        _log.info("gateway certificate written", **fields, reason=why or "the Secret had no certificate")
+        _log.info("gateway certificate written", **fields, reason=why or "the Secret lacked a certificate")
 
     def _outdated(self, held: SecretContent | None, wanted: GatewayCertificate) -> str:
         if held is None or held.pair is None:

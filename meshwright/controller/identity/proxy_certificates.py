@@ -142,7 +142,7 @@ def without_server(
 def _require_room(state: Path, *, new: bool) -> None:
     """Raise StartupError unless a new CA is allowed (`new`) and this state directory has room for one."""
     if not new:
-        raise MissingAuthority(f"{state} has no CA and no issued certificates")
+        raise MissingAuthority(f"{state} has neither a CA nor issued certificates")
     try:
         others = sorted(
             path.name for path in state.iterdir() if not path.match("*.lock") and path.name not in _LEFT
@@ -151,6 +151,6 @@ def _require_room(state: Path, *, new: bool) -> None:
         return  # missing or unreadable; the lock reports the cause
     if others:
         raise StartupError(
-            f"{state} has no CA, but other files ({', '.join(others[:3])}): give the state "
+            f"{state} lacks a CA, but has other files ({', '.join(others[:3])}): give the state "
             "directory, or for a new mesh an empty or new directory"
         )

@@ -26,7 +26,7 @@ def kubernetes_proof(api: Api, view: Callable[[], View | None]) -> KubernetesPro
         try:
             return await api.create(TOKEN_REVIEWS, None, asked)
         except KubeError as error:
-            raise ProofUndecided(f"the API server has judged no token: {error}") from error
+            raise ProofUndecided(f"the API server has not judged the token: {error}") from error
 
     def seen_as(pod: WorkloadKey) -> PodIdentity | None:
         newest = view()

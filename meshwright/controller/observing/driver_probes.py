@@ -33,7 +33,7 @@ async def carry_out(probe: HealthProbe, host: str, own: Own = nullcontext) -> st
             writer.close()
             return ""
     except TimeoutError:
-        return f"no answer in {probe.timeout_seconds:g} s"
+        return f"timed out after {probe.timeout_seconds:g} s"
     except (OSError, aiohttp.ClientError) as error:
         return f"{type(error).__name__}: {error}"
 

@@ -115,7 +115,7 @@ def _reason(directory: Path, error: OSError) -> str:
     if error.errno == errno.ENOSPC:
         try:
             if not os.statvfs(directory).f_favail and os.statvfs(directory).f_bavail:
-                return f"{error.strerror} (no more files can be made; there are blocks left)"
+                return f"{error.strerror} (more files cannot be made; there are blocks left)"
         except OSError:
             return str(error.strerror)
     return str(error.strerror)

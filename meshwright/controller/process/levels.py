@@ -56,7 +56,7 @@ class LogLevels:
         known = {*_LISTED, *map(_logger, list(sys.modules)), *logging.root.manager.loggerDict}
         if logger and logger not in known:
             near = nearest(logger, known)
-            meant = f"did you mean {near}?" if near else "must be a module or package, such as delivery"
+            meant = f"did you mean {near}?" if near else "must be a module or package, for example delivery"
             raise ValueError(f"logger is {logger!r:.60}: {meant}")
         logging.getLogger(logger).setLevel(logging.NOTSET if level is None else level.upper())
 

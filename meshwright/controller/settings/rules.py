@@ -33,7 +33,7 @@ def _ordered(settings: Fields) -> None:
     if settings.dns_ceiling_seconds < settings.dns_floor_seconds:
         raise ValueError("dns_ceiling_seconds must not be less than dns_floor_seconds")
     if settings.webhook_address is not None and not settings.kubernetes:
-        raise ValueError("webhook_address has no effect without kubernetes: add --kubernetes")
+        raise ValueError("webhook_address requires kubernetes: add --kubernetes")
     if settings.webhook_address is not None and settings.webhook_reached_at is None:
         raise ValueError(
             "webhook_address needs webhook_reached_at, the address at which API servers reach the webhook"
@@ -44,7 +44,7 @@ def _ordered(settings: Fields) -> None:
         )
     for name in ("injection_config", "injection_config_map"):
         if getattr(settings, name) is not None and not settings.injection:
-            raise ValueError(f"{name} has no effect without injection: set injection too, or remove {name}")
+            raise ValueError(f"{name} requires injection: set injection too, or remove {name}")
     if settings.injection_config is not None and settings.injection_config_map is not None:
         raise ValueError("injection_config and injection_config_map exclude each other: set one of them")
     if "kubernetes" in settings.enrolment_proofs and not settings.kubernetes:
@@ -63,12 +63,10 @@ def _survivable(settings: Fields) -> None:
 def _collected(settings: Fields) -> None:
     if settings.trace_collector is None and settings.trace_collector_tls:
         raise ValueError(
-            "trace_collector_tls has no effect without trace_collector: set trace_collector too, or remove it"
+            "trace_collector_tls requires trace_collector: set trace_collector too, or remove it"
         )
     if settings.trace_collector_ca is not None and not settings.trace_collector_tls:
-        raise ValueError(
-            "trace_collector_ca has no effect without trace_collector_tls: set that too, or remove it"
-        )
+        raise ValueError("trace_collector_ca requires trace_collector_tls: set that too, or remove it")
     if settings.trace_collector is not None and not settings.trace_collector.port:
         raise ValueError("trace_collector must have a port, for example otel-collector:4317")
 
@@ -80,9 +78,7 @@ def _check_signers(settings: Fields) -> None:
         if settings.issuer is not kind and (
             of := sorted(item for item in messages if item.startswith(beginning))
         ):
-            raise ValueError(
-                f"{of[0]} has no effect without issuer {kind}: set issuer to {kind}, or remove {of[0]}"
-            )
+            raise ValueError(f"{of[0]} requires issuer {kind}: set issuer to {kind}, or remove {of[0]}")
     if settings.issuer is IssuerKind.CERT_MANAGER and settings.cert_manager_issuer is None:
         raise ValueError("issuer cert-manager needs cert_manager_issuer (docs/certificates.md)")
     if settings.issuer is IssuerKind.FILES and not _names_files(messages, "ca"):

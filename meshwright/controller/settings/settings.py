@@ -22,7 +22,7 @@ _REACHED_BY: Final = ("kubeconfig", "kube_context")
 """Settings that are also used to reach cert-manager."""
 
 _NO_SOURCE: Final = (
-    "no source for the mesh is configured: give --mesh DIR (or MESHWRIGHT_MESH) or --kubernetes, or set "
+    "a source for the mesh is required: give --mesh DIR (or MESHWRIGHT_MESH) or --kubernetes, or set "
     "providers (docs/sources.md)"
 )
 
@@ -87,7 +87,7 @@ def load(flags: Mapping[str, object], *, nothing_to_read: bool = False) -> Setti
     idle = [item for item in _OF_A_CLUSTER if item not in asked]
     if not settings.kubernetes and (messages := [item for item in idle if getattr(settings, item)]):
         name = spelled(messages[0], given)
-        raise SettingsError(f"{name} has no effect without --kubernetes: add --kubernetes, or remove {name}")
+        raise SettingsError(f"{name} requires --kubernetes: add --kubernetes, or remove {name}")
     if not settings.sources:
         raise SettingsError(_NO_SOURCE)
     return settings

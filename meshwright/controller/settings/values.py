@@ -55,7 +55,7 @@ def _addresses(value: object) -> object:
     if isinstance(value, str):
         pairs = [part.partition("=") for part in value.split(",") if part.strip()]
         if not all(name.strip() and equals for name, equals, _ in pairs):
-            raise ValueError("must be NAME=HOST:PORT, such as document=127.0.0.1:15129")
+            raise ValueError("must be NAME=HOST:PORT, for example document=127.0.0.1:15129")
         value = {name.strip(): address.strip() for name, _, address in pairs}
     return {name: _address(item) for name, item in value.items()} if isinstance(value, dict) else value
 
@@ -97,7 +97,7 @@ def _as_text(options: object) -> object:
 def _domain(value: object) -> str:
     text = str(value)
     if not is_dns_subdomain(text):
-        raise ValueError("must be a DNS name in lower case, such as cluster.local")
+        raise ValueError("must be a DNS name in lower case, for example cluster.local")
     return text
 
 
@@ -154,13 +154,13 @@ def _vault_url(value: str) -> str:
     except ValueError:
         good = False
     if value and (not good or "@" in value or "?" in value or "#" in value):
-        raise ValueError("must be a URL without user or query, such as https://vault.example:8200")
+        raise ValueError("must be a URL without user or query, for example https://vault.example:8200")
     return value.rstrip("/")
 
 
 def _vault_namespace(value: str) -> str:
     if not (value.isascii() and value.isprintable()):  # it goes out in a header
-        raise ValueError("must be the path of a namespace, such as team/mesh, without line breaks")
+        raise ValueError("must be the path of a namespace, for example team/mesh, without line breaks")
     return value
 
 

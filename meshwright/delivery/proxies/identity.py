@@ -129,7 +129,7 @@ class MeshAuthenticator:
         """
         now = self._clock()
         if not peer.certificate:
-            raise _logged_refusal(peer, Refusal.NO_CERTIFICATE, "the client showed no certificate")
+            raise _logged_refusal(peer, Refusal.NO_CERTIFICATE, "the client did not show a certificate")
         try:
             shown = self._read(peer, peer.certificate)
         except PeerRefused as error:

@@ -78,11 +78,11 @@ def _verdict(number: int, result: object) -> Verdict:
         raise VerdictsError(f"{place} must have all of these texts: {', '.join(_TEXTS)}")
     times = result.get("times")
     if not isinstance(times, int) or isinstance(times, bool) or times < 1:
-        raise VerdictsError(f"{place}.times is no number from 1")
+        raise VerdictsError(f"{place}.times is not a number from 1")
     try:
         date = datetime.fromisoformat(result["at"])
     except ValueError as error:
-        raise VerdictsError(f"{place}.at is no date") from error
+        raise VerdictsError(f"{place}.at is not a date") from error
     return Verdict(
         NodeKey(result["proxy"]),
         UnitId(result["unit"]),

@@ -33,7 +33,7 @@ def translation(
         if not secrets:
             return driver.pieces(group_input.policy)
         if group_input.certificate is None:
-            raise CertificateMissing(f"there is no service certificate for {group_input.policy.identity}")
+            raise CertificateMissing(f"a service certificate is missing for {group_input.policy.identity}")
         credentials = Credentials(
             group_input.certificate, group_input.policy.trust_domain, group_input.trust_bundle
         )

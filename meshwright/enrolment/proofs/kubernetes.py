@@ -117,7 +117,9 @@ def holder(shown: TokenIdentity, seen: PodIdentity | None) -> ProxyName:
             words = f"{shown}: the token says that the Pod {what} {value}, but the mesh has {known}"
             raise ProofRefused(ProofRefusal.OTHER_POD, words, str(shown))
     if seen.proxy is None:
-        raise ProofPending(f"{shown} of ServiceAccount {shown.identity} has no known proxy in the mesh")
+        raise ProofPending(
+            f"{shown} of ServiceAccount {shown.identity} does not have a known proxy in the mesh"
+        )
     return seen.proxy
 
 

@@ -47,7 +47,7 @@ def access(files: Sequence[Stanza], context: str = "") -> Access:
     current = context or next(filter(None, (file.text("current-context") for file in files)), "")
     contexts = _named(files, "contexts", "context")
     if not current:
-        has = f"the contexts are: {_listed(contexts)}" if contexts else "the file has no contexts"
+        has = f"the contexts are: {_listed(contexts)}" if contexts else "the file lacks contexts"
         raise ConfigError(f"{shown}: current-context is missing: name a context with --context; {has}")
     if current not in contexts:
         raise ConfigError(
@@ -86,7 +86,7 @@ def _of(context: Stanza, single: str, found: Mapping[str, Stanza], shown: str) -
 def _server(said: Stanza, name: str) -> Server:
     url = said.text("server").rstrip("/")
     if not is_url(url):
-        raise said.fault("server", "must be a URL such as https://10.0.0.1:6443")
+        raise said.fault("server", "must be a URL, for example https://10.0.0.1:6443")
     if "@" in urlsplit(url).netloc:
         raise said.fault(
             "server", "must not contain credentials, because messages show the URL: put them into `users`"
@@ -107,7 +107,7 @@ def _user(said: Stanza, server: Server) -> User:
     if (provider := said.part("auth-provider")) is not None:
         raise said.fault(
             "auth-provider",
-            f"({provider.text('name')}) is no longer in Kubernetes; use an exec plug-in such as kubelogin",
+            f"({provider.text('name')}) was removed from Kubernetes; use an exec plug-in such as kubelogin",
         )
     certificate, key = said.material("client-certificate"), said.material("client-key")
     if bool(certificate) != bool(key):

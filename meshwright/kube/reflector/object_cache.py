@@ -70,11 +70,11 @@ class ObjectCache(Generic[T]):
         """Return key and version of an object; raise UnreadError if it is not of this kind."""
         metadata = raw.get("metadata") if isinstance(raw, dict) else None
         if not isinstance(metadata, dict):
-            raise UnreadError(f"{self._resource}: an object has no metadata", None)
+            raise UnreadError(f"{self._resource}: an object lacks metadata", None)
         name, namespace = metadata.get("name"), metadata.get("namespace") or ""
         version = metadata.get("resourceVersion")
         if not isinstance(name, str) or not name or not isinstance(namespace, str):
-            raise UnreadError(f"{self._resource}: an object has no name", None)
+            raise UnreadError(f"{self._resource}: an object lacks a name", None)
         key = (namespace, name)
         if bool(namespace) != self._resource.namespaced:
             missing = "no namespace" if self._resource.namespaced else f"the namespace {namespace}"
@@ -82,7 +82,7 @@ class ObjectCache(Generic[T]):
         if raw.get("kind", self._resource.kind) != self._resource.kind:
             raise UnreadError(f"{self._shown(key)} has the kind {raw['kind']!r}", key)
         if not isinstance(version, str) or not version:
-            raise UnreadError(f"{self._shown(key)} has no resourceVersion", key)
+            raise UnreadError(f"{self._shown(key)} lacks a resourceVersion", key)
         return key, version
 
     def take(self, kind: str, raw: dict[str, Any], changes: Changes[T]) -> None:

@@ -12,7 +12,7 @@ PATH: Final = "/validate"
 
 _SERVICE: Final = re.compile(r"(?P<namespace>[^/:]+)/(?P<name>[^/:]+)(:(?P<port>[0-9]{1,5}))?")
 _RULE: Final = (
-    "must be NAMESPACE/SERVICE or NAMESPACE/SERVICE:PORT of a Service in the cluster, or a URL such as "
+    "must be NAMESPACE/SERVICE or NAMESPACE/SERVICE:PORT of a Service in the cluster, or a URL, for example "
     "https://10.0.0.5:9443"
 )
 

@@ -101,7 +101,7 @@ def used(files: Files) -> str:
         if (result is not None and is_list(result)) or _is_single(files, name):
             return name
     raise NoNetworkError(
-        "the node has no network configuration yet: the folder needs a valid .conflist or .conf "
+        "the node does not have a network configuration yet: the folder needs a valid .conflist or .conf "
         "file of a network plug-in"
     )
 

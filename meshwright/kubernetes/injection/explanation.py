@@ -26,8 +26,8 @@ class SidecarDrift(enum.StrEnum):
     """Comparison of a running Pod with the Pod that the injector would create now."""
 
     AS_WANTED = "its sidecar is up to date"
-    MISSING = "it has no sidecar, but a new Pod would get one"
-    NOT_WANTED = "it has a sidecar, but a new Pod would get none"
+    MISSING = "it lacks a sidecar, but a new Pod would get one"
+    NOT_WANTED = "it has a sidecar, but a new Pod would not get one"
     OTHER = "its sidecar is outdated: a new Pod would get a different one"
 
     @property

@@ -86,7 +86,9 @@ def uninject(manifest: object, default: str) -> Outcome:
 
     def change(pod: Pod, place: Place) -> tuple[Pod | None, InjectionResult]:
         if not is_patched(pod):
-            return None, InjectionResult(place.what, changed=False, why="the object has no injected sidecar")
+            return None, InjectionResult(
+                place.what, changed=False, why="the object lacks an injected sidecar"
+            )
         return checked(restored(pod)), InjectionResult(place.what, changed=True, why="the sidecar is removed")
 
     return _changed(manifest, default, change)
@@ -204,7 +206,7 @@ def _at(document: Manifest, path: tuple[str, ...]) -> object:
         result = result.get(name) if isinstance(result, Mapping) else None
         if result is None:
             raise CannotPatchError(
-                f"{'.'.join(path[: index + 1])} is missing, so the object has no pod template"
+                f"{'.'.join(path[: index + 1])} is missing, so the object lacks a pod template"
             )
     return result
 

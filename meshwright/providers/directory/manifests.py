@@ -38,4 +38,4 @@ class Manifests(Objects[str]):
             case InFile(path):
                 return path
             case other:
-                raise TypeError(f"{sourced.key} is from {other}, which is no file")
+                raise TypeError(f"{sourced.key} is from {other}, which is not a file")

@@ -99,6 +99,6 @@ _HELD: Final = Problem(
     code=str(Code.EMPTY_HELD),
     severity=Severity.WARNING,
     origin=InFile("."),
-    expected="the directory has no objects any more; the objects read before stay in force for "
+    expected="the directory does not have objects any more; the objects read before stay in force for "
     "empty_answer_hold_seconds, in case the directory is empty by mistake",
 )

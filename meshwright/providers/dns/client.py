@@ -35,7 +35,7 @@ async def ask(
     except dns.resolver.NXDOMAIN as error:
         return DnsAnswer(_negative_ttl(error))
     except dns.resolver.LifetimeTimeout:
-        return DnsFailure(f"no answer within {seconds:g} s")
+        return DnsFailure(f"timed out after {seconds:g} s")
     except dns.resolver.NoNameservers as error:
         return DnsFailure(_reason(error))
     except Exception as error:  # noqa: BLE001 - whatever the network sends, the last good answer stays

@@ -27,7 +27,8 @@ class Nameserver:
         good = colon and number.isascii() and number.isdigit() and 1 <= int(number) <= 65535
         if address is None or not good or (":" in address and not text.startswith("[")):
             raise ValueError(
-                "must be IP addresses, with or without a port, such as 10.0.0.2, 10.0.0.2:53 or [fd00::2]:53"
+                "must be IP addresses, with or without a port, for example 10.0.0.2, 10.0.0.2:53 or "
+                "[fd00::2]:53"
             )
         return cls(address, int(number))
 

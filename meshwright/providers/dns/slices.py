@@ -157,7 +157,7 @@ def _unresolved(key: ServiceKey, name: DnsName, failing: list[Question], known: 
         "the addresses of the last good answer "
         f"({min(answered).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}) stay in force"
         if kept
-        else "there is no earlier answer, so the name has no addresses"
+        else "without an earlier answer, the name does not have addresses"
     )
     expected = f"the name cannot be resolved; {stays} ({reasons})"
     return _problem(Code.UNRESOLVED, severity, key, "dns", name.name, expected)
@@ -165,7 +165,7 @@ def _unresolved(key: ServiceKey, name: DnsName, failing: list[Question], known: 
 
 def _held(key: ServiceKey) -> Problem:
     expected = (
-        "DNS returns no addresses any more; the last addresses stay in force for "
+        "DNS does not return addresses any more; the last addresses stay in force for "
         "empty_answer_hold_seconds, in case the empty answer is a mistake"
     )
     return _problem(Code.EMPTY_HELD, Severity.WARNING, key, "", "", expected)

@@ -110,7 +110,7 @@ class DnsSource:
         states = self._book.known.values()
         answered = [state.answered for state in states if state.answered is not None]
         failing = [state.error_since for state in states if state.error_since is not None]
-        error = f"{len(failing)} of {len(states)} DNS queries have no answer" if failing else ""
+        error = f"{len(failing)} of {len(states)} DNS queries were not answered" if failing else ""
         return Freshness(
             last_event=self._last_event,
             last_full_read=min(answered, default=None) if len(answered) == len(states) else None,

@@ -50,7 +50,7 @@ class ProviderObjects(Objects[str]):
             case FromSource(source):
                 return source
             case other:
-                raise TypeError(f"{sourced.key} is from {other}, which is no provider")
+                raise TypeError(f"{sourced.key} is from {other}, which is not a provider")
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +224,7 @@ def _words(error: BaseException) -> str:
     try:
         text = str(error).encode(errors="backslashreplace").decode()
     except Exception:  # noqa: BLE001 - the exception's __str__ is code of another project too
-        text = "the error has no readable text"
+        text = "the error lacks readable text"
     return " ".join(f"fails: {type(error).__name__}: {text}".split())[:500]
 
 
@@ -244,7 +244,7 @@ def _failing(before: ProviderState, name: str, words: str, now: datetime) -> Pro
 
 def _held(name: str) -> Problem:
     expected = (
-        "the answer has no objects any more; the objects of the last answer stay in "
+        "the answer does not have objects any more; the objects of the last answer stay in "
         "force for empty_answer_hold_seconds, in case the empty answer is a mistake"
     )
     return _problem(Code.EMPTY_HELD, Severity.WARNING, name, expected)

@@ -87,5 +87,5 @@ async def uid_of(api: Api) -> str:
     metadata = raw.get("metadata")
     uid = metadata.get("uid") if isinstance(metadata, dict) else None
     if not isinstance(uid, str) or not uid:
-        raise Nonsense(f"the Namespace {SYSTEM} has no metadata.uid")
+        raise Nonsense(f"the Namespace {SYSTEM} lacks metadata.uid")
     return uid

@@ -23,7 +23,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _SET: Final = re.compile(r"(?P<label>\S+)\s+(?P<word>in|notin)\s*\((?P<values>[^()]*)\)")
 _EQUAL: Final = re.compile(r"(?P<label>[^\s!=]+)\s*(?P<sign>==|=|!=)\s*(?P<value>[^\s!=]*)")
 _SELECTOR_RULE: Final = (
-    "must be a label selector in the form of kubectl, such as "
+    "must be a label selector in the form of kubectl, for example "
     "openservicemesh.io/monitored-by=osm, tier in (shop, stock), team!=test, mesh or !old"
 )
 

@@ -132,7 +132,7 @@ class KubernetesSource:
                     if self._is_another():
                         await self._anew()
             if not self._watches.is_any_known():
-                error = self.freshness().error or f"no answer within {self._patience.total_seconds():g} s"
+                error = self.freshness().error or f"timed out after {self._patience.total_seconds():g} s"
                 raise SourceError(f"cannot read the cluster {self._cluster}: {error}")
             await self._take()
         except BaseException:

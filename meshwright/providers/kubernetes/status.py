@@ -90,7 +90,7 @@ def without(scope: Scope, place: Place) -> str:
             "warn the owners of such objects"
         )
     if kind == NAMESPACE and namespace is not None and not scope.selector:
-        return "the namespace is in the mesh because the settings name it, but its annotations have no effect"
+        return "the namespace is in the mesh because the settings name it, but its annotations are ignored"
     return ""
 
 
@@ -106,14 +106,14 @@ def _held(watches: Watches) -> Iterator[Problem]:
                 Code.EMPTY_HELD,
                 Severity.WARNING,
                 shown(place),
-                f"the API server lists no objects any more; {_KEPT}",
+                f"the API server does not list objects any more; {_KEPT}",
             )
     for kind in watches.plan.missing:
         yield _problem(
             Code.EMPTY_HELD,
             Severity.WARNING,
             kind.full,
-            f"the API server no longer serves this kind; {_KEPT}",
+            f"the API server does not serve this kind any more; {_KEPT}",
         )
 
 

@@ -79,7 +79,8 @@ class DocumentServer:
         snapshot = self._catalog.snapshot(NodeKey(name))
         if snapshot is None:
             raise NothingThereError(
-                f"the driver has no document for proxy {name[:200]!r}: see /debug/proxy for its state"
+                f"the driver does not have a document for proxy {name[:200]!r}: see /debug/proxy for its "
+                "state"
             )
         return {"document": json.loads(snapshot.resources(DOCUMENT)[NAME].body), "version": version(snapshot)}
 
@@ -146,7 +147,7 @@ class DocumentServer:
     def _current(self, node: NodeKey, tags: frozenset[str], method: str) -> web.Response:
         snapshot = self._catalog.snapshot(node)
         if snapshot is None:
-            return _text_response(404, "the driver has no configuration for this proxy yet")
+            return _text_response(404, "the driver does not have a configuration for this proxy yet")
         newest = version(snapshot)
         headers = {"ETag": f'"{newest}"', "Cache-Control": "no-store"}
         if tags & {newest, ANY}:

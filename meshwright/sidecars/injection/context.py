@@ -249,5 +249,5 @@ def _os(pod: Pod) -> PodOs:
     name = (spec.get("os") or {}).get("name") or (spec.get("nodeSelector") or {}).get(_OS_LABEL)
     name = name or PodOs.LINUX
     if name not in tuple(PodOs):
-        raise CannotPatchError(f"there is no sidecar for the operating system {name!r}")
+        raise CannotPatchError(f"sidecars do not support the operating system {name!r}")
     return PodOs(name)

@@ -112,7 +112,7 @@ def numbered(call: HttpGet, ports: Mapping[str, int], what: str) -> HttpGet:
         # Like a kubelet: first the name of a port, then a number written as text.
         number = ports.get(port, int(port) if port.isascii() and port.isdigit() else 0)
         if not number:
-            raise CannotPatchError(f"{what} names port {port!r}, but the container has no port of that name")
+            raise CannotPatchError(f"{what} names port {port!r}, but the container lacks a port of that name")
         how["port"] = number
     return how
 

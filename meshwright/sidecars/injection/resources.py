@@ -204,7 +204,7 @@ def _number(value: object, where: str) -> Decimal:
     plain = int(value) if isinstance(value, int) else value  # a number from YAML may have another notation
     if (number := read_quantity(str(plain))) is not None:
         return number
-    raise CannotPatchError(f"{where} is {value!r}: must be a quantity, such as 100m or 64Mi")
+    raise CannotPatchError(f"{where} is {value!r}: must be a quantity, for example 100m or 64Mi")
 
 
 def _only(amounts: Mapping[str, str], those: Mapping[str, str]) -> dict[str, str]:

@@ -49,7 +49,7 @@ def page(result: Mapping[str, str]) -> str:
     if (number := _number(port)) is None:
         raise ValueError(f"{_PORT} is {port!r}: must be a number from 1 to 65535")
     if not _IS_PATH.fullmatch(path) or _NOT_IN_PATH & {*path}:
-        raise ValueError(f"{_PATH} is {path!r}: must be a path that begins with / and has no query")
+        raise ValueError(f"{_PATH} is {path!r}: must be a path that begins with /, without a query")
     return f"http://{APPLICATION}:{number}{path}"
 
 
@@ -97,7 +97,8 @@ def warnings(context: InjectorContext, pod: Pod) -> list[str]:
     remedy = merge if url else f"these metrics cannot be merged with the sidecar's, because {why};"
     return [
         (
-            f"the sidecar refuses Prometheus at {at}, because Prometheus has no certificate: {remedy} "
+            f"the sidecar refuses Prometheus at {at}, because Prometheus does not have a certificate: "
+            f"{remedy} "
             f"exclude the port ({INBOUND_PORTS})"
         )
     ]

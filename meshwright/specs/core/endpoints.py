@@ -55,7 +55,7 @@ def pod(manifest: Manifest) -> Workload | PodTemplate | None:
         manifest.notes.inform(
             Code.NO_ADDRESS,
             status.at("podIP"),
-            "is missing; the Pod gets no requests until it has an IP address",
+            "is missing; the Pod gets requests only after it has an IP address",
         )
         return of_pods(manifest, manifest.key.kind, WorkloadKey(manifest.namespace, manifest.key.name))
     spec = manifest.body.section("spec")

@@ -24,8 +24,8 @@ from meshwright.specs.values.references import (
 )
 
 HOST_RULE: Final = (
-    "must be a host name without a port, such as httpbin.org, an IP address, or a wildcard such "
-    "as *.example.com"
+    "must be a host name without a port, for example httpbin.org, an IP address, or a wildcard, for "
+    "example *.example.com"
 )
 MOST_PLACES: Final = 100_000
 """Maximum destinations of one Egress: ports times hosts and ranges.
@@ -82,7 +82,7 @@ def _warn_of_incomplete_parts(spec: Fields, result: Egress) -> None:
             spec.notes.warn(
                 Code.EMPTY,
                 spec.at(name),
-                "is empty, so this Egress allows no traffic; add at least one entry",
+                "is empty, so this Egress does not allow traffic; add at least one entry",
             )
     over_http = any(port.protocol is EgressProtocol.HTTP for port in result.ports)
     if result.route_groups and result.ports and not over_http:
@@ -95,14 +95,14 @@ def _warn_of_incomplete_parts(spec: Fields, result: Egress) -> None:
         return
     if not result.hosts:
         expected = (
-            "hosts and ipAddresses are both empty, so this Egress allows no HTTP "
-            "requests; add a host or an IP range"
+            "hosts and ipAddresses are both empty, so this Egress does not allow HTTP requests; add a host "
+            "or an IP range"
         )
         spec.notes.warn(Code.EMPTY, spec.at("hosts"), expected)
     for path, host in spec.items("hosts"):
         if isinstance(host, str) and is_wildcard(host):
             expected = (
-                "a wildcard has no address in DNS, so HTTP requests for these hosts are allowed "
+                "a wildcard does not have an address in DNS, so HTTP requests for these hosts are allowed "
                 "only to the ranges in ipAddresses; add ipAddresses"
             )
             spec.notes.warn(Code.NOT_ENFORCED, path, expected, host)

@@ -10,7 +10,7 @@ from meshwright.specs.values.durations import life
 from meshwright.specs.values.references import namespace_name, object_name
 
 _NAMES: Final = "subjectAltNames"
-_NAME_RULE: Final = "must be a DNS name in lower case, such as gateway.example.org"
+_NAME_RULE: Final = "must be a DNS name in lower case, for example gateway.example.org"
 
 
 def gateway_certificate(fields: Fields, secret: Fields, home: Namespace) -> GatewayCertificate:

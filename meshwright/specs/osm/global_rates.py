@@ -39,9 +39,11 @@ STATUSES: Final = frozenset(
 )
 """HTTP error statuses in Envoy's enum."""
 
-STATUS_RULE: Final = "must be an HTTP error status from 400 to 599 that Envoy knows, such as 429 or 503"
+STATUS_RULE: Final = "must be an HTTP error status from 400 to 599 that Envoy knows, for example 429 or 503"
 TEXT_RULE: Final = "must be printable text of at most 256 characters"
-HEADER_RULE: Final = "must be the name of a header, such as user-agent, or one of :authority, :method, :path"
+HEADER_RULE: Final = (
+    "must be the name of a header, for example user-agent, or one of :authority, :method, :path"
+)
 ENTRY_RULE: Final = "must have exactly one of genericKey, remoteAddress, requestHeader, headerValueMatch"
 VALUE_RULE: Final = "must have exactly one of exact, prefix, suffix, regex, contains, present"
 

@@ -26,10 +26,10 @@ PRINCIPAL: Final = "AuthenticatedPrincipal"
 SOURCES: Final = (PRINCIPAL, IP_RANGE, SERVICE.name)
 
 PRINCIPAL_RULE: Final = (
-    "must be a name from the client's certificate: a DNS name, or a URI such as "
+    "must be a name from the client's certificate: a DNS name, or a URI, for example "
     "spiffe://cluster.local/gateway"
 )
-SERVER_NAME_RULE: Final = "must be a DNS name, or a wildcard such as *.example.org"
+SERVER_NAME_RULE: Final = "must be a DNS name, or a wildcard, for example *.example.org"
 NO_PRINCIPAL: Final = (
     f"must have at least one {PRINCIPAL}, because clients of https backends show a certificate; "
     "or set tls.skipClientCertValidation: true for each https backend"
@@ -130,7 +130,7 @@ def _backend(fields: Fields, namespace: Namespace) -> IngressPort:
     fields.close()
     if protocol == HTTP:
         if skipped or names:
-            expected = "has no effect, because clients call a backend with protocol http in plain text"
+            expected = "is ignored, because clients call a backend with protocol http in plain text"
             fields.notes.warn(Code.FIELDS_NOT_USED, tls.path, expected)
         return IngressPort(service, number, Proof.NOTHING)
     return IngressPort(service, number, Proof.ENCRYPTION if skipped else Proof.CERTIFICATE, names)

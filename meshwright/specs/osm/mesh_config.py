@@ -144,7 +144,7 @@ def _report_unused(manifest: Manifest, sections: tuple[Fields, ...], unenforced:
         unused.extend(section.at(name) for name in names if section.has(name))
     if unused := sorted(set(unused) - set(unenforced)):
         manifest.notes.inform(
-            Code.FIELDS_NOT_USED, "spec", f"these fields are known but have no effect: {', '.join(unused)}"
+            Code.FIELDS_NOT_USED, "spec", f"these fields are known but ignored: {', '.join(unused)}"
         )
 
 
@@ -154,7 +154,7 @@ def _report_pruned(manifest: Manifest, sections: Sequence[Fields]) -> None:
     if pruned:
         more = f" and {len(pruned) - _NAMED} more" if len(pruned) > _NAMED else ""
         text = (
-            "a MeshConfig does not have these fields, so they have no effect: "
+            "a MeshConfig does not have these fields, so they are ignored: "
             f"{', '.join(pruned[:_NAMED])}{more}"
         )
         manifest.notes.warn(Code.PRUNED, "", text)
@@ -235,7 +235,7 @@ def _tls(fields: Fields, name: str, default: TlsVersion) -> TlsVersion:
 
 def _driver(fields: Fields) -> SidecarDriverSettings:
     return SidecarDriverSettings(
-        name=fields.required_text("sidecarName", "must be the name of a sidecar driver, such as envoy"),
+        name=fields.required_text("sidecarName", "must be the name of a sidecar driver, for example envoy"),
         linux_image=fields.text("sidecarImage") or "",
         windows_image=_image(fields, "sidecarWindowsImage", "sidecarImageWindowsImage"),
         init_image=fields.text("initContainerImage") or "",

@@ -95,8 +95,8 @@ def _on(fields: Fields) -> tuple[RetryCondition, ...]:
         fields.wrong("retryOn", ON_RULE)
     if idle := [word for word in words if word in WITHOUT_EFFECT]:
         message = not_enforced(
-            f"requests are not retried for {', '.join(idle)}, because a Retry has "
-            "no field for the status codes or headers of these conditions"
+            f"requests are not retried for {', '.join(idle)}, because a Retry lacks a field for the status "
+            "codes or headers of these conditions"
         )
         fields.notes.warn(Code.NOT_ENFORCED, fields.at("retryOn"), message)
     return tuple(condition for condition in RetryCondition if condition in words)

@@ -34,7 +34,7 @@ def mesh_root_certificate(manifest: Manifest) -> MeshRootCertificate:
     secret = _secret(manifest, provider) if fields.has("provider") else SecretName(manifest.namespace, "")
     domain, role = _trust_domain(fields), _role(fields)
     if fields.flag("spiffeEnabled", default=True) is False:
-        expected = "has no effect, because certificates always have SPIFFE IDs"
+        expected = "is ignored, because certificates always have SPIFFE IDs"
         fields.notes.inform(Code.FIELDS_NOT_USED, fields.at("spiffeEnabled"), expected)
     fields.close()
     return MeshRootCertificate(
@@ -73,7 +73,7 @@ def _secret(manifest: Manifest, provider: Fields) -> SecretName:
 def _trust_domain(fields: Fields) -> TrustDomain:
     text = fields.text("trustDomain") or ""
     if text and not is_dns_subdomain(text):
-        fields.wrong("trustDomain", "must be a trust domain such as cluster.local")
+        fields.wrong("trustDomain", "must be a trust domain, for example cluster.local")
     return TrustDomain(text)
 
 

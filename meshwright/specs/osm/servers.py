@@ -54,9 +54,11 @@ def tracing(fields: Fields, home: Namespace) -> Tracing | None:
     default = Tracing(HostPort(there, _COLLECTING[protocol]), protocol=protocol)
     endpoint = fields.text("endpoint") or default.endpoint
     if _PATH.fullmatch(endpoint) is None:
-        fields.wrong("endpoint", f"must be a path, such as {default.endpoint}")
+        fields.wrong("endpoint", f"must be a path, for example {default.endpoint}")
     elif protocol is TracingProtocol.OTLP and fields.text("endpoint"):
-        fields.wrong("endpoint", "must be left out with protocol OTLP, because OTLP over gRPC has no path")
+        fields.wrong(
+            "endpoint", "must be left out with protocol OTLP, because OTLP over gRPC does not use a path"
+        )
     where = HostPort(there, fields.port("port") or default.collector.port)
     return replace(default, collector=where, endpoint=endpoint)
 

@@ -19,7 +19,7 @@ from meshwright.specs.values.references import host, namespace_name, object_name
 
 FILE: Final = r"/[A-Za-z0-9._/-]+"
 FILE_RULE: Final = (
-    "must be the absolute path of a file on the machine of the sidecar, such as /var/log/envoy/access.log"
+    "must be the absolute path of a file on the machine of the sidecar, for example /var/log/envoy/access.log"
 )
 PROTOCOLS: Final = ("grpc", "h2c", "http2")
 _FILE: Final = re.compile(FILE)

@@ -13,7 +13,7 @@ _POLICY: Final = "policy.openservicemesh.io"
 _PLUGIN: Final = "plugin.flomesh.io"
 _CLUSTERS: Final = "flomesh.io"
 
-_FILTERS: Final = "sidecars run no filters from plugins"
+_FILTERS: Final = "sidecars do not run filters from plugins"
 _ELSEWHERE: Final = "the mesh does not know services of other clusters"
 
 UNENFORCED: Final[Mapping[Kind, str]] = {

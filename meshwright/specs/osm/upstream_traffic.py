@@ -33,11 +33,11 @@ MOST: Final = 2**32 - 1
 MOST_HEADERS: Final = 10
 UNITS: Final = tuple(RateUnit)
 HOST_RULE: Final = (
-    "must be the name of a service, such as web.shop.svc.cluster.local, or a host outside the "
+    "must be the name of a service, for example web.shop.svc.cluster.local, or a host outside the "
     "mesh: a name of at least two DNS labels, or an IP address"
 )
 HEADER_RULE: Final = (
-    "must be the name of a header, such as retry-after, and not host, which responses do not have"
+    "must be the name of a header, for example retry-after, and not host, which responses do not have"
 )
 
 _NOBODY_ASKED: Final = not_enforced(
@@ -112,7 +112,7 @@ def _routes(fields: Fields, *, asked: bool) -> Iterator[RouteRate]:
     sections = fields.sections("httpRoutes")
     paths = [
         item.required_text(
-            "path", "must be a regular expression (RE2) for the path of requests, such as /api/.*"
+            "path", "must be a regular expression (RE2) for the path of requests, for example /api/.*"
         )
         for item in sections
     ]

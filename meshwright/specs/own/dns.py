@@ -38,14 +38,14 @@ def _addressed(text: str, ports: Sequence[ServicePort]) -> DnsName | str:
     known = parse_dns_name(name)
     if known is None or (colon and not _is_port(number)):
         return (
-            "must be a DNS name, such as db.example.com, or a DNS name with a port, such as "
+            "must be a DNS name, for example db.example.com, or a DNS name with a port, for example "
             "db.example.com:5432"
         )
     if colon and len(ports) != 1:
         return "may have a port only if the Service has exactly one port"
     if not colon and not any(isinstance(port.target_port, int) for port in ports):
         return (
-            "needs a port: write it here, such as db.example.com:5432, or as a number in "
+            "needs a port: write it here, for example db.example.com:5432, or as a number in "
             "targetPort of the Service"
         )
     return DnsName(known, Port(int(number)) if colon else None)
@@ -55,7 +55,7 @@ def _served(text: str, ports: Sequence[ServicePort]) -> DnsName | str:
     """Parse a DNS name of SRV records in an annotation; return the name, or the broken rule."""
     known = parse_dns_name(text)
     if known is None:
-        return "must be a DNS name, such as _db._tcp.example.com"
+        return "must be a DNS name, for example _db._tcp.example.com"
     if len(ports) != 1:
         return (
             "is only for Services with exactly one port, because the SRV records give the "

@@ -214,6 +214,6 @@ def _refuse_conflicts(
             section.notes.refuse(
                 Code.LISTENER_CONFLICT,
                 section.path,
-                f"must have an address and port that no other listener has; {other} has the same",
+                f"must have a unique address and port; {other} has the same",
                 f"{place[0]} port {place[1]}",
             )

@@ -16,7 +16,7 @@ HOST_RULE: Final = (
     "or disabled: true"
 )
 NOBODY_ASKED: Final = (
-    "has no effect with disabled: true, which switches authorization off; remove one of the two"
+    "is ignored with disabled: true, which switches authorization off; remove one of the two"
 )
 _ASKED: Final = ("host", "port", "extensionService", "timeout", "failureModeAllow")
 

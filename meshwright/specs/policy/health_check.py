@@ -16,11 +16,11 @@ CHECKED_PATH: Final = '/[!"$-~]*'
 CHECKED_PATH_RULE: Final = (
     f"must begin with /, and have at most {LONGEST_PATH} printable ASCII characters without # and space"
 )
-INTERVAL_RULE: Final = "must be a duration from 1s to 1h, such as 10s"
-TIMEOUT_RULE: Final = "must be a duration from 10ms to 1m, such as 1s"
+INTERVAL_RULE: Final = "must be a duration from 1s to 1h, for example 10s"
+TIMEOUT_RULE: Final = "must be a duration from 10ms to 1m, for example 1s"
 CHECK_RULE: Final = "must have exactly one of http, grpc and tcp"
 STATUS_RULE: Final = "must be an HTTP status such as 200, or a range such as 200-299, from 100 to 599"
-SERVICE_RULE: Final = "must be the name of a gRPC service, such as shop.v1.Cart"
+SERVICE_RULE: Final = "must be the name of a gRPC service, for example shop.v1.Cart"
 STATUS: Final = "[1-5][0-9]{2}(-[1-5][0-9]{2})?"
 GRPC_SERVICE: Final = "[A-Za-z0-9_./-]*"
 LONGEST_SERVICE: Final = 256

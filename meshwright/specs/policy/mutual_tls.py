@@ -15,7 +15,7 @@ from meshwright.specs.values.references import route_group
 MODES: Final = tuple(tls_mode.value for tls_mode in TlsMode)
 SOURCES: Final = (IP_RANGE, SERVICE.name)
 STRICT_PLAIN: Final = (
-    "has no effect with mode: Strict, which refuses plain text; remove plaintext, or set mode: Permissive"
+    "is ignored with mode: Strict, which refuses plain text; remove plaintext, or set mode: Permissive"
 )
 
 

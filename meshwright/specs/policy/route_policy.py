@@ -15,8 +15,7 @@ from meshwright.specs.values.references import own_service, route_group
 
 STATUS_RULE: Final = "must be an HTTP status from 200 to 599"
 NOTHING_SAID: Final = (
-    "the rule has no action, so it changes nothing for requests that match; "
-    "add timeout, headers, fault or mirror"
+    "the rule lacks an action, so requests that match do not change; add timeout, headers, fault or mirror"
 )
 
 

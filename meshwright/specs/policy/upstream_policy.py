@@ -24,8 +24,8 @@ from meshwright.specs.values.headers import is_name
 from meshwright.specs.values.references import own_service
 
 MOST_FAILURES: Final = 1000
-EJECTED_RULE: Final = "must be a duration from 1s to 5m, such as 30s"
-TTL_RULE: Final = "must be a duration from 0s to 365 days (8760h), such as 1h; 0s is a session cookie"
+EJECTED_RULE: Final = "must be a duration from 1s to 5m, for example 30s"
+TTL_RULE: Final = "must be a duration from 0s to 365 days (8760h), for example 1h; 0s is a session cookie"
 HEADER_RULE: Final = "must be the name of a header with at most 256 characters"
 COOKIE_RULE: Final = "must be the name of a cookie with at most 256 characters"
 QUERY_RULE: Final = (
@@ -64,7 +64,7 @@ def upstream_policy(manifest: Manifest) -> UpstreamPolicy:
         manifest.notes.warn(
             Code.EMPTY,
             fields.path,
-            "has no settings, so this UpstreamPolicy has no effect; add outlierDetection, "
+            "lacks settings, so this UpstreamPolicy is not in force; add outlierDetection, "
             "loadBalancing, healthCheck or locality",
         )
     fields.close()

@@ -29,7 +29,7 @@ _CONDITION: Final[Structural] = {
     "type": "object",
     "required": ["type", "status", "lastTransitionTime", "reason", "message"],
     "properties": {
-        "type": {"type": "string", "description": "The type of the condition, such as Accepted."},
+        "type": {"type": "string", "description": "The type of the condition, for example Accepted."},
         "status": {
             "type": "string",
             "enum": ["True", "False", "Unknown"],

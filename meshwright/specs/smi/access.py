@@ -38,7 +38,7 @@ def traffic_target(manifest: Manifest) -> TrafficTarget:
             manifest.notes.warn(
                 Code.EMPTY,
                 fields.at(name),
-                "is empty, so this TrafficTarget allows no traffic; add at least one entry",
+                "is empty, so this TrafficTarget does not allow traffic; add at least one entry",
             )
     return TrafficTarget(
         key=PolicyKey(manifest.namespace, manifest.key.name),
@@ -67,6 +67,6 @@ def _rule(fields: Fields) -> Rule:
     elif kind and kind not in _ROUTE_KINDS:
         fields.wrong("kind", _KIND_RULE)
     elif kind == RouteKind.TCP and matches:
-        fields.wrong("matches", "must be left out, because a TCPRoute has no named matches")
+        fields.wrong("matches", "must be left out, because a TCPRoute does not have named matches")
     route = RouteKind.TCP if kind == RouteKind.TCP else RouteKind.HTTP
     return Rule(route, name, tuple(sorted(set(matches))))

@@ -27,7 +27,7 @@ def http_route_group(manifest: Manifest) -> HTTPRouteGroup:
         manifest.notes.warn(
             Code.EMPTY,
             fields.at("matches"),
-            "is empty, so this HTTPRouteGroup matches no requests; add at least one match",
+            "is empty, so this HTTPRouteGroup does not match requests; add at least one match",
         )
     for index in duplicates([match.name for match in matches]):
         sections[index].wrong("name", "must differ from the names of the other matches", Code.DUPLICATE)
@@ -124,5 +124,5 @@ def _header(fields: Fields, name: str, regex: str) -> HeaderMatch:
     if fault:
         fields.wrong(name, fault, Code.BAD_REGEX)
     if not _HEADER_NAME.fullmatch(name):
-        fields.wrong(name, "must have the name of a header as key, such as user-agent")
+        fields.wrong(name, "must have the name of a header as key, for example user-agent")
     return HeaderMatch(name.lower(), regex)

@@ -79,7 +79,7 @@ def _quantity(fields: Fields) -> Decimal:
     number = read_quantity(text) if len(text) <= 32 and _QUANTITY.fullmatch(text) else None
     if number is None:
         code = Code.MISSING if value is None else Code.WRONG_VALUE
-        fields.wrong("weight", 'must be a quantity of at least 0, such as 1 or "500m"', code)
+        fields.wrong("weight", 'must be a quantity of at least 0, for example 1 or "500m"', code)
         return Decimal(0)
     return number
 

@@ -8,7 +8,7 @@ from meshwright.specs.values.durations import parse_duration
 
 STAT_PREFIX: Final = "inboundExtAuthz"
 
-_RULE: Final = "must be a duration from 1ms to 5m, such as 1s"
+_RULE: Final = "must be a duration from 1ms to 5m, for example 1s"
 _TIMEOUT: Final = timedelta(seconds=1)
 _LONGEST: Final = timedelta(minutes=5)
 

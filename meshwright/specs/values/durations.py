@@ -23,9 +23,9 @@ SHORTEST_WAIT: Final = timedelta(milliseconds=1)
 LONGEST_WAIT: Final = timedelta(hours=1)
 """Maximum waiting time in a proxy's configuration."""
 
-WAIT_RULE: Final = "must be a duration from 1ms to 1h, such as 250ms or 5s"
+WAIT_RULE: Final = "must be a duration from 1ms to 1h, for example 250ms or 5s"
 
-LIFE_RULE: Final = "must be a duration from 1s to 87600h, such as 24h"
+LIFE_RULE: Final = "must be a duration from 1s to 87600h, for example 24h"
 
 _SHORTEST_LIFE: Final = timedelta(seconds=1)
 _LONGEST_LIFE: Final = timedelta(days=3650)

@@ -30,7 +30,7 @@ class Places:
         name = object_name(fields, "name")
         namespace = fields.text("namespace", expected=LABEL_RULE, fits=is_dns_label) or ""
         if not namespace:
-            fields.wrong("namespace", "must be the namespace of the Service, which has no default")
+            fields.wrong("namespace", "must be the namespace of the Service; it is required")
         elif not is_dns_label(namespace):
             fields.wrong("namespace", LABEL_RULE)
         self.services.add(ServiceKey(Namespace(namespace), ServiceName(name)))

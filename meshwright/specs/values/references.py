@@ -23,13 +23,13 @@ from meshwright.specs.fields import Fields, one_of
 from meshwright.specs.manifest import LABEL_RULE, NAME_RULE
 
 SERVICE_RULE = (
-    "must be the name of a service: NAME.NAMESPACE or NAME.NAMESPACE.svc.CLUSTER-DOMAIN, such as web.shop"
+    "must be the name of a service: NAME.NAMESPACE or NAME.NAMESPACE.svc.CLUSTER-DOMAIN, for example web.shop"
 )
-RANGE_RULE = "must be a range of IP addresses without host bits, such as 10.0.0.0/8 or fd00::/8"
-NETWORK_RULE = "must be a range of IP addresses, such as 192.0.2.0/24, 192.0.2.7/32 or 2001:db8::/32"
-ADDRESS_RULE = "must be the IP address of one machine, such as 10.0.0.7 or fd00::7"
+RANGE_RULE = "must be a range of IP addresses without host bits, for example 10.0.0.0/8 or fd00::/8"
+NETWORK_RULE = "must be a range of IP addresses, for example 192.0.2.0/24, 192.0.2.7/32 or 2001:db8::/32"
+ADDRESS_RULE = "must be the IP address of one machine, for example 10.0.0.7 or fd00::7"
 
-HOST_RULE: Final = "must be a DNS name, such as opa.example.com, or an IP address"
+HOST_RULE: Final = "must be a DNS name, for example opa.example.com, or an IP address"
 
 _MAPPED: Final = 96
 """Bits before the IPv4 address in an IPv4-mapped IPv6 address."""

@@ -224,7 +224,7 @@ async def test_listener_on_a_freed_port_is_bound_after_proxy_retry_or_envoy_rest
                 assert asked == f"sent again: listener outbound-listener|{ADDRESS}|{port}\n"
                 await until(lambda: first.listens(ADDRESS, 7001, port))
                 await until(lambda: _none(server))
-                nothing = "nothing to retry: the proxy has no rejected resources\n"
+                nothing = "cannot retry: the proxy has accepted all resources\n"
                 assert await asyncio.to_thread(_retry, typed, server, "buyer") == nothing
         if how == "restart":
             async with running(envoy, server, tmp_path / "second", AdsProtocol.DELTA) as second:

@@ -180,7 +180,7 @@ async def test_api_reports_the_same_states_as_the_debug_pages(
     ("path", "status", "words"),
     [
         ("/proxies/nobody", 404, "proxy 'nobody' does not exist"),
-        ("/proxies?namespace=shop", 400, "unknown parameter 'namespace': this path has no parameters"),
+        ("/proxies?namespace=shop", 400, "unknown parameter 'namespace': this path does not take parameters"),
         ("/policies?object=a&object=b", 400, "object must be given only once"),
         ("/policies?object=x", 404, "object 'x' does not exist in any source"),
         ("/explain?from=shop/buyer", 400, "parameter to is missing"),

@@ -181,7 +181,7 @@ async def test_diff_names_new_and_removed_proxies_and_resources(diff: Diff) -> N
     assert done.stdout.splitlines()[:3] == [
         "1 proxy would change, 0 would not",
         "new: u3.store.shop",
-        "no longer known (it keeps its configuration): u1.store.shop",
+        "not known any more (it keeps its configuration): u1.store.shop",
     ]
     assert "  - cluster shop/store|8080" in done.stdout.splitlines()
 

@@ -48,7 +48,9 @@ def test_token_is_created_only_if_its_file_can_be(run: Run, tmp_path: Path) -> N
         ("state", "File exists"),
     ):
         done = _create(run, "--out", out)
-        text = f"meshwright: cannot write {out}: {why}; no token was created: give a new file with --out\n"
+        text = (
+            f"meshwright: cannot write {out}: {why}; the token was not created: give a new file with --out\n"
+        )
         assert (done.returncode, done.stdout, done.stderr) == (2, "", text)
     assert (tmp_path / "token").read_text() == before
     assert [token["id"] for token in _tokens(run)] == [before.partition(".")[0]]
@@ -103,7 +105,7 @@ def test_no_certificate_is_issued_into_an_unwritable_place(run: Run, tmp_path: P
     done = _issue(run, out, "v")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"meshwright: cannot write to {out}: ")
-    assert done.stderr.endswith("; no certificate was issued: give another directory with --out\n")
+    assert done.stderr.endswith("; the certificate was not issued: give another directory with --out\n")
     assert _certificates(run) == 1
 
 

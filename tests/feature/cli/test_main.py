@@ -158,7 +158,10 @@ def test_token_for_a_named_proxy_warns_that_the_name_was_not_checked(run: Run) -
 
     The warning is absent with `--anyway`, and for a token without a UUID.
     """
-    words = "meshwright: the name was not compared with workloads, because no server runs: give --mesh DIR"
+    words = (
+        "meshwright: the name was not compared with workloads, because the server is not running: "
+        "give --mesh DIR"
+    )
     for arguments, answer in ((NAME, True), ((*NAME, "--anyway"), False), (NAME[2:], False)):
         done = run("certs", "token", "create", "--state", "state", *arguments)
         assert (done.returncode, words in done.stderr) == (0, answer)
@@ -188,12 +191,12 @@ def test_negative_certificate_answer_is_json_on_request(
     ("arguments", "sentence"),
     [
         (("serve",), "the setting state is missing: give --state or set MESHWRIGHT_STATE"),
-        (("serve", "--state", "s"), "no source for the mesh is configured: give --mesh DIR"),
+        (("serve", "--state", "s"), "a source for the mesh is required: give --mesh DIR"),
         (("serve", "--mesh", "none", "--state", "s"), "the mesh directory none does not exist"),
         (("serve", "--mesh", ".", "--state", "s", "--http-address", "x"), "--http-address is 'x': must be"),
         (("proxies", "--state", "s"), "no server is running with the state directory s"),
         (("hosts", "--state", "s", "--namespace", "n"), "no server is running"),
-        (("certs", "revoke", "--state", "s", "ab"), "cannot revoke serial ab: s has no CA"),
+        (("certs", "revoke", "--state", "s", "ab"), "cannot revoke serial ab: s lacks a CA"),
         (
             ("certs", "issue-proxy", "--state", "s", "--uuid", "U!", *NAME[2:], "--out", "o"),
             "common name 'U!.s.n' is not <uuid>.<service>.<namespace>",
@@ -218,7 +221,7 @@ def test_invalid_credentials_are_reported_with_their_files(run: Run, tmp_path: P
     assert done.returncode == 2
     chain, key = (tmp_path / "out" / name for name in ("proxy.pem", "proxy.key"))
     assert done.stderr == (
-        f"meshwright: {chain} and {key} do not belong together: the file of the certificate has no "
+        f"meshwright: {chain} and {key} do not belong together: the file of the certificate lacks a "
         "readable certificate\n"
     )
 

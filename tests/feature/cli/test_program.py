@@ -252,11 +252,11 @@ def test_lint_reads_a_file_of_any_name_or_standard_input(run: Run, folder: Path)
 
 
 NOTHING = {
-    "lint empty": "directory empty has no manifests: they are files that end in .yaml, .yml, .json",
-    "lint comments": "comments has no manifest: it is empty, or has only comments",
-    "lint comments/a.yaml": "comments/a.yaml has no manifest: it is empty, or has only comments",
-    "lint -": "standard input has no manifest: it is empty, or has only comments",
-    "lint - --json": "standard input has no manifest: it is empty, or has only comments",
+    "lint empty": "directory empty lacks manifests: they are files that end in .yaml, .yml, .json",
+    "lint comments": "comments lacks a manifest: it is empty, or has only comments",
+    "lint comments/a.yaml": "comments/a.yaml lacks a manifest: it is empty, or has only comments",
+    "lint -": "standard input lacks a manifest: it is empty, or has only comments",
+    "lint - --json": "standard input lacks a manifest: it is empty, or has only comments",
     "lint binary/a.yaml": (
         "binary/a.yaml cannot be read: must be UTF-8 text; the byte at position 0 is not valid"
     ),

@@ -26,7 +26,7 @@ HOST_NETWORK = (
     "spec: {hostNetwork: true, containers: [{name: a, image: b}]}\n"
 )
 NOT_INSTALLED = (
-    "meshwright: nothing is installed, because this command only prints manifests: to install, run "
+    "meshwright: this command only prints manifests: to install, run "
     "`meshwright install --print | kubectl apply -f -`\n"
 )
 

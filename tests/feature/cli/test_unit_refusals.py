@@ -30,7 +30,7 @@ REFUSED = [
     (
         "agent",
         ("--ca", "/etc/ca.pem"),
-        "--ca has no effect without --enrol: add --enrol and a token, or remove --ca",
+        "--ca requires --enrol: add --enrol and a token, or remove --ca",
     ),
     ("agent", ("--renewal", "control"), "--renewal is 'control': must be HOST:PORT"),
     ("agent", ("--admin", "zzz"), "--admin is 'zzz': must be HOST:PORT"),

@@ -129,7 +129,7 @@ async def test_unanswered_query_fails_at_its_time_limit(server: Dnsmasq) -> None
     """Without a server the query fails after the configured 0.2 s."""
     server.stop()
     resolver = Resolver((Nameserver.parse(server.nameserver),), 0.2)
-    assert await resolver.ask(Question("db.mesh.test", RecordType.A)) == DnsFailure("no answer within 0.2 s")
+    assert await resolver.ask(Question("db.mesh.test", RecordType.A)) == DnsFailure("timed out after 0.2 s")
 
 
 async def test_zone_changes_update_the_slices(server: Dnsmasq) -> None:
@@ -191,7 +191,7 @@ async def test_unreachable_dns_server_keeps_the_last_addresses(server: Dnsmasq) 
         await watched.until_addresses("10.0.0.1", "fd00::1")
         source = watched.source
         server.stop()
-        both = "2 of 2 DNS queries have no answer"
+        both = "2 of 2 DNS queries were not answered"
         await watched.until(lambda: source.freshness().error == both and len(source.problems()) == 1)
         fresh = source.freshness()
         assert watched.slices() == {"db-dns": (("10.0.0.1", "fd00::1"), (8080,))}
@@ -200,7 +200,7 @@ async def test_unreachable_dns_server_keeps_the_last_addresses(server: Dnsmasq) 
         assert fresh.last_full_read <= fresh.error_since
         assert source.counts() == Counts(stale=1)
         (problem,) = source.problems()
-        reasons = ", ".join(f"db.mesh.test {record}: no answer within 0.1 s" for record in ("A", "AAAA"))
+        reasons = ", ".join(f"db.mesh.test {record}: timed out after 0.1 s" for record in ("A", "AAAA"))
         of = f"{fresh.last_full_read:%Y-%m-%dT%H:%M:%SZ}"
         stays = f"the addresses of the last good answer ({of}) stay in force"
         assert problem.expected == f"the name cannot be resolved; {stays} ({reasons})"

@@ -20,7 +20,7 @@ from tests.meshes import texts
 from tests.tools.deadline import until
 
 pytestmark = needs_dnsmasq
-NOBODY = "2 of 2 DNS queries have no answer"
+NOBODY = "2 of 2 DNS queries were not answered"
 STALE = {"good": 0, "stale": 1, "refused": 0}
 UNUSED = "saved DNS answers cannot be used; the server resolves every name again first"
 

@@ -44,7 +44,7 @@ def test_invalid_third_party_driver_is_an_error_with_its_entry_point(site: Path)
     """An entry point that is no driver stops the discovery with an error that names it."""
     (site / "paper_sidecars.py").write_text("Driver = dict\n")
     done = _discover(site)
-    assert "NotADriverError: entry point paper = paper_sidecars:Driver is no sidecar driver" in done.stderr
+    assert "NotADriverError: entry point paper = paper_sidecars:Driver is not a sidecar driver" in done.stderr
 
 
 def test_third_party_driver_with_a_built_in_name_is_refused(site: Path) -> None:

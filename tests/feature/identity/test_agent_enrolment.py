@@ -239,11 +239,11 @@ async def test_unchecked_certificate_does_not_stop_renewal(
                 r"must be <id>\.<secret>\[\.<pin>\.\.\.\] on one line"
             ),
         ),
-        (f"0123456789ab.{'s' * 43}", r"the join token has no pin; give a file with the root \(--ca\)"),
+        (f"0123456789ab.{'s' * 43}", r"the join token lacks a pin; give a file with the root \(--ca\)"),
         (
             f"0123456789ab.{'s' * 43}.{'0' * 64}",
             (
-                "presents no root that matches the pin in the join token: the token belongs to "
+                "presents roots that do not match the pin in the join token: the token belongs to "
                 "another mesh, or the server is not the control plane. The token was not sent"
             ),
         ),
@@ -344,7 +344,7 @@ async def test_man_in_the_middle_gets_no_join_token(serve: Serve, tmp_path: Path
         (
             shown.chain_pem + other.trust_bundle(),
             (
-                "presents no root that matches the pin in the join token: the token belongs to "
+                "presents roots that do not match the pin in the join token: the token belongs to "
                 "another mesh, or the server is not the control plane. The token was not sent"
             ),
         ),
@@ -377,7 +377,7 @@ async def test_workload_cannot_impersonate_the_control_plane(serve: Serve, tmp_p
         (
             b"",
             (
-                "presents no root that matches the pin in the join token: the token belongs to "
+                "presents roots that do not match the pin in the join token: the token belongs to "
                 "another mesh, or the server is not the control plane. The token was not sent"
             ),
         ),

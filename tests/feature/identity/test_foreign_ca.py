@@ -47,7 +47,7 @@ async def test_machine_below_a_foreign_ca_needs_the_trust_domain_once(
     server = await serve(workload("one"), **PORTS, authority_directory=tmp_path / "ca")
     token = str((await server.ask("POST", "/certs/tokens", WANTED))["token"])
     machine = joining(server, tmp_path, token)
-    with pytest.raises(AgentError, match=r"has no trust domain .* with --trust-domain"):
+    with pytest.raises(AgentError, match=r"lacks a trust domain .* with --trust-domain"):
         await machine.enrolled.begin(machine.stop)
     machine = joining(server, tmp_path, token, trust_domain=MESHS)
     await machine.enrolled.begin(machine.stop)

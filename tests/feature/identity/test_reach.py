@@ -162,7 +162,7 @@ async def test_other_mesh_is_reported_from_either_side(
     server = await serve(workload("one"))
     at = str(server.bound.ads)
     why = await _found(at, credentials)
-    assert (why.reason, "for ads that no CA in ca.pem has issued" in why.said) == (
+    assert (why.reason, "for ads that was not issued by a CA in ca.pem" in why.said) == (
         Reason.SERVER_OF_ANOTHER_CA,
         True,
     ), why

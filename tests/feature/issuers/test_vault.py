@@ -317,7 +317,7 @@ _OK = b"HTTP/1.1 200 OK\r\nContent-Length: "
         (b"", "cannot be reached: timed out"),
         (b"SSH-2.0-OpenSSH\r\n", "cannot be reached"),
         (_OK + b"6\r\n\r\n<html>", "answered 200 at .*, but not with a JSON object"),
-        (_OK + b"2\r\n\r\n{}", "unexpected answer of Vault: it has no chain"),
+        (_OK + b"2\r\n\r\n{}", "unexpected answer of Vault: the chain is missing"),
         (
             b"HTTP/1.1 307 X\r\nLocation: https://x/\r\nContent-Length: 0\r\n\r\n",
             "answered 307, a redirect, which is not followed; set vault_address to the address of the",
@@ -384,7 +384,7 @@ def test_intermediate_issuer_needs_its_root_file(pki: Pki, bao: OpenBao) -> None
     def opened(roots: Path | None) -> VaultIssuer:
         return VaultIssuer.open(bao.api, login, VaultPki(at, "mesh", roots), DOMAIN, TrustBundle.of([]))
 
-    with pytest.raises(IssuerError, match=f"PKI {at} of .* has no root in its chain"):
+    with pytest.raises(IssuerError, match=f"PKI {at} of .* lacks a root in its chain"):
         opened(None)
     with pytest.raises(StateError, match=r"vault_roots /none/roots.pem is missing"):
         opened(Path("/none/roots.pem"))
@@ -427,8 +427,8 @@ def test_missing_token_file_and_wrong_ca_are_named_with_their_setting(pki: Pki) 
     junk = pki.file("junk.pem", "junk")
     empty = TrustBundle.of([])
     for ca, kind, sentence in (
-        (junk, StateError, "vault_ca .*junk.pem has no readable certificates in PEM"),
-        (Path("/none/ca"), StateError, "vault_ca /none/ca has no readable certificates in PEM"),
+        (junk, StateError, "vault_ca .*junk.pem lacks readable certificates in PEM"),
+        (Path("/none/ca"), StateError, "vault_ca /none/ca lacks readable certificates in PEM"),
         (None, IssuerError, "cannot be reached: .*CERTIFICATE_VERIFY_FAILED"),
     ):
         api = VaultApi(pki.bao.api.address, ca)

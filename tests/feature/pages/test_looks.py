@@ -22,7 +22,7 @@ from tests.tools.browser import Browser
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 REJECTED = "rds-outbound.shop/shop|80"
-GONE = ("does not exist in any source", "knows no version of", "is not stored any more")
+GONE = ("does not exist in any source", "does not know a version of", "is not stored any more")
 """A sentence may name what is lacking, and versions are kept for a while."""
 PAGES = {
     "index": "/debug",

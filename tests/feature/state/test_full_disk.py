@@ -147,8 +147,8 @@ def test_issuing_on_a_full_disk_leaves_no_partial_files(
         status, text, complaint = program.issue("two", directory)
         assert (status, text) == (2, "")
         assert complaint == (
-            f"cannot write to {directory}: {FULL}; no certificate was issued: "
-            "give another directory with --out"
+            f"cannot write to {directory}: {FULL}; the certificate was not issued: give another directory "
+            "with --out"
         )
         assert "PRIVATE" not in complaint
     assert {path.name: path.read_bytes() for path in (disk.path / "one").iterdir()} == before
@@ -171,7 +171,7 @@ def test_disk_without_inodes_is_reported_as_such(program: Program, disk: Volume)
     server = program.serve()
     until_full(server, disk.take_all_files)
     (answer,) = server.said(TROUBLE)
-    assert answer["reason"].endswith(f"{FULL} (no more files can be made; there are blocks left)")
+    assert answer["reason"].endswith(f"{FULL} (more files cannot be made; there are blocks left)")
     assert program.revoke(one)[0] == 0
     assert [program.served(server, proxy) for proxy in PROXIES] == [False, True, True]
 

@@ -160,7 +160,7 @@ def test_command_creates_a_ca_only_in_an_empty_directory(program: Program) -> No
     assert program.revoke("abc") == (
         2,
         "",
-        f"cannot revoke serial abc: {program.state} has no CA and no issued certificates",
+        f"cannot revoke serial abc: {program.state} has neither a CA nor issued certificates",
     )
     assert not program.state.exists()
     status, out, text = program.issue("one")
@@ -170,5 +170,5 @@ def test_command_creates_a_ca_only_in_an_empty_directory(program: Program) -> No
     mistaken = Program(program.files, program.files / "mistaken", program.commands)
     status, out, text = mistaken.issue("one")
     assert (status, out) == (2, "")
-    assert text.startswith(f"{program.files} has no CA, but other files (")
+    assert text.startswith(f"{program.files} lacks a CA, but has other files (")
     assert not (program.files / "ca").exists()

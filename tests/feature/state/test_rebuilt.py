@@ -87,7 +87,7 @@ def test_rebuild_cannot_finish_without_a_confirmation(used: Program) -> None:
     assert "start the server with --rebuild-ledger" in complaint("--finish")
     server = used.serve()
     assert (
-        complaint() == "the ledger is complete and not being rebuilt, so there are no certificates to confirm"
+        complaint() == "the ledger is complete and not being rebuilt, so certificates need not be confirmed"
     )
     server.stop()
     without_ledger(used.state)

@@ -143,8 +143,8 @@ async def test_w6_nack_is_recorded_with_the_clients_message(
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
-        ({"type_url": ENDPOINT}, "the first request has no node.id"),
-        ({"node": {"id": "u1"}}, "a request on an aggregated stream has no type_url"),
+        ({"type_url": ENDPOINT}, "the first request lacks node.id"),
+        ({"node": {"id": "u1"}}, "a request on an aggregated stream lacks type_url"),
     ],
 )
 async def test_s3_s6_request_without_node_or_type_ends_the_stream(

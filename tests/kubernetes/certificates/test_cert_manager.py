@@ -221,7 +221,7 @@ def test_missing_or_empty_roots_file_is_a_setting_error(signing: Signing, tmp_pa
     empty.write_text("")
     for file, sentence in (
         (tmp_path / "none", "cert_manager_roots .*none is missing"),
-        (empty, "has no root certificate; it must have certificates in PEM"),
+        (empty, "lacks a root certificate; it must have certificates in PEM"),
     ):
         with pytest.raises(StateError, match=sentence):
             signing.open("Issuer/mesh", roots=file)

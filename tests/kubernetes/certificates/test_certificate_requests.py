@@ -203,7 +203,7 @@ def _leaf(
             HOUR,
             "other",
             (
-                "is signed by 'CN=root', but none of the given certificates has signed it; add "
+                "is signed by 'CN=root', but the given certificates have not signed it; add "
                 "the missing intermediate or root"
             ),
         ),

@@ -93,7 +93,9 @@ def test_cluster_with_osm_conversion_webhook_is_migrated_step_by_step(
         line = conversion()
         assert line is not None
         assert line["status"] == "failed"
-        assert f"Service {here}/osm-bootstrap of the conversion webhook has no ready endpoint" in line["said"]
+        assert (
+            f"Service {here}/osm-bootstrap of the conversion webhook lacks a ready endpoint" in line["said"]
+        )
         refused = kubectl.run(*applied, "--force-conflicts", given=definitions)
         assert "should not be set when strategy is not set to Webhook" in refused.err
         kubectl.apply(MESH)

@@ -221,7 +221,7 @@ def test_invalid_first_configuration_is_reported_and_blocks_injected_pods(
     assert (line["status"], wrong in line["said"]) == ("warning", True)
     pod = _pod(labels={"meshwright.dev/inject": "true"})
     kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject=true")
-    until(lambda: "there is no valid injection configuration: " in _image(kubectl, pod))
+    until(lambda: "a valid injection configuration is missing: " in _image(kubectl, pod))
     write(program.files / "meshwright.yaml", _config("proxy:1"))
     until(lambda: _image(kubectl, pod) == "proxy:1")
     assert wrong not in server.get("/healthz/ready")[1]
@@ -238,7 +238,7 @@ def test_config_map_is_watched_and_problems_are_reported_on_it_as_events(
     until(lambda: "ConfigMap" in server.get("/healthz/ready")[1])
     until(
         lambda: (
-            f"there is no valid injection configuration: ConfigMap {here}/injection does not"
+            f"a valid injection configuration is missing: ConfigMap {here}/injection does not"
             in _image(kubectl, pod)
         )
     )

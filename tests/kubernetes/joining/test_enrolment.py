@@ -91,7 +91,7 @@ async def test_service_account_token_gives_only_the_certificate_of_its_own_pod(
     without = await join(at, Machine(), _token(kubectl, "other", "plain"), "kubernetes")
     assert without.code is grpc.StatusCode.UNAVAILABLE
     assert not server.said("proof cannot be verified now")
-    assert server.said("join postponed")[-1]["reason"].endswith("has no known proxy in the mesh")
+    assert server.said("join postponed")[-1]["reason"].endswith("does not have a known proxy in the mesh")
     assert not [item for item in server.log() if good in str(item)]
 
     leaf = read_leaf(answered.certificate.chain_pem)

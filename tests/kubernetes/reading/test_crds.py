@@ -238,7 +238,7 @@ RULES = [
     (_workload(applicationAddress="10.0.0.7"), "applicationAddress must differ from address"),
     (_workload(ports=[{"port": 1, "number": 1}]), "spec.ports[0]"),
     (_workload(ports=[{"name": "x"}]), "spec.ports[0]"),
-    (_target({"kind": "TCPRoute", "name": "a", "matches": ["x"]}), "a TCPRoute has no named matches"),
+    (_target({"kind": "TCPRoute", "name": "a", "matches": ["x"]}), "a TCPRoute does not have named matches"),
     (_group("a", "a"), "Duplicate value"),
     (
         _config(sidecar={"tlsMinProtocolVersion": "TLSv1_3", "tlsMaxProtocolVersion": "TLSv1_2"}),

@@ -48,5 +48,5 @@ def test_error_for_an_unknown_name_lists_similar_proxies(three: Any) -> None:
         find(three, "")
     assert str(raised.value).endswith("(uuid-2.buyer.shop), x.old.shop")
     three.the_proxies = ()
-    with pytest.raises(NothingToShow, match="'a' does not exist; the server knows no proxies yet"):
+    with pytest.raises(NothingToShow, match="'a' does not exist; the server does not know any proxy yet"):
         find(three, "a")

@@ -33,7 +33,7 @@ def test_matching_files_are_read(tmp_path: Path) -> None:
     [
         ("proxy.key", None, "cannot read .*proxy.key: No such file"),
         ("proxy.key", "other", "do not belong together: the private key does not belong to the certificate"),
-        ("proxy.pem", "", "do not belong together: the file of the certificate has no readable certificate"),
+        ("proxy.pem", "", "do not belong together: the file of the certificate lacks a readable certificate"),
         ("ca.pem", "", "ca.pem is not a certificate in PEM"),
         ("ca.pem", "foreign", "was not issued by a CA in"),
         ("proxy.pem", "server", "do not belong together"),

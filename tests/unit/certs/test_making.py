@@ -134,7 +134,7 @@ def test_answer_that_differs_from_the_request_is_refused(
         (
             _Issuer(authority, bundle=other),
             (
-                "has no chain to a root of the issuer's own bundle; perhaps intermediate "
+                "lacks a chain to a root of the issuer's own bundle; perhaps intermediate "
                 "certificates are missing"
             ),
         ),

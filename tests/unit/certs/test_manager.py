@@ -161,11 +161,11 @@ def _swap_key(content: bytes, other: bytes) -> bytes:
         (lambda _, __: b"\0garbage", "must have exactly one private key (PEM, PKCS#8)"),
         (
             lambda content, _: content[: content.index(b"-----BEGIN CERTIFICATE-----")],
-            "cannot be used: the file of the certificate has no readable certificate",
+            "cannot be used: the file of the certificate lacks a readable certificate",
         ),
         (
             lambda content, _: content[:-80],
-            "cannot be used: the file of the certificate has no readable certificate",
+            "cannot be used: the file of the certificate lacks a readable certificate",
         ),
         (
             lambda content, _: content[:40] + b"!" + content[41:],

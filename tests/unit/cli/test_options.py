@@ -21,8 +21,7 @@ def test_cluster_option_without_kubernetes_is_refused(command: tuple[str, ...], 
     done = run(*command, flag, "a")
     assert (done.returncode, done.stdout) == (2, "")
     assert (
-        f"{flag} has no effect without --kubernetes: add --kubernetes to read a cluster, or remove {flag}"
-        in done.stderr
+        f"{flag} requires --kubernetes: add --kubernetes to read a cluster, or remove {flag}" in done.stderr
     )
 
 

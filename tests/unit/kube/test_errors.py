@@ -28,7 +28,7 @@ DENIED = 'endpointslices.discovery.k8s.io is forbidden: User "system:serviceacco
         (410, "Gone", "", True, Reason.GONE, "cannot list X: Gone (410)"),
         (500, "Expired", "too old", True, Reason.GONE, "cannot list X: too old (500)"),
         (422, "Invalid", "x is invalid", True, Reason.INVALID, "cannot list X: x is invalid (422)"),
-        (429, "", "", True, Reason.THROTTLED, "cannot list X: no reason given (429)"),
+        (429, "", "", True, Reason.THROTTLED, "cannot list X: the reason is not given (429)"),
         (504, "Timeout", "etcd", True, Reason.TIMEOUT, "cannot list X: etcd (504)"),
         (503, "", "upstream\x1b[31m\n connect error", True, Reason.SERVER,
          "cannot list X: upstream [31m connect error (503)"),

@@ -40,5 +40,5 @@ def test_ipv6_address_has_one_notation(found: IPv6Address) -> None:
 @pytest.mark.parametrize("text", ["::1:80", "fd00::1", "[fd00::1]", "[::1]:", ":80", "[::1:80", "10.0.0.1:x"])
 def test_ambiguous_host_and_port_is_refused_with_examples(text: str) -> None:
     """The message has an example for each family."""
-    with pytest.raises(ValueError, match=r"such as 127\.0\.0\.1:9092 or \[::1\]:9092"):
+    with pytest.raises(ValueError, match=r"for example 127\.0\.0\.1:9092 or \[::1\]:9092"):
         HostPort.parse(text)

@@ -212,7 +212,7 @@ def test_unread_name_with_our_prefix_is_a_warning(written: str, named: str, expe
     manifest_reading = reading(written)
     (problem,) = manifest_reading.problems
     assert (problem.severity, problem.code, problem.field) == ("warning", "MW1025", f"metadata.{named}")
-    assert problem.expected == f"is not read on this object and has no effect; {expected}"
+    assert problem.expected == f"is not read on this object; {expected}"
     assert len(manifest_reading.objects) == 1
 
 

@@ -31,7 +31,7 @@ def test_unknown_metadata_field_is_a_warning_with_the_probable_name(
     manifest_reading = reading(text)
     (problem,) = manifest_reading.problems
     assert (problem.severity, problem.code, problem.field) == ("warning", "MW1027", field)
-    assert problem.expected == f"unknown field of metadata; it has no effect{expected}"
+    assert problem.expected == f"unknown field of metadata; it is ignored{expected}"
     assert len(manifest_reading.objects) == 1
 
 

@@ -220,17 +220,17 @@ items:
         (
             "config.openservicemesh.io/v1alpha2, kind: MeshConfig",
             "{certificate: {serviceCertValidityDuration: 24}}",
-            "must be a duration from 1s to 87600h, such as 24h",
+            "must be a duration from 1s to 87600h, for example 24h",
         ),
         (
             "policy.openservicemesh.io/v1alpha1, kind: UpstreamTrafficSetting",
             "{host: a.shop.svc.cluster.local, connectionSettings: {tcp: {connectTimeout: 5}}}",
-            "must be a duration from 1ms to 1h, such as 250ms or 5s",
+            "must be a duration from 1ms to 1h, for example 250ms or 5s",
         ),
         (
             "config.openservicemesh.io/v1alpha2, kind: MeshConfig",
             "{traffic: {inboundExternalAuthorization: {enable: true, address: opa, timeout: 1}}}",
-            "must be a duration from 1ms to 5m, such as 1s",
+            "must be a duration from 1ms to 5m, for example 1s",
         ),
         (
             "config.openservicemesh.io/v1alpha2, kind: MeshConfig",
@@ -246,7 +246,7 @@ items:
             "v1, kind: Service",
             "{clusterIP: 10, ports: [{port: 80}]}",
             (
-                "must be the IP address of one machine, such as 10.0.0.7 or fd00::7, "
+                "must be the IP address of one machine, for example 10.0.0.7 or fd00::7, "
                 "or None for a headless Service"
             ),
         ),
@@ -268,7 +268,7 @@ items:
         (
             "meshwright.dev/v1alpha1, kind: Workload",
             "{address: 10.0.0.1, otherAddresses: [10]}",
-            "must be the IP address of one machine, such as 10.0.0.7 or fd00::7",
+            "must be the IP address of one machine, for example 10.0.0.7 or fd00::7",
         ),
         (
             "meshwright.dev/v1alpha1, kind: Workload",

@@ -235,7 +235,7 @@ class Conversation:
         """
         if self._node is None:
             if request.node is None or not request.node.id:
-                raise WireError("the first request has no node.id")
+                raise WireError("the first request lacks node.id")
             check(LimitKind.NODE, request.node.size, self._limits.node_bytes)
             self._call.bill.charge(Node, Cost(bytes=request.node.size))
             self._authenticator.accept_node(self.node_key, request.node)
@@ -244,7 +244,7 @@ class Conversation:
         if self._only_type is not None and not request.type_url:
             request = replace(request, type_url=self._only_type)
         if not request.type_url:
-            raise WireError("a request on an aggregated stream has no type_url")
+            raise WireError("a request on an aggregated stream lacks type_url")
         if self._only_type is not None and self._only_type != request.type_url:
             raise WireError(f"a stream for {self._only_type} received a request for {request.type_url[:200]}")
         if (response := self._stream.awaiting(request.type_url, request.nonce)) is not None:
@@ -386,5 +386,5 @@ class Conversation:
         if self._cache.snapshot(self.node_key) is None:
             self._call.end(
                 StreamEnd.NOT_SERVED,
-                f"no configuration for this proxy within {self._limits.unserved_seconds} s",
+                f"a configuration for this proxy is missing after {self._limits.unserved_seconds} s",
             )

@@ -110,7 +110,8 @@ def _asked(
     asked = explaining.read_request(_with_port(view, query), headers)
     if asked.identity is None:
         raise QueryError(
-            f"from is {asked.client}: a caller outside the mesh has no sidecar: use `meshwright explain`"
+            f"from is {asked.client}: a caller outside the mesh does not have a sidecar: use `meshwright "
+            "explain`"
         )
     service = view.services.get(asked.service)
     port = service.port(asked.port) if service is not None else None

@@ -84,7 +84,7 @@ def _places(view: View, asked: Request, service: Service, there: Iterable[Endpoi
 
 def _withheld(view: View, result: Endpoint) -> str:
     if result.identity is None:
-        return "no workload with a sidecar has this address"
+        return "this address does not belong to a workload with a sidecar"
     return why_withheld(view, result)
 
 

@@ -80,7 +80,7 @@ def _sidecar_state(
     if status is None or status.state is not ProxyState.CONNECTED:
         return SidecarState.NOT_CONNECTED, "is not connected"
     if not served:
-        return SidecarState.HELD, "has no configuration yet"
+        return SidecarState.HELD, "does not have a configuration yet"
     if failure := reading.failure(name):
         return (
             SidecarState.FAILED,

@@ -84,7 +84,8 @@ def _asked(whole: Graph, query: Mapping[str, str]) -> tuple[Graph, str]:
         named = next((item for item in whole.nodes if identifier(item) == service), None)
         if named is None:
             raise NothingToShow(
-                f"service {service[:200]!r} does not exist: must be namespace/service, such as 'shop/cart'"
+                f"service {service[:200]!r} does not exist: must be namespace/service, for example "
+                "'shop/cart'"
             )
         return around(whole, named), "service"
     if namespace := query.get("namespace", ""):

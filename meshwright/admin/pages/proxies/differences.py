@@ -74,7 +74,7 @@ def pair(
         before = next(_before(reading.pushes(proxy), type_url, name, after), None)
         if before is None:
             raise NothingToShow(
-                f"the server knows no version of {what} that it sent to {proxy} before {after}"
+                f"the server does not know a version of {what} that it sent to {proxy} before {after}"
             )
 
     def found(version: Version) -> Resource:

@@ -94,7 +94,7 @@ async def looked(name: str, look: Callable[[], Awaitable[Check | Sequence[Check]
         async with asyncio.timeout(SECONDS):
             result = await look()
     except TimeoutError:
-        return (Check.unseen(name, UnavailableCheck(f"no answer in {SECONDS:g} s")),)
+        return (Check.unseen(name, UnavailableCheck(f"timed out after {SECONDS:g} s")),)
     except ApiError as error:
         do = "ask as an administrator of the cluster" if error.is_forbidden else "try again"
         return (Check.unseen(name, UnavailableCheck(str(error), do)),)

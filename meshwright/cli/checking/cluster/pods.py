@@ -181,7 +181,7 @@ def _outdated(
             yield PodFinding(name_of(item), f"would be refused: {' '.join(str(error).split())}")
             continue
         if other is None:
-            yield PodFinding(name_of(item), "would get no sidecar")
+            yield PodFinding(name_of(item), "would not get a sidecar")
         elif other:
             more = f"; and {counted(len(other) - 1, 'more field')}" if len(other) > 1 else ""
             yield PodFinding(name_of(item), f"{other[0]}{more}")

@@ -103,7 +103,7 @@ def _waits_for(pod: Mapping[str, Any], ours: list[Mapping[str, Any]]) -> str:
     }
     scheduled = conditions.get("PodScheduled") or {}
     if scheduled.get("status") == "False":
-        why = scheduled.get("message") or scheduled.get("reason") or "the scheduler gives no reason"
+        why = scheduled.get("message") or scheduled.get("reason") or "the scheduler does not give a reason"
         return f"no node for the Pod: {why}"
     waiting = ((item.get("state") or {}).get("waiting") or {} for item in ours)
     reason = next((str(item["reason"]) for item in waiting if item.get("reason")), "")

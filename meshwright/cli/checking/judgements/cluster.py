@@ -113,7 +113,7 @@ def conversions(result: Mapping[str, Sequence[str]], away: Sequence[str]) -> Che
     if gone := {service: result[service] for service in away}:
         which = listed(sorted(kind for kinds in gone.values() for kind in kinds), _NAMED)
         text = (
-            f"{listed(sorted(gone))} of the conversion webhook has no ready endpoint, so "
+            f"{listed(sorted(gone))} of the conversion webhook lacks a ready endpoint, so "
             f"objects of these kinds cannot be read: {which}"
         )
         return Check.failed(name, text, do)

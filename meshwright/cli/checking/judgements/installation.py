@@ -83,7 +83,7 @@ def no_control_plane(replicas: Mapping[str, int], home: str) -> Check:
     do = (
         "install the control plane (docs/kubernetes.md), or give its namespace with --control-plane-namespace"
     )
-    return Check.failed(name, f"namespace {home} has no Pod of the control plane", do)
+    return Check.failed(name, f"namespace {home} lacks a Pod of the control plane", do)
 
 
 def webhook(name: str, found: WebhookRegistration | None, now: datetime, *, wanted: bool) -> Check:
@@ -98,7 +98,7 @@ def webhook(name: str, found: WebhookRegistration | None, now: datetime, *, want
         )
     if not found.webhooks:
         do = "the running control plane adds the webhook: see its log and its permissions"
-        return Check.failed(name, f"{found.name} exists but contains no webhook", do)
+        return Check.failed(name, f"{found.name} exists but does not contain a webhook", do)
     # API servers verify the webhook with caBundle, so each call fails without a valid root in it.
     if not found.ends:
         return Check.failed(
@@ -154,7 +154,7 @@ def injects(name: str, namespace: str, answer: str, *, ours: bool) -> Check:
         "Pods in the namespace cannot be created, or start without a sidecar: see the control plane's "
         "log, its Service, and NetworkPolicies"
     )
-    return Check.failed(name, f"a Pod in namespace {namespace} got no sidecar: {answer}", do)
+    return Check.failed(name, f"a Pod in namespace {namespace} did not get a sidecar: {answer}", do)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ def takes(refused: Sequence[PodFinding], asked: int, namespaces: int) -> Check:
         "or, for Pod Security, let the node set the rules (`cni.enabled`): "
         "docs/injection.md#quotas-limits-and-pod-security"
     )
-    return Check.failed(name, f"no Pod can be created in {listed(map(str, refused), _NAMED)}", do)
+    return Check.failed(name, f"Pods cannot be created in {listed(map(str, refused), _NAMED)}", do)
 
 
 def outside(result: Sequence[str]) -> Check:

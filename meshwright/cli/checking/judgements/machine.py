@@ -93,7 +93,7 @@ def in_a_pod(check: Check) -> Check:
 def credentials(directory: Path, name: str, error: str, *, before: bool = False) -> Check:
     """Judge the three files of credentials: `error` is why they cannot be used, `name` is their proxy."""
     if error and before and "No such file" in error:
-        return Check.warning("credentials", f"{directory} has no credentials yet", _ISSUE)
+        return Check.warning("credentials", f"{directory} does not have credentials yet", _ISSUE)
     if error:
         # Errors about file modes end in the command that corrects the mode.
         text, _, do = error.partition(": chmod ")
@@ -189,14 +189,16 @@ def interception(led: Redirection, listeners: Iterable[Listener], waits_at: Sequ
         if waits_at:
             at = ", ".join(map(str, sorted(waits_at)))
             text = (
-                f"the proxy expects redirected traffic at port {at}, but no rules redirect traffic, so "
+                f"the proxy expects redirected traffic at port {at}, but rules that redirect traffic are "
+                "missing, so "
                 "traffic bypasses the proxy"
             )
             return Check.failed(name, text, "as root: `meshwright intercept`")
         if waits_at is None:
             return Check.warning(
                 name,
-                "no rules redirect traffic, and Envoy does not answer, so whether the proxy needs "
+                "rules that redirect traffic are missing, and Envoy does not answer, so whether the proxy "
+                "needs "
                 "rules is unknown",
                 "see `Envoy`",
             )
@@ -244,10 +246,12 @@ def hosts_file(found: Hosts) -> Check:
     if found.error:
         return Check.failed(name, found.error, "let the proxy's user read and write it")
     if not found.kept:
-        return Check.ok(name, f"the agent writes no names of services into {found.path}")
+        return Check.ok(name, f"the agent does not write names of services into {found.path}")
     if not found.whole:
         do = "delete the rest of the block; the agent writes a new one when it starts"
-        return Check.failed(name, f"the block with the names of services in {found.path} has no end line", do)
+        return Check.failed(
+            name, f"the block with the names of services in {found.path} lacks its end line", do
+        )
     if found.lacking is None:
         return Check.warning(
             name,

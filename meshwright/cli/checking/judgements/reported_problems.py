@@ -30,7 +30,7 @@ class ReportedProblem:
 def reported(reported_problems: Sequence[ReportedProblem], home: str) -> Check:
     """Judge the problems of objects in the control plane's namespace, the most severe first."""
     if not reported_problems:
-        return Check.ok(NAME, f"no Event reports a problem of an object in namespace {home}")
+        return Check.ok(NAME, f"Events do not report problems of objects in namespace {home}")
     ordered = sorted(
         reported_problems,
         key=lambda problem: (

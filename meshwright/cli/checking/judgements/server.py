@@ -172,7 +172,7 @@ def rejections(proxies: Sequence[Proxy], object_problems: Sequence[ObjectProblem
         (object_problem.line for object_problem in object_problems if object_problem.code == REJECTED), ""
     )
     if not who and not why:
-        return Check.ok("rejections", "no proxy rejects a resource")
+        return Check.ok("rejections", "proxies accept all resources")
     text = f"rejected by {listed(who) or 'a proxy that has disconnected'}" + (f": {why}" if why else "")
     do = "correct the named object; to send the resource again at once: `meshwright proxy retry NAME`"
     return Check.failed("rejections", text, do)

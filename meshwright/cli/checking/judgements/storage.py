@@ -39,7 +39,7 @@ def volume(wanted: str | None, storage_classes: Sequence[StorageClass]) -> Check
     )
     return Check.failed(
         name,
-        f"the cluster has no default StorageClass, so the Pod would stay Pending; the cluster has: {there}",
+        f"the cluster lacks a default StorageClass, so the Pod would stay Pending; the cluster has: {there}",
         do,
     )
 

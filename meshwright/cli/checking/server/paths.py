@@ -100,7 +100,7 @@ def authority(told: ServerPaths, now: datetime) -> Check:
     if files is not None:
         return certificates.given_authority(result, now, str(files.place))
     if result is None:
-        return Check.warning("CA", f"{told.state} has no CA yet", "the first start creates one")
+        return Check.warning("CA", f"{told.state} does not have a CA yet", "the first start creates one")
     return certificates.authority(result, now)
 
 

@@ -136,7 +136,7 @@ def _ledger(told: ServerPaths, now: datetime) -> IssuedCertificates | str | Unav
 def _of_ledger(result: IssuedCertificates | str | UnavailableCheck | None, state: Path) -> Check:
     match result:
         case None:
-            text = f"{state} has neither a CA nor a ledger yet"
+            text = f"{state} lacks both a CA and a ledger"
             return Check.warning(
                 "ledger",
                 text,

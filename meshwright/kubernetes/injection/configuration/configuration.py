@@ -161,7 +161,7 @@ def _resources(sidecar: Fields) -> Mapping[str, Mapping[str, str]]:
         for name in section.names():
             value = section.raw(name)
             if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
-                section.wrong(name, "must be a quantity, such as 100m or 128Mi", Code.WRONG_TYPE)
+                section.wrong(name, "must be a quantity, for example 100m or 128Mi", Code.WRONG_TYPE)
             else:
                 result.setdefault(kind, {})[name] = str(value)
     fields.close()

@@ -31,6 +31,6 @@ class ConfigMapKey:
         name, slash, key = rest.partition("/")
         if not is_dns_label(namespace) or not is_dns_subdomain(name) or (slash and not key) or "/" in key:
             raise ValueError(
-                f"must be NAMESPACE/NAME or NAMESPACE/NAME/KEY, such as meshwright-system/{CONFIG_MAP}"
+                f"must be NAMESPACE/NAME or NAMESPACE/NAME/KEY, for example meshwright-system/{CONFIG_MAP}"
             )
         return cls(Namespace(namespace), name, key or CONFIG_KEY)

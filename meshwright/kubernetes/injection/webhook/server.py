@@ -164,7 +164,7 @@ class Injection:
         if document is None or question.operation is not Operation.CREATE or question.kind != POD:
             return Answer(Result.SKIPPED, "only new pods get sidecars", Cause.NO_POD)
         if config is None:
-            text = f"there is no valid injection configuration: {self._configured.error}"
+            text = f"a valid injection configuration is missing: {self._configured.error}"
             return Answer(Result.REFUSED, text, Cause.NO_CONFIGURATION)
         try:
             namespace = await self._lookup.namespace(_metadata(question, "namespace"), seconds / 2)

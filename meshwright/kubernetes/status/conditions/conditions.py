@@ -118,7 +118,7 @@ def _conflicted(problems: Sequence[Problem]) -> Condition:
     if problems:
         return Condition(Aspect.CONFLICTED, TRUE, _first(problems), message(problems))
     return Condition(
-        Aspect.CONFLICTED, FALSE, "NoConflict", "no other object or source conflicts with this object"
+        Aspect.CONFLICTED, FALSE, "NoConflict", "other objects and sources do not conflict with this object"
     )
 
 

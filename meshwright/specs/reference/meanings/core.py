@@ -121,8 +121,8 @@ POD: Final[Meanings] = {
         "with this UID.",
     ),
     "metadata.deletionTimestamp": Meaning(
-        "The time of deletion; a terminating Pod receives requests only if no workload of the"
-        " Service is ready.",
+        "The time of deletion; a terminating Pod receives requests only if all workloads of the Service "
+        "are unready.",
         "the Pod stays",
         raw=WHATEVER,
     ),
@@ -136,11 +136,11 @@ POD: Final[Meanings] = {
     "spec.nodeName": Meaning("The node of the Pod, for display; a sidecar that joins must run on this node."),
     "status": Meaning("The state of the Pod."),
     "status.phase": Meaning("A Pod that has `Succeeded` or `Failed` is not used."),
-    "status.podIP": Meaning("The IP address of the Pod.", "the Pod receives no requests yet", ADDRESS),
+    "status.podIP": Meaning("The IP address of the Pod.", "the Pod does not receive requests yet", ADDRESS),
     "status.podIPs": Meaning("All IP addresses, if there is one of each family."),
     "status.podIPs[].ip": Meaning("The IP address.", form=ADDRESS),
     "status.conditions": Meaning(
-        "The conditions of the Pod; only `Ready` is read.", "the Pod receives no requests"
+        "The conditions of the Pod; only `Ready` is read.", "the Pod does not receive requests"
     ),
     "status.conditions[].type": Meaning("The type of the condition."),
     "status.conditions[].status": Meaning("The Pod receives requests only if `Ready` is `True`."),
@@ -173,7 +173,8 @@ ENDPOINT_SLICE: Final[Meanings] = {
     "endpoints[].conditions.ready": Meaning("Whether the endpoint receives requests."),
     "endpoints[].conditions.terminating": Meaning("Whether the endpoint is terminating."),
     "endpoints[].conditions.serving": Meaning(
-        "Whether a terminating endpoint still answers; it then receives requests if no endpoint is ready."
+        "Whether a terminating endpoint still answers; it then receives requests if all endpoints are "
+        "unready."
     ),
     "endpoints[].zone": Meaning("The zone of the endpoint, which is its locality."),
     **_SLICE_PORTS,

@@ -132,7 +132,9 @@ INSTALLED: Final[Mapping[Kind, DefinitionFacts]] = {
         ),
         rules=tuple(
             Rule(
-                place, _NO_NAMED_MATCHES, "matches must be left out, because a TCPRoute has no named matches"
+                place,
+                _NO_NAMED_MATCHES,
+                "matches must be left out, because a TCPRoute does not have named matches",
             )
             for place in ("spec.rules[]", "specs[]")
         ),

@@ -25,18 +25,18 @@ from meshwright.specs.reference.meaning import (
 )
 
 _DRIVER: Final[Meanings] = {
-    "sidecarName": Meaning("The driver's name, such as envoy."),
+    "sidecarName": Meaning("The driver's name, for example envoy."),
     "sidecarImage": Meaning(
-        "The sidecar image of this driver, if `spec.sidecar` has none.", "the server's setting"
+        "The sidecar image of this driver, unless `spec.sidecar` has one.", "the server's setting"
     ),
     "sidecarWindowsImage": Meaning("The sidecar image on Windows.", "the server's setting"),
     "sidecarImageWindowsImage": Meaning("An older name of `sidecarWindowsImage`."),
     "initContainerImage": Meaning(
-        "The image that sets up interception, if `spec.sidecar` has none.", "the server's setting"
+        "The image that sets up interception, unless `spec.sidecar` has one.", "the server's setting"
     ),
     "proxyServerPort": Meaning("The port of the server for this driver's sidecars.", "the driver's own"),
     "sidecarDisabledMTLS": Meaning(
-        "Must be false, because mutual TLS cannot be disabled; true has no effect and is an error for lint."
+        "Must be false, because mutual TLS cannot be disabled; true is ignored and is an error for lint."
     ),
 }
 _SIDECAR: Final[Meanings] = {
@@ -158,7 +158,7 @@ INGRESS_BACKEND: Final[Meanings] = {
     ),
     "spec.backends[].tls": Meaning("Requirements for clients with TLS."),
     "spec.backends[].tls.skipClientCertValidation": Meaning(
-        "Whether a client needs no certificate; then only its address is checked."
+        "Whether a client may lack a certificate; then only its address is checked."
     ),
     "spec.backends[].tls.sniHosts": Meaning(
         "Server names (SNI); a client must request one of them.", "any name, or none", SERVER_NAME

@@ -51,7 +51,7 @@ _CONNECTIONS: Final[Meanings] = {
     "http": Meaning("Limits of requests."),
     "http.maxRequests": Meaning("The maximum simultaneous requests of a client's sidecar.", "no limit"),
     "http.maxRequestsPerConnection": Meaning(
-        "The maximum requests of a connection; 0 means no limit.", "no limit"
+        "The maximum requests of a connection; 0 means unlimited.", "no limit"
     ),
     "http.maxPendingRequests": Meaning("The maximum requests that wait for a connection.", "no limit"),
     "http.maxRetries": Meaning("The maximum simultaneous retries.", "no limit"),
@@ -157,7 +157,7 @@ UPSTREAM_TRAFFIC_SETTING: Final[Meanings] = {
 
 EGRESS: Final[Meanings] = {
     "spec": Meaning("The clients and the destinations."),
-    "spec.sources": Meaning("The clients; without a source no client is allowed.", "no client"),
+    "spec.sources": Meaning("The clients; without a source, clients are not allowed.", "no client"),
     "spec.sources[].kind": Meaning("The kind of the identity."),
     "spec.sources[].name": Meaning("The name of the ServiceAccount.", form=NAME),
     "spec.sources[].namespace": Meaning("The namespace.", "the object's namespace", LABEL),
@@ -171,7 +171,7 @@ EGRESS: Final[Meanings] = {
         "every address; HTTP goes to the address of the host in DNS",
         NETWORK,
     ),
-    "spec.ports": Meaning("The ports; without a port no traffic is allowed.", "no traffic"),
+    "spec.ports": Meaning("The ports; without a port, traffic is not allowed.", "no traffic"),
     "spec.ports[].number": Meaning("The port number."),
     "spec.ports[].protocol": Meaning("The protocol, in upper or lower case.", form=EGRESS_PROTOCOL),
     "spec.matches": Meaning("Only HTTP requests that match these are allowed.", "all requests"),

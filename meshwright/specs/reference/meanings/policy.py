@@ -119,9 +119,9 @@ UPSTREAM_POLICY: Final[Meanings] = {
         "The consecutive successful checks until an unhealthy endpoint receives requests again.", "1"
     ),
     "spec.healthCheck.unhealthyThreshold": Meaning(
-        "The consecutive failed checks until an endpoint receives no more requests.", "3"
+        "The consecutive failed checks until an endpoint stops receiving requests.", "3"
     ),
-    "spec.locality": Meaning("Preference for endpoints near the client.", "localities have no effect"),
+    "spec.locality": Meaning("Preference for endpoints near the client.", "localities are ignored"),
     "spec.locality.prefer": Meaning("The preferred endpoints: in the zone or in the region of the client."),
     "spec.locality.failover": Meaning(
         "Whether other endpoints receive requests if too few preferred ones are healthy."
@@ -142,7 +142,7 @@ UPSTREAM_POLICY: Final[Meanings] = {
     "spec.loadBalancing.hash.cookie.ttl": Meaning(
         "The lifetime, up to a year, of a cookie that is set for clients without one; 0s is a"
         " session cookie.",
-        "no cookie is set",
+        "a cookie is not set",
         DURATION,
     ),
     "spec.loadBalancing.hash.cookie.path": Meaning("The path of a cookie that is set.", form=COOKIE_PATH),

@@ -26,7 +26,7 @@ _DESTINATION: Final[Meanings] = {
     "destination.port": Meaning("The only port that clients may call.", "every port", DIGITS),
 }
 _SOURCES: Final[Meanings] = {
-    "sources": Meaning("The clients; without a source no client is allowed.", "no client"),
+    "sources": Meaning("The clients; without a source, clients are not allowed.", "no client"),
     "sources[].kind": Meaning("The kind of the identity."),
     "sources[].name": Meaning("The name of the ServiceAccount.", form=NAME),
     "sources[].namespace": Meaning("The namespace of the ServiceAccount.", "the object's namespace", LABEL),
@@ -35,11 +35,12 @@ _SOURCES: Final[Meanings] = {
 
 def _rules(name: str) -> Meanings:
     return {
-        name: Meaning("The allowed routes; without a rule no request is allowed.", "no requests"),
+        name: Meaning("The allowed routes; without a rule, requests are not allowed.", "no requests"),
         f"{name}[].kind": Meaning("The kind of the routes; sidecars do not carry UDP.", form=ROUTE_KIND),
         f"{name}[].name": Meaning("The name of the routes, in the object's namespace.", form=NAME),
         f"{name}[].matches": Meaning(
-            "The names of matches in an HTTPRouteGroup; a TCPRoute has no named matches.", "all matches"
+            "The names of matches in an HTTPRouteGroup; a TCPRoute does not have named matches.",
+            "all matches",
         ),
     }
 
@@ -81,7 +82,7 @@ TRAFFIC_SPLIT: Final[Meanings] = {
     "spec.backends[].service": Meaning("The service, in the object's namespace.", form=SERVICE),
     "spec.backends[].weight": Meaning(
         "The share of requests, relative to the other backends; 0 means no requests. In "
-        "v1alpha1 a quantity such as `500m`.",
+        "v1alpha1 a quantity, for example `500m`.",
         raw=QUANTITY,
     ),
     "spec.matches": Meaning("Only requests that match these are split.", "all requests"),

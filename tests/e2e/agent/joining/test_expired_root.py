@@ -123,7 +123,7 @@ async def _knows(log: Path) -> bool:
     if not answer:
         return False
     assert (
-        "presents no root that matches the pin in the join token: the token belongs to "
+        "presents roots that do not match the pin in the join token: the token belongs to "
         "another mesh, or the server is not the control plane. The token was not sent"
     ) in answer[0]["reason"]
     assert datetime.fromisoformat(answer[0]["ends"]) < datetime.now(UTC)

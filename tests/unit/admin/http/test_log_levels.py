@@ -31,5 +31,5 @@ async def test_invalid_body_is_answered_with_an_example(body: bytes) -> None:
         answer = await response.json()
     assert response.status == 400
     assert answer == {
-        "error": 'the body must be a JSON object such as {"logger": "delivery", "level": "debug"}'
+        "error": 'the body must be a JSON object, for example {"logger": "delivery", "level": "debug"}'
     }

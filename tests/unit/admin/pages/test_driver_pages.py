@@ -24,7 +24,7 @@ async def client(reading: Any, now: Any) -> AsyncIterator[Client]:
 
     async def answer(query: Mapping[str, str]) -> Mapping[str, object]:
         if "none" in query:
-            raise NothingThereError("the driver has no document for proxy it")
+            raise NothingThereError("the driver does not have a document for proxy it")
         return {"asked": dict(query)}
 
     pages.page("/debug/documents", "documents", answer)
@@ -75,8 +75,11 @@ async def test_driver_is_asked_with_the_proxy_s_full_name(client: Client, named:
 async def test_missing_document_of_a_driver_is_404(client: Client) -> None:
     """A missing document gets 404 with the driver's own message."""
     answer = await client.get("/debug/documents?none")
-    assert (answer.status, await answer.json()) == (404, {"error": "the driver has no document for proxy it"})
+    assert (answer.status, await answer.json()) == (
+        404,
+        {"error": "the driver does not have a document for proxy it"},
+    )
     assert (
-        "the driver has no document for proxy it"
+        "the driver does not have a document for proxy it"
         in await (await client.get("/debug/documents?none=1", headers=BROWSER)).text()
     )

@@ -40,6 +40,6 @@ def test_kernel_without_ipv6_gets_no_ipv6_command(tmp_path: Path, monkeypatch: p
         iptables.check(wanted)
     assert asked
     with pytest.raises(
-        InterceptionError, match="--ipv6 is set, but the kernel of this machine has no IPv6; remove --ipv6"
+        InterceptionError, match="--ipv6 is set, but the kernel of this machine lacks IPv6; remove --ipv6"
     ):
         iptables.put(Interception(families=both))

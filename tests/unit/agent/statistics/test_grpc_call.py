@@ -133,7 +133,7 @@ def test_answer_that_is_not_a_single_message_fails(content: bytes) -> None:
     call, server = begun()
     server.answer(content)
     call.take(server.said())
-    with pytest.raises(CallFailed, match="no single message"):
+    with pytest.raises(CallFailed, match="not a single message"):
         call.answer()
 
 

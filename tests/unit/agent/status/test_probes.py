@@ -73,7 +73,7 @@ def test_probe_is_chosen_by_path_or_by_header() -> None:
     """The header may name only ports of the application, so that the agent gives no access to other ports."""
     known = Probes(HERE, {"/app-health/x": Probe(TcpProbe(1))}, frozenset({80}))
     assert chosen(known, "/app-health/x", None) == Probe(TcpProbe(1))
-    assert chosen(known, "/other", None) == Outcome(404, "there is no probe /other")
+    assert chosen(known, "/other", None) == Outcome(404, "unknown probe /other")
     assert chosen(known, "/other", "80") == Probe(HttpProbe(80, "/other"))
     assert [chosen(known, "/", wrong) for wrong in ("15000", "", "x")] == [
         Outcome(400, f"istio-app-probe-port is {wrong!r}, which is not a port of the application")
@@ -122,7 +122,7 @@ async def test_http_probe_has_the_status_of_the_answer(ends: AsyncExitStack) -> 
     paths = {"/ok": 200, "/to-ok": 200, "/away": 302, "/round": 503, "/bad": 500, "ok": 200}
     assert {path: (await carry_out(Probe(HttpProbe(port, path)), HERE)).status for path in paths} == paths
     slow = await carry_out(Probe(HttpProbe(port, "/slow"), 0.05), HERE)
-    assert slow == Outcome(503, "no answer in 0.05 s")
+    assert slow == Outcome(503, "timed out after 0.05 s")
     assert (await carry_out(Probe(HttpProbe(1)), HERE)).status == 503
 
 

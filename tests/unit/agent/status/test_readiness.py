@@ -46,11 +46,11 @@ def test_state_is_read_from_envoy_s_answers() -> None:
     ("state", "ports", "reasons"),
     [
         (READY, (8080,), ()),
-        (READY, (8080, 9090), ("no listener serves port 9090",)),
+        (READY, (8080, 9090), ("port 9090 is not served by a listener",)),
         (replace(READY, state="DRAINING"), (), ("Envoy is DRAINING",)),
         (replace(READY, workers_started=False), (), ("Envoy has not started its workers",)),
-        (replace(READY, accepted_clusters=0), (), ("no clusters have been received (1 were rejected)",)),
-        (replace(READY, accepted_listeners=0, rejected=0), (), ("no listeners have been received",)),
+        (replace(READY, accepted_clusters=0), (), ("clusters have not been received (1 were rejected)",)),
+        (replace(READY, accepted_listeners=0, rejected=0), (), ("listeners have not been received",)),
     ],
 )
 def test_missing_condition_has_a_sentence(

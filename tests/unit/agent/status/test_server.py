@@ -78,7 +78,7 @@ def test_status_without_a_field_is_refused(server: _Server, part: str, field: st
         status_of(at)
 
 
-NOT_YET = (503, "Envoy is INITIALIZING\nno listeners have been received\n")
+NOT_YET = (503, "Envoy is INITIALIZING\nlisteners have not been received\n")
 
 
 def _waited(server: _Server, seconds: float, name: str = "") -> tuple[str, float]:
@@ -104,7 +104,7 @@ def test_timeout_reports_the_last_answer(server: _Server) -> None:
     """After the timeout the message has the reasons of the last answer."""
     server.answers = [(503, "Envoy is PRE_INITIALIZING\n"), NOT_YET]
     words, waited = _waited(server, 1)
-    assert words == "Envoy is INITIALIZING; no listeners have been received"
+    assert words == "Envoy is INITIALIZING; listeners have not been received"
     assert waited == pytest.approx(1)
 
 
@@ -128,7 +128,7 @@ def test_request_timeout_is_bounded_by_the_remaining_time(
     assert ready[-6:] == pytest.approx([1] * 6)
     allowed.clear()
     server.answers = [NOT_YET]
-    assert _waited(server, 0)[0] == "Envoy is INITIALIZING; no listeners have been received"
+    assert _waited(server, 0)[0] == "Envoy is INITIALIZING; listeners have not been received"
     assert allowed == [1]
 
 

@@ -223,7 +223,7 @@ def test_split_and_shares_are_explained() -> None:
     [
         (
             (a.http("gone"),),
-            ["HTTPRouteGroup default/gone does not exist or is invalid, so the rule admits nothing."],
+            ["HTTPRouteGroup default/gone does not exist or is invalid, so the rule is not in force."],
         ),
         (
             (a.http("books", "x", "y"),),
@@ -232,7 +232,7 @@ def test_split_and_shares_are_explained() -> None:
         ((a.http("empty"),), ["HTTPRouteGroup default/empty has no matches; the rule admits nothing."]),
         (
             (a.tcp("gone"),),
-            [("TCPRoute default/gone does not exist or is invalid, so the rule admits nothing.")],
+            [("TCPRoute default/gone does not exist or is invalid, so the rule is not in force.")],
         ),
     ],
 )
@@ -243,7 +243,7 @@ def test_rule_that_admits_nothing_is_explained(rules: tuple[Rule, ...], said: li
     """
     explanation = explained(a.route_group("empty"), a.target("t", "buyer", "shop", *rules), path="/books")
     assert texts(explanation)[2:-1] == [
-        "  TrafficTarget default/t has no rule whose route exists.",
+        "  TrafficTarget default/t lacks a rule with an existing route.",
         *(f"    {item}" for item in said),
     ]
 
@@ -319,20 +319,20 @@ def test_failure_beyond_policy_has_no_missing_manifests() -> None:
     """An unknown service, an unknown port and an empty service have no remedy, and the last step says so."""
     for made in (explained(name="gone"), explained(number=81), explained(a.service("empty"), name="empty")):
         assert (made.missing, made.besides) == ((), ())
-        assert made.steps[-1].text.endswith(" No additional policy would change this answer.")
+        assert made.steps[-1].text.endswith(" An additional policy would not change this answer.")
 
 
 def test_unknown_name_is_explained_with_similar_names() -> None:
     """The steps name similar Services, other namespaces, a target port, or a workload's account."""
-    assert texts(explained(name="gone"))[0] == "There is no Service default/gone."
+    assert texts(explained(name="gone"))[0] == "Service default/gone does not exist."
     assert (
         texts(explained(name="shopp"))[0]
-        == "There is no Service default/shopp (similar names: default/shop)."
+        == "Service default/shopp does not exist (similar names: default/shop)."
     )
     elsewhere = a.service("vault", namespace="bank")
     assert (
         texts(explained(elsewhere, name="vault"))[0]
-        == "There is no Service default/vault (similar names: bank/vault)."
+        == "Service default/vault does not exist (similar names: bank/vault)."
     )
     assert texts(explained(number=81))[0] == "Service default/shop has no port 81. Its ports: 80, 3306."
     assert texts(explained(number=8080))[0] == (
@@ -359,7 +359,7 @@ def test_unknown_name_is_explained_with_similar_names() -> None:
         ("appProtocol", None, "http, as its appProtocol declares"),
         ("name", None, "http, as its name declares"),
         ("port", None, "http, as its number suggests"),
-        ("default", None, "http, by default, because nothing declares a protocol (set appProtocol)"),
+        ("default", None, "http, by default, because a protocol is not declared (set appProtocol)"),
         ("default", a.TCP, "tcp, as its workloads declare"),
     ],
 )

@@ -60,7 +60,7 @@ def test_matches_of_different_paths_stay_within_the_limit() -> None:
     assert (shadowed.value, shadowed.expected) == (
         "paths/m7",
         (
-            "Match paths/wide admits every request that this match admits, so this match has no effect "
+            "Match paths/wide admits every request that this match admits, so this match is redundant "
             "here. Remove this match from the rules."
         ),
     )

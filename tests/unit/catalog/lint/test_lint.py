@@ -291,7 +291,7 @@ def test_backend_that_callers_may_not_call_is_reported_with_the_effect() -> None
         for backends in ((("shop", 1), ("v2", 1)), (("v2", 1),))
     )
     who = "default/buyer may call the apex or another backend, but not this backend"
-    text = f"{who}, so it gets no share of their calls"
+    text = f"{who}, so it is left out of their calls"
     admit = "Admit them with a TrafficTarget."
     assert shared == [f"{text}. {admit}"]
     assert lost == [f"{text}; calls of default/buyer that this TrafficSplit decides fail. {admit}"]
@@ -361,9 +361,13 @@ def test_workload_name_in_place_of_its_account_is_explained() -> None:
     mend = f"Create the workload, or correct the name {meant}."
     assert result == {
         Code.UNKNOWN_SOURCES: (
-            f"No workload has any of these ServiceAccounts, so no caller is admitted. {mend}"
+            "Workloads with these ServiceAccounts do not exist, so the TrafficTarget does not admit "
+            f"callers. {mend}"
         ),
-        Code.UNKNOWN_DESTINATION: f"No workload has this ServiceAccount, so nothing is admitted. {mend}",
+        Code.UNKNOWN_DESTINATION: (
+            "A workload with this ServiceAccount does not exist, so the TrafficTarget does not admit "
+            f"requests. {mend}"
+        ),
     }
 
 
@@ -379,7 +383,8 @@ def test_misspelt_account_is_reported_with_a_suggestion() -> None:
         (problem.code, problem.value, problem.expected) for problem in problems(a.view(*SHOP, pod, *made))
     )
     wanted = (
-        "No workload has this ServiceAccount, so nothing is admitted. Create the workload, or "
+        "A workload with this ServiceAccount does not exist, so the TrafficTarget does not admit requests. "
+        "Create the workload, or "
         "correct the name."
     )
     assert result == [
@@ -389,7 +394,8 @@ def test_misspelt_account_is_reported_with_a_suggestion() -> None:
             Code.UNKNOWN_SOURCES,
             "default/shopp",
             (
-                "No workload has any of these ServiceAccounts, so no caller is admitted. "
+                "Workloads with these ServiceAccounts do not exist, so the TrafficTarget does not admit "
+                "callers. "
                 "Create the workload, or correct the name (did you mean shop?)."
             ),
         ),
@@ -401,7 +407,8 @@ def test_account_of_another_namespace_is_suggested() -> None:
     mesh = a.view(*SHOP, a.workload("cashier", "10.0.0.9", namespace="bank"), admits("t", "cashier"))
     result = {problem.code: problem.expected for problem in problems(mesh)}
     assert result[Code.SOURCE_NAMESPACE] == (
-        "No workload has this ServiceAccount, but there is bank/cashier. Correct the namespace."
+        "A workload with this ServiceAccount does not exist, but there is bank/cashier. Correct the "
+        "namespace."
     )
     key = ObjectKey(TRAFFIC_TARGET, Namespace("default"), "t")
     assert {problem.key for problem in problems(mesh)} == {key}
@@ -424,8 +431,8 @@ def test_narrowed_scope_that_fits_no_service_is_reported() -> None:
         ]
         last = problems(a.view(*SHOP, GOOD, thing))[-1]
         assert last.expected == (
-            "No Service has this name, but there is default/v2. The entry has no "
-            "effect until a Service has the name."
+            "A Service with this name does not exist, but there is default/v2. The entry is not in force "
+            "until a Service has the name."
         )
 
 

@@ -242,7 +242,7 @@ def test_apex_of_a_split_without_endpoints_has_no_problem() -> None:
     [
         (("all", "al"), "al", " (did you mean all?). The other matches of this rule are in force.", False),
         (("all", "zzz"), "zzz", ". The other matches of this rule are in force.", False),
-        (("al", "zzz"), "al, zzz", " (did you mean all?). This rule admits nothing.", True),
+        (("al", "zzz"), "al, zzz", " (did you mean all?). This rule is not in force.", True),
     ],
 )
 def test_misspelt_match_is_reported_and_other_matches_stay_in_force(
@@ -258,7 +258,7 @@ def test_misspelt_match_is_reported_and_other_matches_stay_in_force(
     assert [problem.code for problem in result] == codes
     assert (result[0].severity, result[0].value) == (Severity.ERROR, value)
     assert result[0].expected == (
-        f"HTTPRouteGroup default/all has no such match; it has all{expected} "
+        f"HTTPRouteGroup default/all does not have this match; it has all{expected} "
         "Add the match to the group, or correct the name."
     )
 
@@ -281,8 +281,8 @@ def test_osm_mesh_config_takes_precedence_over_other_configs() -> None:
             field="metadata.name",
             value="aaa",
             expected=(
-                "MeshConfig a/osm-mesh-config is in force, and this MeshConfig has no effect, "
-                "because only one can be in force. Delete one of the two."
+                "MeshConfig a/osm-mesh-config is in force, and this MeshConfig is ignored, because only "
+                "one can be in force. Delete one of the two."
             ),
         ),
     )

@@ -19,7 +19,7 @@ def found(*, sidecar: bool) -> list[tuple[str, str, str]]:
     """Return severity, field and value of the problems of the Service's fields."""
     view = a.view(SERVICE, a.workload("web", "10.0.0.5", sidecar=sidecar))
     answer = [problem for problem in problems(view) if problem.code == "MW2027"]
-    assert all("The field has no effect on calls by sidecars" in problem.expected for problem in answer)
+    assert all("The field does not affect calls by sidecars" in problem.expected for problem in answer)
     return [(problem.severity.value, problem.field, problem.value) for problem in answer]
 
 

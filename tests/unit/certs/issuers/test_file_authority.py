@@ -230,7 +230,7 @@ BAD: list[tuple[Callable[[Path, datetime], object], str]] = [
     (lambda folder, now: ca("new", now + 9 * DAY).put(folder), "tls.crt is not valid before"),
     (
         lambda folder, now: ca("lower", now, ca("up", now)).put(folder, ca("x", now)),
-        ("but none of the given certificates has signed it; add the missing intermediate or root"),
+        ("but the given certificates have not signed it; add the missing intermediate or root"),
     ),
     (
         lambda folder, now: ca("lower", now, ca("up", now)).put(folder),

@@ -258,7 +258,7 @@ def test_damaged_issuer_file_is_an_error(scene: Scene, content: bytes) -> None:
     """If the file were ignored, the mesh would not trust the former issuer."""
     (scene.state / ISSUER_FILE).write_bytes(content)
     with pytest.raises(
-        StateError, match=r"issuer.json is damaged: .*or move it away if there was no earlier issuer"
+        StateError, match=r"issuer.json is damaged: .*or move it away if this is the first issuer"
     ):
         known(scene.state)
 

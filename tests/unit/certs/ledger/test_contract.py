@@ -225,7 +225,7 @@ def test_entries_are_sorted_by_name_and_time(ledger: Ledger) -> None:
 def test_unknown_serial_is_an_error_that_lists_existing_serials(ledger: Ledger) -> None:
     """The error lists serials with the same beginning, or the newest ones, or says that none exist."""
     with pytest.raises(
-        RequestError, match=r"^serial ab is not in the ledger; no proxy certificate has been issued yet$"
+        RequestError, match=r"^serial ab is not in the ledger; proxy certificates have not been issued yet$"
     ):
         ledger.revoke("ab", START)
     ledger.record(new_entry("abcdef01", "u1"))
@@ -237,7 +237,9 @@ def test_unknown_serial_is_an_error_that_lists_existing_serials(ledger: Ledger) 
     known = "is not in the ledger; some serials in the ledger: abcdef01 (u1.shop.default)"
     assert str(alike.value) == f"serial abcdef99 {known}"
     assert str(unlike.value) == f"serial 7 {known}, fe02 (u2.shop.default)"
-    with pytest.raises(RequestError, match=r"^serial 'u1.shop' is not a hexadecimal number, such as 3f9a02$"):
+    with pytest.raises(
+        RequestError, match=r"^serial 'u1.shop' is not a hexadecimal number, for example 3f9a02$"
+    ):
         ledger.revoke("u1.shop", START)
 
 

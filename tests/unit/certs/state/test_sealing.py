@@ -217,7 +217,7 @@ def test_wrong_passphrase_or_seal_is_an_error_and_changes_no_file(
     assert (
         "from a backup. Without a backup the encrypted keys are lost; move their files to another place"
     ) in refused(state, now, passphrase)
-    assert "a private key is encrypted, but no passphrase is set" in refused(state, now, None)
+    assert "a private key is encrypted, but a passphrase is not set" in refused(state, now, None)
     numbers = ({"n": 2**40}, {"n": 3}, {"r": 0}, {"r": -1}, {"p": 0}, {"p": 65}, {"kdf": "none"})
     for damaged in (b"", b"{}", b"[]", seal[:40], *(_with(seal, **number) for number in numbers)):
         (state / "seal.json").write_bytes(damaged)

@@ -71,20 +71,20 @@ def test_template_has_the_documented_result(text: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("\n{{ nosuch .name }}", "t.yaml:2: there is no function 'nosuch' here"),
+        ("\n{{ nosuch .name }}", "t.yaml:2: unknown function 'nosuch' here"),
         ("\n\n{{ .name.first }}", "t.yaml:3: has no field 'first': what should have it is 'shop'"),
         ("{{ if .yes }}", "t.yaml:1: is not ended"),
         ("{{ end }}", "t.yaml:1: ends what has not begun"),
         ("{{ (.name }}", "a parenthesis is not closed"),
         ("{{ .name ; }}", "';' is not understood"),
-        ("{{ $x }}", "there is no variable $x"),
-        ("{{ $x = 1 }}", "there is no variable $x"),
+        ("{{ $x }}", "unknown variable $x"),
+        ("{{ $x = 1 }}", "unknown variable $x"),
         ("{{ .map }}", "toYaml or toJson says how"),
         ('{{ fail "as told" }}', "t.yaml:1: as told"),
-        ('{{ include "none" . }}', "there is no template 'none'"),
+        ('{{ include "none" . }}', "unknown template 'none'"),
         ('{{ template "x" }}', "'template' is not understood here"),
         ('{{ printf "%5d" 1 }}', "only %s and %d are understood here"),
-        ("{{ 1 2 }}", "is given arguments"),
+        ("{{ 1 2 }}", "only a function takes arguments"),
     ],
 )
 def test_unsupported_template_is_an_error_with_its_line(text: str, said: str) -> None:

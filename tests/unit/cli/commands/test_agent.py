@@ -21,9 +21,9 @@ CREDENTIALS = ("agent", "--credentials", "none", "--ads", "127.0.0.1:1")
         ),
         (
             ("agent", "--credentials", "x", "--ads", "y"),
-            "--ads is 'y': must be HOST:PORT, such as 127.0.0.1:15000",
+            "--ads is 'y': must be HOST:PORT, for example 127.0.0.1:15000",
         ),
-        ((*CREDENTIALS, "--admin", "::1:1"), "--admin is '::1:1': must be HOST:PORT, such as"),
+        ((*CREDENTIALS, "--admin", "::1:1"), "--admin is '::1:1': must be HOST:PORT, for example"),
         (
             (*CREDENTIALS, "--trust-domain", "Cluster"),
             "--trust-domain is 'Cluster': must be a DNS name in lower case",
@@ -50,7 +50,7 @@ CREDENTIALS = ("agent", "--credentials", "none", "--ads", "127.0.0.1:1")
         ),
         (
             (*CREDENTIALS, "--ca", "c"),
-            "--ca has no effect without --enrol: add --enrol and a token, or remove --ca",
+            "--ca requires --enrol: add --enrol and a token, or remove --ca",
         ),
         ((*CREDENTIALS, "--renewal", "x"), "--renewal is 'x': must be HOST:PORT"),
         ((*CREDENTIALS, "--drain-seconds", "60"), "must be later than its drain time of 60 s"),
@@ -67,11 +67,11 @@ CREDENTIALS = ("agent", "--credentials", "none", "--ads", "127.0.0.1:1")
         (("agent", "wait", "--status", "here"), "--status is 'here': must be HOST:PORT"),
         (("intercept", "--dry-run", "--check"), "exclude each other"),
         (("intercept", "--probe", "--clean"), "--dry-run, --check, --probe and --clean exclude each other"),
-        (("intercept", "--probe", "--no-inbound"), "so there is nothing to test"),
+        (("intercept", "--probe", "--no-inbound"), "so a test is not possible"),
         (("intercept", "--probe", "--exclude-inbound-ports", "1-65535"), "every inbound port is excluded"),
         (
             ("intercept", "--include-inbound-ports", "http"),
-            "'http' is not a port; must be a port or a range, such as 80 or 8000-8010",
+            "'http' is not a port; must be a port or a range, for example 80 or 8000-8010",
         ),
         (
             ("intercept", "--exclude-outbound-ports", "*"),

@@ -296,7 +296,8 @@ NO_SERVER = (
     "directory with --state"
 )
 NOBODY = (
-    "no mesh to explain: give --state DIR of the running server, --mesh DIR for a directory of manifests, or "
+    "a mesh is required: give --state DIR of the running server, --mesh DIR for a directory of "
+    "manifests, or "
     "--kubernetes for a cluster"
 )
 
@@ -377,7 +378,7 @@ def test_wrong_target_port_is_reported_instead_of_the_selector(run: Run, mesh: P
     (result,) = json.loads(run("lint", "--json", str(mesh)).stdout)
     assert (result["code"], result["field"], result["value"]) == ("MW2020", "spec.ports.targetPort", "wbe")
     assert result["expected"] == (
-        "No port of the workloads behind it has this name, so calls to port 80 get no answer. Use "
+        "A port of the workloads behind it with this name does not exist, so calls to port 80 fail. Use "
         "one of admin, web (did you mean web?)."
     )
     # An EndpointSlice of another controller may have a port of this name.
@@ -403,7 +404,8 @@ def test_page_of_codes_equals_the_program_s_output(run: Run) -> None:
     done = run("lint", "--codes")
     assert (done.returncode, done.stdout) == (0, (ROOT / "docs" / "codes.md").read_text())
     text = (
-        "no manifests to check: give a directory or a file, - for standard input, --kubernetes for a "
+        "manifests are required: give a directory or a file, - for standard input, --kubernetes "
+        "for a "
         "cluster, or --codes for the meaning of codes"
     )
     assert run("lint").stderr == f"meshwright: {text}\n"

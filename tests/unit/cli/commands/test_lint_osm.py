@@ -83,7 +83,7 @@ def test_published_mesh_config_is_used_with_one_warning(run: Run, tmp_path: Path
     (warning,) = [item for item in result if item["severity"] != "info"]
     assert warning["line"] == (
         "MW1032 config.yaml:2 (document 1): MeshConfig default/osm-mesh-config: a MeshConfig "
-        "does not have these fields, so they have no effect: "
+        "does not have these fields, so they are ignored: "
         "spec.observability.inboundPortExclusionList (it belongs into spec.traffic), "
         "spec.observability.outboundIPRangeExclusionList (it belongs into spec.traffic), "
         "spec.observability.outboundPortExclusionList (it belongs into spec.traffic)"

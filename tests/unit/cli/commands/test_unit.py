@@ -153,7 +153,7 @@ def test_unit_as_json_has_its_path(unit: Unit) -> None:
         (("serve", "--", "--state", "/var/lib/../x"), "below /var/lib"),
         (
             ("serve", "--", "--mesh", "mesh"),
-            "--mesh is 'mesh': must be an absolute path, because a unit has no working directory",
+            "--mesh is 'mesh': must be an absolute path, because a unit does not have a working directory",
         ),
         (("serve", "--", "--mesh", "/home/me/mesh"), "--mesh is '/home/me/mesh': the unit cannot read /home"),
         (
@@ -173,7 +173,10 @@ def test_unit_as_json_has_its_path(unit: Unit) -> None:
         (("agent", "--", *ADS, "--run", "/var/run/x"), "below /run"),
         (
             ("agent", "--", *ADS, "--envoy", "./envoy"),
-            "--envoy is './envoy': must be an absolute path, because a unit has no working directory",
+            (
+                "--envoy is './envoy': must be an absolute path, because a unit does not have a working "
+                "directory"
+            ),
         ),
         (("agent", "--", *ADS, "wait"), "unexpected extra argument"),
         (("agent", "--", "--ads", "nope"), "--ads is 'nope': "),
@@ -183,7 +186,7 @@ def test_unit_as_json_has_its_path(unit: Unit) -> None:
         (("intercept", "--", "--exclude-inbound-ports", "99999"), "--exclude-inbound-ports"),
         (("intercept", "--", "--include-outbound-ports", "http"), "--include-outbound-ports"),
         (("intercept", "--", "--exclude-outbound-ranges", "1.2.3.4.5"), "--exclude-outbound-ranges"),
-        (("intercept", "--user", "me"), "--user has no effect for intercept"),
+        (("intercept", "--user", "me"), "intercept always runs as root"),
         (
             ("serve", "--program", "/root/.local/bin/meshwright"),
             "the program is '/root/.local/bin/meshwright'",

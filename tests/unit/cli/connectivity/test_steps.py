@@ -141,7 +141,7 @@ def test_acknowledged_push_of_the_deciding_object_is_shown() -> None:
 def test_caller_without_a_sidecar_is_unknown() -> None:
     """Without a sidecar of the caller the step cannot be judged."""
     result, text, _ = verdict(replace(FACTS, callers=()), Point.CALLER)
-    assert (result, text) == (Verdict.UNKNOWN, "the control plane knows no sidecar of shop/buyer")
+    assert (result, text) == (Verdict.UNKNOWN, "the control plane does not know a sidecar of shop/buyer")
 
 
 def test_withheld_or_missing_endpoints_fail_unless_policy_denies() -> None:
@@ -220,7 +220,7 @@ def test_agent_s_reason_is_shown_first() -> None:
         (UNREACHABLE, NOBODY, "ok", "503 UH"),
         (UNREACHABLE, CLOSED, "ok", "closed"),
         (UNREACHABLE, FORBIDDEN, "ok", "403"),
-        (UNREACHABLE, YES, "failed", "by policy no workload is reachable"),
+        (UNREACHABLE, YES, "failed", "although policy denies all workloads"),
         (UNREACHABLE, SILENT, "unknown", ""),
         (replace(FACTS, policy=Answer.DEPENDS), YES, "unknown", "200"),
         (FACTS, not_tried("no agent"), "unknown", "not tried: no agent"),
@@ -283,7 +283,7 @@ def test_steps_without_a_request_can_be_a_yes() -> None:
 @pytest.mark.parametrize("found", [{}, {"explained": []}, {"explained": {"from": "a/b"}}])
 def test_incomplete_answer_raises_an_error_with_the_missing_field(found: dict[str, object]) -> None:
     """The error names the missing field or object."""
-    with pytest.raises(ValueError, match=r"missing|no object"):
+    with pytest.raises(ValueError, match=r"missing|not an object"):
         read_facts(found)
 
 
@@ -321,7 +321,7 @@ def test_errors_of_envoy_are_not_blamed_on_the_application(status: int, words: s
 @pytest.mark.parametrize(
     ("status", "own", "wanted", "said", "remedy"),
     [
-        (404, OwnAnswer(Side.CALLER, ("NR",), "route_not_found"), "failed", "404 NR in", "has no route"),
+        (404, OwnAnswer(Side.CALLER, ("NR",), "route_not_found"), "failed", "404 NR in", "lacks a route"),
         (403, OwnAnswer(Side.CALLER, (), "upgrade_failed"), "failed", "403 in", "several protocols"),
         (400, OwnAnswer(Side.CALLED, (), "path_normalization_failed"), "failed", "400 in", "escaped slash"),
         (503, OwnAnswer(Side.CALLER, ("UF", "URX")), "failed", "503 UF in", "TLS between them failed"),

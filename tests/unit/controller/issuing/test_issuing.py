@@ -93,7 +93,7 @@ def test_key_custody_is_read_from_the_settings() -> None:
     [
         (
             {"vault_role": "mesh"},
-            "vault_role has no effect without issuer vault: set issuer to vault, or remove vault_role",
+            "vault_role requires issuer vault: set issuer to vault, or remove vault_role",
         ),
         ({"issuer": "vault"}, "issuer vault needs vault_address"),
         ({**VAULT}, "issuer vault needs exactly one of vault_token_file, vault_approle_file, .*, but has 0"),
@@ -104,7 +104,7 @@ def test_key_custody_is_read_from_the_settings() -> None:
             {"issuer": "files", "ca_certificate": "/c", "ca_key": "/k", "ca_directory": "/d"},
             "issuer files needs either",
         ),
-        ({"ca_key": "/k"}, "ca_key has no effect without issuer files"),
+        ({"ca_key": "/k"}, "ca_key requires issuer files"),
         (
             {"authority_certificate": "/c"},
             "needs either authority_directory, or authority_certificate and auth",
@@ -117,8 +117,8 @@ def test_key_custody_is_read_from_the_settings() -> None:
         ({**VAULT, "vault_address": "https://v:99999"}, "must be a URL"),
         ({**VAULT, "vault_namespace": "team\n"}, "--vault-namespace is 'team.n': must be the path"),
         ({"issuer": "cert-manager"}, "issuer cert-manager needs cert_manager_issuer"),
-        ({"cert_manager_seconds": 5}, "cert_manager_seconds has no effect without issuer cert-manager"),
-        ({**CERT_MANAGER, "vault_role": "mesh"}, "vault_role has no effect without issuer vault"),
+        ({"cert_manager_seconds": 5}, "cert_manager_seconds requires issuer cert-manager"),
+        ({**CERT_MANAGER, "vault_role": "mesh"}, "vault_role requires issuer vault"),
         (
             {**CERT_MANAGER, "cert_manager_issuer": "mesh"},
             "--cert-manager-issuer is 'mesh': must be Issuer/NAME",
@@ -129,8 +129,8 @@ def test_key_custody_is_read_from_the_settings() -> None:
         ({**CERT_MANAGER, "cert_manager_issuer": "Issuer/a/b"}, "must be Issuer/NAME"),
         ({**CERT_MANAGER, "cert_manager_namespace": "A_b"}, "must be the name of a namespace"),
         ({**CERT_MANAGER, "cert_manager_seconds": 0}, "--cert-manager-seconds is '?0"),
-        ({**CERT_MANAGER, "namespaces": "a"}, "--namespaces has no effect without --kubernetes"),
-        ({"kubeconfig": "/k"}, "--kubeconfig has no effect without --kubernetes"),
+        ({**CERT_MANAGER, "namespaces": "a"}, "--namespaces requires --kubernetes"),
+        ({"kubeconfig": "/k"}, "--kubeconfig requires --kubernetes"),
         ({"issuer": "valt"}, "--issuer is 'valt'"),
     ],
 )

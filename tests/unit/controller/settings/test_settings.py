@@ -42,12 +42,12 @@ def test_flags_override_environment_file_and_defaults(
         ({"state": None}, "the setting state is missing: give --state or set MESHWRIGHT_STATE"),
         (
             {"mesh": None},
-            "no source for the mesh is configured: give --mesh DIR (or MESHWRIGHT_MESH) or --kube",
+            "a source for the mesh is required: give --mesh DIR (or MESHWRIGHT_MESH) or --kube",
         ),
-        ({"mesh": ""}, "no source for the mesh is configured: give --mesh DIR (or MESHWRIGHT_MESH)"),
+        ({"mesh": ""}, "a source for the mesh is required: give --mesh DIR (or MESHWRIGHT_MESH)"),
         (
             {"ads_address": "15128"},
-            "--ads-address is '15128': must be HOST:PORT, such as 127.0.0.1:9092 or [::1]:9092",
+            "--ads-address is '15128': must be HOST:PORT, for example 127.0.0.1:9092 or [::1]:9092",
         ),
         ({"ads_address": "::1:80"}, "--ads-address is '::1:80': must be HOST:PORT"),
         ({"ads_address": "a:70000"}, "--ads-address is 'a:70000': must be HOST:PORT"),
@@ -56,14 +56,11 @@ def test_flags_override_environment_file_and_defaults(
         ({"quiet_seconds": 2}, "longest_seconds must not be less than quiet_seconds"),
         (
             {"trace_collector_tls": "yes"},
-            (
-                "trace_collector_tls has no effect without trace_collector: set trace_collector too, or "
-                "remove it"
-            ),
+            ("trace_collector_tls requires trace_collector: set trace_collector too, or remove it"),
         ),
         (
             {"trace_collector": "c:4317", "trace_collector_ca": "ca.pem"},
-            "trace_collector_ca has no effect without trace_collector_tls: set that too, or remove it",
+            "trace_collector_ca requires trace_collector_tls: set that too, or remove it",
         ),
         ({"trace_collector": "c:0"}, "trace_collector must have a port, for example otel-collector:4317"),
         (
@@ -85,7 +82,7 @@ def test_flags_override_environment_file_and_defaults(
         ),
         (
             {"webhook_address": "127.0.0.1:1", "webhook_reached_at": "a/b"},
-            "webhook_address has no effect without kubernetes: add --kubernetes",
+            "webhook_address requires kubernetes: add --kubernetes",
         ),
         (
             {"webhook_address": "127.0.0.1:1", "kubernetes": True},
@@ -191,12 +188,12 @@ def test_each_source_of_the_mesh_is_sufficient(monkeypatch: pytest.MonkeyPatch) 
 def test_cluster_setting_without_kubernetes_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The setting would have no effect, so the error names the missing --kubernetes."""
     flag = f"--{name.replace('_', '-')}"
-    with pytest.raises(SettingsError, match=f"^{flag} has no effect without --kubernetes: add --kubernetes"):
+    with pytest.raises(SettingsError, match=f"^{flag} requires --kubernetes: add --kubernetes"):
         load(REQUIRED | {name: "a"})
     monkeypatch.setenv(variable := f"MESHWRIGHT_{name.upper()}", "a")
     with pytest.raises(
         SettingsError,
-        match=f"^{variable} has no effect without --kubernetes: add --kubernetes, or remove {variable}$",
+        match=f"^{variable} requires --kubernetes: add --kubernetes, or remove {variable}$",
     ):
         load(REQUIRED)
     assert load(REQUIRED, nothing_to_read=True).kubernetes is False, "whoever asks a server reads nothing"

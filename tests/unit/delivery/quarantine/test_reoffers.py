@@ -48,9 +48,9 @@ def test_verdicts_are_read_as_they_were_written() -> None:
         ({"verdicts": {}}, "verdicts is not a list"),
         ({"verdicts": ["x"]}, r"verdicts\[0\] must have all of these texts: "),
         ({"verdicts": [{"proxy": 1}]}, r"verdicts\[0\] must have all of these texts: "),
-        ({"times": 0}, r"verdicts\[0\].times is no number from 1"),
-        ({"times": True}, r"verdicts\[0\].times is no number from 1"),
-        ({"at": "soon"}, r"verdicts\[0\].at is no date"),
+        ({"times": 0}, r"verdicts\[0\].times is not a number from 1"),
+        ({"times": True}, r"verdicts\[0\].times is not a number from 1"),
+        ({"at": "soon"}, r"verdicts\[0\].at is not a date"),
     ],
 )
 def test_invalid_verdict_file_is_refused_with_the_cause(change: dict[str, object], said: str) -> None:

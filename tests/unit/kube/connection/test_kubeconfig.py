@@ -150,7 +150,7 @@ URL = "https://10.0.0.1:6443"
 ASKS = "log in before, or use a plug-in without questions"
 V1 = "client.authentication.k8s.io/v1"
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({}, "current-context is missing: name a context with --context; the file has no contexts"),
+    ({}, "current-context is missing: name a context with --context; the file lacks contexts"),
     (
         config(**{"current-context": ""}),
         "current-context is missing: name a context with --context; the contexts are: day",
@@ -164,10 +164,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (config(users=[]), "contexts[day].context.user is 'me', which FILE does not define; defined: none"),
     (config(clusters={}), "clusters must be a list of mappings"),
     (config(users=[{"user": {}}]), "users[0].name is missing"),
-    (config(cluster={}), f"CLUSTER.server must be a URL such as {URL}"),
-    (config(cluster={"server": "10.0.0.1"}), f"CLUSTER.server must be a URL such as {URL}"),
+    (config(cluster={}), f"CLUSTER.server must be a URL, for example {URL}"),
+    (config(cluster={"server": "10.0.0.1"}), f"CLUSTER.server must be a URL, for example {URL}"),
     *(
-        (config(cluster={"server": wrong}), f"CLUSTER.server must be a URL such as {URL}")
+        (config(cluster={"server": wrong}), f"CLUSTER.server must be a URL, for example {URL}")
         for wrong in (
             "https://10.0.0.1:99999",
             "https://10.0.0.1:a",
@@ -223,7 +223,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (config(user={"as-groups": "a"}), "USER.as-groups must be a list of texts"),
     (
         config(user={"auth-provider": {"name": "gcp"}}),
-        "USER.auth-provider (gcp) is no longer in Kubernetes; use an exec plug-in such as kubelogin",
+        "USER.auth-provider (gcp) was removed from Kubernetes; use an exec plug-in such as kubelogin",
     ),
     (config(user={"exec": "login"}), "USER.exec is text: must be a mapping"),
     (_exec(command=None), "USER.exec.command is missing"),

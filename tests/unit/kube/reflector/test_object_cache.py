@@ -173,15 +173,15 @@ def test_only_the_annotated_bookmark_ends_a_streaming_list() -> None:
 
 
 BAD = [
-    (["x"], "services: an object has no metadata"),
-    ({}, "services: an object has no metadata"),
-    ({"metadata": {"namespace": "shop", "resourceVersion": "5"}}, "services: an object has no name"),
+    (["x"], "services: an object lacks metadata"),
+    ({}, "services: an object lacks metadata"),
+    ({"metadata": {"namespace": "shop", "resourceVersion": "5"}}, "services: an object lacks a name"),
     (
         {"metadata": {"name": 5, "namespace": "shop", "resourceVersion": "5"}},
-        "services: an object has no name",
+        "services: an object lacks a name",
     ),
     ({"metadata": {"name": "cart", "resourceVersion": "5"}}, "services cart has no namespace"),
-    ({"metadata": {"name": "cart", "namespace": "shop"}}, "services shop/cart has no resourceVersion"),
+    ({"metadata": {"name": "cart", "namespace": "shop"}}, "services shop/cart lacks a resourceVersion"),
     (service("cart", 5) | {"kind": "Pod"}, "services shop/cart has the kind 'Pod'"),
     (service("cart", 5, bad=1), "services shop/cart: KeyError: 'ports'"),
 ]

@@ -432,7 +432,7 @@ async def test_unreadable_objects_are_counted_and_do_not_end_the_watch() -> None
         await result.until(lambda: "cats" in result.names)
         assert result.known == {CART: Item("5", {"a": 1}), CATS: Item("12", {})}
         assert result.errors(Reason.OBJECT) == 4
-        assert result.reflector.figures.unread == "services: an object has no metadata"
+        assert result.reflector.figures.unread == "services: an object lacks metadata"
         assert result.reflector.figures.error == ""
 
 

@@ -106,7 +106,9 @@ def test_first_list_that_a_runtime_can_read_is_used() -> None:
     steps = put_in(files, OURS)
     assert [step.name for step in steps] == ["10-used.conflist"]
     assert put_in(done(files, steps), OURS) == ()
-    with pytest.raises(NoNetworkError, match="the node has no network configuration yet: the folder needs"):
+    with pytest.raises(
+        NoNetworkError, match="the node does not have a network configuration yet: the folder needs"
+    ):
         put_in({"00-broken.conflist": b"{"}, OURS)
 
 

@@ -176,7 +176,7 @@ def test_root_annotation_has_only_the_certificates_of_the_file(tmp_path: Path) -
     file.write_bytes(root[:60] + root[80:])
     result = injected(POD, "--ca", str(file))
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "must contain certificates in PEM, and no private key" in result.stderr
+    assert "must contain certificates in PEM, without a private key" in result.stderr
 
 
 PLAIN = (

@@ -159,13 +159,13 @@ def test_failed_names_and_a_held_empty_answer_are_problems() -> None:
     )
     key = ObjectKey.of(SERVICE, KEY)
     never = (
-        "the name cannot be resolved; there is no earlier answer, "
-        "so the name has no addresses (a.test A: SERVFAIL)"
+        "the name cannot be resolved; without an earlier answer, the name does not have "
+        "addresses (a.test A: SERVFAIL)"
     )
     stays = "the addresses of the last good answer (2026-01-02T03:04:05Z) stay in force"
     old = f"the name cannot be resolved; {stays} (b.test A: SERVFAIL)"
     held = (
-        "DNS returns no addresses any more; the last addresses stay in force for "
+        "DNS does not return addresses any more; the last addresses stay in force for "
         "empty_answer_hold_seconds, in case the empty answer is a mistake"
     )
     assert problems(wanted, known, GuardedValue((), NOW)) == (

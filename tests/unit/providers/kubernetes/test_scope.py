@@ -53,7 +53,7 @@ def test_invalid_selector_is_refused_with_examples(text: str) -> None:
     """The message describes the form of kubectl, with examples."""
     with pytest.raises(
         ScopeError,
-        match="must be a label selector in the form of kubectl, such as "
+        match="must be a label selector in the form of kubectl, for example "
         "openservicemesh\\.io/monitored-by=osm, tier in \\(shop, stock\\), team!=test, mesh "
         "or !old",
     ):

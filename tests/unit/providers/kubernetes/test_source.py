@@ -335,7 +335,7 @@ async def test_unreadable_namespace_object_is_a_warning_for_listed_namespaces(
         ]
         (problem,) = running.source.problems()
         assert (problem.code, problem.severity) == ("MW1113", "warning")
-        assert "its annotations have no effect" in problem.expected
+        assert "its annotations are ignored" in problem.expected
         assert running.source.freshness().error == ""
     async with at_work(cluster) as running:
         assert [item.severity for item in running.source.problems()] == ["error"]

@@ -309,7 +309,9 @@ async def test_unknown_document_is_an_error() -> None:
     result = await server.shown({"proxy": NODE})
     assert result["version"] == version(_snapshot())
     assert await server.shown({}) == {"readers": []}
-    with pytest.raises(NothingThereError, match=r"the driver has no document for proxy 'two\.store\.shop'"):
+    with pytest.raises(
+        NothingThereError, match=r"the driver does not have a document for proxy 'two\.store\.shop'"
+    ):
         await server.shown({"proxy": "two.store.shop"})
 
 

@@ -104,7 +104,7 @@ def test_each_field_without_effect_is_reported(section: str, name: str) -> None:
     (problem,) = manifest_reading.problems
     assert f"{section}.{name}" in (
         problem.field,
-        problem.expected.removeprefix("these fields are known but have no effect: "),
+        problem.expected.removeprefix("these fields are known but ignored: "),
     )
     assert problem.severity is not Severity.ERROR
 
@@ -120,7 +120,7 @@ def test_known_fields_without_effect_are_reported_together() -> None:
     manifest_reading = reading(_config(spec))
     assert [problem.expected for problem in manifest_reading.problems] == [
         (
-            "these fields are known but have no effect: spec.featureFlags.enableWASMStats, "
+            "these fields are known but ignored: spec.featureFlags.enableWASMStats, "
             "spec.observability.osmLogLevel, spec.sidecar.localProxyMode, "
             "spec.sidecar.resources, spec.traffic.interceptionMode"
         )
@@ -152,7 +152,7 @@ spec:
             "MW1032",
             "",
             (
-                "a MeshConfig does not have these fields, so they have no effect: traffic (it "
+                "a MeshConfig does not have these fields, so they are ignored: traffic (it "
                 "belongs into spec), spec.trafic (did you mean traffic?), spec.sidecar.proxyMode "
                 "(did you mean localProxyMode?), spec.traffic.enablePermisiveTrafficPolicyMode "
                 "(did you mean enablePermissiveTrafficPolicyMode?), "

@@ -192,9 +192,7 @@ def test_colliding_listeners_are_a_problem_that_names_both(upstream: str, other:
     )
     (problem,) = reading(_workload(spec)).problems
     assert (problem.code, problem.field) == ("MW1018", "spec.upstreams[1]")
-    assert problem.expected == (
-        f"must have an address and port that no other listener has; {other} has the same"
-    )
+    assert problem.expected == (f"must have a unique address and port; {other} has the same")
 
 
 @pytest.mark.parametrize(

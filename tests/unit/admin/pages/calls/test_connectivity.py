@@ -122,7 +122,7 @@ async def test_missing_part_of_a_sidecar_is_named_only_if_the_call_needs_it(
         (
             {"to": "shop/stroe:80"},
             NothingToShow,
-            "There is no Service shop/stroe (similar names: shop/store).",
+            "Service shop/stroe does not exist (similar names: shop/store).",
         ),
         ({"to": "shop/store:81"}, NothingToShow, "Service shop/store has no port 81. Its ports: 80, 90."),
         (

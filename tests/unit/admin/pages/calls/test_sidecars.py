@@ -46,7 +46,7 @@ def test_disconnected_or_unknown_sidecar_is_not_connected(
     ("served", "state", "failure", "unknown"),
     [
         (True, SyncState.SYNCED, "", ""),
-        (False, SyncState.SYNCED, "", "has no configuration yet"),
+        (False, SyncState.SYNCED, "", "does not have a configuration yet"),
         (True, SyncState.PENDING, "", "has not acknowledged the last response yet (cluster)"),
         (
             True,

@@ -86,7 +86,7 @@ def test_missing_resource_version_or_type_is_an_error(changed: Any) -> None:
         == f"version nope of route {NAME} is not stored any more; stored versions: {OLD.version}"
     )
     changed.the_pushes = ()
-    with pytest.raises(NothingToShow, match="the server knows no version of route"):
+    with pytest.raises(NothingToShow, match="the server does not know a version of route"):
         pair(changed, PROXY, ROUTE, NAME)
     with pytest.raises(
         NothingToShow, match="type 'x' is unknown: must be one of cluster, endpoint, listener"

@@ -116,7 +116,8 @@ def test_open_workloads_are_reported_with_callers_and_ports() -> None:
     (near,) = problems(a.view(*SHOP, mtls(accounts=("shop",), ports=(8080,))))
     (partly,) = problems(a.view(*SHOP, mtls(plaintext=EVERYBODY), mtls(STRICT, None, "n", ports=(8080,))))
     assert partly.expected.startswith(
-        "Every client may call every workload of namespace default, where no more specific MutualTLS applies"
+        "Every client may call every workload of namespace default, where a more specific MutualTLS does "
+        "not apply"
     )
     assert (everybody.severity, near.severity) == (Severity.WARNING, Severity.WARNING)
     assert everybody.expected == (

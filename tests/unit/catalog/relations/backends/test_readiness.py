@@ -162,7 +162,7 @@ def test_explanation_names_endpoints_that_are_not_admitted_yet(mode: EndpointAdm
         f"10.0.0.{n}:8080 (shop-{n}-uuid.shop.default) is not admitted yet: {reason}." for n in (1, 2)
     ]
     assert explanation.steps[-1].text == (
-        "The Service is unreachable: no workload that could answer is ready, and the client's "
+        "The Service is unreachable: the workloads that could answer are not ready, and the client's "
         f"sidecar answers 503. The cause is not a missing policy: {NOBODY_YET}."
     )
     admit(mesh, name("shop-1"))

@@ -120,7 +120,9 @@ def test_kinds_with_a_conversion_webhook_are_named() -> None:
     there, gone = (cluster.conversions(result, away) for away in ([], ["Service osm-system/osm-bootstrap"]))
     assert (there.status, gone.status) == (Status.WARNING, Status.FAILED)
     assert "TrafficSplit, TrafficTarget" in there.said
-    assert gone.said.endswith("no ready endpoint, so objects of these kinds cannot be read: TrafficSplit")
+    assert gone.said.endswith(
+        "lacks a ready endpoint, so objects of these kinds cannot be read: TrafficSplit"
+    )
 
 
 def test_served_versions_of_kinds_are_judged() -> None:

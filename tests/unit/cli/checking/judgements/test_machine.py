@@ -95,7 +95,7 @@ FAILED = [
         "outbound traffic is redirected, belongs to envoy (pid 7), running as user root (0), but the rules ",
         "run the agent as user",
     ),
-    (machine.hosts_file(Hosts(HOSTS, kept=True, whole=False)), "has no end", "delete the rest"),
+    (machine.hosts_file(Hosts(HOSTS, kept=True, whole=False)), "lacks its end", "delete the rest"),
     (machine.hosts_file(Hosts(HOSTS, kept=False, error="cannot be read")), "cannot be read", "let"),
     (
         machine.hosts_file(Hosts(HOSTS, kept=True, lacking=("a", "b"))),
@@ -126,10 +126,10 @@ FAILED = [
     ),
 ]
 WARNINGS = [
-    (machine.interception(Redirection(), (), None), "no rules redirect traffic", "Envoy"),
+    (machine.interception(Redirection(), (), None), "rules that redirect traffic are missing", "Envoy"),
     (
         machine.credentials(CREDENTIALS, "", "cannot read /c/k: No such file or directory", before=True),
-        "/c has no credentials yet",
+        "/c does not have credentials yet",
         "issue-proxy",
     ),
     (certificates.own(Certificate(CN, NOW - 3 * DAY, NOW + DAY), NOW), "1 d left", "issue-proxy"),

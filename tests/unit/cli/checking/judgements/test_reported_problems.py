@@ -22,5 +22,5 @@ def test_other_reported_problem_is_a_warning() -> None:
     """A MeshConfig that does not count is only a warning; without Events the result is good."""
     text = "MeshConfig mesh/another: one MeshConfig counts (MW2040)"
     assert reported([SECOND], "mesh") == Check.warning(NAME, text, DO)
-    none = "no Event reports a problem of an object in namespace mesh"
+    none = "Events do not report problems of objects in namespace mesh"
     assert reported([], "mesh") == Check.ok(NAME, none)

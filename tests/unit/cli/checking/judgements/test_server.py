@@ -153,8 +153,8 @@ WARNINGS = [
     (certificates.proxies((_lived(-YEAR, DAY),), NOW), "u.s.n (1 d left)", "issue-proxy"),
     (ports.ours(Port("ADS", "--ads-address", PORT.address, taken=True), (8,)), "not visible", "as root"),
     (
-        Check.unseen("ledger", UnavailableCheck("no answer in 8 s")),
-        "unknown: no answer in 8 s",
+        Check.unseen("ledger", UnavailableCheck("timed out after 8 s")),
+        "unknown: timed out after 8 s",
         "try",
     ),
 ]

@@ -17,7 +17,7 @@ FAST, SLOW = StorageClass("fast"), StorageClass("slow", default=True)
             "",
             [FAST],
             Status.FAILED,
-            "the cluster has no default StorageClass, so the Pod would stay Pending",
+            "the cluster lacks a default StorageClass, so the Pod would stay Pending",
         ),
         ("", [], Status.FAILED, "the cluster has: none"),
         ("fast", [FAST], Status.OK, "StorageClass fast exists"),

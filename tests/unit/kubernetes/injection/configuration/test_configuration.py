@@ -112,7 +112,10 @@ WRONG: dict[str, tuple[Any, str]] = {
         {"alwaysInjectSelector": [{"matchExpressions": [{"key": "a", "operator": "In"}]}]},
         "must be given for the operators In and NotIn, and left out for all others",
     ),
-    "a quantity": ({"sidecar": {"resources": {"limits": {"cpu": []}}}}, "must be a quantity, such as 100m"),
+    "a quantity": (
+        {"sidecar": {"resources": {"limits": {"cpu": []}}}},
+        ("must be a quantity, for example 100m"),
+    ),
     "a port": (
         {"controlPlane": {"renewalPort": 0}},
         "controlPlane.renewalPort is 0: must be a whole number from 1 to 65535",

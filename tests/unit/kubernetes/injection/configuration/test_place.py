@@ -24,7 +24,7 @@ def test_config_map_is_named_by_namespace_name_and_optional_key() -> None:
 def test_malformed_config_map_name_is_refused_with_an_example(text: str) -> None:
     """Every setting's error has an example of a valid value."""
     with pytest.raises(
-        SettingsError, match=r"NAMESPACE/NAME/KEY, such as meshwright-system/meshwright-injection"
+        SettingsError, match=r"NAMESPACE/NAME/KEY, for example meshwright-system/meshwright-injection"
     ):
         load({**TOLD, "injection": True, "injection_config_map": text})
 
@@ -34,10 +34,7 @@ def test_malformed_config_map_name_is_refused_with_an_example(text: str) -> None
     [
         (
             {"injection_config_map": "a/b"},
-            (
-                "injection_config_map has no effect without injection: set injection too, or remove "
-                "injection_config_map"
-            ),
+            ("injection_config_map requires injection: set injection too, or remove injection_config_map"),
         ),
         (
             {"injection": True, "injection_config_map": "a/b", "injection_config": "c"},

@@ -42,7 +42,7 @@ def said(*result: Condition) -> list[tuple[str, str, str, str]]:
 
 FINE = [
     ("Accepted", "True", "Accepted", "the whole object is in force"),
-    ("Conflicted", "False", "NoConflict", "no other object or source conflicts with this object"),
+    ("Conflicted", "False", "NoConflict", "other objects and sources do not conflict with this object"),
     ("Programmed", "True", "Applied", "applied by 3 of 3 proxies connected to a"),
 ]
 
