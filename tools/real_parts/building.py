@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from meshwright.agent.envoy.die_with_parent import bound
 from tools.real_parts.parts import Part
 
 
@@ -108,8 +109,11 @@ def _go(folder: Path, *words: str) -> str:
     with tempfile.TemporaryDirectory(prefix="work-", dir=cache(), ignore_cleanup_errors=True) as work:
         environment = {**os.environ, "GOFLAGS": "-mod=mod", "CGO_ENABLED": "0", "GOTMPDIR": work}
         try:
+            # Bound to this process, because run() kills Go only once Popen has returned: a signal before
+            # that would leave Go running.
+            command = bound(["go", *words])
             return subprocess.run(
-                ["go", *words], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True
+                command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True
             ).stdout
         except subprocess.CalledProcessError as error:
             raise PartError(f"`go {words[0]}` failed in {folder}") from error

@@ -247,15 +247,30 @@ def test_failed_service_is_reported_with_its_last_output(tmp_path: Path) -> None
         pass
 
 
-def test_terminated_build_leaves_no_process_or_temporary_files(cache: Path) -> None:
+# Keeps the parent in the constructor of Popen after the fork, as a busy machine does.
+_SLOW_START = """
+import _posixsubprocess, time
+fork_exec = _posixsubprocess.fork_exec
+def slow(*arguments):
+    pid = fork_exec(*arguments)
+    time.sleep(1)
+    return pid
+_posixsubprocess.fork_exec = slow
+"""
+
+
+@pytest.mark.parametrize("site", ["", _SLOW_START], ids=["at once", "before Popen has returned"])
+def test_terminated_build_leaves_no_process_or_temporary_files(cache: Path, site: str) -> None:
     """Go's temporary files take a gigabyte if Go is killed."""
     tools, scratch = cache / "tools", cache / "scratch"
     for folder in (tools, scratch):
         folder.mkdir()
+    (tools / "sitecustomize.py").write_text(site)
     script = 'd=$(mktemp -d "${GOTMPDIR:-$TMPDIR}/go-build.XXXX") && echo $$ >"$d/pid" && echo begun >&2'
     (tools / "go").write_text(f"#!/bin/sh\n{script}\nexec sleep 300\n")
     (tools / "go").chmod(0o755)
     environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "TMPDIR": str(scratch)}
+    environment["PYTHONPATH"] = str(tools)
     words = [sys.executable, "-m", "tools.real_parts", "build", "etcd"]
     with subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True) as started:
         assert started.stderr is not None
