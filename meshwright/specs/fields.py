@@ -41,7 +41,7 @@ class Fields:
         self.notes = notes
 
     def at(self, name: str) -> str:
-        """Return the path of a key of this mapping."""
+        """Return the path of a key of this mapping, for example `spec.rules[0].name` for `name`."""
         return f"{self.path}.{name}" if self.path else name
 
     def raw(self, name: str) -> object:
@@ -140,6 +140,7 @@ class Fields:
             self._missing(name, rule)
         elif isinstance(value, bool) or not isinstance(value, int | float):
             self.wrong(name, rule, Code.WRONG_TYPE)
+        # Envoy counts in millionths, which are four decimals of a percentage. NaN fails the comparison.
         elif not 0 <= value <= 100 or round(value, 4) != value:
             self.wrong(name, rule)
         else:
@@ -176,6 +177,7 @@ class Fields:
             if required:
                 self._missing(name, "must be a list")
             return ()
+        # A text is a sequence too, and would be read as a list of its letters.
         if not isinstance(value, (list, Sequence)) or isinstance(value, str | bytes):
             self.wrong(name, "must be a list", Code.WRONG_TYPE)
             return ()
@@ -305,7 +307,7 @@ def one_of(allowed: Collection[str]) -> str:
 
 
 def duplicates(items: Sequence[T]) -> tuple[int, ...]:
-    """Return the indexes of the items that repeat an earlier item."""
+    """Return the indexes of the items that repeat an earlier item, for example `(2,)` for `a, b, a`."""
     seen: set[T] = set()
     again = []
     for index, item in enumerate(items):

@@ -51,7 +51,7 @@ class Manifest:
 
 
 def split_api_version(api_version: str) -> tuple[str, str]:
-    """Split `group/version`; `v1` has the empty group."""
+    """Split `group/version`, for example `apps/v1` into `apps` and `v1`; `v1` has the empty group."""
     group, _, version = api_version.rpartition("/")
     return group, version
 

@@ -89,7 +89,10 @@ def unread(kind: Kind, section: str, name: str) -> str:
 
 
 def is_own(name: str) -> bool:
-    """Return whether an annotation or label is under our prefix, or under a misspelling of the prefix."""
+    """Return whether an annotation or label is under our prefix, or under a misspelling of the prefix.
+
+    For example, `meshwrigth.dev/inject` is under a misspelling.
+    """
     domain, slash, _ = name.partition("/")
     return bool(slash) and _is_ours(domain)
 

@@ -71,6 +71,7 @@ def _names(value: str) -> str:
 
 def _ports(value: str) -> str:
     parts = [item.strip() for item in value.split(",")]
+    # int() alone would accept 8_080, +80, and digits of other scripts.
     good = all(part.isascii() and part.isdigit() and 0 < int(part) <= _MOST_PORT for part in parts)
     return "" if good else ('must be a comma-separated list of ports from 1 to 65535, for example "80, 8080"')
 

@@ -111,6 +111,7 @@ def _read_list(
     body.close()
     if notes.refused:
         return _unread(document, notes)
+    # The apiVersion and kind of an item precede those of the list.
     readings = [
         _read_one({**of, **item} if isinstance(item, Mapping) else item, origin, path, tally)
         for path, item in items
@@ -139,6 +140,7 @@ def _read_one(document: object, origin: Origin, path: str, tally: Tally) -> Mani
         return _unread(document, notes)
     manifest = _manifest(document, key, version, notes)
     value = reader.read(manifest)
+    # Checked after an error too, so that one reading reports all problems of the object.
     check_own_names(manifest)
     check_own_values(manifest)
     check_metadata_fields(manifest)
@@ -202,6 +204,7 @@ def _note_unread(notes: Notes, kind: Kind, api_version: str, before: str) -> Non
 
 def _refuse_kind(notes: Notes, kind: Kind, api_version: str, before: str) -> None:
     """Report an unknown kind of a known API group, and propose another group or a similar name."""
+    # An exact name in another group is more likely intended than a similar name in this group.
     if elsewhere := api_versions_of(kind.name):
         notes.refuse(Code.UNKNOWN_VERSION, f"{before}apiVersion", one_of(elsewhere), api_version)
         return

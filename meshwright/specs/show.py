@@ -24,6 +24,7 @@ def show(value: object, field: str = "") -> str:
             # Cut before quoting, because the value may be large. JSON keeps the quotation on one line.
             return cut(json.dumps(value[: LIMIT + 1], ensure_ascii=False))
         case int():
+            # str() raises ValueError for an integer of more than 4300 digits.
             return (
                 cut(str(value)) if value.bit_length() <= 256 else f"an integer of {value.bit_length()} bits"
             )

@@ -143,6 +143,7 @@ def _other_addresses(status: Fields) -> tuple[IpAddress, ...]:
 def of_pods(manifest: Manifest, kind: Kind, key: WorkloadKey) -> PodTemplate:
     """Return the properties of Pods before they run; `kind` and `key` name their controller."""
     annotations = manifest.metadata.section("annotations")
+    # Read only for their problems; their values are used for running Pods.
     interception(annotations)
     egress_services(annotations)
     sidecar_driver(manifest)

@@ -69,6 +69,7 @@ def service(manifest: Manifest) -> Service | None:
     headless = first == "None" or (not given and "None" in spec.texts("clusterIPs", ADDRESS_RULE))
     ports = _ports(spec)
     annotations = manifest.metadata.section("annotations")
+    # Ports that are left out, for example for UDP, have a warning of their own.
     if not ports and not headless and manifest.notes.is_clean:
         manifest.notes.warn(
             Code.EMPTY,
@@ -136,6 +137,7 @@ def _ports(spec: Fields) -> tuple[ServicePort, ...]:
                 "Traffic to this port bypasses the sidecars",
                 section.raw("protocol"),
             )
+        # Invalid numbers are read as port 1, so after an error equal numbers need not be duplicates.
         elif number in service_ports and not section.notes.refused:
             section.notes.drop(
                 Code.DUPLICATE,

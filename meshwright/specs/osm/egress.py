@@ -112,6 +112,7 @@ def _hosts(spec: Fields) -> list[str]:
     result = []
     for path, item in spec.items("hosts"):
         host = item.lower() if isinstance(item, str) else ""
+        # An IPv4 address has the form of a DNS name, so only IPv6 addresses need the parser.
         address = parse_address(host) if ":" in host else None
         if address is not None or is_dns_subdomain(host.removeprefix("*.")):
             result.append(address or host)
@@ -128,6 +129,7 @@ def _networks(spec: Fields) -> tuple[str, ...]:
             spec.notes.refuse(Code.WRONG_VALUE, path, NETWORK_RULE, item)
         else:
             result.add(network)
+    # Python cannot compare a range of IPv4 with a range of IPv6.
     ordered = sorted(result, key=lambda item: (item.version, int(item.network_address), item.prefixlen))
     return tuple(map(str, ordered))
 

@@ -80,6 +80,7 @@ class _Sources(Places):
     def read(self, fields: Fields) -> None:
         """Read one entry of `sources`; in an entry other than a Service, the namespace is ignored."""
         kind = fields.raw("kind")
+        # `choice` would replace a missing kind by its default, but the kind is required.
         if not fields.has("kind"):
             fields.required_text("kind", one_of(SOURCES))
         else:
@@ -90,6 +91,7 @@ class _Sources(Places):
             self.read_range(fields)
         elif kind == PRINCIPAL:
             self._principal(fields)
+        # Accepted for an invalid kind too, so that this entry has one error instead of three.
         fields.accept("name", "namespace")
         fields.close()
 

@@ -134,6 +134,7 @@ def log_format(fields: Fields, name: str) -> LogFormat | None:
 
 def _json(text: str) -> dict[str, object] | None:
     try:
+        # The text may have thousands of open brackets, because its length is checked later.
         result = json.loads(text)
     except (ValueError, RecursionError):
         return None

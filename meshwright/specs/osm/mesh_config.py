@@ -100,6 +100,7 @@ LOG_LEVELS = ("trace", "debug", "info", "warning", "warn", "error", "critical", 
 
 def mesh_config(manifest: Manifest) -> MeshConfig:
     """Read a MeshConfig; missing fields get Meshwright's defaults."""
+    # Without `manifest.spec()`, which refuses unknown fields beside `spec`: here they are only a warning.
     manifest.body.accept("apiVersion", "kind", "metadata", "status")
     spec = manifest.body.section("spec")
     sidecar, traffic = spec.section("sidecar"), spec.section("traffic")
@@ -123,6 +124,7 @@ def mesh_config(manifest: Manifest) -> MeshConfig:
         created=manifest.metadata.text("creationTimestamp") or "",
     )
     sections = (spec, sidecar, traffic, certificate, observability, flags)
+    # First the known fields without effect, because the report of pruned fields lists all unread fields.
     _report_unused(manifest, sections, unenforced=_report_unenforced(sidecar))
     _report_pruned(manifest, (manifest.body, *sections, *drivers, asked, fields, gateway, secret))
     return result

@@ -99,4 +99,5 @@ def _on(fields: Fields) -> tuple[RetryCondition, ...]:
             "codes or headers of these conditions"
         )
         fields.notes.warn(Code.NOT_ENFORCED, fields.at("retryOn"), message)
+    # In the order of the enum, so that the same conditions in another order give an equal value.
     return tuple(condition for condition in RetryCondition if condition in words)

@@ -70,6 +70,7 @@ def _host(fields: Fields) -> str:
 
 def _is_address(host: str) -> bool:
     try:
+        # Only the canonical form, because the host is compared as text with the hosts of calls.
         return str(ipaddress.ip_address(host)) == host
     except ValueError:
         return False
@@ -95,6 +96,7 @@ def _rates(fields: Fields) -> RateLimits:
     local, asking = limits.section("local"), limits.section("global")
     tcp, http = local.section("tcp"), local.section("http")
     all_tcp, all_http = asking.section("tcp"), asking.section("http")
+    # An absent section reads as an empty one, in which the required amount would be missing.
     rate_limits = RateLimits(
         connections=_rate(tcp, "connections") if local.has("tcp") else None,
         requests=_request_rate(http) if local.has("http") else None,

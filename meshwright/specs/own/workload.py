@@ -93,6 +93,7 @@ def _other_addresses(spec: Fields, own: IpAddress) -> tuple[IpAddress, ...]:
 
 def _service(spec: Fields, account: str) -> ServiceName:
     name = spec.text("service", expected=LABEL_RULE, fits=is_dns_label) or account
+    # An invalid ServiceAccount, from which the name would be taken, has an error already.
     if not is_dns_label(name) and (spec.has("service") or is_dns_subdomain(account)):
         spec.wrong(
             "service",

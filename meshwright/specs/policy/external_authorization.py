@@ -68,6 +68,7 @@ def _authorizer(fields: Fields, service: PolicyKey | None) -> Authorizer:
 
 
 def _refuse_authorizer_fields(fields: Fields) -> None:
+    # Accepted first, so that `close` does not report these fields again, as unknown.
     fields.accept(*_ASKED)
     for name in _ASKED:
         if fields.has(name):

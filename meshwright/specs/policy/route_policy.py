@@ -38,6 +38,7 @@ def route_policy(manifest: Manifest) -> RoutePolicy:
 
 def _rule(fields: Fields, namespace: Namespace) -> RouteRule:
     sections = fields.sections("matches")
+    # Read like an absent list, an empty one would apply the rule to all requests.
     if fields.has("matches") and not sections:
         fields.wrong(
             "matches",

@@ -39,7 +39,9 @@ NO_HASH: Final = (
     "the policy ConsistentHash needs the part of a request that is the key: header, cookie or query"
 )
 LONGEST_NAME: Final = 256
+# Without & and =, at which a query is split into its parameters.
 PARAMETER: Final = "[!-%'-<>-~]+"
+# Without the semicolon, after which the next attribute of Set-Cookie begins.
 COOKIE_PATH: Final = "/[!-:<-~]*"
 _SHORTEST: Final = timedelta(seconds=1)
 _LONGEST: Final = timedelta(minutes=5)

@@ -97,7 +97,7 @@ def crds(described: Sequence[DescribedKind]) -> tuple[Structural, ...]:
 
 
 def plural_of(kind: Kind) -> str:
-    """Return the plural of a kind in API paths, for kinds with a CRD."""
+    """Return the plural of a kind in API paths, for example `retries`; only for kinds with a CRD."""
     name = kind.name.lower()
     if name.endswith("y") and name[-2] not in "aeiou":
         return f"{name[:-1]}ies"

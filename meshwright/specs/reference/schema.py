@@ -77,6 +77,7 @@ def _if_kind(kind: Kind) -> Schema:
 
 
 def _of_group(group: str) -> Schema:
+    # The reader refuses every UDPRoute, so editors must not propose this kind.
     names = [name for name in kinds_of(group) if Kind(name, group) != UDP_ROUTE]
     known = [*names, *(f"{name}List" for name in names), *(("List",) if not group else ())]
     return {
@@ -118,6 +119,7 @@ def _of_kind(described: DescribedKind) -> Schema:
 def _if_version(shape: Shape) -> Schema:
     body = _mapping(shape.body)
     condition = {"apiVersion": {"enum": list(shape.api_versions)}}
+    # `additionalProperties: false` knows only the names beside it, so the names of the head are repeated.
     return {
         "if": {"properties": condition, "required": ["apiVersion"]},
         "then": {**body, "properties": {"apiVersion": True, "kind": True, **_properties(body)}},

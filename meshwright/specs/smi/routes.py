@@ -95,6 +95,7 @@ def _methods(fields: Fields) -> tuple[str, ...]:
             result.add(item)
         else:
             fields.notes.refuse(Code.WRONG_VALUE, path, one_of((*METHODS, "*")), item)
+    # No method at all is the value for every method; `*` makes the others in the list redundant.
     return () if "*" in result else tuple(sorted(result))
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from meshwright.specs.fields import Fields
 
+# ms precedes m, because the first alternative counts: `_PART` would otherwise read 5ms as 5m.
 _UNITS = "ms|us|µs|ns|h|m|s"
 _PART = re.compile(rf"(?P<number>\d{{1,9}}(?:\.\d{{1,9}})?)(?P<unit>{_UNITS})")
 _WHOLE = re.compile(rf"(?:\d{{1,9}}(?:\.\d{{1,9}})?(?:{_UNITS}))+")

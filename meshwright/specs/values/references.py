@@ -153,7 +153,8 @@ def host(fields: Fields, name: str, default: str = "") -> str:
 def parse_dns_name(text: str) -> str | None:
     """Return a DNS name in canonical form, lower case without a final dot; None if invalid.
 
-    IP addresses and their parts are invalid: the last label must not be a number.
+    For example, `OPA.Example.COM.` becomes `opa.example.com`. IP addresses and their parts are invalid: the
+    last label must not be a number.
     """
     name = text.lower().removesuffix(".")
     good = len(name) <= 253 and _DNS_NAME.fullmatch(name) and not name.rpartition(".")[2].isdigit()
@@ -175,9 +176,12 @@ def addresses(fields: Fields, name: str, texts: Iterable[str]) -> tuple[IpAddres
 def parse_network(text: object) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
     """Return an IP range, None if invalid. Host bits are ignored, as in OSM; the prefix must be a number.
 
+    For example, `10.1.2.3/8` becomes `10.0.0.0/8`.
+
     An IPv4-mapped range (`::ffff:10.0.0.0/104`) becomes the IPv4 range, because packets have these addresses.
     """
     address, _, prefix = text.partition("/") if isinstance(text, str) else ("", "", "")
+    # ip_network() would accept a netmask after the slash. A zone such as %eth0 is valid on one machine only.
     if not (prefix.isascii() and prefix.isdigit()) or "%" in address:
         return None
     try:
@@ -207,6 +211,7 @@ def port_or_digits(fields: Fields, name: str) -> Port | None:
     """Return an optional port, which may also be a text of digits, as in SMI v1alpha1."""
     value = fields.raw(name)
     if isinstance(value, str):
+        # The length is bounded, because int() raises for a text of more than 4300 digits.
         number = int(value) if value.isascii() and value.isdigit() and len(value) <= 5 else 0
         if not 1 <= number <= 65535:
             fields.wrong(name, "must be a port number from 1 to 65535")
