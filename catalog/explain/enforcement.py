@@ -112,6 +112,7 @@ class _Judge:
         arrived = oracle.at_server(view, request, place)
         if not without or isinstance(arrived, LocalReply):
             return ()
+        # In a permissive namespace only the MeshConfig or the Namespace counts, because it admits everyone.
         if request.identity and oracle.accepts_everyone(view, place[0].identity.namespace):
             return tuple(policy for policy in without if policy.object.kind in (MESH_CONFIG, NAMESPACE))
         missed: dict[ExcludedPolicy, None] = {}
@@ -119,6 +120,7 @@ class _Judge:
             if verdict is Verdict.ADMITS:
                 parts = tuple(_parts(view, arrived, target, is_http=place[1]))
                 gone = [[policy for policy in without if _is(policy, part)] for part in parts]
+                # One part that the sidecar has is enough, because each part admits the request by itself.
                 if not all(gone):
                     return ()
                 missed.update(dict.fromkeys(policy for these in gone for policy in these))

@@ -73,6 +73,7 @@ def explain_outside(
     """Explain a call to a place outside the mesh (see `in_the_mesh`). The function is pure."""
     here = [workload for workload in by_identity(view).found(client) if workload.uuid is not None]
     past = {workload.key: _past(workload, where) for workload in here}
+    # Without a known workload the client counts as a workload whose calls are redirected to a sidecar.
     led = not past or not all(past.values())
     decision = decide_outside(view, asked)
     # Calls that bypass the sidecar are not checked by any policy.

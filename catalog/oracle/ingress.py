@@ -127,6 +127,8 @@ def _by_precedence(view: View, key: ServiceKey, port: Port) -> list[tuple[Ingres
         for backend in ingress_backend.backends
         if backend.service == key and backend.port == port
     ]
+    # The same order as `catalog.policy.objects.ingress.precedence`, written a second time, because the oracle
+    # shares no code with the policy: tests compare the two.
     return sorted(result, key=lambda pair: (pair[0].created == "", pair[0].created, pair[0].key))
 
 

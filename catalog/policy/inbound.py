@@ -112,6 +112,7 @@ def refused_ports(view: View, group: ProxyGroup) -> frozenset[Port]:
     if group.workload is None:
         return frozenset()
     held = conflicts(view, group.workload)
+    # A negative index is an inbound port; `catalog.policy.reachable` leaves out the others, the upstreams.
     return frozenset(conflict.refused.port for conflict in held if conflict.refused.index < 0)
 
 

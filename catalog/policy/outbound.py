@@ -94,7 +94,6 @@ def identities_behind(
     return tuple(sorted(result))
 
 
-# Endpoints change with every Pod, but the identities behind a port hardly ever do.
 _behind: Final = IN_VIEW.firewalls(identities_behind)
 """A firewall: endpoints change often, but their identities rarely, and all clients read only these."""
 
@@ -148,6 +147,7 @@ def routes_where(
         shares = _shares(view, split, port, reached)
         route = OutboundRoute(splits.matches(view, split), shares, split.key)
         outbound_routes.append(_with_upstream_policies(view, protocol, route))
+    # A split without matches, which can only be the last one, leaves no requests for the service itself.
     if not outbound_routes or outbound_routes[-1].matches is not None:
         route = OutboundRoute(None, _itself(view, key, port, reached))
         outbound_routes.append(_with_upstream_policies(view, protocol, route))

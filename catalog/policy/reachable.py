@@ -96,6 +96,7 @@ def derive_open(view: View, group: ProxyGroup) -> Iterator[None]:
         return
     for key in open_services(view):
         if in_scope(scope, key) and not _offered_to_all.is_known(view, key, ipv6):
+            # The result is not needed here, but its derived values stay in the graph for `open_to_all`.
             destinations(view, None, _offered_to_all(view, key, ipv6).services)
             yield None
     _open(view, scope, ipv6)

@@ -103,7 +103,7 @@ def _first(view: View, key: WorkloadKey, place: int, *, at_home: bool) -> Claim 
     claim = claims_of(view, key)[place]
     for rival, there in _rivals(view, claim, _rank(view, key, place)):
         of_home = rival.workload.namespace == key.namespace
-        # An earlier claim that is itself left out does not count.
+        # An earlier claim that is itself left out does not count. The recursion ends, because ranks fall.
         if of_home is at_home and _same_machine(rival, claim) and holder(view, *there) is None:
             return rival
     return None
@@ -178,7 +178,7 @@ claimants: Final = IN_VIEW.derived_index("claims by place", workloads, _places)
 
 
 def _machine(claim: Claim) -> str:
-    """Return the name of a claim's machine. All workloads on loopback addresses share one machine."""
+    """Return the name of a claim's machine."""
     # All workloads with a loopback address run on one machine, for example in a local demo.
     return "loopback" if ip_address(claim.host).is_loopback else claim.host
 

@@ -96,6 +96,7 @@ def waiting(
     view: View, request: Request, key: ServiceKey, port: ServicePort, split: TrafficSplit | None
 ) -> Iterator[Step]:
     """Yield a step for each endpoint of a port still waiting for traffic, with the reason."""
+    # A call to the address of an endpoint goes to this endpoint, whether ready or not.
     if split is None and oracle.chooses_endpoint(view, request):
         return
     for endpoint in endpoints(view, key, port):

@@ -33,6 +33,7 @@ def problems(lint: Lint, split: TrafficSplit) -> Iterator[Problem]:
     yield from _backends(place, split)
     refusals = list(_refusals(place, split))
     yield from refusals
+    # The other checks read the apex and its rivals, which are certain only for a split in force.
     if not refusals:
         yield from _ports(place, split)
         yield from _overruled(place, split)
@@ -183,6 +184,7 @@ def _callers(lint: Lint, key: ServiceKey, budget: Budget) -> frozenset[ServiceId
         for identity, number in answering(lint, key, port)
     }
     identities: set[ServiceIdentity] = set()
+    # Sorted, so that a spent budget ends the search at the same place in every run.
     for identity, number, protocol in sorted(places):
         for target in targets_by_destination(view).found(identity):
             budget.spend(1 + len(target.sources))

@@ -137,6 +137,7 @@ def _ports(by_port: Mapping[Port, list[_EgressPortRule]]) -> Iterator[OutsidePor
     known: dict[tuple[int, ...], OutsidePort] = {}
     for number in sorted(by_port):
         egress_port_rules = by_port[number]
+        # The ids stay unique, because `by_port` refers to all rules until the end.
         same = tuple(map(id, egress_port_rules))
         if same not in known:
             known[same] = _port(number, egress_port_rules)
@@ -248,6 +249,7 @@ def _hosts(http: list[_EgressPortRule]) -> Iterator[OutsideHost]:
 def _routes(ways: list[tuple[ExternalHost | None, list[_EgressPortRule]]]) -> Iterator[OutsideRoute]:
     """Yield the routes of a host outside the mesh: rules with ranges before the rules by DNS."""
     for host, those in ways:
+        # A route for all requests is the last one, because later routes would get no requests.
         if any(rule.matches is None for rule in those):
             yield OutsideRoute(None, host, _limits(host, those))
             return

@@ -58,6 +58,7 @@ def ingress_rules(view: View, services: Iterable[ServiceKey], port: Port) -> tup
     by: dict[ObjectKey, AccessRule] = {}
     for rule in (ingress_rule(view, service, port) for service in services):
         if rule is not None:
+            # Rules of one object differ only in their callers: the matches are those of the whole object.
             known = by[rule.by].callers if rule.by in by else ()
             callers = _sorted({*known, *rule.callers})
             by[rule.by] = AccessRule(rule.by, callers, rule.matches)
