@@ -73,6 +73,7 @@ class Series:
     def is_linear(self) -> bool:
         """Return whether the last added unit costs at most TOLERANCE times the bytes of the first."""
         first, last = self.per_unit
+        # A negative first unit times the factor would be a stricter bound than the unit itself.
         return last <= max(first, 0.0) * TOLERANCE
 
 

@@ -104,7 +104,6 @@ def measure(
         sized += ["--profile", profile / f"{workload.name.replace(' ', '-')}.txt"]
     options = (
         "-protocol",
-        # Connecting and pushing are charged separately; the pauses include the work after the last ACK.
         workload.protocol,
         "-proxies",
         str(workload.proxies),
@@ -115,6 +114,7 @@ def measure(
         serving(sized, tls, root=subject.root) as server,
         loading(generator, server, tls, *options) as load,
     ):
+        # Connecting and pushing are charged separately; the pauses include the work after the last ACK.
         before = server.cpu_seconds()
         connect = load.do("connect")
         time.sleep(SETTLE)

@@ -53,6 +53,7 @@ def facts(before: Document, after: Document, names: tuple[str, str]) -> Facts:
     others = {name: container for name, container in containers.items() if name not in names}
     return {
         "sidecar": where,
+        # The injector's own init container with the rules may precede the sidecar.
         "before the author's": str(at <= 1),
         "rules before the author's": _of(stands.get(names[1]), lambda result: str(result[1] == 0)),
         "sidecar's user": _user(sidecar),
@@ -109,6 +110,7 @@ def _otherwise(others: Document, theirs: Document) -> Iterator[str]:
     for name, item in others.items():
         was = theirs.get(name, {})
         for key in sorted(item.keys() | was.keys()):
+            # Probes and hooks have rows of their own.
             if key not in (*_PROBES, "lifecycle") and item.get(key) != was.get(key):
                 yield key
 

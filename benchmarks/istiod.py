@@ -107,6 +107,7 @@ def _wanted(case: Case, connected: int, repeat: int) -> list[Repeated]:
     if connected != case.stages[-1]:
         return [(changes.ENDPOINT, repeat)]
     others = (changes.TARGET, changes.WEIGHT, None)
+    # In the default scope, as in our permissive mode, each change goes to all sidecars and takes far longer.
     moves, times = (few(repeat), 2) if case.permissive else (repeat, few(repeat))
     return [(changes.ENDPOINT, moves), *((change, times) for change in others)]
 

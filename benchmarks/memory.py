@@ -203,6 +203,7 @@ def main() -> None:
     where = machine()
     checkout = Checkout.at(options.server) if options.server else Checkout()
     with tempfile.TemporaryDirectory(prefix="memory-") as folder:
+        # Sorted, because increments are computed from the smallest to the largest mesh.
         cases = [Case(service, (service, 2 * service), in_turns=True) for service in sorted(options.services)]
         bench = Bench(Path(folder), (name for case in cases for name in case.names))
         sizes = [measure(bench, each, Path(folder) / f"census-{each.services}", checkout) for each in cases]

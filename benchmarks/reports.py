@@ -75,6 +75,7 @@ async def report_all(at: HostPort, proxies: Sequence[Path], reports: Sequence[Re
         await asyncio.sleep(number / A_SECOND)
         await send(at, "ads.cluster.local", own, report)
 
+    # Not strict, because `count()` has no end.
     await asyncio.gather(*(one(*item) for item in zip(count(), proxies, written, strict=False)))
     return len(written[0])
 

@@ -31,7 +31,10 @@ class Kind:
     name: str
 
     def collection(self, namespace: str) -> str:
-        """Return the path of all objects in a namespace, or in the cluster if `namespace` is empty."""
+        """Return the path of all objects in a namespace, for example `/api/v1/namespaces/team-7/pods`.
+
+        With an empty `namespace` the path is that of all objects in the cluster.
+        """
         return (
             f"{self.group}/namespaces/{namespace}/{self.plural}"
             if namespace
@@ -59,7 +62,7 @@ class Object:
 
     @property
     def path(self) -> str:
-        """Return the object's path at the API server: `/api/v1/namespaces/team-7/services/service-17`."""
+        """Return the object's path, for example `/api/v1/namespaces/team-7/services/service-17`."""
         return f"{self.kind.collection(self.namespace)}/{self.name}"
 
     def document(self) -> Document:

@@ -49,6 +49,7 @@ class InFolder:
 
     def move(self, number: int, replica: int, place: int) -> None:
         """Replace the manifest file of the workload by one with another address."""
+        # Never 0, which is the original address; a part of an IPv4 address ends at 255.
         self.folder.write(meshes.workload_file(meshes.workload(number, replica, moved=place % 200 + 1)))
 
     def admit(self, source: int, destination: int, *, narrow: bool) -> None:
@@ -104,6 +105,8 @@ def _endpoint(source: Source, count: int) -> None:
     source.move(MOVED, 1, count)
 
 
+# Each repetition differs from the previous one, and the first one from the generated mesh, because for equal
+# objects the sidecars would get no response.
 def _target(source: Source, count: int) -> None:
     source.admit(MOVED - 1, MOVED, narrow=count % 2 == 0)
 

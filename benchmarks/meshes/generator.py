@@ -135,7 +135,7 @@ def config(version: TlsVersion = TlsVersion.V1_2, *, permissive: bool = False) -
 
 
 def called(number: int, services: int) -> tuple[int, ...]:
-    """Return the services called by a service."""
+    """Return the services called by a service, for example 1, 7, 31, 43 and 68 for 0 of 1000 services."""
     return tuple(dict.fromkeys((number + step) % services for step in _STEPS))
 
 
@@ -171,7 +171,7 @@ def config_file(value: MeshConfig) -> dict[str, str]:
 
 
 def service_file(number: int, objects: Iterable[tuple[ObjectKey, MeshObject]]) -> dict[str, str]:
-    """Return name and content of the manifest file with the objects of one service."""
+    """Return name and content of the manifest file of one service, for example `team-7/service-17.yaml`."""
     return {
         f"{_namespace(number)}/{_name(number)}.yaml": text(document(key, value) for key, value in objects)
     }
