@@ -41,7 +41,8 @@ class MergedObjects:
     def since(self, before: "MergedObjects") -> dict[ObjectKey, SourcedObject | None]:
         """Return the changed objects since `before`, None for removed ones; the cost grows with changes.
 
-        A removal precedes the addition that replaces it under another key.
+        A removal precedes the addition that replaces it under another key, for example if a Pod of the same
+        name replaces a Workload.
         """
         edits: dict[ObjectKey, SourcedObject | None] = {}
         if len(_holding(self.of, before.of)) < 2:
@@ -81,7 +82,8 @@ class MergedObjects:
 def merge(said: Sequence[Said], before: MergedObjects | None = None) -> MergedObjects:
     """Merge the objects of named sources; an earlier source has precedence over later ones.
 
-    A different value in a later source is a problem, an equal value is fine. With `before`, the previous
+    A different value in a later source is a problem, an equal value is fine. For example, if the directory
+    precedes the cluster, the Service of the directory is in force for both. With `before`, the previous
     result, only the changes since then are examined. Without a change the result is `before` itself.
     """
     of, before = tuple(said), before or MergedObjects()

@@ -47,7 +47,7 @@ OWN_ANSWER_HEADER: Final = "x-meshwright-own-answer"
 """Response header of an answer that a sidecar itself gives to a diagnosis.
 
 Its value has the side, Envoy's response flags and its response code details, separated by spaces
-(docs/envoy-defaults.md). Example: `caller NR route_not_found`.
+(docs/envoy-defaults.md), for example `caller NR route_not_found`.
 """
 
 

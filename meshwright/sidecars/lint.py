@@ -164,6 +164,7 @@ def _naming(view: View, workload: WorkloadKey) -> tuple[ObjectKey, str]:
     If only the environment names the driver, the problem is reported at the workload.
     """
     config = config_in_force(view)
+    # The same precedence as in `contract.selection.select`.
     if view.workloads[workload].driver:
         return workload_object(view, workload), _FIELD
     if namespace_driver(view, workload.namespace):

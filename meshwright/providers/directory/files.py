@@ -92,7 +92,10 @@ class DirectoryListing:
 
 
 def is_manifest(name: str) -> bool:
-    """Return whether a file name has a known extension, and is not hidden, an editor's or a tool's file."""
+    """Return whether a file name has a known extension, and is not hidden, an editor's or a tool's file.
+
+    For example, `shop.yaml` is a manifest, `.shop.yaml` and `kustomization.yaml` are not.
+    """
     return name.endswith(EXTENSIONS) and not name.startswith((".", "#", "~")) and name not in NO_MANIFESTS
 
 

@@ -49,7 +49,7 @@ def slices(service: Service, known: Known) -> Slices:
     """Return the slices of a service from the last good answers, sorted, each with at least one address.
 
     Names without a port of their own share the slice `<service>-dns`; each other port has a slice
-    `<service>-dns-<port>`.
+    `<service>-dns-<port>`, for example `db-dns-5432`.
     """
     own = tuple((port.name, port.target_port) for port in service.ports if isinstance(port.target_port, int))
     result: dict[str, tuple[Ports, set[IpAddress], set[str]]] = {}

@@ -54,7 +54,10 @@ def kind_of(resource: Resource) -> Kind:
 
 
 def newest(kind: Kind, served: ServedResources) -> Resource | None:
-    """Return the newest served version of a kind that Meshwright can read, or None."""
+    """Return the newest served version of a kind that Meshwright can read, or None.
+
+    For example, a cluster serves TrafficSplit in v1alpha2 and v1alpha4: the result has version v1alpha4.
+    """
     reader = READ.get(kind)
     known = (
         resource

@@ -81,7 +81,10 @@ def _outside(host: ExternalHost, port: str) -> str:
 
 
 def local_cluster(primary: ServiceKey, port: Port) -> str:
-    """Return `<ns>/<primary service>|<port>|local`, the application behind an inbound port."""
+    """Return the cluster's name of the application behind an inbound port.
+
+    For example, `shop/cart|8080|local` for the primary service `shop/cart`.
+    """
     return f"{primary}|{port}|local"
 
 
@@ -118,7 +121,10 @@ def outside_routes(port: Port, to: OutsideRange) -> str:
 
 
 def outside_chain(protocol: str, port: Port, to: OutsideRange) -> str:
-    """Return `egress-<protocol>.<port>`, followed by the first range if there are ranges."""
+    """Return `egress-<protocol>.<port>`, followed by the first range if there are ranges.
+
+    For example, `egress-tcp.5432|192.0.2.0/24`.
+    """
     return f"egress-{protocol}.{port}{_first(to)}"
 
 
@@ -127,7 +133,10 @@ def _first(to: OutsideRange) -> str:
 
 
 def listener(kind: str, where: SocketAddress) -> str:
-    """Return the name of a listener for explicit interception, `<kind>|<address>|<port>`."""
+    """Return the name of a listener for explicit interception: kind, address and port.
+
+    For example, `outbound-listener|127.0.0.1|9001`.
+    """
     return f"{kind}|{where.address}|{where.port}"
 
 

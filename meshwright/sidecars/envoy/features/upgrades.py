@@ -41,8 +41,8 @@ class Upgrades(Feature):
 def other_than(names: tuple[str, ...]) -> str:
     """Return an RE2 expression for every text except these names, in upper or lower case.
 
-    RE2 lacks negative look-ahead, so the expression follows the names letter by letter. Example: `("ws",)`
-    gives `(?i)([^w].*|w([^s].*|s.+)?)?`.
+    RE2 lacks negative look-ahead, so the expression follows the names letter by letter. For example,
+    `("ws",)` gives `(?i)([^w].*|w([^s].*|s.+)?)?`.
     """
     return "(?i)" + _other_than(names)
 

@@ -51,6 +51,7 @@ def interim(listener: Resource, routes: frozenset[ResourceName]) -> Resource:
         manager = hcm_pb2.HttpConnectionManager()
         result = (item.typed_config.Unpack(manager) for item in chain.filters)
         if any(result) and manager.rds.route_config_name in routes:
+            # A chain of another name is a new one for Envoy, which then drains the connections of the old.
             chain.name += "_renewed"
     return encode(message, listener.references)
 
@@ -78,4 +79,5 @@ def _in_plain_text(principal: bytes) -> bool:
 
 
 def _encoded(message: Message) -> bytes:
+    # Protobuf leaves the order of map entries open, and equal messages must have equal bytes here.
     return message.SerializeToString(deterministic=True)

@@ -31,6 +31,8 @@ def path_matcher(regex: str) -> route_components_pb2.HeaderMatcher:
 def _within(regex: str) -> str:
     r"""Return an expression in a form to which another expression can be appended.
 
+    For example, `/api/.*$` becomes `/api/.*`.
+
     An open literal (`\Q`) is closed. A final end anchor (`$`, `\z`) is removed: the anchor has no effect in a
     full match, and would be in the middle.
     """

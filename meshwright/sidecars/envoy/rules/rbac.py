@@ -111,7 +111,10 @@ def _watched(choice: TapChoice) -> rbac_pb2.Permission:
 
 
 def policy_name(by: ObjectKey) -> str:
-    """Return the name of an object's policy: `<ns>/<name>` for a TrafficTarget, with the kind for others."""
+    """Return the name of an object's policy: `<ns>/<name>` for a TrafficTarget, with the kind for others.
+
+    For example, `shop/cart-to-db`, and `IngressBackend shop/cart`.
+    """
     return by.path if by.kind == TRAFFIC_TARGET else str(by)
 
 
