@@ -83,8 +83,8 @@ def merge(said: Sequence[Said], before: MergedObjects | None = None) -> MergedOb
     """Merge the objects of named sources; an earlier source has precedence over later ones.
 
     A different value in a later source is a problem, an equal value is fine. For example, if the directory
-    precedes the cluster, the Service of the directory is in force for both. With `before`, the previous
-    result, only the changes since then are examined. Without a change the result is `before` itself.
+    precedes the cluster and both have a Service `shop/web`, the directory's is in force. With `before`, the
+    previous result, only the changes since then are examined. Without a change the result is `before` itself.
     """
     of, before = tuple(said), before or MergedObjects()
     if [(name, id(objects)) for name, objects in of] == [(name, id(objects)) for name, objects in before.of]:
