@@ -134,10 +134,10 @@ def _past(workload: Workload, where: HostPort) -> str:
     """Return why calls of a workload to a place outside the mesh bypass its sidecar, or an empty text."""
     kind = workload.interception
     if isinstance(kind, Explicit):
-        return "uses explicit interception: calls to anything but its upstreams bypass its sidecar."
+        return "uses explicit interception: calls to anything but its upstreams bypass the sidecar."
     if ":" in where.host and not kind.ipv6:
         return (
-            "is intercepted only for IPv4 (interception.ipv6 is false): IPv6 connections bypass its sidecar."
+            "is intercepted only for IPv4 (interception.ipv6 is false): IPv6 connections bypass the sidecar."
         )
     return ""
 

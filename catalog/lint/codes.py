@@ -103,7 +103,7 @@ class Code(ProblemCode):
     SEVERAL_CONFIGS = "MW2040", "There is more than one MeshConfig; only one is in force."
     PLAIN_TEXT_SERVER = (
         "MW2041",
-        "Sidecars call a server in plain text, but its own sidecar refuses plain text.",
+        "Sidecars call a server in plain text, but the server's sidecar refuses plain text.",
     )
     DUPLICATE_MATCH = "MW2050", "Two matches of an HTTPRouteGroup are the same but for their names."
     SHADOWED_MATCH = (
@@ -131,7 +131,7 @@ class Code(ProblemCode):
         "MW2060",
         "A backend of an IngressBackend is not a Service of the namespace; callers are not admitted there.",
     )
-    INGRESS_PORT = "MW2061", "An IngressBackend names a port that its Service does not have as a target port."
+    INGRESS_PORT = "MW2061", "An IngressBackend names a port that is not a target port of the Service."
     INGRESS_NOT_HTTP = (
         "MW2062",
         "An IngressBackend names a port without HTTP; callers are not admitted there.",
@@ -157,7 +157,7 @@ class Code(ProblemCode):
     )
     EGRESS_EXPLICIT = (
         "MW2074",
-        "An Egress is for a workload with explicit interception, whose other calls bypass its sidecar.",
+        "An Egress is for a workload with explicit interception, whose other calls bypass the sidecar.",
     )
     EGRESS_LIMITS = (
         "MW2075",
@@ -237,7 +237,7 @@ class Code(ProblemCode):
     )
     OVERRULED_MUTUAL_TLS = "MW2131", "Another MutualTLS for the same workloads and ports takes precedence."
     UNKNOWN_TLS_ACCOUNT = "MW2132", "A MutualTLS selects a ServiceAccount without workloads."
-    UNKNOWN_TLS_PORT = "MW2133", "A MutualTLS names a port that its workloads do not have as a target port."
+    UNKNOWN_TLS_PORT = "MW2133", "A MutualTLS names a port that is not a target port of the workloads."
     NOBODY_IN_PLAIN_TEXT = (
         "MW2134",
         (
@@ -253,9 +253,9 @@ class Code(ProblemCode):
     PLAIN_SERVER_FIRST = "MW2137", "A MutualTLS admits plain text at a port whose servers speak first."
     NO_WAY_TO_SIDECAR = (
         "MW2140",
-        "A workload has only IPv6 addresses, but its sidecar accepts only IPv4 connections.",
+        "A workload has only IPv6 addresses, but the sidecar accepts only IPv4 connections.",
     )
-    PAST_SIDECAR = "MW2141", "A workload has an IPv6 address, but its sidecar accepts only IPv4 connections."
+    PAST_SIDECAR = "MW2141", "A workload has an IPv6 address, but the sidecar accepts only IPv4 connections."
     OVERRULED_AUTHORIZATION = (
         "MW2150",
         "Another ExternalAuthorization for the same workloads and ports takes precedence.",
@@ -266,7 +266,7 @@ class Code(ProblemCode):
     )
     UNKNOWN_ASKING_PORT = (
         "MW2152",
-        "An ExternalAuthorization names a port that its workloads do not have as a target port.",
+        "An ExternalAuthorization names a port that is not a target port of the workloads.",
     )
     NOT_ASKED_ABOUT = (
         "MW2153",

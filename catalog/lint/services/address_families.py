@@ -28,7 +28,7 @@ def of_workload(view: View, workload: Workload) -> Iterator[Problem]:
     place, field = Place(view, key), _OF_POD if key.kind == POD else _OF_WORKLOAD
     if len(past) == len(workload.addresses):
         words = (
-            "The workload has only IPv6 addresses, but its sidecar accepts only IPv4 connections, so calls "
+            "The workload has only IPv6 addresses, but the sidecar accepts only IPv4 connections, so calls "
             "do not reach the sidecar. Set the value to true."
         )
         yield place.error(Code.NO_WAY_TO_SIDECAR, field, "false", words)

@@ -204,7 +204,7 @@ def test_connection_that_bypasses_the_sidecar_is_allowed(run: Run, mesh: Path) -
     In transparent interception uncaptured IPv6 does.
     """
     v6 = ("--from", "shop/buyer", "--to", "[2001:db8::1]:443")
-    assert "IPv6 connections bypass its sidecar." in run("explain", "--mesh", str(mesh), *v6).stdout
+    assert "IPv6 connections bypass the sidecar." in run("explain", "--mesh", str(mesh), *v6).stdout
     assert run("explain", "--mesh", str(mesh), *v6).returncode == 0
     mapped = ("--from", "shop/buyer", "--to", "[::ffff:203.0.113.1]:443")
     assert (
