@@ -130,8 +130,9 @@ def test_hanging_or_failing_provider_does_not_affect_the_server(program: Program
     server = program.serve("--set", "providers=hangs;raises;answers")
     assert _good(program, "directory") == 4
     errors = {item: _source(program, item)["error"] for item in ("hangs", "raises", "answers")}
+    # The first query gets 2 s, later ones 10 s: on a busy machine the second may be over as well.
+    assert errors.pop("hangs") in ("has not answered within 2 s", "has not answered within 10 s")
     assert errors == {
-        "hangs": "has not answered within 2 s",
         "raises": "fails: SystemExit: enough",
         "answers": "fails: TypeError: a manifest is of type str; must be a dict",
     }

@@ -196,7 +196,7 @@ def test_negative_certificate_answer_is_json_on_request(
         (("serve", "--mesh", ".", "--state", "s", "--http-address", "x"), "--http-address is 'x': must be"),
         (("proxies", "--state", "s"), "no server is running with the state directory s"),
         (("hosts", "--state", "s", "--namespace", "n"), "no server is running"),
-        (("certs", "revoke", "--state", "s", "ab"), "cannot revoke serial ab: s lacks a CA"),
+        (("certs", "revoke", "--state", "s", "ab"), "cannot revoke serial ab: s has neither a CA"),
         (
             ("certs", "issue-proxy", "--state", "s", "--uuid", "U!", *NAME[2:], "--out", "o"),
             "common name 'U!.s.n' is not <uuid>.<service>.<namespace>",
