@@ -135,7 +135,7 @@ test-node: ; $(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m node tests
 
 fuzz-injection: setup kubectl ## Pods of any kind with and without sidecars, at a real API server (needs Go; PODS=n)
 	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager
-	MESHWRIGHT_FUZZ=$(or $(PODS),5000) $(BIN)/pytest -s tests/kubernetes/injection/test_any_pods.py
+	MESHWRIGHT_FUZZ=$(or $(PODS),5000) $(BIN)/pytest -s tests/kubernetes/injection/test_random_pods.py
 
 # Each goes on to its end, whatever the others come to.
 NIGHTLY := audit fuzz acceptance differential conformance demo-matrix newcomer soak-budgets soak-floods soak-issuing soak-root soak-rotation soak-streams fuzz-injection
@@ -146,7 +146,7 @@ demo-matrix: setup envoy system ## the demo's matrix, with each kind of intercep
 	MESHWRIGHT_SOAK=long $(PYTEST) tests/e2e/test_demo.py
 
 newcomer: setup envoy kubectl system node-packages parts ## the README's commands for a cluster, on a real node
-	MESHWRIGHT_SOAK=long $(PYTEST) tests/kubernetes/install/test_newcomer.py
+	MESHWRIGHT_SOAK=long $(PYTEST) tests/kubernetes/install/test_readme_for_cluster.py
 
 fast: setup ## the fast tests alone
 	$(PYTEST) $(FAST) tests/unit

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import structlog
 
-from tests.acceptance.pushed import Counts, try_case
-from tests.golden.pushing import start_receiver
+from tests.acceptance.manifest_pushes import Counts, try_case
+from tests.golden.resource_receiver import start_receiver
 
 SHOWN = 10
 

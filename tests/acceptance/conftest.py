@@ -6,8 +6,8 @@ from contextlib import AsyncExitStack
 import pytest
 import pytest_asyncio
 
-from tests.golden.live import LiveMesh
-from tests.golden.pushing import start_receiver
+from tests.golden.resource_receiver import start_receiver
+from tests.golden.running_mesh import LiveMesh
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

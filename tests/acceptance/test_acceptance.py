@@ -13,8 +13,8 @@ from meshwright.mesh.kinds import HTTP_ROUTE_GROUP
 from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.policies.smi import HTTPMatch, HTTPRouteGroup
 from meshwright.providers.directory.manifests import Manifests
-from tests.acceptance.pushed import Counts, settings, try_case, try_view
-from tests.golden.live import LiveMesh
+from tests.acceptance.manifest_pushes import Counts, settings, try_case, try_view
+from tests.golden.running_mesh import LiveMesh
 from tests.meshes import texts
 from tests.tools.deadline import until
 

@@ -19,10 +19,10 @@ from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_p
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,
 )
-from tests.acceptance.pushed import certified, settings
+from tests.acceptance.manifest_pushes import certified, settings
 from tests.golden.cases import MESSAGES
-from tests.golden.live import LiveMesh
-from tests.golden.pushing import push
+from tests.golden.resource_receiver import push
+from tests.golden.running_mesh import LiveMesh
 from tests.meshes import texts
 from tests.meshes.resources import resources
 from tests.tools.deadline import until

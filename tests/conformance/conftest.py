@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.control import ControlPlane, Keys
+from tests.conformance.control_plane import ControlPlane, Keys
 from tests.conformance.envoys import Envoy, programs
 from tests.conformance.resources import listener, route, upstream
 from tests.conformance.traffic import serve

@@ -10,7 +10,7 @@ from typing import Self
 
 import aiohttp
 
-from tests.conformance.control import ControlPlane, Keys
+from tests.conformance.control_plane import ControlPlane, Keys
 from tests.conformance.resources import ADS, TYPE, Json
 from tests.golden.envoys import HERE, RunningEnvoy, keep
 from tests.tools import envoy

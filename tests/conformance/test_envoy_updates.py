@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.control import Keys
+from tests.conformance.control_plane import Keys
 from tests.conformance.envoys import EVERYTHING
 from tests.conformance.resources import (
     cluster,

@@ -13,7 +13,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from tests.conformance.control import ControlPlane, Keys
+from tests.conformance.control_plane import ControlPlane, Keys
 from tests.conformance.resources import Json, api_listener, cluster, endpoints, route
 from tests.tools.deadline import until
 from xds.protocol.resources.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource

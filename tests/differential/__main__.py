@@ -13,8 +13,8 @@ from pathlib import Path
 import structlog
 
 from tests.differential import first_match
-from tests.differential.comparing import Counts, run, shrunk
-from tests.differential.running import DifferentialMesh
+from tests.differential.comparison import Counts, run, shrunk
+from tests.differential.running_mesh import DifferentialMesh
 
 SHOWN = 3
 

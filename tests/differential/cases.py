@@ -6,8 +6,8 @@ from typing import Final
 
 from catalog.oracle.decide import Request
 from meshwright.specs.regexes import regex_fault
-from tests.differential.asking import asked
-from tests.differential.plain import mutual_tls
+from tests.differential.random_mutual_tls import mutual_tls
+from tests.differential.random_requests import asked
 from tests.differential.topology import GRPC, SERVERS, SERVICES, TCP, Document, Runs
 
 SOURCES: Final = (

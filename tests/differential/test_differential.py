@@ -24,8 +24,8 @@ from meshwright.mesh.names import Namespace, Port, ServiceAccountName, ServiceNa
 from meshwright.mesh.service import ServiceKey
 from tests.differential import first_match
 from tests.differential.cases import Case, case
-from tests.differential.comparing import Counts, compare, run
-from tests.differential.running import DifferentialMesh
+from tests.differential.comparison import Counts, compare, run
+from tests.differential.running_mesh import DifferentialMesh
 from tests.differential.topology import Document
 from tests.differential.wire import over_http2
 from tests.meshes.resources import resources

@@ -22,7 +22,7 @@ from catalog.store.view import View
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, Port, ServiceAccountName, ServiceName
 from meshwright.mesh.service import ServiceKey
-from tests.differential.running import DifferentialMesh
+from tests.differential.running_mesh import DifferentialMesh
 from tests.differential.targets import target
 from tests.differential.topology import HTTP_A, WORKLOADS, Document
 from tests.differential.wire import Answered, over_http2

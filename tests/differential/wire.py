@@ -19,7 +19,7 @@ from h2.events import (
 
 from catalog.oracle.decide import Request
 from tests.differential.topology import is_http
-from tests.golden.live import Serve
+from tests.golden.running_mesh import Serve
 
 _SECONDS = 30.0
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\n"

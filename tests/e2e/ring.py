@@ -25,7 +25,7 @@ from meshwright.mesh.host_port import HostPort
 from tests.e2e.envoys import Envoy, running
 from tests.e2e.policy.calls import exchange
 from tests.feature.identity.conftest import Server as Plane
-from tests.golden.live import serve
+from tests.golden.running_mesh import serve
 from tests.meshes import texts
 from tests.tools.program import Program, Server
 

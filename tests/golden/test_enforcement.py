@@ -30,10 +30,10 @@ from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, Port, ServiceAccountName, ServiceName
 from meshwright.mesh.service import ServiceKey
 from tests.golden import rules_in_listeners
-from tests.golden.live import TRUST_DOMAIN, LiveMesh, serve
+from tests.golden.running_mesh import TRUST_DOMAIN, LiveMesh, serve
 from tests.meshes.resources import resources
 from tests.tools.deadline import until
-from tests.unit.certs.issuers.cas import Ca, ca
+from tests.unit.certs.issuers.example_cas import Ca, ca
 
 pytestmark = [
     pytest.mark.envoy,

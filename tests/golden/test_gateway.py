@@ -18,7 +18,7 @@ import pytest_asyncio
 
 from certs.gateway import gateway_pair
 from certs.issuers.authority import CertificateAuthority
-from tests.golden.live import LiveMesh, serve, view_of
+from tests.golden.running_mesh import LiveMesh, serve, view_of
 from tests.tools import nginx
 from tests.tools.forked_cli import ROOT
 

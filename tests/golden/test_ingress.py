@@ -21,7 +21,7 @@ from certs.keys.pair import issue_pair
 from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
 from meshwright.mesh.policies.callers import Outsider
 from meshwright.mesh.service import ServiceKey
-from tests.golden.live import LiveMesh, serve
+from tests.golden.running_mesh import LiveMesh, serve
 
 pytestmark = [
     pytest.mark.envoy,

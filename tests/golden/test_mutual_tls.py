@@ -18,7 +18,7 @@ from catalog.oracle.decide import Request, decide
 from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
 from meshwright.mesh.policies.callers import Outsider
 from meshwright.mesh.service import ServiceKey
-from tests.golden.live import NEVER_CUT_OFF, LiveMesh, serve
+from tests.golden.running_mesh import NEVER_CUT_OFF, LiveMesh, serve
 
 pytestmark = [
     pytest.mark.envoy,

@@ -19,8 +19,8 @@ from protos.envoy.config.listener.v3 import listener_pb2
 from protos.envoy.config.route.v3 import route_pb2
 from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
 from tests.golden.cases import CASES, EVERY, MESSAGES, Group, case_groups, decoded, view
-from tests.golden.live import OF_OLDER_ENVOYS, LiveMesh
-from tests.golden.pushing import push, start_receiver
+from tests.golden.resource_receiver import push, start_receiver
+from tests.golden.running_mesh import OF_OLDER_ENVOYS, LiveMesh
 from tests.tools.deadline import until
 from xds.protocol.resources.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, TypeUrl, encode
 from xds.protocol.resources.snapshot import Snapshot

@@ -54,16 +54,16 @@ LONGEST: Final = (
     "test_migrate",
     "test_injection_webhook",
     "test_gateway",
-    "test_published",
+    "test_foreign_definitions",
     "test_cert_manager",
     "test_enrolment",
 )
 """Names of the files of tests without a node, those that take longest first."""
-LONGEST_ON_NODE: Final = ("test_bookstore", "test_node", "test_installed", "test_cni")
+LONGEST_ON_NODE: Final = ("test_bookstore", "test_node", "test_chart_on_node", "test_cni")
 """Names of the files of tests with a node, in the order in which two processes take about the same time.
 
 A process is given its next file while two tests are left of the one before. The process of the bookstore,
-which is a single test, therefore has test_installed next, and the other one the rest.
+which is a single test, therefore has test_chart_on_node next, and the other one the rest.
 """
 
 _numbers = itertools.count(1)

@@ -48,7 +48,7 @@ FRESH_EVERY: Final = 8
 
 
 @dataclass
-class Told:
+class ReportedItems:
     """The reported items of all lives: issued serials, revoked serials, and the CA's fingerprint."""
 
     issued: set[str] = field(default_factory=set)
@@ -84,7 +84,7 @@ def _pairs(state: Path, authority: AuthorityWithLedger, name: str, now: datetime
     CertificateManager(authority.authority, pairs, DAY, lambda: 0.0).ensure(IDENTITY, (name,), now)
 
 
-def killed(state: Path, number: int, dice: random.Random, told: Told) -> int:
+def killed(state: Path, number: int, dice: random.Random, told: ReportedItems) -> int:
     """Run one life, and kill it at a random moment; return the number of items that it reported."""
     read, write = os.pipe()
     child = os.fork()
@@ -117,7 +117,7 @@ def killed(state: Path, number: int, dice: random.Random, told: Told) -> int:
     return len(lines)
 
 
-def look(state: Path, told: Told) -> None:
+def look(state: Path, told: ReportedItems) -> None:
     """Open the directory like the next start; fail if a reported item is missing."""
     now = datetime.now(UTC)
     with opened(state, DOMAIN, now) as authority:
@@ -147,10 +147,10 @@ def soak(directory: Path, kills: int, seed: int) -> dict[str, int]:
     """Kill a number of lives; return the counts of their outcomes."""
     structlog.configure(processors=[_dropped])
     dice, counts = random.Random(seed), Counter[str]()  # noqa: S311 - dice
-    state, answer = directory / "0", Told()
+    state, answer = directory / "0", ReportedItems()
     for number in range(kills):
         if number and number % FRESH_EVERY == 0:
-            state, answer = directory / str(number), Told()
+            state, answer = directory / str(number), ReportedItems()
         counts["said"] += killed(state, number, dice, answer)
         counts["kills"] += 1
         before = len(answer.issued)

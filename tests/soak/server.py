@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
-from tests.conformance.control import Keys
+from tests.conformance.control_plane import Keys
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.hooks import AnyNode, Peer
 from xds.limits import Limits

@@ -14,7 +14,7 @@ from pathlib import Path
 import structlog
 
 from benchmarks.figures import results
-from tests.survival.dying import Defaults, Fault, Outcome, measured
+from tests.survival.failing_endpoint import Defaults, Fault, Outcome, measured
 from tests.tools.envoy import program
 
 _INSIDE = "MESHWRIGHT_SURVIVAL_NETWORK"

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.agent.scenes import APPLICATION, MESH, PORT, Scene, answer
-from tests.golden.live import LiveMesh, serve
+from tests.golden.running_mesh import LiveMesh, serve
 
 
 @pytest.fixture(autouse=True)
-def _lock_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _separate_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Give the legacy backend a lock file of the test."""
     monkeypatch.setenv("XTABLES_LOCKFILE", str(tmp_path / "xtables.lock"))
 

@@ -14,7 +14,7 @@ import aiohttp
 
 from certs.proxy import issue_proxy
 from tests.golden.envoys import HERE, Place
-from tests.golden.live import LiveMesh
+from tests.golden.running_mesh import LiveMesh
 from tests.tools.deadline import until
 from tools.ports import free_port
 

@@ -83,7 +83,7 @@ async def _reconnected(scene: Scene, seen: list[str]) -> None:
     """Replace the ADS server at its port by one that records the serials that proxies present."""
     from certs.peer import read_peer
     from certs.server import ads_server_certificate
-    from tests.golden.live import ByCommonName
+    from tests.golden.running_mesh import ByCommonName
     from xds.cache import NodeKey
     from xds.hooks import Peer
     from xds.server.ads import AdsServer

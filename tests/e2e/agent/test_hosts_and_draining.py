@@ -25,7 +25,7 @@ from tests.e2e.agent.scenes import (
     get,
     when,
 )
-from tests.golden.live import serve
+from tests.golden.running_mesh import serve
 from tests.tools.deadline import until
 
 pytestmark = [pytest.mark.envoy, pytest.mark.timeout(300)]

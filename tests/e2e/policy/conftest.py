@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from tests.e2e.policy.pods import Pods
 from tests.e2e.policy.policies import EVERYTHING
-from tests.e2e.policy.running import PolicyMesh
+from tests.e2e.policy.running_mesh import PolicyMesh
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -21,7 +21,7 @@ async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Policy
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def leaves_nobody_to_ask(mesh: PolicyMesh) -> AsyncIterator[None]:
+async def drained_connections(mesh: PolicyMesh) -> AsyncIterator[None]:
     """Drain all connections before and after a file whose external services decide about requests.
 
     A connection keeps the external service of its listener, or the lack of one, so a connection of another

@@ -27,7 +27,7 @@ from tests.e2e.policy.applications import DATABASE, GREETER, HTTP
 from tests.e2e.policy.calls import Answer
 from tests.e2e.policy.policies import Document
 from tests.golden.envoys import Place
-from tests.golden.live import LiveMesh
+from tests.golden.running_mesh import LiveMesh
 from tests.tools import envoy
 
 PROXY_UID = 1500

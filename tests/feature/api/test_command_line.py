@@ -79,7 +79,7 @@ NEVER_FAIL = ("check", "bug-report")
 
 
 @dataclass
-class Between:
+class RecordingSocket:
     """A state directory with a recording socket.
 
     If `old` is true, it answers like a server without the API.
@@ -99,19 +99,19 @@ class Between:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def between(
     mesh: Server, typed: Typed, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Between]:
+) -> AsyncIterator[RecordingSocket]:
     """Put a recording socket between commands and the server, next to a directory of changed manifests."""
     folder = tmp_path_factory.mktemp("between")
     (folder / "other").mkdir()
     (folder / "other" / "mesh.yaml").write_text("\n---\n".join((*DOCUMENTS[:8], AFTER)))
-    result = Between(folder / "state", typed)
+    result = RecordingSocket(folder / "state", typed)
     result.state.mkdir(mode=0o700)
     async with _standing(result, mesh.state / SOCKET_NAME):
         yield result
 
 
 @asynccontextmanager
-async def _standing(between: Between, behind: Path) -> AsyncIterator[None]:
+async def _standing(between: RecordingSocket, behind: Path) -> AsyncIterator[None]:
     async with aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(behind))) as session:
 
         async def passed_on(request: web.Request) -> web.Response:
@@ -130,14 +130,16 @@ async def _standing(between: Between, behind: Path) -> AsyncIterator[None]:
 
 
 @pytest.fixture
-def asked(between: Between) -> list[str]:
+def asked(between: RecordingSocket) -> list[str]:
     """The list of requests, emptied at the start of the test."""
     between.asked.clear()
     return between.asked
 
 
 @pytest.mark.parametrize("name", READING)
-async def test_reading_command_uses_only_the_json_api(between: Between, asked: list[str], name: str) -> None:
+async def test_reading_command_uses_only_the_json_api(
+    between: RecordingSocket, asked: list[str], name: str
+) -> None:
     """A reading command sends only API requests, and its `--json` output keeps every earlier field."""
     for_people = await between.run(*READING[name])
     (between.state.parent / "report.tar.gz").unlink(missing_ok=True)
@@ -150,7 +152,9 @@ async def test_reading_command_uses_only_the_json_api(between: Between, asked: l
     assert set(PRINTED.get(name, ())) - set(_fields(json.loads(for_programs.stdout))) == set()
 
 
-async def test_changing_commands_use_paths_outside_the_json_api(between: Between, asked: list[str]) -> None:
+async def test_changing_commands_use_paths_outside_the_json_api(
+    between: RecordingSocket, asked: list[str]
+) -> None:
     """Changes and owner-only reads go to their own paths, and the recorder sees those too."""
     assert (await between.run("proxy", "retry", ONE)).returncode == Status.YES
     assert (await between.run("certs", "token", "list")).returncode == Status.YES
@@ -160,7 +164,7 @@ async def test_changing_commands_use_paths_outside_the_json_api(between: Between
 
 @pytest.mark.parametrize("name", [item for item in READING if item not in NEVER_FAIL])
 async def test_command_reports_an_older_server_without_the_api(
-    between: Between, asked: list[str], name: str, monkeypatch: pytest.MonkeyPatch
+    between: RecordingSocket, asked: list[str], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error names the missing API and the remedy, and no other path is requested."""
     monkeypatch.setattr(between, "old", True)
@@ -174,7 +178,9 @@ async def test_command_reports_an_older_server_without_the_api(
     assert [item for item in asked if not item.startswith(f"GET {API}/")] == []
 
 
-async def test_unknown_api_path_differs_from_an_unknown_object(between: Between, asked: list[str]) -> None:
+async def test_unknown_api_path_differs_from_an_unknown_object(
+    between: RecordingSocket, asked: list[str]
+) -> None:
     """A missing path means an older server, but a missing proxy is reported as a missing proxy."""
     with pytest.raises(UnexpectedResponse, match=rf"^the server of .* has no {API}/what/now, because "):
         await asyncio.to_thread(api, between.state, "/what%2Fnow")

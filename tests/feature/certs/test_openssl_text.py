@@ -24,7 +24,7 @@ from certs.server import ads_server_certificate, webhook_certificate
 from certs.state.pair_files import PairFiles
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
-from tests.unit.certs.issuers.cas import ca
+from tests.unit.certs.issuers.example_cas import ca
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl")
 

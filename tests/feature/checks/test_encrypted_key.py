@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from meshwright.guard import ROOT
-from tests.unit.agent.credentials_of import write_credentials
+from tests.unit.agent.issued_credentials import write_credentials
 
 SECONDS = 60.0
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools.forked_cli import Command, Typed
-from tests.unit.agent.credentials_of import write_credentials
+from tests.unit.agent.issued_credentials import write_credentials
 
 Before = Callable[..., tuple[int, dict[str, dict[str, str]]]]
 

@@ -14,7 +14,7 @@ from benchmarks.processes.credentials import issue_each
 from benchmarks.processes.plane import COMMAND, ControlPlane, control_plane
 from meshwright.controller.state_files import DNS_ANSWERS
 from tests.feature.dns.dnsmasq import DEADLINE, Dnsmasq, needs_dnsmasq, running
-from tests.feature.dns.test_served import CLUSTER, FOUND, NAME, workload
+from tests.feature.dns.test_dns_service import CLUSTER, FOUND, NAME, workload
 from tests.feature.serve.delta_sidecar import Sidecar
 from tests.meshes import texts
 from tests.tools.deadline import until

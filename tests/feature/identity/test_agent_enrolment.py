@@ -39,7 +39,7 @@ from meshwright.agent.subprocess_call import ApartFailed
 from meshwright.enrolment.tokens import read_token
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import TrustDomain
-from tests.feature.identity.enrolling import JOIN, TOKEN, call, channel
+from tests.feature.identity.grpc_machine import JOIN, TOKEN, call, channel
 from tests.feature.identity.test_enrolment import PORTS
 from tests.feature.identity.test_identity import NAME, workload
 

@@ -14,10 +14,10 @@ from certs.keys.bundle import TrustBundle
 from certs.keys.leaf import is_signed_by_bundle
 from certs.keys.material import PrivateKey
 from certs.keys.pair import matched_pair
-from tests.feature.identity.following import Follower
+from tests.feature.identity.root_follower import Follower
 from tests.feature.identity.test_enrolment import PORTS
 from tests.feature.identity.test_root_change import ABSENT, BARE, ENROLLED, MESH, ROTATE, follower
-from tests.unit.certs.issuers.cas import Ca, ca
+from tests.unit.certs.issuers.example_cas import Ca, ca
 
 Serve = Callable[..., Awaitable[Any]]
 

@@ -13,11 +13,11 @@ from cryptography.hazmat.primitives import serialization
 
 from certs.issuers.root import fingerprint_in
 from certs.keys.leaf import fingerprint_of, is_signed_by_bundle
-from tests.feature.identity.following import Follower
+from tests.feature.identity.root_follower import Follower
 from tests.feature.identity.test_enrolment import PORTS
 from tests.feature.identity.test_identity import workload
 from tests.feature.identity.test_root_change import ROTATE, follower, until
-from tests.unit.certs.issuers.cas import Ca, ca
+from tests.unit.certs.issuers.example_cas import Ca, ca
 
 Serve = Callable[..., Awaitable[Any]]
 MESH = (workload("one", host=1), workload("two", host=2))

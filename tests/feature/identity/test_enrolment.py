@@ -27,7 +27,7 @@ from meshwright.enrolment.store.sqlite import TOKENS_FILE, SqliteTokens
 from meshwright.enrolment.tokens import JoinToken, TokenRequest, recorded
 from meshwright.mesh.names import TrustDomain
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
-from tests.feature.identity.enrolling import (
+from tests.feature.identity.grpc_machine import (
     EJECT,
     JOIN,
     RENEW,

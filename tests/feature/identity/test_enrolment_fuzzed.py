@@ -8,7 +8,7 @@ import grpc
 import structlog
 
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
-from tests.feature.identity.enrolling import JOIN, TOKEN, Machine, call, channel, join
+from tests.feature.identity.grpc_machine import JOIN, TOKEN, Machine, call, channel, join
 from tests.feature.identity.test_enrolment import PORTS
 
 REQUESTS = 50

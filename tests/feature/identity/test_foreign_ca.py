@@ -20,7 +20,7 @@ from meshwright.mesh.names import TrustDomain
 from tests.feature.identity.test_agent_enrolment import Joining, joining
 from tests.feature.identity.test_enrolment import PORTS
 from tests.feature.identity.test_identity import NAME, workload
-from tests.unit.certs.issuers.cas import Ca, ca
+from tests.unit.certs.issuers.example_cas import Ca, ca
 
 Serve = Callable[..., Awaitable[Any]]
 MESHS = TrustDomain("cluster.local")

@@ -17,7 +17,7 @@ from certs.keys.pair import issue_pair
 from meshwright.mesh.names import TrustDomain
 from tests.tools.forked_cli import Executed
 from tests.tools.program import Program, Server
-from tests.unit.agent.credentials_of import authority
+from tests.unit.agent.issued_credentials import authority
 
 DAY = timedelta(days=1)
 RAW = "ssl_transport_security.cc"

@@ -29,7 +29,7 @@ from meshwright.mesh.host_port import HostPort
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.machines import CLIENT, WORKLOAD, pair
 from tests.feature.identity.test_identity import workload
-from tests.unit.agent.credentials_of import authority, write_credentials, write_server_certificate
+from tests.unit.agent.issued_credentials import authority, write_credentials, write_server_certificate
 from tools.ports import free_port
 from xds import discovery as services
 

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from meshwright.admin.api.statistics import STAT
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
 from tests.feature.identity.conftest import serve
-from tests.feature.identity.enrolling import REPORT, call, channel
+from tests.feature.identity.grpc_machine import REPORT, call, channel
 from tests.feature.identity.test_enrolment import PORTS, Serve
 from tests.feature.identity.test_identity import NAME, workload
 

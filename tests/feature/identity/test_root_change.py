@@ -17,11 +17,11 @@ from certs.roots import rotation_file as kept
 from certs.roots.rotation import advanced
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
-from tests.feature.identity.following import Follower
+from tests.feature.identity.root_follower import Follower
 from tests.feature.identity.test_enrolment import PORTS
 from tests.feature.identity.test_identity import workload
 from tests.tools.deadline import Deadline
-from tests.unit.certs.issuers.cas import ca
+from tests.unit.certs.issuers.example_cas import ca
 
 Serve = Callable[..., Awaitable[Any]]
 ROTATE = "/certs/rotate-root"

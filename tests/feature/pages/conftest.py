@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
 from tests.feature.identity.conftest import Server, serving
-from tests.feature.identity.enrolling import REPORT, call, channel
+from tests.feature.identity.grpc_machine import REPORT, call, channel
 from tests.feature.identity.test_enrolment import PORTS
 from tests.feature.rejection.conftest import joining
 from tests.meshes import texts

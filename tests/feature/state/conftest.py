@@ -12,7 +12,7 @@ from tests.tools.program import PROXIES, Program
 
 
 @dataclass(frozen=True)
-class Used:
+class UsedState:
     """Files of a program that has issued certificates and served, and the certificates' serials."""
 
     files: Path
@@ -20,7 +20,7 @@ class Used:
 
 
 @pytest.fixture(scope="session")
-def used_once(tmp_path_factory: pytest.TempPathFactory, typed: Typed) -> Used:
+def used_once(tmp_path_factory: pytest.TempPathFactory, typed: Typed) -> UsedState:
     """A used state directory, made once for all tests that copy it."""
     files = tmp_path_factory.mktemp("used")
     program = Program(files / "state", files, typed)
@@ -29,11 +29,11 @@ def used_once(tmp_path_factory: pytest.TempPathFactory, typed: Typed) -> Used:
         program.serve().stop()
     finally:
         program.end()
-    return Used(files, tuple(serials))
+    return UsedState(files, tuple(serials))
 
 
 @pytest.fixture
-def used(program: Program, used_once: Used) -> Program:
+def used(program: Program, used_once: UsedState) -> Program:
     """The program with a copy of the used state directory and the proxies' certificates."""
     for name in ("state", *PROXIES):
         shutil.copytree(used_once.files / name, program.files / name)

@@ -178,7 +178,7 @@ def test_disk_without_inodes_is_reported_as_such(program: Program, disk: Volume)
 
 def test_full_disk_loses_no_claim_and_no_revocation_of_3000_certificates(disk: Volume) -> None:
     """Claims that do not fit are kept in memory. Each revocation is in the file at once."""
-    run = [*disk.enter, sys.executable, "-m", "tests.feature.state.crowded", str(disk.inside)]
+    run = [*disk.enter, sys.executable, "-m", "tests.feature.state.full_disk_program", str(disk.inside)]
     done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {

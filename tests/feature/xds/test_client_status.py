@@ -76,7 +76,7 @@ async def test_csds_returns_only_the_clients_own_state_without_secrets(
     assert not any(c.HasField("xds_config") for c in bare.config[0].generic_xds_configs)
 
 
-class Told(NamedTuple):
+class ReportedResource(NamedTuple):
     """A resource in a CSDS answer: version, presence of the body, and the same for a rejected version."""
 
     name: str
@@ -87,9 +87,9 @@ class Told(NamedTuple):
     error: tuple[str, str, bool] | None = None
 
 
-def _told(generic_xds_config: csds_pb2.ClientConfig.GenericXdsConfig) -> Told:
+def _told(generic_xds_config: csds_pb2.ClientConfig.GenericXdsConfig) -> ReportedResource:
     error = generic_xds_config.error_state
-    return Told(
+    return ReportedResource(
         generic_xds_config.name,
         generic_xds_config.config_status,
         generic_xds_config.client_status,
@@ -101,16 +101,20 @@ def _told(generic_xds_config: csds_pb2.ClientConfig.GenericXdsConfig) -> Told:
     )
 
 
-def _synced(resource: Resource, *, body: bool = True) -> Told:
-    return Told(resource.name, csds_pb2.SYNCED, config_dump_shared_pb2.ACKED, resource.version, body)
+def _synced(resource: Resource, *, body: bool = True) -> ReportedResource:
+    return ReportedResource(
+        resource.name, csds_pb2.SYNCED, config_dump_shared_pb2.ACKED, resource.version, body
+    )
 
 
-def _stale(resource: Resource) -> Told:
-    return Told(resource.name, csds_pb2.STALE, config_dump_shared_pb2.REQUESTED, resource.version, body=True)
+def _stale(resource: Resource) -> ReportedResource:
+    return ReportedResource(
+        resource.name, csds_pb2.STALE, config_dump_shared_pb2.REQUESTED, resource.version, body=True
+    )
 
 
-def _missing(name: str) -> Told:
-    return Told(name, csds_pb2.NOT_SENT, config_dump_shared_pb2.DOES_NOT_EXIST)
+def _missing(name: str) -> ReportedResource:
+    return ReportedResource(name, csds_pb2.NOT_SENT, config_dump_shared_pb2.DOES_NOT_EXIST)
 
 
 def _cluster(name: str, seconds: int = 1) -> Resource:
@@ -128,7 +132,7 @@ def _publish(served: Any, *resources: Resource) -> None:
     served.cache.publish({GroupKey("g"): Snapshot.of(resources)}, {NodeKey("n"): GroupKey("g")})
 
 
-async def _asked(client: Any, **request: Any) -> list[list[Told]]:
+async def _asked(client: Any, **request: Any) -> list[list[ReportedResource]]:
     fetch = client.channel.unary_unary(FETCH, response_deserializer=READ)
     message = ParseDict(request, csds_pb2.ClientStatusRequest())
     answer = await fetch(message.SerializeToString())
@@ -165,7 +169,9 @@ async def test_each_resource_has_its_own_status(serve: Serve, connect: Connect) 
     await _nack(client, response, text)
     await client.ask(ENDPOINT, "other")
     await client.response()
-    bad = Told("two", csds_pb2.ERROR, config_dump_shared_pb2.NACKED, error=(worse.version, text, True))
+    bad = ReportedResource(
+        "two", csds_pb2.ERROR, config_dump_shared_pb2.NACKED, error=(worse.version, text, True)
+    )
     assert (await _asked(client))[0][:2] == [_synced(one), bad]
 
 

@@ -45,7 +45,7 @@ from tests.kubernetes.tools.certificate_issuers import (
 )
 from tests.kubernetes.tools.permissions import Grant, asked, granted
 from tests.tools.deadline import Deadline, wait_until
-from tests.unit.certs.issuers.cas import Ca
+from tests.unit.certs.issuers.example_cas import Ca
 from tools.real_parts.cluster import RunningCluster
 from tools.real_parts.processes import Service
 from tools.real_parts.signing import RESOURCES

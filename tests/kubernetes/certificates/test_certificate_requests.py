@@ -34,7 +34,7 @@ from tests.kubernetes.tools.certificate_issuers import (
 )
 from tests.kubernetes.tools.kubectl import Kubectl
 from tests.tools.deadline import Deadline, wait_until
-from tests.unit.certs.issuers.cas import Ca
+from tests.unit.certs.issuers.example_cas import Ca
 from tools.real_parts.processes import Service
 
 APPROVED: Final = {"type": "Approved", "status": "True", "reason": "Test"}

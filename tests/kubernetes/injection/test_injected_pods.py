@@ -18,7 +18,7 @@ from tests.kubernetes.tools.kubectl import Kubectl, is_unready
 from tests.kubernetes.tools.objects import Document
 from tests.tools.forked_cli import Networked, Typed
 from tests.tools.program import Program, Server
-from tests.unit.agent.credentials_of import write_server_certificate
+from tests.unit.agent.issued_credentials import write_server_certificate
 from tools.real_parts.flags import NODE_ADDRESS
 from tools.real_parts.node import Node
 

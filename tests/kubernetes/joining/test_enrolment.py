@@ -12,7 +12,7 @@ from certs.issuers.authority import CertificateAuthority
 from certs.keys.leaf import read_leaf
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import TrustDomain
-from tests.feature.identity.enrolling import Answered, Machine, join
+from tests.feature.identity.grpc_machine import Answered, Machine, join
 from tests.kubernetes.tools import objects
 from tests.kubernetes.tools.kubectl import Kubectl
 from tests.kubernetes.tools.shop import FIRST, SECOND

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.e2e.policy.policies import ALL, EVERYTHING, config, extension_service, target, telemetry
-from tests.e2e.policy.running import PolicyMesh
+from tests.e2e.policy.running_mesh import PolicyMesh
 from tests.feature.identity.conftest import serving as served
 from tests.feature.rejection.conftest import joining
 from tests.meshes import texts

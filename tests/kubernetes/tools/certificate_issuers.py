@@ -22,7 +22,7 @@ from meshwright.kube.connection.connection import found
 from meshwright.mesh.names import TrustDomain
 from tests.kubernetes.tools.api_requests import Answer, Asking
 from tests.tools.deadline import wait_until
-from tests.unit.certs.issuers.cas import Ca, ca
+from tests.unit.certs.issuers.example_cas import Ca, ca
 
 Document = dict[str, Any]
 

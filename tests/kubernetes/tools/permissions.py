@@ -43,7 +43,7 @@ def granted(documents: Iterable[Mapping[str, Any]]) -> Iterator[Grant]:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AuditedRequest:
     """A request for a resource, and whether it was granted."""
 
     grant: Grant
@@ -56,7 +56,7 @@ def lines(log: Path, word: str = "") -> Iterator[dict[str, Any]]:
     return (json.loads(line) for line in whole.splitlines() if word in line)
 
 
-def asked(log: Path, user: str) -> Iterator[Asked]:
+def asked(log: Path, user: str) -> Iterator[AuditedRequest]:
     """Yield a user's requests to the API server that were for a resource."""
     for line in lines(log, user):
         if line["user"]["username"] != user or "objectRef" not in line:
@@ -71,6 +71,8 @@ def asked(log: Path, user: str) -> Iterator[Asked]:
             about.get("name", ""),
         )
         is_allowed = line["annotations"].get("authorization.k8s.io/decision") == "allow"
-        yield Asked(grant, is_allowed)
+        yield AuditedRequest(grant, is_allowed)
         if line.get("responseStatus", {}).get("code") == HTTPStatus.CREATED and grant.verb == "patch":
-            yield Asked(replace(grant, verb="create"), is_allowed=True)  # an apply of what was not there
+            yield AuditedRequest(
+                replace(grant, verb="create"), is_allowed=True
+            )  # an apply of what was not there

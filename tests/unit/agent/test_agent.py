@@ -18,7 +18,7 @@ from meshwright.agent.envoy.command import EnvoyOptions
 from meshwright.agent.envoy.draining import DrainSettings
 from meshwright.agent.settings import AgentSettings
 from meshwright.mesh.host_port import HostPort
-from tests.unit.agent.credentials_of import write_credentials
+from tests.unit.agent.issued_credentials import write_credentials
 
 
 def _settings(tmp_path: Path, override: Path | None = None) -> AgentSettings:

@@ -12,7 +12,7 @@ from meshwright.agent.certificates import read
 from meshwright.agent.credentials import CredentialsError, digest
 from meshwright.agent.envoy.runtime import RuntimeDirectory, merged
 from meshwright.agent.file_watch import changes
-from tests.unit.agent.credentials_of import write_credentials
+from tests.unit.agent.issued_credentials import write_credentials
 
 
 def test_matching_files_are_read(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.memory import added, by_sort, slopes
-from tests.unit.benchmarks.counted import BIG
+from tests.unit.benchmarks.census_program import BIG
 
 ROOT = Path(__file__).parents[3]
 
@@ -16,7 +16,7 @@ def test_object_is_charged_only_to_its_first_owner() -> None:
 
     The census runs in a separate process, because it looks at every object, and the tests have many.
     """
-    words = [sys.executable, "-m", "tests.unit.benchmarks.counted"]
+    words = [sys.executable, "-m", "tests.unit.benchmarks.census_program"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)

@@ -87,7 +87,7 @@ def csr() -> bytes:
     return request.public_bytes(serialization.Encoding.DER)
 
 
-class AtHand:
+class SerialProof:
     """A proof that takes every client for one proxy, with the serial of the given certificate."""
 
     kind = "certificate"
@@ -102,7 +102,7 @@ def enrolment(signs: Signs, store: SqliteTokens, **changes: object) -> Enrolment
     limits = EnrolmentLimits()
     times = {"clock": lambda: NOW, "monotonic": lambda: 0.0, **changes}
     tokens = JoinTokenProof(store, limits.by_token, times["monotonic"])  # type: ignore[arg-type]
-    return Enrolment(signs, {KIND: tokens}, AtHand(), limits=limits, **times)  # type: ignore[arg-type]
+    return Enrolment(signs, {KIND: tokens}, SerialProof(), limits=limits, **times)  # type: ignore[arg-type]
 
 
 DATA = TOKEN.text().encode()
@@ -274,7 +274,7 @@ async def test_client_that_asked_while_signing_failed_joins_soon_after(
     assert clock <= began + 65
 
 
-class Installed:
+class ThirdPartyProof:
     """A third party's proof."""
 
     kind = "third"
@@ -284,7 +284,7 @@ class Installed:
         return Entitlement(NAME)
 
 
-def raising() -> Installed:
+def raising() -> ThirdPartyProof:
     """Raise OSError instead of returning a proof."""
     raise OSError("no such device")
 
@@ -293,14 +293,14 @@ def test_third_party_adds_its_own_proof_by_an_entry_point() -> None:
     """An entry point is chosen by its name; an unusable or unknown one is an error with its cause."""
     here, group = "tests.unit.enrolment.test_service", "meshwright.proofs"
     points = [
-        EntryPoint("third", f"{here}:Installed", group),
-        EntryPoint("other", f"{here}:Installed", group),
+        EntryPoint("third", f"{here}:ThirdPartyProof", group),
+        EntryPoint("other", f"{here}:ThirdPartyProof", group),
         EntryPoint("raises", f"{here}:raising", group),
         EntryPoint("missing", f"{here}:nothing", group),
     ]
-    ours = {KIND: AtHand}
+    ours = {KIND: SerialProof}
     proofs = accepted((KIND, "third"), ours, points)
-    assert [type(proof).__name__ for proof in proofs.values()] == ["AtHand", "Installed"]
+    assert [type(proof).__name__ for proof in proofs.values()] == ["SerialProof", "ThirdPartyProof"]
     for name, words in {
         "other": "has the kind 'third': must be 'other'",
         "raises": "cannot be used: OSError: no such device",
@@ -399,7 +399,7 @@ async def test_revoked_proof_does_not_exclude_proofs_with_similar_ids(
         async def prove(self, evidence: Evidence, now: datetime) -> Entitlement:
             return Entitlement(NAME, evidence.data.decode())
 
-    service = Enrolment(signs, {"third": Third()}, AtHand(), clock=lambda: NOW, monotonic=lambda: 0.0)
+    service = Enrolment(signs, {"third": Third()}, SerialProof(), clock=lambda: NOW, monotonic=lambda: 0.0)
     long, lines = b"x" * 300, b"a\n1"
     for proof in (long, lines):
         joined = await service.join(csr(), "third", proof, "10.0.0.1")

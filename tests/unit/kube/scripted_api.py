@@ -20,7 +20,7 @@ SERVICES = Resource("", "v1", "services", "Service")
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReceivedRequest:
     """A received request."""
 
     method: str
@@ -87,14 +87,14 @@ class Line:
         await asyncio.Event().wait()
 
 
-Part = Callable[[Asked, Line], Awaitable[None]]
+Part = Callable[[ReceivedRequest, Line], Awaitable[None]]
 
 
-class Played:
+class ScriptedServer:
     """A server that plays a script and repeats its last part. `asked` has the received requests."""
 
     def __init__(self, *script: Part, tls: ssl.SSLContext | None = None) -> None:
-        self.asked: list[Asked] = []
+        self.asked: list[ReceivedRequest] = []
         self._script = list(script)
         self._tls = tls
         self._tasks: set[asyncio.Task[None]] = set()
@@ -138,7 +138,7 @@ class Played:
             writer.transport.abort()
 
 
-async def _request(reader: asyncio.StreamReader) -> Asked:
+async def _request(reader: asyncio.StreamReader) -> ReceivedRequest:
     head = (await reader.readuntil(b"\r\n\r\n")).decode()
     first, *lines = head.split("\r\n")
     method, target, _ = first.split(" ")
@@ -148,7 +148,7 @@ async def _request(reader: asyncio.StreamReader) -> Asked:
     length = int(dict(headers).get("content-length", 0))
     parts = urlsplit(target)
     body = await reader.readexactly(length)
-    return Asked(method, parts.path, dict(parse_qsl(parts.query)), headers, body)
+    return ReceivedRequest(method, parts.path, dict(parse_qsl(parts.query)), headers, body)
 
 
 def failure(status: int, reason: str, message: str) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def bookmark(version: int | str, *, end: bool = False) -> dict[str, Any]:
     return event("BOOKMARK", {"kind": "Service", "apiVersion": "v1", "metadata": metadata})
 
 
-async def older(asked: Asked, line: Line) -> None:
+async def older(asked: ReceivedRequest, line: Line) -> None:
     """Refuse a streaming list, as servers before 1.34 do."""
     assert asked.streaming
     await line.refuse(
@@ -209,7 +209,7 @@ async def older(asked: Asked, line: Line) -> None:
 def answering(said: object, status: int = 200, *headers: str) -> Part:
     """Return a part that sends a complete answer."""
 
-    async def play(_: Asked, line: Line) -> None:
+    async def play(_: ReceivedRequest, line: Line) -> None:
         await line.answer(said, status, *headers)
 
     return play
@@ -223,7 +223,7 @@ def refusing(status: int, reason: str, message: str, *headers: str) -> Part:
 def streaming(*values: object) -> Part:
     """Return a part that sends lines and then keeps the stream open."""
 
-    async def play(_: Asked, line: Line) -> None:
+    async def play(_: ReceivedRequest, line: Line) -> None:
         await line.head()
         if values:
             await line.send(*values)
@@ -233,7 +233,9 @@ def streaming(*values: object) -> Part:
 
 
 @contextlib.asynccontextmanager
-async def api_of(played: Played, user: User | None = None, ca: Path | bytes = b"") -> AsyncIterator[Api]:
+async def api_of(
+    played: ScriptedServer, user: User | None = None, ca: Path | bytes = b""
+) -> AsyncIterator[Api]:
     """Yield a client of a scripted server."""
     async with api_at(Server("played", played.url, ca=ca), user or User()) as api:
         yield api

@@ -15,10 +15,10 @@ from meshwright.kube.errors import ApiError, ApiUnreachable, KubeError, Nonsense
 from meshwright.kube.resource import Raw, Resource
 from tests.unit.kube.scripted_api import (
     SERVICES,
-    Asked,
     Line,
     Part,
-    Played,
+    ReceivedRequest,
+    ScriptedServer,
     answering,
     api_at,
     api_of,
@@ -78,7 +78,7 @@ async def test_each_verb_is_its_request_of_the_kubernetes_api(
     act: Act, method: str, path: str, query: dict[str, str], content: str, body: object
 ) -> None:
     """Method, path, query, content type and body are those of the API's documentation."""
-    async with Played(answering({"kind": "TrafficSplit", "ok": 1})) as played, api_of(played) as api:
+    async with ScriptedServer(answering({"kind": "TrafficSplit", "ok": 1})) as played, api_of(played) as api:
         assert (await act(api))["ok"] == 1
     (asked,) = played.asked
     headers = dict(asked.headers)
@@ -92,7 +92,10 @@ async def test_each_verb_is_its_request_of_the_kubernetes_api(
 async def test_all_pages_are_one_list() -> None:
     """The list follows `continue` with the same selector."""
     first = answering(listed(7, service("cart", 5), more="a b"))
-    async with Played(first, answering(listed(7, service("cats", 6)))) as played, api_of(played) as api:
+    async with (
+        ScriptedServer(first, answering(listed(7, service("cats", 6)))) as played,
+        api_of(played) as api,
+    ):
         result = await api.list(SERVICES, "shop", labels="a=b")
     assert [item["metadata"]["name"] for item in result["items"]] == ["cart", "cats"]
     assert result["metadata"] == {"resourceVersion": "7"}
@@ -105,7 +108,7 @@ async def test_all_pages_are_one_list() -> None:
 async def test_list_that_repeats_a_page_is_an_error() -> None:
     """A server with an endless list must not be asked for ever."""
     page = answering(listed(7, service("cart", 5), more="a b"))
-    async with Played(*[page] * 5) as played, api_of(played) as api:
+    async with ScriptedServer(*[page] * 5) as played, api_of(played) as api:
         with pytest.raises(Nonsense, match="the list of services continues with the same page again"):
             await api.list(SERVICES)
     assert len(played.asked) == 2
@@ -128,7 +131,7 @@ def test_names_are_escaped_in_paths(resource: Resource, path: str) -> None:
 
 async def test_server_below_a_path_is_reached() -> None:
     """Managers of many clusters serve each cluster below its own path."""
-    async with Played(answering(service("cart", 5))) as played:
+    async with ScriptedServer(answering(service("cart", 5))) as played:
         access = Access(Server("x", f"{played.url}/k8s/clusters/c-1"), User())
         async with Api(Connection(lambda: access), agent="meshwright/1") as api:
             await api.get(SERVICES, "shop", "cart")
@@ -136,20 +139,20 @@ async def test_server_below_a_path_is_reached() -> None:
     assert dict(played.asked[0].headers)["user-agent"] == "meshwright/1"
 
 
-async def _close(_: Asked, line: Line) -> None:
+async def _close(_: ReceivedRequest, line: Line) -> None:
     line.cut()
 
 
-async def _short(_: Asked, line: Line) -> None:
+async def _short(_: ReceivedRequest, line: Line) -> None:
     await line.raw(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
     line.cut()
 
 
-async def _no_http(_: Asked, line: Line) -> None:
+async def _no_http(_: ReceivedRequest, line: Line) -> None:
     await line.raw(b"SSH-2.0-OpenSSH_9.2\r\n")
 
 
-async def _html(_: Asked, line: Line) -> None:
+async def _html(_: ReceivedRequest, line: Line) -> None:
     await line.head(502, content="text/html")
     await line.chunk(b"<html>Bad Gateway</html>")
     await line.end()
@@ -176,7 +179,7 @@ async def test_every_failure_is_an_error_with_the_request(
     part: Part, kind: type[KubeError], reason: Reason, said: str
 ) -> None:
     """The error has its reason, and the message names verb and object."""
-    async with Played(part) as played, api_of(played) as api:
+    async with ScriptedServer(part) as played, api_of(played) as api:
         with pytest.raises(KubeError) as caught:
             await api.get(SERVICES, "shop", "cart")
     assert (type(caught.value), caught.value.reason) == (kind, reason)
@@ -186,7 +189,7 @@ async def test_every_failure_is_an_error_with_the_request(
 async def test_oversized_answer_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server, or a proxy in its place, must not fill the memory of its client."""
     monkeypatch.setattr(answers, "LONGEST_ANSWER", 1024 * 1024)
-    async with Played(answering({"data": "x" * 1024 * 1024})) as played, api_of(played) as api:
+    async with ScriptedServer(answering({"data": "x" * 1024 * 1024})) as played, api_of(played) as api:
         with pytest.raises(Nonsense) as caught:
             await api.get(SERVICES, "shop", "cart")
     assert caught.value.reason == Reason.TOO_LARGE
@@ -196,17 +199,17 @@ async def test_oversized_answer_is_abandoned(monkeypatch: pytest.MonkeyPatch) ->
 async def test_server_without_a_timely_answer_is_abandoned() -> None:
     """Neither a silent server nor one that trickles bytes holds a request longer than the limit."""
 
-    async def silent(_: Asked, line: Line) -> None:
+    async def silent(_: ReceivedRequest, line: Line) -> None:
         await line.hang()
 
-    async def slow(_: Asked, line: Line) -> None:
+    async def slow(_: ReceivedRequest, line: Line) -> None:
         await line.head()
         while True:
             await line.chunk(b" ")
             await asyncio.sleep(0.02)
 
     for part in (silent, slow):
-        async with Played(part) as played, api_at(Server("x", played.url), User(), answer=0.3) as api:
+        async with ScriptedServer(part) as played, api_at(Server("x", played.url), User(), answer=0.3) as api:
             with pytest.raises(ApiUnreachable, match="no answer in time") as caught:
                 await api.get(SERVICES, "shop", "cart")
             assert caught.value.reason is Reason.TIMEOUT
@@ -215,7 +218,7 @@ async def test_server_without_a_timely_answer_is_abandoned() -> None:
 async def test_error_has_the_retry_after_of_the_answer() -> None:
     """The caller can wait as long as the server requests."""
     busy = refusing(429, "TooManyRequests", "x", "Retry-After: 7")
-    async with Played(busy) as played, api_of(played) as api:
+    async with ScriptedServer(busy) as played, api_of(played) as api:
         with pytest.raises(ApiError) as caught:
             await api.get(SERVICES, "shop", "cart")
     assert caught.value.retry_after == 7
@@ -225,7 +228,7 @@ async def test_forbidden_subresource_is_named_as_in_rbac() -> None:
     """The name can be copied into a rule."""
     name = "trafficsplits.split.smi-spec.io"
     who = f'{name} "cart" is forbidden: User "u" cannot patch resource "trafficsplits/status"'
-    async with Played(refusing(403, "Forbidden", who)) as played, api_of(played) as api:
+    async with ScriptedServer(refusing(403, "Forbidden", who)) as played, api_of(played) as api:
         with pytest.raises(ApiError) as caught:
             await api.apply(SPLITS, "shop", "cart", {}, manager="m", subresource="status")
     grants = "RBAC grants no `patch` on `trafficsplits/status.split.smi-spec.io` to u"
@@ -235,7 +238,7 @@ async def test_forbidden_subresource_is_named_as_in_rbac() -> None:
 
 async def test_request_goes_through_the_proxy_of_the_kubeconfig() -> None:
     """The proxy gets the request for the server's address."""
-    async with Played(answering(service("cart", 5))) as proxy:
+    async with ScriptedServer(answering(service("cart", 5))) as proxy:
         access = Access(Server("x", "http://10.1.2.3:8080", proxy=proxy.url), User())
         async with Api(Connection(lambda: access)) as api:
             await api.get(SERVICES, "shop", "cart")

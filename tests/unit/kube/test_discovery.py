@@ -7,7 +7,7 @@ import pytest
 from meshwright.kube.discovery import ServedResources, newness, served
 from meshwright.kube.errors import KubeError, Nonsense
 from meshwright.kube.resource import Resource
-from tests.unit.kube.scripted_api import Asked, Line, Played, answering, api_of, failure
+from tests.unit.kube.scripted_api import Line, ReceivedRequest, ScriptedServer, answering, api_of, failure
 
 ALL = ["get", "list", "watch", "create"]
 SERVICES = Resource("", "v1", "services", "Service")
@@ -51,11 +51,11 @@ async def test_aggregated_discovery_needs_two_requests() -> None:
         _group("metrics.k8s.io", _version("v1beta1", freshness="Stale")),
     )
 
-    async def play(asked: Asked, line: Line) -> None:
+    async def play(asked: ReceivedRequest, line: Line) -> None:
         assert "APIGroupDiscoveryList" in dict(asked.headers)["accept"]
         await line.answer({"/api": core, "/apis": named}[asked.path])
 
-    async with Played(play) as played, api_of(played) as api:
+    async with ScriptedServer(play) as played, api_of(played) as api:
         served_resources = await served(api)
         assert served_resources == ServedResources(
             (SERVICES, NAMESPACES, *SPLITS), frozenset({"metrics.k8s.io"})
@@ -83,12 +83,12 @@ async def test_older_server_is_asked_for_each_version_of_the_wanted_groups() -> 
         "/apis/split.smi-spec.io/v1alpha2": {"kind": "APIResourceList", "resources": [bare]},
     }  # fmt: skip
 
-    async def play(asked: Asked, line: Line) -> None:
+    async def play(asked: ReceivedRequest, line: Line) -> None:
         if asked.path in answers:
             return await line.answer(answers[asked.path])
         return await line.answer(failure(503, "ServiceUnavailable", "x"), 503)
 
-    async with Played(play) as played, api_of(played) as api:
+    async with ScriptedServer(play) as played, api_of(played) as api:
         served_resources = await served(api, {"", "split.smi-spec.io", "metrics.k8s.io"})
         assert served_resources == ServedResources(
             (SERVICES, NAMESPACES, *SPLITS), frozenset({"metrics.k8s.io"})
@@ -99,7 +99,7 @@ async def test_older_server_is_asked_for_each_version_of_the_wanted_groups() -> 
 @pytest.mark.parametrize("said", [{}, {"kind": "Pod"}, {"kind": 5}])
 async def test_answer_of_another_kind_is_an_error(said: object) -> None:
     """Such an answer must not mean that no kind is served."""
-    async with Played(answering(said)) as played, api_of(played) as api:
+    async with ScriptedServer(answering(said)) as played, api_of(played) as api:
         with pytest.raises(KubeError, match=r"the discovery answer of the API server (has|lacks)"):
             await served(api)
 
@@ -118,7 +118,7 @@ async def test_answer_without_any_group_is_an_error(kind: str, field: str, none:
     Every server has some group.
     """
     answer = {"kind": kind, field: none}
-    async with Played(answering(answer)) as played, api_of(played) as api:
+    async with ScriptedServer(answering(answer)) as played, api_of(played) as api:
         with pytest.raises(Nonsense, match=r"the discovery answer of the API server (has|lacks)"):
             await served(api)
 
@@ -142,7 +142,7 @@ async def test_group_with_wrong_types_is_unknown(versions: object) -> None:
     good = _group("specs.smi-spec.io", _version("v1", _resource("tcproutes", "TCPRoute", ALL)))
     answer = {"kind": "APIGroupDiscoveryList", "items": [split, good]}
     routes = Resource("specs.smi-spec.io", "v1", "tcproutes", "TCPRoute")
-    async with Played(answering(answer)) as played, api_of(played) as api:
+    async with ScriptedServer(answering(answer)) as played, api_of(played) as api:
         named = {"split.smi-spec.io", "specs.smi-spec.io"}
         assert await served(api, named) == ServedResources((routes,), frozenset({"split.smi-spec.io"}))
         assert await served(api, {"specs.smi-spec.io"}) == ServedResources((routes,))
@@ -159,11 +159,11 @@ async def test_older_servers_group_with_wrong_types_is_unknown() -> None:
         "/apis/specs.smi-spec.io/v1": {"kind": "APIResourceList", "resources": 5},
     }
 
-    async def play(asked: Asked, line: Line) -> None:
+    async def play(asked: ReceivedRequest, line: Line) -> None:
         await line.answer(answers[asked.path])
 
     named = {"split.smi-spec.io", "specs.smi-spec.io"}
-    async with Played(play) as played, api_of(played) as api:
+    async with ScriptedServer(play) as played, api_of(played) as api:
         assert await served(api, named) == ServedResources((), frozenset(named))
 
 
@@ -172,7 +172,7 @@ async def test_older_servers_group_with_wrong_types_is_unknown() -> None:
 )
 async def test_only_wanted_groups_are_requested(groups: set[str] | None, asked: set[str]) -> None:
     """The core group has another path than all others."""
-    async with Played(answering(_aggregated(_group("apps")))) as played, api_of(played) as api:
+    async with ScriptedServer(answering(_aggregated(_group("apps")))) as played, api_of(played) as api:
         await served(api, groups)
         assert {item.path for item in played.asked} == asked
 

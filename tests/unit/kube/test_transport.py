@@ -21,7 +21,7 @@ SECONDS: Final = 20.0
 """Less than a client waits that closes TLS in order: 30 s (asyncio's ssl_shutdown_timeout)."""
 
 
-class Dead:
+class UnfinishedServer:
     """A server that receives a request (`asked`), sends some bytes, and never closes TLS.
 
     `gone` is set once its client has closed the connection.
@@ -59,19 +59,19 @@ class Dead:
                 self.gone.set()
 
 
-def connection(keys: Path, dead: Dead) -> Connection:
+def connection(keys: Path, dead: UnfinishedServer) -> Connection:
     """Return a connection to the server."""
     return Connection(lambda: Access(Server("dead", dead.url, keys / "ca.crt"), User()))
 
 
-async def has_gone(dead: Dead) -> bool:
+async def has_gone(dead: UnfinishedServer) -> bool:
     """Return whether the client has closed the connection in time."""
     return await asyncio.to_thread(dead.gone.wait, SECONDS + 1)
 
 
 async def test_abandoned_watch_leaves_no_connection(keys: Path) -> None:
     """The socket is closed with the session, because a dead server never answers the close_notify of TLS."""
-    with Dead(keys, BEGUN) as dead:
+    with UnfinishedServer(keys, BEGUN) as dead:
         async with (
             Api(connection(keys, dead)) as api,
             api.watch(SERVICES, None, {}, SECONDS) as batches,
@@ -82,7 +82,7 @@ async def test_abandoned_watch_leaves_no_connection(keys: Path) -> None:
 
 async def test_cancelled_request_leaves_no_connection(keys: Path) -> None:
     """A watcher may also end while it waits for an answer."""
-    with Dead(keys, b"") as dead:
+    with UnfinishedServer(keys, b"") as dead:
         async with Api(connection(keys, dead)) as api:
             asking = asyncio.create_task(api.list(SERVICES))
             assert await asyncio.to_thread(dead.asked.wait, SECONDS)

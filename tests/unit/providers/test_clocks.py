@@ -39,7 +39,7 @@ def as_moments(clock: Callable[[], datetime]) -> Callable[[], Moment]:
     return lambda: clock() - START
 
 
-class Asked(Resolver):
+class CountingResolver(Resolver):
     """A resolver without answers that counts questions; `often` is set after the third one."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Asked(Resolver):
 
 
 async def _asked_often(monotonic: Callable[[], Moment], seconds: float) -> None:
-    resolver = Asked()
+    resolver = CountingResolver()
     pacing = Pacing(timedelta(milliseconds=1), timedelta(milliseconds=1))
     source = DnsSource(resolver, set_back(), pacing=pacing, monotonic=monotonic)
     source.follow(a.objects(SERVICE))

@@ -14,16 +14,16 @@ from meshwright.sidecars.contract.errors import (
 )
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from meshwright.sidecars.registry import GROUP, DriverRegistry
-from tests.unit.sidecars.paper import Paper
+from tests.unit.sidecars.idle_driver import IdleDriver
 
 
 def test_drivers_are_listed_by_name() -> None:
     """The order is that of the names, whichever driver was registered first."""
     registry = DriverRegistry()
-    paper, envoy = Paper(), EnvoyDriver()
-    registry.register(paper)
+    idle, envoy = IdleDriver(), EnvoyDriver()
+    registry.register(idle)
     registry.register(envoy)
-    assert list(registry.drivers.items()) == [("envoy", envoy), ("paper", paper)]
+    assert list(registry.drivers.items()) == [("envoy", envoy), ("idle", idle)]
 
 
 def test_registry_without_drivers_is_an_error() -> None:
@@ -48,8 +48,8 @@ def test_second_driver_of_a_name_is_refused() -> None:
 def test_mesh_drivers_need_the_chosen_driver() -> None:
     """The drivers of a mesh cannot be made unless the chosen driver is registered."""
     registry = DriverRegistry()
-    registry.register(Paper())
-    with pytest.raises(UnknownDriverError, match="'envoy' is unknown; known: paper"):
+    registry.register(IdleDriver())
+    with pytest.raises(UnknownDriverError, match="'envoy' is unknown; known: idle"):
         MeshDrivers(registry.drivers, {})
     registry.register(EnvoyDriver())
     assert MeshDrivers(registry.drivers, {}).drivers == registry.drivers

@@ -13,7 +13,7 @@ from h2.events import ResponseReceived, TrailersReceived
 
 from tests.e2e.policy.applications import GRPC, HTTP
 from tests.e2e.policy.policies import ALL, EVERYTHING, authorization, target
-from tests.e2e.policy.running import PolicyMesh
+from tests.e2e.policy.running_mesh import PolicyMesh
 from tests.e2e.policy.servers import Authorizer
 from tests.e2e.policy.topology import WORKLOADS
 from tests.tools.deadline import until
@@ -21,7 +21,7 @@ from tests.tools.deadline import until
 pytestmark = [
     pytest.mark.envoy,
     pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.usefixtures("leaves_nobody_to_ask"),
+    pytest.mark.usefixtures("drained_connections"),
 ]
 
 RULES = (*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))

@@ -5,7 +5,7 @@ import pytest
 from tests.e2e.policy.applications import ADMIN, ECHO, HTTP, SERVED_BY
 from tests.e2e.policy.calls import CLOSED, NOBODY, Answer
 from tests.e2e.policy.policies import ALL, EVERYTHING, ports, target, tcp
-from tests.e2e.policy.running import PolicyMesh
+from tests.e2e.policy.running_mesh import PolicyMesh
 
 pytestmark = [
     pytest.mark.envoy,

@@ -62,7 +62,7 @@ async def outside(pods: Pods, tmp_path_factory: pytest.TempPathFactory) -> Async
 
 
 @pytest.fixture
-def believing() -> ssl.SSLContext:
+def trusting_context() -> ssl.SSLContext:
     """A client that accepts any certificate, because the tests are about the connection's destination."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
@@ -155,7 +155,7 @@ async def test_http_egress_with_ranges_keeps_the_original_destination(pods: Pods
 
 
 async def test_https_egress_is_decided_by_the_requested_server_name(
-    pods: Pods, believing: ssl.SSLContext
+    pods: Pods, trusting_context: ssl.SSLContext
 ) -> None:
     """Connections with an admitted server name keep their destination.
 
@@ -163,7 +163,7 @@ async def test_https_egress_is_decided_by_the_requested_server_name(
     """
 
     async def hello(name: str | None) -> str:
-        return await pods.hello("client", OUTSIDE, TLS, tls=believing, name=name)
+        return await pods.hello("client", OUTSIDE, TLS, tls=trusting_context, name=name)
 
     await pods.enforce()
     assert await hello("secure.example.org") == CLOSED
@@ -194,7 +194,7 @@ async def test_tcp_egress_is_decided_by_address_and_port(pods: Pods, port: int, 
 
 
 async def test_narrowest_egress_range_includes_the_hosts_of_wider_ranges(
-    pods: Pods, believing: ssl.SSLContext
+    pods: Pods, trusting_context: ssl.SSLContext
 ) -> None:
     """The filter chains of the narrowest range include the names of wider Egresses.
 
@@ -205,8 +205,8 @@ async def test_narrowest_egress_range_includes_the_hosts_of_wider_ranges(
         egress("narrow", CLIENT, (TLS, "https"), hosts=("other.example.org",), ipAddresses=["10.77.0.0/24"]),
     )
     for name in ("secure.example.org", "other.example.org"):
-        assert await pods.hello("client", OUTSIDE, TLS, tls=believing, name=name) == SAID
-    assert await pods.hello("client", OUTSIDE, TLS, tls=believing, name="third.example.org") == CLOSED
+        assert await pods.hello("client", OUTSIDE, TLS, tls=trusting_context, name=name) == SAID
+    assert await pods.hello("client", OUTSIDE, TLS, tls=trusting_context, name="third.example.org") == CLOSED
 
 
 async def test_egress_does_not_bypass_the_policy_of_mesh_services(pods: Pods) -> None:
@@ -245,7 +245,7 @@ async def test_mesh_services_are_called_as_before_beside_egress(pods: Pods) -> N
 
 
 async def test_egress_rules_still_apply_in_a_mesh_with_passthrough(
-    pods: Pods, believing: ssl.SSLContext
+    pods: Pods, trusting_context: ssl.SSLContext
 ) -> None:
     """Requests to the Egress' hosts obey its matches.
 
@@ -261,8 +261,8 @@ async def test_egress_rules_still_apply_in_a_mesh_with_passthrough(
     assert (await pods.get("client", OUTSIDE, HTTP, "/other", host="localhost")).status == 404
     assert (await pods.get("client", OUTSIDE, HTTP, "/other")).by == "outside"
     assert await pods.hello("client", OUTSIDE, ECHO) == SAID
-    assert await pods.hello("client", OUTSIDE, TLS, tls=believing, name="whatever.test") == SAID
-    assert await pods.hello("client", OUTSIDE, TLS, tls=believing, name="localhost") == SAID
+    assert await pods.hello("client", OUTSIDE, TLS, tls=trusting_context, name="whatever.test") == SAID
+    assert await pods.hello("client", OUTSIDE, TLS, tls=trusting_context, name="localhost") == SAID
     assert (await pods.hello("client", OUTSIDE, GREETER, first=True)).endswith(SAID)
     assert await pods.get("client", API, host="localhost") == NOBODY
 

@@ -23,8 +23,8 @@ from meshwright.sidecars.envoy import names
 from tests.e2e.policy import applications
 from tests.e2e.policy.applications import ECHO, GREETER, HTTP
 from tests.e2e.policy.policies import PERMISSIVE, Document, Match, http, path, ports, routes, target, tcp
-from tests.e2e.policy.running import bound
-from tests.golden.live import TRUST_DOMAIN, LiveMesh
+from tests.e2e.policy.running_mesh import bound
+from tests.golden.running_mesh import TRUST_DOMAIN, LiveMesh
 
 pytestmark = [
     pytest.mark.envoy,

@@ -7,7 +7,7 @@ import pytest
 
 from tests.e2e.policy.applications import ECHO, HTTP
 from tests.e2e.policy.policies import ALL, EVERYTHING, Document, config, target
-from tests.e2e.policy.running import PolicyMesh
+from tests.e2e.policy.running_mesh import PolicyMesh
 from tests.e2e.policy.topology import WORKLOADS
 
 pytestmark = [

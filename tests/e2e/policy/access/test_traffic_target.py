@@ -5,7 +5,7 @@ import pytest
 from tests.e2e.policy.applications import ECHO, HTTP
 from tests.e2e.policy.calls import CLOSED, NOBODY, exchange, status_over
 from tests.e2e.policy.policies import ALL, EVERYTHING, http, path, ports, routes, target, tcp
-from tests.e2e.policy.running import PolicyMesh
+from tests.e2e.policy.running_mesh import PolicyMesh
 from tests.e2e.policy.topology import WORKLOADS
 
 pytestmark = [

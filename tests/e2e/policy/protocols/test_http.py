@@ -9,7 +9,7 @@ from catalog.oracle.request.methods import IN_HTTP1
 from tests.e2e.policy.applications import ADMIN, HTTP
 from tests.e2e.policy.calls import raw
 from tests.e2e.policy.policies import ALL, EVERYTHING, Document, http, path, routes, split, target
-from tests.e2e.policy.running import PolicyMesh
+from tests.e2e.policy.running_mesh import PolicyMesh
 from tests.e2e.policy.topology import WORKLOADS, documents
 
 pytestmark = [

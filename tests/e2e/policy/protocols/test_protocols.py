@@ -13,9 +13,9 @@ import pytest
 from tests.e2e.policy.applications import DATABASE, ECHO, GREETER, GRPC, GRPC_IN_TLS, start_grpc
 from tests.e2e.policy.calls import CLOSED
 from tests.e2e.policy.policies import ALL, EVERYTHING, http, path, ports, routes, target, tcp
-from tests.e2e.policy.running import PolicyMesh
+from tests.e2e.policy.running_mesh import PolicyMesh
 from tests.e2e.policy.topology import WORKLOADS
-from tests.unit.agent.credentials_of import write_server_certificate
+from tests.unit.agent.issued_credentials import write_server_certificate
 
 pytestmark = [
     pytest.mark.envoy,

@@ -19,7 +19,7 @@ from tests.e2e.policy.policies import (
     target,
     telemetry,
 )
-from tests.e2e.policy.running import PolicyMesh
+from tests.e2e.policy.running_mesh import PolicyMesh
 from tests.e2e.policy.servers import Collector, LogCollector, pairs
 from tests.tools.deadline import until
 from tests.unit.specs.osm.test_telemetry import TAKEN

@@ -18,7 +18,7 @@ from tests.e2e.policy.policies import (
     target,
     upstream_policy,
 )
-from tests.e2e.policy.running import PolicyMesh
+from tests.e2e.policy.running_mesh import PolicyMesh
 from tests.tools.deadline import until
 
 pytestmark = [
@@ -35,7 +35,7 @@ CLUSTER = f"cluster.shop/both.{HTTP}"
 
 
 @pytest.fixture(autouse=True)
-def all_well() -> Iterator[None]:
+def healthy_applications() -> Iterator[None]:
     """Make every application healthy after the test."""
     yield
     UNWELL.clear()

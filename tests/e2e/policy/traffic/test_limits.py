@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.policy import calls
 from tests.e2e.policy.applications import ECHO, GRPC, HTTP
 from tests.e2e.policy.policies import ALL, EVERYTHING, Document, target, upstream_traffic
-from tests.e2e.policy.running import PolicyMesh
+from tests.e2e.policy.running_mesh import PolicyMesh
 from tests.tools.deadline import until
 
 pytestmark = [

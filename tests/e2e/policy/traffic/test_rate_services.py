@@ -23,13 +23,13 @@ from tests.e2e.policy.policies import (
     target,
     upstream_traffic,
 )
-from tests.e2e.policy.running import PolicyMesh
+from tests.e2e.policy.running_mesh import PolicyMesh
 from tests.e2e.policy.servers import RateLimiter
 
 pytestmark = [
     pytest.mark.envoy,
     pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.usefixtures("leaves_nobody_to_ask"),
+    pytest.mark.usefixtures("drained_connections"),
 ]
 
 OPEN = (

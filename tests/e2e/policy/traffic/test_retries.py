@@ -13,7 +13,7 @@ from tests.e2e.policy.policies import (
     target,
     upstream_traffic,
 )
-from tests.e2e.policy.running import PolicyMesh
+from tests.e2e.policy.running_mesh import PolicyMesh
 
 pytestmark = [
     pytest.mark.envoy,

@@ -17,7 +17,7 @@ from tests.e2e.policy.policies import (
     split,
     target,
 )
-from tests.e2e.policy.running import PolicyMesh
+from tests.e2e.policy.running_mesh import PolicyMesh
 
 pytestmark = [
     pytest.mark.envoy,

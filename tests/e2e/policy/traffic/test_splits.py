@@ -7,7 +7,7 @@ import pytest
 from tests.e2e.policy.applications import ECHO
 from tests.e2e.policy.calls import NOBODY, load
 from tests.e2e.policy.policies import ALL, EVERYTHING, http, path, routes, split, target
-from tests.e2e.policy.running import PolicyMesh
+from tests.e2e.policy.running_mesh import PolicyMesh
 
 pytestmark = [
     pytest.mark.envoy,

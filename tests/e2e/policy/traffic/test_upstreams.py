@@ -4,7 +4,7 @@ import pytest
 
 from tests.e2e.policy.applications import HTTP
 from tests.e2e.policy.policies import ALL, EVERYTHING, PERMISSIVE, Document, split, target, upstream_policy
-from tests.e2e.policy.running import PolicyMesh
+from tests.e2e.policy.running_mesh import PolicyMesh
 
 pytestmark = [
     pytest.mark.envoy,

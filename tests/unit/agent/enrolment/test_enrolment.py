@@ -30,7 +30,7 @@ from meshwright.agent.enrolment.settings import (
 from meshwright.agent.enrolment.times import alarming, clock_words, planned, retry_after
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName
-from tests.unit.agent.credentials_of import authority, write_credentials
+from tests.unit.agent.issued_credentials import authority, write_credentials
 
 NOW = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
 DAY = timedelta(days=1)

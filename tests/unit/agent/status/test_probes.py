@@ -23,7 +23,7 @@ from meshwright.agent.status.probes import (
     chosen,
     read_probes,
 )
-from tests.unit.agent.credentials_of import write_server_certificate
+from tests.unit.agent.issued_credentials import write_server_certificate
 
 HERE = "127.0.0.1"
 

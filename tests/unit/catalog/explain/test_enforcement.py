@@ -63,7 +63,7 @@ def test_acknowledged_policy_is_in_force_without_remarks() -> None:
         assert headline(seen, answer) == answer.value
 
 
-def test_left_out_match_admits_nothing() -> None:
+def test_excluded_match_admits_nothing() -> None:
     """A request that only the left-out match admits is refused.
 
     Requests that another match admits stay allowed.
@@ -88,14 +88,14 @@ def test_equal_match_of_another_group_is_left_out_too() -> None:
     assert found(ask(), less, *twin).in_force is EnforcementState.NO
 
 
-def test_left_out_target_admits_nothing() -> None:
+def test_excluded_target_admits_nothing() -> None:
     """A target without matches is a part by itself, so a rejected target admits no calls."""
     seen = found(ask("v2"), {"v2": Sidecar("", (BAD_TARGET,))})
     assert (seen.in_force, seen.decision.answer) == (EnforcementState.NO, Answer.REFUSED)
     assert found(ask("v2"), {"v2": Sidecar("", (BAD_BOOKS,))}).in_force is EnforcementState.YES
 
 
-def test_left_out_permissive_mode_admits_no_call() -> None:
+def test_excluded_permissive_mode_admits_no_call() -> None:
     """A sidecar that rejects the permissive MeshConfig refuses even the caller of a TrafficTarget."""
     config = ObjectKey(MESH_CONFIG, Namespace("osm-system"), "osm-mesh-config")
     less = Sidecar("", (ExcludedPolicy(config, None, "no"),))

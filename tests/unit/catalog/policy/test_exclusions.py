@@ -16,7 +16,7 @@ from meshwright.mesh.policies.retries import Retries, RetryCondition
 from meshwright.mesh.policies.smi import HeaderMatch, HTTPMatch
 from meshwright.mesh.policies.upstreams import HashKey, HealthCheck, KeyKind, OutlierDetectionOverride
 from meshwright.mesh.service import Protocol
-from tests.unit.delivery.quarantine.guilty import (
+from tests.unit.delivery.quarantine.refusing_proxy import (
     SHOP,
     admitted,
     covers,
@@ -28,7 +28,7 @@ from tests.unit.delivery.quarantine.guilty import (
     snapshot,
     split,
 )
-from tests.unit.delivery.quarantine.test_guilty_units import policies
+from tests.unit.delivery.quarantine.test_excluded_units import policies
 
 
 @given(policies(), st.data())
@@ -61,7 +61,7 @@ def test_rule_without_its_last_match_is_removed() -> None:
     assert after == port(80, Protocol.HTTP, OnlyRules((rule("b", "y"),)))
 
 
-def test_left_out_permissive_mode_admits_nobody() -> None:
+def test_excluded_permissive_mode_admits_no_further_caller() -> None:
     """Permissive mode is a unit as well, and without it no rule is left."""
     before = port(80, Protocol.HTTP, EveryoneInTheMesh())
     assert without(before, frozenset({EveryoneInTheMesh()})).access == OnlyRules()
@@ -77,7 +77,7 @@ def test_requests_of_a_left_out_split_for_all_requests_fail() -> None:
     assert only.routes == (OutboundRoute(None, ()),)
 
 
-def test_left_out_retry_leaves_the_rest_of_the_policy() -> None:
+def test_excluded_retry_leaves_the_rest_of_the_policy() -> None:
     """The result is the policy without a Retry, and another Retry stays."""
     five, one = Retries((RetryCondition.SERVER_ERROR,), 5), Retries((RetryCondition.RESET,))
     of = policy(splits=[split("s", "x")], retries=five)
@@ -105,7 +105,7 @@ def test_each_limit_is_left_out_by_itself() -> None:
     assert without(every, {limits, ejecting, checking, rates}) == plain
 
 
-def test_left_out_hash_key_leaves_other_keys_and_matches() -> None:
+def test_excluded_hash_key_leaves_other_keys_and_matches() -> None:
     """Only the key that is left out is removed from the routes."""
     key, other = HashKey(KeyKind.HEADER, "x-user"), HashKey(KeyKind.QUERY, "user")
     (called,) = policy(splits=[split("s", "x")]).outbound

@@ -24,7 +24,7 @@ from certs.issuers.root import Root, read_root
 from certs.keys.leaf import is_signed_by_bundle
 from certs.keys.pair import Pair, issue_pair
 from meshwright.mesh.names import TrustDomain
-from tests.unit.certs.issuers.cas import Ca, ca
+from tests.unit.certs.issuers.example_cas import Ca, ca
 
 DOMAIN = TrustDomain("mesh.example")
 NAMES = Names("service-1", uris=("spiffe://mesh.example/ns/shop/sa/store",))

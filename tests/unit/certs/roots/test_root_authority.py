@@ -15,7 +15,7 @@ from certs.keys.pair import Pair, issue_pair
 from certs.roots.authority import ChangingAuthority
 from certs.roots.rotation import Rotation, aborted, advanced
 from meshwright.mesh.names import TrustDomain
-from tests.unit.certs.issuers.cas import ca
+from tests.unit.certs.issuers.example_cas import ca
 
 NOW = datetime.now(UTC)
 DOMAIN = TrustDomain("mesh.example")

@@ -26,7 +26,7 @@ from certs.state.stored_pair import ADS_SERVER, WEBHOOK, Holder
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 from tests.tools import leak_forms as planted
-from tests.unit.certs.issuers.cas import ca
+from tests.unit.certs.issuers.example_cas import ca
 
 DOMAIN = TrustDomain("mesh.example")
 NAME = ProxyName.parse("one.store.shop")

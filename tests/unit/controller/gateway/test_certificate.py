@@ -23,7 +23,7 @@ from meshwright.mesh.config import GatewayCertificate, MeshConfig
 from meshwright.mesh.names import Namespace, SecretName, TrustDomain
 from meshwright.mesh.problems.problem import Problems
 from tests.meshes import values as a
-from tests.unit.kube.scripted_api import Asked, Line, Played, api_of
+from tests.unit.kube.scripted_api import Line, ReceivedRequest, ScriptedServer, api_of
 
 NOW: Final = datetime(2026, 11, 23, 12, tzinfo=UTC)
 HOME: Final = "meshwright-system"
@@ -40,7 +40,7 @@ class Cluster:
         self.refused: set[str] = set()
         self.asked: list[str] = []
 
-    async def __call__(self, asked: Asked, line: Line) -> None:
+    async def __call__(self, asked: ReceivedRequest, line: Line) -> None:
         """Answer a request."""
         place = asked.path.removeprefix("/api/v1/namespaces/").replace("/secrets/", "/")
         self.asked.append(f"{asked.method} {place}")
@@ -67,7 +67,7 @@ class Cluster:
 
 
 @dataclass
-class Kept:
+class GatewayScene:
     """A gateway Secret with a fake cluster, a clock, and its reported problems."""
 
     cluster: Cluster
@@ -100,10 +100,10 @@ class Kept:
 
 
 @contextlib.asynccontextmanager
-async def keeping(cluster: Cluster, state: Path, issuer: Issuer | None = None) -> AsyncIterator[Kept]:
+async def keeping(cluster: Cluster, state: Path, issuer: Issuer | None = None) -> AsyncIterator[GatewayScene]:
     """Yield a gateway Secret that uses the given cluster and state directory."""
-    made = Kept(cluster, state, issuer or authority(state))
-    async with Played(cluster) as played, api_of(played) as api:
+    made = GatewayScene(cluster, state, issuer or authority(state))
+    async with ScriptedServer(cluster) as played, api_of(played) as api:
         made.secret = GatewaySecret(
             api,
             HOME,
@@ -123,7 +123,7 @@ def authority(state: Path) -> CertificateAuthority:
     return CertificateAuthority.open(state, TrustDomain("cluster.local"), NOW)
 
 
-class Turning:
+class ChangingIssuer:
     """Fake issuer whose signing CA can change or fail."""
 
     def __init__(self, *all_: CertificateAuthority) -> None:
@@ -216,7 +216,7 @@ async def test_gateway_certificate_follows_each_stage_of_a_root_change(tmp_path:
     Then it signs, and in the end it is the only root.
     """
     old, new = authority(tmp_path / "old"), authority(tmp_path / "new")
-    turning = Turning(old)
+    turning = ChangingIssuer(old)
     async with keeping(Cluster(), tmp_path, turning) as kept:
         await kept.look()
         first, key = kept.serial, kept.cluster.data("tls.key")
@@ -349,7 +349,7 @@ async def test_gateway_certificate_that_cannot_be_renewed_is_kept(
 ) -> None:
     """The issuer's error is reported, the old certificate stays, and the renewal is retried."""
     monkeypatch.setattr(module, "rest", lambda _: 0.0)
-    turning = Turning(authority(tmp_path / "ca"))
+    turning = ChangingIssuer(authority(tmp_path / "ca"))
     async with keeping(Cluster(), tmp_path, turning) as kept:
         await kept.look()
         first, turning.fails = kept.serial, True

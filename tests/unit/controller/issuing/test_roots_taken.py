@@ -11,7 +11,7 @@ from certs.errors import StateError
 from certs.keys.bundle import TrustBundle
 from meshwright.controller.issuing.roots_taken import hearing, without
 from meshwright.sidecars.contract.contexts import AcknowledgedSecrets
-from tests.unit.certs.issuers.cas import ca
+from tests.unit.certs.issuers.example_cas import ca
 from xds.cache import NodeKey
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)

@@ -70,7 +70,7 @@ def test_collection_of_the_youngest_generation_freezes_no_object() -> None:
         assert gc.get_freeze_count() <= before
 
 
-class Looks:
+class Collections:
     """The collections of a test, with their generation and number of scanned objects.
 
     The record is also a clock, for which an object takes a microsecond.
@@ -96,21 +96,21 @@ class Looks:
             )
 
 
-def _always(looks: Looks) -> memory.YoungScan:
+def _always(looks: Collections) -> memory.YoungScan:
     """Return a scan that runs each time, as in a process that always computes."""
     return memory.YoungScan(looks.seconds, itertools.count().__next__)
 
 
 @pytest.fixture
-def looks() -> Iterator[Looks]:
+def looks() -> Iterator[Collections]:
     """Yield the collections of a test; earlier objects are frozen."""
     gc.freeze()
-    result = Looks()
+    result = Collections()
     yield result
     result.end()
 
 
-def test_each_collection_scans_only_objects_made_since_the_last_ones(looks: Looks) -> None:
+def test_each_collection_scans_only_objects_made_since_the_last_ones(looks: Collections) -> None:
     """New values replace old ones, so that the collector itself sees no reason to run."""
     made = 1_000
     young, held = _always(looks), [[number] for number in range(50 * made)]
@@ -124,7 +124,7 @@ def test_each_collection_scans_only_objects_made_since_the_last_ones(looks: Look
     assert max(count for _, count in looks.found) < most
 
 
-def test_surviving_objects_are_not_scanned_twice_while_each_scan_finds_many(looks: Looks) -> None:
+def test_surviving_objects_are_not_scanned_twice_while_each_scan_finds_many(looks: Collections) -> None:
     """While the mesh is rebuilt, the first scan's objects wait for the second scan.
 
     Then each scan has its own.
@@ -139,7 +139,7 @@ def test_surviving_objects_are_not_scanned_twice_while_each_scan_finds_many(look
     assert sum(count for _, count in looks.found) < (rounds + 2) * made
 
 
-def test_idle_process_is_scanned_rarely(looks: Looks) -> None:
+def test_idle_process_is_scanned_rarely(looks: Collections) -> None:
     """A scan needs a certain CPU time since the last one. An idle server is asked 20 times per second."""
     used = [0.0]
     young = memory.YoungScan(looks.seconds, lambda: used[0])
@@ -150,7 +150,7 @@ def test_idle_process_is_scanned_rarely(looks: Looks) -> None:
     assert 9 <= len(looks.found) <= 10
 
 
-def test_few_surviving_objects_are_not_frozen_soon(looks: Looks) -> None:
+def test_few_surviving_objects_are_not_frozen_soon(looks: Collections) -> None:
     """An idle server's scans find few objects, which may still become garbage."""
     young, held = _always(looks), []
     with memory.tended():

@@ -249,7 +249,7 @@ def _routes(version: str) -> Snapshot:
     return Snapshot.of((Resource(ROUTE, ResourceName("r"), Version(version), version.encode()),))
 
 
-async def test_what_another_of_its_group_has_just_accepted_is_good_for_who_rejects() -> None:
+async def test_rejecting_proxy_gets_the_newest_version_accepted_by_its_group() -> None:
     """A proxy that rejects a route is served the newest version that its group accepted.
 
     The acknowledgement is entered when a newer version has already replaced the accepted one.
@@ -286,7 +286,7 @@ async def test_publisher_that_settles_no_group_is_detected(
     """Negative control: without settling, a proxy that rejects a route is served an older version."""
     monkeypatch.setattr(Publisher, "_settle_groups", _never)
     with pytest.raises(AssertionError):
-        await test_what_another_of_its_group_has_just_accepted_is_good_for_who_rejects()
+        await test_rejecting_proxy_gets_the_newest_version_accepted_by_its_group()
 
 
 class Running:

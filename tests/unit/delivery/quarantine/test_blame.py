@@ -3,7 +3,7 @@
 from catalog.policy.values.inbound import InboundPort, OnlyRules
 from meshwright.delivery.quarantine.blame import likeliest
 from meshwright.mesh.service import Protocol
-from tests.unit.delivery.quarantine.guilty import policy, port, rule, snapshot
+from tests.unit.delivery.quarantine.refusing_proxy import policy, port, rule, snapshot
 from xds.protocol.resources.resource import ROUTE, Resource
 
 

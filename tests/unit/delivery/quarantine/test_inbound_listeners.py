@@ -8,7 +8,7 @@ from meshwright.delivery.quarantine.record import Moment
 from meshwright.delivery.snapshots.published_snapshots import Step
 from meshwright.mesh.service import Protocol
 from meshwright.sidecars.envoy.reasons import reason
-from tests.unit.delivery.quarantine.guilty import policy, port, snapshot
+from tests.unit.delivery.quarantine.refusing_proxy import policy, port, snapshot
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resources.resource import LISTENER, Version
 from xds.protocol.wire import Nonce, Rejection, Response

@@ -19,7 +19,7 @@ from meshwright.sidecars.contract.driver import Piece
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from tests.meshes import values as a
 from tests.meshes.resources import pieces
-from tests.unit.delivery.quarantine.guilty import admitted, match, policy, port, rule
+from tests.unit.delivery.quarantine.refusing_proxy import admitted, match, policy, port, rule
 from xds.protocol.resources.resource import ROUTE, Resource, ResourceName
 
 

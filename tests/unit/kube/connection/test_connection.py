@@ -17,12 +17,21 @@ from meshwright.kube.connection.connection import Connection, found
 from meshwright.kube.errors import ApiError, ApiUnreachable, ConfigError, KubeError
 from tests.unit.kube.connection.test_exec_plugin import gives, plugin
 from tests.unit.kube.connection.test_kubeconfig import config, written
-from tests.unit.kube.scripted_api import SERVICES, Asked, Line, Played, api_at, api_of, refusing, service
+from tests.unit.kube.scripted_api import (
+    SERVICES,
+    Line,
+    ReceivedRequest,
+    ScriptedServer,
+    api_at,
+    api_of,
+    refusing,
+    service,
+)
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-class Seeing(Played):
+class TokenCheckingServer(ScriptedServer):
     """A server that accepts the tokens in `good` and client certificates, and refuses other clients."""
 
     def __init__(self, keys: Path, *good: str) -> None:
@@ -33,7 +42,7 @@ class Seeing(Played):
         self.good = set(good)
         self.seen: list[str] = []
 
-    async def _see(self, asked: Asked, line: Line) -> None:
+    async def _see(self, asked: ReceivedRequest, line: Line) -> None:
         shown = line.writer.get_extra_info("peercert") or {}
         names = [value for part in shown.get("subject", ()) for key, value in part if key == "commonName"]
         token = dict(asked.headers).get("authorization", "")
@@ -53,7 +62,7 @@ async def test_replaced_token_file_is_read_for_each_request(keys: Path, tmp_path
     file.write_text("one\n", "utf-8")
     user = User(token_file=file)
     async with (
-        Seeing(keys, "Bearer one", "Bearer two") as played,
+        TokenCheckingServer(keys, "Bearer one", "Bearer two") as played,
         api_of(played, user, keys / "ca.crt") as api,
     ):
         await _get(api)
@@ -79,7 +88,7 @@ async def test_replaced_certificate_files_are_used_once_they_match(keys: Path, t
 
     put("ann", "ann")
     user = User(certificate=tmp_path / "me.crt", key=tmp_path / "me.key")
-    async with Seeing(keys) as played, api_of(played, user, keys / "ca.crt") as api:
+    async with TokenCheckingServer(keys) as played, api_of(played, user, keys / "ca.crt") as api:
         await _get(api)
         put("bob", "ann")
         await _get(api)
@@ -93,7 +102,7 @@ async def test_client_certificate_within_the_kubeconfig_is_used(keys: Path) -> N
     """The data of the kubeconfig are shown in the TLS handshake."""
     user = User(certificate=(keys / "ann.crt").read_bytes(), key=(keys / "ann.key").read_bytes())
     ca = (keys / "ca.crt").read_bytes()
-    async with Seeing(keys) as played, api_of(played, user, ca) as api:
+    async with TokenCheckingServer(keys) as played, api_of(played, user, ca) as api:
         await _get(api)
     assert played.seen == ["ann"]
 
@@ -123,7 +132,7 @@ async def test_plugin_runs_again_only_after_its_credential_expires(keys: Path, t
     until = (NOW + timedelta(minutes=5)).isoformat()
     made = _counting(tmp_path, gives(token="one", expirationTimestamp=until), gives(token="two"))
     clock = _Clock()
-    async with Seeing(keys, "Bearer one", "Bearer two") as played:
+    async with TokenCheckingServer(keys, "Bearer one", "Bearer two") as played:
         access = Access(Server("x", played.url, keys / "ca.crt"), User(plugin=made))
         async with Api(Connection(lambda: access, clock)) as api:
             for minutes in (0, 4, 5, 500):
@@ -136,7 +145,7 @@ async def test_plugin_runs_again_once_after_a_refused_token(keys: Path, tmp_path
     """A token that is revoked early is replaced within the same request, once."""
     made = _counting(tmp_path, gives(token="one"), gives(token="two"))
     async with (
-        Seeing(keys, "Bearer one", "Bearer two") as played,
+        TokenCheckingServer(keys, "Bearer one", "Bearer two") as played,
         api_of(played, User(plugin=made), keys / "ca.crt") as api,
     ):
         await _get(api)
@@ -163,7 +172,7 @@ async def test_plugin_runs_rarely_while_its_tokens_are_refused(keys: Path, tmp_p
     def count(name: str) -> int:
         return int((tmp_path / name / "count").read_text())
 
-    async with Seeing(keys) as played:
+    async with TokenCheckingServer(keys) as played:
         connection = Connection(lambda: Access(Server("x", played.url, keys / "ca.crt"), users[0]), clock)
         async with Api(connection) as api:
             for seconds, runs in ((0, 2), (1, 2), (9, 2), (11, 3), (12, 3)):
@@ -187,7 +196,7 @@ async def test_certificate_of_a_plugin_is_used_in_the_handshake(keys: Path, tmp_
     made = _counting(tmp_path, given("ann", expirationTimestamp=NOW.isoformat()), given("bob"))
     clock = _Clock()
     clock.now = NOW - timedelta(minutes=1)
-    async with Seeing(keys) as played:
+    async with TokenCheckingServer(keys) as played:
         access = Access(Server("x", played.url, keys / "ca.crt"), User(plugin=made))
         async with Api(Connection(lambda: access, clock)) as api:
             await _get(api)
@@ -212,7 +221,7 @@ async def test_failing_plugin_is_not_run_for_each_request(keys: Path, tmp_path: 
 
 async def test_kubeconfig_is_read_again_after_a_refusal(keys: Path, tmp_path: Path) -> None:
     """A new login takes effect without a restart."""
-    async with Seeing(keys, "Bearer new") as played:
+    async with TokenCheckingServer(keys, "Bearer new") as played:
         cluster = {"server": played.url, "certificate-authority": str(keys / "ca.crt")}
         file = written(tmp_path / "config", config(cluster=cluster, user={"token": "old"}))
         async with Api(found(file, "")) as api:
@@ -231,7 +240,7 @@ async def test_credentials_are_never_sent_without_tls(tmp_path: Path) -> None:
     """
     made = plugin(tmp_path, f"echo '{gives(token='t')}'; touch {tmp_path}/called")
     for user in (User(token="t"), User(basic=("a", "b")), User(plugin=made)):
-        async with Played(refusing(404, "NotFound", "x")) as played, api_of(played, user) as api:
+        async with ScriptedServer(refusing(404, "NotFound", "x")) as played, api_of(played, user) as api:
             with pytest.raises(ApiError):
                 await _get(api)
         assert "authorization" not in dict(played.asked[0].headers)
@@ -244,7 +253,7 @@ async def test_untrusted_server_gets_no_credentials(keys: Path, tmp_path: Path) 
     `server_name` and `insecure` are respected.
     """
     user = User(token="t")
-    async with Seeing(keys, "Bearer t") as played:
+    async with TokenCheckingServer(keys, "Bearer t") as played:
         async with api_of(played, user, b"") as api:
             with pytest.raises(
                 ApiUnreachable, match=r"the certificate of the server is not trusted: .*certificate"
@@ -302,7 +311,7 @@ async def tunnelling(asked: list[str]) -> AsyncIterator[str]:
 async def test_proxy_is_a_tunnel_and_the_servers_certificate_is_verified(keys: Path, name: str) -> None:
     """The proxy sees neither requests nor credentials."""
     asked: list[str] = []
-    async with Seeing(keys, "Bearer t") as played, tunnelling(asked) as proxy:
+    async with TokenCheckingServer(keys, "Bearer t") as played, tunnelling(asked) as proxy:
         server = Server("x", played.url, keys / "ca.crt", server_name=name, proxy=proxy)
         async with api_at(server, User(token="t")) as api:
             if name == "elsewhere":
@@ -329,7 +338,7 @@ async def test_pods_token_is_read_after_its_folder_is_replaced(
     (account / "..data").symlink_to("..1")
     for name in ("token", "ca.crt"):
         (account / name).symlink_to(f"..data/{name}")
-    async with Seeing(keys, "Bearer one", "Bearer two") as played:
+    async with TokenCheckingServer(keys, "Bearer one", "Bearer two") as played:
         port = played.url.rpartition(":")[2]
         _environment(monkeypatch, tmp_path, KUBERNETES_SERVICE_HOST="127.0.0.1", KUBERNETES_SERVICE_PORT=port)
         async with Api(found(None, "", account)) as api:
@@ -344,7 +353,7 @@ async def test_impersonation_headers_are_sent_one_for_each_group(keys: Path) -> 
     """User and groups are sent in the order of the kubeconfig."""
     acting = (("Impersonate-User", "jane"), ("Impersonate-Group", "a"), ("Impersonate-Group", "b"))
     user = User(token="t", acting_as=acting)
-    async with Seeing(keys, "Bearer t") as played, api_of(played, user, keys / "ca.crt") as api:
+    async with TokenCheckingServer(keys, "Bearer t") as played, api_of(played, user, keys / "ca.crt") as api:
         await _get(api)
     sent = [header for header in played.asked[0].headers if header[0].startswith("impersonate")]
     assert sent == [("impersonate-user", "jane"), ("impersonate-group", "a"), ("impersonate-group", "b")]

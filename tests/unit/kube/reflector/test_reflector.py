@@ -17,10 +17,10 @@ from meshwright.kube.reflector.reflector import Reflector
 from meshwright.kube.resource import Key, Raw
 from tests.unit.kube.scripted_api import (
     SERVICES,
-    Asked,
     Line,
     Part,
-    Played,
+    ReceivedRequest,
+    ScriptedServer,
     answering,
     api_of,
     bookmark,
@@ -44,7 +44,7 @@ YOUNG = Pacing(first=0.01, longest=0.05, steady=60.0, silence=5.0, initial=5.0)
 class Running:
     """A running reflector; `told` are its reports, and `known` the objects that follow from them."""
 
-    def __init__(self, reflector: Reflector[Any], played: Played) -> None:
+    def __init__(self, reflector: Reflector[Any], played: ScriptedServer) -> None:
         self.reflector, self.played = reflector, played
         self.told: list[Mapping[Key, Item[Any] | None]] = []
         self.known: dict[Key, Item[Any]] = {}
@@ -85,7 +85,7 @@ def _spec(raw: Raw) -> Any:
 async def running(*script: Part, pacing: Pacing = QUICK, **more: Any) -> AsyncIterator[Running]:
     """Run a reflector of Services with a server that plays a script."""
     clock = _Clock()
-    async with Played(*script) as played, api_of(played) as api:
+    async with ScriptedServer(*script) as played, api_of(played) as api:
         result = Running(Reflector(api, SERVICES, _spec, clock, pacing=pacing, **more), played)
         task = asyncio.create_task(result.reflector.run(result.changed))
         try:
@@ -121,7 +121,7 @@ def streamed(version: int, *items: Mapping[str, Any]) -> Part:
 async def test_streamed_list_continues_as_a_watch_in_one_request() -> None:
     """A server that streams lists gets one request: its watch continues where the list ends."""
 
-    async def play(asked: Asked, line: Line) -> None:
+    async def play(asked: ReceivedRequest, line: Line) -> None:
         assert asked.path == "/api/v1/services"
         assert asked.query["resourceVersionMatch"] == "NotOlderThan"
         assert asked.query["allowWatchBookmarks"] == "true"
@@ -148,7 +148,7 @@ async def test_silent_watch_releases_the_memory_of_its_last_event() -> None:
     """The next event may be hours away, and each kind has a watch."""
     size = 2**22
 
-    async def play(asked: Asked, line: Line) -> None:
+    async def play(asked: ReceivedRequest, line: Line) -> None:
         await line.head()
         await line.send(event("ADDED", service("cart", 5)), bookmark(9, end=True))
         long = service("cats", 10)
@@ -192,17 +192,17 @@ async def test_empty_list_is_reported() -> None:
 async def test_older_server_is_listed_in_pages_and_watched() -> None:
     """The watch starts at the list's version, and a second watch at the last event's version."""
 
-    async def second(asked: Asked, line: Line) -> None:
+    async def second(asked: ReceivedRequest, line: Line) -> None:
         assert asked.query == {"limit": "500", "continue": "next"}
         await line.answer(listed(7, service("cats", 3)))
 
-    async def watch(asked: Asked, line: Line) -> None:
+    async def watch(asked: ReceivedRequest, line: Line) -> None:
         assert (asked.query["watch"], asked.query["resourceVersion"]) == ("true", "7")
         await line.head()
         await line.send(event("DELETED", service("cats", 8)))
         await line.end()
 
-    async def again(asked: Asked, line: Line) -> None:
+    async def again(asked: ReceivedRequest, line: Line) -> None:
         assert asked.query["resourceVersion"] == "8"
         await line.head()
         await line.send(event("ADDED", service("owls", 9)))
@@ -240,7 +240,7 @@ async def test_items_of_a_list_have_apiversion_and_kind() -> None:
         return 1
 
     async with (
-        Played(older, answering(listed(7, service("cart", 5))), streaming()) as played,
+        ScriptedServer(older, answering(listed(7, service("cart", 5))), streaming()) as played,
         api_of(played) as api,
     ):
         reflector = Reflector(api, SERVICES, project, _Clock(), pacing=QUICK)
@@ -252,7 +252,7 @@ async def test_items_of_a_list_have_apiversion_and_kind() -> None:
 
 
 def _breaks(*values: object) -> Part:
-    async def play(_: Asked, line: Line) -> None:
+    async def play(_: ReceivedRequest, line: Line) -> None:
         await line.head()
         if values:
             await line.send(*values)
@@ -277,7 +277,7 @@ async def test_broken_watch_resumes_after_its_last_event() -> None:
 async def test_truncated_event_is_ignored() -> None:
     """The watch is resumed before the incomplete event, so that the event arrives again."""
 
-    async def play(_: Asked, line: Line) -> None:
+    async def play(_: ReceivedRequest, line: Line) -> None:
         await line.head()
         await line.send(bookmark(9, end=True))
         await line.chunk(b'{"type":"ADDED","object":{"metadata":{"name":"ca')
@@ -362,7 +362,7 @@ NONSENSE = [
 async def test_malformed_data_ends_the_watch_and_keeps_the_objects(data: bytes) -> None:
     """The error is reported until a valid answer arrives."""
 
-    async def play(_: Asked, line: Line) -> None:
+    async def play(_: ReceivedRequest, line: Line) -> None:
         await line.head()
         await line.send(event("ADDED", service("cart", 5)), bookmark(9, end=True))
         await line.chunk(data)
@@ -370,7 +370,7 @@ async def test_malformed_data_ends_the_watch_and_keeps_the_objects(data: bytes) 
 
     released = asyncio.Event()
 
-    async def wait(_: Asked, line: Line) -> None:
+    async def wait(_: ReceivedRequest, line: Line) -> None:
         await released.wait()
         await streamed(20, service("cart", 5), service("cats", 15))(_, line)
 
@@ -385,7 +385,7 @@ async def test_malformed_data_ends_the_watch_and_keeps_the_objects(data: bytes) 
 async def test_html_answer_is_reported_as_a_wrong_address() -> None:
     """A proxy before an API server may answer 200 with a login page."""
 
-    async def play(_: Asked, line: Line) -> None:
+    async def play(_: ReceivedRequest, line: Line) -> None:
         await line.head(content="text/html")
         await line.chunk(b"<html>Sign in</html>")
         await line.end()
@@ -403,7 +403,7 @@ async def test_endless_line_is_abandoned() -> None:
     """An event of a hundred megabytes must not fill the memory."""
     taken = 0
 
-    async def play(_: Asked, line: Line) -> None:
+    async def play(_: ReceivedRequest, line: Line) -> None:
         nonlocal taken
         await line.head()
         await line.send(bookmark(9, end=True))
@@ -506,7 +506,7 @@ async def test_server_that_ignores_streaming_lists_is_listed_in_pages(said: list
 async def test_server_that_ends_watches_at_once_is_reported() -> None:
     """Such a server would be asked all the time, so the watch counts as failed with reason SHORT."""
 
-    async def play(_: Asked, line: Line) -> None:
+    async def play(_: ReceivedRequest, line: Line) -> None:
         await line.head()
         await line.end()
 
@@ -603,7 +603,7 @@ async def test_objects_of_an_earlier_run_are_known_from_the_start() -> None:
     known = {CART: Item("5", {"a": 1}), CATS: Item("6", {})}
     released = asyncio.Event()
 
-    async def play(asked: Asked, line: Line) -> None:
+    async def play(asked: ReceivedRequest, line: Line) -> None:
         await released.wait()
         await streamed(20, service("cart", 5, bad=1), service("dogs", 11))(asked, line)
 
@@ -617,7 +617,7 @@ async def test_objects_of_an_earlier_run_are_known_from_the_start() -> None:
 async def test_list_is_repeated_after_the_relist_period() -> None:
     """A working watch does not prevent the relist."""
 
-    async def play(_: Asked, line: Line) -> None:
+    async def play(_: ReceivedRequest, line: Line) -> None:
         await line.head()
         await line.send(event("ADDED", service("cart", 5)), bookmark(9, end=True))
         await line.end()
@@ -682,7 +682,7 @@ async def test_large_lists_do_not_block_the_event_loop(script: tuple[Part, ...])
         seen.add(turns)
         return sum(range(5000))
 
-    async with Played(*script) as played, api_of(played) as api:
+    async with ScriptedServer(*script) as played, api_of(played) as api:
         reflector = Reflector(api, SERVICES, project, _Clock(), pacing=QUICK)
         tasks = [asyncio.create_task(item) for item in (reflector.run(lambda _: None), ticking())]
         async with asyncio.timeout(20):

@@ -29,13 +29,13 @@ from meshwright.kubernetes.admission.registration import (
     rest,
 )
 from meshwright.kubernetes.admission.roots import believed
-from tests.unit.certs.issuers.cas import ca
-from tests.unit.kube.scripted_api import Asked, Line, Played, api_of, older
+from tests.unit.certs.issuers.example_cas import ca
+from tests.unit.kube.scripted_api import Line, ReceivedRequest, ScriptedServer, api_of, older
 
 WANTED = configuration(Place.parse("https://10.0.0.5:9443"), b"")
 
 
-async def none_there(asked: Asked, line: Line) -> None:
+async def none_there(asked: ReceivedRequest, line: Line) -> None:
     """Answer a list and a watch without any registration."""
     if asked.streaming:
         await older(asked, line)
@@ -52,14 +52,14 @@ async def test_malformed_answer_does_not_end_the_registration(metadata: object) 
     """A failed registration would end the whole server."""
     written = asyncio.Event()
 
-    async def play(asked: Asked, line: Line) -> None:
+    async def play(asked: ReceivedRequest, line: Line) -> None:
         if asked.method == "PATCH":
             written.set()
             await line.answer({"kind": VALIDATING.kind, "metadata": metadata})
         else:
             await none_there(asked, line)
 
-    async with Played(play) as server, api_of(server) as api:
+    async with ScriptedServer(play) as server, api_of(server) as api:
         made = Registration(api, lambda: WANTED, lambda: datetime.now(UTC))
         before = made.is_settled
         running = asyncio.create_task(made.run())
@@ -78,14 +78,14 @@ async def test_readiness_waits_only_for_the_first_answer() -> None:
     """A refusal is enough for readiness, because a server that may not register still serves proxies."""
     answers = asyncio.Event()
 
-    async def play(asked: Asked, line: Line) -> None:
+    async def play(asked: ReceivedRequest, line: Line) -> None:
         if asked.method == "PATCH":
             await answers.wait()
             await line.refuse(403, "Forbidden", 'x is forbidden: User "mesh" cannot patch it')
         else:
             await none_there(asked, line)
 
-    async with Played(play) as server, api_of(server) as api:
+    async with ScriptedServer(play) as server, api_of(server) as api:
         made = Registration(api, lambda: WANTED, lambda: datetime.now(UTC))
         running = asyncio.create_task(made.run())
         try:
@@ -107,13 +107,13 @@ async def test_trusted_roots_are_those_of_the_written_registration() -> None:
     root = TrustBundle.of([_root()])
     fields = configuration(Place.parse("https://10.0.0.5:9443"), root.pem)
 
-    async def play(asked: Asked, line: Line) -> None:
+    async def play(asked: ReceivedRequest, line: Line) -> None:
         if asked.method == "PATCH":
             await line.answer({**fields, "kind": VALIDATING.kind, "metadata": {"resourceVersion": "1"}})
         else:
             await line.refuse(403, "Forbidden", "x is forbidden")
 
-    async with Played(play) as server, api_of(server) as api:
+    async with ScriptedServer(play) as server, api_of(server) as api:
         made = Registration(api, lambda: fields, lambda: datetime.now(UTC))
         assert made.trusted == b""
         running = asyncio.create_task(made.run())
@@ -163,7 +163,7 @@ async def test_registration_of_another_mesh_is_kept_and_reported() -> None:
     theirs = {**theirs, "metadata": {**theirs["metadata"], "resourceVersion": "7"}}
     at = {"kind": f"{VALIDATING.kind}List", "metadata": {"resourceVersion": "7"}, "items": [theirs]}
 
-    async def play(asked: Asked, line: Line) -> None:
+    async def play(asked: ReceivedRequest, line: Line) -> None:
         if asked.method == "PATCH":
             await line.answer({**_at_home("second"), "metadata": {"resourceVersion": "9"}})
         elif asked.streaming:
@@ -177,7 +177,7 @@ async def test_registration_of_another_mesh_is_kept_and_reported() -> None:
             await line.send({"type": "DELETED", "object": last})
             await line.hang()
 
-    async with Played(play) as server, api_of(server) as api:
+    async with ScriptedServer(play) as server, api_of(server) as api:
         made = Registration(api, lambda: _at_home("second"), lambda: datetime.now(UTC))
         made.look()  # before the first answer
         running = asyncio.create_task(made.run())
@@ -209,13 +209,13 @@ def test_home_of_a_configuration_is_its_control_planes_namespace() -> None:
 async def test_registration_that_cannot_be_watched_is_reported() -> None:
     """The remark names the missing verb, because the registration is then verified only once a minute."""
 
-    async def play(asked: Asked, line: Line) -> None:
+    async def play(asked: ReceivedRequest, line: Line) -> None:
         if asked.method == "PATCH":
             await line.answer({"kind": VALIDATING.kind, "metadata": {"resourceVersion": "1"}})
         else:
             await line.refuse(403, "Forbidden", f'x is forbidden: User "mesh" cannot {asked.verb} x')
 
-    async with Played(play) as server, api_of(server) as api:
+    async with ScriptedServer(play) as server, api_of(server) as api:
         made = Registration(api, lambda: WANTED, lambda: datetime.now(UTC))
         running = asyncio.create_task(made.run())
         try:
@@ -241,13 +241,13 @@ async def test_disputed_registration_is_rewritten_rarely_and_reported(
     monkeypatch.setattr(meshwright.kubernetes.admission.registration, "LOOK_SECONDS", 0.001)
     versions = itertools.count(1)
 
-    async def play(asked: Asked, line: Line) -> None:
+    async def play(asked: ReceivedRequest, line: Line) -> None:
         if asked.method == "PATCH":
             await line.answer({"kind": VALIDATING.kind, "metadata": {"resourceVersion": str(next(versions))}})
         else:
             await none_there(asked, line)
 
-    async with Played(play) as server, api_of(server) as api:
+    async with ScriptedServer(play) as server, api_of(server) as api:
         made = Registration(api, lambda: WANTED, lambda: datetime.now(UTC))
         running = asyncio.create_task(made.run())
         try:

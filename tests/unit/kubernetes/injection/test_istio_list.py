@@ -1,8 +1,8 @@
 """Tests of the cases of Istio's injector (pkg/kube/inject/testdata/inject), as far as they apply.
 
-A case is a file of `cases` with a golden file, which `test_by_hand` and `test_cases_by_webhook` each inject
+A case is a file of `cases` with a golden file, which `test_by_hand` and `test_injection_cases` each inject
 twice; or its refusal is tested; or a table gives the reason why the case does not apply.
-`tests/kubernetes/injection/test_injected.py` applies all of them to a real API server.
+`tests/kubernetes/injection/test_inject_output.py` applies all of them to a real API server.
 """
 
 from collections.abc import Iterator, Mapping

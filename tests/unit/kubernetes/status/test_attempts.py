@@ -9,7 +9,7 @@ from meshwright.kube.errors import ApiError, ApiUnreachable, KubeError
 from meshwright.kubernetes.status.attempts import BARRED, FIRST, Attempts, Budget, WritePostponed, WrittenKind
 
 
-class Counted:
+class RecordingMeter:
     """A meter that records the reports."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ async def fine() -> str:
 
 async def test_refused_kind_of_write_is_logged_once_and_other_kinds_continue() -> None:
     """If RBAC lacks a verb, only that kind is postponed. It is tried again after a pause, and logged once."""
-    meter, clock = Counted(), Clock()
+    meter, clock = RecordingMeter(), Clock()
     attempts = Attempts(meter, lambda: 0.5, clock)
     with capture_logs() as logs:
         for _ in range(3):
@@ -80,7 +80,7 @@ async def test_refusals_of_a_starting_server_are_retried_soon_and_then_less_ofte
     Pauses grow from at most 5 s to the maximum, and begin small again after a success.
     """
     clock = Clock()
-    attempts, pauses = Attempts(Counted(), lambda: 0.5, clock), []
+    attempts, pauses = Attempts(RecordingMeter(), lambda: 0.5, clock), []
     for _ in range(9):
         with pytest.raises(WritePostponed) as raised:
             await attempts.make(WrittenKind.EVENT, "create events", failing(refused), "shop")
@@ -97,7 +97,7 @@ async def test_refusals_of_a_starting_server_are_retried_soon_and_then_less_ofte
 
 async def test_unreachable_server_postpones_all_writes_with_growing_pauses() -> None:
     """Writes of every kind wait. A Retry-After header sets the pause instead."""
-    meter, clock = Counted(), Clock()
+    meter, clock = RecordingMeter(), Clock()
     attempts = Attempts(meter, lambda: 1.0, clock)
     pauses = []
     for _ in range(3):
@@ -118,7 +118,7 @@ async def test_unreachable_server_postpones_all_writes_with_growing_pauses() -> 
 
 async def test_missing_and_existing_objects_are_no_failures() -> None:
     """NotFound and AlreadyExists reach the caller, who knows their meaning; the meter counts no failure."""
-    meter = Counted()
+    meter = RecordingMeter()
     attempts = Attempts(meter, lambda: 0.5, Clock())
     for status, reason in ((404, "NotFound"), (409, "AlreadyExists")):
         with pytest.raises(ApiError):
@@ -167,7 +167,7 @@ async def test_refusal_about_one_object_bars_only_that_object(status: int, reaso
     The refused object is tried again later.
     """
     clock = Clock()
-    attempts = Attempts(Counted(), lambda: 0.5, clock)
+    attempts = Attempts(RecordingMeter(), lambda: 0.5, clock)
     refused = ApiError(status, reason, message, verb="create", resource="events", what="events")
     with capture_logs() as logs:
         for _ in range(2):
@@ -185,7 +185,7 @@ async def test_forbidden_namespace_leaves_other_namespaces_writable() -> None:
 
     The refusal is logged once, however many namespaces lack the Role.
     """
-    attempts = Attempts(Counted(), lambda: 0.5, Clock())
+    attempts = Attempts(RecordingMeter(), lambda: 0.5, Clock())
     denied = ApiError(403, "Forbidden", DENIED, verb="create", resource="events", what="events")
     with capture_logs() as logs:
         for namespace in ("shop", "other"):
@@ -204,7 +204,7 @@ async def test_forbidden_namespace_leaves_other_namespaces_writable() -> None:
 async def test_expired_bars_of_objects_are_forgotten() -> None:
     """Memory stays bounded while refused objects come and go. The refusal is logged again each hour."""
     clock = Clock()
-    attempts = Attempts(Counted(), lambda: 0.5, clock)
+    attempts = Attempts(RecordingMeter(), lambda: 0.5, clock)
     with capture_logs() as logs:
         for number in range(50):
             with pytest.raises(WritePostponed):

@@ -82,7 +82,7 @@ def wave_of_admissions() -> Wave:
     return Wave(1000, (Cause(ADMISSION, node(SHOP), ADMISSIONS, Change.ADDED),), 99, 0.0, 0.0, NOW)
 
 
-class Noticed:
+class FakeWriter:
     """A replacement for the writer, so that tests examine the pending reports."""
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class Plane:
             meter=Metrics(),
             clock=lambda: now,
         )
-        self.standing, self.writer = ObjectStatusTable("east", {WORKLOAD}), Noticed()
+        self.standing, self.writer = ObjectStatusTable("east", {WORKLOAD}), FakeWriter()
         self.rollouts: list[Rollouts] = []
         self.seconds = 100.0
         lease, monotonic = cast("Lease", None), lambda: self.seconds

@@ -151,7 +151,7 @@ def test_only_connected_proxies_with_a_changed_snapshot_are_concerned() -> None:
     assert {node: dict(names or {}) for node, names in result.items()} == {A: NAMES}
 
 
-class Hashed(str):
+class HashCountingName(str):
     """A name that counts the calculations of its hash."""
 
     __slots__ = ()
@@ -159,7 +159,7 @@ class Hashed(str):
 
     def __hash__(self) -> int:
         """Count and return the hash."""
-        Hashed.hashed += 1
+        HashCountingName.hashed += 1
         return super().__hash__()
 
     __eq__ = str.__eq__
@@ -171,16 +171,16 @@ def test_objects_that_change_together_cost_as_much_as_one() -> None:
     The look-up must not examine each object with each proxy.
     """
     proxies = Proxies(resource("2"))
-    nodes = [NodeKey(Hashed(f"{number}.till.shop")) for number in range(100)]
+    nodes = [NodeKey(HashCountingName(f"{number}.till.shop")) for number in range(100)]
     for node in nodes:
         proxies.connect(node, resource("1"))
     keys = [replace(KEY, name=f"till-{number}") for number in range(100)]
     rollouts = Rollouts(proxies)
     rollouts.begin(keys, {})
     rollouts.extend(keys, dict.fromkeys(nodes, NAMES))
-    Hashed.hashed = 0
+    HashCountingName.hashed = 0
     assert rollouts.look() == frozenset()
-    assert Hashed.hashed < 10 * len(nodes)
+    assert HashCountingName.hashed < 10 * len(nodes)
     for node in nodes[1:]:
         proxies.connect(node, resource("2"))
     assert rollouts.look() == frozenset(keys)
@@ -193,18 +193,18 @@ def test_proxies_that_join_rollouts_together_cost_as_much_as_one_object() -> Non
     Thousands of machines may enter traffic at once.
     """
     proxies = Proxies(resource("2"))
-    nodes = [NodeKey(Hashed(f"{number}.till.shop")) for number in range(100)]
+    nodes = [NodeKey(HashCountingName(f"{number}.till.shop")) for number in range(100)]
     for node in nodes:
         proxies.connect(node, resource("1"))
     keys = [replace(KEY, name=f"till-{number}") for number in range(100)]
     rollouts, names = Rollouts(proxies), dict.fromkeys(nodes, NAMES)
     for join in (rollouts.extend, rollouts.renew, rollouts.extend):
-        Hashed.hashed = 0
+        HashCountingName.hashed = 0
         join(keys, names)
-        assert Hashed.hashed < 10 * len(nodes)
-    Hashed.hashed = 0
+        assert HashCountingName.hashed < 10 * len(nodes)
+    HashCountingName.hashed = 0
     assert rollouts.look() == frozenset()
-    assert Hashed.hashed < 10 * len(nodes)
+    assert HashCountingName.hashed < 10 * len(nodes)
     assert {rollouts.progress(key) for key in keys} == {Progress(0, 100)}
 
 

@@ -23,8 +23,8 @@ from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.origins import InCluster
 from meshwright.mesh.problems.problem import Problem, Severity
 from tests.meshes import values as a
-from tests.unit.kube.scripted_api import Asked, Line, Played, api_of, refusing
-from tests.unit.kubernetes.status.test_attempts import Counted
+from tests.unit.kube.scripted_api import Line, ReceivedRequest, ScriptedServer, api_of, refusing
+from tests.unit.kubernetes.status.test_attempts import RecordingMeter
 
 SHOP = Namespace("shop")
 TARGET = ObjectKey(TRAFFIC_TARGET, SHOP, "buyers")
@@ -32,16 +32,16 @@ HERE = InCluster("east", "7", 2)
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
-async def taking(asked: Asked, line: Line) -> None:
+async def taking(asked: ReceivedRequest, line: Line) -> None:
     """Accept every write, and return the object that is requested."""
     item = {"metadata": {"name": "buyers", "namespace": SHOP, "uid": "u", "resourceVersion": "1"}}
     await line.answer({"kind": "List", "metadata": {}, "items": [item]} if asked.method == "GET" else item)
 
 
 @pytest.fixture
-async def played() -> AsyncIterator[tuple[Played, Api]]:
+async def played() -> AsyncIterator[tuple[ScriptedServer, Api]]:
     """Return an API server and a client of it."""
-    async with Played(taking) as server, api_of(server) as api:
+    async with ScriptedServer(taking) as server, api_of(server) as api:
         yield server, api
 
 
@@ -69,12 +69,12 @@ def cluster(api: Api, standing: ObjectStatusTable) -> Cluster:
 
 def attempts() -> Attempts:
     """Return a maker of requests with a fixed clock."""
-    return Attempts(Counted(), lambda: 0.5, lambda: 0.0)
+    return Attempts(RecordingMeter(), lambda: 0.5, lambda: 0.0)
 
 
 @pytest.mark.parametrize("per_minute", [2.0, 6000.0])
 async def test_one_object_with_many_problems_has_a_limited_number_of_events(
-    played: tuple[Played, Api], monkeypatch: pytest.MonkeyPatch, per_minute: float
+    played: tuple[ScriptedServer, Api], monkeypatch: pytest.MonkeyPatch, per_minute: float
 ) -> None:
     """The limit holds at any write rate.
 
@@ -99,7 +99,7 @@ async def test_one_object_with_many_problems_has_a_limited_number_of_events(
 
 
 async def test_events_from_before_a_restart_count_against_the_limit(
-    played: tuple[Played, Api], monkeypatch: pytest.MonkeyPatch
+    played: tuple[ScriptedServer, Api], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The count does not depend on the order of objects. A resolved problem makes room for another Event."""
     monkeypatch.setattr(meshwright.kubernetes.status.events.writer, "OPEN", 5)
@@ -112,7 +112,7 @@ async def test_events_from_before_a_restart_count_against_the_limit(
         for written_event in written_events
     ]
 
-    async def listing(asked: Asked, line: Line) -> None:
+    async def listing(asked: ReceivedRequest, line: Line) -> None:
         await line.answer({"kind": "EventList", "metadata": {}, "items": result})
 
     server.then(listing, taking)
@@ -130,7 +130,7 @@ async def test_events_from_before_a_restart_count_against_the_limit(
 
 
 async def test_conflicting_write_of_conditions_is_retried(
-    played: tuple[Played, Api],
+    played: tuple[ScriptedServer, Api],
 ) -> None:
     """A 409 answer postpones the write of this object, and the next attempt succeeds."""
     server, api = played

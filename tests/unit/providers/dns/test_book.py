@@ -120,7 +120,7 @@ def test_held_empty_answer_is_due_after_the_hold() -> None:
     assert (book.held(), book.objects, book.next_due(NOW, room=False)) == ((), Picture(), None)
 
 
-class _Deaf(DnsBook):
+class _OneServiceBook(DnsBook):
     """A book that updates only one of the services that asked a question."""
 
     def heard(self, question: Question, answer: DnsAnswer | DnsFailure, now: Moment, date: datetime) -> None:
@@ -213,7 +213,7 @@ def test_restart_keeps_all_slices_in_force(seed: int) -> None:
 
 def test_book_that_updates_only_one_service_is_detected() -> None:
     """Negative control of the comparison above."""
-    assert any(_differs(seed, _Deaf(PACING, HOLD)) for seed in range(50))
+    assert any(_differs(seed, _OneServiceBook(PACING, HOLD)) for seed in range(50))
 
 
 @pytest.mark.parametrize("count", [10, 100])

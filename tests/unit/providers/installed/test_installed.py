@@ -139,7 +139,7 @@ def test_error_of_invalid_provider_settings_hides_the_options(tmp_path: Path, to
     assert "hush" not in str(raised.value)
 
 
-class Told:
+class SettableProvider:
     """A provider with an answer, or an exception, that the test sets."""
 
     contract = CONTRACT
@@ -162,7 +162,7 @@ def _workload(name: str, address: str = "10.0.0.1") -> Mapping[str, object]:
     }
 
 
-def _source(provider: Told, hold: float = 0) -> ProviderSource:
+def _source(provider: SettableProvider, hold: float = 0) -> ProviderSource:
     return ProviderSource(
         "told",
         provider,
@@ -183,7 +183,7 @@ def _codes(source: ProviderSource) -> list[str]:
 
 async def test_answer_without_valid_manifests_keeps_the_objects(caplog: pytest.LogCaptureFixture) -> None:
     """The error is problem MW1112 until the next good answer."""
-    answer = Told()
+    answer = SettableProvider()
     source = _source(answer)
     answer.says = lambda: [_workload("a")]
     await source.first()
@@ -200,7 +200,7 @@ async def test_answer_without_valid_manifests_keeps_the_objects(caplog: pytest.L
 
 async def test_timeout_raised_by_the_provider_is_reported_in_its_words() -> None:
     """The source's own timeout has another message."""
-    answer = Told()
+    answer = SettableProvider()
 
     def late() -> list[Mapping[str, object]]:
         raise TimeoutError("the registry is silent")
@@ -211,17 +211,19 @@ async def test_timeout_raised_by_the_provider_is_reported_in_its_words() -> None
     assert source.freshness().error == "fails: TimeoutError: the registry is silent"
 
 
-class _Mute(Exception):
+class _UnprintableError(Exception):
     """An exception whose text cannot be read."""
 
     def __str__(self) -> str:
         raise ValueError("mute")
 
 
-@pytest.mark.parametrize("raised", [StopIteration("no more"), SystemExit(3), _Mute(), ValueError("\ud800")])
+@pytest.mark.parametrize(
+    "raised", [StopIteration("no more"), SystemExit(3), _UnprintableError(), ValueError("\ud800")]
+)
 async def test_provider_is_asked_again_after_any_exception(raised: BaseException) -> None:
     """The error names the exception's type, in text that can be encoded."""
-    answer = Told()
+    answer = SettableProvider()
 
     def failing() -> list[Mapping[str, object]]:
         raise raised
@@ -239,7 +241,7 @@ async def test_provider_is_asked_again_after_any_exception(raised: BaseException
 
 async def test_exception_while_reading_an_answer_is_a_provider_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next answer is read as usual."""
-    answer = Told()
+    answer = SettableProvider()
     source = _source(answer)
 
     def deep(*_: object) -> None:
@@ -256,7 +258,7 @@ async def test_exception_while_reading_an_answer_is_a_provider_error(monkeypatch
 
 async def test_answer_is_read_in_another_thread_than_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer may have thousands of manifests, which would block the loop."""
-    answer, threads = Told(), set[int]()
+    answer, threads = SettableProvider(), set[int]()
     source = _source(answer)
 
     def reading(document: object, origin: FromSource, tally: Tally) -> ManifestReading:
@@ -272,7 +274,7 @@ async def test_answer_is_read_in_another_thread_than_the_event_loop(monkeypatch:
 
 async def test_late_answer_is_used_for_the_next_question() -> None:
     """A provider that always takes longer than its limit is not asked twice at the same time."""
-    answer, late = Told(), threading.Event()
+    answer, late = SettableProvider(), threading.Event()
     asked = 0
 
     def slow() -> list[Mapping[str, object]]:
@@ -298,7 +300,7 @@ async def test_late_answer_is_used_for_the_next_question() -> None:
 
 async def test_bad_manifest_affects_only_its_own_object() -> None:
     """As in a file, the object keeps its last good form, and the others are updated."""
-    answer = Told()
+    answer = SettableProvider()
     source = _source(answer)
     answer.says = lambda: [_workload("a"), _workload("b")]
     await source.first()
@@ -313,7 +315,7 @@ async def test_bad_manifest_affects_only_its_own_object() -> None:
 
 async def test_order_of_an_answer_changes_no_objects() -> None:
     """The same manifests in another order give the same objects, so followers have no work."""
-    answer = Told()
+    answer = SettableProvider()
     source = _source(answer)
     answer.says = lambda: [_workload("a"), _workload("b")]
     await source.first()
@@ -325,7 +327,7 @@ async def test_order_of_an_answer_changes_no_objects() -> None:
 
 async def test_sudden_empty_answer_is_held() -> None:
     """As for every source, the objects stay in force; with a hold of 0 they are removed at once."""
-    answer = Told()
+    answer = SettableProvider()
     source = _source(answer, hold=1000)
     answer.says = lambda: [_workload("a")]
     await source.first()
@@ -346,7 +348,7 @@ async def test_sudden_empty_answer_is_held() -> None:
 
 async def test_hanging_provider_is_asked_only_once_until_it_answers() -> None:
     """A late answer is used, and meanwhile only one thread waits."""
-    answer, hanging, asked = Told(), threading.Event(), 0
+    answer, hanging, asked = SettableProvider(), threading.Event(), 0
 
     def slow() -> list[Mapping[str, object]]:
         nonlocal asked

@@ -215,7 +215,7 @@ def _edited(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
     return text
 
 
-class Unlike(Exception):
+class DifferingYaml(Exception):
     """YAML that PyYAML reads and our parser refuses: duplicate keys, keys that are no text, merges."""
 
 
@@ -228,10 +228,10 @@ def _meant(node: yaml.Node) -> object:
         case yaml.MappingNode():
             keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
             if len(keys) != len(node.value) or len({*keys}) != len(keys) or "<<" in keys:
-                raise Unlike
+                raise DifferingYaml
             return {key.value: _meant(value) for key, value in node.value}
         case _:
-            raise Unlike
+            raise DifferingYaml
 
 
 def _differs(text: str, read: Callable[[str], object] = plain_value) -> str | None:
@@ -243,7 +243,7 @@ def _differs(text: str, read: Callable[[str], object] = plain_value) -> str | No
         try:
             node = yaml.compose(text, Loader=loader)
             meant = None if node is None else _meant(node)
-        except (yaml.YAMLError, Unlike) as error:
+        except (yaml.YAMLError, DifferingYaml) as error:
             return f"{text!r}: {result!r} instead of {type(error).__name__}"
         if repr(result) != repr(meant):
             return f"{text!r}: {result!r} instead of {meant!r}"

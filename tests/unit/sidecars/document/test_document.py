@@ -169,7 +169,7 @@ def test_credentials_are_delivered_with_the_document() -> None:
     assert "key 1" not in repr(snapshot.ordered(CREDENTIALS))
 
 
-class Seen(NoObserver):
+class RecordingObserver(NoObserver):
     """Observer that records its calls."""
 
     def __init__(self) -> None:
@@ -205,7 +205,7 @@ def test_reader_is_known_from_its_first_request_until_it_stops_asking() -> None:
 
     It is removed `LINGER_SECONDS` after its last request.
     """
-    seen = Seen()
+    seen = RecordingObserver()
     readers = Readers(seen, SnapshotCache())
     readers.began(NODE, PEER, 0.0, MOMENT)
     assert _state(readers) == (SyncState.ASKED, "")

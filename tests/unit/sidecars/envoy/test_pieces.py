@@ -49,7 +49,7 @@ def _from_the_whole(policy: ProxyPolicy) -> Iterator[Resource]:
             yield clusters.external(policy.headers, policy.resilience.reuse, place)
     if any(to is None for _, to, _ in ways):
         yield clusters.passthrough_http(policy.headers, policy.resilience.reuse)
-    yield from _asked_and_told(policy)
+    yield from _extension_clusters(policy)
     opened = [*filter(inbound_listeners.is_open, policy.inbound)]
     for port in opened:
         yield clusters.application(policy.headers, policy.resilience.reuse, policy.primary, port)
@@ -72,7 +72,7 @@ def _from_the_whole(policy: ProxyPolicy) -> Iterator[Resource]:
             yield clusters.blackhole()
 
 
-def _asked_and_told(policy: ProxyPolicy) -> Iterator[Resource]:
+def _extension_clusters(policy: ProxyPolicy) -> Iterator[Resource]:
     if policy.logs.collector is not None:
         yield clusters.extension(policy.logs.collector)
     opened = [*filter(inbound_listeners.is_open, policy.inbound)]

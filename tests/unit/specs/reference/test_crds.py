@@ -18,7 +18,7 @@ from meshwright.specs.reference.schema import of_shape
 from meshwright.specs.reference.shapes import walked
 from meshwright.specs.reference.structural import WHATEVER, structural
 from tests.tools.forked_cli import ROOT
-from tests.unit.specs.reference.probing import DESCRIBED
+from tests.unit.specs.reference.document_places import DESCRIBED
 
 INSTALLABLE = tuple(kind for kind in KINDS if kind in INSTALLED)
 OF_KUBERNETES = ("", "apps", "batch", "discovery.k8s.io")

@@ -17,7 +17,7 @@ from meshwright.specs.reference.meanings.kinds import KINDS
 from meshwright.specs.reference.page import rows
 from meshwright.specs.reference.shapes import DescribedKind, walked
 from tests.tools.forked_cli import ROOT
-from tests.unit.specs.reference.probing import DESCRIBED, instances
+from tests.unit.specs.reference.document_places import DESCRIBED, instances
 
 DOCS = ROOT / "docs"
 EXAMPLES = [(kind, item) for kind in KINDS for item in documents(reference.text_of(kind))]

@@ -23,7 +23,7 @@ from meshwright.specs.reference.schema import Schema, of_all, of_kind
 from meshwright.specs.reference.shapes import DescribedKind, walked
 from tests.tools.forked_cli import ROOT
 from tests.tools.hypothesis_profiles import examples
-from tests.unit.specs.reference.probing import DESCRIBED, instances
+from tests.unit.specs.reference.document_places import DESCRIBED, instances
 
 FILES = sorted(
     item

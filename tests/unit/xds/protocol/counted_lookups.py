@@ -11,16 +11,16 @@ from xds.protocol.resources.layers import Layers
 
 
 @dataclass
-class Looks:
+class LookupCount:
     """Number of lookups so far."""
 
     count: int = 0
 
 
 @contextmanager
-def counted_looks() -> Iterator[Looks]:
+def counted_looks() -> Iterator[LookupCount]:
     """Count lookups and iterations in mappings of resources, versions and names, and the hashes."""
-    looks = Looks()
+    looks = LookupCount()
 
     def counting(function: Callable[..., object]) -> Callable[..., object]:
         def counted(*args: object) -> object:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.tools.hypothesis_profiles import examples
 from tests.unit.xds.protocol import test_conversations as properties
 from tests.unit.xds.protocol import test_delta_rules as delta
-from tests.unit.xds.protocol import test_named as named
+from tests.unit.xds.protocol import test_named_subscriptions as named
 from tests.unit.xds.protocol import test_sotw_rules as sotw
 from tests.unit.xds.protocol import test_special_resources as special
 from xds.protocol.delta import DeltaStream

@@ -57,7 +57,7 @@ def test_n7_cluster_that_becomes_on_demand_is_removed_from_a_wildcard(make: Make
     assert said(named.on_snapshot(Snapshot.of(after))) == ([(["od"], [])] if content else [])
 
 
-def test_n7_reconnecting_client_is_told_to_remove_an_on_demand_cluster(make: Make) -> None:
+def test_n7_reconnecting_client_gets_the_removal_of_an_on_demand_cluster(make: Make) -> None:
     """The client holds the cluster because its wildcard included it before."""
     od = replace(make(CLUSTER, "od"), on_demand=True)
     stream = delta(make(CLUSTER, "a"), od)

@@ -275,7 +275,7 @@ def test_bare_host_name_is_a_service_only_in_the_clients_namespace() -> None:
     assert ranges(web("a", "shop"), there) == (OutsideRange(hosts=(by_dns("shop"),)),)
 
 
-def test_left_out_match_of_an_egress_admits_nothing() -> None:
+def test_excluded_match_of_an_egress_admits_nothing() -> None:
     """Requests that only this match admits are refused, and the host stays named."""
     result = policy(a.view(BUYER, *GROUPS, web("a", "x.test", groups=("books", "albums"))))
     assert {GET, PUT} <= set(units(result))

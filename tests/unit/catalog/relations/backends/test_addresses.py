@@ -15,7 +15,7 @@ from meshwright.engine.graph import Graph
 from meshwright.mesh.names import IpAddress
 from meshwright.mesh.service import Service, ServiceKey
 from tests.meshes import values as a
-from tests.unit.delivery.killers import forgetful
+from tests.unit.delivery.unrecorded_reads import forgetful
 
 NETWORK = IPv4Network("240.0.0.0/8")
 

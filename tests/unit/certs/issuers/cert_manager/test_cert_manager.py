@@ -33,7 +33,7 @@ from certs.keys.proof_of_possession import SignedRequest
 from meshwright.kube.api import Api
 from meshwright.kube.errors import ApiError, KubeError
 from meshwright.kube.resource import Raw
-from tests.unit.certs.issuers.cas import Ca, ca
+from tests.unit.certs.issuers.example_cas import Ca, ca
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -10,7 +10,7 @@ from meshwright.kube.builtin import VALIDATING
 from meshwright.kubernetes.admission.configuration import configuration
 from meshwright.kubernetes.admission.place import Place
 from meshwright.providers.kubernetes.scope import Scope
-from tests.unit.kube.scripted_api import Asked, Line, Played, api_of
+from tests.unit.kube.scripted_api import Line, ReceivedRequest, ScriptedServer, api_of
 
 PLACE = Place.parse("a/b")
 
@@ -47,12 +47,12 @@ async def test_webhook_of_the_given_control_plane_is_found(
     One that is not filled in yet belongs to the control plane without a webhook.
     """
 
-    async def play(asked: Asked, line: Line) -> None:
+    async def play(asked: ReceivedRequest, line: Line) -> None:
         await line.answer(
             {"kind": "List", "metadata": {}, "items": there if "validating" in asked.path else []}
         )
 
-    async with Played(play) as server, api_of(server) as api:
+    async with ScriptedServer(play) as server, api_of(server) as api:
         webhooks = Webhooks(ClusterClient(api), home, ())
         result = await webhooks.ours(VALIDATING)
         assert (None if result is None else result["metadata"]["name"], await webhooks.revision()) == expected
@@ -84,10 +84,10 @@ async def test_namespaces_outside_the_policy_webhook_s_selector_are_found(
     ]
     made = dict(configuration(PLACE, b"", scope.expressions(), home="one"))
 
-    async def play(asked: Asked, line: Line) -> None:
+    async def play(asked: ReceivedRequest, line: Line) -> None:
         items = namespaces if "namespaces" in asked.path else [made]
         await line.answer({"kind": "List", "metadata": {}, "items": items})
 
-    async with Played(play) as server, api_of(server) as api:
+    async with ScriptedServer(play) as server, api_of(server) as api:
         assert await Webhooks(ClusterClient(api), "one", ()).outside(labels) == outside
         assert await Webhooks(ClusterClient(api), "two", ()).outside(labels) == ()

@@ -202,7 +202,7 @@ def test_selector_of_a_webhook_must_match_completely() -> None:
     assert not selects(selector, {"a": "1"})
 
 
-def test_control_plane_scaled_to_zero_is_told_to_scale() -> None:
+def test_check_suggests_to_scale_up_a_control_plane_of_zero_replicas() -> None:
     """The next step is to scale the StatefulSet, and not to install it again."""
     check = installed.no_control_plane({"meshwright": 0}, "mesh")
     assert (check.status, check.said) == (Status.FAILED, "StatefulSet mesh/meshwright is scaled to 0")

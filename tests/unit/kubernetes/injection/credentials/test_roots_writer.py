@@ -20,7 +20,7 @@ from meshwright.mesh.objects import NamespaceObject, ObjectKey, SourcedObject
 from meshwright.mesh.origins import InFile
 from meshwright.mesh.values.picture import Picture
 from meshwright.providers.merge import MergedObjects
-from tests.unit.kube.scripted_api import Asked, Line, Part, Played, api_of
+from tests.unit.kube.scripted_api import Line, Part, ReceivedRequest, ScriptedServer, api_of
 from tests.unit.kubernetes.admission.test_registration import none_there
 
 NAME = "meshwright-roots"
@@ -39,7 +39,7 @@ def _merged(*names: str) -> MergedObjects:
 @contextlib.asynccontextmanager
 async def _kept(play: Part, *names: str) -> AsyncIterator[PodRoots]:
     merged = _merged(*names)
-    async with Played(play) as server, api_of(server) as api:
+    async with ScriptedServer(play) as server, api_of(server) as api:
         reach = Reach(at_home("meshwright-system"))
         made = PodRoots(
             api, NAME, "meshwright-system", reach, lambda: b"roots", lambda: merged, lambda: datetime.now(UTC)
@@ -62,7 +62,7 @@ async def test_missing_rbac_grant_is_tried_in_one_namespace_only() -> None:
     """
     asked = Counter[str]()
 
-    async def play(item: Asked, line: Line) -> None:
+    async def play(item: ReceivedRequest, line: Line) -> None:
         if item.method != "PATCH":
             await none_there(item, line)
             return
@@ -85,7 +85,7 @@ async def test_quota_of_one_namespace_does_not_stop_writes_to_another() -> None:
     """
     bodies = dict[str, bytes]()
 
-    async def play(item: Asked, line: Line) -> None:
+    async def play(item: ReceivedRequest, line: Line) -> None:
         if item.method != "PATCH":
             await none_there(item, line)
             return
@@ -114,7 +114,7 @@ async def test_disputed_config_map_is_rewritten_rarely_and_reported(monkeypatch:
     monkeypatch.setattr(meshwright.kubernetes.admission.registration, "REST_SECONDS", 0.001)
     monkeypatch.setattr(keeper, "PACE_SECONDS", 0.0)
 
-    async def play(item: Asked, line: Line) -> None:
+    async def play(item: ReceivedRequest, line: Line) -> None:
         if item.method == "PATCH":  # and the ConfigMap is never listed
             await line.answer({"kind": "ConfigMap", "metadata": {"resourceVersion": "1"}})
         else:
@@ -150,14 +150,14 @@ async def test_namespaces_follow_a_changed_injection_configuration_at_once() -> 
     value = SourcedObject(key, NamespaceObject(Namespace("one"), label), InFile("a.yaml"))
     merged, written = MergedObjects((("test", Picture({key: value})),)), list[str]()
 
-    async def play(item: Asked, line: Line) -> None:
+    async def play(item: ReceivedRequest, line: Line) -> None:
         if item.method != "PATCH":
             await none_there(item, line)
             return
         written.append(item.path.split("/")[4])
         await line.answer({"kind": "ConfigMap", "metadata": {"resourceVersion": "1"}})
 
-    async with Played(play) as server, api_of(server) as api:
+    async with ScriptedServer(play) as server, api_of(server) as api:
         reach = Reach(read({"mesh": "ours"}, "config.yaml"))
         made = PodRoots(
             *(api, NAME, "meshwright-system", reach, lambda: b"roots", lambda: merged),

@@ -19,7 +19,7 @@ from meshwright.kubernetes.injection.credentials.pod_secrets import ORPHANED_AFT
 from meshwright.kubernetes.injection.credentials.secret_writer import PodSecrets
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
-from tests.unit.kube.scripted_api import Asked, Line, Played, api_of
+from tests.unit.kube.scripted_api import Line, ReceivedRequest, ScriptedServer, api_of
 from tests.unit.kubernetes.injection.webhook.test_review import _done
 from tests.unit.kubernetes.injection.webhook.test_server import POD, asking, namespaces, review_of, said_of
 
@@ -59,7 +59,7 @@ class Cluster:
         self.refused: set[str] = set()
         self.accepted: list[str] = []
 
-    async def __call__(self, asked: Asked, line: Line) -> None:
+    async def __call__(self, asked: ReceivedRequest, line: Line) -> None:
         """Answer a request."""
         if asked.method in self.refused:
             await line.refuse(403, "Forbidden", f"{asked.method} of secrets is forbidden")
@@ -72,7 +72,7 @@ class Cluster:
         else:
             await namespaces(asked, line)
 
-    async def _secrets(self, asked: Asked, line: Line) -> None:
+    async def _secrets(self, asked: ReceivedRequest, line: Line) -> None:
         name = asked.path.rpartition("/")[2]
         match asked.method:
             case "POST":
@@ -182,7 +182,7 @@ async def test_pod_without_its_secret_is_refused_and_the_certificate_revoked(
 @contextlib.asynccontextmanager
 async def keeping(cluster: Cluster, proxies: ProxyIssuing, now: list[datetime]) -> AsyncIterator[PodSecrets]:
     """Run the keeper of a cluster's Secrets, with a clock that tests set."""
-    async with Played(cluster) as server, api_of(server) as api:
+    async with ScriptedServer(cluster) as server, api_of(server) as api:
         made = PodSecrets(api, HOME, proxies, lambda: now[0], lambda: True)
         ((_, work),) = made.works()
         task = asyncio.create_task(work)

@@ -26,7 +26,7 @@ from meshwright.sidecars.contract.kubernetes import Pod
 from meshwright.sidecars.contract.pod import InjectorContext
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from meshwright.sidecars.registry import DriverRegistry
-from tests.unit.kube.scripted_api import Asked, Line, Part, Played, api_of
+from tests.unit.kube.scripted_api import Line, Part, ReceivedRequest, ScriptedServer, api_of
 from tests.unit.kubernetes.injection.credentials.test_roots_writer import _merged
 
 POD = {
@@ -58,7 +58,7 @@ async def asking(
     `proxies` issues certificates for pods with Secrets. The injector is appended to `kept`.
     """
     messages: list[str] = []
-    async with Played(play) as server, api_of(server) as api:
+    async with ScriptedServer(play) as server, api_of(server) as api:
         made = Injection(
             InjectionFile(config, "meshwright-system", Metrics()),
             Lookup(api, lambda: _merged(*known)),
@@ -76,7 +76,7 @@ async def asking(
             yield client, messages
 
 
-async def namespaces(asked: Asked, line: Line) -> None:
+async def namespaces(asked: ReceivedRequest, line: Line) -> None:
     """Answer as an API server with the namespace and its label."""
     if asked.path == "/version":
         await line.answer({"major": "1", "minor": "29+"})
@@ -85,7 +85,7 @@ async def namespaces(asked: Asked, line: Line) -> None:
         await line.answer({"kind": "NamespaceList", "metadata": {}, "items": [{"metadata": metadata}]})
 
 
-async def away(asked: Asked, line: Line) -> None:
+async def away(asked: ReceivedRequest, line: Line) -> None:
     """Send no answer."""
     del asked
     await line.hang()
@@ -258,7 +258,7 @@ async def test_namespace_with_an_invalid_annotation_keeps_its_injection_switch()
     Injection reads only its own switches.
     """
 
-    async def mistaken(asked: Asked, line: Line) -> None:
+    async def mistaken(asked: ReceivedRequest, line: Line) -> None:
         if asked.path == "/version":
             await line.answer({"major": "1", "minor": "29"})
             return
@@ -280,7 +280,7 @@ async def test_pod_of_an_unlisted_namespace_is_refused() -> None:
     The refusal lets the pod's controller try again.
     """
 
-    async def empty(asked: Asked, line: Line) -> None:
+    async def empty(asked: ReceivedRequest, line: Line) -> None:
         if asked.path == "/version":
             await line.answer({"major": "1", "minor": "29"})
         else:

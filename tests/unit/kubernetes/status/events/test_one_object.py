@@ -15,7 +15,7 @@ from meshwright.kubernetes.status.events.one_object import OneObject
 from meshwright.mesh.kinds import CONFIG_MAP
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
-from tests.unit.kube.scripted_api import Asked, Line, Part, Played, api_of
+from tests.unit.kube.scripted_api import Line, Part, ReceivedRequest, ScriptedServer, api_of
 
 ABOUT = ObjectKey(CONFIG_MAP, Namespace("mesh"), "injection")
 FIRST = {"name": "injection", "namespace": "mesh", "uid": "u1", "resourceVersion": "5"}
@@ -27,7 +27,7 @@ class _Events:
     def __init__(self) -> None:
         self.made: dict[str, dict[str, Any]] = {}
 
-    async def play(self, asked: Asked, line: Line) -> None:
+    async def play(self, asked: ReceivedRequest, line: Line) -> None:
         if asked.method == "GET":
             await line.answer({"kind": "EventList", "metadata": {}, "items": list(self.made.values())})
             return
@@ -46,7 +46,7 @@ class _Events:
 
 @asynccontextmanager
 async def _telling(play: Part) -> AsyncIterator[OneObject]:
-    async with Played(play) as server, api_of(server) as api:
+    async with ScriptedServer(play) as server, api_of(server) as api:
         one = OneObject(api, ABOUT, "Refused", EventReporter("a", "mesh"), lambda: datetime.now(UTC))
         work = asyncio.create_task(one.run())
         try:
@@ -104,7 +104,7 @@ async def test_forbidden_write_is_tried_again_with_the_next_report() -> None:
     """A 403 answer does not end the reporter."""
     events, asked = _Events(), list[str]()
 
-    async def play(item: Asked, line: Line) -> None:
+    async def play(item: ReceivedRequest, line: Line) -> None:
         asked.append(item.method)
         if len(asked) == 1:
             await line.refuse(403, "Forbidden", 'x is forbidden: User "mesh" cannot list events')

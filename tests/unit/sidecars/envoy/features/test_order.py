@@ -115,7 +115,7 @@ def test_inbound_routes_have_a_guard_and_rules_and_outbound_routes_neither() -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Counted(Feature):
+class CountingFeature(Feature):
     """Feature that counts how often it adds its filter."""
 
     mark: str
@@ -132,13 +132,13 @@ def test_filters_of_features_are_made_once_for_all_routes() -> None:
 
     Other terms make another one.
     """
-    Counted.asked.clear()
+    CountingFeature.asked.clear()
     hosts = [SHOP, replace(SHOP, name=ServiceName("other"))]
     made = [
-        connection_manager(route, TERMS, host, (Counted("a"), Counted("b")))
+        connection_manager(route, TERMS, host, (CountingFeature("a"), CountingFeature("b")))
         for route, host in (("one", hosts[0]), ("two", hosts[1]), ("one", hosts[0]))
     ]
-    assert Counted.asked == ["a", "b"]
+    assert CountingFeature.asked == ["a", "b"]
     assert made[0] == made[2] != made[1]
     messages = []
     for item in made[:2]:
@@ -146,8 +146,10 @@ def test_filters_of_features_are_made_once_for_all_routes() -> None:
         host = manager.http_protocol_options.default_host_for_http_10
         messages.append((manager.stat_prefix, manager.rds.route_config_name, host, len(manager.http_filters)))
     assert messages == [("one", "one", "shop.default", 2), ("two", "two", "other.default", 2)]
-    connection_manager("one", replace(TERMS, denials=DenialReasons.OFF), SHOP, (Counted("a"), Counted("b")))
-    assert len(Counted.asked) == 4
+    connection_manager(
+        "one", replace(TERMS, denials=DenialReasons.OFF), SHOP, (CountingFeature("a"), CountingFeature("b"))
+    )
+    assert len(CountingFeature.asked) == 4
 
 
 def test_tap_choices_are_shadow_rules_in_routes_only() -> None:
