@@ -39,7 +39,7 @@ class NumberedValidity(Validity, Protocol):
 
     @property
     def serial(self) -> str:
-        """Return the serial, in any stable form."""
+        """Return the serial as text, in any form that is the same after a restart."""
 
 
 def renew_at(certificate: NumberedValidity) -> datetime:

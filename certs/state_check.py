@@ -57,9 +57,9 @@ class Loss:
 
 
 def loss(state_contents: StateContents) -> Loss | None:
-    """Return the missing or wrong part.
+    """Return which of CA and ledger is missing or does not match the other one.
 
-    The result is None if CA and ledger match, or before the first issued certificate.
+    The result is None if both match, or if no certificate has been issued yet.
     """
     if state_contents.authority is None:
         if state_contents.first is not None:

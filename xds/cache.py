@@ -161,7 +161,7 @@ class SnapshotCache:
         return self._groups[group] if less is None else less(self._groups[group])
 
     def lessen(self, node: NodeKey, stream: int, less: Lessening | None) -> None:
-        """Serve one stream of a node a reduced snapshot, or the full one again (None)."""
+        """Serve one stream of a node its snapshot changed by `less`, or the unchanged one again (None)."""
         if less is None:
             self._lessened.pop(stream, None)
         else:

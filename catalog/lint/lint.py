@@ -36,23 +36,23 @@ class NoDriverChecks:
     """Driver checks that never find a problem."""
 
     def of_mesh(self, view: View) -> Problems:
-        """Return an empty tuple."""
+        """Return an empty tuple: no problems."""
         del view
         return ()
 
     def fine(self, view: View) -> frozenset[str]:
-        """Return an empty set."""
+        """Return an empty set: no driver is exempt from `of_workload`, which finds no problem."""
         del view
         return frozenset()
 
     def of_workload(self, view: View, key: WorkloadKey) -> Problems:
-        """Return an empty tuple."""
+        """Return an empty tuple: no problems."""
         del view, key
         return ()
 
 
 class Lint:
-    """A view with the indexes of lint (`IN_LINT`); there is one for each linted view."""
+    """A view of the mesh, with the indexes that only lint needs (declared with `IN_LINT`)."""
 
     def __init__(self, view: View, further: DriverChecks) -> None:
         self.view = view

@@ -74,7 +74,10 @@ class Suggestions:
         self._given = 0
 
     def of(self, *unknown: str) -> str:
-        """Return a suggestion for unknown names (see `meant`), or an empty text after SUGGESTED names."""
+        """Return a clause with existing names similar to `unknown`, for example ` (did you mean shop?)`.
+
+        The text is empty without a similar name, and once SUGGESTED names of the object were compared.
+        """
         asked = unknown[: SUGGESTED - self._given]
         if not asked:
             return ""

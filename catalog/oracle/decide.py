@@ -142,7 +142,7 @@ class Share:
 class Decision:
     """The outcome, the services that share the call, and the deciding objects (kind and key, sorted).
 
-    `turned_down` is set if the client's sidecar answers itself.
+    `turned_down` is the response of the client's sidecar, if that sidecar refuses the HTTP method.
     """
 
     answer: Answer

@@ -51,7 +51,7 @@ class CertificateAuthority:
 
     @property
     def other(self) -> str:
-        """Return "", because this authority has one root."""
+        """Return "": this authority has only the signing root, and never a second one."""
         return ""
 
     @property

@@ -110,7 +110,7 @@ class WatchedIssuer:
 
     @property
     def other(self) -> str:
-        """Return "", because there is one CA at a time."""
+        """Return "": the files contain one CA at a time, so there is no second root."""
         return ""
 
     @property
@@ -120,7 +120,7 @@ class WatchedIssuer:
 
     @property
     def not_after(self) -> datetime:
-        """Return the end of the signing CA."""
+        """Return the end of the signing CA's validity."""
         return self._signer.not_after
 
     def trusts(self, signer: str) -> bool:

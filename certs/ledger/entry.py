@@ -1,4 +1,7 @@
-"""One proxy certificate in a ledger, and the stamps that it can get. A pure module."""
+"""One proxy certificate in a ledger, and its stamps, which are the times of events such as the first use.
+
+A pure module.
+"""
 
 import enum
 import hashlib
@@ -28,7 +31,11 @@ class LedgerState(enum.StrEnum):
 
 
 class Stamp(enum.StrEnum):
-    """Event of a certificate, by the name of its field, in order. Each is set once, except SEEN."""
+    """Event in the life of a proxy certificate, whose time the ledger records in the field of that name.
+
+    CLAIMED is the first connection with the certificate, ADMITTED the first ACK of listeners, and SEEN the
+    latest use. They are in the usual order. Each event is recorded once, except SEEN.
+    """
 
     CLAIMED = "claimed_at"
     ADMITTED = "admitted_at"
@@ -38,7 +45,7 @@ class Stamp(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StampDetail:
-    """Time of a stamp, with a text: the address of a claim, or the reason of a revocation."""
+    """Time of an event, with a text: the address of the first connection, or the reason of a revocation."""
 
     at: datetime
     words: str = ""

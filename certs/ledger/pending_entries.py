@@ -1,4 +1,4 @@
-"""Stamps of certificates, which count before they are written to the ledger's file."""
+"""Stamps of proxy certificates (times of use and revocation), which apply before they are in the file."""
 
 import sqlite3
 import threading
@@ -15,7 +15,7 @@ NOTHING: Final[Mapping[Stamp, StampDetail]] = MappingProxyType({})
 
 
 class PendingEntries:
-    """Stamps remembered and not written yet.
+    """Stamps of proxy certificates, kept in memory until they are written to the ledger's file.
 
     Any thread may add and look up stamps, also during a write, without waiting for the disk. `failing` is
     True after an attempt to write all of them has failed.
@@ -42,10 +42,10 @@ class PendingEntries:
         return self._noted.get(serial, NOTHING)
 
     def on(self, entry: LedgerEntry, before: Mapping[Stamp, StampDetail] = NOTHING) -> LedgerEntry:
-        """Return an entry with the remembered stamps, and the stamps from `before` the look-up.
+        """Return a ledger entry with the remembered stamps of its certificate added.
 
-        Another thread may write the stamps between the look-up and this call. They are then missing in both,
-        so the caller passes the stamps seen before.
+        `before` are the remembered stamps that the caller read with `noted` before it read `entry` from the
+        file. Without `before`, stamps that another thread writes in between would be in neither of the two.
         """
         noted = {**before, **self.noted(entry.serial)}
         return entry.stamped(noted) if noted else entry

@@ -56,7 +56,7 @@ class ChangingAuthority:
 
     @property
     def not_after(self) -> datetime:
-        """Return the end of the signing root."""
+        """Return the end of the signing root's validity."""
         return self._signer.not_after
 
     def trust_bundle(self) -> bytes:

@@ -57,7 +57,7 @@ def next_act(
 
 
 def held(rotation: Rotation, declared: Declared) -> str:
-    """Return why the next stage must wait, as the end of a sentence; empty without such a reason."""
+    """Return why the next stage of a root rotation must wait, as the end of a sentence; otherwise ""."""
     if declared and not any(root.signs for root in declared):
         return "all MeshRootCertificates are inactive, so none would sign; set spec.role of one to active"
     match rotation.stage:

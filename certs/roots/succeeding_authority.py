@@ -70,7 +70,7 @@ class SucceedingAuthority(SucceedingIssuer):
 
     @property
     def not_after(self) -> datetime:
-        """Return the end of the signing root."""
+        """Return the end of the signing root's validity."""
         return self._authority.not_after
 
     def trusts(self, signer: str) -> bool:

@@ -151,15 +151,15 @@ class DriverPages:
         self._pages.setdefault(path, Page(path, shows, answered, PageLook(shows=shows)))
 
     def streams(self, statuses: Callable[[], tuple[StreamStatus, ...]]) -> None:
-        """Add a function for the status of a driver's streams to proxies."""
+        """Register a function of a driver that returns the status of each stream to a proxy."""
         self._streams.append(statuses)
 
     def secrets(self, taken: Callable[[], Iterable[AcknowledgedSecrets]]) -> None:
-        """Add a function for the secrets acknowledged by a driver's proxies."""
+        """Register a function of a driver that returns the secrets acknowledged by the driver's proxies."""
         self._secrets.append(taken)
 
     def taken(self) -> Iterator[AcknowledgedSecrets]:
-        """Yield the secrets acknowledged by proxies, from all drivers with such a function."""
+        """Yield the secrets acknowledged by proxies, from all drivers with a function registered for them."""
         return itertools.chain.from_iterable(secrets() for secrets in self._secrets)
 
     def pages(self) -> tuple[Page, ...]:

@@ -142,14 +142,14 @@ class Publisher:
             raise
 
     def withhold(self, wave: Wave, step: Step) -> None:
-        """Publish a snapshot reduced after a NACK; `step` is the quarantine's decision."""
+        """Publish a fallback snapshot after a NACK; `step` is the quarantine's decision."""
         wave = self._begin(wave)
         self._settle(step)
         self._serve(wave, step)
         self._finish(wave)
 
     def lessen(self) -> None:
-        """Pass the quarantine's changed reductions of single streams to the snapshot cache."""
+        """Inform the snapshot cache of streams with a new or an ended fallback snapshot."""
         for stream, (node, less) in self.quarantine.streams.take_changes().items():
             self._cache.lessen(node, stream, less)
 

@@ -135,7 +135,7 @@ def trust_bundle_cause(trust_domain: str, *, first_ever: bool) -> Cause:
 
 
 def rejection_cause(proxy: str) -> Cause:
-    """Return the cause of a wave that reduces a snapshot after a rejection, or offers a retry."""
+    """Return the cause of a wave that replaces a rejected resource by its fallback, or offers it again."""
     return Cause(kinds.REJECTION, proxy, PROXIES, Change.CHANGED)
 
 

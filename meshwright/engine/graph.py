@@ -132,7 +132,7 @@ class Graph:
             dirty_set[node] = None
 
     def let_go(self, node: Derivation) -> None:
-        """Undo `keep`: without readers the derivation is dropped with the next change."""
+        """Undo `keep`: a derivation without readers is dropped at the next change of an input."""
         if node.dirty_set is not None:
             node.dirty_set.pop(node, None)
         node.dirty_set = None

@@ -45,7 +45,7 @@ class Form:
     unread: frozenset[str] = _ALL_READ
 
     def by_claim(self) -> dict[ObjectKey, SourcedObject]:
-        """Return the holder's objects by claim."""
+        """Return the holder's objects by `ObjectKey.claim`; of objects with equal claims only one counts."""
         return {sourced.key.claim: sourced for sourced in self.objects}
 
 

@@ -108,7 +108,7 @@ class Channel:
         return self.held.get(name, NO_VERSION)
 
     def awaiting(self, nonce: Nonce) -> Response | None:
-        """Return the response answered by a request with this nonce, or None."""
+        """Return the sent response that a request with this nonce acknowledges or rejects, or None."""
         return _with(nonce, self.unanswered) or _with(nonce, self.overtaken)
 
     def acknowledged(self, nonce: Nonce) -> Response | None:

@@ -33,7 +33,7 @@ class ReachableServices:
 
     @classmethod
     def of(cls, services: Iterable[OutboundService], destinations: Iterable[Destination] = ()) -> Self:
-        """Return the value for sorted services and sorted destinations."""
+        """Return an instance with these services and destinations, both already sorted."""
         return cls(SharedTuple(services), SharedTuple(destinations))
 
 

@@ -32,7 +32,7 @@ class Proxies:
     in_step: int = 0
 
     def add(self, other: "Proxies") -> None:
-        """Add other counts."""
+        """Add the numbers `other`: those of one sidecar to a service, or of a service to its namespace."""
         self.known += other.known
         self.connected += other.connected
         self.in_step += other.in_step

@@ -43,7 +43,7 @@ Replace = Callable[[Callable[[], None]], Awaitable[bool]]
 
 
 def now() -> datetime:
-    """Return the wall-clock time, which may be set."""
+    """Return the wall-clock time, which an administrator may set back."""
     return datetime.now(UTC)
 
 
@@ -297,7 +297,7 @@ class EnrolledCertificate:
 
 
 def _clock_at(moment: float) -> datetime:
-    """Return the wall-clock time at a monotonic moment, if the clock is not set meanwhile."""
+    """Convert a time of the monotonic clock to wall-clock time; wrong if the wall clock is set meanwhile."""
     return now() + timedelta(seconds=moment - monotonic())
 
 

@@ -53,8 +53,9 @@ class Figures:
 
 
 def account_of(certificates: Mapping[str, Any]) -> str:
-    """Return the ServiceAccount in Envoy's own certificate, from Envoy's list; empty without one.
+    """Return the ServiceAccount in the proxy's service certificate; empty without such a certificate.
 
+    `certificates` is the answer of Envoy's admin interface at `/certs`:
     https://www.envoyproxy.io/docs/envoy/latest/operations/admin#get--certs
     """
     for uri in _own_uris(certificates):

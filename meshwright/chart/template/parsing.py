@@ -195,7 +195,7 @@ class _Reader:
 
 
 class _Words:
-    """Parser of the words of one action."""
+    """Parser of the words of one action: the text between `{{` and `}}` in a template."""
 
     def __init__(self, words: list[Token]) -> None:
         self._words, self._at = words, 0
@@ -223,7 +223,7 @@ class _Words:
         return None
 
     def variables(self) -> tuple[str, ...]:
-        """Read `$a :=` and `$a, $b :=`, if present."""
+        """Read the variables of a `range` at `$a :=` or `$a, $b :=`; return an empty tuple without them."""
         texts = [word.text for word in self._words[self._at : self._at + 4]]
         if texts[1:2] == [":="]:
             self._at += 2

@@ -71,7 +71,7 @@ def candidates_tables(result: Found) -> tuple[Columns, ...]:
 
 
 def certificates_lines(result: Found) -> Iterator[str]:
-    """Yield every detail of a few certificates, with the participation of their proxies."""
+    """Yield the lines about a few certificates, and whether their proxies take part in the mesh."""
     for record in records(result, "proxy_certificates"):
         yield f"proxy certificate {record.get('serial')} of {record.get('cn')}: {record.get('state')}"
         yield from (f"  {words} {record[name]}" for words, name in _FIELDS if record.get(name))

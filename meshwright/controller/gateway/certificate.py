@@ -73,11 +73,11 @@ class GatewaySecret:
 
     @property
     def end(self) -> datetime | None:
-        """Return the end of the certificate's validity, or `None`."""
+        """Return the end of the gateway certificate's validity, or `None` without a certificate."""
         return None if self._pair is None else self._pair.leaf.not_after
 
     async def run(self) -> None:
-        """Keep the Secret in the wanted state until cancelled."""
+        """Write, renew and delete the Secret as the MeshConfig requires, until cancelled."""
         while True:
             await self.look()
             await asyncio.sleep(PACE_SECONDS)

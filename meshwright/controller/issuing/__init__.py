@@ -1,4 +1,4 @@
-"""Issuer of service certificates, kept able to sign.
+"""Care for the issuer of service certificates: its settings, its credentials, and changes of its roots.
 
-The package never signs: `certs.issuers` does.
+The package itself never signs a certificate: `certs.issuers` does.
 """

@@ -14,9 +14,10 @@ LOOK_SECONDS: Final = 0.2
 
 
 class InjectionFile(CurrentConfig):
-    """Configuration from a file, or the default without one.
+    """Injection configuration from a file, or the default configuration if the settings name no file.
 
-    In a mounted ConfigMap a symbolic link is replaced, so the file's identity changes as well.
+    A changed file is recognised by its identity: device, inode, size and modification time. In a mounted
+    ConfigMap a symbolic link is replaced, which changes the identity as well.
     """
 
     def __init__(self, path: Path | None, home: str, counted: ReadCounter) -> None:

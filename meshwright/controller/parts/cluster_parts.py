@@ -26,10 +26,10 @@ class GatewayKeeper(Protocol):
 
     @property
     def end(self) -> datetime | None:
-        """Return the end of the certificate's validity, or `None`."""
+        """Return the end of the gateway certificate's validity, or `None` without a certificate."""
 
     async def run(self) -> None:
-        """Keep the certificate in the wanted state until cancelled."""
+        """Issue, renew and remove the gateway certificate as the MeshConfig requires, until cancelled."""
 
 
 @dataclass(frozen=True, slots=True)

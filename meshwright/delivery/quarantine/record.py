@@ -232,7 +232,10 @@ class Record:
 
 @dataclass(slots=True)
 class StreamRecord:
-    """Record of rejections on one stream; `latest` caches the last snapshot with the reduced one."""
+    """Record of rejections on one stream.
+
+    `latest` caches the last snapshot of the proxy, with the stream's fallback snapshot made from it.
+    """
 
     node: NodeKey
     record: Record = field(default_factory=Record)

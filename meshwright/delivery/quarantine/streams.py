@@ -40,7 +40,7 @@ class Streams:
         return any(record.node == node for record in self._records.by_stream.values())
 
     def lessened(self, stream: int, snapshot: Snapshot) -> Snapshot:
-        """Return the reduced snapshot for a stream; `snapshot` is the one served to the proxy."""
+        """Return the fallback snapshot of a stream; `snapshot` is the one served to the proxy."""
         record = self._records.by_stream.get(stream)
         if record is None:
             return snapshot
@@ -110,9 +110,10 @@ class Streams:
         return record is not None
 
     def take_changes(self) -> Mapping[int, tuple[NodeKey, Callable[[Snapshot], Snapshot] | None]]:
-        """Return the streams with a changed reduction since the last call, each with the reducing function.
+        """Return the streams whose rejected versions have changed since the last call, with their proxies.
 
-        The function is `None` for a stream whose record has ended.
+        The function of a stream turns the proxy's snapshot into the stream's fallback snapshot. It is `None`
+        for a stream whose record of rejections has ended.
         """
         changed, self._changed = self._changed, {}
         return {stream: (node, self._lessening(stream)) for stream, node in changed.items()}

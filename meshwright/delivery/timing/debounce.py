@@ -97,7 +97,7 @@ class Changes:
         self._wave: float | None = None
 
     def note(self, now: float, matter: Matter = Matter.POLICY) -> None:
-        """Record a change of the mesh at the time `now`."""
+        """Record a change of the kind `matter` at the time `now`, in seconds of a monotonic clock."""
         first, _ = self._noted.get(matter, (now, now))
         self._noted[matter] = (first, now)
 

@@ -29,7 +29,7 @@ class Evidence:
 
 
 def _keep_proof() -> None:
-    """Do nothing."""
+    """Do nothing: default for a proof that is not used up."""
 
 
 @dataclass(frozen=True, slots=True)

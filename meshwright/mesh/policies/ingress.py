@@ -25,9 +25,9 @@ class Proof(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class IngressPort:
-    """A port at which workloads of a service are called: the service's target port, as a number.
+    """A port of a service's workloads that clients outside the mesh may call: the target port, as a number.
 
-    A client must request one of `server_names` in TLS; empty for any request.
+    The client must give one of `server_names` as SNI in the TLS handshake; if empty, any SNI is accepted.
     """
 
     service: ServiceKey

@@ -146,7 +146,8 @@ class Encoder:
     def encode(self, variant: Variant, response: Response, owner: Hashable = None) -> bytes:
         """Return the response's bytes, from the cache or encoded and cached.
 
-        Only the nonce at the end is individual.
+        Streams with equal responses share the bytes except for the nonce, which is encoded last. The cached
+        bytes count against the quota of `owner`.
         """
         key = self._key(variant, response)
         if (body := self._bodies.get(key)) is None:

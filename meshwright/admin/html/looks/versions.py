@@ -21,7 +21,7 @@ TYPES: Final = ("cluster", "endpoint", "listener", "route")
 
 
 def of_difference(result: Document) -> Verdict:
-    """Return the number of added and removed lines."""
+    """Return the verdict of the page that compares two versions of a resource: added and removed lines."""
     if "usage" in result:
         return Verdict(Tone.PLAIN, "Say which resource of which proxy.")
     lines = [word for word in words(result, "diff") if not word.startswith(("+++", "---"))]

@@ -63,7 +63,11 @@ def read_line(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query for explain with its headers; `logged` is the outcome in the log, empty without a line."""
+    """Query for `/debug/explain`, with the request's headers.
+
+    `logged` has the response fields of the access log's line, for example `response_code`. The mapping is
+    empty if the query was made without such a line.
+    """
 
     query: Mapping[str, str]
     headers: tuple[str, ...]

@@ -16,7 +16,7 @@ from xds.stream_status import StreamStatus, SyncState
 
 
 class SidecarReading(OriginReading, ProxyReading, RejectionReading, StreamReading, Protocol):
-    """The readers of the data from which the state of sidecars is derived."""
+    """Access to the server's state from which the state of a call's sidecars is derived."""
 
 
 class SidecarState(enum.StrEnum):

@@ -16,7 +16,7 @@ from meshwright.sidecars.addresses import plain_address
 
 
 class CertificatePage(CertificateReading, ProxyReading, Protocol):
-    """The readers of the data for the page Certificates."""
+    """Access to the server's state, as the page Certificates needs it."""
 
 
 async def certificates(reading: CertificatePage, now: datetime) -> Document:

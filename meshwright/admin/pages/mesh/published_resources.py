@@ -12,7 +12,7 @@ from xds.protocol.resources.snapshot import Snapshot
 
 
 class PublishedPage(ProxyReading, SnapshotReading, Protocol):
-    """The readers of the data for the page Published."""
+    """Access to the server's state, as the page Published needs it."""
 
 
 async def published(reading: PublishedPage) -> dict[str, Json]:

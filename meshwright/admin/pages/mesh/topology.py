@@ -27,7 +27,7 @@ MOST_SERVICES: Final = 300
 
 
 class TopologyReading(ProxyReading, StreamReading, TrafficReading, Protocol):
-    """The readers of the data for the traffic graph."""
+    """Access to the server's proxies, streams and traffic counts, as the page Topology needs them."""
 
 
 async def topology(reading: TopologyReading, query: Mapping[str, str], now: datetime) -> Document:

@@ -30,7 +30,7 @@ DEFAULT_SECONDS: Final = 60
 
 
 class MeshTrafficReading(ProxyReading, TrafficReading, Protocol):
-    """The readers of the data for the traffic statistics."""
+    """Access to the server's state, as the page Traffic needs it."""
 
 
 async def stat(reading: MeshTrafficReading, of: RowKind, query: Mapping[str, str], now: datetime) -> Document:

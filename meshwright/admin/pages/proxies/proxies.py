@@ -28,7 +28,7 @@ NAMED: Final = 20
 
 
 class ProxiesPage(ProxyReading, RejectionReading, StreamReading, Protocol):
-    """The readers of the data for the page Proxies."""
+    """Access to the server's state, as the page Proxies needs it."""
 
 
 def proxies(reading: ProxiesPage, entries: Iterable[LedgerEntry], now: datetime) -> Iterator[Document]:

@@ -59,7 +59,7 @@ class ProxyPage(
     StreamReading,
     Protocol,
 ):
-    """The readers of the data for the pages about one proxy."""
+    """Access to the server's state, as the pages about one proxy need it."""
 
 
 async def listed(reading: ProxyPage, now: datetime) -> Document:

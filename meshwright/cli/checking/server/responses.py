@@ -136,7 +136,7 @@ def every_certificate(page: Page) -> Certificates:
 
 
 def issued(page: Page) -> IssuedCertificates:
-    """Read the proxy certificates of `/api/v1/certificates`, or of a ledger."""
+    """Read the proxy certificates of an answer of `/api/v1/certificates`, or of a ledger in that form."""
     rows = _rows(page, "proxy_certificates")
     valid = (
         Certificate(str(_field(row, "cn")), _moment(row, "issued_at"), _moment(row, "not_after"))

@@ -31,7 +31,10 @@ class Lookup:
         self._served: tuple[int, int] | None = None
 
     async def namespace(self, name: str, seconds: float) -> NamespaceObject:
-        """Return a namespace with its labels. Raises KubeError or TimeoutError if it is unknown here too.
+        """Return a namespace with its labels, from the API server or else from the known objects.
+
+        Raises KubeError or TimeoutError, if the request fails or takes more than `seconds` and the mesh does
+        not know the namespace.
 
         The namespace is read by a list with one name. Such a list returns the stored state, as a get does,
         and needs only the permission for the watch of namespaces. Raises NotShownError if the list is empty,

@@ -156,7 +156,7 @@ def _message_check(descriptor: Descriptor) -> _Check | None:
 
 @cache
 def _fields(descriptor: Descriptor) -> tuple[dict[int, _Check], tuple[_Absent, ...]]:
-    """Return the checks of present fields, by number, and the checks for missing fields."""
+    """Return the checks of a message type: by field number for present fields, and for missing fields."""
     checks = {field.number: _field_check(field) for field in descriptor.fields}
     required = [oneof for oneof in descriptor.oneofs if _option(oneof, validate_pb2.required)]
     absent = [
