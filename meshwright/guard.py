@@ -66,7 +66,7 @@ def _reason(place: Path) -> str:
 
 
 def _owner(place: Path) -> str:
-    """Return the distribution of a module, or an empty text."""
+    """Return a clause with the installed Python package that owns a file, for messages; "" if unknown."""
     for distribution in metadata.distributions(path=[str(place.parent)]):
         for file in distribution.files or ():
             if Path(str(distribution.locate_file(file.parts[0]))).resolve() == place:

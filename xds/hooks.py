@@ -54,7 +54,7 @@ class AnyNode:
         self._node_key = node_key
 
     def authenticate(self, peer: Peer) -> NodeKey:
-        """Return the one node key, for any peer."""
+        """Return the node key given to the constructor, whatever the certificate of the peer."""
         del peer
         return self._node_key
 
@@ -138,30 +138,30 @@ class NoObserver:
     """An observer that ignores every event."""
 
     def handshake(self) -> None:
-        """Ignore the event."""
+        """Ignore a TLS handshake."""
 
     def ended(self, peer: Peer, cause: Cause) -> None:
-        """Ignore the event."""
+        """Ignore a connection that the server closed because of its cost."""
 
     def opened(self, node_key: NodeKey, peer: Peer, variant: Variant) -> None:
-        """Ignore the event."""
+        """Ignore a new stream."""
 
     def refused(self, peer: Peer, reason: str) -> None:
-        """Ignore the event."""
+        """Ignore a refused stream."""
 
     def exceeded(self, node_key: NodeKey | None, peer: Peer, excess: Excess) -> None:
-        """Ignore the event."""
+        """Ignore a call ended because of a limit."""
 
     def sent(self, node_key: NodeKey, response: Response, size: int) -> None:
-        """Ignore the event."""
+        """Ignore a sent response."""
 
     def large(self, node_key: NodeKey, node: Node | None, response: Response, size: int) -> None:
-        """Ignore the event."""
+        """Ignore a large response."""
 
     def answered(
         self, node_key: NodeKey, response: Response, rejection: Rejection | None, stream: int = 0
     ) -> None:
-        """Ignore the event."""
+        """Ignore an ACK or NACK."""
 
     def closed(self, node_key: NodeKey, peer: Peer, ending: StreamEnd, detail: str, stream: int = 0) -> None:
-        """Ignore the event."""
+        """Ignore an ended stream."""

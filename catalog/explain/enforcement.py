@@ -145,7 +145,7 @@ def concerned(view: View, request: Request, decision: Decision) -> tuple[ProxyNa
 def standing(
     view: View, request: Request, decision: Decision, sidecars: Mapping[ProxyName, Sidecar]
 ) -> Enforcement:
-    """Return whether the sidecars on the way enforce a decision."""
+    """Return whether the sidecars on the path of a request enforce the oracle's decision about it."""
     result = {
         name: sidecars.get(name, Sidecar("is new")).unknown for name in concerned(view, request, decision)
     }

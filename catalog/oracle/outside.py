@@ -139,7 +139,10 @@ def _of_http(view: View, asked: OutsideCall, http: list[Egress]) -> OutsideDecis
 
 
 def speaks_first(view: View, client: ServiceIdentity, port: Port) -> bool:
-    """Return whether servers speak first at a port, by an Egress or a service callable by the client."""
+    """Return whether a server sends the first bytes of a connection to this port, as with MySQL.
+
+    An Egress for the client, or a service that the client may call, declares this protocol for the port.
+    """
     answer = (
         egress_port
         for egress in of_port(view, client, port)

@@ -79,7 +79,10 @@ def is_handful(value: Json) -> bool:
 
 
 def _room(value: Json, room: int) -> int:
-    """Return `room` minus the number of values in this one, with itself; negative for too many."""
+    """Count a document's values: return `room` minus their number, which is negative if they are too many.
+
+    The document itself counts as one value, and each value in its mappings and lists as another one.
+    """
     room -= 1
     if isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:

@@ -32,7 +32,7 @@ from xds.stream_status import StreamStatus
 
 @dataclass(frozen=True, slots=True)
 class LateMoment:
-    """A moment at which the event loop ran `seconds` late.
+    """A delay of the event loop: at the time `at` the loop ran `seconds` late.
 
     `doing` is the step of the wave in progress, empty without a wave.
     """
@@ -46,7 +46,7 @@ class LoopReading(Protocol):
     """Reader of the delays of the event loop."""
 
     def late_moments(self) -> tuple[LateMoment, ...]:
-        """Return the last late moments, newest first."""
+        """Return the last delays of the event loop, newest first."""
 
 
 class SettingsReading(Protocol):

@@ -153,7 +153,7 @@ class Wall(Source):
 
     @property
     def behind(self) -> "Derivation":
-        """The derivation that provides the value of the wall."""
+        """The derivation whose result the wall passes to its readers."""
         return cast("Derivation", self.reads[0])
 
 

@@ -49,7 +49,7 @@ CHANGED: Final[Shape] = record(
 
 
 class EventReading(ChangeReading, ProxyReading, TrafficReading, Protocol):
-    """The readers of the mesh state from which events are made."""
+    """Access to the server's state, as the stream of change events needs it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,10 @@ def alarming(certificate: PeerCertificate, now: datetime) -> bool:
 
 
 def clock_words(server: datetime, now: datetime) -> str:
-    """Return a sentence about a difference between this clock and the server's; empty up to CLOCK_APART."""
+    """Return a sentence about a difference of more than CLOCK_APART between this clock and the server's.
+
+    For a smaller difference the text is empty.
+    """
     apart = now - server
     if abs(apart) <= CLOCK_APART:
         return ""

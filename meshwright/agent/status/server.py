@@ -24,7 +24,7 @@ class ProxyControl(Protocol):
         """Return the reasons for which the proxy is not ready; empty for a ready proxy."""
 
     def remark(self) -> str:
-        """Return a warning about a proxy that may still be ready; empty without one."""
+        """Return a warning that leaves the proxy ready, such as a lost control plane; "" without one."""
 
     async def status(self) -> Mapping[str, object]:
         """Return the full state of the proxy, as JSON values."""

@@ -133,7 +133,7 @@ class GroupSnapshots:
         return None if workload is None else group_of(self.view, workload)
 
     def is_known(self, node: NodeKey) -> bool:
-        """Return whether a known workload has this proxy."""
+        """Return whether a proxy belongs to a workload of the mesh."""
         return holder_of(self.view, ProxyName.parse(node)) is not None
 
     def nodes(self, group: ProxyGroup) -> tuple[NodeKey, ...]:

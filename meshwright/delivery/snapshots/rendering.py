@@ -138,7 +138,7 @@ def own(rendering: RenderInputs, group: ProxyGroup) -> GroupResources:
 
 @derived
 def together(rendering: RenderInputs, pieces: Pieces) -> SharedResources:
-    """Return the resources made from shared pieces."""
+    """Return the resources made from pieces that several groups of proxies share."""
     every = [_fits(rendering, item) for item in _once(rendering, pieces)]
     refused = tuple(one for fitting_resources in every for one in fitting_resources.refused)
     return SharedResources(

@@ -62,7 +62,7 @@ class RunningWatch:
 
     @property
     def heard(self) -> datetime | None:
-        """The time when the objects were last known to be true."""
+        """Return the time of the last news from the API server, or of the saved objects, or None."""
         return self.figures.heard or self.kept
 
     @property
