@@ -142,7 +142,7 @@ class InjectionComparison:
 
 def compared(name: str, pod: Document, address: str) -> InjectionComparison:
     """Submit a pod to our injector and to istiod's, and return the comparison."""
-    answer = injection.asked(address, pod, NAMESPACE)
+    answer = injection.review_pod(address, pod, NAMESPACE)
     was = {**pod, "metadata": {"name": "asked", **pod["metadata"], "namespace": NAMESPACE}}
     is_theirs = _has(answer.pod, _THEIRS[0]) and answer.pod["spec"] != pod["spec"]
     text = "refused" if answer.refused else "injected" if is_theirs else "left"

@@ -72,14 +72,14 @@ def measure(bench: Bench, case: Case, folder: Path, checkout: Checkout) -> Memor
     """Serve a mesh of one size, and count the server's Python objects at each stage."""
     folder.mkdir()
     with bench.serving(case, Plan(1, 0, folder, checkout)) as (served, plane, _):
-        stages = [_held(plane, folder / "1.json")]
+        stages = [_memory_usage(plane, folder / "1.json")]
         for number, count in enumerate(case.stages, 2):
             connect(served, count)
-            stages.append(_held(plane, folder / f"{number}.json"))
+            stages.append(_memory_usage(plane, folder / f"{number}.json"))
         return MemoryByStage(case.services, tuple(stages))
 
 
-def _held(plane: ControlPlane, written: Path) -> MemoryUsage:
+def _memory_usage(plane: ControlPlane, written: Path) -> MemoryUsage:
     # An idle server still looks for problems and trims its heaps.
     settled(plane.cpu)
     result = memory(plane.pid)  # before the census, which needs memory itself
@@ -128,7 +128,7 @@ def tables(sizes: Sequence[MemoryByStage]) -> Iterator[Table]:
     """Yield the tables: sums by size, then each increment in all, by owner and by type."""
     yield sums(sizes)
     if len(sizes) > 1:
-        yield each_more(sizes)
+        yield memory_per_item(sizes)
         for stage, title in enumerate(ADDED):
             owners = slopes(
                 [(size.services, _added(size, stage, lambda held: held.owners)) for size in sizes]
@@ -158,7 +158,7 @@ def sums(sizes: Sequence[MemoryByStage]) -> Table:
     return out
 
 
-def each_more(sizes: Sequence[MemoryByStage]) -> Table:
+def memory_per_item(sizes: Sequence[MemoryByStage]) -> Table:
     """Return a table with the memory that one more service or sidecar takes, and its Python objects."""
     out = Table(title="one more takes")
     for heading in ("", "RSS kB", "Python objects kB", "objects"):

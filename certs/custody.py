@@ -94,14 +94,14 @@ class AuthorityWithLedger:
     ledger: Ledger
     first: FirstProxy
     seal: Seal
-    whose: OpenedAuthority
+    opened_authority: OpenedAuthority
     made: bool
     rebuilding: RebuildingLedger | None = None
 
     @property
     def authority(self) -> Authority:
         """Return the signing authority."""
-        return self.whose.authority
+        return self.opened_authority.authority
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ def open_issuer(
     issuer is open.
     """
     authority = whose.authority
-    own = TrustBundle.of([authority.trust_bundle()])
+    own = TrustBundle.from_pems([authority.trust_bundle()])
     # Without a record the authority has signed, because there was no other issuer.
     before = known(state) or Succession(IssuerKind.BUILT_IN, own, now)
     if before.name == IssuerKind.BUILT_IN:
@@ -176,11 +176,11 @@ def _cert_manager(
 ) -> "CertManagerIssuer":
     # Imported only when used, because the Kubernetes client takes memory.
     from certs.issuers.cert_manager.issuer import CertificateRequestSettings, CertManagerIssuer
-    from meshwright.kube.connection.connection import found
+    from meshwright.kube.connection.connection import find_connection
     from meshwright.kube.errors import ConfigError
 
     try:
-        connection = found(told.kubeconfig, told.context)
+        connection = find_connection(told.kubeconfig, told.context)
     except ConfigError as error:
         raise IssuerError(str(error)) from error
     asked = CertificateRequestSettings(told.issuer, told.namespace, told.seconds, told.roots)
@@ -190,4 +190,4 @@ def _cert_manager(
 
 def _known(before: Succession, name: str) -> TrustBundle:
     """Return the recorded roots of the issuer `name`; empty if the record is about another issuer."""
-    return before.roots if before.name == name else TrustBundle.of([])
+    return before.roots if before.name == name else TrustBundle.from_pems([])

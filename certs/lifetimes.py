@@ -21,12 +21,12 @@ MOST_DAYS: Final = 3652
 class ProxyTerms:
     """Validity of a proxy certificate, and the time limit of the first use (None: unlimited).
 
-    `asked` is True for a requested validity, which is kept at renewals.
+    `is_requested` is True for a requested validity, which is kept at renewals.
     """
 
     validity: timedelta = VALIDITY
     claim_within: timedelta | None = None
-    asked: bool = False
+    is_requested: bool = False
 
     def asking(self, validity: timedelta | None, claim_within: timedelta | None = None) -> Self:
         """Return these terms with the requested validity, and the requested time limit of the first use."""
@@ -34,13 +34,13 @@ class ProxyTerms:
             self,
             validity=self.validity if validity is None else validity,
             claim_within=claim_within or self.claim_within,
-            asked=validity is not None,
+            is_requested=validity is not None,
         )
 
     @property
     def term(self) -> timedelta | None:
         """Return the requested validity; None for the default."""
-        return self.validity if self.asked else None
+        return self.validity if self.is_requested else None
 
 
 def term_shown(not_before: datetime, not_after: datetime, usual: timedelta) -> timedelta | None:

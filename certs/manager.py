@@ -52,13 +52,13 @@ class CertificateManager:
         self.validity = validity
         self._jitter = jitter
         self._making = making
-        self._held: dict[ServiceIdentity, ServiceCertificate] = {}
+        self._certificates: dict[ServiceIdentity, ServiceCertificate] = {}
         self._below: dict[ServiceIdentity, bytes] = {}
         self.issued = 0
 
     def get(self, identity: ServiceIdentity) -> ServiceCertificate | None:
         """Return the current certificate of an identity; None without one."""
-        return self._held.get(identity)
+        return self._certificates.get(identity)
 
     def trust_bundle(self) -> bytes:
         """Return the roots to be trusted by sidecars now, as PEM."""
@@ -66,7 +66,7 @@ class CertificateManager:
 
     def forget(self, identity: ServiceIdentity) -> None:
         """Stop renewing an identity's certificate. The stored one stays, in case the identity returns."""
-        self._held.pop(identity, None)
+        self._certificates.pop(identity, None)
         self._below.pop(identity, None)
 
     def fitting(
@@ -85,7 +85,7 @@ class CertificateManager:
         names, and StateError for unreadable files.
         """
         names = service_names(identity, dns_names, self._issuer.trust_domain)
-        held = self._held.get(identity)
+        held = self._certificates.get(identity)
         if held is None:
             stored_pair = kept(self._pairs, holder_of(identity), self._issuer, Usage.SERVICE, names, now)
             if stored_pair.pair is not None:
@@ -143,7 +143,7 @@ class CertificateManager:
             pair.chain_pem,
             pair.key,
         )
-        self._held[identity] = certificate
+        self._certificates[identity] = certificate
         self._below[identity] = self._issuer.signing_bundle()
         return certificate
 

@@ -89,7 +89,7 @@ class Reservations:
     """
 
     def __init__(self) -> None:
-        self._held: list[socket.socket] = []
+        self._sockets: list[socket.socket] = []
 
     def take(self, name: str) -> bool:
         """Reserve a machine-wide name; return False if another process holds the name."""
@@ -101,13 +101,13 @@ class Reservations:
         except OSError:
             holder.close()
             return False
-        self._held.append(holder)
+        self._sockets.append(holder)
         return True
 
     def release(self) -> None:
         """Release all reserved names."""
-        while self._held:
-            self._held.pop().close()
+        while self._sockets:
+            self._sockets.pop().close()
 
 
 def free_network(taken: Iterable[IPv4Network], take: Callable[[str], bool]) -> str:

@@ -33,7 +33,7 @@ class ProcessId:
     start: int
 
     @classmethod
-    def of(cls, pid: int) -> Self | None:
+    def read(cls, pid: int) -> Self | None:
         """Return the identity of a process; None if the process does not exist or is a zombie."""
         try:
             fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
@@ -43,7 +43,7 @@ class ProcessId:
 
     def is_alive(self) -> bool:
         """Return whether the process still runs, and not another one with the same pid."""
-        return ProcessId.of(self.pid) == self
+        return ProcessId.read(self.pid) == self
 
 
 @dataclass(slots=True)

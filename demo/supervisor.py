@@ -91,7 +91,7 @@ class Supervisor:
         running = ChildProcess(name, process, log)
         self._running.append(running)
         # Saved at once, so that the next demo finds the process even if this demo is killed now.
-        if identity := ProcessId.of(process.pid):
+        if identity := ProcessId.read(process.pid):
             self.record.processes.add(identity)
             self.record.save()
         return running
@@ -188,7 +188,7 @@ async def run(
 ) -> str:
     """Run a short command and return its output; raise DemoError with its error output if it fails."""
     whole = {**os.environ, **(environment or {})}
-    command = Command(bound_to_parent(argv), environment=whole, given=given.encode())
+    command = Command(bound_to_parent(argv), environment=whole, stdin=given.encode())
     try:
         ended = await meshwright.processes.command.run(command, deadline)
     except TimeoutError as error:

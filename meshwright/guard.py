@@ -34,7 +34,7 @@ def main() -> None:
 def shadowed() -> Iterator[str]:
     """Yield a sentence for each package of ours for which Python finds another module."""
     for name in PACKAGES:
-        place = _found(name)
+        place = _import_place(name)
         if place is not None and place != ROOT / name:
             yield (
                 f"its package {name!r} is shadowed by {place}{_owner(place)}, which {_reason(place)}, before "
@@ -42,7 +42,7 @@ def shadowed() -> Iterator[str]:
             )
 
 
-def _found(name: str) -> Path | None:
+def _import_place(name: str) -> Path | None:
     """Return the folder or file from which a package is or would be imported; None if missing."""
     module = sys.modules.get(name)
     spec = importlib.util.find_spec(name) if module is None else getattr(module, "__spec__", None)

@@ -87,7 +87,7 @@ def cost(channel: Channel) -> Cost:
     """
     subscription = channel.subscription
     names = len(subscription.names) + channel.resumed
-    text = subscription.text + channel.resumed_text + channel.told_text
+    text = subscription.text + channel.resumed_text + channel.removals_text
     return _of_type(names, text)
 
 
@@ -209,7 +209,7 @@ class Accounts:
         self._limits = limits
         self._accounts: dict[bytes | None, Account] = {}
 
-    def of(self, certificate: bytes | None) -> Account:
+    def account(self, certificate: bytes | None) -> Account:
         """Return the account of a certificate, created at first use."""
         account = self._accounts.get(certificate)
         if account is None:

@@ -70,7 +70,7 @@ def type_status(channel: Channel, sent_at: datetime | None) -> TypeStatus:
         state = SyncState.PENDING
     else:
         # A client that reconnects with every resource in its current version is synced without a response.
-        state = SyncState.SYNCED if channel.sent_nonce or channel.held else SyncState.ASKED
+        state = SyncState.SYNCED if channel.sent_nonce or channel.client_versions else SyncState.ASKED
     return TypeStatus(
         channel.type_url,
         state,
@@ -81,5 +81,5 @@ def type_status(channel: Channel, sent_at: datetime | None) -> TypeStatus:
         channel.rejection,
         tuple(sorted(channel.rejected)),
         channel.subscription.wildcard,
-        tuple(sorted({*channel.held, *channel.subscription.names})),
+        tuple(sorted({*channel.client_versions, *channel.subscription.names})),
     )

@@ -87,7 +87,7 @@ def view(size: Size) -> View:
         count = size.endpoints if number < size.services else 1
         workloads += [_workload(name, number + 1, item) for item in range(count)]
     for workload in workloads:
-        key = ObjectKey.of(WORKLOAD, workload.key)
+        key = ObjectKey.from_name(WORKLOAD, workload.key)
         objects[key] = SourcedObject(key, workload, InFile("benchmark", 1, 1))
     return View.build(objects, MeshSettings())
 

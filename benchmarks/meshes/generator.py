@@ -60,7 +60,7 @@ def mesh(services: int, replicas: int = 2, *, permissive: bool = False) -> Mesh:
             _put(objects, key, value)
         for replica in range(replicas):
             result = workload(number, replica)
-            _put(objects, ObjectKey.of(WORKLOAD, result.key), result)
+            _put(objects, ObjectKey.from_name(WORKLOAD, result.key), result)
     return Mesh(services, dict(sorted(objects.items())))
 
 
@@ -179,7 +179,7 @@ def service_file(number: int, objects: Iterable[tuple[ObjectKey, MeshObject]]) -
 
 def workload_file(value: Workload) -> dict[str, str]:
     """Return name and content of the manifest file of one workload."""
-    key = ObjectKey.of(WORKLOAD, value.key)
+    key = ObjectKey.from_name(WORKLOAD, value.key)
     return {f"{key.namespace}/{key.name}.yaml": text([document(key, value)])}
 
 

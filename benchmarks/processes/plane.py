@@ -96,10 +96,10 @@ class ControlPlane:
 
     def started(self, began: float) -> Start:
         """Wait until the server serves; return time and CPU seconds since `began` (monotonic clock)."""
-        self.until(lambda: any(map(self.said, STARTED)), "serves")
+        self.until(lambda: any(map(self.first_log_line, STARTED)), "serves")
         return Start(time.monotonic() - began, self.cpu())
 
-    def said(self, event: str) -> dict[str, Any] | None:
+    def first_log_line(self, event: str) -> dict[str, Any] | None:
         """Return the first log line with this event; None if there is none."""
         for line in self._log.read_text(encoding="utf-8").splitlines():
             # The last line may be incomplete while the server writes it.

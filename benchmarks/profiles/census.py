@@ -95,17 +95,17 @@ def census() -> Census:
     walk = _Walk({id(objects)})
     for owner, roots in _rooms(objects):
         walk.charge(owner, roots)
-    return walk.found
+    return walk.census
 
 
 class _Walk:
     def __init__(self, seen: set[int]) -> None:
-        self.found: Census = {}
+        self.census: Census = {}
         self._seen = seen
 
     def charge(self, owner: str, roots: Iterable[object]) -> None:
         """Charge to an owner all objects that are reachable from its roots and have no owner yet."""
-        holding = self.found.setdefault(owner, OwnerUsage())
+        holding = self.census.setdefault(owner, OwnerUsage())
         waiting = deque(roots)
         while waiting:
             item = waiting.popleft()

@@ -7,7 +7,7 @@ with the configuration acknowledged by sidecars. `steps/` has a module for each 
 reading with `explanation`.
 """
 
-from catalog.explain.enforcement import Enforcement, concerned, not_asked, standing
+from catalog.explain.enforcement import Enforcement, concerned, enforcement_without_server, standing
 from catalog.explain.explanation import Explanation, explain
 from catalog.explain.names import reason_for_unknown
 from catalog.explain.outside import OutsideExplanation, call_to, call_to_service, explain_outside, in_the_mesh
@@ -23,10 +23,10 @@ __all__ = [
     "call_to",
     "call_to_service",
     "concerned",
+    "enforcement_without_server",
     "explain",
     "explain_outside",
     "in_the_mesh",
-    "not_asked",
     "reason_for_unknown",
     "standing",
 ]

@@ -47,16 +47,16 @@ NOT_ASKED: Final = "only policy was evaluated; a running server also knows the c
 class ExcludedPolicy:
     """A part of policy excluded from a sidecar's configuration: a match in all rules, or an object.
 
-    `said` is the error message of the rejecting proxy.
+    `cause` is the error message of the rejecting proxy.
     """
 
     object: ObjectKey
     match: HTTPMatch | None
-    said: str
+    cause: str
 
     def __str__(self) -> str:
         part = str(self.object) if self.match is None else f"match {self.match.name} of {self.object}"
-        return f"{part}, which the proxy rejects: {self.said}"
+        return f"{part}, which the proxy rejects: {self.cause}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ def standing(
 
 
 def _of_client(view: View, request: Request) -> tuple[ProxyName, ...]:
-    running = () if request.identity is None else by_identity(view).found(request.identity)
+    running = () if request.identity is None else by_identity(view).lookup(request.identity)
     return tuple(sorted(workload.proxy_name for workload in running if workload.proxy_name is not None))
 
 
@@ -176,7 +176,7 @@ def _at_place(view: View, place: Place) -> tuple[ProxyName, ...]:
     return tuple(
         sorted(
             workload.proxy_name
-            for workload in by_identity(view).found(place.identity)
+            for workload in by_identity(view).lookup(place.identity)
             if workload.proxy_name is not None and place.port in _called_at(view, workload)
         )
     )
@@ -210,9 +210,9 @@ def _of_splits(view: View, request: Request, sidecars: Mapping[ProxyName, Sideca
     if isinstance(arrived, LocalReply):
         return
     parts: set[ObjectKey | HTTPMatch] = set()
-    for split in splits_by_apex(view).found(request.service):
+    for split in splits_by_apex(view).lookup(request.service):
         groups = [http_route_groups(view).get(PolicyKey(split.key.namespace, name)) for name in split.matches]
-        parts.add(ObjectKey.of(TRAFFIC_SPLIT, split.key))
+        parts.add(ObjectKey.from_name(TRAFFIC_SPLIT, split.key))
         parts.update(match for group in groups if group for match in group.matches if fits(match, arrived))
     for name in _of_client(view, request):
         for item in sidecars.get(name, Sidecar()).without:
@@ -227,7 +227,7 @@ def _parts(
     if is_http and any(rule.kind is RouteKind.HTTP for rule in target.rules):
         yield from (http_match for http_match in matches_of(view, target) if fits(http_match, request))
     else:
-        yield ObjectKey.of(TRAFFIC_TARGET, target.key)
+        yield ObjectKey.from_name(TRAFFIC_TARGET, target.key)
 
 
 def _outside_parts(
@@ -240,7 +240,7 @@ def _outside_parts(
         case MutualTLS(plaintext=said):
             kind, names = MUTUAL_TLS, () if said is None else said.matches
     if not names:
-        return (ObjectKey.of(kind, result.key),)
+        return (ObjectKey.from_name(kind, result.key),)
     groups = (http_route_groups(view).get(PolicyKey(result.key.namespace, name)) for name in names)
     return tuple(match for group in groups if group for match in group.matches if fits(match, request))
 
@@ -249,7 +249,7 @@ def _is(without: ExcludedPolicy, part: ObjectKey | HTTPMatch) -> bool:
     return part == (without.object if without.match is None else without.match)
 
 
-def not_asked(decision: Decision) -> Enforcement:
+def enforcement_without_server(decision: Decision) -> Enforcement:
     """Return the enforcement of a decision that was computed without a server: NOT_ASKED."""
     return Enforcement(EnforcementState.NOT_ASKED, decision, (NOT_ASKED,))
 

@@ -59,7 +59,7 @@ def in_the_mesh(view: View, where: HostPort, client: ServiceIdentity) -> str:
         there = called_addresses(view, view.services[key])
         if address in there and not is_outside(view, client, key, port):
             return f"this is the address of Service {key}: ask about {key}:{where.port}"
-    for workload in by_address(view).found(address):
+    for workload in by_address(view).lookup(address):
         # Without a sidecar the workload is outside the mesh, and a superseded one has lost the address.
         if workload.uuid is None or is_superseded(view, workload):
             continue
@@ -71,7 +71,7 @@ def explain_outside(
     view: View, client: ServiceIdentity, where: HostPort, asked: OutsideCall
 ) -> OutsideExplanation:
     """Explain a call to a place outside the mesh (see `in_the_mesh`). The function is pure."""
-    here = [workload for workload in by_identity(view).found(client) if workload.uuid is not None]
+    here = [workload for workload in by_identity(view).lookup(client) if workload.uuid is not None]
     past = {workload.key: _past(workload, where) for workload in here}
     # Without a known workload the client counts as a workload whose calls are redirected to a sidecar.
     led = not past or not all(past.values())
@@ -195,7 +195,7 @@ def _egresses(view: View, asked: OutsideCall, decision: OutsideDecision) -> Iter
     if egresses:
         yield Step(f"The call is {what}, at port {asked.port}.")
     for egress in egresses[:_MOST]:
-        key = ObjectKey.of(EGRESS, egress.key)
+        key = ObjectKey.from_name(EGRESS, egress.key)
         does = "admits the call" if key in decision.because else "does not admit the call"
         hosts, networks = (
             ", ".join(egress.hosts) or "every host",
@@ -207,7 +207,7 @@ def _egresses(view: View, asked: OutsideCall, decision: OutsideDecision) -> Iter
         yield Step(text, origin_of_object(view, key), depth=1)
         setting = setting_named(view, egress)
         if setting is not None and setting.host == asked.host:
-            by = ObjectKey.of(UPSTREAM_TRAFFIC_SETTING, setting.key)
+            by = ObjectKey.from_name(UPSTREAM_TRAFFIC_SETTING, setting.key)
             text = f"{by} limits concurrent calls to {setting.host}."
             yield Step(text, origin_of_object(view, by), depth=2)
 

@@ -46,7 +46,7 @@ def host_named(view: View, client: ServiceIdentity, key: ServiceKey, port: Port)
     """Return the name of a Service in an Egress of the client for a port, or an empty text."""
     hosts = (
         host
-        for egress in egresses_by_source(view).found(client)
+        for egress in egresses_by_source(view).lookup(client)
         if any(egress_port.number == port for egress_port in egress.ports)
         for host in egress.hosts
         if service_called(view, host, client.namespace) == key

@@ -42,7 +42,7 @@ def behind(lint: Lint, key: ServiceKey) -> tuple[PodTemplate, ...]:
         return ()
     return tuple(
         pod_template
-        for pod_template in _by_label(lint).found(label)
+        for pod_template in _by_label(lint).lookup(label)
         if pod_template.has_labels(service.selector)
     )
 
@@ -51,7 +51,7 @@ def behind(lint: Lint, key: ServiceKey) -> tuple[PodTemplate, ...]:
 def future_ports(lint: Lint, identity: ServiceIdentity) -> tuple[tuple[Port, Protocol], ...]:
     """Return the target ports of future Pods of an identity with their protocols, sorted."""
     result: set[tuple[Port, Protocol]] = set()
-    for template in by_identity_to_come(lint).found(identity):
+    for template in by_identity_to_come(lint).lookup(identity):
         called = served(_services_of(lint, template), template.ports)
         result.update((number, protocol) for number, protocol, _ in called)
     return tuple(sorted(result))

@@ -71,17 +71,17 @@ class Suggestions:
     def __init__(self, there: Callable[[], Iterable[str]]) -> None:
         self._list = there
         self._there: list[str] | None = None
-        self._given = 0
+        self._count = 0
 
-    def of(self, *unknown: str) -> str:
+    def for_names(self, *unknown: str) -> str:
         """Return a clause with existing names similar to `unknown`, for example ` (did you mean shop?)`.
 
         The text is empty without a similar name, and once SUGGESTED names of the object were compared.
         """
-        asked = unknown[: SUGGESTED - self._given]
+        asked = unknown[: SUGGESTED - self._count]
         if not asked:
             return ""
-        self._given += len(asked)
+        self._count += len(asked)
         if self._there is None:
             self._there = list(self._list())
         return meant(asked, self._there)

@@ -39,7 +39,7 @@ def counting(view: View, place: tuple[Place, bool]) -> ExternalAuthorization | N
     return None
 
 
-def asked(view: View, place: tuple[Place, bool]) -> Authorizer | None:
+def authorizer_at(view: View, place: tuple[Place, bool]) -> Authorizer | None:
     """Return the external authorizer of requests at a place, or `None`."""
     if (authorization := counting(view, place)) is not None:
         return authorization.at(server_of(view, authorization))

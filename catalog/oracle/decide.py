@@ -34,7 +34,7 @@ import enum
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from catalog.oracle.authorization import asked, counting
+from catalog.oracle.authorization import authorizer_at, counting
 from catalog.oracle.callers import is_of_the_mesh
 from catalog.oracle.ingress import IngressVerdict, called_there, ingress_verdicts, lets_in, seen
 from catalog.oracle.mutual_tls import PlainVerdict, lets_plain_in, plain_verdict
@@ -78,9 +78,9 @@ __all__ = [
     "accepts_everyone",
     "admitting",
     "arriving",
-    "asked",
     "at_client",
     "at_server",
+    "authorizer_at",
     "backends",
     "called_there",
     "chooses_endpoint",
@@ -182,7 +182,7 @@ def decide(view: View, request: Request, admits: Admits | None = None) -> Decisi
         return Decision(Answer.REFUSED, turned_down=arrived) if known else Decision(Answer.UNREACHABLE)
     request = arrived
     split = split_for(view, request, port)
-    because = set() if split is None else {ObjectKey.of(TRAFFIC_SPLIT, split.key)}
+    because = set() if split is None else {ObjectKey.from_name(TRAFFIC_SPLIT, split.key)}
     shares: list[Share] = []
     for key, their_port, weight in backends(view, request, port, split):
         answering = [place for place in places(view, key, their_port) if may_answer(view, request, place)]
@@ -226,7 +226,7 @@ def arriving(view: View, request: Request) -> Request | LocalReply:
 
 def offered(view: View, request: Request, port: ServicePort) -> bool:
     """Return whether the client's sidecar accepts calls to a service's port, if some may be answered."""
-    rivals = splits_by_apex(view).found(request.service)
+    rivals = splits_by_apex(view).lookup(request.service)
     splits = [rival for rival in rivals if in_force(view, rival, request, port)]
     ways = [way for split in splits for way in backends(view, request, port, split)]
     if all(split.matches for split in splits):  # the apex answers requests that no split takes
@@ -271,11 +271,11 @@ def admitting(view: View, request: Request, place: tuple[Place, bool]) -> Admitt
 def _key(admits: TrafficTarget | IngressBackend | MutualTLS) -> ObjectKey:
     match admits:
         case TrafficTarget(key):
-            return ObjectKey.of(TRAFFIC_TARGET, key)
+            return ObjectKey.from_name(TRAFFIC_TARGET, key)
         case IngressBackend(key):
-            return ObjectKey.of(INGRESS_BACKEND, key)
+            return ObjectKey.from_name(INGRESS_BACKEND, key)
         case MutualTLS(key):
-            return ObjectKey.of(MUTUAL_TLS, key)
+            return ObjectKey.from_name(MUTUAL_TLS, key)
 
 
 def _share(key: ServiceKey, weight: int, yes: dict[tuple[Place, bool], Admitting | None]) -> Share:

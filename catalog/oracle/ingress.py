@@ -123,7 +123,7 @@ def _counting(view: View, key: ServiceKey, port: Port) -> tuple[tuple[IngressBac
 def _by_precedence(view: View, key: ServiceKey, port: Port) -> list[tuple[IngressBackend, IngressPort]]:
     result = [
         (ingress_backend, backend)
-        for ingress_backend in ingress_by_service(view).found(key)
+        for ingress_backend in ingress_by_service(view).lookup(key)
         for backend in ingress_backend.backends
         if backend.service == key and backend.port == port
     ]
@@ -199,5 +199,5 @@ def _shown(view: View, client: ServiceIdentity, called: ServiceKey) -> Iterator[
     """Yield, for each sidecar of an identity, the names in its certificate with its address, as Outsiders."""
     names = (client.spiffe_id(view.settings.trust_domain), *dns_names(view, client))
     server = called.fqdn(view.settings.cluster_domain)
-    for workload in by_identity(view).found(client):
+    for workload in by_identity(view).lookup(client):
         yield tuple(Outsider(workload.address, name, server_name=server) for name in names)

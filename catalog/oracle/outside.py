@@ -92,7 +92,7 @@ def _decide(view: View, call: OutsideCall, *, inside: bool) -> OutsideDecision:
     """
     here = [
         (egress, port.protocol)
-        for egress in egresses_by_source(view).found(call.client)
+        for egress in egresses_by_source(view).lookup(call.client)
         for port in egress.ports
         if port.number == call.port and _in_range(egress, call.address, inside=inside)
     ]
@@ -162,7 +162,7 @@ def speaks_first(view: View, client: ServiceIdentity, port: Port) -> bool:
 
 def of_port(view: View, client: ServiceIdentity, port: Port) -> tuple[Egress, ...]:
     """Return the Egresses with rules for a client at a port, sorted."""
-    egresses = egresses_by_source(view).found(client)
+    egresses = egresses_by_source(view).lookup(client)
     return tuple(egress for egress in egresses if any(port == at.number for at in egress.ports))
 
 
@@ -170,7 +170,7 @@ _NOBODY: Final = ServiceKey(Namespace(""), ServiceName(""))
 
 
 def _passes(by: list[Egress]) -> OutsideDecision:
-    keys = {ObjectKey.of(EGRESS, egress.key) for egress in by}
+    keys = {ObjectKey.from_name(EGRESS, egress.key) for egress in by}
     return OutsideDecision(Answer.ALLOWED, tuple(sorted(keys)))
 
 

@@ -52,7 +52,7 @@ def visibilities(view: View, client: ServiceIdentity, key: ServiceKey) -> tuple[
     held = view.sourced.get(name)
     of_namespace = held.value.scope if held and isinstance(held.value, NamespaceObject) else None
     result: list[tuple[Scope, ObjectKey]] = []
-    for workload in by_identity(view).found(client):
+    for workload in by_identity(view).lookup(client):
         if workload.uuid is not None and workload.scope is not None:
             result.append((workload.scope, workload_object(view, workload.key)))
         elif workload.uuid is not None:
@@ -104,7 +104,7 @@ def chooses_endpoint(view: View, request: Request) -> bool:
     service = view.services.get(request.service)
     if service is None or not service.headless or request.identity is None:
         return False
-    running = by_identity(view).found(request.identity)
+    running = by_identity(view).lookup(request.identity)
     return not any(isinstance(workload.interception, Explicit) for workload in running)
 
 

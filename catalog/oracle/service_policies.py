@@ -25,7 +25,7 @@ def setting_for_callers(view: View, key: ServiceKey) -> UpstreamTrafficSetting |
     """Return the UpstreamTrafficSetting that applies to callers of a service."""
     short = f"{key.name}.{key.namespace}"
     hosts = (short, f"{short}.svc", f"{short}.svc.{view.settings.cluster_domain}")
-    settings = [setting for host in hosts for setting in settings_by_host(view).found(host)]
+    settings = [setting for host in hosts for setting in settings_by_host(view).lookup(host)]
     return _first(setting for setting in settings if setting.key.namespace == key.namespace)
 
 
@@ -33,7 +33,7 @@ def setting_at_place(view: View, where: Place) -> UpstreamTrafficSetting | None:
     """Return the UpstreamTrafficSetting with the rate limits that apply at a workload's port."""
     called = {
         service.key
-        for workload in by_identity(view).found(where.identity)
+        for workload in by_identity(view).lookup(where.identity)
         for number, _, there in served_by(view, workload)
         for service in there
         if number == where.port

@@ -65,7 +65,7 @@ def split_for(view: View, request: Request, port: ServicePort) -> TrafficSplit |
 
     Splits without a creation time are last.
     """
-    rivals = splits_by_apex(view).found(request.service)
+    rivals = splits_by_apex(view).lookup(request.service)
     traffic_splits = [
         rival for rival in rivals if judge_split(view, rival, request, port) is SplitVerdict.DECIDES
     ]

@@ -45,7 +45,7 @@ def verdicts(
 ) -> Iterator[tuple[TrafficTarget, Verdict]]:
     """Yield the verdicts of all targets for a place's identity, in the order of their keys."""
     where, is_http = place
-    for target in targets_by_destination(view).found(where.identity):
+    for target in targets_by_destination(view).lookup(where.identity):
         yield target, judge(view, request, target, where.port, is_http=is_http)
 
 

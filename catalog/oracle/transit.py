@@ -41,7 +41,7 @@ def at_server(view: View, request: Request, place: tuple[Place, bool]) -> Reques
 
 def _slashes_at(view: View, where: Place) -> EscapedSlashes:
     """Return the handling of escaped slashes at a workload's port: kept if a Service requests so."""
-    for workload in by_identity(view).found(where.identity):
+    for workload in by_identity(view).lookup(where.identity):
         for number, _, called in served_by(view, workload):
             if number == where.port and any(
                 service.escaped_slashes is EscapedSlashes.KEEP for service in called

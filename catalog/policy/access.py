@@ -92,7 +92,7 @@ def may_call(
         return True
     return client is not None and any(
         grant(view, target, port, protocol) != NoAccess()
-        for target in targets_between(view).found((client, server))
+        for target in targets_between(view).lookup((client, server))
     )
 
 

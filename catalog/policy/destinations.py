@@ -13,7 +13,7 @@ from catalog.policy.outbound import answering, permitted, protocol_of
 from catalog.policy.values.destinations import DestinationEndpoint, ServiceDestination
 from catalog.policy.values.outbound import OutboundService, WeightedBackend
 from catalog.relations.backends.readiness import taking_traffic
-from catalog.relations.permissive import asked_for
+from catalog.relations.permissive import relevant_client
 from catalog.store.view import View
 from meshwright.engine.derived import derived
 from meshwright.mesh.identity import ServiceIdentity
@@ -42,7 +42,7 @@ def destinations(
                 named[place] = named.get(place, False) or service.protocol.is_http
     return SharedTuple(
         _open_to_all(view, key, target_port, is_http, as_called)
-        if (asked := asked_for(view, client, key)) is None
+        if (asked := relevant_client(view, client, key)) is None
         else _destination(view, asked, key, target_port, is_http, as_called)
         for (key, target_port, as_called), is_http in sorted(named.items())
     )
@@ -96,10 +96,10 @@ def _checking(view: View, policy: UpstreamPolicy, target_port: str) -> HealthChe
     if health_check is None or health_check.request is None:
         return health_check
     spoken = {protocol_of(view, key, port) for port in _ports(view, key, target_port)}
-    return health_check if spoken == {asked_in(health_check)} else None
+    return health_check if spoken == {health_check_protocol(health_check)} else None
 
 
-def asked_in(health_check: HealthCheck) -> Protocol:
+def health_check_protocol(health_check: HealthCheck) -> Protocol:
     """Return the protocol that a port must have for a health check with requests: HTTP or gRPC."""
     return Protocol.HTTP if health_check.grpc is None else Protocol.GRPC
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from catalog.policy.access import FullAccess, MatchingAccess, NoAccess, grant, rule_matches
-from catalog.policy.objects.authorization import asked_at
+from catalog.policy.objects.authorization import port_authorizer
 from catalog.policy.objects.ingress import ingress_rules
 from catalog.policy.objects.limits import rate_limits
 from catalog.policy.objects.mutual_tls import plain_rule
@@ -59,7 +59,7 @@ def inbound_ports(view: View, group: ProxyGroup) -> tuple[InboundPort, ...]:
     services = [view.services[key] for key in group.services if key in view.services]
     return tuple(
         _port(view, group, number, protocol, behind)
-        for number, protocol, behind in served(services, group.ports, group.given)
+        for number, protocol, behind in served(services, group.ports, group.given_ports)
         if number not in refused
     )
 
@@ -86,7 +86,7 @@ def _port(
         listen=_listen(group, number),
         escaped_slashes=_escaped_slashes(protocol, behind),
         rates=_rates(view, protocol, behind),
-        asked=asked_at(view, group.identity, number, protocol),
+        asked=port_authorizer(view, group.identity, number, protocol),
         mesh_names=tuple(service_key.fqdn(view.settings.cluster_domain) for service_key in told_apart),
         named=_named(view, group.identity, number, protocol),
         tapped=_tapped(view, behind) if protocol.is_http else (),
@@ -117,11 +117,11 @@ def refused_ports(view: View, group: ProxyGroup) -> frozenset[Port]:
 
 
 def _rules(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol) -> Iterator[AccessRule]:
-    for target in targets_by_destination(view).found(identity):
+    for target in targets_by_destination(view).lookup(identity):
         callers = tuple(sorted(set(target.sources)))
         if not callers:
             continue
-        by = ObjectKey.of(TRAFFIC_TARGET, target.key)
+        by = ObjectKey.from_name(TRAFFIC_TARGET, target.key)
         match grant(view, target, port, protocol):
             case NoAccess():
                 continue
@@ -134,7 +134,7 @@ def _rules(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol
 def _named(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol) -> tuple[NamedMatch, ...]:
     """Return the matches by which TrafficTargets admit requests, each with the first group that has it."""
     keys: dict[HTTPMatch, PolicyKey] = {}
-    targets = () if is_permissive(view, identity.namespace) else targets_by_destination(view).found(identity)
+    targets = () if is_permissive(view, identity.namespace) else targets_by_destination(view).lookup(identity)
     for target in targets:
         if isinstance(grant(view, target, port, protocol), MatchingAccess):
             for rule in target.rules:

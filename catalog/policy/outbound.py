@@ -49,12 +49,12 @@ def granted(view: View, client: ServiceIdentity) -> tuple[ServiceKey, ...]:
     """
     direct = {
         service
-        for target in targets_by_source(view).found(client)
+        for target in targets_by_source(view).lookup(client)
         if in_force(target)
         for service in services_of_identity(view, target.destination)
     }
     # An apex is visible because of its backends; it needs no workloads of its own.
-    apexes = {split.apex for service in direct for split in splits_by_backend(view).found(service)}
+    apexes = {split.apex for service in direct for split in splits_by_backend(view).lookup(service)}
     seen = direct.union(apex for apex in apexes if apex in view.services)
     return tuple(
         sorted(service_key for service_key in seen if not is_permissive(view, service_key.namespace))
@@ -129,7 +129,8 @@ def routes(
 ) -> tuple[OutboundRoute, ...]:
     """Return the routes of a client's calls to a service's port; empty if the client may reach no backend.
 
-    Here and below a client is a result of `catalog.relations.permissive.asked_for`: `None` means any client.
+    Here and below a client is a result of `catalog.relations.permissive.relevant_client`: `None` means any
+    client.
     """
     return routes_where(view, key, port, partial(reaches, view, client))
 

@@ -40,7 +40,7 @@ from catalog.policy.values.parts import (
 )
 from catalog.relations.groups import ProxyGroup, members
 from catalog.relations.identities import dns_names
-from catalog.relations.permissive import asked_for
+from catalog.relations.permissive import relevant_client
 from catalog.relations.telemetry import telemetry_objects
 from catalog.store.objects import origin_of, slice_object, workload_object
 from catalog.store.view import View, config_in_force, kind_in
@@ -137,11 +137,11 @@ def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
             yield from (ingress_rule.node(view, service, number) for service in services)
         case Calls(called, number):
             for port in _ports(view, called, number):
-                yield _ways.node(view, asked_for(view, identity, called), called, port)
+                yield _ways.node(view, relevant_client(view, identity, called), called, port)
                 yield spoken_there.node(view, called, port)
-                yield _treated.node(view, asked_for(view, identity, called), called, port)
+                yield _treated.node(view, relevant_client(view, identity, called), called, port)
         case DestinationPolicy(key, target_port):
-            client = asked_for(view, identity, key)
+            client = relevant_client(view, identity, key)
             yield connection_limits.node(view, key)
             answering = answering_at(view, client, key, target_port) if key in view.services else ()
             yield endpoints_of.node(view, key, answering)
@@ -163,9 +163,9 @@ def _named(view: View, group: ProxyGroup, part: Part) -> Iterator[ObjectKey]:
         case Calls(called):
             yield _service(called)
             if (retry := retry_of(view, group.identity, called)) is not None:
-                yield ObjectKey.of(RETRY, retry.key)
+                yield ObjectKey.from_name(RETRY, retry.key)
             if (policy := routing.policy_of(view, called)) is not None:
-                yield ObjectKey.of(ROUTE_POLICY, policy.key)
+                yield ObjectKey.from_name(ROUTE_POLICY, policy.key)
             # The hash keys of a route come from the UpstreamPolicies of its backends.
             there = places_behind(view, called) if called in view.services else ()
             for answering in dict.fromkeys(place[0] for place in there):
@@ -189,14 +189,14 @@ def _config(view: View) -> Iterator[ObjectKey]:
 
 def _telemetry_keys(view: View, group: ProxyGroup) -> Iterator[ObjectKey]:
     for telemetry in telemetry_objects(view, group.telemetry):
-        yield ObjectKey.of(TELEMETRY, telemetry.key)
+        yield ObjectKey.from_name(TELEMETRY, telemetry.key)
         if telemetry.access_log is not None and (export := telemetry.access_log.export) is not None:
-            yield from _present(view, ObjectKey.of(EXTENSION_SERVICE, export.service))
+            yield from _present(view, ObjectKey.from_name(EXTENSION_SERVICE, export.service))
 
 
 def _upstream_policy(view: View, key: ServiceKey) -> Iterator[ObjectKey]:
     if (policy := upstreams.policy_of(view, key)) is not None:
-        yield ObjectKey.of(UPSTREAM_POLICY, policy.key)
+        yield ObjectKey.from_name(UPSTREAM_POLICY, policy.key)
 
 
 def _ports(view: View, called: ServiceKey, number: Port) -> Iterable[ServicePort]:
@@ -245,4 +245,4 @@ def _present(view: View, key: ObjectKey) -> Iterator[ObjectKey]:
 
 
 def _service(key: ServiceKey) -> ObjectKey:
-    return ObjectKey.of(SERVICE, key)
+    return ObjectKey.from_name(SERVICE, key)

@@ -31,7 +31,7 @@ from catalog.policy.values.proxy import ReachableServices
 from catalog.relations.backends.endpoints import health_at
 from catalog.relations.conflicts import conflicts
 from catalog.relations.groups import ProxyGroup
-from catalog.relations.permissive import asked_for, open_services
+from catalog.relations.permissive import open_services, relevant_client
 from catalog.relations.scope import in_scope, scope_of
 from catalog.store.precedence import age
 from catalog.store.view import View
@@ -109,7 +109,8 @@ def _transparent(view: View, group: ProxyGroup, ipv6: bool) -> tuple[ReachableSe
     client, scope = group.identity, scope_of(view, group)
     known = (service_key for service_key in in_force(view, client) if service_key in view.services)
     retried = any(
-        in_scope(scope, service_key) and asked_for(view, client, service_key) is None for service_key in known
+        in_scope(scope, service_key) and relevant_client(view, client, service_key) is None
+        for service_key in known
     )
     mine = tuple(service_key for service_key in granted(view, client) if in_scope(scope, service_key))
     if not mine and not retried:
@@ -126,7 +127,7 @@ def _part(
     view: View, client: ServiceIdentity | None, services: Iterable[OutboundService]
 ) -> ReachableServices:
     outbound_services = tuple(services)
-    return ReachableServices.of(outbound_services, destinations(view, client, outbound_services))
+    return ReachableServices.from_sorted(outbound_services, destinations(view, client, outbound_services))
 
 
 def _together(view: View, client: ServiceIdentity | None, keys: Iterable[ServiceKey], ipv6: bool) -> _Offer:
@@ -140,7 +141,7 @@ def _together(view: View, client: ServiceIdentity | None, keys: Iterable[Service
     holders: dict[SocketAddress, ServiceKey] = {}
     lost: dict[ServiceKey, set[SocketAddress]] = {}
     for key in sorted(keys, key=lambda service_key: (*age(view.services[service_key].created), service_key)):
-        asked = asked_for(view, client, key)
+        asked = relevant_client(view, client, key)
         offer = _offered_to_all(view, key, ipv6) if asked is None else _offered(view, asked, key, ipv6)
         offers[key] = offer
         for where in holders.keys() & offer.places:
@@ -150,7 +151,7 @@ def _together(view: View, client: ServiceIdentity | None, keys: Iterable[Service
             lost.setdefault(loses, set()).add(where)
         holders.update(dict.fromkeys(offer.places - lost.get(key, set()), key))
     for key, places in lost.items():
-        asked = asked_for(view, client, key)
+        asked = relevant_client(view, client, key)
         offers[key] = _free(view, asked, key, ipv6, partial(reaches, view, asked), places)
     retried = {} if client is None else in_force(view, client)
     result = (
@@ -262,7 +263,7 @@ def _explicit(view: View, group: ProxyGroup, interception: Explicit) -> Reachabl
     for (key, number), where_listening in sorted(listen.items()):
         service = view.services.get(key)
         port = service.port(number) if service is not None else None
-        client = asked_for(view, group.identity, key)
+        client = relevant_client(view, group.identity, key)
         ways = routes(view, client, key, port) if port is not None else ()
         if port is not None and ways:
             protocol = protocol_of(view, key, port)

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from catalog.relations.backends.ports import GivenPorts, served
-from catalog.relations.backends.targets import given_ports
+from catalog.relations.backends.targets import slice_ports
 from catalog.relations.backends.workloads import services_of
 from catalog.store.precedence import age
 from catalog.store.view import IN_VIEW, View, workloads
@@ -89,7 +89,7 @@ def claims_of(view: View, key: WorkloadKey) -> tuple[Claim, ...]:
 @derived
 def _bound(view: View, key: WorkloadKey) -> tuple[Claim, ...]:
     services = [view.services[service_key] for service_key in services_of(view, key)]
-    return claims(view.workloads[key], services, given_ports(view, key))
+    return claims(view.workloads[key], services, slice_ports(view, key))
 
 
 @derived

@@ -6,7 +6,7 @@ from typing import Final
 
 from catalog.relations.backends.localities import locality_of
 from catalog.relations.backends.ports import GivenPorts
-from catalog.relations.backends.targets import given_ports
+from catalog.relations.backends.targets import slice_ports
 from catalog.relations.backends.workloads import services_of
 from catalog.relations.telemetry import telling
 from catalog.store.inventory import claimant_of
@@ -39,7 +39,7 @@ class ProxyGroup(CachedHash):
     - `driver` is the sidecar driver named by the workload, else by its namespace, else empty.
     - `telemetry` are the Telemetry objects in force for the workload.
     - `locality` is only set if a policy needs it.
-    - `given` are the ports in slices of Services without selector.
+    - `given_ports` are the ports in slices of Services without selector.
     """
 
     identity: ServiceIdentity
@@ -53,7 +53,7 @@ class ProxyGroup(CachedHash):
     driver: str = ""
     telemetry: tuple[PolicyKey, ...] = ()
     locality: str = ""
-    given: GivenPorts = ()
+    given_ports: GivenPorts = ()
 
 
 def _driver(namespace: NamespaceObject) -> str | None:
@@ -79,7 +79,7 @@ def group_of(view: View, workload: Workload) -> ProxyGroup:
         driver=driver_of(view, workload),
         telemetry=telling(view, workload),
         locality=locality_of(view, workload),
-        given=given_ports(view, workload.key),
+        given_ports=slice_ports(view, workload.key),
     )
 
 

@@ -14,7 +14,7 @@ def service_identities(view: View) -> Mapping[ServiceIdentity, tuple[str, ...]]:
     return {
         identity: dns_names(view, identity)
         for identity in sorted(by_identity(view))
-        if any(workload.uuid is not None for workload in by_identity(view).found(identity))
+        if any(workload.uuid is not None for workload in by_identity(view).lookup(identity))
     }
 
 
@@ -26,7 +26,7 @@ def dns_names(view: View, identity: ServiceIdentity) -> tuple[str, ...]:
     """
     services = {
         service
-        for workload in by_identity(view).found(identity)
+        for workload in by_identity(view).lookup(identity)
         if workload.uuid is not None
         for service in services_of(view, workload.key)
     }

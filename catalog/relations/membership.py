@@ -40,7 +40,7 @@ def has_outsiders(view: View, key: ServiceKey) -> bool:
         return True
     addresses = (
         address
-        for endpoint_slice in slices_by_service(view).found(key)
+        for endpoint_slice in slices_by_service(view).lookup(key)
         for address, _ in endpoint_slice.healths
     )
     # An address in a slice without any workload there is a place outside the mesh, for example a database.

@@ -47,7 +47,7 @@ def is_permissive(view: View, namespace: Namespace) -> bool:
     return mesh_wide.permissive(view).value() if setting is None else setting
 
 
-def asked_for(view: View, client: ServiceIdentity | None, key: ServiceKey) -> ServiceIdentity | None:
+def relevant_client(view: View, client: ServiceIdentity | None, key: ServiceKey) -> ServiceIdentity | None:
     """Return the client that matters for calls to a service: `None` if its namespace admits every client.
 
     A service and the backends of its splits only have workloads in their own namespace. Therefore values

@@ -25,11 +25,11 @@ def precedence(telemetry: Telemetry) -> tuple[bool, bool, str, PolicyKey]:
 @derived
 def of_namespace(view: View, namespace: Namespace) -> tuple[Telemetry, ...]:
     """Return the Telemetry objects that may apply to workloads of a namespace, in order of precedence."""
-    result = sorted(telemetries_in(view).found(namespace), key=precedence)
+    result = sorted(telemetries_in(view).lookup(namespace), key=precedence)
     home = config_in_force(view)
     if home is not None and home.namespace != namespace:
         everywhere = (
-            telemetry for telemetry in telemetries_in(view).found(home.namespace) if not telemetry.selector
+            telemetry for telemetry in telemetries_in(view).lookup(home.namespace) if not telemetry.selector
         )
         result += sorted(everywhere, key=precedence)
     return tuple(result)

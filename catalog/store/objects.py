@@ -21,7 +21,7 @@ def origin_of(view: View, key: ObjectKey) -> Origin:
 
 def workload_object(view: View, key: WorkloadKey) -> ObjectKey:
     """Return the object key of a workload: the Pod from which it was read, else a Workload."""
-    return _written(view, ObjectKey.of(WORKLOAD, key))
+    return _written(view, ObjectKey.from_name(WORKLOAD, key))
 
 
 def slice_object(view: View, namespace: Namespace, name: str) -> ObjectKey:

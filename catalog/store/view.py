@@ -77,15 +77,17 @@ class View:
 
     def known(self) -> Edits:
         """Return the edits that turn an empty view into this one; the read is not recorded."""
-        taps = dict(self.taps.held())
-        return Edits(dict(self.sourced.held()), dict(self.admissions.held()), taps=taps)
+        taps = dict(self.taps.values_unrecorded())
+        return Edits(
+            dict(self.sourced.values_unrecorded()), dict(self.admissions.values_unrecorded()), taps=taps
+        )
 
     def edits_to(self, known: Edits) -> Edits:
         """Return the edits that turn this view into the one described by `known`."""
         return Edits(
-            difference(self.sourced.held(), known.objects),
-            difference(self.admissions.held(), known.admissions),
-            taps=difference(self.taps.held(), known.taps),
+            difference(self.sourced.values_unrecorded(), known.objects),
+            difference(self.admissions.values_unrecorded(), known.admissions),
+            taps=difference(self.taps.values_unrecorded(), known.taps),
         )
 
     def apply(self, edits: Edits) -> None:
@@ -97,7 +99,7 @@ class View:
             Edit
         ] = []  # written after all removals, because a Pod may replace a Workload of the same name
         for key, sourced in edits.objects.items():
-            before, after = _placed(self.sourced.held().get(key)), _placed(sourced)
+            before, after = _placed(self.sourced.values_unrecorded().get(key)), _placed(sourced)
             yield _edit(self.sourced, key, sourced)
             # Also for an object whose key in its table has changed, for example a slice.
             if before is not None and before != after:

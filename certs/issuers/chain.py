@@ -88,7 +88,7 @@ def above(
                 "use, then refuses certificates of proxies, because they lack alternative names; use a CA "
                 "without name constraints"
             )
-    trusted = TrustBundle.of([as_pem(roots or [signer])])
+    trusted = TrustBundle.from_pems([as_pem(roots or [signer])])
     ends = min(certificate.not_valid_after_utc for certificate in path)
     return IssuerChain(as_pem(path[:-1]), trusted, ends)
 

@@ -83,7 +83,7 @@ class WatchedIssuer:
         self._watched = watched
         self._trust_domain = trust_domain
         ca_files = self._watched.now()
-        self._content = self._held(ca_files)
+        self._content = self._read_content(ca_files)
         self._signer, self._verified = self._opened(ca_files, self._content, now), now
 
     @property
@@ -137,7 +137,7 @@ class WatchedIssuer:
         Files replaced one by one may not match for a moment; the next call reads them again.
         """
         ca_files = self._watched.now()
-        content = self._held(ca_files)
+        content = self._read_content(ca_files)
         # Loading an RSA key verifies it and blocks all threads for about 0.25 s: skip unchanged files.
         if content == self._content and self._verified <= now <= self.not_after:
             return
@@ -147,7 +147,7 @@ class WatchedIssuer:
             _log.info(f"CA of {self._signs} replaced", fingerprint=signer.fingerprint)
         self._verified = now
 
-    def _held(self, told: CaFiles) -> _Content:
+    def _read_content(self, told: CaFiles) -> _Content:
         return _Content(_required(told.certificate), _required(told.key), self._roots(told.roots))
 
     def _opened(self, told: CaFiles, content: _Content, now: datetime) -> CertificateAuthority:

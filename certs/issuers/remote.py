@@ -40,13 +40,13 @@ class RemoteIssuer:
         return self._bundle.pem
 
 
-def given_roots(setting: str, file: Path) -> TrustBundle:
+def read_configured_roots(setting: str, file: Path) -> TrustBundle:
     """Read the roots from the file in a setting; a StateError names the setting and the file."""
     content = files.read(file)
     if content is None:
         raise StateError(f"{setting} {file} is missing")
     try:
-        trust_bundle = TrustBundle.of([content])
+        trust_bundle = TrustBundle.from_pems([content])
     except ValueError as error:
         raise StateError(f"{setting} {file}: {error}") from error
     if not trust_bundle.fingerprints:

@@ -91,7 +91,7 @@ class SucceedingIssuer:
         try:
             self.look(now)
         except StateError:
-            if (name, TrustBundle.of([inner.trust_bundle()])) != (before.name, before.roots):
+            if (name, TrustBundle.from_pems([inner.trust_bundle()])) != (before.name, before.roots):
                 raise
 
     # Only expired predecessors could not be removed; the next look reports the error.
@@ -141,12 +141,12 @@ class SucceedingIssuer:
     def waits(self, now: datetime) -> bool:
         """Return whether a connected sidecar may not trust the signing roots yet."""
         noted = self._succession
-        return now < noted.settled or not noted.heard
+        return now < noted.settled or not noted.is_acknowledged
 
     def awaited(self, now: datetime) -> TrustBundle | None:
         """Return the roots to await in all connected sidecars; None if all have them, or before `settled`."""
         noted = self._succession
-        return None if noted.heard or now < noted.settled else noted.roots
+        return None if noted.is_acknowledged or now < noted.settled else noted.roots
 
     def have_taken(self, roots: TrustBundle) -> None:
         """Record that all connected sidecars have acknowledged these roots.
@@ -154,8 +154,8 @@ class SucceedingIssuer:
         Raises StateError, without a change.
         """
         with self._lock:
-            if self._succession.roots == roots and not self._succession.heard:
-                self._note(replace(self._succession, heard=True))
+            if self._succession.roots == roots and not self._succession.is_acknowledged:
+                self._note(replace(self._succession, is_acknowledged=True))
                 _log.info("connected sidecars have all acknowledged the issuer's roots", issuer=self._name)
 
     def look(self, now: datetime) -> None:
@@ -167,7 +167,7 @@ class SucceedingIssuer:
             self._look(now)
 
     def _look(self, now: datetime) -> None:
-        before, roots = self._succession, TrustBundle.of([self._inner.trust_bundle()])
+        before, roots = self._succession, TrustBundle.from_pems([self._inner.trust_bundle()])
         succession = before.lasting(now)
         if (self._name, roots) != (before.name, before.roots):
             succession = followed(
@@ -205,7 +205,7 @@ def _united(pems: tuple[bytes, ...]) -> bytes:
 
     The result is cached, because the function is called for each identity.
     """
-    return TrustBundle.of(pems).pem
+    return TrustBundle.from_pems(pems).pem
 
 
 def _log_change(before: Succession, succession: Succession, role: Role) -> None:

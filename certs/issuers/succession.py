@@ -32,20 +32,22 @@ class FormerIssuer:
 class Succession:
     """The signing issuer by a unique name, with the roots and the predecessors.
 
-    The issuer is settled at `settled` at the earliest, and only after it is `heard`: all connected sidecars
-    have acknowledged the roots.
+    The issuer is settled at `settled` at the earliest, and only if `is_acknowledged`: all connected
+    sidecars have acknowledged the roots.
     """
 
     name: str
     roots: TrustBundle
     settled: datetime
     formers: tuple[FormerIssuer, ...] = field(default=())
-    heard: bool = True
+    is_acknowledged: bool = True
 
     @property
     def trusted(self) -> TrustBundle:
         """Return the roots of the current issuer and of all former ones, which must be trusted."""
-        return TrustBundle.of((self.roots.pem, *(former_issuer.roots.pem for former_issuer in self.formers)))
+        return TrustBundle.from_pems(
+            (self.roots.pem, *(former_issuer.roots.pem for former_issuer in self.formers))
+        )
 
     def lasting(self, now: datetime) -> "Succession":
         """Return the succession without predecessors after the end of their last certificate.
@@ -93,7 +95,7 @@ def followed(
     # A new root must be distributed first, unless there are no certificates, and so no peers, yet.
     news = not known.holds(roots) and ends is not None and now < ends
     settled = now + settling if news else before.settled
-    return Succession(name, roots, settled, formers, before.heard and not news).lasting(now)
+    return Succession(name, roots, settled, formers, before.is_acknowledged and not news).lasting(now)
 
 
 def written(succession: Succession) -> bytes:
@@ -106,7 +108,7 @@ def written(succession: Succession) -> bytes:
         "issuer": succession.name,
         "roots": _text(succession.roots),
         "settled": succession.settled.isoformat(),
-        "heard": succession.heard,
+        "heard": succession.is_acknowledged,
         "formers": formers,
     }
     return json.dumps(document, indent=1).encode() + b"\n"
@@ -143,4 +145,4 @@ def _text(bundle: TrustBundle) -> str:
 
 
 def _bundle(text: str) -> TrustBundle:
-    return TrustBundle.of([text.encode("ascii")])
+    return TrustBundle.from_pems([text.encode("ascii")])

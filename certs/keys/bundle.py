@@ -27,7 +27,7 @@ class TrustBundle:
     fingerprints: tuple[str, ...]
 
     @classmethod
-    def of(cls, pems: Iterable[bytes]) -> Self:
+    def from_pems(cls, pems: Iterable[bytes]) -> Self:
         """Combine the roots of these PEM texts; text between certificates is dropped.
 
         Empty texts are ignored. Raises ValueError for malformed PEM.
@@ -43,7 +43,9 @@ class TrustBundle:
 
     def union(self, other: Self) -> Self:
         """Return the roots of both bundles."""
-        return self if other.fingerprints == self.fingerprints else type(self).of((self.pem, other.pem))
+        return (
+            self if other.fingerprints == self.fingerprints else type(self).from_pems((self.pem, other.pem))
+        )
 
     def among(self, fingerprints: Container[str]) -> Self:
         """Return the roots with one of these fingerprints."""
@@ -54,7 +56,7 @@ class TrustBundle:
             for certificate in _certificates(self.pem)
             if _fingerprint(certificate) in fingerprints
         ]
-        return type(self).of(
+        return type(self).from_pems(
             certificate.public_bytes(serialization.Encoding.PEM) for certificate in certificates
         )
 

@@ -51,7 +51,7 @@ class StampDetail:
     words: str = ""
 
     @classmethod
-    def of(cls, at: datetime, words: str = "") -> Self:
+    def shorten(cls, at: datetime, words: str = "") -> Self:
         """Return a detail in stored form: whole seconds, one line, at most MOST_WORDS characters."""
         return cls(at.replace(microsecond=0), one_line(words))
 

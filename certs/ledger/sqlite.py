@@ -151,11 +151,11 @@ class SqliteLedger:
 
         Raises RequestError for an unknown serial.
         """
-        return self._remember(serial, Stamp.CLAIMED, StampDetail.of(now, address))
+        return self._remember(serial, Stamp.CLAIMED, StampDetail.shorten(now, address))
 
     def see(self, serial: str, now: datetime) -> LedgerEntry:
         """Remember that a certificate is in use at `now`; result and errors are those of `claim`."""
-        return self._remember(serial, Stamp.SEEN, StampDetail.of(now))
+        return self._remember(serial, Stamp.SEEN, StampDetail.shorten(now))
 
     def admit(self, names: Iterable[ProxyName], now: datetime) -> None:
         """Stamp the claimed certificates of these proxies as admitted, and write all remembered stamps."""
@@ -164,7 +164,7 @@ class SqliteLedger:
                 entries = [self._unwritten.on(name) for name in rows.by_names(connection, names)]
             for entry in entries:
                 if entry.claimed_at is not None:
-                    self._unwritten.note(entry, Stamp.ADMITTED, StampDetail.of(now))
+                    self._unwritten.note(entry, Stamp.ADMITTED, StampDetail.shorten(now))
             # After a failure leave it to `write_unwritten`: each attempt may wait for the disk or a lock.
             if not self._unwritten.failing:
                 with suppress(sqlite3.Error):
@@ -175,7 +175,7 @@ class SqliteLedger:
         with self._statements() as connection, waiting(connection, BUSY_SECONDS):
             entry = self._known_last(connection, read_serial(serial))
             # Remember it first: the revocation must hold even if it cannot be written.
-            self._unwritten.note(entry, Stamp.REVOKED, StampDetail.of(now, why))
+            self._unwritten.note(entry, Stamp.REVOKED, StampDetail.shorten(now, why))
             try:
                 self._unwritten.write_now(connection, entry.serial)
             except sqlite3.Error as error:

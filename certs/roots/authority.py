@@ -85,9 +85,9 @@ class ChangingAuthority:
             return self._signer.signer_of(chain_pem)
         return self.rotation.other if is_signed_by_bundle(chain_pem, self._other.pem) else ""
 
-    def held_in(self, bundle_pem: bytes) -> frozenset[Fingerprint]:
+    def trusted_by(self, bundle_pem: bytes) -> frozenset[Fingerprint]:
         """Return which of the two roots a bundle trusts; an intermediate counts by the roots above it."""
-        bundle = TrustBundle.of([bundle_pem])
+        bundle = TrustBundle.from_pems([bundle_pem])
         own = self._own.items()
         return frozenset(
             fingerprint for fingerprint, roots in own if roots.fingerprints and bundle.holds(roots)
@@ -121,8 +121,8 @@ class ChangingAuthority:
 
     def _take(self, rotation: Rotation | None, now: datetime) -> None:
         signer = CertificateAuthority.open(self._state, self._trust_domain, now, self._seal)
-        own = TrustBundle.of([signer.trust_bundle()])
-        other = TrustBundle.of([] if rotation is None else [kept.other_roots(self._state)])
+        own = TrustBundle.from_pems([signer.trust_bundle()])
+        other = TrustBundle.from_pems([] if rotation is None else [kept.other_roots(self._state)])
         both = own.union(other)
         trusts_both = rotation is not None and rotation.other in rotation.trusted
         roots = {Fingerprint(signer.fingerprint): own}
@@ -132,7 +132,7 @@ class ChangingAuthority:
         self._other = other
         self._own: Mapping[Fingerprint, TrustBundle] = roots
         self._bundles = {
-            trust_bundle.digest: self.held_in(trust_bundle.pem) for trust_bundle in (own, other, both)
+            trust_bundle.digest: self.trusted_by(trust_bundle.pem) for trust_bundle in (own, other, both)
         }
         # Publish the trusted roots before the signer, so that no certificate is seen before its root.
         self._trusted = both if trusts_both else own

@@ -56,7 +56,7 @@ def next_act(
             return None
 
 
-def held(rotation: Rotation, declared: Declared) -> str:
+def hold_reason(rotation: Rotation, declared: Declared) -> str:
     """Return why the next stage of a root rotation must wait, as the end of a sentence; otherwise ""."""
     if declared and not any(root.signs for root in declared):
         return "all MeshRootCertificates are inactive, so none would sign; set spec.role of one to active"

@@ -49,13 +49,13 @@ class BlockReason(enum.StrEnum):
 class Holdout:
     """A proxy blocking the next step, with all reasons in the order of BlockReason.
 
-    `heard` is the last sign of the proxy: a connection, or the issue of a certificate.
+    `last_contact` is the last sign of the proxy: a connection, or the issue of a certificate.
     """
 
     proxy: ProxyName
     why: tuple[BlockReason, ...]
     seen: datetime | None
-    heard: datetime
+    last_contact: datetime
 
 
 class Part(enum.StrEnum):
@@ -88,11 +88,11 @@ class ServerEvidence:
 
 @dataclass(frozen=True, slots=True)
 class BlockingPart:
-    """A part of the server that blocks the next step of a root rotation; `said` is the error, if any."""
+    """A part of the server that blocks the next step of a root rotation; `detail` is the error, if any."""
 
     part: Part
     why: BlockReason
-    said: str = ""
+    detail: str = ""
 
 
 def behind(rotation: Rotation, ours: ServerEvidence) -> tuple[BlockingPart, ...]:

@@ -63,7 +63,7 @@ def evidence(
     taken: dict[str, list[ProxySecrets]] = {}
     for proxy_secrets in said.taken or ():
         taken.setdefault(proxy_secrets.node, []).append(proxy_secrets)
-    roots = functools.cache(authority.held_in)
+    roots = functools.cache(authority.trusted_by)
     signer = functools.cache(authority.signer_of)
     return tuple(
         _evidence(ProxyName.parse(name), known[name], taken.get(name, []), said, rotation, now, roots, signer)

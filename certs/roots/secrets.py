@@ -76,7 +76,7 @@ class Secrets:
     def __init__(self, state: Path, folder: Path | None, trust_domain: TrustDomain) -> None:
         self._state, self._folder, self._trust_domain = state, folder, trust_domain
 
-    def found(
+    def declared_roots(
         self, used: Sequence[MeshRootCertificate], signer: Fingerprint, other: Fingerprint, now: datetime
     ) -> DeclaredRootSecrets:
         """Return the declared roots while `signer` signs beside the `other` root (empty without a change).

@@ -24,7 +24,7 @@ class ChangeStatus:
     behind: tuple[BlockingPart, ...] = ()
 
     @property
-    def is_held(self) -> bool:
+    def is_blocked(self) -> bool:
         """Return whether a proxy or a part of the server blocks the next step of the root rotation."""
         return bool(self.holdouts or self.behind)
 
@@ -69,6 +69,8 @@ def given_up(
         waited = ", ".join((*proxies, *ours)) or "no proxy"
         raise RequestError(f"{wrong[0][:200]} does not delay the rotation; the rotation waits for: {waited}")
     old = {
-        name for name, proxy in proxies.items() if older_than is not None and now - proxy.heard >= older_than
+        name
+        for name, proxy in proxies.items()
+        if older_than is not None and now - proxy.last_contact >= older_than
     }
     return tuple(sorted({*names, *old}))

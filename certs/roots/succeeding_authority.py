@@ -150,7 +150,7 @@ def open_authority(
         if before is None:
             return OpenedAuthority(own, IssuerKind.BUILT_IN, place, own)
         if before.name == IssuerKind.BUILT_IN:
-            before = replace(before, roots=TrustBundle.of([own.trust_bundle()]))
+            before = replace(before, roots=TrustBundle.from_pems([own.trust_bundle()]))
         made = SucceedingAuthority(own, IssuerKind.BUILT_IN, state, before, ends, now, drops=True)
         if not made.formers:
             return OpenedAuthority(own, IssuerKind.BUILT_IN, place, own, succeeding=made)
@@ -179,7 +179,7 @@ def open_authority(
 
 def _begun(state: Path, now: datetime) -> Succession:
     """Return the succession if none is recorded: the CA of the state directory, if there is one."""
-    own = TrustBundle.of([kept.signing_roots(state)])
+    own = TrustBundle.from_pems([kept.signing_roots(state)])
     return Succession(IssuerKind.BUILT_IN if own.fingerprints else "", own, now)
 
 

@@ -52,7 +52,7 @@ class Demo:
 
     def __init__(self, cluster: OwnCluster, folder: Path, told: argparse.Namespace) -> None:
         self._cluster = cluster
-        self._told = told
+        self._options = told
         self._began = time.monotonic()
         pictures = Images(images.MESHWRIGHT, images.MESHWRIGHT, "Never")
         self._plane = Plane(cluster.kubectl, pictures, folder)
@@ -67,7 +67,7 @@ class Demo:
             await self._cluster.kubectl.apply(volumes(self._cluster.node))
             verdicts = [await newcomer.walk(self._plane, partial(print, flush=True))]
             await self._start()
-            if not self._told.once:
+            if not self._options.once:
                 print(
                     f"export KUBECONFIG={self._cluster.kubectl.kubeconfig}; press Ctrl-C to stop the demo",
                     flush=True,
@@ -75,7 +75,7 @@ class Demo:
                 await asyncio.Event().wait()
             tried = partial(inbound.check, self._store, self._cluster.node)
             verdicts += await Walk(self._store, self._print, tried).run()
-            wanted = [item for item in self._told.scenes.split(",") if item]
+            wanted = [item for item in self._options.scenes.split(",") if item]
             verdicts += await Scenes(self._store, self._plane, self._print, self._cluster.node).run(wanted)
             return tuple(verdicts)
         finally:
@@ -83,7 +83,7 @@ class Demo:
 
     async def _start(self) -> None:
         await self._cluster.kubectl.apply(namespaces())
-        await self._store.deploy(applications(*([self._told.apps] if self._told.apps else [])))
+        await self._store.deploy(applications(*([self._options.apps] if self._options.apps else [])))
         await self._store.wait()
         self._print("all programs of the bookstore answer")
 

@@ -66,7 +66,8 @@ async def check(store: PodStore, node: Node, phase: str) -> list[Verdict]:
         text = await store.kubectl("exec", POD, "-n", NAMESPACE, "--", "cat", path)
         (folder / name).write_text(text, "ascii")
     pods = {
-        place: await pod_of(store.kubectl, store.asked[place.name].selected) for place in (STORE_V1, DATABASE)
+        place: await pod_of(store.kubectl, store.kubectl_programs[place.name].selected)
+        for place in (STORE_V1, DATABASE)
     }
     addresses = {place: str(pod["status"]["podIP"]) for place, pod in pods.items()}
     return await inbound.check(NodeAccess(node, store.programs, addresses, folder), phase)

@@ -50,7 +50,7 @@ async def under_load(
     store: PodStore, found: list[Verdict], name: str, what: str
 ) -> AsyncIterator[LoadObserver]:
     """Let bookbuyer buy while the block runs, and add a verdict: none of the calls may fail."""
-    buyer = store.asked[BOOKBUYER.name]
+    buyer = store.kubectl_programs[BOOKBUYER.name]
     host, port = store.target(BOOKBUYER, BOOKSTORE)
     headers = tuple(names.client_headers(BOOKBUYER.name).items())
     await AppClient(buyer).load(LoadRequest(f"http://{host}:{port}{names.BUY_A_BOOK}", headers))

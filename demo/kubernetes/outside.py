@@ -40,7 +40,7 @@ async def _in_mode(
     store: PodStore, program: Program, title: str, mode: Mapping[str, str], *, reached: bool
 ) -> list[Verdict]:
     await store.change(mode)
-    buyer, seller = store.asked[BOOKBUYER.name], store.asked[STORE_V1.name]
+    buyer, seller = store.kubectl_programs[BOOKBUYER.name], store.kubectl_programs[STORE_V1.name]
     host, port = store.target(BOOKBUYER, BOOKSTORE)
     cases = (
         (buyer, seller, host, "Pod with sidecar calls Pod with sidecar", True),

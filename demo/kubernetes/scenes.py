@@ -50,7 +50,7 @@ class Scenes:
         self._store = store
         self._kubectl = store.kubectl
         self._plane = plane
-        self._say = say
+        self._print = say
         self._is_probed = False
         self.scenes: dict[str, Callable[[], Awaitable[list[Verdict]]]] = {
             "rolling": self._rolling,
@@ -80,9 +80,9 @@ class Scenes:
             result = await self.scenes[name]()
             verdicts += result
             held = sum(verdict.holds for verdict in result)
-            self._say(f"{name:<9} {held}/{len(result)}  {time.monotonic() - began:5.1f} s")
+            self._print(f"{name:<9} {held}/{len(result)}  {time.monotonic() - began:5.1f} s")
             for item in result:
-                self._say(f"   {'' if item.holds else 'WRONG: '}{item.what}: {item.observed}")
+                self._print(f"   {'' if item.holds else 'WRONG: '}{item.what}: {item.observed}")
         return tuple(verdicts)
 
     async def _update(self) -> None:
@@ -225,7 +225,7 @@ class Scenes:
 
     async def _called(self, name: str, host: str) -> Verdict:
         """Call one Pod of a StatefulSet by the Pod's own DNS name, and return a verdict."""
-        buyer = AppClient(self._store.asked[BOOKBUYER.name])
+        buyer = AppClient(self._store.kubectl_programs[BOOKBUYER.name])
         headers = tuple(names.client_headers(BOOKBUYER.name).items())
         probe = Probe(host, 14001, "shelf", REQUESTS, "GET", names.BUY_A_BOOK, headers)
         limit = time.monotonic() + 60
@@ -239,7 +239,10 @@ class Scenes:
     async def _takes_effect(self, name: str) -> Verdict:
         """Allow bookthief and deny it again, which proves a working control plane with connected sidecars."""
         began = time.monotonic()
-        thief, seller = self._store.asked[BOOKTHIEF.name], self._store.asked[STORE_V1.name]
+        thief, seller = (
+            self._store.kubectl_programs[BOOKTHIEF.name],
+            self._store.kubectl_programs[STORE_V1.name],
+        )
         target = self._store.target(BOOKTHIEF, BOOKSTORE)
         await self._store.change(_ALLOW_THIEF)
         let_in = await asking.settle(thief, seller, *target, served=True)

@@ -52,8 +52,8 @@ class PodStore:
         self.plane = plane
         self.kubectl = kubectl = plane.kubectl
         self.image = image
-        self.asked = {place.name: Program(kubectl, selected(place)) for place in places}
-        self.programs = {name: AppClient(asked) for name, asked in self.asked.items()}
+        self.kubectl_programs = {place.name: Program(kubectl, selected(place)) for place in places}
+        self.programs = {name: AppClient(asked) for name, asked in self.kubectl_programs.items()}
         self._applied: dict[str, str] = {}
         self._workloads: set[tuple[str, str]] = set()
 
@@ -104,11 +104,13 @@ class PodStore:
         await asyncio.gather(
             *(self.kubectl(*words, name, "-n", namespace) for namespace, name in sorted(self._workloads))
         )
-        await asyncio.gather(*(insist(program, "GET", "/status") for program in self.asked.values()))
+        await asyncio.gather(
+            *(insist(program, "GET", "/status") for program in self.kubectl_programs.values())
+        )
 
     async def close(self) -> None:
         """Close the streams to the Pods of all programs."""
-        for program in self.asked.values():
+        for program in self.kubectl_programs.values():
             await program.close()
 
 

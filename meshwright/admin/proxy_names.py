@@ -27,7 +27,7 @@ def find(reading: ProxyReading, wanted: str) -> ProxyStatus:
     """
     statuses, view = reading.proxies(), reading.view()
     # A generator: workloads are looked up only if no common name or UUID matches.
-    for result in _found(statuses, view, wanted):
+    for result in _candidates(statuses, view, wanted):
         if len(result) == 1:
             return result[0]
         if result:
@@ -44,7 +44,9 @@ def workload_of(status: ProxyStatus, view: View | None) -> Workload | None:
     return holder_of(view, status.name)
 
 
-def _found(statuses: tuple[ProxyStatus, ...], view: View | None, wanted: str) -> Iterable[list[ProxyStatus]]:
+def _candidates(
+    statuses: tuple[ProxyStatus, ...], view: View | None, wanted: str
+) -> Iterable[list[ProxyStatus]]:
     yield [status for status in statuses if wanted in (str(status.name), status.name.uuid)]
     by_workload = [(status, workload_of(status, view)) for status in statuses]
     yield [status for status, workload in by_workload if workload and str(workload.key) == wanted]

@@ -99,7 +99,7 @@ class Agent:
         else:
             await self._enrolled.run()
 
-    async def tell_ejected(self) -> None:
+    async def report_ejections(self) -> None:
         """Report ejected endpoints to the control plane until cancelled, if the renewal address is known."""
         enrolment = self._settings.enrolment
         if enrolment is None or enrolment.renewal is None:
@@ -108,7 +108,7 @@ class Agent:
             own, domain = self._settings.credentials, self._settings.trust_domain
             await EjectionReporter(self._admin, enrolment.renewal, own, told=domain).run()
 
-    async def tell_figures(self) -> None:
+    async def report_statistics(self) -> None:
         """Report Envoy's statistics to the control plane until cancelled, if the renewal address is known."""
         enrolment = self._settings.enrolment
         if enrolment is None or enrolment.renewal is None:

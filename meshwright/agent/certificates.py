@@ -33,7 +33,7 @@ def read(
     The errors of `Files.taken` apply too. `told` is the mesh's trust domain, if given by an option.
     """
     files = Files.taken(directory, shared=shared, user=user, trust_domain=told)
-    return Credentials.of(files, judged(files))
+    return Credentials.from_files(files, judged(files))
 
 
 def judged(files: Files) -> CredentialFacts:

@@ -53,7 +53,7 @@ async def read(
     result = await apart(program or PROGRAM, question, seconds, _WHO)
     match result:
         case CredentialFacts():
-            return Credentials.of(files, result)
+            return Credentials.from_files(files, result)
         case str():
             raise CredentialsError(result)
         case _:

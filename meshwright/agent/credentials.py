@@ -76,7 +76,7 @@ class Credentials:
     authority: bytes
 
     @classmethod
-    def of(cls, files: Files, shows: CredentialFacts) -> "Credentials":
+    def from_files(cls, files: Files, shows: CredentialFacts) -> "Credentials":
         """Combine the content of the files with the facts that the check has found in them."""
         return cls(shows, files.chain, files.key, files.authority)
 

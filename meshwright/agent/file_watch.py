@@ -40,7 +40,7 @@ async def changes(
             if result != known:
                 known = result
                 yield result
-            await events.heard(look_seconds, quiet_seconds)
+            await events.wait_until_quiet(look_seconds, quiet_seconds)
 
 
 class _Events:
@@ -58,11 +58,11 @@ class _Events:
                     self._system.add_watch(str(directory), _CHANGE)
 
     def read(self) -> None:
-        """Read the pending inotify events, so that `heard` returns."""
+        """Read the pending inotify events, so that `wait_until_quiet` returns."""
         if self._system is not None and self._system.read(timeout=0):
             self._happened.set()
 
-    async def heard(self, seconds: float, quiet: float) -> None:
+    async def wait_until_quiet(self, seconds: float, quiet: float) -> None:
         """Return when events have occurred and ended, or after `seconds` without any.
 
         Events have ended when `quiet` seconds pass without another one.

@@ -31,16 +31,16 @@ async def apart(program: str | Sequence[str], question: object, seconds: float, 
     Raise ApartFailed, whose message begins with `who`.
     """
     argv = command(program) if isinstance(program, str) else program
-    answer = await _asked(argv, pickle.dumps(question), seconds, who)
+    answer = await _run_program(argv, pickle.dumps(question), seconds, who)
     try:
         return pickle.loads(answer)  # noqa: S301 - our own program wrote it
     except Exception as error:
         raise ApartFailed(f"{who} returned an answer that cannot be read ({len(answer)} bytes)") from error
 
 
-async def _asked(argv: Sequence[str], question: bytes, seconds: float, who: str) -> bytes:
+async def _run_program(argv: Sequence[str], question: bytes, seconds: float, who: str) -> bytes:
     try:
-        ended = await run(Command(argv, given=question), seconds)
+        ended = await run(Command(argv, stdin=question), seconds)
     except TimeoutError:
         raise ApartFailed(f"{who} took more than {seconds:g} s") from None
     except OSError as error:

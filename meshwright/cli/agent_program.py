@@ -41,7 +41,7 @@ def run(told: AgentCommandLine) -> None:
         # On a terminal, people read Envoy's lines as Envoy wrote them. JSON logs need them as events.
         envoy = replace(told.settings.envoy, logged=logs.is_json(style, sys.stderr))
         again, pages = asyncio.Event(), partial(add_log_levels, LogLevels())
-        manager = ServiceManager.of(os.environ)
+        manager = ServiceManager.from_environment(os.environ)
         if manager.listens:
             faulthandler.enable()  # a watchdog's SIGABRT then writes a traceback of the hang
         settings, heard = replace(told.settings, envoy=envoy), manager if manager.listens else None

@@ -62,7 +62,7 @@ async def run(
             raise StartupError(f"the mesh directory {settings.mesh} does not exist, or is not a directory")
     descriptors.raise_limit()
     # The lock before the CA: two processes must not create a CA in one directory.
-    with lock.held(settings.state, lock.COMMAND_SECONDS), tended(), contextlib.ExitStack() as stack:
+    with lock.hold_lock(settings.state, lock.COMMAND_SECONDS), tended(), contextlib.ExitStack() as stack:
         with explained():
             authority = stack.enter_context(_open(settings, clock()))
             _log_facts(authority, settings, clock())

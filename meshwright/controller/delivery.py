@@ -115,14 +115,14 @@ def mesh_settings(settings: Settings) -> MeshSettings:
         resilience(settings),
         settings.virtual_addresses_ipv6,
         settings.method_override_headers,
-        LongLived.of(upgrades=settings.http_upgrades, tcp_idle_seconds=settings.tcp_idle_seconds),
+        LongLived.from_settings(upgrades=settings.http_upgrades, tcp_idle_seconds=settings.tcp_idle_seconds),
         ServiceKeys.ECDSA_P256 if settings.service_certificate_key is KeyKind.ECDSA_P256 else ServiceKeys.RSA,
     )
 
 
 def resilience(settings: Settings) -> Resilience:
     """Return the settings for failing endpoints: connect retries, ejection, and limits of silence."""
-    return Resilience.of(
+    return Resilience.from_settings(
         connect_seconds=settings.connect_seconds,
         retries=settings.connect_retries,
         failures=settings.ejecting_failures,

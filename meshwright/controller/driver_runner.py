@@ -135,7 +135,7 @@ def _context(parts: Parts, name: str, address: HostPort, lifetime: Lifetime) -> 
         config=view_config,
         catalog=OwnSnapshots(delivery.cache, proxies.drivers.drivers[name].types),
         certificates=delivery.certificates,
-        clients=Clients(authenticator, delivery.observer, _limits(core.settings), authenticator.held),
+        clients=Clients(authenticator, delivery.observer, _limits(core.settings), authenticator.hold_reason),
         events=proxies.events,
         debug=proxies.pages,
         lifetime=lifetime,

@@ -139,7 +139,7 @@ async def commands(parts: Parts, sockets: Sockets) -> AsyncIterator[None]:
     add_log_levels(LogLevels(), app)
     add_commands(app, Commands(reading, identity.proxy_certificates, revoked, retried))
     add_rebuild_commands(app, RebuildCommands(identity.opened.rebuilding, reading))
-    add_roots(app, identity.roots, identity.opened.whose.why_not)
+    add_roots(app, identity.roots, identity.opened.opened_authority.why_not)
     add_token_commands(app, TokenCommands(identity.tokens, reading, core.clock))
     logging.getLogger(AUDIT).setLevel(
         logging.INFO

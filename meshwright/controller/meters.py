@@ -26,7 +26,7 @@ class ServerMeter:
         self._handshakes = handshakes
         self.degraded: tuple[str, ...] = ()
 
-    def held(self) -> int:
+    def object_count(self) -> int:
         """Return the estimated number of long-lived objects of the Python process."""
         view = self._parts.core.delivery.loop.state.view
         values = 0 if view is None else view.graph.size()
@@ -43,7 +43,7 @@ class ServerMeter:
             self._parts.core.metrics.handshakes_failed(why.value, count)
         for summary in self._handshakes.due(time.monotonic()):
             last = summary.last
-            _log.warning("handshakes failed", reason=last.why.value, said=last.said, count=summary.count)
+            _log.warning("handshakes failed", reason=last.why.value, said=last.message, count=summary.count)
 
     async def run(self) -> None:
         """Update gauges and metrics of failed handshakes every MEASURE_SECONDS, until cancelled."""
@@ -78,7 +78,7 @@ class ServerMeter:
             running_out=len(delivery.certificates.running_out(core.clock())),
             trusted_roots=len(roots(identity.issuing.opened.issuer.trust_bundle())),
             root_stage=0 if identity.roots is None else identity.roots.stage,
-            shared_identities=len(delivery.sharing.found()),
+            shared_identities=len(delivery.sharing.proxies()),
             reporting_proxies=monitors.traffic.reporting(time.monotonic()),
             ejected_endpoints=monitors.ejections.count(core.clock()),
         )

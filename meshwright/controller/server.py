@@ -222,7 +222,7 @@ class Server:
             lambda: parts.in_cluster.gateway.end,
         )
         yield "expiry", looking(expiry, core.metrics, core.clock)
-        yield "memory", tending(self._measuring.held, lambda: self._measuring.streams() > 0)
+        yield "memory", tending(self._measuring.object_count, lambda: self._measuring.streams() > 0)
         yield "free memory", trimming()
 
     @contextlib.asynccontextmanager

@@ -25,7 +25,7 @@ OURS: Final = (DirectorySource.name, "kubernetes", DnsSource.name)
 
 def as_read(manifests: str) -> tuple[Mapping[ObjectKey, SourcedObject], Problems]:
     """Return the valid objects of manifests outside of any source, and the problems of the others."""
-    read = Manifests().apply_each([("manifests", manifests)])
+    read = Manifests().apply_stream([("manifests", manifests)])
     return dict(read.objects()), read.problems()
 
 

@@ -59,7 +59,7 @@ class StateFile(Generic[_T]):
     def __init__(self, state: Path, form: Form[_T]) -> None:
         self._path = state / form.file
         self._form = form
-        self._said = ""
+        self._logged_error = ""
 
     def load(self) -> _T:
         """Return the value in the file; the default, without a file or after an error, which is logged."""
@@ -79,11 +79,11 @@ class StateFile(Generic[_T]):
             write_private(self._path, self._form.written(value))
         except StateError as error:
             # A full disk would otherwise cause a line for each change.
-            if (reason := str(error)) != self._said:
+            if (reason := str(error)) != self._logged_error:
                 _log.error(self._form.not_kept, reason=reason)
-            self._said = reason
+            self._logged_error = reason
         else:
-            self._said = ""
+            self._logged_error = ""
 
 
 DNS_ANSWERS: Final[Form[dns.SavedAnswers]] = Form(

@@ -37,7 +37,7 @@ class Parts:
             statuses=self.proxies.pages.statuses,
             late=monitors.watchdog.moments,
             clock=core.clock,
-            told=lambda: core.reloading.settings,
+            read_settings=lambda: core.reloading.settings,
             listens=lambda: monitors.listening,
             ejections=monitors.ejections,
             observed=monitors.traffic,

@@ -35,7 +35,7 @@ class IncrementalLint:
         rest: Callable[[], Awaitable[object]] = soon,
     ) -> None:
         self._model = model
-        self._found = result
+        self._result = result
         self._rest = rest
         self._later = False
         self._due = asyncio.Event()
@@ -89,4 +89,4 @@ class IncrementalLint:
             result = await Slices().result(model.lint())
             # A wave that failed meanwhile has dropped this model, so the results may be wrong.
             if model is self._model():
-                self._found(result)
+                self._result(result)

@@ -53,19 +53,19 @@ _log = structlog.get_logger("delivery.loop")
 class MeshState:
     """Result of the newest wave.
 
-    `view` and `said` are the loop's own objects, and change with the next wave. `proxies` are the expected
-    proxies by sidecar; the same object until one is added or removed.
+    `view` and `all_problems` are the loop's own objects, and change with the next wave. `proxies` are the
+    expected proxies by sidecar; the same object until one is added or removed.
     """
 
     view: View | None = None
     published: PublishedSnapshots = field(default_factory=PublishedSnapshots)
-    said: AllProblems = field(default_factory=AllProblems)
+    all_problems: AllProblems = field(default_factory=AllProblems)
     proxies: Picture[SidecarKey, ProxyName] = field(default_factory=Picture)
 
     @property
     def problems(self) -> Problems:
         """All current problems, sorted, each once."""
-        return self.said.all()
+        return self.all_problems.all()
 
 
 class Loop:
@@ -107,7 +107,7 @@ class Loop:
         self.linting = IncrementalLint(lambda: self.model, self._report_lint)
         self.model: Model | None = None
         self.doing = ""
-        self.state = MeshState(said=self._problems)
+        self.state = MeshState(all_problems=self._problems)
 
     async def run(self) -> None:
         """Make a wave whenever changes of the sources are due, until cancelled."""
@@ -158,7 +158,7 @@ class Loop:
             self.model = None  # it may have applied half of the wave, so the next wave starts from scratch
             self._problems.forget()
             self._report_sources()
-            self._problems.say("wave", None, (problem,))
+            self._problems.report("wave", None, (problem,))
             self._set_state(replace(self.state, published=self._publishing.published))
             return False
         finally:
@@ -197,8 +197,8 @@ class Loop:
         named, more = model.causes.take()
         touched = await self._publishing.publish(replace(wave, causes=named, more=more), step, slices)
         self._gathering.concerned(touched or 0)
-        self._problems.say("wave", None, ())
-        self._problems.say("certificates", None, certifying)
+        self._problems.report("wave", None, ())
+        self._problems.report("certificates", None, certifying)
         self._report(model, step)
         self._meter.wave_work(**asdict(model.work() - work), touched=touched or 0)
         await self.linting.after_wave()
@@ -217,7 +217,9 @@ class Loop:
                 await self._verification.after_wave(model, self._publishing)
             return False
         if needs := await slices.result(model.certificate_needs(groups)):
-            self._problems.say("certificates", None, await self._certify(model, needs, slices, unsaid=needs))
+            self._problems.report(
+                "certificates", None, await self._certify(model, needs, slices, unsaid=needs)
+            )
         step = await self._computed(model, groups, slices)
         self._publishing.attend(step)
         self._report(model, step)
@@ -249,21 +251,21 @@ class Loop:
     def _report_sources(self) -> None:
         sources = self._gathering.sources
         self._problems.of_sources({source.name: source.problems() for source in sources.all})
-        self._problems.say("between sources", None, sources.merged.problems)
+        self._problems.report("between sources", None, sources.merged.problems)
 
     def _report(self, model: Model, step: Step) -> None:
         """Record the problems found in a wave or batch, and publish the new state."""
         rejected = self._rejections.problems(model.serving, self._publishing.quarantine.findings.rejected())
         self._problems.failed(step.failed)
-        self._problems.say("places", None, model.unplaced())
-        self._problems.say("proxies", None, rejected)
-        self._problems.say("identities", None, self._shared(model.view))
+        self._problems.report("places", None, model.unplaced())
+        self._problems.report("proxies", None, rejected)
+        self._problems.report("identities", None, self._shared(model.view))
         published, proxies = self._publishing.published, model.expected.proxies()
         self._set_state(MeshState(model.view, published, self._problems, proxies))
 
     def _report_lint(self, result: Sequence[Looked]) -> None:
         """Record problems between objects."""
-        self._problems.found(result)
+        self._problems.report_lint(result)
         if self._problems.log():
             self._on_state(self.state)
 

@@ -64,8 +64,8 @@ class MeshSources:
 
         For example: `{("files", TRAFFIC_SPLIT): 1}`.
         """
-        before, self.admissions = self.admissions, Picture.of(self._admitted())
-        tapped, self.taps = self.taps, Picture.of(self._watched())
+        before, self.admissions = self.admissions, Picture.from_mapping(self._admitted())
+        tapped, self.taps = self.taps, Picture.from_mapping(self._watched())
         result = dict(self.sources.take())
         if come_or_gone := len(self.admissions.since(before)):
             result[ADMISSIONS, ADMISSION] = come_or_gone

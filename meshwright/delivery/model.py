@@ -182,7 +182,9 @@ class Model:
             certificates = {
                 identity: certificate for identity, certificate in changed.items() if identity not in unsaid
             }
-            self.causes.note(certificate_causes(self.serving.rendering.certificates.held(), certificates))
+            self.causes.note(
+                certificate_causes(self.serving.rendering.certificates.values_unrecorded(), certificates)
+            )
             if update.trust_bundle != self._trust_bundle:
                 domain = self.view.settings.trust_domain
                 self.causes.note((trust_bundle_cause(domain, first_ever=not self._trust_bundle),))
@@ -233,7 +235,7 @@ class Model:
 
     def inputs(self) -> Inputs:
         """Return all inputs, for a computation from scratch."""
-        certificates = dict(self.serving.rendering.certificates.held())
+        certificates = dict(self.serving.rendering.certificates.values_unrecorded())
         return Inputs(
             self.view.known(),
             self.view.settings,

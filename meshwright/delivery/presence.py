@@ -38,7 +38,7 @@ class ConnectionGracePeriod:
         self._edits: dict[ProxyName, ProxyName | None] = {}
         self._here: Picture[ProxyName, ProxyName] = Picture()
 
-    def came(self, node: NodeKey) -> bool:
+    def connected(self, node: NodeKey) -> bool:
         """Record the first stream of a proxy; return True if the proxy did not count as connected."""
         # Reconnected within the grace period: the group was kept current, and nothing has changed.
         if self._left.pop(node, None) is not None:
@@ -82,7 +82,7 @@ class Presence:
         self._lingering = lingering
         self._now = monotonic
         self._noted = asyncio.Event()
-        self._came: tuple[float, float] | None = None
+        self._arrivals: tuple[float, float] | None = None
         self._looked: float | None = None
 
     def attended(self, node: NodeKey, *, here: bool) -> None:
@@ -90,9 +90,9 @@ class Presence:
         now = self._now()
         if not here:
             self._lingering.left(node, now)
-        elif self._lingering.came(node):
-            first, _ = self._came or (now, now)
-            self._came = (first, now)
+        elif self._lingering.connected(node):
+            first, _ = self._arrivals or (now, now)
+            self._arrivals = (first, now)
         else:
             return
         self._noted.set()
@@ -100,7 +100,7 @@ class Presence:
     def here(self) -> Picture[ProxyName, ProxyName]:
         """Return the proxies that count as connected, and clear the notification of new ones."""
         now = self._now()
-        self._came, self._looked = None, now
+        self._arrivals, self._looked = None, now
         return self._lingering.here(now)
 
     async def due(self) -> None:
@@ -109,7 +109,9 @@ class Presence:
 
     def _due(self) -> float | None:
         arrivals = (
-            None if self._came is None else begin_at(PendingChanges(*self._came, self._looked), ARRIVALS)
+            None
+            if self._arrivals is None
+            else begin_at(PendingChanges(*self._arrivals, self._looked), ARRIVALS)
         )
         moments = (arrivals, self._lingering.due())
         return min((moment for moment in moments if moment is not None), default=None)

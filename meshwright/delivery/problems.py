@@ -45,12 +45,12 @@ class AllProblems:
     """
 
     def __init__(self) -> None:
-        self._said: dict[tuple[str, Hashable], Problems] = {}
+        self._reported: dict[tuple[str, Hashable], Problems] = {}
         self._times: dict[Problem, int] = {}
         self._logged: dict[Problem, int] = {}
         self._unlogged = ProblemChanges(self._times)
         self._followed: list[ProblemChanges] = [self._unlogged]
-        self._told: frozenset[Problem] = frozenset()
+        self._last_logged: frozenset[Problem] = frozenset()
         self._counts: Counter[Severity] = Counter()
         self._sorted: Problems | None = ()
 
@@ -64,18 +64,18 @@ class AllProblems:
         """Return the number of problems by severity; all severities are present."""
         return {severity.value: self._counts[severity] for severity in Severity}
 
-    def say(self, who: str, of: Hashable, said: Problems) -> None:
+    def report(self, who: str, of: Hashable, said: Problems) -> None:
         """Replace the problems reported by `who` about the subject `of`.
 
-        For example, `say("groups", group, ())` removes the problems of a group that can be computed again.
+        For example, `report("groups", group, ())` removes the problems of a group that can be computed again.
         """
-        before = self._said.get((who, of), ())
+        before = self._reported.get((who, of), ())
         if said is before or said == before:
             return
         if said:
-            self._said[who, of] = said
+            self._reported[who, of] = said
         else:
-            del self._said[who, of]
+            del self._reported[who, of]
         old, new = dict.fromkeys(before), dict.fromkeys(said)
         self._count(who, (problem for problem in new if problem not in old), 1)
         self._count(who, (problem for problem in old if problem not in new), -1)
@@ -83,17 +83,17 @@ class AllProblems:
     def of_sources(self, said: Mapping[str, Problems]) -> None:
         """Replace the problems reported by each source, by name. Sources log their problems themselves."""
         for name, problems in said.items():
-            self.say(_LOGGED, name, problems)
+            self.report(_LOGGED, name, problems)
 
-    def found(self, said: Iterable[tuple[Hashable, Problems]]) -> None:
+    def report_lint(self, said: Iterable[tuple[Hashable, Problems]]) -> None:
         """Replace the problems between objects, for each object examined by the search (lint)."""
         for of, problems in said:
-            self.say("lint", of, problems)
+            self.report("lint", of, problems)
 
     def failed(self, groups: Mapping[GroupKey, Failure | None]) -> None:
         """Replace the problem of each group: its failure, or `None` if the group does not fail any more."""
         for group, failure in groups.items():
-            self.say("groups", group, () if failure is None else (failure_problem(failure),))
+            self.report("groups", group, () if failure is None else (failure_problem(failure),))
 
     def follow(self) -> ProblemChanges:
         """Return a new record of changes, in which all current problems count as new."""
@@ -103,8 +103,8 @@ class AllProblems:
 
     def forget(self) -> None:
         """Drop the problems of all reporters, which will report them again."""
-        for who, of in tuple(self._said):
-            self.say(who, of, ())
+        for who, of in tuple(self._reported):
+            self.report(who, of, ())
 
     def log(self) -> bool:
         """Log new and solved problems since the last call; return True if there are any.
@@ -114,9 +114,9 @@ class AllProblems:
         other = self._unlogged.take()
         new = [problem for problem, stands in other.items() if stands and problem not in self._logged]
         log_new(_log, "problem", ordered(new), ())
-        gone = [problem for problem, stands in other.items() if problem in self._told and not stands]
+        gone = [problem for problem, stands in other.items() if problem in self._last_logged and not stands]
         log_gone(_log, ordered(gone), ())
-        self._told = self._told.difference(gone).union(new)
+        self._last_logged = self._last_logged.difference(gone).union(new)
         return bool(other)
 
     def _count(self, who: str, problems: Iterable[Problem], by: int) -> None:

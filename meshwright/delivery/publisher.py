@@ -91,7 +91,7 @@ class Publisher:
         self.quarantine = quarantine
         self._cache = cache
         self._meter = meter
-        self._told = told
+        self._notify = told
         self._follower = follower
         self._noted = noted or NoPendingRecords()
         self._number = 0
@@ -181,7 +181,7 @@ class Publisher:
         known = self._cache.snapshots()
         replaced = {group: old for group in step.snapshots if (old := known.get(group)) is not None}
         touched = self._cache.publish_changes(step.snapshots, step.members)
-        self._told(wave, step, replaced)
+        self._notify(wave, step, replaced)
         if self._follower is not None:
             self._follower.published(wave, touched)
         return touched

@@ -104,14 +104,19 @@ def causes(view: View, edits: Edits) -> Iterator[Cause]:
     """Yield a cause for each input of the view to be changed by these edits."""
     for proxy, admission in edits.admissions.items():
         # The end of a withdrawal gives traffic back, so it counts as added.
-        given = admission is Admission.ADMITTED or view.admissions.held().get(proxy) is Admission.WITHDRAWN
+        given = (
+            admission is Admission.ADMITTED
+            or view.admissions.values_unrecorded().get(proxy) is Admission.WITHDRAWN
+        )
         change = Change.ADDED if given else Change.REMOVED
         yield Cause(kinds.ADMISSION, str(proxy), ADMISSIONS, change)
     if edits.settings is not None and edits.settings != view.settings:
         yield Cause(kinds.SETTINGS, "settings", SETTINGS, Change.CHANGED)
     for service, tapped in edits.taps.items():
-        yield Cause(kinds.TAP, str(service), WATCHED, _change(view.taps.held().get(service), tapped))
-    held = view.sourced.held()
+        yield Cause(
+            kinds.TAP, str(service), WATCHED, _change(view.taps.values_unrecorded().get(service), tapped)
+        )
+    held = view.sourced.values_unrecorded()
     for key, sourced in edits.objects.items():
         before = held.get(key)
         sourced_object = sourced or before

@@ -64,7 +64,7 @@ class MappingFirewall(Firewall[Mapping[K, V]], Generic[K, V]):
 
     def __init__(self, graph: Graph, function: DerivedFunction[S, [], Mapping[K, V]], source: S) -> None:
         super().__init__(graph, function, source)
-        self._held: Mapping[K, V] | None = None
+        self._value: Mapping[K, V] | None = None
         self._keys = Family(self._source.family.name)
 
     def get(self, key: K) -> V | None:
@@ -78,8 +78,10 @@ class MappingFirewall(Firewall[Mapping[K, V]], Generic[K, V]):
 
     def _changed(self) -> None:
         super()._changed()
-        before = self._held
-        now = self._held = None if self._node.error is not None else cast("Mapping[K, V]", self._node.outcome)
+        before = self._value
+        now = self._value = (
+            None if self._node.error is not None else cast("Mapping[K, V]", self._node.outcome)
+        )
         if before is None or now is None:  # an error concerns the readers of all keys
             for node in self._keys.nodes.values():
                 self._graph.changed(node)

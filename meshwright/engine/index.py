@@ -160,7 +160,7 @@ class Index(Entries[E, K], Generic[E, K, V]):
         self._entries_of = entries_of
         table.followed(self)
 
-    def found(self, entry: E) -> tuple[V, ...]:
+    def lookup(self, entry: E) -> tuple[V, ...]:
         """Return the table values of an entry's keys, sorted by key; empty for a missing entry."""
         return tuple(self._table[key] for key in self.get(entry, ()))
 

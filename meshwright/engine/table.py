@@ -54,7 +54,7 @@ class Table(Mapping[K, V], Generic[K, V]):
         for key, value in self._values.items():
             follower.follow(key, ABSENT, value)
 
-    def held(self) -> Mapping[K, V]:
+    def values_unrecorded(self) -> Mapping[K, V]:
         """Return the values of the table without recording a read, for callers outside of computations."""
         return self._values
 

@@ -25,22 +25,22 @@ class Ejections:
     """The last ejection report of each proxy. A proxy without ejected endpoints has no entry."""
 
     def __init__(self) -> None:
-        self._said: dict[ProxyName, _EjectionReport] = {}
+        self._reports: dict[ProxyName, _EjectionReport] = {}
 
     def note(self, by: ProxyName, endpoints: Iterable[HostPort], now: datetime) -> None:
         """Replace a proxy's report of ejected endpoints, and drop expired reports of all proxies."""
         kept = tuple(sorted(set(endpoints))[:MOST])
         # Expired reports are dropped on each call, so the dictionary needs no task of its own.
-        self._said = {
-            name: report for name, report in self._said.items() if now < report.until and name != by
+        self._reports = {
+            name: report for name, report in self._reports.items() if now < report.until and name != by
         }
         if kept:
-            self._said[by] = _EjectionReport(kept, now + HOLDS)
+            self._reports[by] = _EjectionReport(kept, now + HOLDS)
 
     def by_address(self, now: datetime) -> Mapping[str, tuple[ProxyName, ...]]:
         """Return the names of the ejecting proxies, sorted, by the IP address of the ejected endpoint."""
         result: dict[str, list[ProxyName]] = {}
-        for name, report in sorted(self._said.items(), key=lambda item: item[0]):
+        for name, report in sorted(self._reports.items(), key=lambda item: item[0]):
             if now < report.until:
                 for host in dict.fromkeys(endpoint.host for endpoint in report.endpoints):
                     result.setdefault(host, []).append(name)
@@ -51,7 +51,7 @@ class Ejections:
         return len(
             {
                 endpoint
-                for report in self._said.values()
+                for report in self._reports.values()
                 if now < report.until
                 for endpoint in report.endpoints
             }

@@ -26,8 +26,8 @@ class EnrolmentLimits:
     """Limits of both ports, in seconds, bytes and numbers.
 
     `by_address` counts failed join requests. `under_way` is the maximum number of calls in progress, over all
-    clients. `call_seconds` is the maximum time until a call's request is complete. `said` limits log lines
-    about refusals.
+    clients. `call_seconds` is the maximum time until a call's request is complete. `log_lines` limits log
+    lines about refusals.
     """
 
     request_bytes: int = 64 * 1024
@@ -41,15 +41,15 @@ class EnrolmentLimits:
     trust_by_proxy: Pace = Pace(20, 1.0)
     ejects_by_proxy: Pace = Pace(20, 1.0)
     reports_by_proxy: Pace = Pace(10, 0.5)
-    said: Pace = Pace(20, 1 / 6)
+    log_lines: Pace = Pace(20, 1 / 6)
 
 
 class LimitExhausted(Exception):
-    """Error for a client with too many requests; `what` names the limit, for example `address 10.0.0.1`."""
+    """Error for a client with too many requests; `limit` names the limit, for example `address 10.0.0.1`."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
-        self.what = what
+        self.limit = what
 
 
 class Allowances:

@@ -118,7 +118,7 @@ class EnrolmentPort:
             await context.write(await self._answered(answer, request, peer))
         except Exception as error:  # noqa: BLE001 - each has its status, and ours are logged
             code, words, reason = _status(error)
-            self._say(error)
+            self._log_failure(error)
         self._counted(method, _RESULTS[code])
         date = (("date", formatdate(usegmt=True)),)  # lets the client see that its clock is wrong
         context.set_code(code)
@@ -156,9 +156,9 @@ class EnrolmentPort:
     def _log_unheard(self, work: asyncio.Task[bytes]) -> None:
         """Log a server failure in a request from a client that has disconnected meanwhile."""
         if not work.cancelled() and isinstance(error := work.exception(), Exception):
-            self._say(error)
+            self._log_failure(error)
 
-    def _say(self, error: Exception) -> None:
+    def _log_failure(self, error: Exception) -> None:
         if not isinstance(error, REFUSALS):
             self._faults.failed(error)
 

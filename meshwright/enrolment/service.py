@@ -130,7 +130,7 @@ class Enrolment:
         self._trust_by_proxy = Allowances(limits.trust_by_proxy)
         self._ejects_by_proxy = Allowances(limits.ejects_by_proxy)
         self._reports_by_proxy = Allowances(limits.reports_by_proxy)
-        self._said = Allowances(limits.said)
+        self._log_allowances = Allowances(limits.log_lines)
         self._contradicts = contradicts
         self._ask_again = ask_again_seconds
         self.confirmations = confirmations or Confirmations()
@@ -254,17 +254,17 @@ class Enrolment:
         return self._signer.sign(name, request, entitled.validity, by or entitled.joined_by, judge)
 
     def _bundle(self) -> TrustBundle:
-        return TrustBundle.of((self._signer.trust_bundle(),))
+        return TrustBundle.from_pems((self._signer.trust_bundle(),))
 
     def _log_refusal(self, event: str, error: Exception, address: str, kind: str) -> None:
         """Log a refused join or renewal request, with a rate limit per client address."""
-        if not self._said.take(origin_of(address), self._monotonic()):
+        if not self._log_allowances.take(origin_of(address), self._monotonic()):
             return
         match error:
             case ProofRefused():
                 reason, shown = error.reason, error.proof
             case LimitExhausted():
-                reason, shown = "too_many", error.what
+                reason, shown = "too_many", error.limit
             case _:
                 reason, shown = "signing_request", ""
         _log.warning(event, reason=reason, detail=str(error), proof=kind[:80], shown=shown, peer=address)

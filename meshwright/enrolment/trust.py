@@ -10,18 +10,19 @@ from meshwright.mesh.identity import ProxyName
 class Confirmation:
     """The last confirmation of a machine: CA bundle digest, certificate serial, and time.
 
-    `given` are the digests of bundles sent to the machine since then, which may have replaced this bundle.
+    `sent_digests` are the digests of bundles sent to the machine since then, which may have replaced this
+    bundle.
     """
 
     bundle_digest: str
     serial: str
     at: datetime
-    given: frozenset[str] = frozenset()
+    sent_digests: frozenset[str] = frozenset()
 
     @property
     def possible(self) -> frozenset[str]:
         """Return the digests of all bundles that the machine may have now."""
-        return self.given | {self.bundle_digest}
+        return self.sent_digests | {self.bundle_digest}
 
 
 class Confirmations:
@@ -42,7 +43,7 @@ class Confirmations:
         """Record a CA bundle as sent to a machine, and not yet confirmed."""
         # A machine without a confirmation is not counted by `are_all` in any case.
         if (last := self._last.get(name)) is not None:
-            self._last[name] = replace(last, given=last.given | {bundle_digest})
+            self._last[name] = replace(last, sent_digests=last.sent_digests | {bundle_digest})
 
     def tidy(self, now: datetime, kept: timedelta) -> None:
         """Drop confirmations older than `kept`; without effect until `kept` after the last effective call."""
@@ -54,7 +55,7 @@ class Confirmations:
                 if now - confirmation.at < kept
             }
 
-    def of(self, name: ProxyName) -> Confirmation | None:
+    def last(self, name: ProxyName) -> Confirmation | None:
         """Return a proxy's last confirmation of a CA bundle, or `None`."""
         return self._last.get(name)
 

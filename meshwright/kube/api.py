@@ -68,7 +68,7 @@ class Api:
     ) -> Raw:
         """Return all objects, from any number of pages, as one list with `items` and `metadata`."""
         objects = self.objects(resource, namespace, selecting(labels, fields))
-        async with aclosing(objects.each()) as item:
+        async with aclosing(objects.stream_all()) as item:
             items = [raw async for raw in item]
         return {**objects.rest, "items": items}
 

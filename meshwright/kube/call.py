@@ -42,7 +42,7 @@ class Call:
         return f"{part}.{group}" if group else part
 
     @property
-    def what(self) -> str:
+    def object_text(self) -> str:
         """Return the object for a sentence, for example `services shop/cart` or `pods in namespace shop`."""
         if self.name:
             where = "/".join(filter(None, (self.namespace, self.name, self.subresource)))

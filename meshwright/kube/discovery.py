@@ -32,7 +32,7 @@ class ServedResources:
     resources: tuple[Resource, ...] = ()
     unknown: frozenset[str] = frozenset()
 
-    def of(self, group: str, kind: str) -> tuple[Resource, ...]:
+    def versions_of_kind(self, group: str, kind: str) -> tuple[Resource, ...]:
         """Return the resources for a kind, one for each served version, the newest first."""
         resources = [
             resource for resource in self.resources if (resource.group, resource.kind) == (group, kind)
@@ -70,7 +70,7 @@ async def served(api: Api, groups: Collection[str] | None = None) -> ServedResou
         if answer.get("kind") == "APIGroupDiscoveryList":
             _aggregated(answer, groups, resources, unknown)
         else:
-            await _each(api, answer, groups, resources, unknown)
+            await _add_resources(api, answer, groups, resources, unknown)
     wanted = [resource for resource in resources if groups is None or resource.group in groups]
     return ServedResources(
         tuple(wanted), frozenset(unknown if groups is None else unknown.intersection(groups))
@@ -101,7 +101,7 @@ def _resources(group: str, version: Raw) -> Iterator[Resource]:
             yield Resource(group, _text(version, "version"), _text(mapping, "resource"), kind, namespaced)
 
 
-async def _each(
+async def _add_resources(
     api: Api, answer: Raw, groups: Collection[str] | None, resources: list[Resource], unknown: set[str]
 ) -> None:
     versions = list(_group_versions(answer, unknown))

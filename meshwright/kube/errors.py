@@ -117,7 +117,7 @@ class ApiError(KubeError):
         super().__init__(self._sentence(what), reason)
 
     @classmethod
-    def of(cls, status: Raw, *, verb: str, resource: str, what: str, named: bool = True) -> Self:
+    def from_status(cls, status: Raw, *, verb: str, resource: str, what: str, named: bool = True) -> Self:
         """Return the error for a Status object that a watch has sent."""
         details = status.get("details")
         seconds = details.get("retryAfterSeconds") if isinstance(details, dict) else None

@@ -63,7 +63,7 @@ class LeaseRecord:
     raw: Raw = field(repr=False)
 
     @classmethod
-    def of(cls, raw: Raw, terms: Terms) -> Self:
+    def parse(cls, raw: Raw, terms: Terms) -> Self:
         """Parse a Lease; a missing or malformed field counts as empty."""
         spec = _mapping(raw.get("spec"))
         lasts, changes = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
@@ -81,7 +81,7 @@ class LeaseRecord:
 class LeaseObservation:
     """The content of a Lease, and the local monotonic time of the last observed renewal."""
 
-    held: LeaseRecord
+    record: LeaseRecord
     since: float
 
 
@@ -96,7 +96,7 @@ class Step(enum.Enum):
 
 def seen(before: LeaseObservation | None, held: LeaseRecord, now: float) -> LeaseObservation:
     """Return the observation after reading a Lease; the time restarts when holder or renewal time changed."""
-    if before is not None and (before.held.holder, before.held.renewed) == (held.holder, held.renewed):
+    if before is not None and (before.record.holder, before.record.renewed) == (held.holder, held.renewed):
         return LeaseObservation(held, before.since)
     return LeaseObservation(held, now)
 
@@ -105,9 +105,9 @@ def step(known: LeaseObservation | None, me: str, now: float) -> Step:
     """Return the next action of the replica `me`; `known` is None if the Lease does not exist."""
     if known is None:
         return Step.CREATE
-    if known.held.holder == me:
+    if known.record.holder == me:
         return Step.RENEW
-    if not known.held.holder or now - known.since >= known.held.lasts:
+    if not known.record.holder or now - known.since >= known.record.lasts:
         return Step.TAKE
     return Step.WAIT
 
@@ -121,7 +121,7 @@ def document(
     a conflict.
     """
     moment = at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    before = None if known is None else known.held
+    before = None if known is None else known.record
     acquired = moment if before is None or what is not Step.RENEW else before.acquired or moment
     spec = {
         "holderIdentity": me,
@@ -188,7 +188,7 @@ class Lease:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(max(0.0, self._sure_until - self._now())):
                         await self._try()
-                if self._known is not None and self._known.held.holder != self.me:
+                if self._known is not None and self._known.record.holder != self.me:
                     self._sure_until = float("-inf")
         leading.cancel()
 
@@ -228,7 +228,7 @@ class Lease:
             if error.is_not_found:
                 return None
             raise
-        return seen(self._known, LeaseRecord.of(raw, self._terms), self._now())
+        return seen(self._known, LeaseRecord.parse(raw, self._terms), self._now())
 
     async def _write(
         self, what: Step, known: LeaseObservation | None, holder: str | None = None
@@ -240,18 +240,18 @@ class Lease:
             raw = await self._api.create(LEASES, self.namespace, lease)
         else:
             raw = await self._api.replace(LEASES, self.namespace, self.name, lease)
-        return LeaseRecord.of(raw, self._terms)
+        return LeaseRecord.parse(raw, self._terms)
 
     async def _give_back(self) -> None:
         """Release the Lease if the server answers soon, so that the next holder need not wait."""
         self._sure_until = float("-inf")
         known, self._known = self._known, None
-        if known is None or known.held.holder != self.me:
+        if known is None or known.record.holder != self.me:
             return
         with contextlib.suppress(KubeError, TimeoutError):
             async with asyncio.timeout(self._terms.every):
                 # Read it again: the last renewal may have been cancelled here but applied by the server.
-                if (there := await self._look()) is not None and there.held.holder == self.me:
+                if (there := await self._look()) is not None and there.record.holder == self.me:
                     await self._write(Step.RENEW, there, holder="")
         self._known = None
 

@@ -28,7 +28,7 @@ class Objects:
         result = self.rest.get("metadata")
         return result if isinstance(result, dict) else {}
 
-    async def each(self) -> AsyncGenerator[Any, None]:
+    async def stream_all(self) -> AsyncGenerator[Any, None]:
         """Yield the objects of all pages; raise KubeError."""
         turn, call = Turn(), self._call
         while True:
@@ -45,5 +45,5 @@ class Objects:
             if not following:
                 return
             if str(following) == call.params.get("continue"):
-                raise Nonsense(f"the list of {call.what} continues with the same page again")
+                raise Nonsense(f"the list of {call.object_text} continues with the same page again")
             call = replace(call, params={**call.params, "continue": str(following)})

@@ -22,7 +22,7 @@ def demand_json(answer: aiohttp.ClientResponse, call: Call) -> None:
     if not answer.content_type.startswith(JSON):
         kind = shortened(answer.content_type)
         raise Nonsense(
-            f"cannot {call.verb} {call.what}: the answer is {kind}, not JSON: the address is "
+            f"cannot {call.verb} {call.object_text}: the answer is {kind}, not JSON: the address is "
             "probably not that of an API server"
         )
 
@@ -34,7 +34,9 @@ async def body(answer: aiohttp.ClientResponse, call: Call) -> bytes:
     async for part in answer.content.iter_any():
         size += len(part)
         if size > LONGEST_ANSWER:
-            text = f"cannot {call.verb} {call.what}: the answer is larger than {LONGEST_ANSWER >> 20} MiB"
+            text = (
+                f"cannot {call.verb} {call.object_text}: the answer is larger than {LONGEST_ANSWER >> 20} MiB"
+            )
             raise Nonsense(text, Reason.TOO_LARGE)
         parts.append(part)
     return b"".join(parts)
@@ -52,7 +54,8 @@ async def refusal(answer: aiohttp.ClientResponse, call: Call) -> KubeError:
         status = result if isinstance(result, dict) and result.get("kind") == "Status" else {}
     if answer.status < 400:
         return Nonsense(
-            f"cannot {call.verb} {call.what}: the server redirects to another address ({answer.status})"
+            f"cannot {call.verb} {call.object_text}: the server redirects to another address "
+            f"({answer.status})"
         )
     text = str(status.get("message") or "") or (answer.reason or "")
     return ApiError(
@@ -61,7 +64,7 @@ async def refusal(answer: aiohttp.ClientResponse, call: Call) -> KubeError:
         text,
         verb=call.verb,
         resource=call.granted,
-        what=call.what,
+        what=call.object_text,
         named=bool(call.name),
         retry_after=_retry_after(answer.headers.get("Retry-After", "")),
     )

@@ -79,7 +79,7 @@ class Transport:
         """Return the body of an answer, at `path` if given, otherwise at the call's path; raise KubeError."""
         waiting = aiohttp.ClientTimeout(total=self._answer, sock_connect=CONNECT_SECONDS)
         try:
-            async with self._asked(call, path or call.path, headers or {}, waiting) as answer:
+            async with self._send_request(call, path or call.path, headers or {}, waiting) as answer:
                 if is_json:
                     demand_json(answer, call)
                 return await body(answer, call)
@@ -90,7 +90,7 @@ class Transport:
     async def parts(self, call: Call) -> AsyncIterator[AsyncIterator[bytes]]:
         """Send a request, and open the body of the answer as a stream of bytes; raise KubeError."""
         waiting = aiohttp.ClientTimeout(total=self._answer, sock_connect=CONNECT_SECONDS)
-        async with self._asked(call, call.path, {}, waiting) as answer:
+        async with self._send_request(call, call.path, {}, waiting) as answer:
             demand_json(answer, call)
             async with contextlib.aclosing(self._parts(call, answer)) as parts:
                 yield parts
@@ -106,13 +106,13 @@ class Transport:
     async def lines(self, call: Call, silence: float) -> AsyncIterator[Batches]:
         """Send the request of a watch, and open the endless answer as batches of lines; see Api.watch."""
         waiting = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=silence)
-        async with self._asked(call, call.path, {}, waiting) as answer:
+        async with self._send_request(call, call.path, {}, waiting) as answer:
             demand_json(answer, call)
             async with contextlib.aclosing(_lines(call, answer, silence)) as lines:
                 yield lines
 
     @contextlib.asynccontextmanager
-    async def _asked(
+    async def _send_request(
         self, call: Call, path: str, headers: Mapping[str, str], waiting: aiohttp.ClientTimeout
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Send a request and yield its successful answer; after a 401 retry once with newer credentials."""
@@ -159,7 +159,8 @@ class Transport:
     def _unreachable(self, call: Call, error: Exception) -> KubeError:
         reason = Reason.TIMEOUT if isinstance(error, TimeoutError) else Reason.UNREACHABLE
         return ApiUnreachable(
-            f"cannot {call.verb} {call.what} at {self._connection.server}: {connection_cause(error)}", reason
+            f"cannot {call.verb} {call.object_text} at {self._connection.server}: {connection_cause(error)}",
+            reason,
         )
 
 
@@ -169,16 +170,17 @@ async def _lines(call: Call, answer: aiohttp.ClientResponse, silence: float) -> 
         try:
             data = await answer.content.readany()
         except TimeoutError as error:
-            quiet = f"the API server was silent on the watch of {call.what} for {silence:g} s"
+            quiet = f"the API server was silent on the watch of {call.object_text} for {silence:g} s"
             raise ApiUnreachable(quiet, Reason.INACTIVE) from error
         except (aiohttp.ClientError, OSError) as error:
             raise ApiUnreachable(
-                f"the connection of the watch of {call.what} broke: {connection_cause(error)}", Reason.BROKEN
+                f"the connection of the watch of {call.object_text} broke: {connection_cause(error)}",
+                Reason.BROKEN,
             ) from error
         if not data:
             if lines.begun:
                 raise ApiUnreachable(
-                    f"the watch of {call.what} ended in the middle of an event", Reason.BROKEN
+                    f"the watch of {call.object_text} ended in the middle of an event", Reason.BROKEN
                 )
             return
         complete = lines.complete(data)

@@ -21,7 +21,7 @@ class LongLived:
     tcp_idle: timedelta | None = timedelta(days=7)
 
     @classmethod
-    def of(cls, *, upgrades: tuple[str, ...], tcp_idle_seconds: int) -> "LongLived":
+    def from_settings(cls, *, upgrades: tuple[str, ...], tcp_idle_seconds: int) -> "LongLived":
         """Build the value from an operator's settings; 0 seconds means that idle connections stay open."""
         names = tuple(sorted({upgrade.lower() for upgrade in upgrades}))
         return cls(names, timedelta(seconds=tcp_idle_seconds) if tcp_idle_seconds else None)

@@ -47,7 +47,7 @@ class ObjectKey:
     name: str
 
     @classmethod
-    def of(cls, kind: Kind, key: NamedObject) -> "ObjectKey":
+    def from_name(cls, kind: Kind, key: NamedObject) -> "ObjectKey":
         """Return the key of the object with this kind and the namespace and name of a value's key."""
         return cls(kind, key.namespace, key.name)
 
@@ -63,12 +63,12 @@ class ObjectKey:
         For example, a Pod and a Workload `shop/cart-1` have the same claim.
         """
         kind = READ_AS.get(self.kind)
-        return self if kind is None else ObjectKey.of(kind, self)
+        return self if kind is None else ObjectKey.from_name(kind, self)
 
     def forms(self) -> tuple["ObjectKey", ...]:
         """Return the possible keys of the object of a claim; the claim itself is the last."""
         kinds = FORMS.get(self.kind)
-        return (self,) if kinds is None else tuple([ObjectKey.of(kind, self) for kind in kinds])
+        return (self,) if kinds is None else tuple([ObjectKey.from_name(kind, self) for kind in kinds])
 
     @property
     def path(self) -> str:

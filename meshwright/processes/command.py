@@ -25,7 +25,7 @@ _ERRORS: Final = 2
 class Command:
     """A program with its arguments; `environment` and `folder` default to the ones of this process.
 
-    - `given`: bytes for standard input; None for no input.
+    - `stdin`: bytes for standard input; None for no input.
     - `merged`: standard error is merged into the output, in the order of writing.
     - `most_bytes`: limit of stored bytes of output and of errors; the rest is read and dropped.
     """
@@ -33,7 +33,7 @@ class Command:
     argv: Sequence[str]
     environment: Mapping[str, str] | None = field(default=None, repr=False)
     folder: Path | None = None
-    given: bytes | None = field(default=None, repr=False)
+    stdin: bytes | None = field(default=None, repr=False)
     merged: bool = False
     most_bytes: int = MOST_BYTES
 
@@ -99,17 +99,17 @@ async def _started(command: Command, said: _CommandOutput) -> asyncio.Subprocess
     transport, _ = await asyncio.get_running_loop().subprocess_exec(
         lambda: said,
         *command.argv,
-        stdin=DEVNULL if command.given is None else PIPE,
+        stdin=DEVNULL if command.stdin is None else PIPE,
         stdout=PIPE,
         stderr=STDOUT if command.merged else PIPE,
         env=command.environment,
         cwd=command.folder,
         start_new_session=True,
     )
-    if command.given is not None:
+    if command.stdin is not None:
         into = transport.get_pipe_transport(0)
         assert isinstance(into, asyncio.WriteTransport)  # noqa: S101 - requested by PIPE
-        into.write(command.given)
+        into.write(command.stdin)
         into.close()  # after all bytes are written
     return transport
 

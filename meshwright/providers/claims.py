@@ -14,7 +14,7 @@ from meshwright.mesh.workload import PodTemplate
 from meshwright.specs.codes import Code
 
 
-def held(objects: Mapping[ObjectKey, SourcedObject], claim: ObjectKey) -> SourcedObject | None:
+def object_under(objects: Mapping[ObjectKey, SourcedObject], claim: ObjectKey) -> SourcedObject | None:
     """Return the object under a claim, of any kind that shares the claim; None if there is no object."""
     for form in claim.forms():
         if (sourced_object := objects.get(form)) is not None:

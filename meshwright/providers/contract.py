@@ -31,7 +31,9 @@ class Counts:
     refused: int = 0
 
     @classmethod
-    def of(cls, objects: Mapping[ObjectKey, SourcedObject], stale: int, problems: Iterable[Problem]) -> Self:
+    def count(
+        cls, objects: Mapping[ObjectKey, SourcedObject], stale: int, problems: Iterable[Problem]
+    ) -> Self:
         """Count the objects that apply, and as refused the objects with an error that do not apply."""
         bad = {
             problem.key

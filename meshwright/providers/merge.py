@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from meshwright.mesh.objects import ObjectKey, SourcedObject, created_at
 from meshwright.mesh.problems.problem import Problem, Problems, ordered
 from meshwright.mesh.values.picture import Picture
-from meshwright.providers.claims import disputed, held
+from meshwright.providers.claims import disputed, object_under
 
 Said = tuple[str, Picture[ObjectKey, SourcedObject]]
 """A source's name and its objects."""
@@ -20,7 +20,7 @@ class MergedObjects:
     contradictions, by claim.
     """
 
-    of: tuple[Said, ...] = ()
+    states: tuple[Said, ...] = ()
     disputes: Mapping[ObjectKey, Problems] = field(default_factory=dict)
 
     @property
@@ -45,9 +45,9 @@ class MergedObjects:
         name replaces a Workload.
         """
         edits: dict[ObjectKey, SourcedObject | None] = {}
-        if len(_holding(self.of, before.of)) < 2:
+        if len(_holding(self.states, before.states)) < 2:
             # With one source, which has at most one object of a claim, its changes are the merged changes.
-            steps = tuple(_steps(self.of, before.of))
+            steps = tuple(_steps(self.states, before.states))
             edits.update(
                 (key, None)
                 for step in steps
@@ -57,7 +57,7 @@ class MergedObjects:
             for step in steps:
                 edits.update(step)
             return edits
-        for claim in _changed(self.of, before.of):
+        for claim in _changed(self.states, before.states):
             was, now = before.in_force(claim), self.in_force(claim)
             if was is now or was == now:
                 continue
@@ -72,8 +72,8 @@ class MergedObjects:
         return next(
             (
                 sourced_object
-                for _, objects in self.of
-                if (sourced_object := held(objects, claim)) is not None
+                for _, objects in self.states
+                if (sourced_object := object_under(objects, claim)) is not None
             ),
             None,
         )
@@ -87,11 +87,13 @@ def merge(said: Sequence[Said], before: MergedObjects | None = None) -> MergedOb
     previous result, only the changes since then are examined. Without a change the result is `before` itself.
     """
     of, before = tuple(said), before or MergedObjects()
-    if [(name, id(objects)) for name, objects in of] == [(name, id(objects)) for name, objects in before.of]:
+    if [(name, id(objects)) for name, objects in of] == [
+        (name, id(objects)) for name, objects in before.states
+    ]:
         return before
     disputes = before.disputes
-    if len(_holding(of, before.of)) > 1:
-        result = {claim: tuple(_disputed(claim, of)) for claim in _changed(of, before.of)}
+    if len(_holding(of, before.states)) > 1:
+        result = {claim: tuple(_disputed(claim, of)) for claim in _changed(of, before.states)}
         disputes = {claim: problems for claim, problems in {**disputes, **result}.items() if problems}
     return MergedObjects(of, disputes)
 
@@ -115,7 +117,9 @@ def _changed(of: Iterable[Said], before: Iterable[Said]) -> dict[ObjectKey, None
 
 def _disputed(claim: ObjectKey, of: Sequence[Said]) -> Iterator[Problem]:
     holders = [
-        (name, sourced_object) for name, objects in of if (sourced_object := held(objects, claim)) is not None
+        (name, sourced_object)
+        for name, objects in of
+        if (sourced_object := object_under(objects, claim)) is not None
     ]
     for _, second in holders[1:]:
         winner, first = holders[0]

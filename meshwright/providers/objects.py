@@ -19,7 +19,7 @@ from meshwright.mesh.origins import InFile, Origin
 from meshwright.mesh.problems.problem import Problem, Problems, Severity, ordered
 from meshwright.mesh.problems.tally import bounded
 from meshwright.mesh.values.picture import Picture
-from meshwright.providers.claims import duplicate, held, repeats
+from meshwright.providers.claims import duplicate, object_under, repeats
 from meshwright.specs.codes import Code
 from meshwright.specs.kinds import READ, is_foreign
 from meshwright.specs.reader import ManifestReading, UnreadManifest
@@ -67,7 +67,7 @@ def read_form(mark: str, readings: Sequence[tuple[Origin, ManifestReading]], bef
     read = {*good, *(reading.key.claim for _, reading in readings if reading.key)}
     for sourced, place in _last_good(before, read, unread):
         good[sourced.key.claim] = replace(sourced, stale=True)
-        added.append(_held(sourced, place))
+        added.append(_hold_problem(sourced, place))
     problems = (
         *(problem for _, reading in readings for problem in reading.problems),
         *bounded(tuple(added), _BESIDE),
@@ -147,7 +147,7 @@ def _in_common(claim: ObjectKey) -> tuple[Kind, str]:
     return claim.kind, claim.path
 
 
-def _held(sourced: SourcedObject, place: Origin) -> Problem:
+def _hold_problem(sourced: SourcedObject, place: Origin) -> Problem:
     expected = (
         f"cannot be read here; the last good form of the object, from {sourced.origin}, "
         "stays in force. Correct the document, or remove it to remove the object"
@@ -170,7 +170,7 @@ class Objects(ABC, Generic[H]):
     in_force: Picture[ObjectKey, SourcedObject] = field(default_factory=Picture, compare=False)
     contested: Mapping[ObjectKey, tuple[H, ...]] = field(default_factory=dict, compare=False)
     bad: frozenset[H] = field(default_factory=frozenset, compare=False)
-    said: Problems = field(default=(), compare=False)
+    all_problems: Problems = field(default=(), compare=False)
     stale: int = field(default=0, compare=False)
 
     @staticmethod
@@ -185,7 +185,7 @@ class Objects(ABC, Generic[H]):
 
     def problems(self) -> Problems:
         """Return all problems of the source, sorted by place."""
-        return self.said
+        return self.all_problems
 
     def holding(self, forms: Mapping[H, Form | None]) -> Self:
         """Return the state after changes of some holders, None for a removed holder; `self` without a change.
@@ -206,7 +206,7 @@ class Objects(ABC, Generic[H]):
         contested = dict(self.contested)
         edits: dict[ObjectKey, SourcedObject | None] = {}
         for claim in self._claims(forms):
-            first = held(self.in_force, claim)
+            first = object_under(self.in_force, claim)
             # Holders are stored for contested objects only; any other object has one, named by its origin.
             there = contested.pop(claim, None) or (() if first is None else (self.holder_of(first),))
             kept = [holder for holder in there if holder not in forms]
@@ -224,7 +224,9 @@ class Objects(ABC, Generic[H]):
         bad = self.bad - forms.keys() | {item for item, form in forms.items() if form and form.problems}
         # Problems are collected again only if they may differ, because this walks all holders with problems.
         same = contested == self.contested and not (bad | self.bad) & forms.keys()
-        problems = self.said if same and not _moved(contested, forms) else _problems(holders, bad, contested)
+        problems = (
+            self.all_problems if same and not _moved(contested, forms) else _problems(holders, bad, contested)
+        )
         in_force = self.in_force.changed(edits)
         fresher = sum(_is_stale(self.in_force.get(key)) for key in edits)
         stale = self.stale - fresher + sum(map(_is_stale, edits.values()))

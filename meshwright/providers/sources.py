@@ -39,8 +39,8 @@ class Sources:
         merged = merge([(source.name, source.objects()) for source in self.all], before)
         if merged is before:
             return {}
-        old, result = dict(before.of), Counter[tuple[str, Kind]]()
-        for name, objects in merged.of:
+        old, result = dict(before.states), Counter[tuple[str, Kind]]()
+        for name, objects in merged.states:
             result.update((name, key.kind) for key in objects.since(old.get(name, _NOTHING)))
         changed = merged.since(before) if self._following else {}
         for follower in self._following:

@@ -63,7 +63,7 @@ def _requirements(policy: ProxyPolicy) -> Iterator[Requirement]:
     if policy.tracing is not None:
         yield Requirement(Capability.TRACING, MESH_CONFIG)
     if policy.logs.by is not None:
-        yield Requirement(Capability.ACCESS_LOGS, ObjectKey.of(TELEMETRY, policy.logs.by))
+        yield Requirement(Capability.ACCESS_LOGS, ObjectKey.from_name(TELEMETRY, policy.logs.by))
     for port in policy.inbound:
         yield from _of_inbound(port)
     for service in policy.outbound:
@@ -71,7 +71,7 @@ def _requirements(policy: ProxyPolicy) -> Iterator[Requirement]:
     for destination in policy.service_destinations:
         yield from _of_destination(destination)
     for key in {object_key for out in policy.outside for object_key in out.by}:
-        yield Requirement(Capability.EGRESS, ObjectKey.of(EGRESS, key))
+        yield Requirement(Capability.EGRESS, ObjectKey.from_name(EGRESS, key))
 
 
 def _of_inbound(port: InboundPort) -> Iterator[Requirement]:
@@ -79,9 +79,13 @@ def _of_inbound(port: InboundPort) -> Iterator[Requirement]:
         yield Requirement(Capability.LIMITS, UPSTREAM_TRAFFIC_SETTING)
     if not port.protocol.is_http:
         for service in port.services:
-            yield Requirement(Capability.TCP_ROUTES, ObjectKey.of(SERVICE, service))
+            yield Requirement(Capability.TCP_ROUTES, ObjectKey.from_name(SERVICE, service))
     if port.asked is not None:
-        by = MESH_CONFIG if port.asked.by is None else ObjectKey.of(EXTERNAL_AUTHORIZATION, port.asked.by)
+        by = (
+            MESH_CONFIG
+            if port.asked.by is None
+            else ObjectKey.from_name(EXTERNAL_AUTHORIZATION, port.asked.by)
+        )
         yield Requirement(Capability.EXTERNAL_AUTHORIZATION, by)
     for rule in port.access.rules:
         if rule.matches is not None:
@@ -103,16 +107,16 @@ def _of_outbound(service: OutboundService) -> Iterator[Requirement]:
         case ExternalHost() as host:
             yield Requirement(Capability.EXTERNAL_DESTINATIONS, host)
         case key if not service.protocol.is_http:
-            yield Requirement(Capability.TCP_ROUTES, ObjectKey.of(SERVICE, key))
+            yield Requirement(Capability.TCP_ROUTES, ObjectKey.from_name(SERVICE, key))
         case _:
             pass
     if service.retries is not None:
         yield Requirement(Capability.RETRIES, RETRY)
     for rule in service.rules:
-        yield Requirement(Capability.ROUTE_POLICIES, ObjectKey.of(ROUTE_POLICY, rule.by))
+        yield Requirement(Capability.ROUTE_POLICIES, ObjectKey.from_name(ROUTE_POLICY, rule.by))
     splitting = Capability.TRAFFIC_SPLITS if service.protocol.is_http else Capability.TCP_SPLITS
     for route in service.routes:
         if route.split is not None:
-            yield Requirement(splitting, ObjectKey.of(TRAFFIC_SPLIT, route.split))
+            yield Requirement(splitting, ObjectKey.from_name(TRAFFIC_SPLIT, route.split))
         if route.matches is not None and route.split is not None:
-            yield Requirement(Capability.HTTP_ROUTES, ObjectKey.of(TRAFFIC_SPLIT, route.split))
+            yield Requirement(Capability.HTTP_ROUTES, ObjectKey.from_name(TRAFFIC_SPLIT, route.split))

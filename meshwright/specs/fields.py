@@ -32,11 +32,11 @@ class Fields:
         spec.close()                # an error for each key except port
     """
 
-    __slots__ = ("_asked", "_mapping", "notes", "path")
+    __slots__ = ("_keys_read", "_mapping", "notes", "path")
 
     def __init__(self, mapping: Mapping[str, object], path: str, notes: Notes) -> None:
         self._mapping = mapping
-        self._asked: set[str] = set()
+        self._keys_read: set[str] = set()
         self.path = path
         self.notes = notes
 
@@ -46,7 +46,7 @@ class Fields:
 
     def raw(self, name: str) -> object:
         """Return the unchecked value of a key, None if absent."""
-        self._asked.add(name)
+        self._keys_read.add(name)
         return self._mapping.get(name)
 
     def has(self, name: str) -> bool:
@@ -59,7 +59,7 @@ class Fields:
 
     def accept(self, *names: str) -> None:
         """Accept these keys of the mapping with any value."""
-        self._asked.update(names)
+        self._keys_read.update(names)
 
     def wrong(self, name: str, expected: str, code: Code = Code.WRONG_VALUE) -> None:
         """Report the value of a key as an error; the object is refused."""
@@ -112,7 +112,7 @@ class Fields:
         result = self._flag(name)
         return default if result is None else result
 
-    def flag_if_said(self, name: str) -> bool | None:
+    def optional_flag(self, name: str) -> bool | None:
         """Return the boolean of a key, None if absent."""
         return self._flag(name)
 
@@ -230,13 +230,13 @@ class Fields:
                 self.notes.refuse(Code.WRONG_TYPE, f"{self.path}[{key!s:.60}]", text, value)
         return tuple(sorted(result))
 
-    def asked(self) -> frozenset[str]:
+    def keys_read(self) -> frozenset[str]:
         """Return the keys that the reader has read, whether present or not."""
-        return frozenset(self._asked)
+        return frozenset(self._keys_read)
 
     def unasked(self) -> tuple[str, ...]:
         """Return the keys of the mapping that the reader has not read, sorted, as text."""
-        return tuple(sorted(str(key) for key in self._mapping if key not in self._asked))
+        return tuple(sorted(str(key) for key in self._mapping if key not in self._keys_read))
 
     def skim(self, *others: str) -> None:
         """Warn of each unread key that looks like a read one, except `others`, which exist in Kubernetes.
@@ -244,9 +244,9 @@ class Fields:
         This is for mappings of Kubernetes, with many unlisted fields. Only the first 1000 keys are compared,
         because comparing takes time and no mapping of Kubernetes has as many fields.
         """
-        if self._asked.issuperset(self._mapping):
+        if self._keys_read.issuperset(self._mapping):
             return
-        asked = frozenset(self._asked)
+        asked = frozenset(self._keys_read)
         for key in itertools.islice(self._mapping, _COMPARED):
             if (
                 isinstance(key, str)
@@ -259,7 +259,7 @@ class Fields:
 
     def close(self) -> None:
         """Report each unread key as an unknown field; the object is refused."""
-        if self._asked.issuperset(self._mapping):
+        if self._keys_read.issuperset(self._mapping):
             return
         for key in self.unasked():
             path = self.at(_cut(key))
@@ -269,11 +269,11 @@ class Fields:
             self.notes.refuse(Code.UNKNOWN_FIELD, path, functools.partial(self._unknown, key), value)
 
     def _unknown(self, key: str) -> str:
-        if near := nearest(key, self._asked):
+        if near := nearest(key, self._keys_read):
             return f"unknown field; did you mean {near}?"
         return (
-            f"unknown field; the known fields are {', '.join(sorted(self._asked))}"
-            if self._asked
+            f"unknown field; the known fields are {', '.join(sorted(self._keys_read))}"
+            if self._keys_read
             else "unknown field"
         )
 

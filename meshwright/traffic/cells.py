@@ -67,7 +67,7 @@ class Cells(Generic[Key]):
     def __init__(self, grains: tuple[Grain, ...], most: int) -> None:
         self._grains = grains
         self._most = most
-        self._held: tuple[deque[Cell[Key]], ...] = tuple(deque() for _ in grains)
+        self._by_grain: tuple[deque[Cell[Key]], ...] = tuple(deque() for _ in grains)
         self._count = 0
         self.left_out = 0
         """Number of statistics not added because of the bound."""
@@ -80,7 +80,7 @@ class Cells(Generic[Key]):
         """Add statistics by key to the current cells; `now` is in seconds and never goes back."""
         self.forget(now)
         current = [
-            self._current(grain, held, now) for grain, held in zip(self._grains, self._held, strict=True)
+            self._current(grain, held, now) for grain, held in zip(self._grains, self._by_grain, strict=True)
         ]
         most = self._most // len(self._grains)
         for key, figures in rows:
@@ -100,15 +100,15 @@ class Cells(Generic[Key]):
 
     def forget(self, now: float) -> None:
         """Drop cells older than the time for which their grain is kept."""
-        for grain, held in zip(self._grains, self._held, strict=True):
+        for grain, held in zip(self._grains, self._by_grain, strict=True):
             while held and held[0].start <= now - grain.span - grain.seconds:
                 self._count -= len(held.popleft().packed)
 
     def since(self, seconds: float, now: float) -> Span[Key]:
         """Return the cells of the last `seconds` and a little more, as far as they are kept."""
         grain, held = next(
-            (item for item in zip(self._grains, self._held, strict=True) if item[0].span >= seconds),
-            (self._grains[-1], self._held[-1]),
+            (item for item in zip(self._grains, self._by_grain, strict=True) if item[0].span >= seconds),
+            (self._grains[-1], self._by_grain[-1]),
         )
         cells = [cell for cell in held if cell.start + grain.seconds > now - seconds]
         if not cells:
@@ -125,7 +125,7 @@ class Cells(Generic[Key]):
 
     def _drop_oldest(self, current: list[Cell[Key]]) -> bool:
         # From the coarsest grain, which has the oldest data.
-        for held in reversed(self._held):
+        for held in reversed(self._by_grain):
             if held[0] not in current:
                 self._count -= len(held.popleft().packed)
                 return True
@@ -133,7 +133,7 @@ class Cells(Generic[Key]):
 
 
 def _total(packed: list[bytes]) -> Figures:
-    return Figures.of(map(sum, zip(*map(_PACKED.unpack, packed), strict=True)))
+    return Figures.from_numbers(map(sum, zip(*map(_PACKED.unpack, packed), strict=True)))
 
 
 def _pack(figures: Figures) -> bytes:
@@ -146,4 +146,4 @@ def _pack(figures: Figures) -> bytes:
 
 
 def _unpack(packed: bytes) -> Figures:
-    return Figures.of(_PACKED.unpack(packed))
+    return Figures.from_numbers(_PACKED.unpack(packed))

@@ -129,7 +129,7 @@ class RowFilter:
     service: str = ""
     behind: frozenset[str] = frozenset()
 
-    def of(self, made: Iterable[Row]) -> tuple[Row, ...]:
+    def select(self, made: Iterable[Row]) -> tuple[Row, ...]:
         """Return the rows selected by this filter."""
         return tuple(row for row in made if self._has(row))
 

@@ -96,7 +96,7 @@ class Figures:
     received_bytes: int = 0
 
     @classmethod
-    def of(cls, numbers: Iterable[int]) -> Self:
+    def from_numbers(cls, numbers: Iterable[int]) -> Self:
         """Return statistics from numbers in the order of the method `numbers`."""
         every = tuple(numbers)
         rest = CLASSES + TIMES
@@ -119,7 +119,7 @@ class Figures:
 
     def __add__(self, other: Self) -> Self:
         """Return the sum of two statistics, number by number."""
-        return type(self).of(map(add, self.numbers(), other.numbers()))
+        return type(self).from_numbers(map(add, self.numbers(), other.numbers()))
 
     @property
     def requests(self) -> int:

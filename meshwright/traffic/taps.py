@@ -65,7 +65,7 @@ class Tap:
         self._lost = 0
         return result, lost
 
-    def told(self, proxy: ProxyName, request: TappedRequest, now: float) -> None:
+    def add(self, proxy: ProxyName, request: TappedRequest, now: float) -> None:
         """Keep a request until `take`, or only count the request beyond a limit; then call `noticed`."""
         # A new second has a new allowance.
         if int(now) != self._second:
@@ -127,7 +127,7 @@ class Taps:
         self._taps.remove(tap)
         self._follow(tap.watched.service)
 
-    def told(self, proxy: ProxyName, requests: Iterable[TappedRequest], now: float) -> bool:
+    def handle_report(self, proxy: ProxyName, requests: Iterable[TappedRequest], now: float) -> bool:
         """Handle reported requests; return True if anyone subscribes to a service of the proxy.
 
         `now` is in seconds that never go back.
@@ -138,7 +138,7 @@ class Taps:
         for request in requests if wanting else ():
             for item in wanting:
                 if item.watched.fits(proxy, request):
-                    item.told(proxy, request, now)
+                    item.add(proxy, request, now)
         return bool(wanting)
 
     def _follow(self, service: ServiceKey) -> None:

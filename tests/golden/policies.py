@@ -101,7 +101,7 @@ def calling(*hosts: ExternalDestination) -> ProxyPolicy:
     at = (SocketAddress(IpAddress("127.0.90.1"), Port(9000 + number)) for number in range(len(hosts)))
     outbound_services = tuple(calls(host, where) for host, where in zip(hosts, at, strict=True))
     return replace(
-        bare(InterceptionKind.EXPLICIT), reachable=(ReachableServices.of(outbound_services, hosts),)
+        bare(InterceptionKind.EXPLICIT), reachable=(ReachableServices.from_sorted(outbound_services, hosts),)
     )
 
 

@@ -63,7 +63,7 @@ def admitting_somebody(mesh: View, identity: ServiceIdentity, port: InboundPort)
         from_outside.add(f"MutualTLS {said_of_plain[0].key}")
     return from_outside | {
         str(target.key)
-        for target in targets_by_destination(mesh).found(identity)
+        for target in targets_by_destination(mesh).lookup(identity)
         for client in target.sources
         if judge(mesh, _asked(client, port.services[0], place), target, place.port, is_http=True)
         in (Verdict.ADMITS, Verdict.OTHER_REQUESTS)

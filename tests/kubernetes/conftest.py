@@ -17,7 +17,7 @@ import pytest
 
 from certs.issuers.cert_manager.issuer import CertManagerIssuer
 from meshwright.kube.api import Api
-from meshwright.kube.connection.connection import found
+from meshwright.kube.connection.connection import find_connection
 from meshwright.mesh.identity import ProxyName
 from tests.kubernetes.tools import containers, objects
 from tests.kubernetes.tools import kubectl as tool
@@ -243,7 +243,7 @@ def _are_established(result: Document) -> bool:
 @pytest.fixture
 async def api(shared_cluster: RunningCluster) -> AsyncIterator[Api]:
     """Return our own API client, as the administrator."""
-    async with Api(found(shared_cluster.kubeconfig, "")) as made:
+    async with Api(find_connection(shared_cluster.kubeconfig, "")) as made:
         yield made
 
 

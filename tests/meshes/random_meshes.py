@@ -204,7 +204,7 @@ def _limits(dice: random.Random, mesh: Mesh) -> None:
         ),
         dice.choice(("", "2026-01-01T00:00:00Z")),
     )
-    _put(dice, mesh, ObjectKey.of(UPSTREAM_TRAFFIC_SETTING, key), setting)
+    _put(dice, mesh, ObjectKey.from_name(UPSTREAM_TRAFFIC_SETTING, key), setting)
 
 
 def _telemetry(dice: random.Random, mesh: Mesh) -> None:
@@ -220,10 +220,10 @@ def _telemetry(dice: random.Random, mesh: Mesh) -> None:
     )
     selector = dice.choice(((), (("app", dice.choice(NAMES)),)))
     answer = dice.choice((None, log)), dice.choice((None, 5.0))
-    _put(dice, mesh, ObjectKey.of(TELEMETRY, key), Telemetry(key, selector, *answer))
+    _put(dice, mesh, ObjectKey.from_name(TELEMETRY, key), Telemetry(key, selector, *answer))
     if dice.random() < 0.7:
         extension_service = ExtensionService(service, HostPort("collector", dice.choice((4317, 4318))))
-        _put(dice, mesh, ObjectKey.of(EXTENSION_SERVICE, service), extension_service)
+        _put(dice, mesh, ObjectKey.from_name(EXTENSION_SERVICE, service), extension_service)
 
 
 def _retry(dice: random.Random, mesh: Mesh) -> None:
@@ -234,7 +234,7 @@ def _retry(dice: random.Random, mesh: Mesh) -> None:
     called = ServiceKey(dice.choice(NAMESPACES), ServiceName(dice.choice(NAMES)))
     created = dice.choice(("", "2026-01-01T00:00:00Z"))
     retry = Retry(key, source, (called,), Retries(tuple(on), dice.choice((1, 2))), created)
-    _put(dice, mesh, ObjectKey.of(RETRY, key), retry)
+    _put(dice, mesh, ObjectKey.from_name(RETRY, key), retry)
 
 
 def _route_policy(dice: random.Random, mesh: Mesh) -> None:
@@ -246,7 +246,7 @@ def _route_policy(dice: random.Random, mesh: Mesh) -> None:
     rules = (RouteRule((group,), actions), RouteRule((), RouteActions(timedelta(seconds=9))))
     created = dice.choice(("", "2026-01-01T00:00:00Z"))
     policy = RoutePolicy(key, service, rules[: dice.choice((1, 2))], created)
-    _put(dice, mesh, ObjectKey.of(ROUTE_POLICY, key), policy)
+    _put(dice, mesh, ObjectKey.from_name(ROUTE_POLICY, key), policy)
 
 
 def _upstream_policy(dice: random.Random, mesh: Mesh) -> None:
@@ -267,7 +267,7 @@ def _upstream_policy(dice: random.Random, mesh: Mesh) -> None:
         LocalityPreference(LocalityScope.REGION, fails_over=False),
     )[_thrown(dice) % 3]
     policy = UpstreamPolicy(key, service, ejecting, load, checking, created, nearest)
-    _put(dice, mesh, ObjectKey.of(UPSTREAM_POLICY, key), policy)
+    _put(dice, mesh, ObjectKey.from_name(UPSTREAM_POLICY, key), policy)
 
 
 def _mutual_tls(dice: random.Random, mesh: Mesh) -> None:
@@ -277,7 +277,7 @@ def _mutual_tls(dice: random.Random, mesh: Mesh) -> None:
     accounts = dice.choice(((), (ServiceAccountName(dice.choice(NAMES)),)))
     ports, plain_text = dice.choice(((), (Port(8080),))), dice.choice((None, PlainText(), near))
     mutual_tls = MutualTLS(key, dice.choice(tuple(TlsMode)), accounts, ports, plain_text)
-    _put(dice, mesh, ObjectKey.of(MUTUAL_TLS, key), mutual_tls)
+    _put(dice, mesh, ObjectKey.from_name(MUTUAL_TLS, key), mutual_tls)
 
 
 def _authorization(dice: random.Random, mesh: Mesh) -> None:
@@ -287,7 +287,7 @@ def _authorization(dice: random.Random, mesh: Mesh) -> None:
     accounts = dice.choice(((), (ServiceAccountName(dice.choice(NAMES)),)))
     ports = dice.choice(((), (Port(8080),)))
     authorization = ExternalAuthorization(key, dice.choice((None, asked)), accounts, ports)
-    _put(dice, mesh, ObjectKey.of(EXTERNAL_AUTHORIZATION, key), authorization)
+    _put(dice, mesh, ObjectKey.from_name(EXTERNAL_AUTHORIZATION, key), authorization)
 
 
 A_SECOND = timedelta(seconds=1)
@@ -342,7 +342,7 @@ def _service(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
     selector = dice.choice(((), (("app", key.name),), (("app", dice.choice(NAMES)), ("tier", "x"))))
     address = dice.choice((None, None, IpAddress("10.96.0.1"), IpAddress("241.0.0.1")))
     service = Service(key, ports, selector, address, headless=address is None and dice.random() < 0.3)
-    return ObjectKey.of(SERVICE, key), _service_in_a_cluster(service)
+    return ObjectKey.from_name(SERVICE, key), _service_in_a_cluster(service)
 
 
 def _workload(dice: random.Random) -> Workload:
@@ -401,7 +401,7 @@ def _service_in_a_cluster(service: Service) -> Service:
 
 def _template(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
     key = WorkloadKey(dice.choice(NAMESPACES), dice.choice(NAMES))
-    return ObjectKey.of(DEPLOYMENT, key), PodTemplate(
+    return ObjectKey.from_name(DEPLOYMENT, key), PodTemplate(
         DEPLOYMENT,
         key,
         ServiceIdentity(key.namespace, ServiceAccountName(dice.choice(NAMES))),
@@ -463,7 +463,7 @@ def _target(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
     destination = ServiceIdentity(namespace, ServiceAccountName(dice.choice(NAMES)))
     sources = tuple(_identity(dice) for _ in range(dice.randint(0, 2)))
     port = dice.choice((None, None, Port(8080)))
-    return ObjectKey.of(TRAFFIC_TARGET, key), TrafficTarget(
+    return ObjectKey.from_name(TRAFFIC_TARGET, key), TrafficTarget(
         key, destination, sources, tuple(_rules(dice)), port
     )
 
@@ -481,7 +481,7 @@ def _egress(target: TrafficTarget) -> tuple[ObjectKey, MeshObject]:
         route_groups=dice.choice(((), (), (dice.choice(NAMES),))),
         limits=dice.choice((None, dice.choice(NAMES))),
     )
-    return ObjectKey.of(EGRESS, target.key), egress
+    return ObjectKey.from_name(EGRESS, target.key), egress
 
 
 def _ingress(service: Service) -> tuple[ObjectKey, MeshObject]:
@@ -503,7 +503,7 @@ def _ingress(service: Service) -> tuple[ObjectKey, MeshObject]:
         matches=dice.choice(((), (), (dice.choice(NAMES),))),
         created=dice.choice(("", "2026-01-01T00:00:00Z")),
     )
-    return ObjectKey.of(INGRESS_BACKEND, key), ingress_backend
+    return ObjectKey.from_name(INGRESS_BACKEND, key), ingress_backend
 
 
 def _group(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
@@ -512,13 +512,13 @@ def _group(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
         HTTPMatch(name, dice.choice((None, "/x", "/y")), dice.choice(((), ("GET",))))
         for name in dice.sample(sorted(set(NAMES)), dice.randint(0, 2))
     )
-    return ObjectKey.of(HTTP_ROUTE_GROUP, key), HTTPRouteGroup(key, matches)
+    return ObjectKey.from_name(HTTP_ROUTE_GROUP, key), HTTPRouteGroup(key, matches)
 
 
 def _tcp(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
     key = _key(dice)
     ports = dice.choice(((), (Port(8080),), (Port(9090),)))
-    return ObjectKey.of(TCP_ROUTE, key), TCPRoute(key, ports)
+    return ObjectKey.from_name(TCP_ROUTE, key), TCPRoute(key, ports)
 
 
 def _split(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
@@ -529,7 +529,7 @@ def _split(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
     apex = ServiceKey(key.namespace, ServiceName(dice.choice(NAMES)))
     matches = (dice.choice(NAMES),) if dice.random() < 0.3 else ()
     split = TrafficSplit(key, apex, backends, matches, dice.choice(("", "2026-01-01T00:00:00Z")))
-    return ObjectKey.of(TRAFFIC_SPLIT, key), split
+    return ObjectKey.from_name(TRAFFIC_SPLIT, key), split
 
 
 def _slice(dice: random.Random, mesh: Mesh) -> None:

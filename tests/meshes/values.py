@@ -271,13 +271,13 @@ def object_key(thing: object) -> ObjectKey:
         case MeshConfig():
             return ObjectKey(MESH_CONFIG, Namespace("osm-system"), "osm-mesh-config")
         case Service(key=key):
-            return ObjectKey.of(SERVICE, key)
+            return ObjectKey.from_name(SERVICE, key)
         case Workload(key=at):
-            return ObjectKey.of(WORKLOAD, at)
+            return ObjectKey.from_name(WORKLOAD, at)
         case EndpointSlice(namespace=at_namespace, name=named):
             return ObjectKey(ENDPOINT_SLICE, at_namespace, named)
         case PodTemplate(kind=kind, key=at):
-            return ObjectKey.of(kind, at)
+            return ObjectKey.from_name(kind, at)
         case (
             Egress(key=name)
             | HTTPRouteGroup(key=name)
@@ -295,7 +295,7 @@ def object_key(thing: object) -> ObjectKey:
             | TrafficTarget(key=name)
             | UpstreamTrafficSetting(key=name)
         ):
-            return ObjectKey.of(kind_meant(type(thing).__name__, None), name)
+            return ObjectKey.from_name(kind_meant(type(thing).__name__, None), name)
         case _:
             raise TypeError(f"no key for {thing!r}")
 

@@ -79,7 +79,9 @@ class ConnectionGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc 
     async def _carry_out(self, verdicts: Sequence[Verdict], sockets: AcceptedSockets) -> None:
         for begin in range(0, len(verdicts), AT_ONCE):
             standing = [
-                verdict for verdict in verdicts[begin : begin + AT_ONCE] if self._connections.stands(verdict)
+                verdict
+                for verdict in verdicts[begin : begin + AT_ONCE]
+                if self._connections.is_still_valid(verdict)
             ]
             for ended in await asyncio.to_thread(_ended, sockets, standing):
                 self._observed(ended.peer, ended.cause)

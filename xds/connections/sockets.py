@@ -85,7 +85,7 @@ class AcceptedSockets:
                 self._clients[number] = client
                 if client is None:
                     continue
-                heard = _heard(descriptor)
+                heard = _received(descriptor)
             except OSError:  # closed meanwhile
                 continue
             if heard is not None:
@@ -125,7 +125,7 @@ class AcceptedSockets:
         return _plain(host), port
 
 
-def _heard(descriptor: int) -> tuple[int, float] | None:
+def _received(descriptor: int) -> tuple[int, float] | None:
     """Return the received bytes, and the seconds since the last of them (without any: since the start).
 
     None for a connection closed by the client, which gRPC is about to close too.

@@ -178,7 +178,7 @@ class Connections:
         }
         return tuple(ended.values())
 
-    def stands(self, verdict: Verdict) -> bool:
+    def is_still_valid(self, verdict: Verdict) -> bool:
         """Return whether a verdict is still valid: an idle connection may carry a call by now."""
         use = self._uses.get(verdict.socket.address)
         return verdict.cause not in (Cause.IDLE, Cause.CROWD) or not use or not use.open

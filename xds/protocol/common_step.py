@@ -30,7 +30,7 @@ class State:
     because only incremental streams, and types with full lists, announce removals.
     """
 
-    held: Versions
+    client_versions: Versions
     names: Layers[ResourceName, Any]
     wildcard: bool
 
@@ -49,7 +49,7 @@ class CommonStep:
 
     def take(self, channel: Channel) -> None:
         """Set a channel to the state after this step, with the objects shared by all streams."""
-        channel.held, channel.in_force = self.after.held, self.in_force
+        channel.client_versions, channel.in_force = self.after.client_versions, self.in_force
         channel.subscription.names = self.after.names
 
     def numbered(self, nonce: Nonce) -> Response:
@@ -64,7 +64,7 @@ def state(channel: Channel) -> State | None:
     """Return the state of a channel, or None if more than the state influences the next step."""
     if channel.blame is not None or channel.retired or channel.mortal:
         return None
-    return State(channel.held, channel.subscription.names, channel.subscription.wildcard)
+    return State(channel.client_versions, channel.subscription.names, channel.subscription.wildcard)
 
 
 def find(variant: type[object], channel: Channel, snapshot: Snapshot) -> CommonStep | None:
@@ -73,7 +73,7 @@ def find(variant: type[object], channel: Channel, snapshot: Snapshot) -> CommonS
     if not steps or channel.blame is not None or channel.retired or channel.mortal:
         return None
     wanted = channel.subscription
-    result = steps.get(_key(variant, channel.held, wanted.names, wildcard=wanted.wildcard))
+    result = steps.get(_key(variant, channel.client_versions, wanted.names, wildcard=wanted.wildcard))
     return result if isinstance(result, CommonStep) else None
 
 
@@ -91,7 +91,7 @@ def remember(
         table.steps = {}
     if len(table.steps) < STEPS:
         response = responses[0] if responses else None
-        key = _key(variant, before.held, before.names, wildcard=before.wildcard)
+        key = _key(variant, before.client_versions, before.names, wildcard=before.wildcard)
         table.steps[key] = CommonStep(before, after, channel.in_force, response)
 
 

@@ -62,7 +62,9 @@ class DeltaStream(Stream):
             return []
         responses = []
         for channel in self.channels:
-            if living := kept_alive(channel.type_url, channel.mortal, channel.held, self._snapshot):
+            if living := kept_alive(
+                channel.type_url, channel.mortal, channel.client_versions, self._snapshot
+            ):
                 version = self._snapshot.version(channel.type_url)
                 responses.append(self._respond(channel, version, living, heartbeat=True))
         return responses
@@ -74,7 +76,7 @@ class DeltaStream(Stream):
         if channel.type_url == ENDPOINT:
             channel.must = joined(channel.must, asked)
         else:
-            new = channel.held.absent(asked) if channel.held else asked
+            new = channel.client_versions.absent(asked) if channel.client_versions else asked
             channel.must = joined(channel.must, new)
             channel.dirty = joined(channel.dirty, asked - new)
         if self._snapshot is not None:
@@ -100,22 +102,26 @@ class DeltaStream(Stream):
 
         The server does not know the permissions of a version from an earlier stream, so assumes wider ones.
         """
-        if channel.type_url == ROUTE and channel.held is not channel.in_force:
+        if channel.type_url == ROUTE and channel.client_versions is not channel.in_force:
             now = snapshot.resources(ROUTE)
             other = (
-                name for name, version in channel.held.items() if name in now and now[name].version != version
+                name
+                for name, version in channel.client_versions.items()
+                if name in now and now[name].version != version
             )
             self._renew(frozenset(name for name in other if now[name].renewal is not None))
 
     def _find_gone(self, channel: Channel, snapshot: Snapshot) -> None:
-        if channel.held is not channel.in_force:
+        if channel.client_versions is not channel.in_force:
             there = snapshot.resources(channel.type_url)
-            channel.gone = joined(channel.gone, there.absent(frozenset(channel.held)))
+            channel.gone = joined(channel.gone, there.absent(frozenset(channel.client_versions)))
         if hidden := snapshot.on_demand(
             channel.type_url
         ):  # N7: it may have become on-demand since the last stream
             wants = channel.subscription.wants
-            held = (name for name in hidden if name in channel.held and not wants(name, on_demand=True))
+            held = (
+                name for name in hidden if name in channel.client_versions and not wants(name, on_demand=True)
+            )
             channel.gone = joined(channel.gone, held)
 
     def _look_for_absent(self, channel: Channel) -> None:
@@ -134,7 +140,7 @@ class DeltaStream(Stream):
             if not channel.subscription.wants(name, on_demand=True)
         }
         channel.must = without(channel.must, missing)
-        channel.hold(dict.fromkeys(name for name in missing if name in channel.held))
+        channel.hold(dict.fromkeys(name for name in missing if name in channel.client_versions))
         # A name with a pending removal is announced with that removal: a name is never announced twice (D18).
         channel.absent = joined(channel.absent, missing - channel.gone)
 

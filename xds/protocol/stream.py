@@ -316,7 +316,7 @@ class Stream(abc.ABC):
         listeners = self._channels.get(LISTENER)
         if not routes or listeners is None or self._snapshot is None:
             return
-        result = renewal.referring(self._snapshot, routes, listeners.held)
+        result = renewal.referring(self._snapshot, routes, listeners.client_versions)
         self._renewing = renewal.together(self._renewing, result)
         listeners.must = joined(listeners.must, result)
 

@@ -40,7 +40,7 @@ class Subscription:
     names: Layers[ResourceName, Any] = NO_LAYERS
     wildcard: bool = False
     text: int = 0
-    _asked: bool = False
+    _has_requested: bool = False
     _named: bool = False
     _last: int | None = None
 
@@ -105,7 +105,7 @@ class Subscription:
         first request without names is a wildcard for LDS and CDS only (D7, D8). Unlike in state of the world,
         the wildcard lasts until `*` is unsubscribed.
         """
-        first, self._asked = not self._asked, True
+        first, self._has_requested = not self._has_requested, True
         if not first and not subscribe and not unsubscribe:
             return NO_CHANGE
         wanted, unwanted = names_of(subscribe), names_of(unsubscribe)

@@ -34,8 +34,8 @@ OVERTAKEN_LIMIT = 8
 class Channel:
     """The conversation about one type (rule S5: types on a stream are independent).
 
-    - `held` are the versions sent to the client and not removed; `in_force` are the current versions. Both
-      are one object when the client has everything.
+    - `client_versions` are the versions sent to the client and not removed; `in_force` are the current
+      versions. Both are one object when the client has everything.
     - `dirty` are names with a possible difference from the held version. `must` are names to send whatever
       the client holds. `all_dirty` and `all_must` mean the same for every wanted name.
     - `gone` are names to remove when the last reference is gone. `retired` are their last resources, which
@@ -43,13 +43,13 @@ class Channel:
     - `absent` are requested names without a resource. `owed` is True if an answer is due, even an empty one.
     - `passed_over` are names dropped by stale requests (W4, W8).
     - `resumed` is the number of resources listed by a reconnecting client, and `resumed_text` the memory of
-      their text in bytes. `told_text` is the memory of the names in unanswered removals.
+      their text in bytes. `removals_text` is the memory of the names in unanswered removals.
     """
 
     type_url: TypeUrl
     subscription: Subscription
     in_force: Versions = NO_VERSIONS
-    held: Versions = NO_VERSIONS
+    client_versions: Versions = NO_VERSIONS
     dirty: Names = NO_NAMES
     must: Names = NO_NAMES
     gone: Names = NO_NAMES
@@ -67,7 +67,7 @@ class Channel:
     blame: Blame | None = None
     resumed: int = 0
     resumed_text: int = 0
-    told_text: int = 0
+    removals_text: int = 0
     mortal: Lives = field(default_factory=lambda: NOTHING)
 
     @property
@@ -105,7 +105,7 @@ class Channel:
         """
         if name in self.rejected or name in self.on_the_way():
             return NO_VERSION
-        return self.held.get(name, NO_VERSION)
+        return self.client_versions.get(name, NO_VERSION)
 
     def awaiting(self, nonce: Nonce) -> Response | None:
         """Return the sent response that a request with this nonce acknowledges or rejects, or None."""
@@ -135,7 +135,7 @@ class Channel:
             return
         self.unanswered = _without(self.unanswered, response)
         if response.removed:
-            self.told_text -= text_bytes(response.removed)
+            self.removals_text -= text_bytes(response.removed)
         self.overtaken = ()  # answers arrive in order, so none can follow for these
         if rejection is not None:
             self._reject(response, rejection)
@@ -163,12 +163,12 @@ class Channel:
             self.overtaken = (*self.overtaken, *self.unanswered)[-OVERTAKEN_LIMIT:]
             self.unanswered = ()
         else:
-            self.mortal = lives_after(self.mortal, self.held, response)
+            self.mortal = lives_after(self.mortal, self.client_versions, response)
         if len(self.unanswered) >= UNANSWERED_LIMIT:
-            self.told_text -= text_bytes(self.unanswered[0].removed)
+            self.removals_text -= text_bytes(self.unanswered[0].removed)
             self.unanswered = self.unanswered[1:]
         if response.removed:
-            self.told_text += text_bytes(response.removed)
+            self.removals_text += text_bytes(response.removed)
         self.unanswered = (*self.unanswered, response)
         self.sent_nonce, self.sent_version = response.nonce, response.version
 
@@ -213,7 +213,7 @@ class Channel:
 
     def _lose(self, names: Names, old: Snapshot | None) -> None:
         """Mark names without a resource in the snapshot; those held by the client must be removed."""
-        lost = {name for name in names if name in self.held}
+        lost = {name for name in names if name in self.client_versions}
         self.dirty = without(self.dirty, names)
         self.gone = joined(self.gone, lost)
         if old is not None and lost:
@@ -225,7 +225,7 @@ class Channel:
 
     def drop(self, names: AbstractSet[ResourceName]) -> None:
         """Forget names not wanted by the client any more."""
-        self.hold(dict.fromkeys(name for name in names if name in self.held))
+        self.hold(dict.fromkeys(name for name in names if name in self.client_versions))
         self._forget_retired(names)
         self.dirty, self.must = without(self.dirty, names), without(self.must, names)
         self.gone, self.absent = without(self.gone, names), without(self.absent, names)
@@ -236,13 +236,13 @@ class Channel:
 
     def drop_unwanted(self) -> None:
         """Forget names covered only by a former wildcard."""
-        known = {*self.held, *self.dirty, *self.must, *self.gone, *self.absent}
+        known = {*self.client_versions, *self.dirty, *self.must, *self.gone, *self.absent}
         self.drop({name for name in known if not self.subscription.wants(name)})
 
     def hold(self, changes: Mapping[ResourceName, Version | None]) -> None:
         """Record that the client now holds these versions (None for a dropped name)."""
         if changes:
-            self.held = self.held.towards(self.in_force, changes)
+            self.client_versions = self.client_versions.towards(self.in_force, changes)
 
     def take_news(self, snapshot: Snapshot) -> tuple[Sequence[Resource], Sequence[Resource]]:
         """Return the resources to send, and the new ones among them; mark all as held.
@@ -255,10 +255,10 @@ class Channel:
             changed = news = wanted = self.all_wanted(snapshot)
         else:
             changed = news = wanted = self._wanted(snapshot, self.dirty | must)
-        if self.held or self.blame is not None:
+        if self.client_versions or self.blame is not None:
             # A rejected resource is held in no version, so it differs from any. Without this test it would be
             # sent again with each snapshot (W6, D12). It is sent if the client requests it by name.
-            held, rejected = self.held, self.rejected
+            held, rejected = self.client_versions, self.rejected
             changed = news = [
                 resource
                 for resource in wanted
@@ -277,8 +277,8 @@ class Channel:
                 # change: a cluster does not warm again, so its endpoints need not follow (O3).
                 sent = {resource.name for resource in changed} | must
                 news = [resource for resource in wanted if resource.name in sent]
-        if changed and not self.held and len(changed) == len(self.in_force):
-            self.held = self.in_force  # everything, as in the first response
+        if changed and not self.client_versions and len(changed) == len(self.in_force):
+            self.client_versions = self.in_force  # everything, as in the first response
         else:
             self.hold({resource.name: resource.version for resource in changed})
         self.dirty = self.must = NO_NAMES
@@ -346,10 +346,12 @@ class Channel:
         self.blame.rejection = rejection
         names, suspected = blamed(response, rejection)
         # Names that the client has dropped meanwhile are left out, because nothing would end their rejection.
-        self.blame.rejected.update((name, version) for name, version in names.items() if name in self.held)
+        self.blame.rejected.update(
+            (name, version) for name, version in names.items() if name in self.client_versions
+        )
         overtaken, unsure = False, set()
         for resource in response.resources:
-            held = self.held.get(resource.name)
+            held = self.client_versions.get(resource.name)
             if held not in (resource.version, NO_VERSION):
                 overtaken = True  # changed or dropped since: this may have been the bad one
             elif resource.name in names or resource.name in suspected:
@@ -363,7 +365,7 @@ class Channel:
 
     def _is_due(self, name: ResourceName) -> bool:
         """Return whether the client has this name, or is about to receive it."""
-        if name in self.held or name in self.dirty or name in self.must:
+        if name in self.client_versions or name in self.dirty or name in self.must:
             return True
         return (self.all_dirty or self.all_must) and name in self.in_force and self.subscription.wants(name)
 

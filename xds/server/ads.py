@@ -34,7 +34,7 @@ from xds.protocol.stream import Accepted
 from xds.server.auxiliary import check_health, fetch_status, stream_status, watch_health
 from xds.server.client_status import client_status
 from xds.server.listener import listen, options
-from xds.server.node_matching import asked_about
+from xds.server.node_matching import node_predicate
 from xds.server.streams.call import Call, Result, Serve, alone
 from xds.server.streams.conversation import Conversation
 from xds.server.streams.decoder import Decoder
@@ -88,7 +88,7 @@ class AdsServer:
         self._tls = tls
         self._observer = observer or NoObserver()
         self._limits = limits or Limits()
-        self._held = held or (lambda _: "")
+        self._hold_reason = held or (lambda _: "")
         self._further = further
         self._encoder = Encoder(control_plane)
         self._decoder = Decoder()
@@ -173,7 +173,7 @@ class AdsServer:
             },
             (CLIENT_STATUS, "FetchClientStatus"): alone(partial(fetch_status, self._status_of)),
             (CLIENT_STATUS, "StreamClientStatus"): alone(partial(stream_status, self._status_of)),
-            (HEALTH, "Check"): alone(partial(check_health, self._held)),
+            (HEALTH, "Check"): alone(partial(check_health, self._hold_reason)),
             (HEALTH, "Watch"): alone(watch_health),
             **self._further,
         }
@@ -196,7 +196,7 @@ class AdsServer:
         async def handle(peer: Peer, context: grpc.aio.ServicerContext) -> None:
             # At once, because a client may wait for the headers before it sends its first request.
             await context.send_initial_metadata(())
-            account = self._accounts.of(peer.certificate)
+            account = self._accounts.account(peer.certificate)
             wait = self._admitted(peer, account)
             if wait is None:
                 await set_status(context, StreamEnd.TOO_MANY, "")
@@ -250,7 +250,7 @@ class AdsServer:
     async def _status_of(
         self, call: Call, request: csds_pb2.ClientStatusRequest
     ) -> csds_pb2.ClientStatusResponse:
-        asked = asked_about(request.node_matchers)
+        asked = node_predicate(request.node_matchers)
         own = {
             n: conversation
             for n, conversation in self._conversations.items()

@@ -98,7 +98,7 @@ def _rejected(status: ResourceStatus, body: Any | None, moment: Timestamp | None
     error = config_dump_shared_pb2.UpdateFailureState(
         failed_configuration=body,
         last_update_attempt=moment,
-        details=status.said,
+        details=status.error_message,
         version_info=status.version,
     )
     return GenericConfig(error_state=error, last_updated=moment)

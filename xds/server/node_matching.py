@@ -10,7 +10,7 @@ from xds.protocol.wire import Node, WireError
 Matches = Callable[[str], bool]
 
 
-def asked_about(matchers: Iterable[node_pb2.NodeMatcher]) -> Callable[[Node | None], bool]:
+def node_predicate(matchers: Iterable[node_pb2.NodeMatcher]) -> Callable[[Node | None], bool]:
     """Return a predicate for nodes with one matching matcher; without matchers every node matches.
 
     A node without an identifier matches as the empty one. Raises WireError for an unsupported matcher.

@@ -29,14 +29,14 @@ class ResourceStatus:
     """The newest sent version of a resource, with the client's answer to exactly this version.
 
     `version` is empty before the first sending, or if the held version is unknown. `resource` is None if the
-    content is not in memory any more. `said` is the client's error message for a rejected resource.
+    content is not in memory any more. `error_message` is the client's error message for a rejected resource.
     """
 
     name: ResourceName
     state: ResourceState
     version: Version = NO_VERSION
     resource: Resource | None = None
-    said: str = ""
+    error_message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def resource_statuses(channel: Channel, snapshot: Snapshot | None) -> tuple[Reso
     there = {} if snapshot is None else snapshot.resources(channel.type_url)
     news = (response for response in channel.unanswered if not response.heartbeat)
     sent = {resource.name: resource for response in news for resource in response.resources}
-    names = {*channel.held, *channel.subscription.names, *channel.rejected}
+    names = {*channel.client_versions, *channel.subscription.names, *channel.rejected}
     return tuple(_status(channel, name, there.get(name), sent.get(name)) for name in sorted(names))
 
 
@@ -82,8 +82,8 @@ def _status(
         state, version = ResourceState.REJECTED, channel.rejected[name]
         if channel.rejection is not None:
             text = message_about(channel.rejection, name, channel.rejected.keys())
-    elif name in channel.held:
-        version = channel.held[name]
+    elif name in channel.client_versions:
+        version = channel.client_versions[name]
         state = ResourceState.SENT if version == NO_VERSION else ResourceState.ACCEPTED
     else:
         return ResourceStatus(name, ResourceState.MISSING if there is None else ResourceState.NOT_SENT)

@@ -88,7 +88,7 @@ class Answer:
     refused: str = ""
 
 
-def asked(address: str, pod: Document, namespace: str) -> Answer:
+def review_pod(address: str, pod: Document, namespace: str) -> Answer:
     """Send an AdmissionReview for the creation of a pod to an injector, and return the response."""
     metadata = {"name": "asked", **pod["metadata"], "namespace": namespace}
     whole = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod["spec"]}

@@ -47,7 +47,7 @@ def of_server(view: View, request: Request, place: tuple[Place, bool]) -> Iterat
         )
         yield _step(view, setting, text, 1)
     if rates.counted_connections is not None:
-        yield _step(view, setting, _asked(rates.counted_connections.asked, "each connection"), 1)
+        yield _step(view, setting, _service_request(rates.counted_connections.asked, "each connection"), 1)
     if is_http:
         yield from _of_requests(view, setting, request)
 
@@ -65,10 +65,10 @@ def _of_requests(view: View, setting: UpstreamTrafficSetting, request: Request) 
     if rates.counted_requests is not None:
         own = route is not None and route.descriptors
         what = f"each request for {route.path_regex}" if route is not None and own else "each request"
-        yield _step(view, setting, _asked(rates.counted_requests.asked, what), 1)
+        yield _step(view, setting, _service_request(rates.counted_requests.asked, what), 1)
 
 
-def _asked(service: RateLimitService, what: str) -> str:
+def _service_request(service: RateLimitService, what: str) -> str:
     silent = "passes" if service.fails_open else "is refused"
     return (
         f"The server's sidecar asks {service.server} about {what} (domain {service.domain}), and "

@@ -55,12 +55,12 @@ def permissive(view: View, namespace: Namespace) -> Iterator[Step]:
 
 def authorized(view: View, place: tuple[Place, bool]) -> Iterator[Step]:
     """Yield the step about the external authorizer of an admitted request, with the answer unknown here."""
-    asked, by = oracle.asked(view, place), oracle.counting(view, place)
+    authorizer, by = oracle.authorizer_at(view, place), oracle.counting(view, place)
     origin = mesh_configs(view) if by is None else origin_of(view, EXTERNAL_AUTHORIZATION, by.key)
-    if asked is not None:
+    if authorizer is not None:
         message = "" if by is None else f", because of ExternalAuthorization {by.key}"
         text = (
-            f"The server's sidecar also asks the authorizer at {asked.server}{message}, and the "
+            f"The server's sidecar also asks the authorizer at {authorizer.server}{message}, and the "
             "authorizer may refuse the request (403)."
         )
         yield Step(text, origin, depth=1)
@@ -80,7 +80,7 @@ def mesh_configs(view: View) -> Objects:
 def upstreams(view: View, request: Request, client: ServiceIdentity) -> Iterator[Step]:
     """Yield a step for each client workload with explicit interception and no upstream for the Service."""
     wanted = (request.service, request.port)
-    for workload in by_identity(view).found(client):
+    for workload in by_identity(view).lookup(client):
         if workload.uuid is None or not isinstance(workload.interception, Explicit):
             continue
         if wanted not in {(known.service, known.service_port) for known in workload.interception.upstreams}:

@@ -23,7 +23,7 @@ def of_splits(view: View, request: Request, port: ServicePort, split: TrafficSpl
         )
         text = f"TrafficSplit {split.key} chooses the backend, {whose}: {shares}."
         yield Step(text, origin_of(view, TRAFFIC_SPLIT, split.key))
-    for other in splits_by_apex(view).found(request.service):
+    for other in splits_by_apex(view).lookup(request.service):
         if split is None or other.key != split.key:
             verdict = oracle.judge_split(view, other, request, port)
             outdone = verdict is SplitVerdict.DECIDES and split is not None

@@ -27,7 +27,7 @@ class Step:
 
 def origin_of(view: View, kind: Kind, key: PolicyKey | ServiceKey) -> Objects:
     """Return an object with the place of its manifest; empty if no manifest contains the object."""
-    return origin_of_object(view, ObjectKey.of(kind, key))
+    return origin_of_object(view, ObjectKey.from_name(kind, key))
 
 
 def origin_of_object(view: View, key: ObjectKey) -> Objects:

@@ -34,7 +34,7 @@ def of_caller(view: View, key: ServiceKey) -> Iterator[Step]:
     if policy.ejecting is not None:
         lines.append(_left_alone(policy.ejecting))
     if policy.checking is not None:
-        lines.append(_asked(policy.checking))
+        lines.append(_health_request(policy.checking))
     if policy.nearest is not None:
         lines.append(_preferred(policy.nearest))
     text = f"UpstreamPolicy {policy.key} applies to calls to Service {key}: {'; '.join(lines)}."
@@ -68,7 +68,7 @@ def _left_alone(ejecting: OutlierDetectionOverride) -> str:
     return "endpoints that fail are ejected by the rules of this policy"
 
 
-def _asked(check: HealthCheck) -> str:
+def _health_request(check: HealthCheck) -> str:
     how = "by a connection"
     if check.request is not None:
         spoken = "HTTP" if check.grpc is None else "gRPC"

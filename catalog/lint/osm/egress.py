@@ -34,7 +34,7 @@ _ADDRESSES: Final = "spec.ipAddresses"
 
 def problems(view: View, egress: Egress) -> Iterator[Problem]:
     """Yield the problems of an Egress."""
-    key = ObjectKey.of(EGRESS, egress.key)
+    key = ObjectKey.from_name(EGRESS, egress.key)
     yield from _groups(view, key, egress)
     yield from _limits(view, key, egress)
     place = Place(view, key)
@@ -67,7 +67,7 @@ def _groups(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
         group = known.get(PolicyKey(key.namespace, name))
         if group is not None and group.matches:
             continue
-        what, do = f"does not exist or is invalid{names.of(name)}", "Create or correct the group"
+        what, do = f"does not exist or is invalid{names.for_names(name)}", "Create or correct the group"
         if group is not None:
             what, do = "has no matches", "Add a match to the group"
         wanted = f"HTTPRouteGroup {key.namespace}/{name} {what}, so it is not in force. {do}."
@@ -144,7 +144,7 @@ def _is_ours(view: View, key: ObjectKey, field: str, value: str, service: Servic
 
 
 def _sources(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
-    workloads = [workload for source in egress.sources for workload in by_identity(view).found(source)]
+    workloads = [workload for source in egress.sources for workload in by_identity(view).lookup(source)]
     if egress.sources and not workloads:
         sources = ", ".join(map(str, egress.sources))
         wanted = (
@@ -189,7 +189,7 @@ def _beside(
     ranges = NetworkSet(map(ip_network, egress.networks))
     for source in egress.sources:
         port_claims: list[_PortClaim] = []
-        for other in egresses_by_source(view).found(source):
+        for other in egresses_by_source(view).lookup(source):
             budget.spend()
             # Each Egress once, although it may have many of the sources: otherwise the work would be their
             # product.

@@ -8,7 +8,7 @@ from catalog.lint.wording import OR_OUTSIDE, Suggestions, listed, problem_of
 from catalog.policy.objects.ingress import deciding, requests
 from catalog.relations.backends.endpoints import addresses_behind
 from catalog.relations.backends.ports import served
-from catalog.relations.backends.targets import given_ports, target_numbers
+from catalog.relations.backends.targets import slice_ports, target_numbers
 from catalog.relations.backends.workloads import backing
 from catalog.relations.permissive import services_in
 from catalog.store.smi import http_route_groups
@@ -25,7 +25,7 @@ from meshwright.mesh.service import Service, ServiceKey
 
 def problems(view: View, ingress_backend: IngressBackend) -> Iterator[Problem]:
     """Yield the problems of an IngressBackend; a problem of one backend leaves the others in force."""
-    key = ObjectKey.of(INGRESS_BACKEND, ingress_backend.key)
+    key = ObjectKey.from_name(INGRESS_BACKEND, ingress_backend.key)
     meant = Suggestions(lambda: _services(view, key.namespace))
     for backend in ingress_backend.backends:
         yield from _of_backend(view, key, ingress_backend, backend, meant)
@@ -44,7 +44,7 @@ def _of_backend(
     service = view.services.get(backend.service)
     if service is None:
         wanted = (
-            f"Namespace {key.namespace} does not have this Service{meant.of(backend.service.name)}, so this "
+            f"Namespace {key.namespace} does not have this Service{meant.for_names(backend.service.name)}, so this "
             "backend does not admit callers. Create the Service, or correct the name."
         )
         yield problem_of(
@@ -112,7 +112,7 @@ def _without_http(view: View, key: ServiceKey) -> frozenset[Port]:
     return frozenset(
         number
         for workload in backing(view, key)
-        for number, protocol, _ in served([service], workload.ports, given_ports(view, workload.key))
+        for number, protocol, _ in served([service], workload.ports, slice_ports(view, workload.key))
         if not protocol.is_http
     )
 
@@ -132,7 +132,7 @@ def _of_sources(view: View, key: ObjectKey, ingress_backend: IngressBackend) -> 
                 service.namespace, Suggestions(partial(_services, view, service.namespace))
             )
             wanted = (
-                f"This Service does not exist{here.of(service.name)}, {OR_OUTSIDE}, so this source is not in "
+                f"This Service does not exist{here.for_names(service.name)}, {OR_OUTSIDE}, so this source is not in "
                 "force yet. Create the Service, or correct the name."
             )
         yield problem_of(

@@ -22,7 +22,7 @@ from meshwright.mesh.service import Service, ServiceKey
 
 def problems(view: View, setting: UpstreamTrafficSetting) -> Iterator[Problem]:
     """Yield the problems of an UpstreamTrafficSetting."""
-    place = Place(view, ObjectKey.of(UPSTREAM_TRAFFIC_SETTING, setting.key))
+    place = Place(view, ObjectKey.from_name(UPSTREAM_TRAFFIC_SETTING, setting.key))
     if setting.connections == ConnectionLimits() and setting.rates == RateLimits():
         yield place.warning(
             Code.NO_LIMITS,
@@ -35,7 +35,7 @@ def problems(view: View, setting: UpstreamTrafficSetting) -> Iterator[Problem]:
         )
     service = called(view, setting.host)
     if service is None:
-        if not egresses_by_limits(view).found(setting.key):
+        if not egresses_by_limits(view).lookup(setting.key):
             yield from _unknown(place, setting)
     elif service.key.namespace != setting.key.namespace:
         wanted = (

@@ -21,8 +21,8 @@ from meshwright.mesh.service import ServiceKey
 
 def problems(lint: Lint, retry: Retry) -> Iterator[Problem]:
     """Yield the problems of a Retry."""
-    view, key = lint.view, ObjectKey.of(RETRY, retry.key)
-    if not by_identity(view).found(retry.source):
+    view, key = lint.view, ObjectKey.from_name(RETRY, retry.key)
+    if not by_identity(view).lookup(retry.source):
         wanted = (
             "A workload with this ServiceAccount does not exist, so the Retry is not in force. Create the "
             "workload, or correct the name."
@@ -40,8 +40,8 @@ def problems(lint: Lint, retry: Retry) -> Iterator[Problem]:
             here = meant.setdefault(namespace, Suggestions(partial(_services, view, namespace)))
             or_outside = "" if namespace == key.namespace else f", {OR_OUTSIDE}"
             wanted = (
-                f"This Service does not exist{here.of(destination.name)}{or_outside}, so calls to it are not "
-                "retried. Create the Service, or correct the name."
+                f"This Service does not exist{here.for_names(destination.name)}{or_outside}, so calls to it are "
+                "not retried. Create the Service, or correct the name."
             )
             yield _of(view, key, Code.UNKNOWN_RETRY_DESTINATION, destination, wanted)
         elif first.key != retry.key:

@@ -14,7 +14,7 @@ from meshwright.mesh.problems.problem import Problem
 
 def problems(view: View, root: MeshRootCertificate) -> Iterator[Problem]:
     """Yield the problems of an active or passive MeshRootCertificate."""
-    place = Place(view, ObjectKey.of(MESH_ROOT_CERTIFICATE, root.key))
+    place = Place(view, ObjectKey.from_name(MESH_ROOT_CERTIFICATE, root.key))
     if root.role is Role.INACTIVE:
         return
     if not is_of_mesh(view, root):

@@ -25,11 +25,11 @@ _SECRET: Final = re.compile(
 def problems(lint: Lint, telemetry: Telemetry) -> Iterator[Problem]:
     """Yield the problems of a Telemetry."""
     view = lint.view
-    place = Place(view, ObjectKey.of(TELEMETRY, telemetry.key))
+    place = Place(view, ObjectKey.from_name(TELEMETRY, telemetry.key))
     if telemetry.access_log is not None:
         yield from _collector(place, telemetry.access_log)
         yield from _secrets(place, telemetry.access_log)
-    here = workloads_in(lint).found(telemetry.key.namespace)
+    here = workloads_in(lint).lookup(telemetry.key.namespace)
     if telemetry.selector and not any(selects(telemetry, workload) for workload in here):
         labels = ", ".join(f"{name}={value}" for name, value in telemetry.selector)
         wanted = (
@@ -44,7 +44,7 @@ def of_service(view: View, extension_service: ExtensionService) -> Iterator[Prob
     """Yield the problems of an ExtensionService."""
     yield from behind_sidecars(
         view,
-        ObjectKey.of(EXTENSION_SERVICE, extension_service.key),
+        ObjectKey.from_name(EXTENSION_SERVICE, extension_service.key),
         [("spec.host", extension_service.server)],
     )
 

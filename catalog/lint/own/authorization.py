@@ -23,9 +23,9 @@ def problems(lint: Lint, key: PolicyKey) -> Iterator[Problem]:
     view = lint.view
     authorization, place = (
         external_authorizations(view)[key],
-        Place(view, ObjectKey.of(EXTERNAL_AUTHORIZATION, key)),
+        Place(view, ObjectKey.from_name(EXTERNAL_AUTHORIZATION, key)),
     )
-    its = Subjects.of(lint, key.namespace, authorization)
+    its = Subjects.select(lint, key.namespace, authorization)
     yield from its.unknown_accounts(place, authorization, Code.UNKNOWN_ASKING_ACCOUNT)
     yield from its.unknown_ports(place, authorization, Code.UNKNOWN_ASKING_PORT)
     yield from _of_connections(place, authorization, its)
@@ -78,7 +78,7 @@ def _overruling(view: View, authorization: ExternalAuthorization) -> ExternalAut
 
     Both are equally specific, and overlap in ServiceAccounts and ports.
     """
-    there = external_authorizations_in(view).found(authorization.key.namespace)
+    there = external_authorizations_in(view).lookup(authorization.key.namespace)
     first = min(
         (*(other for other in there if are_alike(other, authorization)), authorization),
         key=precedence,

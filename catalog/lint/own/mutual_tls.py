@@ -23,8 +23,8 @@ from meshwright.mesh.service import Protocol
 def problems(lint: Lint, key: PolicyKey) -> Iterator[Problem]:
     """Yield the problems of a MutualTLS; admitting callers without a certificate is always one of them."""
     view = lint.view
-    result, place = mutual_tls(view)[key], Place(view, ObjectKey.of(MUTUAL_TLS, key))
-    its = Subjects.of(lint, key.namespace, result)
+    result, place = mutual_tls(view)[key], Place(view, ObjectKey.from_name(MUTUAL_TLS, key))
+    its = Subjects.select(lint, key.namespace, result)
     yield from its.unknown_accounts(place, result, Code.UNKNOWN_TLS_ACCOUNT)
     yield from its.unknown_ports(place, result, Code.UNKNOWN_TLS_PORT)
     if (first := _overruling(view, result)) is not None:
@@ -102,11 +102,13 @@ def _of_sources(place: Place, said: PlainText) -> Iterator[Problem]:
 
 def _of_matches(place: Place, said: PlainText) -> Iterator[Problem]:
     groups, namespace = http_route_groups(place.view), place.key.namespace
-    meant = Suggestions(lambda: (key.name for key in groups.held() if key.namespace == namespace))
+    meant = Suggestions(
+        lambda: (key.name for key in groups.values_unrecorded() if key.namespace == namespace)
+    )
     for name in said.matches:
         if PolicyKey(namespace, name) not in groups:
             wanted = (
-                f"This HTTPRouteGroup does not exist in this namespace{meant.of(name)}, so this entry is "
+                f"This HTTPRouteGroup does not exist in this namespace{meant.for_names(name)}, so this entry is "
                 "not in force. Create the group, or correct the name."
             )
             yield place.warning(Code.UNKNOWN_PLAIN_MATCH, "spec.plaintext.matches", name, wanted)
@@ -117,6 +119,6 @@ def _overruling(view: View, result: MutualTLS) -> MutualTLS | None:
 
     Both are equally specific, and overlap in ServiceAccounts and ports.
     """
-    others = (item for item in mutual_tls_in(view).found(result.key.namespace) if are_alike(item, result))
+    others = (item for item in mutual_tls_in(view).lookup(result.key.namespace) if are_alike(item, result))
     first = min((*others, result), key=precedence)
     return None if first.key == result.key else first

@@ -20,7 +20,7 @@ from meshwright.mesh.service import ServiceKey
 
 def problems(view: View, policy: RoutePolicy) -> Iterator[Problem]:
     """Yield the problems of a RoutePolicy."""
-    place = Place(view, ObjectKey.of(ROUTE_POLICY, policy.key))
+    place = Place(view, ObjectKey.from_name(ROUTE_POLICY, policy.key))
     yield from _of_service(place, policy)
     services = Suggestions(lambda: _services(view, policy.service.namespace))
     groups = Suggestions(lambda: _groups(view, policy.key.namespace))
@@ -69,7 +69,7 @@ def _services(view: View, namespace: Namespace) -> Iterator[str]:
 
 
 def _groups(view: View, namespace: Namespace) -> Iterator[str]:
-    return (key.name for key in http_route_groups(view).held() if key.namespace == namespace)
+    return (key.name for key in http_route_groups(view).values_unrecorded() if key.namespace == namespace)
 
 
 def _of_mirror(
@@ -82,7 +82,7 @@ def _of_mirror(
     key = ServiceKey(policy.service.namespace, mirror.service)
     if key not in view.services:
         wanted = (
-            f"This Service does not exist{services.of(key.name)}, so requests are not copied. Create the "
+            f"This Service does not exist{services.for_names(key.name)}, so requests are not copied. Create the "
             "Service, or correct the name."
         )
         yield place.warning(Code.NO_MIRROR, field, key.name, wanted)
@@ -105,7 +105,7 @@ def _of_match(place: Place, field: str, reference: Rule, known: Suggestions) -> 
     group = groups.get(PolicyKey(namespace, reference.name))
     if group is None:
         wanted = (
-            f"This HTTPRouteGroup does not exist in this namespace{known.of(reference.name)}, so this entry "
+            f"This HTTPRouteGroup does not exist in this namespace{known.for_names(reference.name)}, so this entry "
             "is not in force. Create the group, or correct the name."
         )
         yield place.warning(Code.UNKNOWN_ROUTE_MATCH, f"{field}.name", reference.name, wanted)

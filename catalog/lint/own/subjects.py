@@ -28,9 +28,9 @@ class Subjects:
     serving: tuple[tuple[ServiceIdentity, Port, Protocol], ...]
 
     @classmethod
-    def of(cls, lint: Lint, namespace: Namespace, found: Selecting) -> "Subjects":
+    def select(cls, lint: Lint, namespace: Namespace, found: Selecting) -> "Subjects":
         """Return the subjects of a policy; only workloads with a sidecar count in `serving`."""
-        there = tuple(workloads_in(lint).found(namespace))
+        there = tuple(workloads_in(lint).lookup(namespace))
         accounts = frozenset(found.accounts)
         its = [item for item in there if not accounts or _account(item) in accounts]
         serving = (
@@ -45,7 +45,7 @@ class Subjects:
         for index, name in enumerate(result.accounts):
             if name not in names:
                 wanted = (
-                    f"A workload of the namespace with this ServiceAccount does not exist{meant.of(name)}, "
+                    f"A workload of the namespace with this ServiceAccount does not exist{meant.for_names(name)}, "
                     "so this entry is not in force. Create the workload, or correct the name."
                 )
                 yield place.warning(code, f"spec.serviceAccounts[{index}]", name, wanted)

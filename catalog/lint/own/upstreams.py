@@ -7,7 +7,7 @@ from catalog.lint.codes import Code
 from catalog.lint.wording import Place, meant
 from catalog.oracle.decide import admitting, places
 from catalog.oracle.request.request import Request
-from catalog.policy.destinations import asked_in
+from catalog.policy.destinations import health_check_protocol
 from catalog.policy.inbound import access
 from catalog.policy.objects.upstreams import policy_of
 from catalog.policy.outbound import protocol_of
@@ -27,7 +27,11 @@ _SPOKEN: Final = {Protocol.HTTP: "HTTP", Protocol.GRPC: "gRPC"}
 
 def problems(view: View, policy: UpstreamPolicy) -> Iterator[Problem]:
     """Yield the problems of an UpstreamPolicy."""
-    place, key, field = Place(view, ObjectKey.of(UPSTREAM_POLICY, policy.key)), policy.service, "spec.service"
+    place, key, field = (
+        Place(view, ObjectKey.from_name(UPSTREAM_POLICY, policy.key)),
+        policy.service,
+        "spec.service",
+    )
     service = view.services.get(key)
     if service is None:
         there = [service_key.name for service_key in view.services if service_key.namespace == key.namespace]
@@ -77,7 +81,7 @@ def _of_check(place: Place, policy: UpstreamPolicy, service: Service) -> Iterato
     if check is None or check.request is None or service.headless:
         return
     method, path = check.request
-    spoken, section = asked_in(check), "http" if check.grpc is None else "grpc"
+    spoken, section = health_check_protocol(check), "http" if check.grpc is None else "grpc"
     asked = [
         service_port
         for service_port in service.ports
@@ -107,7 +111,7 @@ def _denied(view: View, key: ServiceKey, port: ServicePort, check: HealthCheck) 
     host = (("host", key.fqdn(view.settings.cluster_domain)),)
     for where in places(view, key, port):
         behind = where[0]
-        rules = access(view, behind.identity, behind.port, asked_in(check)).rules
+        rules = access(view, behind.identity, behind.port, health_check_protocol(check)).rules
         for who in admitted(OnlyRules(rules), ServiceIdentity):
             if admitting(view, Request(who, key, port.port, method, path, host), where) is None:
                 yield who

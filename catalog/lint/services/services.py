@@ -14,7 +14,7 @@ from catalog.policy.values.interception import SocketAddress
 from catalog.relations.backends.addresses import called_addresses
 from catalog.relations.backends.endpoints import endpoints, health_at
 from catalog.relations.backends.ports import declared_protocol
-from catalog.relations.backends.targets import given_ports, served_by, target_numbers
+from catalog.relations.backends.targets import served_by, slice_ports, target_numbers
 from catalog.relations.backends.workloads import backing, services_of
 from catalog.store.objects import workload_object
 from catalog.store.precedence import age
@@ -63,7 +63,7 @@ def of_workload(view: View, workload: Workload) -> Iterator[Problem]:
 
 
 def _object(key: ServiceKey) -> ObjectKey:
-    return ObjectKey.of(SERVICE, key)
+    return ObjectKey.from_name(SERVICE, key)
 
 
 def _without_effect(view: View, service: Service) -> Iterator[Problem]:
@@ -149,7 +149,7 @@ def _misnamed(
         value = str(port.target_port)
         wanted = (
             f"A port of {whose} with this name does not exist, so calls to port {port.port} fail. "
-            f"{use}{meant.of(value)}."
+            f"{use}{meant.for_names(value)}."
         )
         yield problem_of(
             view, key, Code.NO_ENDPOINTS, Severity.WARNING, "spec.ports.targetPort", value, wanted
@@ -233,7 +233,7 @@ def _overruled(view: View, service: Service) -> Iterator[Problem]:
     seen: set[object] = set()
     answer: dict[Port, tuple[Port, Protocol, Protocol, tuple[ServiceKey, ...]]] = {}
     for workload in backing(view, service.key):
-        alike = (services_of(view, workload.key), workload.ports, given_ports(view, workload.key))
+        alike = (services_of(view, workload.key), workload.ports, slice_ports(view, workload.key))
         # Pods of one Deployment are equal here, so one of them is enough.
         if workload.uuid is None or alike in seen:
             continue

@@ -39,7 +39,7 @@ def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
         return
     yield from _no_port(lint, target)
     looked_for = "another TrafficTarget that admits the same"
-    place = Place(view, ObjectKey.of(TRAFFIC_TARGET, target.key))
+    place = Place(view, ObjectKey.from_name(TRAFFIC_TARGET, target.key))
     yield from within(place, "spec.sources", looked_for, partial(_duplicate, view, target), _COMPARED)
 
 
@@ -67,7 +67,7 @@ def _no_port(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
 def ports_called(view: View, identity: ServiceIdentity) -> tuple[tuple[Port, Protocol], ...]:
     """Return the target ports of the workloads of an identity with their protocols, sorted."""
     result: set[tuple[Port, Protocol]] = set()
-    for workload in by_identity(view).found(identity):
+    for workload in by_identity(view).lookup(identity):
         result.update((number, protocol) for number, protocol, _ in served_by(view, workload))
     return tuple(sorted(result))
 
@@ -102,12 +102,12 @@ def _form(target: TrafficTarget) -> _Form:
 def alike(view: View, destination: ServiceIdentity) -> Mapping[_Form, tuple[_Sources, ...]]:
     """Return the TrafficTargets that apply to a destination, with their sources, by port and rules."""
     result: dict[_Form, list[_Sources]] = {}
-    for target in targets_by_destination(view).found(destination):
+    for target in targets_by_destination(view).lookup(destination):
         if in_force(target):
             result.setdefault(_form(target), []).append((target.key, frozenset(target.sources)))
     return MappingProxyType({form: tuple(targets) for form, targets in result.items()})
 
 
 def _problem(view: View, target: TrafficTarget, code: Code, field: str, value: str, expected: str) -> Problem:
-    key = ObjectKey.of(TRAFFIC_TARGET, target.key)
+    key = ObjectKey.from_name(TRAFFIC_TARGET, target.key)
     return problem_of(view, key, code, Severity.WARNING, field, value, expected)

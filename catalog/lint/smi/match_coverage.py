@@ -19,7 +19,7 @@ class Shape:
     headers: frozenset[HeaderMatch]
 
     @classmethod
-    def of(cls, match: HTTPMatch) -> "Shape":
+    def from_match(cls, match: HTTPMatch) -> "Shape":
         """Return the shape of an HTTP match."""
         path = None if match.path_regex in _ANY else match.path_regex
         return cls(path, frozenset(match.methods), frozenset(match.headers))
@@ -43,7 +43,7 @@ class MatchIndex:
     def __init__(self, named: Iterable[tuple[str, HTTPMatch]]) -> None:
         self._by_path: dict[str | None, dict[Shape, tuple[int, str]]] = {}
         for place, (name, match) in enumerate(named):
-            shape = Shape.of(match)
+            shape = Shape.from_match(match)
             self._by_path.setdefault(shape.path, {}).setdefault(shape, (place, name))
 
     def first(self, match: HTTPMatch, budget: Budget, *, wider: bool = False) -> str | None:
@@ -51,7 +51,7 @@ class MatchIndex:
 
         With `wider` a match of the same shape does not count. Each comparison takes a step of the budget.
         """
-        shape = Shape.of(match)
+        shape = Shape.from_match(match)
         paths = (None,) if shape.path is None else (None, shape.path)
         result = [
             outcome

@@ -27,12 +27,12 @@ _READ: Final = 20
 
 def of_group(view: View, group: HTTPRouteGroup) -> Iterator[Problem]:
     """Yield the problems of an HTTPRouteGroup's matches."""
-    key = ObjectKey.of(HTTP_ROUTE_GROUP, group.key)
+    key = ObjectKey.from_name(HTTP_ROUTE_GROUP, group.key)
     place = Place(view, key)
     yield from within(place, "spec.matches", "matches that never fit", partial(_useless, view, key, group))
     first: dict[Shape, HTTPMatch] = {}
     for number, match in enumerate(group.matches):
-        if (same := first.setdefault(Shape.of(match), match)) is not match:
+        if (same := first.setdefault(Shape.from_match(match), match)) is not match:
             field, wanted = (
                 f"spec.matches[{number}]",
                 f"Match {same.name} is the same but for its name. Delete one of the two.",
@@ -103,7 +103,7 @@ def of_target(view: View, target: TrafficTarget) -> Iterator[Problem]:
     """Yield the matches of a TrafficTarget covered by a wider match; equal matches do not count."""
     if not in_force(target):
         return
-    place = Place(view, ObjectKey.of(TRAFFIC_TARGET, target.key))
+    place = Place(view, ObjectKey.from_name(TRAFFIC_TARGET, target.key))
     named: list[tuple[int, str, HTTPMatch]] = [
         (number, f"{rule.name}/{match.name}", match)
         for number, rule in enumerate(target.rules)

@@ -38,7 +38,7 @@ def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
         result = narrowed(view, destination, port).get(target.key) if protocol.is_http else None
         if result is not None:
             other, source = result
-            key = ObjectKey.of(TRAFFIC_TARGET, target.key)
+            key = ObjectKey.from_name(TRAFFIC_TARGET, target.key)
             wanted = (
                 "This TrafficTarget admits every request at this HTTP port, although TrafficTarget "
                 f"{other} admits only some requests of {source}. Name other ports, or put both "
@@ -52,7 +52,7 @@ def narrowed(view: View, destination: ServiceIdentity, port: Port) -> Mapping[Po
     """Return the TrafficTargets that open an HTTP port, each with a limiting one and the common source."""
     targets = [
         traffic_target
-        for traffic_target in targets_by_destination(view).found(destination)
+        for traffic_target in targets_by_destination(view).lookup(destination)
         if in_force(traffic_target)
     ]
     matching: dict[ServiceIdentity, PolicyKey] = {}

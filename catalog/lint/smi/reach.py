@@ -82,8 +82,8 @@ def is_known(lint: Lint, identity: ServiceIdentity) -> bool:
 def _elsewhere(lint: Lint, identity: ServiceIdentity) -> str:
     """Return the identities of all namespaces with the same ServiceAccount name, as a list in a text."""
     name = identity.service_account
-    there = {workload.identity for workload in _accounts(lint).found(name)}
-    there.update(pod_template.identity for pod_template in _template_accounts(lint).found(name))
+    there = {workload.identity for workload in _accounts(lint).lookup(name)}
+    there.update(pod_template.identity for pod_template in _template_accounts(lint).lookup(name))
     return ", ".join(map(str, sorted(there)))
 
 
@@ -170,11 +170,11 @@ def _intended_identity(lint: Lint, identity: ServiceIdentity, elsewhere: str) ->
 def accounts(lint: Lint, namespace: Namespace) -> tuple[ServiceAccountName, ...]:
     """Return the ServiceAccounts of the workloads of a namespace, sorted; empty above `_FEW_ACCOUNTS`."""
     service_account_names = {
-        workload.identity.service_account for workload in workloads_in(lint).found(namespace)
+        workload.identity.service_account for workload in workloads_in(lint).lookup(namespace)
     }
     service_account_names.update(
         pod_template.identity.service_account
-        for pod_template in _templates_in_namespace(lint).found(namespace)
+        for pod_template in _templates_in_namespace(lint).lookup(namespace)
     )
     # The search for similar names compares each pair, so it is left out in large namespaces.
     return tuple(sorted(service_account_names)) if len(service_account_names) <= _FEW_ACCOUNTS else ()
@@ -216,5 +216,5 @@ def _problem(
     value: str,
     expected: str,
 ) -> Problem:
-    key = ObjectKey.of(TRAFFIC_TARGET, target.key)
+    key = ObjectKey.from_name(TRAFFIC_TARGET, target.key)
     return problem_of(view, key, code, severity, field, value, expected)

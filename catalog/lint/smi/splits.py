@@ -29,7 +29,7 @@ _NAMED: Final = 5
 
 def problems(lint: Lint, split: TrafficSplit) -> Iterator[Problem]:
     """Yield the problems of a TrafficSplit."""
-    place = Place(lint.view, ObjectKey.of(TRAFFIC_SPLIT, split.key))
+    place = Place(lint.view, ObjectKey.from_name(TRAFFIC_SPLIT, split.key))
     yield from _backends(place, split)
     refusals = list(_refusals(place, split))
     yield from refusals
@@ -105,7 +105,7 @@ def _overruled(place: Place, split: TrafficSplit) -> Iterator[Problem]:
         return
     rivals = [
         traffic_split
-        for traffic_split in splits_by_apex(place.view).found(split.apex)
+        for traffic_split in splits_by_apex(place.view).lookup(split.apex)
         if not traffic_split.matches and not splits.refused(place.view, traffic_split)
     ]
     winner = min(rivals, key=splits.precedence)
@@ -121,7 +121,7 @@ def _shadowed(place: Place, split: TrafficSplit) -> Iterator[Problem]:
     mine = splits.matches(place.view, split)
     earlier = [
         match
-        for traffic_split in splits_by_apex(place.view).found(split.apex)
+        for traffic_split in splits_by_apex(place.view).lookup(split.apex)
         if splits.precedence(traffic_split) < splits.precedence(split)
         and not splits.refused(place.view, traffic_split)
         for match in splits.matches(place.view, traffic_split) or ()
@@ -186,7 +186,7 @@ def _callers(lint: Lint, key: ServiceKey, budget: Budget) -> frozenset[ServiceId
     identities: set[ServiceIdentity] = set()
     # Sorted, so that a spent budget ends the search at the same place in every run.
     for identity, number, protocol in sorted(places):
-        for target in targets_by_destination(view).found(identity):
+        for target in targets_by_destination(view).lookup(identity):
             budget.spend(1 + len(target.sources))
             identities.update(
                 source for source in target.sources if may_call(view, source, identity, number, protocol)

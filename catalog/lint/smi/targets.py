@@ -17,7 +17,7 @@ from meshwright.mesh.problems.problem import Problem, Severity
 
 def problems(view: View, target: TrafficTarget) -> Iterator[Problem]:
     """Yield the problems of a TrafficTarget's namespace, sources, rules and routes."""
-    key = ObjectKey.of(TRAFFIC_TARGET, target.key)
+    key = ObjectKey.from_name(TRAFFIC_TARGET, target.key)
     if not in_force(target):
         yield problem_of(
             view,
@@ -83,9 +83,8 @@ def _of_rule(
     kept = rule_matches(view, key.namespace, rule)
     effect = "The other matches of this rule are in force" if kept else "This rule is not in force"
     wanted = (
-        f"HTTPRouteGroup {route} does not have this match; it has {there}{meant[rule.name].of(*unknown)}. "
-        f"{effect}. "
-        "Add the match to the group, or correct the name."
+        f"HTTPRouteGroup {route} does not have this match; it has {there}{meant[rule.name].for_names(*unknown)}. "
+        f"{effect}. Add the match to the group, or correct the name."
     )
     return problem_of(
         view, key, Code.UNKNOWN_MATCH, Severity.ERROR, f"{place}.matches", ", ".join(unknown), wanted

@@ -31,7 +31,7 @@ def precedence(authorization: ExternalAuthorization) -> tuple[bool, bool, bool, 
     )
 
 
-def asked_at(
+def port_authorizer(
     view: View, identity: ServiceIdentity, port: Port, protocol: Protocol
 ) -> ExternalAuthorizer | None:
     """Return the authorizer at a port, or `None`.
@@ -40,7 +40,7 @@ def asked_at(
     """
     if not protocol.is_http:
         return None
-    there = external_authorizations_in(view).found(identity.namespace)
+    there = external_authorizations_in(view).lookup(identity.namespace)
     its = (authorization for authorization in there if _is_for(authorization, identity, port))
     if (authorization := min(its, key=precedence, default=None)) is not None:
         authorizer = authorization.at(server_of(view, authorization))

@@ -108,7 +108,7 @@ def union_of_egresses(view: View, client: ServiceIdentity) -> tuple[OutsidePort,
     Sorted.
     """
     by_port: dict[Port, list[_EgressPortRule]] = {}
-    for egress in egresses_by_source(view).found(client):
+    for egress in egresses_by_source(view).lookup(client):
         hosts = tuple(
             host for host in egress.hosts if service_of_the_mesh(view, host, client.namespace) is None
         )

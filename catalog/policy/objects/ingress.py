@@ -32,7 +32,7 @@ def deciding(view: View, key: ServiceKey, port: Port) -> tuple[IngressBackend, I
     """Return the IngressBackend in force for a service's target port, with its part for this port."""
     result = [
         (ingress_backend, backend)
-        for ingress_backend in ingress_by_service(view).found(key)
+        for ingress_backend in ingress_by_service(view).lookup(key)
         if (backend := ingress_backend.part(key, port)) is not None
     ]
     return min(result, key=lambda item: precedence(item[0]), default=None)
@@ -50,7 +50,7 @@ def ingress_rule(view: View, key: ServiceKey, port: Port) -> AccessRule | None:
     )
     if not callers or matches == ():
         return None
-    return AccessRule(ObjectKey.of(INGRESS_BACKEND, ingress_backend.key), callers, matches)
+    return AccessRule(ObjectKey.from_name(INGRESS_BACKEND, ingress_backend.key), callers, matches)
 
 
 def ingress_rules(view: View, services: Iterable[ServiceKey], port: Port) -> tuple[AccessRule, ...]:

@@ -26,7 +26,7 @@ def setting_of(view: View, key: ServiceKey) -> UpstreamTrafficSetting | None:
 def rivals(view: View, key: ServiceKey) -> tuple[UpstreamTrafficSetting, ...]:
     """Return all settings for a service, each of which would be in force without the others."""
     names = key.host_names(view.settings.cluster_domain)
-    result = (setting for name in names for setting in settings_by_host(view).found(name))
+    result = (setting for name in names for setting in settings_by_host(view).lookup(name))
     return tuple(setting for setting in result if setting.key.namespace == key.namespace)
 
 

@@ -53,7 +53,7 @@ def plain_rule(view: View, identity: ServiceIdentity, port: Port, protocol: Prot
     matches = requests(view, mutual_tls.key.namespace, plain_text.matches)
     if not callers or matches == () or not (matches is None or protocol.is_http):
         return None
-    return AccessRule(ObjectKey.of(MUTUAL_TLS, mutual_tls.key), callers, matches)
+    return AccessRule(ObjectKey.from_name(MUTUAL_TLS, mutual_tls.key), callers, matches)
 
 
 def admitted_by(view: View, mutual_tls: MutualTLS) -> PlainText | None:
@@ -74,7 +74,7 @@ def callers_of(view: View, said: PlainText) -> tuple[IpRange, ...]:
 
 
 def _for(view: View, identity: ServiceIdentity, port: Port) -> Iterator[MutualTLS]:
-    for mutual_tls in mutual_tls_in(view).found(identity.namespace):
+    for mutual_tls in mutual_tls_in(view).lookup(identity.namespace):
         of_it = not mutual_tls.accounts or identity.service_account in mutual_tls.accounts
         if of_it and (not mutual_tls.ports or port in mutual_tls.ports):
             yield mutual_tls

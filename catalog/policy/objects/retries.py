@@ -26,7 +26,7 @@ def in_force(view: View, client: ServiceIdentity) -> Mapping[ServiceKey, Retry]:
     For example, of two Retry objects for `cart` the older one is returned.
     """
     retries: dict[ServiceKey, Retry] = {}
-    for retry in sorted(retries_by_source(view).found(client), key=precedence):
+    for retry in sorted(retries_by_source(view).lookup(client), key=precedence):
         for key in retry.destinations:
             # The first by precedence stays, if several name the same service.
             retries.setdefault(key, retry)

@@ -27,7 +27,7 @@ def precedence(policy: RoutePolicy) -> tuple[bool, str, PolicyKey]:
 
 def policy_of(view: View, key: ServiceKey) -> RoutePolicy | None:
     """Return the RoutePolicy that applies to a service, or `None`."""
-    return min(route_policies_by_service(view).found(key), key=precedence, default=None)
+    return min(route_policies_by_service(view).lookup(key), key=precedence, default=None)
 
 
 def rules(

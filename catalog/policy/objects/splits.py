@@ -64,7 +64,7 @@ def in_force(view: View, apex: ServiceKey, protocol: Protocol) -> tuple[TrafficS
     ordered = sorted(
         (
             traffic_split
-            for traffic_split in splits_by_apex(view).found(apex)
+            for traffic_split in splits_by_apex(view).lookup(apex)
             if not refused(view, traffic_split)
         ),
         key=precedence,

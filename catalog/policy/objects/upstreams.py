@@ -27,7 +27,7 @@ def precedence(policy: UpstreamPolicy) -> tuple[bool, str, PolicyKey]:
 
 def policy_of(view: View, key: ServiceKey) -> UpstreamPolicy | None:
     """Return the UpstreamPolicy that applies to a service, or `None`."""
-    return min(upstream_policies_by_service(view).found(key), key=precedence, default=None)
+    return min(upstream_policies_by_service(view).lookup(key), key=precedence, default=None)
 
 
 def keys_of(view: View, protocol: Protocol, backends: Iterable[WeightedBackend]) -> tuple[HashKey, ...]:

@@ -32,7 +32,9 @@ class ReachableServices:
     common: bool = False
 
     @classmethod
-    def of(cls, services: Iterable[OutboundService], destinations: Iterable[Destination] = ()) -> Self:
+    def from_sorted(
+        cls, services: Iterable[OutboundService], destinations: Iterable[Destination] = ()
+    ) -> Self:
         """Return an instance with these services and destinations, both already sorted."""
         return cls(SharedTuple(services), SharedTuple(destinations))
 

@@ -36,7 +36,7 @@ def endpoints(view: View, key: ServiceKey, port: ServicePort) -> tuple[Endpoint,
     service = view.services.get(key)
     if service is None:
         return ()
-    sliced, zones = _sliced(slices_by_service(view).found(key), service, port)
+    sliced, zones = _sliced(slices_by_service(view).lookup(key), service, port)
     result: dict[Place, Endpoint] = {}
     known: set[Place] = set()
     ranks: dict[Place, tuple[int, bool, str]] = {}
@@ -66,7 +66,9 @@ def endpoints(view: View, key: ServiceKey, port: ServicePort) -> tuple[Endpoint,
         for (address, number), health in sliced.items()
         if (address, number) not in known and _takes_calls(view, key.namespace, address, number)
     ]
-    result.update(((endpoint.address, endpoint.port), endpoint) for endpoint in _each_once(by_itself))
+    result.update(
+        ((endpoint.address, endpoint.port), endpoint) for endpoint in _without_duplicates(by_itself)
+    )
     return tuple(result[item] for item in sorted(result))
 
 
@@ -102,7 +104,7 @@ def addresses_behind(view: View, key: ServiceKey) -> tuple[IpAddress, ...]:
     if key not in view.services:
         return ()
     addresses = {address for workload in backing(view, key) for address in workload.addresses}
-    for endpoint_slice in slices_by_service(view).found(key):
+    for endpoint_slice in slices_by_service(view).lookup(key):
         addresses.update(IpAddress(address) for address, _ in endpoint_slice.healths)
     return tuple(sorted(addresses))
 
@@ -114,7 +116,7 @@ def sidecars_at(view: View, namespace: Namespace, address: IpAddress, port: Port
     """
     there = [
         workload
-        for workload in by_address(view).found(address)
+        for workload in by_address(view).lookup(address)
         if workload.key.namespace == namespace
         and workload.uuid is not None
         and not is_superseded(view, workload)
@@ -173,7 +175,7 @@ def _of_slice(
     )
 
 
-def _each_once(result: Iterable[Endpoint]) -> Iterator[Endpoint]:
+def _without_duplicates(result: Iterable[Endpoint]) -> Iterator[Endpoint]:
     """Yield endpoints; those of one sidecar's port, in slices of both address families, become one.
 
     Its health is the best of them; the order of its addresses decides which is the first.

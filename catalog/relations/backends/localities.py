@@ -14,12 +14,12 @@ from meshwright.mesh.workload import Workload
 
 
 @derived
-def _asked(view: View) -> bool:
+def _has_locality_policy(view: View) -> bool:
     return any(upstream_policy.nearest is not None for upstream_policy in upstream_policies(view).values())
 
 
 # Locality is part of the key of a group. Without a policy for near endpoints it would only split groups.
-_is_asked: Final = IN_VIEW.firewall(_asked)
+_is_asked: Final = IN_VIEW.firewall(_has_locality_policy)
 
 
 def locality_of(view: View, workload: Workload) -> str:
@@ -31,7 +31,7 @@ def locality_of(view: View, workload: Workload) -> str:
         return ""
     if workload.locality:
         return workload.locality
-    zones = zones_of(slices_by_address(view).found((workload.key.namespace, workload.address)))
+    zones = zones_of(slices_by_address(view).lookup((workload.key.namespace, workload.address)))
     zone = zones.get(workload.address, "")
     # An EndpointSlice has a zone without its region.
     return f"/{zone}" if zone else ""

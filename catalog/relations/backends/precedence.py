@@ -21,7 +21,7 @@ def is_superseded(view: View, workload: Workload) -> bool:
     rivals = {
         item.key: item
         for address in workload.addresses
-        for item in by_address(view).found(address)
+        for item in by_address(view).lookup(address)
         if item.key.namespace == workload.key.namespace and _is_alone(item)
     }
     if len(rivals) < 2:

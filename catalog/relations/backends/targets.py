@@ -16,7 +16,7 @@ from meshwright.mesh.workload import Workload, WorkloadKey
 
 
 @derived
-def given_ports(view: View, key: WorkloadKey) -> GivenPorts:
+def slice_ports(view: View, key: WorkloadKey) -> GivenPorts:
     """Return the ports of a workload in slices of Services without selector, by Service.
 
     Sorted; nearly always empty.
@@ -32,7 +32,7 @@ def given_ports(view: View, key: WorkloadKey) -> GivenPorts:
             continue
         naming = [
             one
-            for one in slices_by_service(view).found(service_key)
+            for one in slices_by_service(view).lookup(service_key)
             if any(address in own for address, _ in one.healths)
         ]
         if naming:
@@ -48,7 +48,7 @@ def given_ports(view: View, key: WorkloadKey) -> GivenPorts:
 
 def target_numbers(view: View, workload: Workload, service: Service, port: ServicePort) -> tuple[Port, ...]:
     """Return the ports of a workload that receive calls to a service's port, sorted."""
-    for key, numbers in given_ports(view, workload.key):
+    for key, numbers in slice_ports(view, workload.key):
         if key == service.key:
             return tuple(number for called, number in numbers if called == port.port)
     number = target_number(port, workload.ports)
@@ -58,4 +58,4 @@ def target_numbers(view: View, workload: Workload, service: Service, port: Servi
 def served_by(view: View, workload: Workload) -> ServedPorts:
     """Return the ports at which a workload serves its services, like `served`."""
     services = [view.services[service_key] for service_key in services_of(view, workload.key)]
-    return served(services, workload.ports, given_ports(view, workload.key))
+    return served(services, workload.ports, slice_ports(view, workload.key))

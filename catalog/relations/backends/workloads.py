@@ -65,7 +65,7 @@ def backing(view: View, key: ServiceKey) -> tuple[Workload, ...]:
     label = telling_label(service)
     candidates = _by_label(view).get(label, ()) if label is not None else _by_primary(view).get(key, ())
     chosen = {candidate for candidate in candidates if _chosen(view, view.workloads[candidate], service)}
-    for endpoint_slice in slices_by_service(view).found(key):
+    for endpoint_slice in slices_by_service(view).lookup(key):
         for address, _ in endpoint_slice.healths:
             there = by_address(view).get(IpAddress(address), ())
             chosen.update(workload_key for workload_key in there if workload_key.namespace == key.namespace)

@@ -162,7 +162,9 @@ class CertificateRequestClient:
                             raise _RemovedError
                         case "ERROR":
                             name = REQUESTS.name
-                            raise ApiError.of(raw, verb="watch", resource=name, what=name, named=False)
+                            raise ApiError.from_status(
+                                raw, verb="watch", resource=name, what=name, named=False
+                            )
                         case _:
                             raise Nonsense(f"a watch of {REQUESTS} sent an event of another type")
 

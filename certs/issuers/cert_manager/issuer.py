@@ -16,7 +16,7 @@ from certs.issuers.cert_manager.requests import request
 from certs.issuers.cert_manager.responses import SignedCertificate, ends
 from certs.issuers.exchanges import Exchanges
 from certs.issuers.reference import IssuerReference
-from certs.issuers.remote import RemoteIssuer, given_roots
+from certs.issuers.remote import RemoteIssuer, read_configured_roots
 from certs.keys.bundle import TrustBundle
 from certs.keys.pair import issue_pair
 from certs.manager import service_names
@@ -64,9 +64,9 @@ class CertManagerIssuer(RemoteIssuer):
 
         Raises StateError for a file without roots.
         """
-        self._asked = asked
-        self._given = self._read_given()
-        super().__init__(trust_domain, self._given or known)
+        self._settings = asked
+        self._configured_roots = self._read_configured_roots()
+        super().__init__(trust_domain, self._configured_roots or known)
         api = Api(connection, answer=_ANSWER_SECONDS)
         self._asking = CertificateRequestClient(api, asked.issuer, asked.namespace, asked.seconds)
         self._beside = EventLoopThread("cert-manager", api)
@@ -114,9 +114,9 @@ class CertManagerIssuer(RemoteIssuer):
 
         Raises IssuerError, StateError; the known roots stay then.
         """
-        if (given := self._read_given()) is not None:
+        if (given := self._read_configured_roots()) is not None:
             with self._lock:
-                self._given = self._bundle = given
+                self._configured_roots = self._bundle = given
         self._beside.do(lambda: self._asking.look(now))
 
     def close(self) -> None:
@@ -126,7 +126,7 @@ class CertManagerIssuer(RemoteIssuer):
     def _show(self, now: datetime) -> None:
         """Have a certificate of one hour signed for the control plane, if the roots are unknown."""
         if not self._bundle.fingerprints:
-            own = ServiceIdentity(Namespace(self._asked.namespace), _PROBE)
+            own = ServiceIdentity(Namespace(self._settings.namespace), _PROBE)
             issue_pair(self, Usage.SERVICE, service_names(own, (), self._trust_domain), _PROBING, now)
 
     async def _issued(self, wanted: CertificateRequest, now: datetime) -> bytes:
@@ -147,26 +147,28 @@ class CertManagerIssuer(RemoteIssuer):
         return signed.chain_pem
 
     async def _signed(self, wanted: CertificateRequest, end: datetime, now: datetime) -> SignedCertificate:
-        settings = self._asked
+        settings = self._settings
         until = now + timedelta(seconds=settings.seconds)
         return await self._asking.signed(request(wanted, settings.issuer, end - now, until))
 
     def _reach(self, signed: SignedCertificate, now: datetime) -> datetime:
         """Record the roots of a signed certificate, and return the end of the path to one of them."""
-        roots = self._given or signed.roots
+        roots = self._configured_roots or signed.roots
         if not roots.fingerprints:
             raise IssuerError(
-                f"{self._asked.issuer} does not return a root with its certificates "
+                f"{self._settings.issuer} does not return a root with its certificates "
                 "(`status.ca` is missing); set cert_manager_roots to a file with the root"
             )
         try:
             moment = ends(signed, roots, now)
         except ValueError as error:
-            raise IssuerError(f"the certificate from {self._asked.issuer} cannot be used: {error}") from error
+            raise IssuerError(
+                f"the certificate from {self._settings.issuer} cannot be used: {error}"
+            ) from error
         with self._lock:
             self._bundle, self._ends = roots, moment
         return moment
 
-    def _read_given(self) -> TrustBundle | None:
-        file = self._asked.roots
-        return None if file is None else given_roots("cert_manager_roots", file)
+    def _read_configured_roots(self) -> TrustBundle | None:
+        file = self._settings.roots
+        return None if file is None else read_configured_roots("cert_manager_roots", file)

@@ -126,7 +126,7 @@ def _signed(status: Mapping[str, Any]) -> Verdict:
     # An issuer without a root reports its highest CA as `ca`: that is another intermediate.
     upper = [certificate for certificate in (*rest, *above) if certificate.subject != certificate.issuer]
     roots = [certificate for certificate in above if certificate.subject == certificate.issuer]
-    return SignedCertificate((leaf, *dict.fromkeys(upper)), TrustBundle.of([as_pem(roots)]))
+    return SignedCertificate((leaf, *dict.fromkeys(upper)), TrustBundle.from_pems([as_pem(roots)]))
 
 
 def _decoded(status: Mapping[str, Any], name: str) -> bytes:

@@ -9,7 +9,7 @@ import structlog
 
 from certs.contract import CertificateRequest
 from certs.errors import IssuerError
-from certs.issuers.remote import RemoteIssuer, given_roots
+from certs.issuers.remote import RemoteIssuer, read_configured_roots
 from certs.issuers.vault.http import Answer, VaultApi, VaultRefused, mount, segment
 from certs.issuers.vault.login import Login, Session
 from certs.issuers.vault.responses import roots, signed
@@ -69,7 +69,7 @@ class VaultIssuer(RemoteIssuer):
         The names are sent in the CSR and separately, because the role's settings decide which are used. A
         role may shorten the lifetime; the caller checks the certificate for other differences.
         """
-        seconds = max(int((self._asked_end(request, now) - now).total_seconds()), 1)
+        seconds = max(int((self._end_to_request(request, now) - now).total_seconds()), 1)
         names = request.names
         body: Answer = {
             "csr": request.csr_pem.decode("ascii"),
@@ -89,7 +89,7 @@ class VaultIssuer(RemoteIssuer):
 
     def refresh(self) -> None:
         """Read the current roots from Vault. Raises IssuerError, StateError; the known roots stay then."""
-        trust_bundle, ends = self._asked_roots()
+        trust_bundle, ends = self._fetch_roots()
         with self._lock:
             self._bundle, self._ends = trust_bundle, ends
 
@@ -103,7 +103,7 @@ class VaultIssuer(RemoteIssuer):
         self._api.exchanges.stop()
         self._session.close()
 
-    def _asked_end(self, request: CertificateRequest, now: datetime) -> datetime:
+    def _end_to_request(self, request: CertificateRequest, now: datetime) -> datetime:
         """Return the end of validity to request, before the end of the CA.
 
         Vault refuses, rather than shortens, a certificate outliving the CA.
@@ -111,10 +111,10 @@ class VaultIssuer(RemoteIssuer):
         latest = self._ends - _SAFE
         return min(request.not_after, latest) if now < latest else request.not_after
 
-    def _asked_roots(self) -> tuple[TrustBundle, datetime]:
+    def _fetch_roots(self) -> tuple[TrustBundle, datetime]:
         trust_bundle, ends = roots(self._api.call("GET", f"{mount(self._pki.mount)}/cert/ca_chain"))
         if self._pki.roots is not None:
-            trust_bundle = trust_bundle.union(given_roots("vault_roots", self._pki.roots))
+            trust_bundle = trust_bundle.union(read_configured_roots("vault_roots", self._pki.roots))
         if not trust_bundle.fingerprints:
             raise IssuerError(
                 f"PKI {self._pki.mount} of Vault {self._api.address} lacks a root in its chain; set "

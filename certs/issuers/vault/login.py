@@ -86,7 +86,7 @@ class Session:
         self._lock = threading.Lock()
         self._lease: Lease | None = None
         self._coming: Future[Lease] | None = None
-        self._said = ""
+        self._logged_error = ""
 
     def token(self, now: datetime) -> str:
         """Return a valid token for Vault; log in if necessary. Raises IssuerError, StateError."""
@@ -166,10 +166,10 @@ class Session:
             return self._going_on(held, error)
 
     def _going_on(self, held: Lease, error: CertificateError) -> Lease:
-        if str(error) != self._said:
-            self._said = str(error)
+        if str(error) != self._logged_error:
+            self._logged_error = str(error)
             until = None if held.ends is None else held.ends.isoformat()
-            _log.warning("Vault login cannot be renewed", until=until, reason=self._said)
+            _log.warning("Vault login cannot be renewed", until=until, reason=self._logged_error)
         return held
 
 

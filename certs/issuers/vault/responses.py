@@ -74,7 +74,7 @@ def roots(answer: Answer) -> tuple[TrustBundle, datetime]:
     if not isinstance(result, str):
         raise IssuerError("unexpected answer of Vault: the chain is missing")
     chain = _certificates(result)
-    bundle = TrustBundle.of(
+    bundle = TrustBundle.from_pems(
         [as_pem([certificate for certificate in chain if certificate.subject == certificate.issuer])]
     )
     return bundle, chain[0].not_valid_after_utc

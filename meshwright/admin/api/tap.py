@@ -17,7 +17,7 @@ from typing import Final, Protocol
 from aiohttp import web
 from aiohttp.hdrs import METH_HEAD
 
-from meshwright.admin.api.tap_query import TapQuery, asked
+from meshwright.admin.api.tap_query import TapQuery, parse_query
 from meshwright.admin.html.style import SECURITY_HEADERS
 from meshwright.admin.jsonable import Document, Json, jsonable
 from meshwright.admin.proxy_names import NothingToShow
@@ -53,7 +53,7 @@ class TapStream:
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Send requests to one client; the sidecars stop reporting when the stream ends for any reason."""
         try:
-            wanted = asked(self.reading, request.query.items())
+            wanted = parse_query(self.reading, request.query.items())
         except NothingToShow as error:
             return _refused(str(error), HTTPStatus.NOT_FOUND)
         except web.HTTPBadRequest as error:
@@ -82,25 +82,25 @@ class TapStream:
 
     async def _stream_requests(self, client: "_Client", tap: Tap, noticed: asyncio.Event) -> None:
         clock = asyncio.get_running_loop().time
-        until, count = clock() + client.asked.seconds, 0
-        await client.say({"watching": self._watching(client.asked)})
+        until, count = clock() + client.query.seconds, 0
+        await client.write_line({"watching": self._watching(client.query)})
         while (left := until - clock()) > 0 and client.is_there:
             if self.ended.is_set():
-                await client.say({"ended": "the server is shutting down"})
+                await client.write_line({"ended": "the server is shutting down"})
                 return
             await _first(noticed, min(left, LOOK_SECONDS))
             noticed.clear()
             # Cleared before the requests are taken: a report in between sets the event again.
             result, lost = tap.take()
-            for proxy, request in result[: client.asked.limit - count]:
-                await client.say({"request": request_document(proxy, request)})
+            for proxy, request in result[: client.query.limit - count]:
+                await client.write_line({"request": request_document(proxy, request)})
             count += len(result)
-            if count >= client.asked.limit:
-                await client.say({"ended": f"the limit of {client.asked.limit} requests is reached"})
+            if count >= client.query.limit:
+                await client.write_line({"ended": f"the limit of {client.query.limit} requests is reached"})
                 return
             if lost:
-                await client.say({"lost": lost})
-        await client.say({"ended": f"the time of {client.asked.seconds:g} seconds is over"})
+                await client.write_line({"lost": lost})
+        await client.write_line({"ended": f"the time of {client.query.seconds:g} seconds is over"})
 
     def _watching(self, wanted: TapQuery) -> Document:
         """Return the tapped service, and the number of connected proxies serving this service."""
@@ -118,13 +118,13 @@ class TapStream:
 class _Client:
     request: web.Request
     response: web.StreamResponse
-    asked: TapQuery
+    query: TapQuery
 
     @property
     def is_there(self) -> bool:
         return self.request.transport is not None
 
-    async def say(self, line: Document) -> None:
+    async def write_line(self, line: Document) -> None:
         """Write one JSON line to the client.
 
         Raises TimeoutError if the client does not read for GONE_SECONDS.

@@ -40,7 +40,7 @@ class TapQuery:
     limit: int
 
 
-def asked(reading: ProxyReading, query: Iterable[tuple[str, str]]) -> TapQuery:
+def parse_query(reading: ProxyReading, query: Iterable[tuple[str, str]]) -> TapQuery:
     """Parse a query, given as pairs of name and value.
 
     For example, `service=shop/pay`, `status=5xx` and `seconds=60` select the failed requests of the next
@@ -93,7 +93,7 @@ def _service(reading: ProxyReading, said: str, proxy: ProxyName | None) -> Servi
     if not (is_dns_label(namespace) and is_dns_label(name)):
         raise web.HTTPBadRequest(reason=f"service is {said[:80]!r}: must be namespace/service")
     key, view = ServiceKey(Namespace(namespace), ServiceName(name)), reading.view()
-    if view is None or key not in view.services.held():
+    if view is None or key not in view.services.values_unrecorded():
         raise NothingToShow(f"service {key} does not exist")
     return key
 

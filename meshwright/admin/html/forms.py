@@ -47,13 +47,13 @@ CALL: Final = (
 def form(asks: Form, path: str, query: Query) -> Markup:
     """Return a form as HTML, filled with the query parameters of the current request."""
     inputs = [
-        _input(field, at, given) for field in asks.fields for at, given in enumerate(_given(field, query))
+        _input(field, at, given) for field in asks.fields for at, given in enumerate(_values(field, query))
     ]
     button = tag("button", text(asks.button), type="submit")
     return tag("form", *inputs, button, action=asks.path or path, method="get")
 
 
-def _given(field: Field, query: Query) -> list[str]:
+def _values(field: Field, query: Query) -> list[str]:
     result = [value for name, value in query if name == field.name]
     # A repeatable field has one more empty input, because the form works without a script.
     return [*result, ""] if field.several else (result[:1] or [""])

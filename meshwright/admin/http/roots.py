@@ -110,7 +110,7 @@ def document(status: ChangeStatus) -> Document:
             {
                 "part": blocking_part.part.value,
                 "why": blocking_part.why.value,
-                "reason": blocking_part.said or None,
+                "reason": blocking_part.detail or None,
             }
             for blocking_part in status.behind
         ],

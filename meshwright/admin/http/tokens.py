@@ -35,7 +35,7 @@ class JoinTokens(Protocol):
         """Revoke the join token with this id. Raises CertificateError."""
 
 
-def asked(wanted: TokenRequest) -> Document:
+def request_document(wanted: TokenRequest) -> Document:
     """Return the JSON of a request."""
     return {
         "service": wanted.service,

@@ -149,7 +149,7 @@ class MomentMetrics:
             ["source", "state"],
             registry=r,
         )
-        self._held = Gauge(
+        self._source_held = Gauge(
             "meshwright_source_held",
             "Parts, such as a kind, that stay in force although the source reported them as empty.",
             ["source"],
@@ -180,7 +180,7 @@ class MomentMetrics:
         set_all(self._age, _single(now.source_age))
         set_all(self._event_age, _single(now.source_event_age))
         set_all(self._failing, _single(now.source_failing))
-        set_all(self._held, _single(now.source_held))
+        set_all(self._source_held, _single(now.source_held))
         set_all(self._objects, {(source, state): n for (source, state), n in now.source_objects.items()})
         self._groups.set(now.groups)
         self._certificates.set(now.certificates)

@@ -172,7 +172,9 @@ class StreamMetrics:
             word = short_type(type_url)
             if (of_type := self._by_word.get(word)) is None:
                 families = (self._responses, self._sent, self._bytes, self._acks, self._nacks)
-                of_type = self._by_word[word] = _OfType(*(self._tallies.of(f.labels(word)) for f in families))
+                of_type = self._by_word[word] = _OfType(
+                    *(self._tallies.tally(f.labels(word)) for f in families)
+                )
             # Type URLs come from clients: without a bound, invented ones would fill the memory.
             if len(self._by_type) < TYPES:
                 self._by_type[type_url] = of_type

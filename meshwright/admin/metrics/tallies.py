@@ -43,7 +43,7 @@ class Tallies:
         self._tallies: tuple[Tally, ...] = ()
         registry.register(self)
 
-    def of(self, counter: Counter) -> Tally:
+    def tally(self, counter: Counter) -> Tally:
         """Return a new tally for a counter."""
         tally = Tally(counter)
         self._tallies = (*self._tallies, tally)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from catalog.policy.access import FullAccess, MatchingAccess, NoAccess, grant
 from catalog.policy.outbound import protocol_of, routes, visible
 from catalog.relations.backends.endpoints import endpoints
-from catalog.relations.permissive import asked_for, is_permissive
+from catalog.relations.permissive import is_permissive, relevant_client
 from catalog.store.inventory import by_identity
 from catalog.store.smi import targets_between
 from catalog.store.view import View
@@ -79,7 +79,7 @@ def _record(view: View, call: Call) -> Json:
 
 def _admitted(view: View, call: Call) -> Iterator[AccessGrant]:
     key = call.service.key
-    for route in routes(view, asked_for(view, call.source, key), key, call.port):
+    for route in routes(view, relevant_client(view, call.source, key), key, call.port):
         for backend in route.backends:
             if not isinstance(backend.upstream, ServiceKey):
                 continue
@@ -96,7 +96,7 @@ def _by_target(view: View, call: Call, server: ServiceIdentity, called_at: Port)
         by = MESH_CONFIG if view.config.permissive else ObjectKey.of_namespace(server.namespace)
         yield AccessGrant(f"{by} (permissive)", None)
         return
-    for target in targets_between(view).found((call.source, server)):
+    for target in targets_between(view).lookup((call.source, server)):
         match grant(view, target, called_at, call.protocol):
             case FullAccess():
                 yield AccessGrant(f"TrafficTarget {target.key}", None)

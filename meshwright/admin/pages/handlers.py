@@ -37,7 +37,7 @@ class Answers:
             return await proxy.configured(self.reading, wanted, self.clock())
         return await proxy.listed(self.reading, self.clock())
 
-    async def told(self, request: web.Request) -> Document:
+    async def proxy_description(self, request: web.Request) -> Document:
         """Return the configuration of one proxy as the mesh describes it."""
         return await proxy.proxy_page(self.reading, request.query, self.clock())
 
@@ -93,7 +93,7 @@ class Answers:
             asked = explaining.read_request(question.query, question.headers)
         explanation, names = await asyncio.to_thread(explaining.explained, view, asked)
         held = await asyncio.to_thread(
-            explaining.held, view, explanation, known_sidecars(self.reading, names)
+            explaining.compared_document, view, explanation, known_sidecars(self.reading, names)
         )
         return held | {"logged": dict(question.logged)}
 

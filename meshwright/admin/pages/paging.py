@@ -23,7 +23,7 @@ class Page:
     limit: int | None
     offset: int
 
-    def of(self, items: Iterable[Item]) -> Iterable[Item]:
+    def items(self, items: Iterable[Item]) -> Iterable[Item]:
         """Return the items of this page."""
         return islice(items, self.offset, None if self.limit is None else self.offset + self.limit)
 

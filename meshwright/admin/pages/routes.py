@@ -59,7 +59,7 @@ _ROUTES: Final = (
     _Route(
         "/debug/proxy/show",
         "configuration of one proxy, described in words; ?proxy=&section=",
-        Answers.told,
+        Answers.proxy_description,
         proxies.TOLD,
     ),
     _Route(

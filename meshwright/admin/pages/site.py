@@ -85,7 +85,7 @@ class Site:
         if not prefers_html(request):
             return await _json({page.path: page.shows for page in listed})
         entries = [await page.entry() for page in listed]
-        return _html(index(entries, self._asked(request), self._places()))
+        return _html(index(entries, self._page_request(request), self._places()))
 
     async def page(self, request: web.Request) -> web.Response:
         """Answer with a page, or with an error in one sentence."""
@@ -119,7 +119,7 @@ class Site:
         if not prefers_html(request):
             return await _json(document, status)
         # In a thread, because the page of a large mesh is large.
-        page = await asyncio.to_thread(drawn, look, document, self._asked(request), self._places())
+        page = await asyncio.to_thread(drawn, look, document, self._page_request(request), self._places())
         return _html(page, status)
 
     def framed(self) -> Middleware:
@@ -173,7 +173,7 @@ class Site:
     def _places(self) -> tuple[Place, ...]:
         return (Place(INDEX, "Overview"), *(page.place for page in self._listed()))
 
-    def _asked(self, request: web.Request) -> PageRequest:
+    def _page_request(self, request: web.Request) -> PageRequest:
         return PageRequest(request.path, tuple(request.query.items()), str(jsonable(self.clock())))
 
     async def _failed(
@@ -181,7 +181,7 @@ class Site:
     ) -> web.Response:
         if not prefers_html(request):
             return await _json({"error": sentence}, status)
-        return _html(failed(look, sentence, self._asked(request), self._places()), status)
+        return _html(failed(look, sentence, self._page_request(request), self._places()), status)
 
 
 def add_pages(

@@ -39,7 +39,7 @@ def allowed(view: View) -> Iterable[tuple[Between, str]]:
             service_key for service_key in called[target.destination] if _admits(view, target, service_key)
         }
         apexes = {
-            split.apex for service_key in direct for split in splits_by_backend(view).found(service_key)
+            split.apex for service_key in direct for split in splits_by_backend(view).lookup(service_key)
         }
         for source in target.sources:
             for caller in callers[source]:

@@ -176,7 +176,7 @@ def _secured(view: View, result: Mapping[BySource, Figures], edges: defaultdict[
         # A report can name anything.
         if view.services.get(key) is None:
             continue
-        apexes = [name_of(split.apex) for split in splits_by_backend(view).found(key)]
+        apexes = [name_of(split.apex) for split in splits_by_backend(view).lookup(key)]
         ways = {(source, end) for end in (backend, *apexes)} | {(apex, backend) for apex in apexes}
         ways &= edges.keys()
         if not any(edges[between].by for between in ways):

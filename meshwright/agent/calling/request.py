@@ -81,7 +81,7 @@ def made(call: Call) -> RequestOutcome:
         try:
             if not call.method:
                 return seen(_kept(connection))
-            answer = _asked(connection, call)
+            answer = _send_request(connection, call)
         except (http.client.InvalidURL, ValueError) as error:
             return seen(Outcome.NOT_TRIED, f"the request is invalid: {error}")
         except TimeoutError:
@@ -123,7 +123,7 @@ def _not_left_alone(*, led: bool) -> Iterator[None]:
         os.seteuid(user)
 
 
-def _asked(connection: socket.socket, call: Call) -> _Answer:
+def _send_request(connection: socket.socket, call: Call) -> _Answer:
     """Send the HTTP request of a call; return the answer, for an error with the beginning of the body."""
     http_connection = http.client.HTTPConnection(call.where.host, call.where.port)
     http_connection.sock = connection

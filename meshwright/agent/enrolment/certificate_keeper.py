@@ -94,7 +94,7 @@ class EnrolledCertificate:
             raise AgentError(f"cannot write to {self._directory}: {error.strerror}") from error
         failures = 0
         while not stop.is_set() and await self._must_join():
-            answered = await self._asked(EnrolmentRequestKind.JOIN)
+            answered = await self._call_program(EnrolmentRequestKind.JOIN)
             if isinstance(answered, EnrolmentResult):
                 await self._put_joined(answered, at_start=True)
                 return
@@ -153,10 +153,12 @@ class EnrolledCertificate:
     async def _renew(self) -> None:
         due = self._due() <= now()
         joins = await self._must_join()
-        answered = await self._asked(EnrolmentRequestKind.JOIN if joins else EnrolmentRequestKind.RENEW)
+        answered = await self._call_program(
+            EnrolmentRequestKind.JOIN if joins else EnrolmentRequestKind.RENEW
+        )
         if joins and due and isinstance(answered, EnrolmentFailure):
             # A new token that is refused does not make the present certificate invalid, so renew that.
-            renewed = await self._asked(EnrolmentRequestKind.RENEW)
+            renewed = await self._call_program(EnrolmentRequestKind.RENEW)
             if isinstance(renewed, EnrolmentResult):
                 _log.warning(
                     "new join failed; the present certificate was renewed instead", reason=answered.why
@@ -196,7 +198,7 @@ class EnrolledCertificate:
 
     async def _trust(self) -> timedelta:
         """Fetch the trusted roots from the control plane; return the time until the next such request."""
-        answered = await self._asked(EnrolmentRequestKind.TRUST)
+        answered = await self._call_program(EnrolmentRequestKind.TRUST)
         drawn = random.random()  # noqa: S311 - no secret
         if isinstance(answered, EnrolmentFailure):
             _log.warning("request for roots failed; the agent tries again", reason=answered.why)
@@ -266,7 +268,7 @@ class EnrolledCertificate:
         new = obtained.chain, obtained.authority, obtained.trust_domain
         return await self._replace(lambda: files.put(self._directory, *new))
 
-    async def _asked(self, asking: EnrolmentRequestKind) -> Answer:
+    async def _call_program(self, asking: EnrolmentRequestKind) -> Answer:
         """Call the program, and log a warning about a wrong clock; failures are returned, not raised."""
         try:
             question = await asyncio.to_thread(self._question, asking)

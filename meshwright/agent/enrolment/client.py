@@ -47,19 +47,19 @@ def join(at: HostPort, name: str, roots: bytes, csr_der: bytes, kind: str, proof
     """
     request = wire.JoinRequest(csr_der=csr_der, proof=wire.Proof(kind=kind, data=proof))
     tls = grpc.ssl_channel_credentials(roots)
-    return _certified(_asked(at, name, tls, JOIN, request, wire.Certificate))
+    return _certified(_call(at, name, tls, JOIN, request, wire.Certificate))
 
 
 def renew(at: HostPort, name: str, roots: bytes, csr_der: bytes, directory: Path) -> EnrolmentResult:
     """Send a certificate request, authenticated by the present certificate; raise EnrolmentUnanswered."""
     request = wire.RenewRequest(csr_der=csr_der)
-    return _certified(_asked(at, name, _own(roots, directory), RENEW, request, wire.Certificate))
+    return _certified(_call(at, name, _own(roots, directory), RENEW, request, wire.Certificate))
 
 
 def trust(at: HostPort, name: str, roots: bytes, digest: str, directory: Path) -> EnrolmentResult:
     """Send the digest of the trusted roots, and return the roots to trust; raise EnrolmentUnanswered."""
     request = wire.TrustRequest(bundle_digest=digest)
-    trust_response = _asked(at, name, _own(roots, directory), TRUST, request, wire.TrustResponse)
+    trust_response = _call(at, name, _own(roots, directory), TRUST, request, wire.TrustResponse)
     due, clock = _moment(trust_response.renew_after), _moment(trust_response.now)
     return EnrolmentResult(b"", trust_response.trust_bundle_pem, due, clock, trust_response.ask_again_seconds)
 
@@ -72,7 +72,7 @@ def eject(at: HostPort, name: str, roots: bytes, directory: Path, ejected: Itera
     Raises EnrolmentUnanswered.
     """
     endpoints = [wire.Endpoint(address=host_port.host, port=host_port.port) for host_port in ejected]
-    eject_response = _asked(
+    eject_response = _call(
         at, name, _own(roots, directory), EJECT, wire.EjectRequest(ejected=endpoints), wire.EjectResponse
     )
     return eject_response.holds_seconds
@@ -83,7 +83,7 @@ def _own(roots: bytes, directory: Path) -> grpc.ChannelCredentials:
     return grpc.ssl_channel_credentials(roots, key, chain)
 
 
-def _asked(
+def _call(
     at: HostPort,
     name: str,
     tls: grpc.ChannelCredentials,

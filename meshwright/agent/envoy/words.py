@@ -31,7 +31,7 @@ class Words:
     level: int
     logger: str
     place: str
-    said: str
+    message: str
 
 
 def read_words(line: str, before: int = logging.WARNING) -> Words:
@@ -66,4 +66,4 @@ def _read(lines: list[bytes], level: int) -> Iterator[Words]:
 
 def _log(words: Words) -> None:
     place = {"place": words.place} if words.place else {}
-    structlog.get_logger(words.logger).log(words.level, words.said, source="envoy", **place)
+    structlog.get_logger(words.logger).log(words.level, words.message, source="envoy", **place)

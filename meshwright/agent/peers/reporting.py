@@ -78,7 +78,7 @@ class EjectionReporter:
         self._trust_domain = told
         self._ask = ask or _program
         self._monotonic = monotonic
-        self._told: tuple[HostPort, ...] = ()
+        self._reported: tuple[HostPort, ...] = ()
         self._again = 0.0
         self._not_before = 0.0
         self._why = ""
@@ -96,7 +96,7 @@ class EjectionReporter:
         except AdminUnreachable:
             return
         now = self._monotonic()
-        is_due = host_ports != self._told or (host_ports and now >= self._again)
+        is_due = host_ports != self._reported or (host_ports and now >= self._again)
         if is_due and now >= self._not_before:
             await self._report(host_ports, now)
 
@@ -112,7 +112,7 @@ class EjectionReporter:
             answer = EnrolmentFailure(str(error))
         match answer:
             case ReportAccepted(holds):
-                self._told, self._why = host_ports, ""
+                self._reported, self._why = host_ports, ""
                 self._again, self._not_before = now + holds / 2, now + LEAST_SECONDS
             case EnrolmentFailure(why, refused):
                 self._not_before = now + (REFUSED_SECONDS if refused else LEAST_SECONDS)

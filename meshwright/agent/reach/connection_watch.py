@@ -123,7 +123,7 @@ class ControlPlaneWatch:
         self._without: float | None = None
         self._times = 0
         self._due = 0.0
-        self._told: Reason | None = None
+        self._logged_reason: Reason | None = None
         self._baffled = ""
         self.standing = ConnectionState(has_it=False, since=datetime.now(UTC))
 
@@ -139,7 +139,7 @@ class ControlPlaneWatch:
             counts = Counts.read(await self._admin.text(STATS_PATH))
         except AdminUnreachable:  # the supervisor reports a missing Envoy
             self._before = self._without = None
-            self._found(self.standing.why)
+            self._record_cause(self.standing.why)
             return
         self._earlier = on_other_streams(counts, self._before, self._earlier)
         having, self._before = has_it(counts, self._before, self._earlier), counts
@@ -155,11 +155,11 @@ class ControlPlaneWatch:
             self._due = self._now() + pause(self._times)
 
     async def _ask(self) -> None:
-        self._found(self.standing.why)  # whatever comes of asking: there is none
+        self._record_cause(self.standing.why)  # whatever comes of asking: there is none
         try:
             seen = await self._observe()
         except Exception as error:  # noqa: BLE001 - whatever it is: the proxy serves on, and is not ended for a reason's sake
-            self._not_found_out(error)
+            self._log_failed_diagnosis(error)
             return
         self._baffled = ""
         why = unreached(seen)
@@ -167,9 +167,9 @@ class ControlPlaneWatch:
             why = replace(why, do=remedy(why, seen.control_plane, place()))
         if why is None:
             self._earlier = 0  # the stream is served, although no update was observed on it
-        self._found(why)
+        self._record_cause(why)
 
-    def _not_found_out(self, error: Exception) -> None:
+    def _log_failed_diagnosis(self, error: Exception) -> None:
         """Log why a diagnosis failed, once until the failure changes."""
         reason, before = " ".join(str(error).split()), self._baffled
         self._baffled = f"{type(error).__name__}: {reason}"
@@ -181,11 +181,11 @@ class ControlPlaneWatch:
             case _:
                 _log.exception("diagnosis of the control plane connection failed")
 
-    def _found(self, why: UnreachableReason | None) -> None:
+    def _record_cause(self, why: UnreachableReason | None) -> None:
         """Record the cause of a lost connection, and log each new reason once; its details may change."""
-        if why is not None and why.reason is not self._told:
-            self._told = why.reason
-            _log.error("control plane not connected", reason=why.reason.value, said=why.said, do=why.do)
+        if why is not None and why.reason is not self._logged_reason:
+            self._logged_reason = why.reason
+            _log.error("control plane not connected", reason=why.reason.value, said=why.clause, do=why.do)
         known = self.standing
         since = datetime.now(UTC) if known.has_it else known.since
         self.standing = ConnectionState(has_it=False, since=since, why=why)
@@ -194,7 +194,7 @@ class ControlPlaneWatch:
         self._without, self._baffled = None, ""
         if self.standing.has_it:
             return
-        if self._told is not None:
-            _log.info("control plane connected", was=self._told.value)
-            self._told = None
+        if self._logged_reason is not None:
+            _log.info("control plane connected", was=self._logged_reason.value)
+            self._logged_reason = None
         self.standing = ConnectionState(has_it=True, since=datetime.now(UTC))

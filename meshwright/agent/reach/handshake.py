@@ -54,7 +54,7 @@ class _Session:
         self._reader, self._writer = reader, writer
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=name)
-        self.heard = b""
+        self.received = b""
 
     @classmethod
     async def begun(cls, at: HostPort, context: ssl.SSLContext, name: str | None) -> "_Session":
@@ -89,7 +89,7 @@ class _Session:
     async def _more(self) -> bool:
         await self._send()
         received = await self._reader.read(_MOST_BYTES)
-        self.heard = self.heard or received
+        self.received = self.received or received
         self._incoming.write(received)
         return bool(received)
 
@@ -103,15 +103,15 @@ async def _shaken(session: _Session, seconds: float) -> Way | None:
         async with asyncio.timeout(seconds):
             ended = not await session.shake_hands()
     except TimeoutError:
-        return PlaintextServer(_instead(session.heard), closed=False)
+        return PlaintextServer(_instead(session.received), closed=False)
     except ssl.SSLCertVerificationError:
         raise
     except ssl.SSLError as error:
-        answer = _instead(session.heard)
+        answer = _instead(session.received)
         return PlaintextServer(answer, closed=True) if answer else OtherProtocol(_reason(error))
     except OSError:
         ended = True
-    return PlaintextServer(_instead(session.heard), closed=True) if ended else None
+    return PlaintextServer(_instead(session.received), closed=True) if ended else None
 
 
 async def _first_words(session: _Session, seconds: float) -> Way | None:

@@ -18,9 +18,9 @@ class PresentedCertificate:
 
 @dataclass(frozen=True, slots=True)
 class UnresolvedName:
-    """The name has no address; `said` is the resolver's message, for example `Name or service not known`."""
+    """The name has no address; `message` is the resolver's, for example `Name or service not known`."""
 
-    said: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class NoRoute:
     """The network lacks a route, or refuses the connection."""
 
     address: str
-    said: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +48,21 @@ class NoAnswer:
 
 @dataclass(frozen=True, slots=True)
 class PlaintextServer:
-    """A server accepts the connection, but answers with another protocol, or not at all (`said` is empty).
+    """A server accepts the connection, but answers with another protocol, or not at all (`received` empty).
 
     `closed`: the server closed the connection instead of waiting.
     """
 
-    said: bytes
+    received: bytes
     closed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class UntrustedServer:
-    """The server's certificate is not from a CA in `ca.pem`; `said` is the message of TLS."""
+    """The server's certificate is not from a CA in `ca.pem`; `message` is the message of TLS."""
 
     names: tuple[str, ...]
-    said: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +85,14 @@ class ServerNotValid:
 class ClosedAfterHandshake:
     """The server proved its identity, and closed the connection after reading our certificate."""
 
-    said: str = ""
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class OtherProtocol:
     """A server with a certificate of our CA, but without gRPC."""
 
-    said: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class ServerAnswer:
     """
 
     status: str
-    said: str = ""
+    message: str = ""
     reason: str = ""
     date: datetime | None = None
 

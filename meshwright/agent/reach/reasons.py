@@ -59,11 +59,11 @@ class UnreachableReason:
     """The reason for a missing control plane, as a word and as a clause, with the remedy."""
 
     reason: Reason
-    said: str
+    clause: str
     do: str
 
     def __str__(self) -> str:
-        return f"control plane not connected: {self.said}; {self.do}"
+        return f"control plane not connected: {self.clause}; {self.do}"
 
 
 def unreached(seen: ReachObservation) -> UnreachableReason | None:
@@ -225,19 +225,19 @@ def _answer(at: str, answer: ServerAnswer, shown: PresentedCertificate) -> Unrea
         case "RESOURCE_EXHAUSTED", _:
             return UnreachableReason(
                 Reason.BUSY,
-                f"{at} limits the streams of {shown.name}{_words(answer.said)}",
+                f"{at} limits the streams of {shown.name}{_words(answer.message)}",
                 "another program may use the same certificate; check with `meshwright proxies`",
             )
         case "UNIMPLEMENTED", _:
             return UnreachableReason(
                 Reason.ANOTHER_SERVICE,
-                f"{at} is a gRPC server of this mesh, but not a control plane{_words(answer.said)}",
+                f"{at} is a gRPC server of this mesh, but not a control plane{_words(answer.message)}",
                 "check the port in --ads; `meshwright serve` logs the address for proxies when it starts",
             )
         case status, _:
             return UnreachableReason(
                 Reason.NOT_SERVING,
-                f"{at} answers {status}{_words(answer.said)}",
+                f"{at} answers {status}{_words(answer.message)}",
                 "check the log of the server and its /healthz/ready",
             )
 

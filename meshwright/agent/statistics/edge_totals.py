@@ -174,7 +174,7 @@ class OwnRows:
         self._backends = BoundedSeries[StatTarget](MOST_BACKENDS)
         self._routes = BoundedSeries[Route](MOST_ROUTES)
 
-    def of(self, statistics: Statistics) -> Rows:
+    def rows(self, statistics: Statistics) -> Rows:
         """Return the sums of a proxy's statistics, by series."""
         return Rows(
             _gathered(edges_of(statistics), self._edges, Edge.others, EDGES_BY),
@@ -186,7 +186,7 @@ class OwnRows:
 def edges_of(statistics: Statistics) -> Iterator[tuple[Edge, Raw]]:
     """Yield the counters of each edge; several statistics may belong to one edge."""
     for protocol in ("http", "tcp"):
-        for prefix, raw in _each(statistics, protocol):
+        for prefix, raw in _counters(statistics, protocol):
             if (to := called(prefix)) is not None:
                 yield Edge(Direction.OUTBOUND, protocol, to), raw
             elif (port := received_at(prefix)) is not None:
@@ -221,7 +221,7 @@ def _grpc_failures(statistics: Statistics) -> Iterator[tuple[Edge, Raw]]:
 
 def routes_of(statistics: Statistics) -> Iterator[tuple[Route, Raw]]:
     """Yield the counters of each separately counted route."""
-    for prefix, raw in _each(statistics, "vhost"):
+    for prefix, raw in _counters(statistics, "vhost"):
         if (at := route(prefix)) is not None:
             yield Route(Direction.OUTBOUND, *at), raw
         elif (by := admitted_by(prefix)) is not None:
@@ -230,12 +230,12 @@ def routes_of(statistics: Statistics) -> Iterator[tuple[Route, Raw]]:
 
 def backends_of(statistics: Statistics) -> Iterator[tuple[StatTarget, Raw]]:
     """Yield the counters of each backend, with the latencies."""
-    for cluster, raw in _each(statistics, "cluster"):
+    for cluster, raw in _counters(statistics, "cluster"):
         if (at := backend(cluster)) is not None:
             yield at, raw
 
 
-def _each(statistics: Statistics, scope: str) -> Iterator[tuple[str, Raw]]:
+def _counters(statistics: Statistics, scope: str) -> Iterator[tuple[str, Raw]]:
     """Yield counters and times of each key.
 
     One may be missing, because Envoy reports times later than counters.

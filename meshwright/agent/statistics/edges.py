@@ -24,7 +24,7 @@ class Edges:
 
     def families(self, statistics: Statistics, who: WorkloadLabels) -> tuple[Family, ...]:
         """Return all metrics of the proxy's statistics, sorted; always the same metric families."""
-        rows = self._own.of(statistics)
+        rows = self._own.rows(statistics)
         return (
             *_edge_families([(edge.labels(who), counted) for edge, counted in rows.edges.items()]),
             *_backend_families(

@@ -30,7 +30,7 @@ class Reports:
     def next(self, increments: Statistics, seconds: float) -> bytes:
         """Return the next report (protobuf), with the increments of the counters in this many seconds."""
         self._number += 1
-        rows = self._own.of(increments)
+        rows = self._own.rows(increments)
         return message(
             (1, self._run),
             (2, self._number),

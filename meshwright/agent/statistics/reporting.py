@@ -56,9 +56,9 @@ class StatisticsReporter:
         pause = self._dice.uniform(0, FIRST_SECONDS)
         while True:
             await asyncio.sleep(pause)
-            pause = await self.tell()
+            pause = await self.send_report()
 
-    async def tell(self) -> float:
+    async def send_report(self) -> float:
         """Send one report; return the seconds until the next one. Failures are logged, not raised."""
         try:
             return await self._send_report()

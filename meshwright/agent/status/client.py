@@ -23,7 +23,7 @@ class AgentSilent(AgentError):
     """An agent does not answer at the address, or something else answers."""
 
 
-def asked(
+def request_status(
     status: HostPort, path: str, seconds: float = LONGEST_SECONDS, method: str = "GET"
 ) -> tuple[int, str]:
     """Request a path of an agent; return status and text. Raises AgentSilent without an answer."""
@@ -40,7 +40,7 @@ def asked(
 
 def drained(at: HostPort) -> None:
     """Start a drain in an agent; raise AgentSilent if not accepted."""
-    code, text = asked(at, DRAIN_PATH, method="POST")
+    code, text = request_status(at, DRAIN_PATH, method="POST")
     if code != 200:
         raise AgentSilent(f"the agent at {at} answers with status {code}: {text.strip()[:200]}")
 
@@ -50,7 +50,7 @@ def status_of(at: HostPort) -> dict[str, Any]:
 
     The error also occurs for an answer of another form, as from an agent of another version.
     """
-    code, text = asked(at, STATUS_PATH)
+    code, text = request_status(at, STATUS_PATH)
     if code != 200:
         raise AgentSilent(f"the agent at {at} answers with status {code}: {text.strip()[:200]}")
     try:

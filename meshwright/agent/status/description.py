@@ -37,7 +37,7 @@ def described(
             "reached": standing.has_it,
             "since": stamp(standing.since),
             "reason": None if why is None else why.reason.value,
-            "said": "" if why is None else why.said,
+            "said": "" if why is None else why.clause,
             "do": "" if why is None else why.do,
         },
     }

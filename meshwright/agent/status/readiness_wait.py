@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from meshwright.agent.status.client import LONGEST_SECONDS, AgentSilent, asked
+from meshwright.agent.status.client import LONGEST_SECONDS, AgentSilent, request_status
 from meshwright.mesh.host_port import HostPort
 from meshwright.sidecars.layout import READY_PATH, STATUS_PATH
 
@@ -41,7 +41,7 @@ def until_ready(
 def proxy_at(status: HostPort, seconds: float = LONGEST_SECONDS) -> str:
     """Return the proxy name of the answering agent; empty if unknown."""
     try:
-        code, text = asked(status, STATUS_PATH, seconds)
+        code, text = request_status(status, STATUS_PATH, seconds)
         result = json.loads(text) if code == 200 else None
     except (AgentSilent, ValueError):
         return ""
@@ -55,7 +55,7 @@ def _another(status: HostPort, name: str, seconds: float) -> str:
 
 def _not_ready(status: HostPort, seconds: float) -> str:
     try:
-        code, text = asked(status, READY_PATH, seconds)
+        code, text = request_status(status, READY_PATH, seconds)
     except AgentSilent as error:
         return str(error)
     return "" if code == 200 else "; ".join(text.splitlines()) or f"status {code}"

@@ -96,11 +96,11 @@ class _Renderer:
 
     def _called(self, call: Call, dot: Value, variables: Variables, given: tuple[Value, ...]) -> Value:
         arguments = [*(self._value(argument, dot, variables) for argument in call.arguments), *given]
-        if isinstance(call.of, str):
-            if (function := self._functions.get(call.of)) is None:
-                raise ValueError(f"unknown function {call.of!r} here")
+        if isinstance(call.function, str):
+            if (function := self._functions.get(call.function)) is None:
+                raise ValueError(f"unknown function {call.function!r} here")
             return function(*arguments)
-        value = self._value(call.of, dot, variables)
+        value = self._value(call.function, dot, variables)
         # A field may be a function, for example `.Files.Get "dashboard.json"`.
         if callable(value):
             return value(*arguments)

@@ -24,7 +24,7 @@ class Literal:
 class Chain:
     """Operand of a template: fields of the dot (`.`) or of a variable (`$`, `$name`)."""
 
-    of: str
+    root: str
     fields: tuple[str, ...]
 
 
@@ -32,7 +32,7 @@ class Chain:
 class Call:
     """Call of a template function with arguments, or a single value."""
 
-    of: "str | Operand"
+    function: "str | Operand"
     arguments: "tuple[Operand, ...]"
 
 

@@ -18,11 +18,11 @@ def show(checks: Sequence[Check], *, as_json: bool) -> None:
     made = columns("CHECK", "STATE", "FOUND")
     for check in checks:
         made.add_row(
-            check.name, styled(check.status.value, _STYLES[check.status]), with_step(check.said, check.do)
+            check.name, styled(check.status.value, _STYLES[check.status]), with_step(check.finding, check.do)
         )
     console().print(made)
 
 
 def record(check: Check) -> dict[str, str]:
     """Return one check as in the JSON output."""
-    return {"name": check.name, "status": check.status.value, "said": check.said, "do": check.do}
+    return {"name": check.name, "status": check.status.value, "said": check.finding, "do": check.do}

@@ -19,7 +19,7 @@ class TimedLook(Generic[_T]):
     def __init__(self, what: str, function: Callable[[], _T], seconds: float = SECONDS) -> None:
         self._function = function
         self._seconds = seconds
-        self._found: _T | UnavailableCheck = UnavailableCheck(f"timed out after {seconds:g} s")
+        self._result: _T | UnavailableCheck = UnavailableCheck(f"timed out after {seconds:g} s")
         # A daemon thread, so that a hanging look does not keep the process alive.
         self._thread = threading.Thread(target=self._run, name=f"look at {what}", daemon=True)
         self._thread.start()
@@ -27,7 +27,7 @@ class TimedLook(Generic[_T]):
     def seen(self) -> _T | UnavailableCheck:
         """Return the result, or the reason for a missing one; wait for at most the time limit."""
         self._thread.join(self._seconds)
-        return self._found
+        return self._result
 
     def judged(self, name: str, judge: Callable[[_T], Check]) -> Check:
         """Return the check of this name, by `judge`, or as unavailable if the look failed or timed out."""
@@ -36,10 +36,10 @@ class TimedLook(Generic[_T]):
 
     def _run(self) -> None:
         try:
-            self._found = self._function()
+            self._result = self._function()
         except UnexpectedResponse as error:
-            self._found = UnavailableCheck(str(error), error.do)
+            self._result = UnavailableCheck(str(error), error.do)
         except CommandFailed as error:
-            self._found = UnavailableCheck(str(error))
+            self._result = UnavailableCheck(str(error))
         except Exception as error:  # noqa: BLE001 - any error becomes the text of this check
-            self._found = UnavailableCheck(" ".join(f"{type(error).__name__}: {error}".split()))
+            self._result = UnavailableCheck(" ".join(f"{type(error).__name__}: {error}".split()))

@@ -68,7 +68,7 @@ def install(
     from meshwright.cli.process.environment import of_program, warn_of_unknown
     from meshwright.cli.process.signals import run_until_signal
     from meshwright.controller.process import logs
-    from meshwright.kube.connection.connection import found
+    from meshwright.kube.connection.connection import find_connection
     from meshwright.kube.errors import KubeError
     from meshwright.kubernetes.cni.app import run as running
     from meshwright.kubernetes.cni.program import ProgramError
@@ -84,7 +84,7 @@ def install(
         style = logs.LogFormat.JSON if as_json else logs.LogFormat.AUTO
         logs.configure(logs.LogLevel(log_level), style)
         warn_of_unknown(os.environ, of_program(context))
-        asyncio.run(run_until_signal(partial(running, settings, found(kubeconfig, ""))))
+        asyncio.run(run_until_signal(partial(running, settings, find_connection(kubeconfig, ""))))
     except (ProgramError, KubeError, OSError, ValueError) as error:
         raise CommandFailed(error) from error
 

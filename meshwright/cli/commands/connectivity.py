@@ -75,11 +75,17 @@ def connectivity(
     Exit status: 0 if all is as policy says, even if that is a denial; 1 if
     something differs; 2 if the command could not find out.
     """
-    result = _given(facts) if facts is not None else _asked(state, source, to, method, path, header or [])
+    result = (
+        _read_facts(facts)
+        if facts is not None
+        else _request_facts(state, source, to, method, path, header or [])
+    )
     _print_result(result, None if no_request else agent, seconds, as_json=as_json)
 
 
-def _asked(state: Path | None, source: str, to: str, method: str, path: str, headers: list[str]) -> Found:
+def _request_facts(
+    state: Path | None, source: str, to: str, method: str, path: str, headers: list[str]
+) -> Found:
     """Request the policy and the proxies' states for this request from the running server."""
     if state is None:
         raise CommandFailed(
@@ -96,7 +102,7 @@ def _asked(state: Path | None, source: str, to: str, method: str, path: str, hea
     return api(state, "/connectivity", pairs)
 
 
-def _given(facts: str) -> Found:
+def _read_facts(facts: str) -> Found:
     """Read the facts from a file, from standard input, or from `facts` itself if beginning with `{`."""
     is_json = facts.lstrip().startswith("{")
     named = "--facts" if is_json else facts

@@ -109,7 +109,7 @@ def explain(
     depends on something unknown, 2 if the command cannot answer.
     """
     require_cluster(typed)
-    query = {"from": source, "to": to, **_asked(method, path)}
+    query = {"from": source, "to": to, **_request_query(method, path)}
     if not query.get("line") and not (source and to):
         raise CommandFailed(
             "the call is not complete: give --from NAMESPACE/SERVICEACCOUNT and --to "
@@ -144,7 +144,7 @@ def explain(
         raise typer.Exit(Status.NO)
 
 
-def _asked(method: str, path: str) -> dict[str, str]:
+def _request_query(method: str, path: str) -> dict[str, str]:
     """Return the query in an explanation: a method and a path, or a line of an access log."""
     # A line of the access log is a JSON object.
     if method != "-" and not method.startswith("{"):

@@ -109,13 +109,13 @@ def lines(explanation: "Explanation") -> Iterator[str]:
             yield "  none: no control plane has registered its injection webhook"
     yield "Rules of the decision:"
     for step in explanation.steps:
-        yield f"  {step.rule}: {step.said or 'not set'}"
+        yield f"  {step.rule}: {step.result or 'not set'}"
     yield f"Result: {explanation.answer.result}: {explanation.answer.words}"
     if explanation.overlays and explanation.gets_one:
         yield f"  overlays: {', '.join(explanation.overlays)}"
     for warning in explanation.answer.warnings:
         yield f"  warning: {warning}"
-    if not explanation.is_asked:
+    if not explanation.is_selected:
         yield "  but no webhook is called for the Pod, so the Pod does not get a sidecar"
     if explanation.standing is not None:
         yield f"The existing Pod: {explanation.standing}"
@@ -132,7 +132,7 @@ def document(explanation: "Explanation") -> Mapping[str, Any]:
         "words": explanation.answer.words,
         "warnings": list(explanation.answer.warnings),
         "overlays": list(explanation.overlays),
-        "steps": [{"rule": step.rule, "said": step.said} for step in explanation.steps],
+        "steps": [{"rule": step.rule, "said": step.result} for step in explanation.steps],
         "webhooks": None
         if asked is None
         else [
@@ -171,9 +171,9 @@ def _offline(told: "InjectionConfig", file: Path, namespace: str, mesh: Path | N
         its = spaces.get(place.namespace, NamespaceObject(Namespace(place.namespace)))
         if not isinstance(pod, Mapping):
             raise CommandFailed(
-                f"{place.what}: {'.'.join(place.path) or 'it'} must be a Pod, or its template"
+                f"{place.subject}: {'.'.join(place.path) or 'it'} must be a Pod, or its template"
             )
-        result.append((place.what, explained(known, its, pod, ends=place.ends)))
+        result.append((place.subject, explained(known, its, pod, ends=place.ends)))
     return result
 
 
@@ -186,14 +186,14 @@ async def _online(
 ) -> "Explanation":
     from meshwright.kube.api import Api
     from meshwright.kube.builtin import MUTATING, NAMESPACES, PODS, minor_version
-    from meshwright.kube.connection.connection import found
+    from meshwright.kube.connection.connection import find_connection
     from meshwright.kube.errors import KubeError
     from meshwright.kubernetes.injection.explanation import explained
     from meshwright.kubernetes.injection.namespaces import namespace_of
 
     namespace, name = pod
     try:
-        async with Api(found(*where)) as api:
+        async with Api(find_connection(*where)) as api:
             document = await api.get(PODS, namespace, name)
             its = namespace_of(await api.get(NAMESPACES, None, namespace))
             registered = (await api.list(MUTATING))["items"]

@@ -229,13 +229,13 @@ def _roots(file: Path | None) -> bytes:
 
 
 def _print(pieces: "Sequence[Piece]", outcomes: "Sequence[Outcome]", *, as_json: bool) -> None:
-    results = [injection_result for outcome in outcomes for injection_result in outcome.said]
+    results = [injection_result for outcome in outcomes for injection_result in outcome.results]
     failed = [injection_result for injection_result in results if injection_result.failed]
     for injection_result in results:
         for warning in injection_result.warnings:
-            print_remarks(f"warning: {injection_result.what}: {warning}")
+            print_remarks(f"warning: {injection_result.subject}: {warning}")
         if not injection_result.changed and not injection_result.failed:
-            print_remarks(f"unchanged: {injection_result.what}: {injection_result.why}")
+            print_remarks(f"unchanged: {injection_result.subject}: {injection_result.why}")
     if as_json:
         print_json(
             {
@@ -246,7 +246,7 @@ def _print(pieces: "Sequence[Piece]", outcomes: "Sequence[Outcome]", *, as_json:
     # Before any manifest is printed: a partial output would be applied without its failed objects.
     if failed:
         raise NegativeAnswer(
-            *(f"{injection_result.what}: {injection_result.why}" for injection_result in failed)
+            *(f"{injection_result.subject}: {injection_result.why}" for injection_result in failed)
         )
     if not as_json:
         texts = [
@@ -258,7 +258,7 @@ def _print(pieces: "Sequence[Piece]", outcomes: "Sequence[Outcome]", *, as_json:
 
 def _result_document(injection_result: "InjectionResult") -> dict[str, object]:
     result = {
-        "object": injection_result.what,
+        "object": injection_result.subject,
         "changed": injection_result.changed,
         "failed": injection_result.failed,
     }

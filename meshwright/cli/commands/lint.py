@@ -91,7 +91,7 @@ def lint(
 
 
 def _problems(where: Path | None) -> "Problems":
-    from meshwright.cli.offline.mesh import held_some, seen
+    from meshwright.cli.offline.mesh import load_nonempty_manifests, seen
 
     if where is None:
         raise CommandFailed(
@@ -99,7 +99,7 @@ def _problems(where: Path | None) -> "Problems":
             "--kubernetes for a "
             "cluster, or --codes for the meaning of codes"
         )
-    return seen(held_some(where)).problems
+    return seen(load_nonempty_manifests(where)).problems
 
 
 def text(problems: "Sequence[Problem]", standing: int = 0) -> str:

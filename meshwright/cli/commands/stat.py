@@ -69,7 +69,7 @@ def stat(
     if watch:
         _watched(state, of, query, as_json=as_json, busiest=False)
         return
-    result = _asked(state, of, query)
+    result = _request_rows(state, of, query)
     if as_json:
         print_json(result)
         return
@@ -93,7 +93,7 @@ def top(
     query = _query(window, namespace, source, destination)
     # A table cannot be refreshed in place in a file or a pipe.
     if as_json or not sys.stdout.isatty():
-        result = _asked(state, of, query)
+        result = _request_rows(state, of, query)
         result = {**result, "rows": _busiest(records(result, "rows"))}
         if as_json:
             print_json(result)
@@ -109,7 +109,7 @@ def _query(window: str, namespace: str, source: str, destination: str) -> Mappin
     return {name: item for name, item in query.items() if item}
 
 
-def _asked(state: Path, of: RowKind, query: Mapping[str, str]) -> Found:
+def _request_rows(state: Path, of: RowKind, query: Mapping[str, str]) -> Found:
     return api(state, f"/stat/{of.value}", query)
 
 
@@ -133,11 +133,11 @@ def _watched(state: Path, of: RowKind, query: Mapping[str, str], *, as_json: boo
 
     if as_json:
         while True:
-            print(json.dumps(_asked(state, of, query)), flush=True)
+            print(json.dumps(_request_rows(state, of, query)), flush=True)
             time.sleep(_EACH_SECONDS)
     with Live(console=console(), auto_refresh=False) as live:
         while True:
-            result = _asked(state, of, query)
+            result = _request_rows(state, of, query)
             rows = records(result, "rows")
             live.update(
                 figures_tables(of.value, result, _busiest(rows) if busiest else rows)[0], refresh=True

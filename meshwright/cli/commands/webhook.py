@@ -74,7 +74,7 @@ def webhook(
         raise CommandFailed(f"--at is {at[:200]!r}: {error}") from error
     try:
         named = [item.strip() for item in namespaces.split(",") if item.strip()]
-        scope = Scope.of(named, namespace_selector)
+        scope = Scope.from_settings(named, namespace_selector)
     except ValueError as error:
         raise CommandFailed(str(error)) from error
     trusted, here = roots(ca), home(os.environ)

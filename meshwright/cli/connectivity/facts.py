@@ -24,15 +24,15 @@ class Sidecar:
     """A sidecar on the path of the request.
 
     `called_at` has the addresses at which the workload calls the destination; `led` means that transparent
-    interception redirects these calls. `said` is a predicate with the reason for not being in sync. `lacks`
+    interception redirects these calls. `cause` is a predicate with the reason for not being in sync. `lacks`
     has the missing parts without which the sidecar decides differently than policy. `rejected` has the
     rejected resources, in Envoy's words.
     """
 
     proxy: str
     workload: str
-    stands: SidecarState
-    said: str = ""
+    state: SidecarState
+    cause: str = ""
     lacks: tuple[str, ...] = ()
     rejected: tuple[str, ...] = ()
     brought: DecisivePush | None = None
@@ -47,11 +47,12 @@ class Sidecar:
 class Endpoint:
     """An address of the destination; `withheld` is the reason for which it gets no traffic, or empty.
 
-    `given`: the caller's sidecars have this endpoint. `application` is the listen address of the application.
+    `is_known_to_caller`: the caller's sidecars have this endpoint. `application` is the listen address of the
+    application.
     """
 
     address: str
-    given: bool
+    is_known_to_caller: bool
     withheld: str = ""
     application: str = ""
 

@@ -124,9 +124,9 @@ def _trouble(sidecar: Sidecar) -> StepResult | None:
     """Return the problem of a sidecar, or None without one."""
     name = sidecar.proxy
     retried = f"correct the named object; to send the resource again at once: `meshwright proxy retry {name}`"
-    if sidecar.stands is SidecarState.IN_STEP:
+    if sidecar.state is SidecarState.IN_STEP:
         return StepResult(Verdict.FAILED, "; ".join(sidecar.lacks), retried) if sidecar.lacks else None
-    words = "; ".join((sidecar.said, *(item for item in sidecar.rejected if item not in sidecar.said)))
+    words = "; ".join((sidecar.cause, *(item for item in sidecar.rejected if item not in sidecar.cause)))
     return StepResult(Verdict.FAILED, f"{sidecar} {words}", _next(sidecar, retried))
 
 
@@ -137,7 +137,7 @@ _STATUS: Final = (
 
 
 def _next(sidecar: Sidecar, retried: str) -> str:
-    match sidecar.stands:
+    match sidecar.state:
         case SidecarState.NOT_CONNECTED:
             return f"for the reason, {_STATUS}"
         case SidecarState.HELD:
@@ -159,13 +159,15 @@ def _endpoints(facts: Facts) -> StepResult:
     if not ready:
         text = "; ".join(held[:NAMED]) or f"{facts.called} has no endpoints"
         return StepResult(Verdict.FAILED, text, _admitting(facts.endpoints))
-    lacking = [endpoint.address for endpoint in ready if not endpoint.given]
+    lacking = [endpoint.address for endpoint in ready if not endpoint.is_known_to_caller]
     # For a denied call, missing endpoints are right.
     if lacking and facts.policy is Answer.ALLOWED:
         text = f"the caller's sidecar lacks {', '.join(lacking[:NAMED])}"
         return StepResult(Verdict.FAILED if facts.callers else Verdict.UNKNOWN, text, _ENDPOINTS_SHOWN)
     message = (
-        "the caller's sidecar has none of them, because policy denies the call" if lacking else _given(ready)
+        "the caller's sidecar has none of them, because policy denies the call"
+        if lacking
+        else _known_to_callers(ready)
     )
     return StepResult(Verdict.OK, "; ".join((message, *held[:NAMED])))
 
@@ -173,7 +175,7 @@ def _endpoints(facts: Facts) -> StepResult:
 _ENDPOINTS_SHOWN: Final = "for the endpoints of the sidecar: `meshwright proxy show PROXY endpoints`"
 
 
-def _given(ready: list[Endpoint]) -> str:
+def _known_to_callers(ready: list[Endpoint]) -> str:
     names = ", ".join(endpoint.address for endpoint in ready[:NAMED]) + (
         ", ..." if len(ready) > NAMED else ""
     )

@@ -20,9 +20,11 @@ def about(result: Found, wanted: str) -> Found | None:
     taking = [
         record
         for record in records(result, "participants")
-        if record.get("cn") in names or _is_of(record, wanted, None) or (serial and _held(record) == serial)
+        if record.get("cn") in names
+        or _is_of(record, wanted, None)
+        or (serial and _presented_serial(record) == serial)
     ]
-    shown = {serial, *map(_held, taking)} - {None}
+    shown = {serial, *map(_presented_serial, taking)} - {None}
     services = [
         record
         for record in records(result, "service_certificates")
@@ -44,7 +46,7 @@ def _is_of(item: Found, wanted: str, serial: str | None) -> bool:
     return name == wanted or name.partition(".")[0] == wanted or bool(serial and item.get("serial") == serial)
 
 
-def _held(participant: Found) -> object:
+def _presented_serial(participant: Found) -> object:
     """Return the serial of the service certificate presented by a proxy to others, or None if unknown."""
     held = participant.get("service_certificate")
     return held.get("serial") if isinstance(held, Mapping) else None

@@ -79,7 +79,7 @@ def issue(
     def by_server() -> IssuedCertificate:
         # The place first: the server issues only if the key can be written.
         with _place(out):
-            answer = asked_of_server(state, "/certs/issue-proxy", body)
+            answer = post_to_server(state, "/certs/issue-proxy", body)
             issued = IssuedCertificate(answer["name"], answer["serial"], answer["not_after"])
             files = answer["chain_pem"], answer["key_pem"], answer["trust_bundle_pem"]
             _write(out, issued, files, answer.get("trust_domain", ""))  # absent in answers of older servers
@@ -146,7 +146,7 @@ def finish_rebuilding(state: Path, *, shared: bool = False) -> int:
     try:
         lock.prepare(state, shared=shared)
         # Under the lock, so that no server starts with the old ledger meanwhile.
-        with lock.held(state):
+        with lock.hold_lock(state):
             return rebuilt(state)
     except StateInUse as error:
         raise IssuingError(f"{error}: stop the server first, then finish") from error
@@ -168,7 +168,7 @@ def listed(state: Path, trust_domain: str, *, shared: bool = False) -> Found:
 
     def here() -> Found:
         with opened_here(state, trust_domain, shared=shared, new=False) as issuing:
-            return offline_certificates(issuing.entries(), now(), issuing.whose.standing())
+            return offline_certificates(issuing.entries(), now(), issuing.opened_authority.standing())
 
     try:
         return by_either(lambda: api(state, "/certificates"), here)
@@ -196,7 +196,7 @@ def by_either(by_server: Callable[[], T], here: Callable[[], T]) -> T:
         time.sleep(_PAUSE_SECONDS)
 
 
-def asked_of_server(state: Path, path: str, body: object) -> dict[str, str]:
+def post_to_server(state: Path, path: str, body: object) -> dict[str, str]:
     """Post a request to the running server, and return the answer.
 
     Raises ServerNotRunning, IssuingError and NegativeAnswer.

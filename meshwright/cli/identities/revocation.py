@@ -6,7 +6,7 @@ from pathlib import Path
 
 from meshwright.cli.errors import IssuingError, NegativeAnswer
 from meshwright.cli.identities import tokens
-from meshwright.cli.identities.issuing import asked_of_server, by_either, listed, opened_here
+from meshwright.cli.identities.issuing import by_either, listed, opened_here, post_to_server
 from meshwright.cli.printing.responses import records
 from meshwright.controller.errors import MissingAuthority
 from meshwright.enrolment.tokens import token_of
@@ -27,7 +27,7 @@ def revoke(
     """Revoke a proxy certificate, and record the reason `why`. Raises IssuingError."""
 
     def by_server() -> RevokedCertificate:
-        answer = asked_of_server(state, "/certs/revoke", {"serial": serial, "reason": why})
+        answer = post_to_server(state, "/certs/revoke", {"serial": serial, "reason": why})
         return RevokedCertificate(answer["name"], answer["serial"], answer.get("joined_by") or "")
 
     def here() -> RevokedCertificate:

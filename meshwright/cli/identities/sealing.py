@@ -49,7 +49,7 @@ def _alone(state: Path, passphrase: Path | None, *, shared: bool) -> Iterator[Pa
                 "--state"
             )
         lock.prepare(state, shared=shared)
-        with lock.held(state):
+        with lock.hold_lock(state):
             yield path
     except StateInUse as error:
         raise IssuingError(f"{error}: stop the server first") from error

@@ -9,9 +9,9 @@ from typing import IO
 
 from meshwright.admin.http.audit import user_name
 from meshwright.admin.http.commands import UnknownHolder
-from meshwright.admin.http.tokens import asked, require_expected, token_document, tokens_document
+from meshwright.admin.http.tokens import request_document, require_expected, token_document, tokens_document
 from meshwright.cli.errors import IssuingError, NegativeAnswer
-from meshwright.cli.identities.issuing import asked_of_server, by_either, now, opened_here
+from meshwright.cli.identities.issuing import by_either, now, opened_here, post_to_server
 from meshwright.cli.offline.mesh import read
 from meshwright.cli.printing.files import new_file
 from meshwright.cli.socket.client import ask
@@ -62,11 +62,11 @@ def create(
 
     def by_server() -> IssuedToken:
         with _opened(out) as file:
-            made = dict(asked_of_server(state, "/certs/tokens", body))
+            made = dict(post_to_server(state, "/certs/tokens", body))
             details = _put(out, file, made.pop("token"))
         return IssuedToken({**details, **made, "ca_made": False})
 
-    body = {**asked(wanted), "anyway": anyway}
+    body = {**request_document(wanted), "anyway": anyway}
     try:
         return by_either(by_server, without_server)
     except UnknownHolder as error:
@@ -136,7 +136,7 @@ def revoke(state: Path, token: str, trust_domain: str, *, shared: bool = False) 
 
     try:
         return by_either(
-            lambda: asked_of_server(state, "/certs/tokens/revoke", {"token": token}), without_server
+            lambda: post_to_server(state, "/certs/tokens/revoke", {"token": token}), without_server
         )
     except MissingAuthority as error:
         raise IssuingError(f"cannot revoke join token {token}: {error}") from error

@@ -41,7 +41,7 @@ class CrossObjectProblems:
 
     problems: Mapping[tuple[str, str, str], tuple[Problem, ...]]
 
-    def of(self, document: Document) -> tuple[Finding, ...]:
+    def findings(self, document: Document) -> tuple[Finding, ...]:
         """Return findings for the problems of an object with other objects."""
         metadata = mapping(document.get("metadata"))
         where = str(metadata.get("namespace") or _DEFAULT), str(metadata.get("name"))

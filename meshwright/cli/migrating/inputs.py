@@ -9,7 +9,7 @@ from meshwright.cli.errors import CommandFailed
 from meshwright.cli.migrating.findings import Document, mapping
 from meshwright.cli.migrating.gateways import GATEWAYS
 from meshwright.kube.api import Api
-from meshwright.kube.connection.connection import found
+from meshwright.kube.connection.connection import find_connection
 from meshwright.kube.discovery import ServedResources, served
 from meshwright.kube.errors import KubeError
 from meshwright.kube.resource import Resource
@@ -74,7 +74,7 @@ def _of(file: Path, content: Content) -> Iterator[object]:
 def from_cluster(kubeconfig: Path | None, context: str) -> list[Document]:
     """Return a cluster's objects of the relevant kinds; raise CommandFailed if some cannot be read."""
     try:
-        return asyncio.run(_all(Api(found(kubeconfig, context))))
+        return asyncio.run(_all(Api(find_connection(kubeconfig, context))))
     except KubeError as error:
         do = f"; {_UNCONVERTED}" if _CONVERSION in str(error) else ""
         raise CommandFailed(f"the cluster cannot be read completely: {error}{do}") from error
@@ -104,7 +104,7 @@ async def _all(api: Api) -> list[Document]:
 
 def _resource(there: ServedResources, kind: Kind) -> Resource | None:
     """Return a kind in its newest version that a reader supports, else in its newest served version."""
-    versions = there.of(kind.group, kind.name)
+    versions = there.versions_of_kind(kind.group, kind.name)
     reader = READ.get(kind)
     read = [version for version in versions if reader is not None and version.version in reader.versions]
     return next(iter((*read, *versions)), None)

@@ -35,7 +35,7 @@ class FieldReplacement:
     `stays`: the MeshConfig keeps the field as well.
     """
 
-    said: str
+    description: str
     settings: Mapping[str, object] = field(default_factory=dict)
     injection: Mapping[str, object] = field(default_factory=dict)
     values: Mapping[str, object] = field(default_factory=dict)
@@ -135,7 +135,7 @@ def _of_field(
         return [Finding(what, MigrationStatus.WORKS, "is off or empty", path)], None
     if (translate := _ELSEWHERE.get(path)) is not None and (elsewhere := translate(value)) is not None:
         code = result[0].code if result else ""
-        return [Finding(what, MigrationStatus.REWRITTEN, elsewhere.said, path, code)], elsewhere
+        return [Finding(what, MigrationStatus.REWRITTEN, elsewhere.description, path, code)], elsewhere
     if not result:
         return [Finding(what, MigrationStatus.WORKS, "as it is", path)], None
     return [Finding(what, item.standing, item.said, path, item.code) for item in result], None

@@ -73,7 +73,7 @@ def moved(
         if pods.makes_pods(item):
             findings += pods.of_pods(known, enrolled, item)
         elif objects.is_policy(item) and item.get("kind") != MESH_CONFIG.name:
-            findings += objects.of_object(item, between.of(item))
+            findings += objects.of_object(item, between.findings(item))
         findings += gateways.of_gateway(item)
         findings += installation.of_installation(item)
     findings.append(installation.root())

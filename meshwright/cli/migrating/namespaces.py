@@ -84,7 +84,7 @@ def _injected(
         here = decide(config, namespace, _ANY)
     except CannotPatchError as error:
         return Finding(what, MigrationStatus.REFUSED, str(error)), None
-    if here.inject and not _is_asked_for(namespace):
+    if here.inject and not _requests_sidecars(namespace):
         text = (
             "is in the mesh, but only Pods with their own annotation had a sidecar, because "
             f"{OSM_INJECT} is missing; the label {INJECT} has the same effect here"
@@ -96,6 +96,6 @@ def _injected(
     return Finding(what, MigrationStatus.WORKS, text), None
 
 
-def _is_asked_for(namespace: NamespaceObject) -> bool:
+def _requests_sidecars(namespace: NamespaceObject) -> bool:
     """Return whether a namespace requests sidecars; in Open Service Mesh, monitoring alone injects none."""
     return OSM_INJECT in dict(namespace.annotations) or INJECT in dict(namespace.labels)

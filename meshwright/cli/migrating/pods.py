@@ -42,7 +42,7 @@ def of_pods(
     namespace = mapping(document.get("metadata")).get("namespace")
     if not ours and str(namespace) not in namespaces:
         return
-    for said in inject(known, namespaces, document, "default").said:
+    for said in inject(known, namespaces, document, "default").results:
         if said.failed:
             yield Finding(what, MigrationStatus.REFUSED, said.why)
         elif ours:

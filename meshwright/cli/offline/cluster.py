@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 
 from meshwright.cli.errors import OfflineError
-from meshwright.cli.offline.mesh import LoadedManifests, OfflineMesh, held_some, seen
+from meshwright.cli.offline.mesh import LoadedManifests, OfflineMesh, load_nonempty_manifests, seen
 from meshwright.controller.errors import StartupError
 from meshwright.controller.kubernetes.cluster import Cluster, ClusterAccess, cluster
 from meshwright.kube.api import Api
@@ -59,13 +59,13 @@ def new(before: OfflineMesh, after: OfflineMesh) -> Problems:
 def before_and_after(asked: ClusterAccess, where: Path) -> tuple[OfflineMesh, OfflineMesh]:
     """Return the mesh of a cluster, without and with manifests applied; raise OfflineError."""
     there = listed(asked)
-    return seen(there), seen(there.below(held_some(where)))
+    return seen(there), seen(there.below(load_nonempty_manifests(where)))
 
 
 def together(asked: ClusterAccess, where: Path | None) -> OfflineMesh:
     """Return the mesh of a cluster, with manifests applied if `where` is given; raise OfflineError."""
     there = listed(asked)
-    return seen(there if where is None else there.below(held_some(where)))
+    return seen(there if where is None else there.below(load_nonempty_manifests(where)))
 
 
 def listed(asked: ClusterAccess, patience: timedelta = SECONDS) -> LoadedManifests:

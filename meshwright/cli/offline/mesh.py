@@ -74,15 +74,15 @@ class OfflineMesh:
 
 def read(where: Path, settings: MeshSettings | None = None) -> OfflineMesh:
     """Read a directory, a single file of any name, or `-` (standard input); raise OfflineError."""
-    return seen(held(where), settings)
+    return seen(load_manifests(where), settings)
 
 
-def held(where: Path) -> LoadedManifests:
+def load_manifests(where: Path) -> LoadedManifests:
     """Return the objects of a directory, a file, or standard input; raise OfflineError."""
     unlisted: list[UnlistedFolder] = []
     alone = _alone(where)
     try:
-        manifests = Manifests().apply_each(_contents(where, alone, unlisted))
+        manifests = Manifests().apply_stream(_contents(where, alone, unlisted))
         objects, problems = manifests.objects(), (*map(_unlisted, unlisted), *manifests.problems())
         if objects or problems:
             return LoadedManifests(objects, ordered(problems))
@@ -92,9 +92,9 @@ def held(where: Path) -> LoadedManifests:
         raise OfflineError(str(error)) from error
 
 
-def held_some(where: Path) -> LoadedManifests:
-    """Return the result of `held`; raise OfflineError also for input without any document."""
-    loaded_manifests = held(where)
+def load_nonempty_manifests(where: Path) -> LoadedManifests:
+    """Return the result of `load_manifests`; raise OfflineError also for input without any document."""
+    loaded_manifests = load_manifests(where)
     if loaded_manifests.nothing:
         raise OfflineError(loaded_manifests.nothing)
     return loaded_manifests

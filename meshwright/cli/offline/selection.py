@@ -95,7 +95,7 @@ def _settings(told: Mapping[str, Any]) -> MeshSettings:
         HeaderLimits(told["headers_per_message"], told["header_kibibytes"]),
         DenialReasons(told["denial_reasons"]),
         told["trace_sampling"],
-        Resilience.of(
+        Resilience.from_settings(
             connect_seconds=told["connect_seconds"],
             retries=told["connect_retries"],
             failures=told["ejecting_failures"],
@@ -107,6 +107,8 @@ def _settings(told: Mapping[str, Any]) -> MeshSettings:
         ),
         IPv6Network(told["virtual_addresses_ipv6"]),
         MethodOverrides(told.get("method_override_headers", MethodOverrides.KEEP)),
-        LongLived.of(upgrades=tuple(told["http_upgrades"]), tcp_idle_seconds=told["tcp_idle_seconds"]),
+        LongLived.from_settings(
+            upgrades=tuple(told["http_upgrades"]), tcp_idle_seconds=told["tcp_idle_seconds"]
+        ),
         ServiceKeys.ECDSA_P256 if told["service_certificate_key"] == "ecdsa-p256" else ServiceKeys.RSA,
     )

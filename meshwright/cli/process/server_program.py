@@ -30,14 +30,14 @@ def run(flags: Mapping[str, object], native: NativeLines, known: frozenset[str])
     try:
         settings = load(flags)
         logs.configure(settings.log_level, settings.log_format)
-        manager = ServiceManager.of(os.environ)
+        manager = ServiceManager.from_environment(os.environ)
         reload = Reload(asyncio.Event(), partial(load, flags), manager.reloading)
         if logs.is_json(settings.log_format, sys.stderr):
-            native.say_all()
+            native.log_all()
         warn_of_unknown(os.environ, variables() | known)
         returning()
         server = partial(app.run, settings, handshakes=native.handshakes, reload=reload, manager=manager)
-        asyncio.run(run_until_signal(server, reload.asked))
+        asyncio.run(run_until_signal(server, reload.requested))
     except StartupError as error:
         raise CommandFailed(error) from error
     except TaskEnded as error:

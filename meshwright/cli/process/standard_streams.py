@@ -69,12 +69,12 @@ def ensure_open() -> None:
     """
     if sys.stdin is None:
         # The modes are the wrong ones on purpose: reading this stream, or writing the next one, is an error.
-        sys.stdin = open(_held(os.O_WRONLY), encoding="utf-8", closefd=False)  # noqa: SIM115
+        sys.stdin = open(_open_null(os.O_WRONLY), encoding="utf-8", closefd=False)  # noqa: SIM115
     if sys.stdout is sys.__stdout__:
-        there = _held(os.O_RDONLY) if sys.stdout is None else sys.stdout.fileno()
+        there = _open_null(os.O_RDONLY) if sys.stdout is None else sys.stdout.fileno()
         sys.stdout = _text(_Output(there, "w", closefd=False), sys.__stdout__)
     if sys.stderr is sys.__stderr__:
-        there = _held(os.O_RDWR) if sys.stderr is None else sys.stderr.fileno()
+        there = _open_null(os.O_RDWR) if sys.stderr is None else sys.stderr.fileno()
         sys.stderr = _text(_Words(there, "w", closefd=False), sys.__stderr__, line_buffering=True)
 
 
@@ -118,7 +118,7 @@ def print_bytes(content: bytes) -> None:
     sys.stdout.buffer.write(content)
 
 
-def _held(flags: int) -> int:
+def _open_null(flags: int) -> int:
     """Open /dev/null as the lowest free descriptor, inheritable by child processes."""
     descriptor = os.open(os.devnull, flags)
     os.set_inheritable(descriptor, True)

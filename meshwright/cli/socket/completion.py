@@ -16,13 +16,13 @@ _SECONDS: Final = 2.0
 
 def proxies(context: typer.Context, incomplete: str) -> list[str]:
     """Return the common names of proxies with this beginning."""
-    result = _asked(context, "/proxies")
+    result = _request(context, "/proxies")
     return _beginning(incomplete, [str(record.get("cn")) for record in records(result, "proxies")])
 
 
 def serials(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """Return the serials of unrevoked proxy certificates with this beginning, with their proxies."""
-    result = _asked(context, "/certificates")
+    result = _request(context, "/certificates")
     whose = {
         str(record.get("serial")): str(record.get("cn"))
         for record in records(result, "proxy_certificates")
@@ -33,7 +33,7 @@ def serials(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
 
 def certificates(context: typer.Context, incomplete: str) -> list[str]:
     """Return the serials and the common names of proxy certificates with this beginning."""
-    result = records(_asked(context, "/certificates"), "proxy_certificates")
+    result = records(_request(context, "/certificates"), "proxy_certificates")
     return _beginning(incomplete, {str(item.get(field)) for item in result for field in ("serial", "cn")})
 
 
@@ -41,7 +41,7 @@ def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
     return sorted(name for name in names if name.startswith(incomplete))
 
 
-def _asked(context: typer.Context, path: str) -> Found:
+def _request(context: typer.Context, path: str) -> Found:
     state = context.params.get("state")
     if state is None:
         return {}

@@ -65,7 +65,7 @@ class GatewaySecret:
         clock: Callable[[], datetime],
     ) -> None:
         self._api, self._home, self._issuer, self._making = api, home, issuer, making
-        self._view, self._kept, self._issued, self._say, self._clock = view, places, issued, say, clock
+        self._view, self._kept, self._issued, self._report, self._clock = view, places, issued, say, clock
         self._places = places.load()
         self._goal: _Goal | None = None
         self._pair: Pair | None = None
@@ -98,7 +98,7 @@ class GatewaySecret:
         wrong = await self._round(goal)
         self._failures = self._failures + 1 if wrong else 0
         self._again = now + (min(rest(self._failures), LOOK_SECONDS) if wrong else LOOK_SECONDS)
-        self._say(tuple(unwritten(view, text) for text in wrong))
+        self._report(tuple(unwritten(view, text) for text in wrong))
 
     async def _round(self, goal: _Goal) -> tuple[str, ...]:
         """Write the wanted Secret, and delete earlier ones with another name; return the error texts."""
@@ -118,7 +118,7 @@ class GatewaySecret:
 
     async def _written(self, wanted: GatewayCertificate, goal: _Goal) -> None:
         place = wanted.secret
-        held = await self._held(place)
+        held = await self._read_secret(place)
         # A Secret of another owner may contain a certificate in use, so it is never overwritten.
         if held is not None and held.home != self._home:
             whose = (
@@ -159,20 +159,20 @@ class GatewaySecret:
 
     async def _cleared(self, place: SecretName) -> None:
         """Delete a Secret of this control plane after the MeshConfig has ceased to name the Secret."""
-        held = await self._held(place)
+        held = await self._read_secret(place)
         if held is not None and held.home == self._home:
             await self._api.delete(SECRETS, place.namespace, place.name)
             _log.info("gateway certificate deleted", secret=str(place))
         await self._note(self._places - {place})
 
-    async def _held(self, place: SecretName) -> SecretContent | None:
+    async def _read_secret(self, place: SecretName) -> SecretContent | None:
         try:
             raw: Mapping[str, Any] = await self._api.get(SECRETS, place.namespace, place.name)
         except KubeError as error:
             if error.reason is not Reason.NOT_FOUND:
                 raise
             return None
-        return SecretContent.of(raw)
+        return SecretContent.parse(raw)
 
     async def _note(self, places: frozenset[SecretName]) -> None:
         if places != self._places:

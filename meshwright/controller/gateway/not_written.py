@@ -24,7 +24,7 @@ class NoGatewaySecret:
     """Reporter of the problem on a server without a cluster, which cannot write a gateway's Secret."""
 
     def __init__(self, view: Callable[[], View | None], say: Callable[[Problems], None]) -> None:
-        self._view, self._say = view, say
+        self._view, self._report = view, say
 
     @property
     def end(self) -> datetime | None:
@@ -35,7 +35,7 @@ class NoGatewaySecret:
         """Report the problem while a MeshConfig names a gateway, until cancelled."""
         while True:
             if (view := self._view()) is not None:
-                self._say((unwritten(view, _NO_CLUSTER),) if view.config.ingress_gateway else ())
+                self._report((unwritten(view, _NO_CLUSTER),) if view.config.ingress_gateway else ())
             await asyncio.sleep(PACE_SECONDS)
 
 

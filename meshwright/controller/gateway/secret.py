@@ -35,7 +35,7 @@ class SecretContent:
     validity: timedelta
 
     @classmethod
-    def of(cls, raw: Mapping[str, Any]) -> Self:
+    def parse(cls, raw: Mapping[str, Any]) -> Self:
         """Parse a Secret from the API server."""
         labels = raw["metadata"].get("labels") or {}
         text = str((raw["metadata"].get("annotations") or {}).get(_VALIDITY, ""))

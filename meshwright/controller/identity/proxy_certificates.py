@@ -26,7 +26,7 @@ _LEFT: Final = frozenset({"lost+found", ".ca.new"})
 class ProxyIssuing:
     """Issuing and revoking with one CA and ledger; safe from several threads.
 
-    `made` is True if the CA is new; `whose` describes its owner.
+    `made` is True if the CA is new; `opened_authority` describes its owner.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class ProxyIssuing:
         issued: Callable[[], None],
     ) -> None:
         self._issuer = authority.authority
-        self.whose = authority.whose
+        self.opened_authority = authority.opened_authority
         self._ledger = authority.ledger
         self._first = authority.first
         self.made = authority.made
@@ -47,7 +47,7 @@ class ProxyIssuing:
 
     def issue(self, request: ProxyRequest) -> ProxyCertificate:
         """Issue a certificate; raise CertificateError."""
-        return self._issue(request.name, asked(request, self._terms()))
+        return self._issue(request.name, requested_terms(request, self._terms()))
 
     def issue_for(self, name: ProxyName) -> ProxyCertificate:
         """Issue a proxy certificate with the lifetimes in the settings; raise CertificateError."""
@@ -106,7 +106,7 @@ class ProxyIssuing:
         return self.changes_roots and self._issuer.signer_of(certificate_pem) != self._issuer.fingerprint
 
 
-def asked(request: ProxyRequest, otherwise: ProxyTerms) -> ProxyTerms:
+def requested_terms(request: ProxyRequest, otherwise: ProxyTerms) -> ProxyTerms:
     """Return the requested lifetimes of a proxy certificate, with missing ones from `otherwise`."""
     validity, within = (
         None if days is None else timedelta(days=days) for days in (request.validity_days, request.claim_days)
@@ -135,7 +135,10 @@ def without_server(
     if not begun(state):
         _require_room(state, new=new)
     lock.prepare(state, shared=shared)
-    with lock.held(state), opened(state, trust_domain, clock(), custody=custody or Custody()) as authority:
+    with (
+        lock.hold_lock(state),
+        opened(state, trust_domain, clock(), custody=custody or Custody()) as authority,
+    ):
         yield ProxyIssuing(authority, clock, lambda: terms, lambda: None)
 
 

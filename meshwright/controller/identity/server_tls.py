@@ -36,7 +36,7 @@ class ServerTls:
         self._issuer = issuer
         self._pairs = pairs
         self._hosts = hosts
-        self._said = ""
+        self._logged_error = ""
         self._shown, self._identity = self._made(now)
 
     def identity(self) -> TlsIdentity:
@@ -54,11 +54,11 @@ class ServerTls:
         try:
             self._shown, self._identity = await asyncio.to_thread(self._made, now)
         except CertificateError as error:
-            if str(error) != self._said:
+            if str(error) != self._logged_error:
                 _log.error("server certificate not renewed", reason=str(error))
-            self._said = str(error)
+            self._logged_error = str(error)
         else:
-            self._said = ""
+            self._logged_error = ""
 
     def _made(self, now: datetime) -> tuple[ServerCertificate, TlsIdentity]:
         # A certificate of a CA that agents do not know yet would prevent them from learning of this CA.

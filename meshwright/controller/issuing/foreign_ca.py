@@ -26,21 +26,21 @@ class ForeignAuthorityWatch:
     """
 
     def __init__(self, authority: AuthorityWithLedger, stepped: Callable[[], Awaitable[None]]) -> None:
-        self._found = authority
+        self._authority = authority
         self._stepped = stepped
         self._followed = self._current()
         self._is_noted = True
 
     async def running(self, clock: Callable[[], datetime]) -> None:
         """Check periodically whether the CA has been replaced, until cancelled."""
-        await tending("authority", self._found.whose.kind.value, LOOKING, self.look, clock)
+        await tending("authority", self._authority.opened_authority.kind.value, LOOKING, self.look, clock)
 
     async def look(self, now: datetime) -> None:
         """Load the present CA.
 
         Raise CertificateError if the new one is unusable, and keep the old one then.
         """
-        tend = self._found.whose.tend
+        tend = self._authority.opened_authority.tend
         if tend is None:
             return
         try:
@@ -60,13 +60,13 @@ class ForeignAuthorityWatch:
             self._is_noted = True
 
     def _current(self) -> tuple[str, bytes]:
-        authority = self._found.authority
+        authority = self._authority.authority
         return authority.fingerprint, authority.trust_bundle()
 
     def _note_signer(self) -> None:
         """Write the fingerprint of the signing CA to the ledger, unless the ledger is being rebuilt."""
-        ledger, signer = self._found.ledger, self._found.authority.fingerprint
-        if self._found.rebuilding is None and ledger.authority() != signer:
+        ledger, signer = self._authority.ledger, self._authority.authority.fingerprint
+        if self._authority.rebuilding is None and ledger.authority() != signer:
             ledger.change_authority(signer)
 
 
@@ -79,14 +79,14 @@ def patience(
     each `trust_seconds`) has confirmed the CA. A change of the mesh's own root waits for machines by its
     stages.
     """
-    succeeding = authority.whose.succeeding
+    succeeding = authority.opened_authority.succeeding
 
     def patient(now: datetime) -> bool:
         if succeeding is None:
             return False
         if now < succeeding.settled():
             return True
-        digest = TrustBundle.of([authority.authority.trust_bundle()]).digest
+        digest = TrustBundle.from_pems([authority.authority.trust_bundle()]).digest
         since = now - _MISSED * timedelta(seconds=trust_seconds)
         return bool(succeeding.formers) and not confirmations.are_all(digest, since)
 

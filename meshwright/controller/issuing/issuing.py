@@ -64,7 +64,7 @@ async def issuing(
     exchanges = Exchanges()
     opening = asyncio.create_task(
         asyncio.to_thread(
-            open_issuer, issuer_settings(settings), authority.whose, settings.state, now, exchanges
+            open_issuer, issuer_settings(settings), authority.opened_authority, settings.state, now, exchanges
         )
     )
     stopping = asyncio.create_task(stop.wait())

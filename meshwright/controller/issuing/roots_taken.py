@@ -74,6 +74,6 @@ def without(roots: TrustBundle, taken: Collection[AcknowledgedSecrets]) -> list[
     # Thousands of proxies share a few bundles, so each bundle is parsed once.
     @cache
     def holds(bundle_pem: bytes) -> bool:
-        return TrustBundle.of([bundle_pem]).holds(roots)
+        return TrustBundle.from_pems([bundle_pem]).holds(roots)
 
     return sorted(str(secrets.node) for secrets in taken if not holds(secrets.trust_bundle))

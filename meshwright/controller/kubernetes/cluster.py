@@ -15,7 +15,7 @@ from meshwright.controller.kubernetes.home import home
 from meshwright.controller.settings.settings import Settings
 from meshwright.controller.state_files import Form, PersistentValue
 from meshwright.kube.api import Api
-from meshwright.kube.connection.connection import found
+from meshwright.kube.connection.connection import find_connection
 from meshwright.kube.errors import KubeError
 from meshwright.mesh.names import is_dns_label
 from meshwright.providers.guard import HOLD
@@ -50,7 +50,7 @@ class ClusterAccess:
     home: str = ""
 
     @classmethod
-    def of(cls, settings: Settings) -> Self:
+    def from_settings(cls, settings: Settings) -> Self:
         """Return the kubeconfig, context and namespaces of the mesh's cluster, from the settings."""
         return cls(
             settings.kubeconfig, settings.kube_context, settings.namespaces, settings.namespace_selector
@@ -88,8 +88,8 @@ def cluster(
     if not is_dns_label(here):
         raise StartupError(f"the control plane's namespace is {here!r}: {_NAME_RULE}")
     try:
-        api = Api(found(asked.kubeconfig, asked.context))
-        scope = Scope.of(asked.namespaces, asked.selector, here)
+        api = Api(find_connection(asked.kubeconfig, asked.context))
+        scope = Scope.from_settings(asked.namespaces, asked.selector, here)
     except (KubeError, ValueError) as error:
         raise StartupError(" ".join(str(error).split())) from error
     known, keep = (None, None) if answers is None else (answers.load(), answers.keep)

@@ -47,7 +47,7 @@ class WebhookTls:
         self._issuer, self._pairs, self._host = issuer, pairs, host
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
-        self._said = ""
+        self._logged_error = ""
         self._shown = self._made(now)
         self._load(self._shown)
 
@@ -67,11 +67,11 @@ class WebhookTls:
         try:
             await asyncio.to_thread(self.renew, now)
         except (CertificateError, OSError) as error:  # OSError: TLS errors, or too many open files
-            if str(error) != self._said:
+            if str(error) != self._logged_error:
                 _log.error("webhook certificate not renewed", reason=str(error))
-            self._said = str(error)
+            self._logged_error = str(error)
         else:
-            self._said = ""
+            self._logged_error = ""
 
     def renew(self, now: datetime) -> None:
         """Load a new certificate for the webhook if due, or if another CA signs now.
@@ -155,7 +155,7 @@ class Webhook:
         A forbidden registration is reported by `remarks` instead.
         """
         return tuple(
-            f"the {registration.what}'s registration"
+            f"the {registration.subject}'s registration"
             for registration in self.registrations
             if not registration.is_settled
         )
@@ -177,7 +177,7 @@ class Webhook:
         yield "webhook certificate", self.tls.renewing(self._clock)
         yield "webhook's second mesh", self._judge.tidying()
         for registration in self.registrations:
-            yield f"the {registration.what}'s registration", registration.run()
+            yield f"the {registration.subject}'s registration", registration.run()
         if self.injection is not None:
             yield from self.injection.works(self._look_again)
 

@@ -30,7 +30,7 @@ class ResourceCounts:
         self._uses: dict[tuple[TypeUrl, ResourceName, Version], int] = {}
         self._counts: Counter[str] = Counter()
 
-    def of(self, snapshots: Layers[GroupKey, Snapshot]) -> dict[str, int]:
+    def count_by_type(self, snapshots: Layers[GroupKey, Snapshot]) -> dict[str, int]:
         """Return the counts in these snapshots by short type, for example `{"Cluster": 12}`."""
         *_, counts = self.steps(snapshots)
         return counts or {}
@@ -152,9 +152,9 @@ class GaugeBuilder:
         return Gauges(
             streams=dict(streams),
             proxies=proxies,
-            resources=self._resources.of(state.published.snapshots),
+            resources=self._resources.count_by_type(state.published.snapshots),
             groups=len(state.published.snapshots),
-            problems=state.said.counts(),
+            problems=state.all_problems.counts(),
             source_age=_ages({name: freshness.last_full_read for name, freshness in fresh.items()}, now),
             source_event_age=_ages({name: freshness.last_event for name, freshness in fresh.items()}, now),
             source_failing={name: bool(freshness.error) for name, freshness in fresh.items()},

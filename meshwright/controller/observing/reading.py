@@ -45,7 +45,7 @@ class ServerReading:
     statuses: Callable[[], tuple[StreamStatus, ...]]
     late: Callable[[], tuple[LateMoment, ...]]
     clock: Callable[[], datetime]
-    told: Callable[[], Settings]
+    read_settings: Callable[[], Settings]
     listens: Callable[[], Mapping[str, str]]
     ejections: Ejections
     observed: Traffic
@@ -72,7 +72,7 @@ class ServerReading:
 
     def dead_after(self) -> timedelta:
         """Return the time after which a disconnected proxy, ejected by callers, counts as dead."""
-        return timedelta(seconds=self.told().dead_after_seconds)
+        return timedelta(seconds=self.read_settings().dead_after_seconds)
 
     def snapshot(self, name: ProxyName) -> Snapshot | None:
         """Return a proxy's snapshot.
@@ -177,7 +177,7 @@ class ServerReading:
     def held_certificate(self, name: ProxyName) -> HeldCertificate | None:
         """Return the acknowledged service certificate of a proxy."""
         proxy = self.delivery.registry.find(NodeKey(str(name)))
-        return None if proxy is None else self.delivery.held_certificates.of(proxy)
+        return None if proxy is None else self.delivery.held_certificates.certificate(proxy)
 
     def trust_bundle(self) -> bytes:
         """Return the mesh's CA certificates as PEM."""
@@ -189,7 +189,7 @@ class ServerReading:
 
     def authority(self) -> AuthorityStatus:
         """Return the status of the CA for proxy certificates."""
-        return self.opened.whose.standing()
+        return self.opened.opened_authority.standing()
 
     def freshness(self) -> Mapping[str, Freshness]:
         """Return the freshness of each source: the times of the last event and last full read."""
@@ -205,4 +205,4 @@ class ServerReading:
 
     def settings(self) -> Mapping[str, object]:
         """Return the server's settings."""
-        return self.told().model_dump(mode="json")
+        return self.read_settings().model_dump(mode="json")

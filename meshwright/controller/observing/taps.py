@@ -34,4 +34,4 @@ def pass_to_taps(result: Taps, node: NodeKey, requests: Sequence[TappedRequest])
 
     Return True if such a tap exists.
     """
-    return result.told(ProxyName.parse(node), requests, time.monotonic())
+    return result.handle_report(ProxyName.parse(node), requests, time.monotonic())

@@ -34,7 +34,7 @@ from meshwright.kubernetes.status.reporter import Reporter
 def reached(settings: Settings, clock: Callable[[], datetime]) -> Cluster:
     """Return the access to the cluster in the settings, with the source of objects. Raises StartupError."""
     hold = timedelta(seconds=settings.empty_answer_hold_seconds)
-    return cluster(ClusterAccess.of(settings), clock, StateFile(settings.state, ANSWER), hold=hold)
+    return cluster(ClusterAccess.from_settings(settings), clock, StateFile(settings.state, ANSWER), hold=hold)
 
 
 def join_in_cluster(

@@ -76,8 +76,8 @@ def saying(delivered: Delivery, reporter: "Reporter | None", who: str) -> Callab
     """Return a reporter for problems that `who` finds between waves: to the log, and to owners of objects."""
 
     def say(problems: Problems) -> None:
-        all_problems = delivered.loop.state.said
-        all_problems.say(who, None, problems)
+        all_problems = delivered.loop.state.all_problems
+        all_problems.report(who, None, problems)
         if all_problems.log() and reporter is not None:
             reporter.changed()
 

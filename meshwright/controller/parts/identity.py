@@ -55,7 +55,7 @@ class IdentityParts:
         yield "issuer", self.issuing.tending(clock)
         yield "issuer's roots", hearing(self.issuing.opened.issuer, taken, clock)
         yield "server certificate", self.tls.renewing(clock)
-        if self.opened.whose.tend is not None:
+        if self.opened.opened_authority.tend is not None:
             yield "authority", self.foreign_ca.running(clock)
         yield "declared roots", self.declared_roots.run()
         if self.roots is not None:

@@ -55,7 +55,7 @@ class FailedHandshake:
     """One failed handshake, with the message of the TLS library."""
 
     why: Failure
-    said: str
+    message: str
 
 
 def failed_handshake(line: str) -> FailedHandshake | None:
@@ -90,7 +90,7 @@ class FailedHandshakes:
         self._counts: Counter[Failure] = Counter()
         self._uncounted: Counter[Failure] = Counter()
         self._last: dict[Failure, FailedHandshake] = {}
-        self._said: dict[Failure, float] = {}
+        self._logged_at: dict[Failure, float] = {}
 
     def note(self, failed: FailedHandshake) -> None:
         """Count a failed handshake."""
@@ -108,6 +108,8 @@ class FailedHandshakes:
     def due(self, now: float) -> tuple[FailureSummary, ...]:
         """Return the counts to be logged at the time `now`, and reset them."""
         with self._lock:
-            due = [why for why in self._counts if now - self._said.get(why, -SAID_SECONDS) >= SAID_SECONDS]
-            self._said |= dict.fromkeys(due, now)
+            due = [
+                why for why in self._counts if now - self._logged_at.get(why, -SAID_SECONDS) >= SAID_SECONDS
+            ]
+            self._logged_at |= dict.fromkeys(due, now)
             return tuple(FailureSummary(self._last[why], self._counts.pop(why)) for why in sorted(due))

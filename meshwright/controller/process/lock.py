@@ -50,7 +50,7 @@ def prepare(state: Path, *, shared: bool = False) -> None:
 
 
 @contextlib.contextmanager
-def held(state: Path, seconds: float = 0.0) -> Iterator[None]:
+def hold_lock(state: Path, seconds: float = 0.0) -> Iterator[None]:
     """Hold the lock of `state`, after waiting up to `seconds`; raise StateInUse if another process keeps it.
 
     Raises StartupError if a lock is impossible. Blocks the thread. The kernel releases the lock at the end of

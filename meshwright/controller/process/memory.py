@@ -134,10 +134,10 @@ def estimated(values: int, streams: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MemoryScan:
-    """Result of a full garbage collection: objects alive, and the `estimated` number (`held`)."""
+    """Result of a full garbage collection: objects alive, and the `estimated` number (`estimate`)."""
 
     alive: int
-    held: int
+    estimate: int
 
 
 async def tending(held: Callable[[], int], connected: Callable[[], bool]) -> None:
@@ -191,7 +191,7 @@ def thorough(last: MemoryScan, held: int, *, connected: bool) -> MemoryScan:
     Expected are the objects alive after the last thorough collection, plus the growth of `held` since then.
     """
     frozen, times = gc.get_freeze_count(), _FAR_TOO_MANY if connected else _TOO_MANY
-    if frozen <= max(times * (last.alive + max(0, held - last.held)), LEAST):
+    if frozen <= max(times * (last.alive + max(0, held - last.estimate)), LEAST):
         return last
     began = time.thread_time()
     # Frozen objects are invisible to the collector, so all are unfrozen first.

@@ -49,7 +49,7 @@ class NativeLines:
         self._original = -1
         self._reader: threading.Thread | None = None
 
-    def say_all(self) -> None:
+    def log_all(self) -> None:
         """Log lines of other libraries too, for a log in JSON, in which every line must be JSON."""
         self._says_all = True
 

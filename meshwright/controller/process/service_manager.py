@@ -74,7 +74,7 @@ class ServiceManager:
         self._failing = False
 
     @classmethod
-    def of(cls, environment: MutableMapping[str, str]) -> Self:
+    def from_environment(cls, environment: MutableMapping[str, str]) -> Self:
         """Read and remove the environment variables, because a child process must not notify in our name."""
         text, microseconds, pid = (
             environment.pop(name, "") for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")

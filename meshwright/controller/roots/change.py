@@ -26,7 +26,7 @@ class Rule(Protocol):
     def refusal(self) -> str:
         """Return the reason why commands must not start or change a root rotation; empty if they may."""
 
-    def held(self, rotation: Rotation) -> str:
+    def hold_reason(self, rotation: Rotation) -> str:
         """Return the reason why the root rotation must not take the next stage yet; empty if it may."""
 
 
@@ -37,7 +37,7 @@ class ManualApproval:
         """Return an empty text: commands may change the CA."""
         return ""
 
-    def held(self, rotation: Rotation) -> str:
+    def hold_reason(self, rotation: Rotation) -> str:
         """Return an empty text: the next stage is never delayed by this rule."""
         del rotation
         return ""
@@ -65,10 +65,10 @@ class RootChange:
     ) -> None:
         self._authority = authority
         self._ledger = ledger
-        self._said = said
+        self._read_acknowledgements = said
         self._stepped = stepped
         self._clock = clock
-        self._held = held
+        self._hold_reason = held
         self._rule = rule or ManualApproval()
         self._turn = asyncio.Lock()
         self._is_noted = True
@@ -84,7 +84,7 @@ class RootChange:
         rotation = self._authority.rotation
         if rotation is None:
             return ChangeStatus(None)
-        return await self._held_by(rotation)
+        return await self._change_status(rotation)
 
     async def begin(self) -> ChangeStatus:
         """Begin a change on command; raise RequestError if one is in progress, or objects declare the CAs."""
@@ -132,7 +132,7 @@ class RootChange:
         """
         async with self._turn:
             rotation, now = self._under_way(), self._clock()
-            names = given_up(await self._held_by(rotation), proxies, older_than, now)
+            names = given_up(await self._change_status(rotation), proxies, older_than, now)
             await self._step(without(rotation, names, now))
         return await self._status_after()
 
@@ -179,10 +179,10 @@ class RootChange:
         rotation = self._authority.rotation
         if rotation is None:
             return
-        change_status = await self._held_by(rotation)
+        change_status = await self._change_status(rotation)
         if change_status.is_server_behind:
             await self._stepped()  # parts that failed to follow the last step try again
-        if change_status.is_held:
+        if change_status.is_blocked:
             return
         # Without the ledger a step would not wait for the proxies that it does not list.
         self._require_ledger()
@@ -216,8 +216,12 @@ class RootChange:
             )
         await self._stepped()
 
-    async def _held_by(self, rotation: Rotation) -> ChangeStatus:
-        acknowledgements, now, held = await self._said(), self._clock(), self._rule.held(rotation)
+    async def _change_status(self, rotation: Rotation) -> ChangeStatus:
+        acknowledgements, now, held = (
+            await self._read_acknowledgements(),
+            self._clock(),
+            self._rule.hold_reason(rotation),
+        )
 
         def found() -> ChangeStatus:  # the ledger is a file, and chains are verified
             return status_of(rotation, self._ledger.entries(), acknowledgements, self._authority, held, now)
@@ -234,8 +238,8 @@ class RootChange:
             raise RequestError(text)
 
     def _require_ledger(self) -> None:
-        if self._held:
-            raise StateError(self._held)
+        if self._hold_reason:
+            raise StateError(self._hold_reason)
 
     def _under_way(self) -> Rotation:
         self._require_ledger()

@@ -12,7 +12,7 @@ from catalog.store.osm import root_certificates
 from catalog.store.view import View
 from certs.errors import CertificateError
 from certs.roots.authority import ChangingAuthority
-from certs.roots.declared_roots import ChangeAction, DeclaredRoot, held, next_act, state_of
+from certs.roots.declared_roots import ChangeAction, DeclaredRoot, hold_reason, next_act, state_of
 from certs.roots.rotation import Fingerprint, Rotation, aborted, turned
 from certs.roots.secrets import DeclaredRootSecrets, Secrets
 from meshwright.controller.roots.change import RootChange
@@ -31,12 +31,12 @@ _ERROR: Final = "error"
 class DeclaredRule:
     """Rule by the MeshRootCertificates in the view, if there are any.
 
-    `found` is the result of the last look at their Secrets, `None` before the first.
+    `declared_secrets` is the result of the last look at their Secrets, `None` before the first.
     """
 
     def __init__(self, view: Callable[[], View | None]) -> None:
         self._view = view
-        self.found: DeclaredRootSecrets | None = None
+        self.declared_secrets: DeclaredRootSecrets | None = None
 
     def refusal(self) -> str:
         """Return why commands must not change the CA: a MeshRootCertificate is in use. Empty without one."""
@@ -47,13 +47,13 @@ class DeclaredRule:
             f"MeshRootCertificates determine the roots, such as {used[0].key}: change these objects instead"
         )
 
-    def held(self, rotation: Rotation) -> str:
+    def hold_reason(self, rotation: Rotation) -> str:
         """Return the reason why the next stage is not wanted yet; before the first look it is unknown."""
-        if self.found is None:
+        if self.declared_secrets is None:
             return "the MeshRootCertificates have not been read yet"
-        if self.found.errors:
+        if self.declared_secrets.errors:
             return "a MeshRootCertificate has a problem"
-        return held(rotation, self.found.roots) if self.found.is_ruled else ""
+        return hold_reason(rotation, self.declared_secrets.roots) if self.declared_secrets.is_ruled else ""
 
 
 class DeclaredRoots:
@@ -77,7 +77,7 @@ class DeclaredRoots:
         clock: Callable[[], datetime],
     ) -> None:
         self._view, self._authority, self._change, self._rule = view, authority, change, rule
-        self._why_not, self._secrets, self._say, self._clock = why_not, secrets, say, clock
+        self._why_not, self._secrets, self._show_problems, self._clock = why_not, secrets, say, clock
         self._state = state
 
     async def run(self) -> None:
@@ -107,9 +107,9 @@ class DeclaredRoots:
         """Take the next step towards the declared CAs; return the errors by object."""
         rotation, signer = authority.rotation, Fingerprint(authority.fingerprint)
         other = Fingerprint(authority.other)
-        secrets = await asyncio.to_thread(self._secrets.found, used, signer, other, self._clock())
+        secrets = await asyncio.to_thread(self._secrets.declared_roots, used, signer, other, self._clock())
         # Set even if nothing is done below, because `RootChange.stepping` asks the rule.
-        self._rule.found = secrets
+        self._rule.declared_secrets = secrets
         if secrets.errors or not secrets.is_ruled:
             return secrets.errors
         match next_act(rotation, signer, secrets.roots):
@@ -126,8 +126,8 @@ class DeclaredRoots:
 
     def _report(self, view: View, errors: Mapping[PolicyKey, str]) -> None:
         """Report the problems and the status of each MeshRootCertificate."""
-        self._say(ordered(_problem(view, key, error) for key, error in errors.items()))
-        authority, secrets = self._authority, self._rule.found
+        self._show_problems(ordered(_problem(view, key, error) for key, error in errors.items()))
+        authority, secrets = self._authority, self._rule.declared_secrets
         by_name = {} if secrets is None else {certificate.name: certificate for certificate in secrets.roots}
         states: dict[ObjectKey, str] = {}
         for root_certificate in root_certificates(view).values():
@@ -138,12 +138,12 @@ class DeclaredRoots:
                 state = Role.INACTIVE.value
             else:
                 state = state_of(root.fingerprint, authority.rotation, Fingerprint(authority.fingerprint))
-            states[ObjectKey.of(MESH_ROOT_CERTIFICATE, root_certificate.key)] = state
+            states[ObjectKey.from_name(MESH_ROOT_CERTIFICATE, root_certificate.key)] = state
         self._state(states)
 
 
 def _problem(view: View, key: PolicyKey, said: str) -> Problem:
-    about = ObjectKey.of(MESH_ROOT_CERTIFICATE, key)
+    about = ObjectKey.from_name(MESH_ROOT_CERTIFICATE, key)
     return Problem(
         code=NOT_TAKEN,
         severity=Severity.ERROR,

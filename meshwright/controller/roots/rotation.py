@@ -47,7 +47,7 @@ def root_change(
     `stepped` informs all parts that depend on CA certificates; `elsewhere` is True if another issuer signs
     service certificates.
     """
-    authority = authority_with_ledger.whose.changing
+    authority = authority_with_ledger.opened_authority.changing
     if authority is None:
         return None
 
@@ -80,7 +80,7 @@ def declared_roots(
         if reporter is not None:
             reporter.stated(states)
 
-    whose = authority.whose
+    whose = authority.opened_authority
     return DeclaredRoots(
         lambda: delivered.loop.state.view,
         whose.changing,
@@ -123,13 +123,13 @@ def _ours(
         if webhook is None
         else [registration for registration in webhook.registrations if not registration.state.another_s]
     )
-    held = [authority.held_in(item.trusted) for item in asked]
+    held = [authority.trusted_by(item.trusted) for item in asked]
     joining = None if pods is None else pods.trusted
     return ServerEvidence(
         shown=frozenset(Fingerprint(authority.signer_of(item)) for item in shown),
-        trusted=authority.held_in(identity.trust_bundle),
+        trusted=authority.trusted_by(identity.trust_bundle),
         webhook=frozenset.intersection(*held) if held else None,
         webhook_error=next((item.state.error for item in asked if item.state.error), ""),
-        pods=None if joining is None else authority.held_in(joining),
+        pods=None if joining is None else authority.trusted_by(joining),
         pods_error="" if pods is None else pods.error,
     )

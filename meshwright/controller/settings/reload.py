@@ -32,12 +32,12 @@ _log = structlog.get_logger("controller.reloading")
 
 @dataclass(frozen=True, slots=True)
 class Reload:
-    """Request to read the settings again: `asked` is set for it, and `read` raises SettingsError.
+    """Request to read the settings again: `requested` is set for it, and `read` raises SettingsError.
 
     Reading and applying happen inside the context `meanwhile`.
     """
 
-    asked: asyncio.Event
+    requested: asyncio.Event
     read: Callable[[], Settings]
     meanwhile: Callable[[], AbstractContextManager[None]] = nullcontext
 
@@ -76,8 +76,8 @@ class SettingsReloader:
         Invalid settings are logged and ignored.
         """
         while True:
-            await reload.asked.wait()
-            reload.asked.clear()
+            await reload.requested.wait()
+            reload.requested.clear()
             with reload.meanwhile():
                 await self._again(reload, apply)
 

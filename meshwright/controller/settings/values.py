@@ -31,17 +31,17 @@ def _address(value: object) -> HostPort:
 
 
 def _maybe_address(value: object) -> HostPort | None:
-    return None if _given(value) is None else _address(value)
+    return None if _none_if_empty(value) is None else _address(value)
 
 
 def _place(value: object) -> Place | None:
-    if _given(value) is None:
+    if _none_if_empty(value) is None:
         return None
     return value if isinstance(value, Place) else Place.parse(str(value))
 
 
 def _config_map(value: object) -> ConfigMapKey | None:
-    if _given(value) is None:
+    if _none_if_empty(value) is None:
         return None
     return value if isinstance(value, ConfigMapKey) else ConfigMapKey.parse(str(value))
 
@@ -165,7 +165,7 @@ def _vault_namespace(value: str) -> str:
 
 
 def _issuer(value: object) -> IssuerReference | None:
-    if _given(value) is None:
+    if _none_if_empty(value) is None:
         return None
     return value if isinstance(value, IssuerReference) else IssuerReference.parse(str(value))
 
@@ -188,7 +188,7 @@ def _revision(value: str) -> str:
     return value
 
 
-def _given(value: object) -> object:
+def _none_if_empty(value: object) -> object:
     """Return a path, or `None` for an empty text, as in an empty environment variable."""
     return None if value == "" else value
 
@@ -222,7 +222,7 @@ Nameservers = Annotated[
 ]
 WithRoomForIpv4 = Annotated[IPv6Network, AfterValidator(_room_for_ipv4)]
 Domain = Annotated[str, BeforeValidator(_domain)]
-MaybePath = Annotated[Path | None, BeforeValidator(_given)]
+MaybePath = Annotated[Path | None, BeforeValidator(_none_if_empty)]
 Seconds = Annotated[float, Field(gt=0, le=86400)]
 VaultNamespace = Annotated[str, AfterValidator(_vault_namespace)]
 VaultUrl = Annotated[str, AfterValidator(_vault_url)]

@@ -88,7 +88,7 @@ class ConcurrentIssuing:
         self._pool = ThreadPoolExecutor(AT_ONCE, "issuer")
         self._lock = threading.Lock()
         self._open: dict[Need, Future[Answer]] = {}
-        self._tell: Callable[[], None] = _ignore_answer
+        self._on_arrival: Callable[[], None] = _ignore_answer
 
     def ask(
         self, requests: Mapping[Need, Request], now: datetime, again: Container[ServiceIdentity] = ()
@@ -123,7 +123,7 @@ class ConcurrentIssuing:
 
     def when_arrived(self, tell: Callable[[], None]) -> None:
         """Set the function to be called when an answer of the issuer arrives."""
-        self._tell = tell
+        self._on_arrival = tell
 
     def close(self) -> None:
         """Start no further requests; running requests finish by themselves."""
@@ -139,7 +139,7 @@ class ConcurrentIssuing:
         return _answer(request, now + timedelta(seconds=self._seconds() - asked))
 
     def _notify(self, _: Future[Answer]) -> None:
-        self._tell()
+        self._on_arrival()
 
 
 def _answer(request: Request, now: datetime) -> Answer:

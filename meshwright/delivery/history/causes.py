@@ -33,9 +33,9 @@ class GroupWave:
             return True
         if content.whole and content.type_url in self.names:
             return True
-        return content.names_any(self.of(content.type_url))
+        return content.names_any(self.names_of_type(content.type_url))
 
-    def of(self, type_url: TypeUrl) -> frozenset[ResourceName]:
+    def names_of_type(self, type_url: TypeUrl) -> frozenset[ResourceName]:
         """Return the names of the resources of one type changed by the wave, as far as known."""
         names = self.names or {}
         resource_names = names.get(type_url, frozenset())
@@ -84,7 +84,7 @@ class Triggers:
         moved = [node for node in here if step.members.get(node) is not None] if step.members else []
         return dict.fromkeys(moved, GroupWave(moment, wave, None))
 
-    def of(self, group: GroupKey | None) -> tuple[GroupWave, ...]:
+    def waves(self, group: GroupKey | None) -> tuple[GroupWave, ...]:
         """Return the last waves that changed a group, oldest first."""
         return () if group is None else self._touches.get(group, ())
 
@@ -126,7 +126,7 @@ def _causing(
             if touch.concerns(content) and (touch.names is not None or not content.is_within(explained)):
                 if touch.wave not in fresh:  # a wave can both move a proxy and change its new group
                     fresh.append(touch.wave)
-                explained |= touch.of(content.type_url)
+                explained |= touch.names_of_type(content.type_url)
         elif is_news and not fresh and before is None and touch.concerns(content):
             before = touch.wave  # news of an older wave: these resources had to wait for their turn (rule O2)
     if fresh:

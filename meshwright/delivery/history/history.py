@@ -138,7 +138,7 @@ class PushHistory:
             for type_record in known.types.values():
                 type_record.fresh = True
                 if variant is Variant.SOTW or variant is not known.variant:
-                    type_record.held = NOTHING_HELD
+                    type_record.client_versions = NOTHING_HELD
             known.variant = variant
         known.streams += 1
         self._order[node] = None
@@ -160,7 +160,7 @@ class PushHistory:
         """Record a response of `size` bytes; return the delay since the first event behind the response."""
         if (proxy := self._record(node)) is None:
             return NO_DELAYS
-        content = self._contents.of(proxy.variant, response)
+        content = self._contents.content(proxy.variant, response)
         kind = proxy.types.get(response.type_url)
         if kind is None:
             if len(proxy.types) >= TYPES:
@@ -219,7 +219,7 @@ class PushHistory:
 
     def _touches(self, node: NodeKey, proxy: Record) -> tuple[GroupWave, ...]:
         proxy.group = self._cache.group(node)
-        touches = self._triggers.of(proxy.group)
+        touches = self._triggers.waves(proxy.group)
         if not proxy.moved:
             return touches
         return tuple(sorted((*touches, *proxy.moved), key=lambda group_wave: group_wave.moment))
@@ -235,17 +235,17 @@ class PushHistory:
         seen = next((touch.moment for touch in reversed(touches) if touch.moment <= kind.seen), -1)
         kind.seen = self._newest
         stood = ClientPosition(touches, opened, seen, response.version, size)
-        known = kind.held.taken
+        known = kind.client_versions.taken
         if (
             (known is not None and known.content is content and known.stood == stood)
             and not kind.fresh
             and (after := known.after()) is not None
         ):
-            kind.held = after
+            kind.client_versions = after
             return known.delivery
-        before, again = kind.held, proxy.again and kind.fresh
+        before, again = kind.client_versions, proxy.again and kind.fresh
         kind.fresh = False
-        move, kind.held = before.after(
+        move, kind.client_versions = before.after(
             content, lambda: self._served_resources(node, response.type_url).versions
         )
         waves = causing(touches, content, opened, seen, is_news=move.is_news)
@@ -253,7 +253,7 @@ class PushHistory:
             content, move, waves or (Trigger.RECONNECTED if again else Trigger.SUBSCRIBED), response, size
         )
         if waves and before.versions:
-            before.taken = Transition(content, stood, weakref.ref(kind.held), delivery)
+            before.taken = Transition(content, stood, weakref.ref(kind.client_versions), delivery)
         return delivery
 
     def _delivery(

@@ -73,7 +73,7 @@ class _OpenWave:
         # People search a trace for rejections, so some are recorded beyond the bound.
         rejected = push.state is Answer.NACK and len(self.pushes) < PUSHES + REJECTED
         if rejected or push in self.pushes:
-            self.pushes[push] = (node, PushRecord.of(node, push, now))
+            self.pushes[push] = (node, PushRecord.from_response(node, push, now))
 
     def ending(self, now: float) -> WaveEnd | None:
         """Return the reason why the wave has ended, or `None` if proxies may still answer."""
@@ -87,7 +87,7 @@ class _OpenWave:
         published = now if self.published is None else self.published
         ended = now if self.waiting else max(self.last, published)
         pushes = tuple(
-            PushRecord.of(node, push, ended) if done is None else done
+            PushRecord.from_response(node, push, ended) if done is None else done
             for push, (node, done) in self.pushes.items()
         )
         return WaveRecord(

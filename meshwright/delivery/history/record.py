@@ -24,7 +24,7 @@ class SentResponse:
     response: Response | None
     state: Answer = Answer.PENDING
     answered: float | None = None
-    said: Rejection | None = None
+    rejection: Rejection | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -34,7 +34,7 @@ class TypeRecord:
     `fresh` is True until the first response of the type on the newest stream.
     """
 
-    held: ClientVersions
+    client_versions: ClientVersions
     seen: int = -1
     fresh: bool = True
 
@@ -87,7 +87,7 @@ def overtaken(pushes: Iterable[SentResponse], type_url: TypeUrl) -> Iterator[Sen
 
 def answer(push: SentResponse, rejection: Rejection | None, now: float) -> float | None:
     """Record an answer at the time `now`; return the seconds from the first event to an ACK, else `None`."""
-    push.response, push.answered, push.said = None, now, rejection
+    push.response, push.answered, push.rejection = None, now, rejection
     push.state = Answer.ACK if rejection is None else Answer.NACK
     return since(push.delivery, now) if rejection is None else None
 
@@ -117,5 +117,5 @@ def shown(push: SentResponse, now: float, date: datetime) -> Push:
         answer=push.state,
         seconds=None if waited is None else waited - push.sent,
         since_event=since(delivery, push.sent),
-        rejection=push.said,
+        rejection=push.rejection,
     )

@@ -207,7 +207,7 @@ class _KnownContent:
     """
 
     content: Content
-    held: Resources | tuple[Resource, ...]
+    made_of: Resources | tuple[Resource, ...]
 
 
 class Contents:
@@ -217,7 +217,7 @@ class Contents:
         self._known: OrderedDict[tuple[object, ...], _KnownContent] = OrderedDict()
         self._last: tuple[Response, Content] | None = None
 
-    def of(self, variant: Variant, response: Response) -> Content:
+    def content(self, variant: Variant, response: Response) -> Content:
         """Return the content of a response, shared by all responses with the same resources."""
         # Streams that take the same step one after the other get the very same tuple of resources.
         if self._last is not None:
@@ -229,11 +229,11 @@ class Contents:
                 and content.type_url == response.type_url
             ):
                 return content
-        content = self._found(variant, response)
+        content = self._lookup_or_add(variant, response)
         self._last = (response, content)
         return content
 
-    def _found(self, variant: Variant, response: Response) -> Content:
+    def _lookup_or_add(self, variant: Variant, response: Response) -> Content:
         key = (variant, response.type_url, response.removed, identity(response.made_of))
         if (known := self._known.get(key)) is not None:
             return known.content

@@ -48,7 +48,7 @@ class PushRecord:
     rejection: Rejection | None
 
     @classmethod
-    def of(cls, node: NodeKey, push: SentResponse, ended: float) -> "PushRecord":
+    def from_response(cls, node: NodeKey, push: SentResponse, ended: float) -> "PushRecord":
         """Return the record of a response that has ended, or is no longer waited for."""
         delivery = push.delivery
         return cls(
@@ -64,7 +64,7 @@ class PushRecord:
             sent=push.sent,
             ended=ended,
             answer=push.state,
-            rejection=push.said,
+            rejection=push.rejection,
         )
 
 

@@ -25,7 +25,7 @@ class EndedConnections:
     def __init__(self) -> None:
         self._counts: Counter[Cause] = Counter()
         self._last: dict[Cause, Peer] = {}
-        self._said: dict[Cause, float] = {}
+        self._logged_at: dict[Cause, float] = {}
 
     def note(self, peer: Peer, cause: Cause) -> None:
         """Count a connection to this peer, closed for this cause."""
@@ -34,7 +34,9 @@ class EndedConnections:
 
     def due(self, now: float) -> tuple[EndedCount, ...]:
         """Return the counts to be logged at the time `now`, and reset them."""
-        due = [count for count in self._counts if now - self._said.get(count, -SAID_SECONDS) >= SAID_SECONDS]
+        due = [
+            count for count in self._counts if now - self._logged_at.get(count, -SAID_SECONDS) >= SAID_SECONDS
+        ]
         # Counts go on during the pause, and are logged together with the next line.
-        self._said |= dict.fromkeys(due, now)
+        self._logged_at |= dict.fromkeys(due, now)
         return tuple(EndedCount(cause, self._counts.pop(cause), self._last.pop(cause)) for cause in due)

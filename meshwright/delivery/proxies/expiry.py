@@ -78,7 +78,7 @@ class Expiry:
         gateway: Callable[[], datetime | None] = lambda: None,
     ) -> None:
         self._registry = registry
-        self._held = held
+        self._held_certificates = held
         self._ledger = ledger
         self._shown = shown
         self._gateway = gateway
@@ -93,7 +93,7 @@ class Expiry:
         self._update_claims(here, now)
         ends = (claim.newest.not_after for claim in self._claimed.values() if claim.newest is not None)
         first = {
-            "service": self._held.first_end(here),
+            "service": self._held_certificates.first_end(here),
             "proxy": min(ends, default=None),
             "gateway": self._gateway(),
         }

@@ -45,7 +45,7 @@ class HeldCertificates:
             set()
         )  # types without secrets: either all resources of a type are secret, or none
 
-    def of(self, proxy: Proxy) -> HeldCertificate | None:
+    def certificate(self, proxy: Proxy) -> HeldCertificate | None:
         """Return the certificate held by a proxy; `None` if it was never sent, or is not known."""
         for type_url, noted in tuple(proxy.acknowledged.items()):
             if type_url not in self._plain and (certificate := self._first(self._secrets(noted))) is not None:
@@ -59,7 +59,7 @@ class HeldCertificates:
 
     def first_end(self, proxies: Iterable[Proxy]) -> datetime | None:
         """Return the earliest expiry of the service certificates held by these proxies, or `None`."""
-        held = (self.of(proxy) for proxy in proxies)
+        held = (self.certificate(proxy) for proxy in proxies)
         return min(
             (certificate.not_after for certificate in held if certificate is not None),
             default=None,

@@ -148,7 +148,7 @@ class MeshAuthenticator:
         self._shown.note(admitted_peer)
         return admitted_peer
 
-    def held(self, node_key: NodeKey) -> str:
+    def hold_reason(self, node_key: NodeKey) -> str:
         """Return the reason why an admitted proxy does not get a response.
 
         Empty if the proxy has a snapshot or soon will.

@@ -55,34 +55,34 @@ _NONE: Final[Mapping[TypeUrl, LargeResponse]] = MappingProxyType({})
 class LargeResponses:
     """The last large response of each resource type to one proxy."""
 
-    __slots__ = ("_found",)
+    __slots__ = ("_by_type",)
 
     def __init__(self) -> None:
-        self._found: Mapping[TypeUrl, LargeResponse] = _NONE
+        self._by_type: Mapping[TypeUrl, LargeResponse] = _NONE
 
     def sending(self, response: Response, size: int, user_agent: str) -> LargeResponse | None:
         """Record a large response; return it if it is the first of its type."""
-        first = response.type_url not in self._found
+        first = response.type_url not in self._by_type
         large_response = LargeResponse(response.type_url, size, user_agent, response.nonce)
-        self._found = {**self._found, response.type_url: large_response}
+        self._by_type = {**self._by_type, response.type_url: large_response}
         return large_response if first else None
 
     def sent(self, response: Response, size: int) -> None:
         """Record any response sent: a smaller one of the same type replaces the large one."""
-        if size <= LARGE and self._found:
+        if size <= LARGE and self._by_type:
             self._settle(response.type_url)
 
     def answered(self, response: Response) -> None:
         """Record an answer: ACK and NACK both show that the client has received the response."""
-        large_response = self._found.get(response.type_url)
+        large_response = self._by_type.get(response.type_url)
         if large_response is not None and large_response.nonce == response.nonce:
             self._settle(response.type_url)
 
     def unanswered(self) -> tuple[LargeResponse, ...]:
         """Return the large responses without an answer, sorted by resource type."""
-        result = (large_response for large_response in self._found.values() if not large_response.answered)
+        result = (large_response for large_response in self._by_type.values() if not large_response.answered)
         return tuple(sorted(result, key=lambda large_response: large_response.type_url))
 
     def _settle(self, type_url: TypeUrl) -> None:
-        if (large_response := self._found.get(type_url)) is not None:
-            self._found = {**self._found, type_url: replace(large_response, answered=True)}
+        if (large_response := self._by_type.get(type_url)) is not None:
+            self._by_type = {**self._by_type, type_url: replace(large_response, answered=True)}

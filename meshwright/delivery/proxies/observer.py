@@ -169,7 +169,7 @@ class MeshObserver:
 
     def sent(self, node_key: NodeKey, response: Response, size: int) -> None:
         """Count an xDS response, and record the response in the journal."""
-        self._registry.of(node_key).large.sent(response, size)
+        self._registry.proxy(node_key).large.sent(response, size)
         self._metrics.sent(response.type_url, len(response.resources), size)
         self._journal.sent(node_key, response, size)
         if _logging.isEnabledFor(
@@ -188,7 +188,7 @@ class MeshObserver:
         """Count a large response, and log the first of its type, because a failing client is silent."""
         self._metrics.large(response.type_url)
         agent = node.user_agent if node is not None else ""
-        large = self._registry.of(node_key).large
+        large = self._registry.proxy(node_key).large
         if (first := large.sending(response, size, agent)) is not None:
             say = _log.warning if first.is_suspect else _log.info
             kind = short_type(response.type_url)
@@ -202,7 +202,7 @@ class MeshObserver:
 
         Log a NACK as an error with the proxy's message, because our configuration caused it.
         """
-        self._registry.of(node_key).large.answered(response)
+        self._registry.proxy(node_key).large.answered(response)
         # The usual ACK changes no decision, so its record can wait in the journal.
         if rejection is None and not self._loop.decides(node_key):
             self._journal.accepted(node_key, response)

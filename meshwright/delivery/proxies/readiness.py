@@ -80,7 +80,7 @@ class EndpointReadiness:
         )
         self._noted: dict[NodeKey, bool] = {}  # proxies to be looked up; True if ready by a stream
         self._woken = asyncio.Event()
-        self._said = ""
+        self._logged_error = ""
 
     def admissions(self) -> Picture[ProxyName, Admission]:
         """Return the admitted and withdrawn workloads.
@@ -117,20 +117,20 @@ class EndpointReadiness:
             try:
                 result = await asyncio.to_thread(_write, ledger, clock(), noted)
             except StateError as error:
-                if str(error) != self._said:
+                if str(error) != self._logged_error:
                     ready = sum(noted.values())
                     _log.error(
                         "admissions cannot be written to the ledger; the server tries again",
                         reason=str(error),
                         proxies=ready,
                     )
-                self._said = str(error)
+                self._logged_error = str(error)
                 for node, is_ready in noted.items():
                     self._note(node, ready=is_ready)
                 await asyncio.sleep(RETRY_SECONDS)
                 self._woken.set()
             else:
-                self._said = ""
+                self._logged_error = ""
                 if self._take(result):
                     changed()
                 # Proxies that connect meanwhile share the next transaction.

@@ -46,7 +46,7 @@ class ProxyRegistry:
         """Return the record of a proxy, or `None`."""
         return self._proxies.get(node)
 
-    def of(self, node: NodeKey) -> Proxy:
+    def proxy(self, node: NodeKey) -> Proxy:
         """Return the record of a proxy, and create it if necessary."""
         proxy = self._proxies.get(node)
         if proxy is None:
@@ -57,11 +57,11 @@ class ProxyRegistry:
 
     def acknowledged(self, node: NodeKey) -> Acknowledged:
         """Return the mutable record of the resources that a proxy has acknowledged."""
-        return self.of(node).acknowledged
+        return self.proxy(node).acknowledged
 
     def opened(self, node: NodeKey, address: str, variant: Variant) -> Proxy:
         """Record a new stream; a proxy may have several."""
-        proxy = self.of(node)
+        proxy = self.proxy(node)
         with self._counted(proxy):
             if not proxy.streams:
                 proxy.since = self._clock()
@@ -98,11 +98,11 @@ class ProxyRegistry:
         gone = tuple(NodeKey(str(name)) for sidecar in changed if (name := before.get(sidecar)) is not None)
         for node in gone:
             self._strays[node] = None
-            with self._counted(self.of(node)) as proxy:
+            with self._counted(self.proxy(node)) as proxy:
                 proxy.expected = None
         for name in changed.values():
             if name is not None:
-                with self._counted(self.of(NodeKey(str(name)))) as proxy:
+                with self._counted(self.proxy(NodeKey(str(name)))) as proxy:
                     proxy.expected = proxy.expected or now
                 del self._strays[proxy.node]
         for proxy in [self._proxies[node] for node in self._strays]:

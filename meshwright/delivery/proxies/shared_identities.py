@@ -27,13 +27,13 @@ class SharedIdentities:
         self._registry = registry
         self._quarantine = quarantine
 
-    def found(self) -> tuple[Proxy, ...]:
+    def proxies(self) -> tuple[Proxy, ...]:
         """Return the proxy records of shared identities, sorted by name."""
         return self._registry.shared(self._quarantine.streams.any_of)
 
     def problems(self, view: View) -> Problems:
         """Return a problem for each shared identity, attached to the workload of the identity."""
-        return tuple(_problem(view, proxy) for proxy in self.found())
+        return tuple(_problem(view, proxy) for proxy in self.proxies())
 
     async def watching(self, changed: Callable[[], None]) -> None:
         """Call `changed` whenever the shared identities or their addresses change, until cancelled."""
@@ -45,13 +45,13 @@ class SharedIdentities:
                 changed()
 
     def _peers(self) -> dict[str, tuple[str, ...]]:
-        return {proxy.node: proxy.peers for proxy in self.found()}
+        return {proxy.node: proxy.peers for proxy in self.proxies()}
 
 
 def _problem(view: View, proxy: Proxy) -> Problem:
     workload = holder_of(view, proxy.name)
     key = None if workload is None else workload_object(view, workload.key)
-    sourced = None if key is None else view.sourced.held().get(key)
+    sourced = None if key is None else view.sourced.values_unrecorded().get(key)
     peers = " and ".join(map(plain_address, proxy.peers))
     return Problem(
         code=SHARED,

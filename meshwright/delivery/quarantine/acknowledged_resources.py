@@ -230,17 +230,17 @@ class AcknowledgedResources:
 
     def accepts(self, node: NodeKey, resource: Resource) -> bool:
         """Return whether the proxy's last acknowledged version of this resource is this version."""
-        held = _found(self._of(node), (resource.type_url, resource.name))
+        held = _newest_for(self._of(node), (resource.type_url, resource.name))
         return any(item.version == resource.version for item in held)
 
     def by(self, node: NodeKey, key: Reference) -> Resource | None:
         """Return the version of a resource that the proxy itself has acknowledged last, or `None`."""
-        return next(iter(_found(self._of(node), key)), None)
+        return next(iter(_newest_for(self._of(node), key)), None)
 
     def good(self, node: NodeKey, group: GroupKey, key: Reference) -> Iterator[Resource]:
         """Yield the good versions of a resource, best first: the proxy's own, then the group's."""
         for held in (self._of(node), self._by_group.get(group, {})):
-            yield from _found(held, key)
+            yield from _newest_for(held, key)
 
     def forget(self, nodes: Iterable[NodeKey], groups: Iterable[GroupKey]) -> None:
         """Forget the acknowledged versions of removed proxies and groups."""
@@ -267,6 +267,6 @@ class AcknowledgedResources:
         return self._wholes.setdefault((noted.count, id(noted.whole)), noted)
 
 
-def _found(held: Acknowledged, key: Reference) -> _Newest:
+def _newest_for(held: Acknowledged, key: Reference) -> _Newest:
     noted = held.get(key[0])
     return () if noted is None else noted.get(key[1])

@@ -21,14 +21,14 @@ class LeftOut:
     Requests allowed only by this part are denied. With a `match`, the part is this match of the
     HTTPRouteGroup `object`, in every rule and TrafficSplit with a reference to the match. Without one, the
     part is a whole TrafficTarget, TrafficSplit or Retry, one subject of an UpstreamTrafficSetting or
-    UpstreamPolicy, or the permissive mode of a Namespace or MeshConfig. `said` is the error message. Without
-    `certain` the part is only suspected, and is soon tried again.
+    UpstreamPolicy, or the permissive mode of a Namespace or MeshConfig. `message` is the error message.
+    Without `certain` the part is only suspected, and is soon tried again.
     """
 
     object: ObjectKey
     match: HTTPMatch | None
     proxies: tuple[ProxyName, ...]
-    said: str
+    message: str
     certain: bool
 
 
@@ -40,7 +40,7 @@ def parts_left_out(serving: GroupSnapshots, out: Iterable[ExcludedUnit]) -> tupl
             key,
             excluded_unit.unit if isinstance(excluded_unit.unit, HTTPMatch) else None,
             tuple(map(ProxyName.parse, excluded_unit.proxies)),
-            excluded_unit.accusation.said,
+            excluded_unit.accusation.message,
             excluded_unit.certain,
         )
         for excluded_unit in out
@@ -57,7 +57,7 @@ def parts_left_out(serving: GroupSnapshots, out: Iterable[ExcludedUnit]) -> tupl
         if key is not None:
             match = unit if isinstance(unit, HTTPMatch) else None
             left_outs.append(
-                LeftOut(key, match, tuple(map(ProxyName.parse, nodes)), refused.said, certain=True)
+                LeftOut(key, match, tuple(map(ProxyName.parse, nodes)), refused.message, certain=True)
             )
     return tuple(sorted(left_outs, key=lambda left_out: (left_out.object, repr(left_out.match))))
 

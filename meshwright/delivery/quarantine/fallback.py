@@ -46,13 +46,13 @@ class Exclusion:
 class Fallback:
     """Snapshot for proxies with rejections, and the differences from the snapshot of the group.
 
-    `instead` has the replacement of each rejected resource, or `None` for a removed one. `asked` has all
+    `instead` has the replacement of each rejected resource, or `None` for a removed one. `looked_up` has all
     looked-up good versions (`None` if not found); with equal good versions the result is equal.
     """
 
     snapshot: Snapshot
     instead: Mapping[Reference, Resource | None]
-    asked: Mapping[Reference, Resource | None]
+    looked_up: Mapping[Reference, Resource | None]
 
 
 @dataclass(frozen=True, slots=True)

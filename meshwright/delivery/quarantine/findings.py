@@ -18,16 +18,16 @@ from xds.protocol.resources.resource import Reference, ResourceName, TypeUrl, Ve
 class RejectedResource:
     """A resource, or a unit of policy in a resource, rejected by proxies.
 
-    `proxy` is the first of these proxies, `said` the error message and `reason` the meaning of the message.
-    `changed` are the objects whose change made the rejected version. `replaced` is whether all of these
-    proxies have a good version to continue with.
+    `proxy` is the first of these proxies, `message` the error message and `reason` the meaning of the
+    message. `changed` are the objects whose change made the rejected version. `replaced` is whether all of
+    these proxies have a good version to continue with.
     """
 
     proxy: NodeKey
     type_url: TypeUrl
     name: ResourceName
     version: Version
-    said: str
+    message: str
     replaced: bool
     unit: Unit | None = None
     reason: Reason = Reason.CONTENT
@@ -68,7 +68,7 @@ class Findings:
                 unit,
                 tuple(node for node, _ in records),
                 records[0][1].accused[key],
-                any(key in record.found for _, record in records),
+                any(key in record.proved for _, record in records),
             )
             for key, records in sorted(result.items())
             if (unit := self._records.unit(records[0][0], key)) is not None
@@ -84,7 +84,7 @@ class Findings:
     def rejected_by(self, node: NodeKey) -> tuple[Reference, ...]:
         """Return the resources certainly rejected by a proxy and not accepted since, sorted."""
         records = self._records.all_of(node)
-        return tuple(sorted({record.accused[item].key for record in records for item in record.found}))
+        return tuple(sorted({record.accused[item].key for record in records for item in record.proved}))
 
     def rejected(self) -> tuple[RejectedResource, ...]:
         """Return the certain rejections, sorted; suspects are left out.
@@ -124,7 +124,7 @@ class Findings:
             return []
         cases = []
         for record in self._records.all_of(node):
-            for suspect in record.found:
+            for suspect in record.proved:
                 type_url, name = record.accused[suspect].key
                 resource = own.resources(type_url).get(name)
                 version = Version("") if resource is None else resource.version
@@ -137,7 +137,7 @@ class Findings:
         unit = self._records.unit(first.node, first.suspect) if isinstance(first.suspect, str) else None
         replaced = all(one.key in case.record.good for case in cases)
         return RejectedResource(
-            first.node, *one.key, first.version, one.said, replaced, unit, one.reason, one.changed
+            first.node, *one.key, first.version, one.message, replaced, unit, one.reason, one.changed
         )
 
 

@@ -67,9 +67,9 @@ def at_fault(view: View, unit: Unit, behind: Iterable[InputObject]) -> tuple[Obj
         case AccessRule(by):
             return by, ""
         case OutboundRoute(split=key) if key is not None:
-            return ObjectKey.of(TRAFFIC_SPLIT, key), ""
+            return ObjectKey.from_name(TRAFFIC_SPLIT, key), ""
         case RequestRule(by):
-            return ObjectKey.of(ROUTE_POLICY, by), ""
+            return ObjectKey.from_name(ROUTE_POLICY, by), ""
         case (
             Retries()
             | RateLimits()
@@ -80,7 +80,7 @@ def at_fault(view: View, unit: Unit, behind: Iterable[InputObject]) -> tuple[Obj
         ):
             return _saying(view, unit, behind), ""
         case AccessLogPolicy(by) if by is not None:
-            return ObjectKey.of(TELEMETRY, by), ""
+            return ObjectKey.from_name(TELEMETRY, by), ""
         case HTTPMatch():
             return _route_group(view, unit, behind)
         case EveryoneInTheMesh():
@@ -103,7 +103,7 @@ def edited(rejected: RejectedResource, behind: Iterable[InputObject]) -> tuple[O
     if not isinstance(unit, HTTPMatch) or any(object_key.kind == HTTP_ROUTE_GROUP for object_key in changed):
         return None
     texts = (unit.path_regex, *(header.regex for header in unit.headers))
-    if any(text and text in rejected.said for text in texts):
+    if any(text and text in rejected.message for text in texts):
         return None
     kinds = (EGRESS, TRAFFIC_TARGET, TRAFFIC_SPLIT, ROUTE_POLICY, INGRESS_BACKEND, MUTUAL_TLS)
     result = (
@@ -117,8 +117,8 @@ def edited(rejected: RejectedResource, behind: Iterable[InputObject]) -> tuple[O
 def _route_group(view: View, match: HTTPMatch, behind: Iterable[InputObject]) -> tuple[ObjectKey | None, str]:
     there = {input_object.key for input_object in behind}
     result = [
-        (ObjectKey.of(HTTP_ROUTE_GROUP, key), group.matches.index(match))
-        for key, group in http_route_groups(view).held().items()
+        (ObjectKey.from_name(HTTP_ROUTE_GROUP, key), group.matches.index(match))
+        for key, group in http_route_groups(view).values_unrecorded().items()
         if match in group.matches
     ]
     first = min(result, key=lambda item: (item[0] not in there, item[0]), default=None)
@@ -133,7 +133,7 @@ def _saying(view: View, unit: Calling, behind: Iterable[InputObject]) -> ObjectK
     """
     there = {input_object.key for input_object in behind}
     kind, text = _sayings(view, unit)
-    keys = [ObjectKey.of(kind, key) for key, parts in text if unit in parts]
+    keys = [ObjectKey.from_name(kind, key) for key, parts in text if unit in parts]
     if not keys and isinstance(unit, RateLimits | HealthCheck):
         keys = [key for key in there if key.kind == kind]
     return min(keys, key=lambda object_key: (object_key not in there, object_key), default=None)
@@ -143,16 +143,18 @@ def _sayings(view: View, unit: Calling) -> tuple[Kind, list[tuple[PolicyKey, tup
     """Return the kind of objects with such units, and the units of each object of this kind."""
     match unit:
         case RateLimits() | ConnectionLimits():
-            limiting = settings(view).held().items()
+            limiting = settings(view).values_unrecorded().items()
             return UPSTREAM_TRAFFIC_SETTING, [
                 (key, (setting.rates, setting.connections)) for key, setting in limiting
             ]
         case OutlierDetectionOverride() | HealthCheck() | HashKey():
-            reaching = upstream_policies(view).held().items()
+            reaching = upstream_policies(view).values_unrecorded().items()
             parts = [(key, (policy.ejecting, policy.checking, policy.load.key)) for key, policy in reaching]
             return UPSTREAM_POLICY, [*parts]
         case _:
-            return RETRY, [(key, (retry.retries,)) for key, retry in retries(view).held().items()]
+            return RETRY, [
+                (key, (retry.retries,)) for key, retry in retries(view).values_unrecorded().items()
+            ]
 
 
 def part_name(unit: Unit, key: ObjectKey | None) -> str:

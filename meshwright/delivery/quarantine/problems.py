@@ -83,7 +83,7 @@ def problem(view: View, rejected: RejectedResource, behind: tuple[InputObject, .
     if rejected.unit is not None:
         key, field = edited(rejected, behind) or at_fault(view, rejected.unit, behind)
         says = _unit_text(rejected, rejected.unit, key)
-        return _problem(view, REJECTED, key, behind, field or place, f"rejected: {rejected.said}", says)
+        return _problem(view, REJECTED, key, behind, field or place, f"rejected: {rejected.message}", says)
     key = _workload(view, rejected.proxy) if rejected.reason.of_the_moment else None
     if key is None:
         changed = [input_object for input_object in behind if input_object.key in rejected.changed] or [
@@ -96,7 +96,7 @@ def problem(view: View, rejected: RejectedResource, behind: tuple[InputObject, .
         )
         key = None if likeliest is None else likeliest.key
     says = _resource_text(rejected, behind, key)
-    return _problem(view, REJECTED, key, behind, place, f"rejected: {rejected.said}", says)
+    return _problem(view, REJECTED, key, behind, place, f"rejected: {rejected.message}", says)
 
 
 def _left_out(serving: GroupSnapshots) -> Iterable[Problem]:
@@ -109,7 +109,7 @@ def _left_out(serving: GroupSnapshots) -> Iterable[Problem]:
             f"Proxies would reject {place} because of {part}. That part is excluded before the configuration "
             f"is sent, and {_outcome(unit)}, until you edit the object."
         )
-        text = f"refused: {refused.said}"
+        text = f"refused: {refused.message}"
         yield _problem(serving.view, LEFT_OUT, key, behind, field or place, text, says)
 
 
@@ -126,7 +126,7 @@ def _problem(
 
     `behind` may have an older origin, because moving an object to another line does not change any resource.
     """
-    sourced = None if key is None else view.sourced.held().get(key)
+    sourced = None if key is None else view.sourced.values_unrecorded().get(key)
     elsewhere = next(
         (input_object.origin for input_object in behind if input_object.key == key), FromSource("proxies")
     )

@@ -249,7 +249,7 @@ class Quarantine:
                 accusation = Accusation(
                     (verdict.type_url, verdict.name),
                     frozenset(),
-                    verdict.said,
+                    verdict.message,
                     Reason.CONTENT,
                     verdict.date,
                     times=verdict.times,

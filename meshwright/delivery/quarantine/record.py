@@ -55,7 +55,7 @@ class Accusation:
 
     key: Reference
     versions: frozenset[Version]
-    said: str
+    message: str
     reason: Reason
     date: datetime
     changed: frozenset[ObjectKey] = frozenset()
@@ -85,7 +85,7 @@ class Record:
         return frozenset(item for trials in self.trials.values() for item in trials.guilty)
 
     @property
-    def found(self) -> frozenset[Suspect]:
+    def proved(self) -> frozenset[Suspect]:
         """Suspects proved guilty and not accepted since, also while they are offered again."""
         return frozenset(item for item, one in self.accused.items() if one.times)
 

@@ -37,7 +37,7 @@ class Records:
     def verdicts(self, node: NodeKey) -> tuple[Verdict, ...]:
         """Return the units of policy proved guilty by a proxy, after the proxy has accepted the rest."""
         return tuple(
-            Verdict(node, item, *one.key, describe(unit), one.said, one.times, one.date)
+            Verdict(node, item, *one.key, describe(unit), one.message, one.times, one.date)
             for item, one in self.by_node[node].accused.items()
             if isinstance(item, str)
             and one.times

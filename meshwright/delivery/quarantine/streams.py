@@ -147,5 +147,5 @@ class Streams:
 
         excluded = Exclusion(MappingProxyType(dict(rejected)))
         made = fallback(snapshot, excluded, self._empty, good)
-        record.good = {key: resource for key, resource in made.asked.items() if resource is not None}
+        record.good = {key: resource for key, resource in made.looked_up.items() if resource is not None}
         return made.snapshot

@@ -71,7 +71,7 @@ class Variants:
                 left.add(record.variant)
                 members.setdefault(node, group)  # unless the step itself has another place for it
                 record.variant = None
-            result = None if group is None else self._found(node, group, record)
+            result = None if group is None else self._update_record(node, group, record)
             if group is None or result is None:
                 del records[node]
             elif result.snapshot is not self._records.own(node):
@@ -89,7 +89,7 @@ class Variants:
             snapshots[name] = None
         return replace(step, snapshots=snapshots, members=members)
 
-    def _found(self, node: NodeKey, group: GroupKey, record: Record) -> Fallback | None:
+    def _update_record(self, node: NodeKey, group: GroupKey, record: Record) -> Fallback | None:
         """Update a record with the computed snapshot, and return the fallback to serve.
 
         The result is `None` if no accusation is left.
@@ -97,15 +97,15 @@ class Variants:
         own = self._records.published.snapshots[group]
         record.lapse(own, self._records.units(group))
         result = self._fallback(group, own, record, lambda key: self._good(node, group, record, key))
-        record.good = {key: good for key, good in result.asked.items() if good is not None}
-        record.trim(own, result.asked)
+        record.good = {key: good for key, good in result.looked_up.items() if good is not None}
+        record.trim(own, result.looked_up)
         return result if record.is_about(own) else None
 
     def _fallback(self, group: GroupKey, own: Snapshot, record: Record, good: Good) -> Fallback:
         """Return the fallback for a record, shared by proxies with equal rejections and good versions."""
         same = (group, frozenset(record.rejected.items()), record.units)
         for item in self._known.get(same, ()):
-            if all(good(key) == it for key, it in item.asked.items()):
+            if all(good(key) == it for key, it in item.looked_up.items()):
                 return item
         excluded = Exclusion(MappingProxyType(dict(record.rejected)), units=record.units)
         result = fallback(own, excluded, self._empty, good)

@@ -26,7 +26,7 @@ class VerdictsError(ValueError):
 class Verdict:
     """A unit of policy rejected by a proxy.
 
-    `said` is the error message, `times` the number of rejections in a row, and `date` the time of the last
+    `message` is the error message, `times` the number of rejections in a row, and `date` the time of the last
     one. `about` describes the unit for people.
     """
 
@@ -35,7 +35,7 @@ class Verdict:
     type_url: TypeUrl
     name: ResourceName
     about: str
-    said: str
+    message: str
     times: int
     date: datetime
 
@@ -49,7 +49,7 @@ def written(verdicts: Iterable[Verdict]) -> bytes:
             "type": verdict.type_url,
             "resource": verdict.name,
             "about": verdict.about,
-            "said": verdict.said,
+            "said": verdict.message,
             "at": verdict.date.isoformat(),
             "times": verdict.times,
         }

@@ -26,7 +26,7 @@ class LastSnapshot:
     resources: tuple[Resource, ...] = ()
     made: weakref.ref[ResourceSet] | None = None
 
-    def of(self, held: ResourceSet) -> tuple[Resource, ...] | None:
+    def own_resources(self, held: ResourceSet) -> tuple[Resource, ...] | None:
         """Return the group's own resources in order if `held` is the last set of them, or `None`."""
         return self.resources if self.made is not None and self.made() is held else None
 
@@ -74,7 +74,7 @@ def _snapshot_of(parts: tuple[ResourceSet, ...], before: Snapshot | None) -> Sna
 def after(before: ResourceSet, resources: tuple[Resource, ...], last: LastSnapshot = NOTHING) -> ResourceSet:
     """Return the set of these resources, derived from the set before; the same set without any change."""
     # The fast path: compare by position, and look only at the changed resources.
-    known = last.of(before)
+    known = last.own_resources(before)
     if known is not None and len(known) == len(resources):
         others = [(old, new) for old, new in zip(known, resources, strict=True) if old is not new]
         if all((old.type_url, old.name) == (new.type_url, new.name) for old, new in others):

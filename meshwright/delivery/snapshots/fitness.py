@@ -24,7 +24,7 @@ class RefusedResource:
 
     key: Reference
     unit: Unit | None
-    said: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)

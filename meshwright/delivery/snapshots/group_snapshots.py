@@ -66,7 +66,7 @@ class GroupSnapshots:
         self.rendering = RenderInputs(view, translate)
         self._preview = RenderInputs(view, preview or translate)
         self._fresh = True
-        self._came: dict[ProxyGroup, None] = {}
+        self._new_groups: dict[ProxyGroup, None] = {}
         self._due: dict[ProxyGroup, None] = {}
         self.refused: dict[ProxyGroup, tuple[RefusedResource, ...]] = {}
         self._pins: ObservedValues[ProxyGroup, GroupResources] = ObservedValues(own, self.rendering)
@@ -81,8 +81,8 @@ class GroupSnapshots:
 
         Added groups are kept current from now on.
         """
-        self._came.update(dict.fromkeys(self.wanted.groups.take_changed()))
-        came, self._came = self._came, {}
+        self._new_groups.update(dict.fromkeys(self.wanted.groups.take_changed()))
+        came, self._new_groups = self._new_groups, {}
         self._begin(came)
         taken = tuple({**came, **self._due})
         self._due = {}
@@ -90,17 +90,17 @@ class GroupSnapshots:
 
     def arrivals(self, most: int) -> tuple[ProxyGroup, ...]:
         """Return up to `most` added and removed groups; all other touched groups are left to `touched`."""
-        self._came.update(dict.fromkeys(self.wanted.groups.take_changed()))
-        taken = tuple(itertools.islice(self._came, most))
+        self._new_groups.update(dict.fromkeys(self.wanted.groups.take_changed()))
+        taken = tuple(itertools.islice(self._new_groups, most))
         for key in taken:
-            del self._came[key]
+            del self._new_groups[key]
         self._begin(taken)
         return taken
 
     @property
     def is_current(self) -> bool:
         """True if every touched group has been computed."""
-        return not (self._came or self._due)
+        return not (self._new_groups or self._due)
 
     def _begin(self, came: Iterable[ProxyGroup]) -> None:
         """Start to keep the snapshots of wanted groups current, and record the other touched groups."""

@@ -142,7 +142,7 @@ def together(rendering: RenderInputs, pieces: Pieces) -> SharedResources:
     every = [_fits(rendering, item) for item in _once(rendering, pieces)]
     refused = tuple(one for fitting_resources in every for one in fitting_resources.refused)
     return SharedResources(
-        rendering.sets.of(fitting_resources.resources for fitting_resources in every), refused
+        rendering.sets.build_set(fitting_resources.resources for fitting_resources in every), refused
     )
 
 

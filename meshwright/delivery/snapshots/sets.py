@@ -27,7 +27,7 @@ class SetBuilder:
         self._newest: list[weakref.ref[ResourceSet]] = []
         self._batches: weakref.WeakKeyDictionary[ResourceSet, list[Batch]] = weakref.WeakKeyDictionary()
 
-    def of(self, batches: Iterable[Batch]) -> ResourceSet:
+    def build_set(self, batches: Iterable[Batch]) -> ResourceSet:
         """Return the resources of batches as a set; the cost depends on the changed batches.
 
         Raises SnapshotError if two resources have the same type and name.

@@ -59,8 +59,8 @@ class SqliteTokens:
         self._path = path
         self._lock = threading.Lock()
         self._connection = _opened(path)
-        self._stands = True
-        self._found = files.identity(path)
+        self._is_open = True
+        self._file_identity = files.identity(path)
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -153,15 +153,15 @@ class SqliteTokens:
 
         A failed attempt to open the file is repeated with the next call.
         """
-        if not self._stands or files.identity(self._path) != self._found:
+        if not self._is_open or files.identity(self._path) != self._file_identity:
             _log.error(
                 "join token file was replaced or removed; the server opens it again", path=str(self._path)
             )
             self._connection.close()
             # If opening fails below, the next call tries again.
-            self._stands = False
+            self._is_open = False
             self._connection = _opened(self._path)
-            self._found, self._stands = files.identity(self._path), True
+            self._file_identity, self._is_open = files.identity(self._path), True
         return self._connection
 
     @contextmanager

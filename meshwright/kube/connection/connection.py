@@ -115,7 +115,7 @@ class Connection:
         if not server.url.startswith("https://"):
             # Credentials are sent only to a server that proves its identity.
             return RequestParameters(None, (), proxy)
-        given = await self._given(user)
+        given = await self._plugin_credential(user)
         certificate, key = (
             (given.certificate, given.key) if given.certificate else (user.certificate, user.key)
         )
@@ -124,7 +124,7 @@ class Connection:
             tls, (*_headers(user, given.token), *user.acting_as), proxy, server.server_name, self._number
         )
 
-    async def _given(self, user: User) -> Credential:
+    async def _plugin_credential(self, user: User) -> Credential:
         """Return the credential of the user's exec plug-in, renewed if expired; empty without a plug-in."""
         if user.plugin is None or user.token or user.token_file or user.basic or user.certificate:
             return Credential()
@@ -158,7 +158,7 @@ class Connection:
         return made
 
 
-def found(kubeconfig: Path | None, context: str, account: Path = ACCOUNT) -> Connection:
+def find_connection(kubeconfig: Path | None, context: str, account: Path = ACCOUNT) -> Connection:
     """Return the connection to the selected cluster; raise ConfigError.
 
     The order is: the given kubeconfig, then the cluster in which this program runs (unless a context is

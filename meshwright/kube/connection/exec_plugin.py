@@ -55,7 +55,7 @@ def _command(plugin: Plugin) -> Command:
 
     One byte more than the limit is kept, which is enough to recognise a larger output.
     """
-    asked = {"KUBERNETES_EXEC_INFO": json.dumps(_asked(plugin))}
+    asked = {"KUBERNETES_EXEC_INFO": json.dumps(_run_plugin(plugin))}
     return Command(
         (plugin.command, *plugin.arguments),
         environment={**os.environ, **dict(plugin.environment), **asked},
@@ -63,7 +63,7 @@ def _command(plugin: Plugin) -> Command:
     )
 
 
-def _asked(plugin: Plugin) -> Mapping[str, Any]:
+def _run_plugin(plugin: Plugin) -> Mapping[str, Any]:
     spec: dict[str, Any] = {"interactive": False}
     if plugin.cluster is not None:
         spec["cluster"] = plugin.cluster

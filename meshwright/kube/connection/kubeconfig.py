@@ -70,7 +70,7 @@ def _named(files: Iterable[Stanza], plural: str, single: str) -> dict[str, Stanz
             if not name:
                 raise stanza.fault("name", "is missing")
             part = stanza.part(single) or Stanza(file.file, "", {})
-            stanzas.setdefault(name, Stanza(file.file, f"{plural}[{name}].{single}.", part.said))
+            stanzas.setdefault(name, Stanza(file.file, f"{plural}[{name}].{single}.", part.mapping))
     return stanzas
 
 
@@ -176,7 +176,7 @@ def _acting_as(said: Stanza) -> Iterable[tuple[str, str]]:
     for group in said.texts("as-groups"):
         yield "Impersonate-Group", group
     extra = said.part("as-user-extra")
-    for name in extra.said if extra is not None else ():
+    for name in extra.mapping if extra is not None else ():
         for text in extra.texts(name) if extra is not None else ():
             yield f"Impersonate-Extra-{quote(name.lower(), safe='')}", text
 

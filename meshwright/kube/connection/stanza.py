@@ -16,7 +16,7 @@ class Stanza:
 
     file: Path
     place: str
-    said: Mapping[str, Any] = field(repr=False)
+    mapping: Mapping[str, Any] = field(repr=False)
 
     def fault(self, name: str, wrong: str) -> ConfigError:
         """Return the error for a wrong value of the field `name`."""
@@ -24,7 +24,7 @@ class Stanza:
 
     def text(self, name: str) -> str:
         """Return the text in a field; empty if the field is missing. Raises ConfigError."""
-        value = self.said.get(name)
+        value = self.mapping.get(name)
         if value is None:
             return ""
         if not isinstance(value, str):
@@ -33,14 +33,14 @@ class Stanza:
 
     def flag(self, name: str) -> bool:
         """Return the boolean in a field; False if the field is missing. Raises ConfigError."""
-        value = self.said.get(name)
+        value = self.mapping.get(name)
         if value is not None and not isinstance(value, bool):
             raise self.fault(name, f"is {_kind(value)}: must be true or false")
         return bool(value)
 
     def texts(self, name: str) -> tuple[str, ...]:
         """Return the list of texts in a field; empty if the field is missing. Raises ConfigError."""
-        value = self.said.get(name)
+        value = self.mapping.get(name)
         if value is None:
             return ()
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
@@ -49,7 +49,7 @@ class Stanza:
 
     def part(self, name: str) -> "Stanza | None":
         """Return the mapping in a field; None if the field is missing."""
-        value = self.said.get(name)
+        value = self.mapping.get(name)
         if value is None:
             return None
         if not isinstance(value, dict):
@@ -58,7 +58,7 @@ class Stanza:
 
     def parts(self, name: str) -> "list[Stanza]":
         """Return the list of mappings in a field; empty if the field is missing. Raises ConfigError."""
-        value = self.said.get(name)
+        value = self.mapping.get(name)
         if value is None:
             return []
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):

@@ -138,7 +138,7 @@ class Reflector(Generic[T]):
     async def _pages(self, limit: int) -> None:
         listing = self._seen.begin()
         objects = self._api.objects(self.resource, self._namespace, self._selecting, limit)
-        async with aclosing(objects.each()) as item:
+        async with aclosing(objects.stream_all()) as item:
             async for raw in item:
                 self._listed(listing, "ADDED", raw)
         self._complete(listing, str(objects.metadata.get("resourceVersion") or ""))
@@ -272,7 +272,7 @@ class Reflector(Generic[T]):
         if kind != "ERROR":
             return Nonsense(f"a watch of {self.resource} sent an event of type {shortened(kind)!r}")
         name = self.resource.name
-        return ApiError.of(raw, verb="watch", resource=name, what=name, named=False)
+        return ApiError.from_status(raw, verb="watch", resource=name, what=name, named=False)
 
 
 _OF_OBJECTS: Final = ("ADDED", "MODIFIED", "DELETED")

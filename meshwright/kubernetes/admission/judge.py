@@ -84,14 +84,14 @@ class Judge:
         self._now, self._new_trial, self._monotonic = now, new_trial, monotonic
         self._reading, self._looking = Turns("admission reading"), Turns("admission")
         self._trial: Trial | None = None
-        self._asked_at = monotonic()
+        self._last_request_at = monotonic()
 
     async def judge(self, review: Review, seconds: float) -> Verdict:
         """Return the verdict within `seconds`; when time runs out, the verdict has fewer checks.
 
         An internal error is logged and never refuses an object.
         """
-        until = self._asked_at = self._monotonic()
+        until = self._last_request_at = self._monotonic()
         until += seconds
         try:
             async with asyncio.timeout(seconds):
@@ -168,7 +168,9 @@ class Judge:
             trial.follow(now.merged, now.admissions)
             check()
             return tuple(
-                problem for key, value in changes for problem in trial.of(self._source, key, value, check)
+                problem
+                for key, value in changes
+                for problem in trial.new_problems(self._source, key, value, check)
             )
         except LateError:
             raise  # the copy of the mesh is unchanged
@@ -178,7 +180,7 @@ class Judge:
 
     def tidy(self) -> None:
         """Free the second copy of the mesh if the last review was more than IDLE_SECONDS ago."""
-        if self._monotonic() - self._asked_at > IDLE_SECONDS and not self.waiting:
+        if self._monotonic() - self._last_request_at > IDLE_SECONDS and not self.waiting:
             self._trial = None
 
     async def tidying(self) -> None:

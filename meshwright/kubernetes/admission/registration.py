@@ -77,9 +77,9 @@ class RegistrationStatus:
 class Registration:
     """Writer of one webhook configuration: keeps it equal to `wanted`, except fields of other clients.
 
-    The configuration is a `resource` with the name of the first `wanted()`; `what` is its name in messages.
-    `wanted` is called each time, because roots change. Roots of other servers of the same mesh stay in the
-    bundle (`meshwright.kubernetes.admission.roots`). A deleted configuration is created again. A
+    The configuration is a `resource` with the name of the first `wanted()`; `subject` is its name in
+    messages. `wanted` is called each time, because roots change. Roots of other servers of the same mesh stay
+    in the bundle (`meshwright.kubernetes.admission.roots`). A deleted configuration is created again. A
     configuration with another home namespace belongs to another control plane and stays, because otherwise
     the two control planes would overwrite each other for ever.
     """
@@ -92,7 +92,7 @@ class Registration:
         resource: Resource = VALIDATING,
         what: str = "webhook",
     ) -> None:
-        self._api, self._wanted, self._resource, self.what = api, wanted, resource, what
+        self._api, self._wanted, self._resource, self.subject = api, wanted, resource, what
         first = wanted()
         self._name: str = first["metadata"]["name"]
         self._webhooks = names_of(first)
@@ -120,14 +120,14 @@ class Registration:
     def trusted(self) -> bytes:
         """Return the root certificates (PEM) with which API servers verify the webhook, as far as known."""
         # Without permission to watch, the last written configuration is the best knowledge.
-        return believed(self._written if self.watch_error else self._found(), self._webhooks).pem
+        return believed(self._written if self.watch_error else self._read_configuration(), self._webhooks).pem
 
     def remarks(self) -> tuple[str, ...]:
         """Return a sentence for each fault of the webhook's registration, for the health page."""
         wrong = {
-            f"the {self.what} is not registered": self.state.error,
-            f"the {self.what}'s registration cannot be watched": self.watch_error,
-            f"the {self.what}'s registration is disputed": _DISPUTED if self.state.disputed else "",
+            f"the {self.subject} is not registered": self.state.error,
+            f"the {self.subject}'s registration cannot be watched": self.watch_error,
+            f"the {self.subject}'s registration is disputed": _DISPUTED if self.state.disputed else "",
         }
         return tuple(f"{what}: {error}" for what, error in wrong.items() if error)
 
@@ -141,10 +141,10 @@ class Registration:
         A failed write is logged once for each new error, and is retried.
         """
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._reflector.run(self._heard), name=f"{self._resource.plural} watch")
+            group.create_task(self._reflector.run(self._note_change), name=f"{self._resource.plural} watch")
             group.create_task(self._keeping(), name=self._resource.plural)
 
-    def _heard(self, _: object) -> None:
+    def _note_change(self, _: object) -> None:
         self._is_known = True
         self._changed.set()
 
@@ -158,7 +158,7 @@ class Registration:
             if now() - wrote > CALM_SECONDS:
                 repairs = 0
                 self.state = replace(self.state, disputed=False)
-            result, settled = self._found(), self._clock() - self._began >= SETTLED
+            result, settled = self._read_configuration(), self._clock() - self._began >= SETTLED
             wanted = trusting(self._wanted(), result, self._clock(), settled=settled)
             if self._is_another_s(home_of(result), home_of(dict(wanted))):
                 failures += 1
@@ -179,7 +179,7 @@ class Registration:
             kind, plural = self._resource.kind, self._resource.plural.removesuffix("s")
             error = _ANOTHERS.format(kind=kind, name=self._name, home=home, resource=plural)
             if error != self.state.error:
-                _log.warning(f"{self.what} not registered", error=error)
+                _log.warning(f"{self.subject} not registered", error=error)
             self.state = replace(self.state, is_right=False, error=error)
         self.state = replace(self.state, another_s=is_it)
         return is_it
@@ -194,7 +194,7 @@ class Registration:
         finally:
             self._changed.clear()
 
-    def _found(self) -> object:
+    def _read_configuration(self) -> object:
         item = self._reflector.items.get(("", self._name))
         return None if item is None else item.body
 
@@ -204,7 +204,7 @@ class Registration:
             result = await self._api.apply(self._resource, None, self._name, wanted, manager=MANAGER)
         except KubeError as error:
             if str(error) != self.state.error:
-                _log.warning(f"{self.what} not registered", error=str(error))
+                _log.warning(f"{self.subject} not registered", error=str(error))
             self.state = replace(self.state, is_right=False, error=str(error))
             return False
         self._written = result
@@ -213,7 +213,7 @@ class Registration:
         # Without permission to watch, the same content is written again, and the version shows that nothing
         # changed.
         if is_other := version != self._version:
-            _log.info(f"{self.what} registered", again=bool(self._version))
+            _log.info(f"{self.subject} registered", again=bool(self._version))
             self.state = replace(self.state, writes=self.state.writes + 1)
         self._version = version
         self.state = replace(self.state, is_right=True, error="")

@@ -65,7 +65,7 @@ class Review:
         return self.document or self.before or {}
 
 
-def asked(body: object) -> Review:
+def parse_review(body: object) -> Review:
     """Parse an AdmissionReview. Raises BadReviewError, which names the wrong field."""
     if not isinstance(body, Mapping) or body.get("kind") != KIND:
         raise BadReviewError(f"the body must be an {KIND} of {API_VERSION}")

@@ -37,7 +37,7 @@ class TrustedRoots:
     """Root certificates, and by fingerprint the time at which a server last confirmed each of them."""
 
     bundle: TrustBundle
-    said: Mapping[str, datetime] = field(default_factory=dict)
+    confirmed_at: Mapping[str, datetime] = field(default_factory=dict)
 
 
 def trusting(wanted: Configuration, result: object, now: datetime, *, settled: bool) -> Configuration:
@@ -49,7 +49,7 @@ def trusting(wanted: Configuration, result: object, now: datetime, *, settled: b
     names = names_of(wanted)
     trusted = agreed(_bundle(wanted, names), _trusted(result, names), now, settled=settled)
     bundle = base64.b64encode(trusted.bundle.pem).decode("ascii")
-    dates = {item: f"{at:%Y-%m-%dT%H:%M:%SZ}" for item, at in sorted(trusted.said.items())}
+    dates = {item: f"{at:%Y-%m-%dT%H:%M:%SZ}" for item, at in sorted(trusted.confirmed_at.items())}
     webhooks = [
         {**webhook, "clientConfig": {**webhook["clientConfig"], "caBundle": bundle}}
         for webhook in wanted["webhooks"]
@@ -71,7 +71,7 @@ def believed(result: object, names: Collection[str]) -> TrustBundle:
     except ValueError:
         bundles = []
     if not bundles:
-        return TrustBundle.of([])
+        return TrustBundle.from_pems([])
     everywhere = set.intersection(*(set(bundle.fingerprints) for bundle in bundles))
     return bundles[0].among(everywhere)
 
@@ -79,16 +79,16 @@ def believed(result: object, names: Collection[str]) -> TrustBundle:
 def agreed(ours: TrustBundle, there: TrustedRoots, now: datetime, *, settled: bool) -> TrustedRoots:
     """Return the roots for the webhook's `caBundle`: ours, and those confirmed recently by other servers."""
     others = {
-        fingerprint: there.said[fingerprint]
+        fingerprint: there.confirmed_at[fingerprint]
         for fingerprint in there.bundle.fingerprints
-        if fingerprint in there.said
+        if fingerprint in there.confirmed_at
         and fingerprint not in ours.fingerprints
-        and _counts(there.said[fingerprint], now, settled)
+        and _counts(there.confirmed_at[fingerprint], now, settled)
     }
     newest = sorted(others, key=lambda item: (others[item], item))[-MOST:]
     moments = {item: others[item] for item in newest}
     for fingerprint in ours.fingerprints:
-        before = there.said.get(fingerprint)
+        before = there.confirmed_at.get(fingerprint)
         is_fresh = before is not None and (not newest or timedelta() <= now - before < RENEWED)
         moments[fingerprint] = (
             before if before is not None and is_fresh else now.astimezone(UTC).replace(microsecond=0)
@@ -111,7 +111,7 @@ def _trusted(result: object, names: Collection[str]) -> TrustedRoots:
     try:
         return TrustedRoots(_bundle(there, names), dict(_moments(json.loads(annotations.get(SAID, "")))))
     except (TypeError, ValueError, RecursionError):
-        return TrustedRoots(TrustBundle.of([]))
+        return TrustedRoots(TrustBundle.from_pems([]))
 
 
 def _bundle(configuration: Mapping[str, Any], names: Collection[str]) -> TrustBundle:
@@ -119,7 +119,7 @@ def _bundle(configuration: Mapping[str, Any], names: Collection[str]) -> TrustBu
     result = configuration.get("webhooks")
     webhooks = [_mapping(item) for item in (result if isinstance(result, list) else ())]
     configs = [_mapping(webhook.get("clientConfig")) for webhook in webhooks if webhook.get("name") in names]
-    return TrustBundle.of([base64.b64decode(str(config.get("caBundle") or "")) for config in configs])
+    return TrustBundle.from_pems([base64.b64decode(str(config.get("caBundle") or "")) for config in configs])
 
 
 def _moments(said: object) -> Iterator[tuple[str, datetime]]:

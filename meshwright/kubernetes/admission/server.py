@@ -11,7 +11,7 @@ from aiohttp import web
 from meshwright.kubernetes.admission.configuration import SECONDS
 from meshwright.kubernetes.admission.judge import Judge
 from meshwright.kubernetes.admission.place import PATH
-from meshwright.kubernetes.admission.review import BadReviewError, answered, asked
+from meshwright.kubernetes.admission.review import BadReviewError, answered, parse_review
 
 LARGEST: Final = 8 * 1024 * 1024
 """Maximum bytes of a review: an object and its previous form, each at most 3 MiB in an API server."""
@@ -36,7 +36,7 @@ def application(judge: Judge, told: Told = lambda _: None) -> web.Application:
 
     async def review(request: web.Request) -> web.Response:
         try:
-            question = asked(await json_of(request))
+            question = parse_review(await json_of(request))
         except BadReviewError as error:
             return web.Response(status=400, text=f"{error}\n")
         verdict = await judge.judge(question, patience(request.query.get("timeout", "")))

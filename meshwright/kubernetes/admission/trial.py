@@ -29,9 +29,9 @@ class Trial:
     """A view of the mesh with its problems, which follows the sources on request.
 
     Only one thread may use a trial at a time. The first `follow` costs as much as the whole mesh, a later one
-    as much as the changes since, and `of` as much as the objects that depend on the tried object. `pause` is
-    called between small parts of the work, so that an event loop in another thread can run. `values` is the
-    number of derived values after the last `follow`.
+    as much as the changes since, and `new_problems` as much as the objects that depend on the tried object.
+    `pause` is called between small parts of the work, so that an event loop in another thread can run.
+    `values` is the number of derived values after the last `follow`.
     """
 
     def __init__(
@@ -45,24 +45,24 @@ class Trial:
         self._pause = pause
         self._merged = MergedObjects()
         self._admissions: Admissions = Picture()
-        self._said: dict[Hashable, Problems] = {}
+        self._reported: dict[Hashable, Problems] = {}
         self.values = 0
 
     def follow(self, merged: MergedObjects, admissions: Admissions) -> None:
         """Apply all changes of the objects and admissions since the last call to the copy of the mesh."""
         edits = Edits(merged.since(self._merged), admissions.since(self._admissions))
         self._merged, self._admissions = merged, admissions
-        if edits or not self._said:
+        if edits or not self._reported:
             self._linter.renew()
             for part in edits.parts(PART):
                 self._view.apply(part)
                 self._pause()
             for where, problems in self._linter.looks():
-                self._said[where] = problems
+                self._reported[where] = problems
                 self._pause()
             self.values = self._view.graph.size()
 
-    def of(
+    def new_problems(
         self, source: str, key: ObjectKey, sourced: SourcedObject | None, check: Check = unhurried
     ) -> Problems:
         """Return the new problems that the mesh would have if a source had `sourced` under this key.
@@ -77,7 +77,12 @@ class Trial:
         edits = Edits(after.since(self._merged))
         # Values are looked up, because a picture knows its predecessors but not its successors, and would
         # compare all entries.
-        back = Edits({object_key: self._view.sourced.held().get(object_key) for object_key in edits.objects})
+        back = Edits(
+            {
+                object_key: self._view.sourced.values_unrecorded().get(object_key)
+                for object_key in edits.objects
+            }
+        )
         known = set(self._merged.problems)
         problems: list[Problem] = [problem for problem in after.problems if problem not in known]
         if edits:
@@ -85,11 +90,11 @@ class Trial:
                 self._view.apply(edits)
                 for where, look in self._linter.looks():
                     check()
-                    there = set(self._said.get(where, ()))
+                    there = set(self._reported.get(where, ()))
                     problems += (problem for problem in look if problem not in there)
             finally:
                 self._view.apply(back)
-            self._said.update(self._linter.looks())
+            self._reported.update(self._linter.looks())
         return ordered(problems)
 
     def _with(self, source: str, key: ObjectKey, sourced: SourcedObject | None) -> MergedObjects:
@@ -102,5 +107,7 @@ class Trial:
             **{form: None for form in key.forms() if sourced is not None and form != key},
             key: sourced,
         }
-        merged = [(name, held.changed(edits) if name == source else held) for name, held in self._merged.of]
+        merged = [
+            (name, held.changed(edits) if name == source else held) for name, held in self._merged.states
+        ]
         return merge(merged, self._merged)

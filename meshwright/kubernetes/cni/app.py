@@ -73,7 +73,7 @@ async def _end(settings: Settings, cluster: Cluster, keeper: Keeper) -> None:
 
     The next daemon serves the Pods that start meanwhile.
     """
-    if reason := await cluster.comes_back():
+    if reason := await cluster.successor_reason():
         _log.info("plug-in kept for the next daemon", reason=reason)
         return
     changed = await asyncio.to_thread(keeper.take)

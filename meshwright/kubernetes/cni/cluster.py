@@ -33,7 +33,7 @@ class Cluster:
             raise LookupFailed(str(error)) from error
         return list(result["items"])
 
-    async def comes_back(self) -> str:
+    async def successor_reason(self) -> str:
         """Return why another daemon will follow this one on the node, or an empty text otherwise.
 
         Another daemon follows unless the DaemonSet is deleted or being deleted. A denied request counts as a

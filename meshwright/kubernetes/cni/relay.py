@@ -86,7 +86,7 @@ def _carry_out(command: str, config: Mapping[str, Any], environment: Mapping[str
         return  # not a Pod of Kubernetes
     container = _container(environment)
     asked = {"command": command, "container": container, "netns": environment["CNI_NETNS"], **pod}
-    answer = _asked(str(config[SOCKET]), asked)
+    answer = _ask_daemon(str(config[SOCKET]), asked)
     # The daemon may be restarting. A note lets the pod start, and the daemon sets the rules when it returns.
     if answer is None and command == "ADD":
         _leave(_note(config, container), asked)
@@ -100,7 +100,7 @@ def _carry_out(command: str, config: Mapping[str, Any], environment: Mapping[str
         raise CniRefusal(int(answer["code"]), str(answer.get("msg", "")), str(answer.get("details", "")))
 
 
-def _asked(path: str, asked: Mapping[str, str]) -> dict[str, Any] | None:
+def _ask_daemon(path: str, asked: Mapping[str, str]) -> dict[str, Any] | None:
     """Send a request to the daemon's socket; return the answer, or None if missing or incomplete."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as made:

@@ -50,7 +50,7 @@ class Step:
     """A rule of the decision and its result, which is empty if the rule does not apply."""
 
     rule: str
-    said: str = ""
+    result: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +69,14 @@ class Explanation:
     differences: tuple[Difference, ...] = ()
 
     @property
-    def is_asked(self) -> bool:
+    def is_selected(self) -> bool:
         """Return whether an API server would send the Pod to a webhook; True if unknown."""
         return self.webhooks is None or any(not webhook.why_not for webhook in self.webhooks)
 
     @property
     def gets_one(self) -> bool:
         """Return whether the Pod gets a sidecar at its creation: by the webhooks and by the rules."""
-        return self.is_asked and self.answer.result in (Result.INJECTED, Result.UNCHANGED)
+        return self.is_selected and self.answer.result in (Result.INJECTED, Result.UNCHANGED)
 
 
 def explained(
@@ -107,7 +107,7 @@ def explained(
     webhooks = None
     if registered is not None:
         webhooks = tuple(
-            webhook_match for one in registered for webhook_match in asked(one, namespace, document)
+            webhook_match for one in registered for webhook_match in match_webhooks(one, namespace, document)
         )
     made = Explanation(steps, response, overlays, webhooks)
     if not runs or pod is None:
@@ -140,7 +140,7 @@ def _standing(
     return SidecarDrift.OTHER if other else SidecarDrift.AS_WANTED, other or ()
 
 
-def asked(
+def match_webhooks(
     configuration: Mapping[str, Any], namespace: NamespaceObject, document: Mapping[str, Any]
 ) -> Iterator[WebhookMatch]:
     """Yield Meshwright's webhooks in a configuration, each with the reason why it does not select the Pod."""

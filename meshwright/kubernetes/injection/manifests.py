@@ -39,7 +39,7 @@ Change = Callable[[Pod, "Place"], tuple[Pod | None, "InjectionResult"]]
 class InjectionResult:
     """Result of injection for one object of a manifest: whether changed, the reason, and warnings."""
 
-    what: str
+    subject: str
     changed: bool
     why: str
     failed: bool = False
@@ -51,12 +51,12 @@ class Outcome:
     """A manifest after injection, with the result for each object that has Pods."""
 
     manifest: Manifest
-    said: tuple[InjectionResult, ...] = ()
+    results: tuple[InjectionResult, ...] = ()
 
     @property
     def changed(self) -> bool:
         """Return whether any object of the manifest got a sidecar or another change."""
-        return any(result.changed for result in self.said)
+        return any(result.changed for result in self.results)
 
 
 def inject(
@@ -71,7 +71,7 @@ def inject(
         of = namespaces.get(place.namespace, NamespaceObject(Namespace(place.namespace)))
         pod_injection: PodInjection = injected(known, of, pod, ends=place.ends)
         result = InjectionResult(
-            place.what,
+            place.subject,
             pod_injection.pod is not None,
             pod_injection.decision.words,
             warnings=pod_injection.warnings,
@@ -87,9 +87,11 @@ def uninject(manifest: object, default: str) -> Outcome:
     def change(pod: Pod, place: Place) -> tuple[Pod | None, InjectionResult]:
         if not is_patched(pod):
             return None, InjectionResult(
-                place.what, changed=False, why="the object lacks an injected sidecar"
+                place.subject, changed=False, why="the object lacks an injected sidecar"
             )
-        return checked(restored(pod)), InjectionResult(place.what, changed=True, why="the sidecar is removed")
+        return checked(restored(pod)), InjectionResult(
+            place.subject, changed=True, why="the sidecar is removed"
+        )
 
     return _changed(manifest, default, change)
 
@@ -98,7 +100,7 @@ def uninject(manifest: object, default: str) -> Outcome:
 class Place:
     """Place of a Pod: the object in words, its namespace and kind, and the path of the Pod in it."""
 
-    what: str
+    subject: str
     namespace: str
     kind: str
     path: tuple[str, ...]
@@ -160,7 +162,7 @@ def _changed(document: object, default: str, change: Change) -> Outcome:
         return Outcome(cast("Manifest", document))
     if (items := _items(document)) is not None:
         outcomes = [_changed(item, default, change) for item in items]
-        of_all = tuple(answer for outcome in outcomes for answer in outcome.said)
+        of_all = tuple(answer for outcome in outcomes for answer in outcome.results)
         kept = [
             _as_it_stood(outcome.manifest, was)
             for outcome, was in zip(outcomes, document["items"], strict=True)
@@ -171,7 +173,9 @@ def _changed(document: object, default: str, change: Change) -> Outcome:
     try:
         pod, result = change(checked(_at(document, place.path), ".".join(place.path)), place)
     except DriverError as error:
-        return Outcome(document, (InjectionResult(place.what, changed=False, why=str(error), failed=True),))
+        return Outcome(
+            document, (InjectionResult(place.subject, changed=False, why=str(error), failed=True),)
+        )
     return Outcome(document if pod is None else _with(document, place.path, pod), (result,))
 
 

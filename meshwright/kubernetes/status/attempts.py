@@ -87,7 +87,7 @@ class Attempts:
     ) -> None:
         self._meter, self._chance, self._now = meter, chance, now
         self._barred: dict[_Barred, _Bar] = {}  # in the order of their beginnings
-        self._said: dict[tuple[str, Reason], tuple[_Place, float]] = {}
+        self._logged_failures: dict[tuple[str, Reason], tuple[_Place, float]] = {}
         self._failures, self._paused = 0, float("-inf")
 
     async def make(
@@ -114,9 +114,9 @@ class Attempts:
         for item in places:
             self._barred.pop(item, None)
         # A success ends the failure at this place, so that the next failure is logged at once.
-        for lines in [item for item in self._said if item[0] == on]:
-            if (place := self._said[lines][0]) == at[: len(place)]:
-                del self._said[lines]
+        for lines in [item for item in self._logged_failures if item[0] == on]:
+            if (place := self._logged_failures[lines][0]) == at[: len(place)]:
+                del self._logged_failures[lines]
         if writes:
             self._meter.reported(what)
         return result
@@ -148,9 +148,9 @@ class Attempts:
     def _log_failure(self, what: WrittenKind, on: str, place: _Place, error: KubeError) -> None:
         """Log a failure, unless the same failure was logged within SAID seconds without a success since."""
         reason, now = error.reason, self._now()
-        logged = self._said.get((on, reason))
+        logged = self._logged_failures.get((on, reason))
         if logged is None or now >= logged[1] + SAID:
-            self._said[on, reason] = place, now
+            self._logged_failures[on, reason] = place, now
             of = {"of": place[-1]} if len(place) == _DEPTH else {}
             _log.warning(
                 "status report not written", what=what.value, reason=reason.value, error=str(error), **of

@@ -41,10 +41,10 @@ class Kinds:
 
         Raises KubeError.
         """
-        resources, age = self._served.of(kind.group, kind.name), self._now() - self._at
+        resources, age = self._served.versions_of_kind(kind.group, kind.name), self._now() - self._at
         if age > FRESH or (not resources and age > AGAIN):
             self._served, self._at = await self._ask(), self._now()
-            resources = self._served.of(kind.group, kind.name)
+            resources = self._served.versions_of_kind(kind.group, kind.name)
         return resources[0] if resources else None
 
 
@@ -59,4 +59,4 @@ class Cluster:
     resource: Callable[[Kind], Awaitable[Resource | None]]
     standing: ObjectStatusTable
     clock: Callable[[], datetime]
-    who: EventReporter
+    reporter: EventReporter

@@ -102,11 +102,11 @@ class EventAction(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One write to the API server: a new Event, or the next observation of the Event `told`."""
+    """One write to the API server: a new Event, or the next observation of the Event `written`."""
 
     act: EventAction
     notice: Notice
-    told: WrittenEvent | None = None
+    written: WrittenEvent | None = None
 
 
 def notice(about: ObjectKey, problem: Problem) -> Notice:
@@ -117,7 +117,7 @@ def notice(about: ObjectKey, problem: Problem) -> Notice:
     what = (problem.field, problem.value) if problem.value else (problem.field, problem.expected)
     identity = hashlib.sha256("\0".join((problem.code, *what)).encode()).hexdigest()[:16]
     code, action = reason(problem.code), _ACTIONS[aspect(problem)]
-    return Notice(about, identity, code, action, bounded(problem.said), problem.field)
+    return Notice(about, identity, code, action, bounded(problem.clause), problem.field)
 
 
 def notices(about: ObjectKey, problems: Iterable[Problem]) -> dict[str, Notice]:

@@ -67,7 +67,7 @@ class ObjectStatusTable:
         ]
         return max(result, default=None)
 
-    def heard(self, moves: Mapping[Problem, bool]) -> None:
+    def apply_problems(self, moves: Mapping[Problem, bool]) -> None:
         """Add new problems (True) and remove resolved ones (False), and mark their objects."""
         for problem, stands in moves.items():
             key, origin = problem.key, problem.origin
@@ -82,7 +82,7 @@ class ObjectStatusTable:
                 del self._problems[key]
             self._touched[key] = None
 
-    def held(self, edits: Mapping[ObjectKey, SourcedObject | None]) -> None:
+    def apply_edits(self, edits: Mapping[ObjectKey, SourcedObject | None]) -> None:
         """Apply changes of the mesh's objects, None for a removed one, and mark these objects."""
         for key, sourced in edits.items():
             if key.kind not in self._with_status and key.kind not in self._worded:

@@ -59,7 +59,7 @@ class DeliveryProxies:
         """Return the xDS snapshot that is served to a proxy."""
         return self._cache.snapshot(node)
 
-    def of(self, group: GroupKey) -> Iterator[NodeKey]:
+    def connected_nodes(self, group: GroupKey) -> Iterator[NodeKey]:
         """Yield the connected proxies of a group with a common snapshot."""
         return (node for node in self._cache.members(group) if self.acknowledged(node) is not None)
 
@@ -93,10 +93,10 @@ class Reporter:
         self._here = DeliveryProxies(delivery)
         self._rollouts = Rollouts(self._here)
         self._writer = writer(self._rollouts)
-        self._moves: ProblemChanges = delivery.loop.state.said.follow()
+        self._moves: ProblemChanges = delivery.loop.state.all_problems.follow()
         self._merged = MergedObjects()
         self._admissions: Picture[ProxyName, Admission] = Picture()
-        self._came: dict[ProxyName, None] = {}
+        self._new_proxies: dict[ProxyName, None] = {}
         self._unpublished: dict[ObjectKey, None] = {}
         self._wave = _PublishedWave()
         self._changed = asyncio.Event()
@@ -119,7 +119,7 @@ class Reporter:
 
     def _publish(self, wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
         self._follow()
-        nodes = concerned(replaced, step.snapshots, self._here.of)
+        nodes = concerned(replaced, step.snapshots, self._here.connected_nodes)
         for node, group in step.members.items():
             if group is not None and self._here.acknowledged(node) is not None:
                 nodes.setdefault(node, None)
@@ -144,12 +144,12 @@ class Reporter:
         self._rollouts.begin(self._unpublished, {})
         self._rollouts.renew(admitted, own)
         self._unpublished.clear()
-        self._came.clear()
+        self._new_proxies.clear()
         self._wave = _PublishedWave(wave.number, changed, tuple(admitted), own)
 
     def changed(self) -> None:
         """Schedule an update of the status table. Called after each wave of changes and each lint run."""
-        if not self._merged.of:
+        if not self._merged.states:
             self._follow()  # objects of the first wave are the initial state, not changes
         self._changed.set()
 
@@ -190,7 +190,7 @@ class Reporter:
             self._follow()
             self._rollouts.begin(self._unpublished, {})
             self._unpublished.clear()
-            self._came.clear()
+            self._new_proxies.clear()
         self._hear(self._moves.take())
         self._standing.touch(self._rollouts.look())
         self._writer.known.set()
@@ -203,7 +203,7 @@ class Reporter:
             problem: stands for problem, stands in moves.items() if self._standing.has_state(problem.key)
         }
         events = {problem: stands for problem, stands in moves.items() if problem not in states}
-        self._standing.heard(states | self._patience.passed(events, self._monotonic()))
+        self._standing.apply_problems(states | self._patience.passed(events, self._monotonic()))
 
     def _follow(self) -> None:
         """Apply the changes of the waves since the last call, and collect changed objects with a status."""
@@ -213,10 +213,10 @@ class Reporter:
         admissions, known = model.admissions, self._admissions
         self._merged, self._admissions = merged, admissions
         edits = merged.since(before)
-        self._standing.held(edits)
-        if not before.of:
+        self._standing.apply_edits(edits)
+        if not before.states:
             return  # the initial state
-        self._came.update(dict.fromkeys(admissions.since(known)))
+        self._new_proxies.update(dict.fromkeys(admissions.since(known)))
         for key in (key for key, sourced in edits.items() if sourced is None):
             self._rollouts.forget(key)
         self._unpublished.update(dict.fromkeys(self._other(edits, before)))
@@ -234,7 +234,7 @@ class Reporter:
         """Yield the workload objects with newly admitted or withdrawn proxies, and these proxies."""
         if (model := self._delivery.loop.model) is None:
             return
-        for name in self._came:
+        for name in self._new_proxies:
             workload = holder_of(model.view, name)
             key = None if workload is None else workload_object(model.view, workload.key)
             if key is not None and self._standing.has_status(key):

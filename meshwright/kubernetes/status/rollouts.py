@@ -25,12 +25,12 @@ class Progress:
     """Number of proxies that applied an object's change, and number of all proxies that must apply it."""
 
     applied: int
-    of: int
+    total: int
 
     @property
     def is_done(self) -> bool:
         """Return whether all proxies applied the object's change."""
-        return self.applied == self.of
+        return self.applied == self.total
 
 
 class ConnectedProxies(Protocol):

@@ -84,7 +84,7 @@ def is_reported(problem: Problem) -> bool:
 def message(problems: Iterable[Problem]) -> str:
     """Return the most severe problems as one message, with the number of the others."""
     result = sorted(
-        {(problem.severity is not Severity.ERROR, problem.code, problem.said) for problem in problems}
+        {(problem.severity is not Severity.ERROR, problem.code, problem.clause) for problem in problems}
     )
     text = "; ".join(f"{code}: {words}" for _, code, words in result[:TOLD])
     return bounded(f"{text}; and {len(result) - TOLD} more" if len(result) > TOLD else text)

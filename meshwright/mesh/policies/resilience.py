@@ -86,7 +86,7 @@ class Resilience:
     reuse: timedelta | None = timedelta(seconds=1)
 
     @classmethod
-    def of(
+    def from_settings(
         cls,
         *,
         connect_seconds: float,

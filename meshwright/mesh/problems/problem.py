@@ -38,14 +38,14 @@ class Problem:
     expected: str
 
     @property
-    def said(self) -> str:
+    def clause(self) -> str:
         """The problem in one line without the object's name, for readers who know the object."""
         result = " ".join(part for part in (self.field, f"is {self.value}" if self.value else "") if part)
         return on_one_line(f"{result + ': ' if result else ''}{self.expected}")
 
     def __str__(self) -> str:
         named = str(self.key) if self.key else "document"
-        return f"{self.code} {on_one_line(f'{self.origin}: {named}')}: {self.said}"
+        return f"{self.code} {on_one_line(f'{self.origin}: {named}')}: {self.clause}"
 
 
 Problems = tuple[Problem, ...]

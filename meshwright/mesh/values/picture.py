@@ -41,7 +41,7 @@ class Picture(Mapping[K, V], Generic[K, V]):
         self._sorted: tuple[K, ...] | None = None
 
     @classmethod
-    def of(cls, values: Mapping[K, V]) -> "Picture[K, V]":
+    def from_mapping(cls, values: Mapping[K, V]) -> "Picture[K, V]":
         """Return a mapping as a picture; the same object if the mapping is a picture already."""
         return values if isinstance(values, Picture) else Picture(values)
 
@@ -77,17 +77,17 @@ class Picture(Mapping[K, V], Generic[K, V]):
         if before is self:
             return {}
         if not before._length:
-            return self._held()
+            return self._items()
         keys = self._keys_since(before)
         result: dict[K, V | None] = {}
-        for key in dict.fromkeys(itertools.chain(self._held(), before._held())) if keys is None else keys:
+        for key in dict.fromkeys(itertools.chain(self._items(), before._items())) if keys is None else keys:
             # A key may have been changed and changed back, so the values are compared once more.
             value, was = self.get(key), before.get(key)
             if value is not was and value != was:
                 result[key] = value
         return result
 
-    def _held(self) -> dict[K, V]:
+    def _items(self) -> dict[K, V]:
         """Return all items without order; the caller must not change them."""
         return _flat(self._table, self._above) if self._above else self._table
 
@@ -123,7 +123,7 @@ class Picture(Mapping[K, V], Generic[K, V]):
 
     def __iter__(self) -> Iterator[K]:
         if self._sorted is None:
-            self._sorted = tuple(sorted(self._held()))  # type: ignore[type-var]  # keys are sortable
+            self._sorted = tuple(sorted(self._items()))  # type: ignore[type-var]  # keys are sortable
         return iter(self._sorted)
 
     def __len__(self) -> int:
@@ -132,7 +132,7 @@ class Picture(Mapping[K, V], Generic[K, V]):
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Picture):
             return self is other or (len(self) == len(other) and not self.since(other))
-        return self._held() == other if isinstance(other, Mapping) else NotImplemented
+        return self._items() == other if isinstance(other, Mapping) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]  # a mapping
 

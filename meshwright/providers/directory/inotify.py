@@ -42,7 +42,7 @@ class ChangedPaths:
     lost: bool = False
 
 
-def heard(events: Iterable[Event], folders: Folders) -> ChangedPaths:
+def changed_paths(events: Iterable[Event], folders: Folders) -> ChangedPaths:
     """Return the changed paths in inotify events; events of unknown folders are ignored."""
     complete, others, moved, lost = set[str](), set[str](), False, False
     for watch, mask, _, name in events:
@@ -90,7 +90,7 @@ class FolderEvents:
 
     def read(self) -> ChangedPaths:
         """Return the changed paths since the last call; empty without events."""
-        return heard(self._system.read(timeout=0), self._folders)
+        return changed_paths(self._system.read(timeout=0), self._folders)
 
     def close(self) -> None:
         """Stop watching all folders; a thread in `place` then fails with an OSError."""

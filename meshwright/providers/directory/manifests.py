@@ -20,9 +20,9 @@ class Manifests(Objects[str]):
 
     def apply_all(self, contents: Mapping[str, Content]) -> Self:
         """Return the state with the new contents of several files; `self` without a change."""
-        return self.apply_each(contents.items())
+        return self.apply_stream(contents.items())
 
-    def apply_each(self, contents: Iterable[tuple[str, Content]]) -> Self:
+    def apply_stream(self, contents: Iterable[tuple[str, Content]]) -> Self:
         """Do the same as `apply_all` for contents from an iterator, with only one of them in memory."""
         return self.holding(
             {

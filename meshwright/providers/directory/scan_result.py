@@ -46,7 +46,7 @@ class Answer:
             return replace(self, belief=belief, listing=listing, freshness=freshness)
         missing = (*map(_unlisted, unlisted), *([_HELD] if held_since is not None else []))
         problems = (*missing, *state.problems())
-        counts = Counts.of(state.objects(), state.stale, problems)
+        counts = Counts.count(state.objects(), state.stale, problems)
         return Answer(belief, listing, freshness, problems, counts, held_since)
 
     def unreadable(self, error: str, now: datetime) -> "Answer":

@@ -73,7 +73,7 @@ class DirectorySource:
         contents = ((name, read_content(self._path, name)) for name in listing.files)
         freshness = Freshness(last_full_read=self._clock())
         self._rounds.was_read(listing.files, listing, self._monotonic())
-        self._publish(Answer().after(Belief(Manifests().apply_each(contents)), listing, freshness))
+        self._publish(Answer().after(Belief(Manifests().apply_stream(contents)), listing, freshness))
 
     def objects(self) -> Picture[ObjectKey, SourcedObject]:
         """Return the objects that apply, in their last good form if the newest one is bad."""

@@ -17,7 +17,7 @@ from meshwright.mesh.values.picture import Picture
 from meshwright.providers.contract import Counts
 from meshwright.providers.dns.last_answers import SavedAnswers
 from meshwright.providers.dns.records import DnsAnswer, DnsFailure, Question, QuestionState
-from meshwright.providers.dns.schedule import Pacing, heard, questions_of
+from meshwright.providers.dns.schedule import Pacing, questions_of, state_after
 from meshwright.providers.dns.slices import Slices, counts, problems, settled
 from meshwright.providers.guard import GuardedValue
 from meshwright.providers.moments import Moment
@@ -26,7 +26,7 @@ from meshwright.providers.moments import Moment
 class DnsBook:
     """The questions with their due times, the answers, and the endpoint slices in force.
 
-    Changes from `follow` and `heard` take effect in `settle`; `behind` is True if the last `settle` has left
+    Changes from `follow` and `accept` take effect in `settle`; `behind` is True if the last `settle` has left
     services for the next. The book begins with the answers `kept` from a previous run. Obsolete ones are
     dropped after the first complete `settle`, and all the others are queried anew.
     """
@@ -41,8 +41,8 @@ class DnsBook:
         self._unasked: dict[Question, None] = {}
         self._agenda: list[tuple[Moment, Question]] = []
         self._forced: dict[ServiceKey, GuardedValue[Slices]] = dict(kept.in_force) if kept else {}
-        self._held: dict[ServiceKey, Moment] = {}
-        self._said: dict[ServiceKey, Problems] = {}
+        self._held_since: dict[ServiceKey, Moment] = {}
+        self._problems: dict[ServiceKey, Problems] = {}
         self._counts: dict[ServiceKey, Counts] = {}
         self._restored = kept is not None
         self.known: dict[Question, QuestionState] = dict(kept.states) if kept else {}
@@ -67,10 +67,10 @@ class DnsBook:
                 self._wanted.pop(named, None)
         return bool(self._touched)
 
-    def heard(self, question: Question, answer: DnsAnswer | DnsFailure, now: Moment, date: datetime) -> None:
+    def accept(self, question: Question, answer: DnsAnswer | DnsFailure, now: Moment, date: datetime) -> None:
         """Accept a DNS answer or failure; results for obsolete questions are dropped."""
         if question in self._askers:
-            state = heard(self.known.get(question), answer, now, date, self._pacing)
+            state = state_after(self.known.get(question), answer, now, date, self._pacing)
             self.known[question] = state
             heapq.heappush(self._agenda, (state.due, question))
             self._touch(sorted(self._askers[question]))
@@ -78,7 +78,7 @@ class DnsBook:
     def settle(self, now: Moment, most: int | None = None) -> None:
         """Bring the slices that apply up to date, for all touched services or at most `most` of them."""
         if not self.behind:  # only then, else services held without a new answer would be looked at for ever
-            self._touch(key for key, until in self._held.items() if until <= now)
+            self._touch(key for key, until in self._held_since.items() if until <= now)
         touched = list(itertools.islice(self._touched, most))
         for key in touched:
             del self._touched[key]
@@ -104,7 +104,7 @@ class DnsBook:
     def due(self, now: Moment, room: int) -> list[Question]:
         """Take at most `room` due questions: new ones first, then the longest overdue.
 
-        The caller must pass each of them to `heard` with an answer, or to `give_back`.
+        The caller must pass each of them to `accept` with an answer, or to `give_back`.
         """
         questions = list(self._unasked)[:room]
         for question in questions:
@@ -125,7 +125,7 @@ class DnsBook:
 
     def next_due(self, now: Moment, *, room: bool) -> Moment | None:
         """Return the moment of the next work: a question, if there is `room`, or the end of a hold."""
-        moments = [until for until in self._held.values() if until > now]
+        moments = [until for until in self._held_since.values() if until > now]
         if room and self._agenda:
             moments.append(self._agenda[0][0])
         return min(moments, default=None)
@@ -140,11 +140,11 @@ class DnsBook:
 
     def problems(self) -> Problems:
         """Return the problems of all services with DNS names, sorted."""
-        return ordered(problem for answer in self._said.values() for problem in answer)
+        return ordered(problem for answer in self._problems.values() for problem in answer)
 
-    def held(self) -> tuple[ServiceKey, ...]:
+    def held_services(self) -> tuple[ServiceKey, ...]:
         """Return the services for which an empty DNS answer is not yet accepted, sorted."""
-        return tuple(sorted(self._held))
+        return tuple(sorted(self._held_since))
 
     def counts(self) -> Counts:
         """Return the numbers of DNS names: answered, answered from memory, and never answered."""
@@ -176,12 +176,12 @@ class DnsBook:
     def _remember(self, service: Service, forced: GuardedValue[Slices]) -> None:
         key = service.key
         self._forced[key] = forced
-        self._said[key] = problems(service, self.known, forced)
+        self._problems[key] = problems(service, self.known, forced)
         self._counts[key] = counts(service, self.known)
         if forced.held_since is None:
-            self._held.pop(key, None)
+            self._held_since.pop(key, None)
         else:
-            self._held[key] = forced.held_since + self._hold
+            self._held_since[key] = forced.held_since + self._hold
 
     def _forget_unwanted(self) -> None:
         """Drop the saved answers and slices that no service needs now."""
@@ -190,5 +190,5 @@ class DnsBook:
         self._forced = {key: forced for key, forced in self._forced.items() if key in self._wanted}
 
     def _forget(self, key: ServiceKey) -> None:
-        for table in (self._forced, self._held, self._said, self._counts):
+        for table in (self._forced, self._held_since, self._problems, self._counts):
             table.pop(key, None)

@@ -31,7 +31,7 @@ async def ask(
         answer = await resolver.resolve(
             f"{question.name}.", question.record.value, raise_on_no_answer=False, search=False
         )
-        return _found(question, answer.chaining_result, _named(answer))
+        return _parse_answer(question, answer.chaining_result, _named(answer))
     except dns.resolver.NXDOMAIN as error:
         return DnsAnswer(_negative_ttl(error))
     except dns.resolver.LifetimeTimeout:
@@ -57,7 +57,7 @@ def _named(answer: dns.resolver.Answer) -> str:
     return "" if address is None else str(Nameserver(address, answer.port or DNS_PORT))
 
 
-def _found(question: Question, chain: dns.message.ChainingResult, nameserver: str) -> DnsAnswer:
+def _parse_answer(question: Question, chain: dns.message.ChainingResult, nameserver: str) -> DnsAnswer:
     """Return the records of an answer; only addresses of a single machine are kept, no multicast."""
     records = tuple(chain.answer or ())
     ttl = float(chain.minimum_ttl)

@@ -52,7 +52,7 @@ def _address_questions(name: str) -> tuple[Question, Question]:
     return Question(name, RecordType.A), Question(name, RecordType.AAAA)
 
 
-def heard(
+def state_after(
     before: QuestionState | None, answer: DnsAnswer | DnsFailure, now: Moment, date: datetime, pacing: Pacing
 ) -> QuestionState:
     """Return the state of a question after an answer; a failure keeps the last good answer.

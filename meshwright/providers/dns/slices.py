@@ -35,7 +35,7 @@ class FoundSlice:
     @property
     def key(self) -> ObjectKey:
         """The object key of the slice."""
-        return ObjectKey.of(ENDPOINT_SLICE, self.value)
+        return ObjectKey.from_name(ENDPOINT_SLICE, self.value)
 
     def sourced(self) -> SourcedObject:
         """Return the slice as an object of the source `dns`."""
@@ -124,7 +124,7 @@ def _answer(service: Service, known: Known) -> Slices | None:
 
 def problems(service: Service, known: Known, forced: GuardedValue[Slices]) -> Problems:
     """Return a problem for each unresolved name, and one if an empty answer is held back."""
-    result = [_held(service.key)] if forced.held_since is not None else []
+    result = [_hold_problem(service.key)] if forced.held_since is not None else []
     for name in service.dns_names:
         failing = sorted(
             question for question in questions_of(name, known) if question in known and known[question].error
@@ -163,7 +163,7 @@ def _unresolved(key: ServiceKey, name: DnsName, failing: list[Question], known: 
     return _problem(Code.UNRESOLVED, severity, key, "dns", name.name, expected)
 
 
-def _held(key: ServiceKey) -> Problem:
+def _hold_problem(key: ServiceKey) -> Problem:
     expected = (
         "DNS does not return addresses any more; the last addresses stay in force for "
         "empty_answer_hold_seconds, in case the empty answer is a mistake"
@@ -174,7 +174,7 @@ def _held(key: ServiceKey) -> Problem:
 def _problem(
     code: Code, severity: Severity, key: ServiceKey, field: str, value: str, expected: str
 ) -> Problem:
-    service = ObjectKey.of(SERVICE, key)
+    service = ObjectKey.from_name(SERVICE, key)
     return Problem(
         code=str(code),
         severity=severity,

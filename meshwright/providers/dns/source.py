@@ -116,7 +116,7 @@ class DnsSource:
             last_full_read=min(answered, default=None) if len(answered) == len(states) else None,
             error=error,
             error_since=min(failing, default=None),
-            held=tuple(map(str, self._book.held())),
+            held=tuple(map(str, self._book.held_services())),
         )
 
     def counts(self) -> Counts:
@@ -190,7 +190,7 @@ class DnsSource:
             raise
         finally:
             self._asking.discard(question)
-        self._book.heard(question, answer, self._monotonic(), self._clock())
+        self._book.accept(question, answer, self._monotonic(), self._clock())
         self._unkept = True
         self._wake.set()
 

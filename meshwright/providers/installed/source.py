@@ -89,24 +89,24 @@ class ProviderSource:
         self._patience = patience.total_seconds()
         self._at_the_start = at_the_start.total_seconds()
         self._monotonic = monotonic
-        self._said = ProviderState()
-        self._asked: asyncio.Future[Sequence[str]] | None = None
+        self._state = ProviderState()
+        self._pending_call: asyncio.Future[Sequence[str]] | None = None
 
     def objects(self) -> Picture[ObjectKey, SourcedObject]:
         """Return the objects of the provider that apply, in their last good form."""
-        return self._said.state.objects()
+        return self._state.state.objects()
 
     def problems(self) -> Problems:
         """Return the problems of the manifests and of the provider itself."""
-        return self._said.problems
+        return self._state.problems
 
     def freshness(self) -> Freshness:
         """Return the age of the provider's last answer, and the reason if it may be outdated."""
-        return self._said.freshness
+        return self._state.freshness
 
     def counts(self) -> Counts:
         """Return the numbers of the provider's objects and problems."""
-        return Counts.of(self.objects(), self._said.state.stale, self._said.problems)
+        return Counts.count(self.objects(), self._state.state.stale, self._state.problems)
 
     async def first(self) -> None:
         """Call the provider once; a failure does not keep the server from starting."""
@@ -116,9 +116,9 @@ class ProviderSource:
         """Call the provider periodically, until cancelled."""
         while True:
             await asyncio.sleep(self._seconds)
-            before = self._said
+            before = self._state
             await self._look(self._patience)
-            after = self._said
+            after = self._state
             if after.state is not before.state or after.problems != before.problems:
                 changed()
 
@@ -127,7 +127,7 @@ class ProviderSource:
             after = await asyncio.to_thread(self._taken, await self._answer(seconds))
         except Exception as error:  # noqa: BLE001 - code of another project can raise anything
             words = str(error) if isinstance(error, NoAnswer) else _words(error)
-            after = _failing(self._said, self.name, words, self._clock())
+            after = _failing(self._state, self.name, words, self._clock())
         self._publish(after)
 
     async def _answer(self, seconds: float) -> Sequence[str]:
@@ -136,24 +136,24 @@ class ProviderSource:
         While a call hangs the provider is not called again, so that threads do not pile up; a late answer
         counts.
         """
-        if self._asked is None:
-            self._asked = asyncio.get_running_loop().create_future()
+        if self._pending_call is None:
+            self._pending_call = asyncio.get_running_loop().create_future()
             thread = threading.Thread(
                 target=_ask,
-                args=(self._provider, asyncio.get_running_loop(), self._asked),
+                args=(self._provider, asyncio.get_running_loop(), self._pending_call),
                 name=f"provider {self.name}",
                 daemon=True,  # a hanging provider must not keep the server from exiting
             )
             thread.start()
-        done, _ = await asyncio.wait((self._asked,), timeout=seconds)
+        done, _ = await asyncio.wait((self._pending_call,), timeout=seconds)
         if not done:
             raise NoAnswer(f"has not answered within {seconds:g} s")
-        asked, self._asked = self._asked, None
+        asked, self._pending_call = self._pending_call, None
         return asked.result()
 
     def _taken(self, answer: Sequence[str]) -> ProviderState:
         """Return the state after an answer; runs in a thread, because there may be thousands of manifests."""
-        before, now = self._said, self._clock()
+        before, now = self._state, self._clock()
         mark = hashlib.sha256("\n".join(answer).encode()).hexdigest()
         form = before.state.holders.get(self.name)
         if form is None or form.mark != mark:
@@ -171,13 +171,13 @@ class ProviderSource:
         held_since = guard(had, state.objects(), self._monotonic(), self._hold).held_since
         if held_since is not None:
             state = before.state
-        problems = (*((_held(self.name),) if held_since is not None else ()), *state.problems())
+        problems = (*((_hold_problem(self.name),) if held_since is not None else ()), *state.problems())
         event = now if state is not before.state else before.freshness.last_event
         held = ("all manifests",) if held_since is not None else ()
         return ProviderState(state, held_since, Freshness(event, now, held=held), problems)
 
     def _publish(self, after: ProviderState) -> None:
-        before, self._said = self._said, after
+        before, self._state = self._state, after
         log_new(_log, "provider problem", after.problems, before.problems)
         log_gone(_log, before.problems, after.problems)
 
@@ -242,7 +242,7 @@ def _failing(before: ProviderState, name: str, words: str, now: datetime) -> Pro
     )
 
 
-def _held(name: str) -> Problem:
+def _hold_problem(name: str) -> Problem:
     expected = (
         "the answer does not have objects any more; the objects of the last answer stay in "
         "force for empty_answer_hold_seconds, in case the empty answer is a mistake"

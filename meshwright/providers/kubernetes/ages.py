@@ -15,12 +15,12 @@ class Ages:
 
     def __init__(self, watches: Watches) -> None:
         self._watches = watches
-        self._said: dict[Place, tuple[RunningWatch, Figures, Watch]] = {}
+        self._last_entries: dict[Place, tuple[RunningWatch, Figures, Watch]] = {}
         self._sorted: tuple[Watch, ...] = ()
 
     def freshness(self, last_event: datetime | None) -> Freshness:
         """Return the age of the cluster's objects, which is the age of the oldest needed watch."""
-        ages = self._each()
+        ages = self._entries()
         needed = [watch for watch in ages if watch.needed]
         heard = [watch.heard for watch in needed if watch.heard is not None]
         errors, since = _failing(needed)
@@ -41,9 +41,9 @@ class Ages:
             watches=ages,
         )
 
-    def _each(self) -> tuple[Watch, ...]:
+    def _entries(self) -> tuple[Watch, ...]:
         """Return an entry for each watch, sorted by name; the identical tuple without a change."""
-        at, texts = self._watches.at, self._said
+        at, texts = self._watches.at, self._last_entries
         other = [
             (place, watching, watching.figures)
             for place, watching in at.items()

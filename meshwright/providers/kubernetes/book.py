@@ -46,7 +46,7 @@ class Book:
     state: ClusterObjects = field(default_factory=ClusterObjects)
     labels: Mapping[str, Labels] = field(default_factory=dict)
 
-    def told(self, changes: Changes) -> Self:
+    def with_namespaces(self, changes: Changes) -> Self:
         """Return the book with the labels of changed Namespaces; `taken` then updates the objects."""
         items = {key.name: item for key, item in changes.items() if key.kind == NAMESPACE}
         if not items:

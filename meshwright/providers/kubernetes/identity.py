@@ -44,7 +44,7 @@ class Identity:
 class ClusterIdentifier:
     """Client that requests a cluster's UID until it has an answer.
 
-    `known` is the identity so far. `has_asked` is True after the first answer or failure. `refusal` is the
+    `known` is the identity so far. `has_result` is True after the first answer or failure. `refusal` is the
     reason if the server is reachable but refuses.
     """
 
@@ -53,7 +53,7 @@ class ClusterIdentifier:
         self._again = again
         self._refused = refused
         self.known = Identity(api.name, api.fingerprint)
-        self.has_asked = False
+        self.has_result = False
         self.refusal = ""
 
     async def run(self, told: Callable[[], None]) -> None:
@@ -68,7 +68,7 @@ class ClusterIdentifier:
                     self._refuse(str(error))
             else:
                 self.known, self.refusal = replace(self.known, uid=uid), ""
-            self.has_asked = True
+            self.has_result = True
             told()
             if not self.known.uid:
                 await asyncio.sleep(again.total_seconds())

@@ -61,7 +61,7 @@ def newest(kind: Kind, served: ServedResources) -> Resource | None:
     reader = READ.get(kind)
     known = (
         resource
-        for resource in served.of(kind.group, kind.name)
+        for resource in served.versions_of_kind(kind.group, kind.name)
         if reader is None or resource.version in reader.versions
     )
     return next(known, None)
@@ -92,7 +92,7 @@ def planned(before: Plan, served: ServedResources, now: Moment, hold: timedelta)
         had = before.watched.get(kind)
         if (best := newest(kind, served)) is not None:
             watched[kind] = best
-        elif others := served.of(kind.group, kind.name):
+        elif others := served.versions_of_kind(kind.group, kind.name):
             unread[kind] = tuple(resource.version for resource in others)
         if kind in watched or had is None:
             continue

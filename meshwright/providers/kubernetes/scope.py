@@ -109,7 +109,7 @@ class Scope:
     home: str = ""
 
     @classmethod
-    def of(cls, namespaces: Iterable[str] = (), labels: str = "", home: str = "") -> Self:
+    def from_settings(cls, namespaces: Iterable[str] = (), labels: str = "", home: str = "") -> Self:
         """Return the scope of namespaces from the settings; raises ScopeError."""
         names = tuple(sorted(set(namespaces)))
         for name in names:

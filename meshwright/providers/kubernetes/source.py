@@ -82,7 +82,7 @@ class KubernetesSource:
             api,
             scope,
             clock,
-            self._heard,
+            self._note_changes,
             hold=hold,
             discover=discover,
             monotonic=monotonic,
@@ -116,7 +116,7 @@ class KubernetesSource:
         """Return the numbers of the cluster's objects and problems."""
         state, problems = self._book.state, self._problems
         if self._counted is None or self._counted[0] is not state or self._counted[1] is not problems:
-            self._counted = (state, problems, Counts.of(state.objects(), state.stale, problems))
+            self._counted = (state, problems, Counts.count(state.objects(), state.stale, problems))
         return self._counted[2]
 
     async def first(self) -> None:
@@ -141,7 +141,7 @@ class KubernetesSource:
         self._has_begun = self._is_unkept = True
 
     async def _settled(self) -> None:
-        while not (self._watches.is_settled() and (self._keep is None or self._identifying.has_asked)):
+        while not (self._watches.is_settled() and (self._keep is None or self._identifying.has_result)):
             await self._woken.wait()
             self._woken.clear()
             self._look_after()
@@ -203,7 +203,7 @@ class KubernetesSource:
         if self._work is not None and self._work.done():
             self._work.result()
 
-    def _heard(self, changes: Changes) -> None:
+    def _note_changes(self, changes: Changes) -> None:
         self._pending.update(changes)
         self._woken.set()
 
@@ -212,7 +212,7 @@ class KubernetesSource:
         before, changes = self._book, self._pending
         self._pending = {}
         if changes:
-            book = before.told(changes)
+            book = before.with_namespaces(changes)
             if moved := book.moved(before):
                 changes = {**self._watches.items_in(moved), **changes}
             if sum(len(item.body) for item in changes.values() if item is not None) > AT_ONCE:

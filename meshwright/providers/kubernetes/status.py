@@ -34,7 +34,7 @@ def problems(watches: Watches, unidentified: str = "") -> Problems:
             *_discovery(watches),
             *_identity(unidentified),
             *_failing(watches),
-            *_held(watches),
+            *_hold_problems(watches),
             *_unread(watches.plan),
         )
     )
@@ -99,7 +99,7 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:_NAMED])}{more}"
 
 
-def _held(watches: Watches) -> Iterator[Problem]:
+def _hold_problems(watches: Watches) -> Iterator[Problem]:
     for place, watching in watches.at.items():
         if watching.emptied.held_since is not None:
             yield _problem(

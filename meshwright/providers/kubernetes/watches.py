@@ -67,7 +67,7 @@ class Watches:
         self._api = api
         self.scope = scope
         self._clock = clock
-        self._heard = heard
+        self._on_changes = heard
         self._hold = hold
         self._discover = discover
         self._monotonic = monotonic
@@ -79,7 +79,7 @@ class Watches:
             {**CORE, **{kind_of(saved_watch.resource): saved_watch.resource for saved_watch in self._known}}
         )
         self.at: dict[Place, RunningWatch] = {}
-        self._has_asked = self._is_discovery_due = False
+        self._has_discovered = self._is_discovery_due = False
         self.undiscovered = ""
         self.undiscovered_since: datetime | None = None
 
@@ -114,7 +114,7 @@ class Watches:
         This means all kinds except refused ones. With objects of a previous run, failing kinds are not
         awaited either.
         """
-        return self._has_asked and all(
+        return self._has_discovered and all(
             running_watch.reflector.listed.is_set()
             or running_watch.is_refused
             or (self._began_with_some and bool(running_watch.figures.error))
@@ -153,14 +153,14 @@ class Watches:
         try:
             resources = await served(self._api, GROUPS)
         except KubeError as error:
-            text, self._has_asked = str(error), self._began_with_some or error.reason in REFUSED
+            text, self._has_discovered = str(error), self._began_with_some or error.reason in REFUSED
         else:
-            self._has_asked = True
+            self._has_discovered = True
             self.plan = planned(self.plan, resources, self._monotonic(), self._hold)
             self._follow(group)
         self.undiscovered = text
         self.undiscovered_since = (self.undiscovered_since or self._clock()) if text else None
-        self._heard({})
+        self._on_changes({})
 
     def _due(self, discovery: Moment) -> Moment:
         """Return the moment of the next discovery or of the next end of a hold, whichever is earlier."""
@@ -176,10 +176,10 @@ class Watches:
         for (resource, _), watching in before.items():
             if watching.task is not None:
                 watching.task.cancel()
-            self._heard(watching.emptied.in_force)
+            self._on_changes(watching.emptied.in_force)
             watching.emptied = GuardedValue({})  # a batch in progress may still add to it
             if kind_of(resource) not in self.plan.watched:
-                self._heard(dict.fromkeys(objects(kind_of(resource), watching.reflector.items)))
+                self._on_changes(dict.fromkeys(objects(kind_of(resource), watching.reflector.items)))
         self._known = ()
 
     def _known_of(
@@ -251,11 +251,11 @@ class Watches:
             if since is not None:
                 if watching.emptied.held_since is None:  # a new hold begins: compute the next due time again
                     self._woken.set()
-                    self._heard({})
+                    self._on_changes({})
                 watching.emptied = GuardedValue(items, since)
                 return
         watching.emptied = GuardedValue({})
-        self._heard(items)
+        self._on_changes(items)
 
     def _believe(self) -> None:
         """Accept the empty list of each watch for which the delay has ended."""

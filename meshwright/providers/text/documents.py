@@ -132,7 +132,7 @@ def _json_document(text: str) -> tuple[Document, ...]:
             "surrogate without its pair)"
         )
         return (Document(1, line, None, (Fault(Code.BAD_SYNTAX, message, line),), text),)
-    return (Document(1, line, value, faults.said(), text),)
+    return (Document(1, line, value, faults.all(), text),)
 
 
 def _is_encodable(value: object) -> bool:

@@ -22,22 +22,22 @@ class Fault:
 class Faults:
     """Faults of one document in order, at most 200 of each code; the last of a code counts the rest."""
 
-    __slots__ = ("_counts", "_found")
+    __slots__ = ("_counts", "_faults")
 
     def __init__(self) -> None:
-        self._found: list[Fault] = []
+        self._faults: list[Fault] = []
         self._counts: dict[Code, int] = {}
 
     def add(self, code: Code, expected: str, line: int) -> None:
         """Add a fault of the document at a line."""
         count = self._counts[code] = self._counts.get(code, 0) + 1
         if count <= MOST:
-            self._found.append(Fault(code, expected, line))
+            self._faults.append(Fault(code, expected, line))
 
-    def said(self) -> tuple[Fault, ...]:
+    def all(self) -> tuple[Fault, ...]:
         """Return all faults of the document, in order."""
-        last = {fault.code: at for at, fault in enumerate(self._found)}
+        last = {fault.code: at for at, fault in enumerate(self._faults)}
         return tuple(
             replace(fault, more=max(self._counts[fault.code] - MOST, 0)) if last[fault.code] == at else fault
-            for at, fault in enumerate(self._found)
+            for at, fault in enumerate(self._faults)
         )

@@ -40,7 +40,7 @@ def yaml_value(
     except yaml.YAMLError:
         message = "must be valid YAML: the text has control characters that YAML does not allow"
         return builder.root(), (Fault(Code.BAD_SYNTAX, message, builder.line),)
-    return builder.top, builder.faults.said()
+    return builder.top, builder.faults.all()
 
 
 class _TooMuchError(Exception):

@@ -30,8 +30,8 @@ class Reader:
     seen: float
     watch: Watch
     asking: int = 0
-    given: str = ""
-    given_at: datetime | None = None
+    sent_version: str = ""
+    sent_at: datetime | None = None
     response: Response | None = None
     confirmed: str = ""
 
@@ -78,16 +78,18 @@ class Readers:
         Only the version last given, or the newest, counts.
         """
         reader = self._readers[node]
-        if version and version in (reader.given, newest) and version != reader.confirmed:
+        if version and version in (reader.sent_version, newest) and version != reader.confirmed:
             reader.confirmed = version
             if reader.response is not None:
                 self._observer.answered(node, reader.response, None)
                 reader.response = None
 
-    def given(self, node: NodeKey, version: str, moment: datetime, response: Response, size: int) -> None:
+    def record_answer(
+        self, node: NodeKey, version: str, moment: datetime, response: Response, size: int
+    ) -> None:
         """Record the version of the document in an answer to a proxy."""
         reader = self._readers[node]
-        reader.given, reader.given_at, reader.response = version, moment, response
+        reader.sent_version, reader.sent_at, reader.response = version, moment, response
         self._observer.sent(node, response, size)
 
     def sweep(self, now: float) -> None:
@@ -110,7 +112,7 @@ class Readers:
         return [
             {
                 "proxy": node,
-                "given": reader.given or None,
+                "given": reader.sent_version or None,
                 "confirmed": reader.confirmed or None,
                 "waiting": reader.asking > 0,
             }
@@ -124,15 +126,15 @@ class Readers:
 
 
 def _status(node: NodeKey, reader: Reader) -> StreamStatus:
-    pending = reader.given and reader.given != reader.confirmed
+    pending = reader.sent_version and reader.sent_version != reader.confirmed
     state = SyncState.PENDING if pending else SyncState.SYNCED if reader.confirmed else SyncState.ASKED
-    version = reader.given or reader.confirmed
+    version = reader.sent_version or reader.confirmed
     document = TypeStatus(
         type_url=DOCUMENT,
         state=state,
         sent_version=Version(version),
         sent_nonce=Nonce(""),
-        sent_at=reader.given_at,
+        sent_at=reader.sent_at,
         acked_version=Version(reader.confirmed),
         rejection=None,
         rejected=(),

@@ -157,7 +157,7 @@ class DocumentServer:
             response = Response(
                 DOCUMENT, snapshot.version(DOCUMENT), Nonce(newest), snapshot.ordered(DOCUMENT)
             )
-            self.readers.given(node, newest, datetime.now(UTC), response, len(body))
+            self.readers.record_answer(node, newest, datetime.now(UTC), response, len(body))
         return web.Response(body=body, content_type="application/json", headers=headers)
 
 

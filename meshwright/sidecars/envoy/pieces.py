@@ -83,7 +83,7 @@ def parts(policy: ProxyPolicy) -> tuple[Piece | Pieces, ...]:
 
 def _parts(policy: ProxyPolicy) -> Iterator[Piece | Pieces]:
     yield from _inbound(policy)
-    yield from _asked(policy)
+    yield from _external_services(policy)
     calling = _calling(policy)
     yield from _outside(policy)
     if len(policy.reachable) == 1 and policy.reachable[0].common:
@@ -129,7 +129,7 @@ def _inbound(policy: ProxyPolicy) -> Iterator[Piece]:
                 yield _Judged(routes.inbound, terms, admitting)
 
 
-def _asked(policy: ProxyPolicy) -> Iterator[Piece]:
+def _external_services(policy: ProxyPolicy) -> Iterator[Piece]:
     """Yield the pieces for clusters of external services: authorizers, rate limiting, logs and tracing."""
     served = any(port.protocol.is_http and inbound_listeners.is_open(port) for port in policy.inbound)
     asking = (port.asked for port in policy.inbound if inbound_listeners.is_open(port))
@@ -216,7 +216,7 @@ def _batches(terms: MeshTerms, part: ReachableServices) -> Iterator[Pieces]:
         place = destination.service if isinstance(destination, ServiceDestination) else destination.host
         batches.setdefault(_batch(place), ([], []))[1].append(destination)
     for _, batch in sorted(batches.items()):
-        yield Pieces(_reached, (terms, ReachableServices.of(*batch)))
+        yield Pieces(_reached, (terms, ReachableServices.from_sorted(*batch)))
 
 
 def _batch(upstream: Upstream) -> int:
@@ -304,7 +304,7 @@ def _port_of_listener(port: InboundPort) -> InboundPort:
 
 def _of_listener(part: ReachableServices) -> ReachableServices:
     """Return callable services with only the parts that a listener needs."""
-    return ReachableServices.of(map(_service_of_listener, part.services))
+    return ReachableServices.from_sorted(map(_service_of_listener, part.services))
 
 
 @lru_cache(REMEMBERED)

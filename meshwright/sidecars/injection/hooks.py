@@ -88,12 +88,12 @@ def for_agent(pod: Pod, original_hooks: Iterable[OriginalHook]) -> Mapping[str, 
     """
     ports = {item.get("name", ""): ports_of(item) for item in running(pod)}
     return {
-        original_hook.path: _asked(original_hook, ports.get(original_hook.container, {}))
+        original_hook.path: _agent_probe(original_hook, ports.get(original_hook.container, {}))
         for original_hook in original_hooks
     }
 
 
-def _asked(original: OriginalHook, ports: Mapping[str, int]) -> Probe:
+def _agent_probe(original: OriginalHook, ports: Mapping[str, int]) -> Probe:
     what = f"{original.kind} of container {original.container}"
     return {"httpGet": numbered(original.hook["httpGet"], ports, what), "timeoutSeconds": SECONDS}
 

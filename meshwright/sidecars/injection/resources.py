@@ -85,7 +85,7 @@ def narrow(pod: Pod, own: Sequence[Container]) -> None:
     Raises CannotPatchError for an invalid quantity.
     """
     there: dict[str, Any] = dict(spec_of(pod).get("resources") or {})
-    for field, share in (("requests", _asked), ("limits", _limit)):
+    for field, share in (("requests", _requested_amount), ("limits", _limit)):
         left: dict[str, str] = {}
         for name, answer in (there.get(field) or {}).items():
             with _exactly():
@@ -120,7 +120,7 @@ def _wider(pod: Pod, there: Amounts, own: Sequence[Container]) -> dict[str, dict
     totals = _totals(pod, {name for item in own for name in _named(item) if requests.get(name) is None})
     result: dict[str, dict[str, str]] = {}
     for name in sorted({*requests, *limits, *_shared(own)}):
-        if more := max(_asked(item, name) for item in own):
+        if more := max(_requested_amount(item, name) for item in own):
             base, like = _base(totals, there, name)
             result.setdefault("requests", {})[name] = written(base + more, like)
         if name in limits and (more := max(_limit(item, name) for item in own)):
@@ -158,13 +158,13 @@ def _totals(pod: Pod, names: AbstractSet[str]) -> Mapping[str, Decimal]:
     beside, most = defaultdict[str, Decimal](Decimal), defaultdict[str, Decimal](Decimal)
     for init_container in spec_of(pod).get("initContainers") or ():
         for name in sorted(_named(init_container) & names):
-            asked = _asked(init_container, name)
+            asked = _requested_amount(init_container, name)
             # Kubernetes' rule: init containers run one at a time, except for native sidecars, which stay.
             most[name] = max(most[name], beside[name] + asked)
             beside[name] += asked if stays(init_container) else 0
     for container in spec_of(pod).get("containers") or ():
         for name in sorted(_named(container) & names):
-            beside[name] += _asked(container, name)
+            beside[name] += _requested_amount(container, name)
     return {name: max(most[name], beside[name]) for name in {*most, *beside}}
 
 
@@ -173,7 +173,7 @@ def _named(container: Container) -> AbstractSet[str]:
     return {*_amounts(container, "requests"), *_amounts(container, "limits")}
 
 
-def _asked(container: Container, name: str) -> Decimal:
+def _requested_amount(container: Container, name: str) -> Decimal:
     """Return the amount that a container requests of a resource, or else the limit."""
     return _of(container, name, "requests", "limits")
 

@@ -65,7 +65,7 @@ def service(manifest: Manifest) -> Service | None:
         )
         return None
     first = spec.text("clusterIP", expected=f"{ADDRESS_RULE}, or None for a headless Service")
-    given = _given_addresses(spec, first)
+    given = _parse_addresses(spec, first)
     headless = first == "None" or (not given and "None" in spec.texts("clusterIPs", ADDRESS_RULE))
     ports = _ports(spec)
     annotations = manifest.metadata.section("annotations")
@@ -116,7 +116,7 @@ def _nearness(annotations: Fields) -> Iterator[tuple[str, str]]:
             yield f"metadata.annotations[{name}]", value
 
 
-def _given_addresses(spec: Fields, said: str | None) -> tuple[IpAddress, ...]:
+def _parse_addresses(spec: Fields, said: str | None) -> tuple[IpAddress, ...]:
     """Return the addresses of a Service, each once in canonical form; `said` is the value of `clusterIP`."""
     first = None if said in (None, "", "None") else address(spec, "clusterIP")
     texts = tuple(text for text in spec.texts("clusterIPs", ADDRESS_RULE) if text not in ("", "None"))

@@ -173,7 +173,7 @@ def _criterion(fields: Fields) -> HeaderCriterion:
     there = [item for item in (*_TEXTS, "present") if fields.has(item)]
     if len(there) != 1:
         fields.notes.refuse(Code.WRONG_VALUE, fields.path, VALUE_RULE, ", ".join(there))
-    value: HeaderValue = HeaderPresence(fields.flag_if_said("present") or False)
+    value: HeaderValue = HeaderPresence(fields.optional_flag("present") or False)
     for item in there:
         if item != "present":
             value = _TEXTS[item](_text(fields, item))

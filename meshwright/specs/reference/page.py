@@ -204,7 +204,7 @@ def _lines(rows: Sequence[Row]) -> Iterator[str]:
 def _example(field: Field) -> str:
     """Return the example of a field on one line; empty for a mapping or a list of mappings."""
     value = field.example
-    if isinstance(value, Mapping) and not any(isinstance(item, Pairs) for item in field.asked):
+    if isinstance(value, Mapping) and not any(isinstance(item, Pairs) for item in field.types):
         return ""
     if value is None or (isinstance(value, list) and any(isinstance(item, Mapping) for item in value)):
         return ""
@@ -221,10 +221,10 @@ def _default(field: Field) -> str:
 
 def _type_text(field: Field) -> str:
     form, raw = field.meaning.form, field.meaning.raw
-    if not field.asked:
+    if not field.types:
         return (raw or form or Form("any value", {})).words
-    lines = [_words(item, field) for item in field.asked]
-    text = any(isinstance(item, Text | Choice | Items | Texts) for item in field.asked)
+    lines = [_words(item, field) for item in field.types]
+    text = any(isinstance(item, Text | Choice | Items | Texts) for item in field.types)
     return " or ".join(lines if text or form is None else (*lines, form.words))
 
 

@@ -52,7 +52,7 @@ def described(kind: Kind, examples: Sequence[Document]) -> DescribedKind:
     reader = READ[kind]
     mine = tuple(example for example in examples if _kind(example) == kind)
     result = [
-        (api_version, _body(kind, _asked(kind, version, mine), meanings))
+        (api_version, _body(kind, _probe_answers(kind, version, mine), meanings))
         for version, api_version in zip(reader.versions, reader.api_versions, strict=True)
     ]
     read = {field.place for _, body in result for field in walked(body)}
@@ -112,7 +112,7 @@ class _Answers:
             gone = [_INDEX.sub("[]", problem.field) for problem in missing if problem.code == Code.MISSING]
             if any(f"{item}.".startswith(f"{where}.") for item in gone):
                 self.required.add(where)
-            empty = _empty(record.asked(parent, name))
+            empty = _empty(record.field_types(parent, name))
             if empty is not None:
                 mapping[name] = empty
                 problems = _refusals(kind, version, document)
@@ -133,7 +133,7 @@ def _empty(asked: Collection[Asked]) -> object:
     return None
 
 
-def _asked(kind: Kind, version: str, examples: Sequence[Document]) -> _Answers:
+def _probe_answers(kind: Kind, version: str, examples: Sequence[Document]) -> _Answers:
     answers = _Answers()
     for example in examples:
         # A copy, because `_try` changes the document while it reads.
@@ -171,7 +171,7 @@ def _mapped(parent: str, answers: _Answers, meanings: Meanings) -> MappingShape:
     record = answers.record
     order = {where: index for index, where in enumerate(meanings)}
     names = sorted(record.fields.get(parent, {}), key=lambda name: order.get(place(parent, name), len(order)))
-    asked = {name: record.asked(parent, name) for name in names}
+    asked = {name: record.field_types(parent, name) for name in names}
     untouched = tuple(sorted(name for name, item in asked.items() if item == (AnyContent(),)))
     return MappingShape(
         tuple(

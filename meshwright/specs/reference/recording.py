@@ -111,7 +111,7 @@ class Record:
         self.closed |= other.closed
         self.mappings += other.mappings
 
-    def asked(self, parent: str, name: str) -> tuple[Asked, ...]:
+    def field_types(self, parent: str, name: str) -> tuple[Asked, ...]:
         """Return the types with which a reader reads a field, without redundant ones."""
         result = set(self.fields[parent][name])
         if place(parent, name) in self.pairs:
@@ -175,10 +175,10 @@ class Recorder(Fields):
         self._note(name, Flag(default))
         return super().flag(name, default=default)
 
-    def flag_if_said(self, name: str) -> bool | None:
+    def optional_flag(self, name: str) -> bool | None:
         """Record the field as a boolean without a default, and return its value."""
         self._note(name, Flag(None))
-        return super().flag_if_said(name)
+        return super().optional_flag(name)
 
     def whole(self, name: str, low: int, high: int, default: int | None = None) -> int | None:
         """Record the field as a whole number, and return its value."""

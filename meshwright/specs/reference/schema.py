@@ -134,7 +134,7 @@ def _properties(schema: Schema) -> Mapping[str, object]:
 def _mapping(mapped: MappingShape) -> Schema:
     """Return the JSON schema of a mapping; of two alternative fields exactly one must be present."""
     choices = [
-        {"oneOf": [_given(field.name), _given(field.meaning.instead)]}
+        {"oneOf": [_presence_schema(field.name), _presence_schema(field.meaning.instead)]}
         for field in mapped.fields
         if field.meaning.instead
     ]
@@ -152,7 +152,7 @@ def _mapping(mapped: MappingShape) -> Schema:
     }
 
 
-def _given(name: str) -> Schema:
+def _presence_schema(name: str) -> Schema:
     """Return the JSON schema for "this field is present", in which null counts as absent."""
     return {"required": [name], "properties": {name: {"not": {"type": "null"}}}}
 
@@ -186,10 +186,10 @@ def _or_null(alternatives: list[Schema]) -> list[Schema]:
 
 def _alternatives(field: Field) -> list[Schema]:
     form, raw = field.meaning.form, field.meaning.raw
-    if not field.asked:
+    if not field.types:
         return [_formed(raw or form)]
-    result = [_schema(item, field) for item in field.asked]
-    text = any(isinstance(item, Text | Choice | Items | Texts) for item in field.asked)
+    result = [_schema(item, field) for item in field.types]
+    text = any(isinstance(item, Text | Choice | Items | Texts) for item in field.types)
     return result if text or form is None else [*result, _formed(form)]
 
 

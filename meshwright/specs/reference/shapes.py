@@ -34,7 +34,7 @@ class Field:
 
     place: str
     name: str
-    asked: tuple[Asked, ...]
+    types: tuple[Asked, ...]
     meaning: Meaning
     required: bool
     not_empty: bool
@@ -45,7 +45,7 @@ class Field:
     @property
     def default(self) -> object:
         """The value that the reader uses for an absent field; None if it has no default."""
-        for item in self.asked:
+        for item in self.types:
             if isinstance(item, Choice | Flag | WholeNumber) and item.default not in (None, ""):
                 return None if self.required else item.default
         return None

@@ -82,7 +82,9 @@ def _issuer(tmp_path: Path, port: int, seconds: float, scheme: str = "http") -> 
     role = tmp_path / "approle"
     role.write_text("role\nsecret\n")
     api = VaultApi(f"{scheme}://127.0.0.1:{port}", seconds=seconds)
-    return VaultIssuer(api, ByAppRole(role), VaultPki("pki", "mesh"), TrustDomain("m.x"), TrustBundle.of([]))
+    return VaultIssuer(
+        api, ByAppRole(role), VaultPki("pki", "mesh"), TrustDomain("m.x"), TrustBundle.from_pems([])
+    )
 
 
 def test_concurrent_callers_share_a_login(tmp_path: Path) -> None:
@@ -128,14 +130,14 @@ def test_start_without_vault_uses_the_saved_roots(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
         api = VaultApi(f"http://127.0.0.1:{gone.getsockname()[1]}")
     messages = ByAppRole(tmp_path / "none"), VaultPki("pki", "mesh"), TrustDomain("m.x")
-    known = TrustBundle.of([ca("root", NOW).pem])
+    known = TrustBundle.from_pems([ca("root", NOW).pem])
     with capture_logs() as logs:
         assert VaultIssuer.open(api, *messages, known).trust_bundle() == known.pem
     (answer,) = logs
     assert answer["event"] == "issuer check failed; the saved roots stay in use"
     assert "cannot be reached" in answer["reason"]
     with pytest.raises(IssuerError, match="cannot be reached"):
-        VaultIssuer.open(api, *messages, TrustBundle.of([]))
+        VaultIssuer.open(api, *messages, TrustBundle.from_pems([]))
 
 
 class _Late(Line):

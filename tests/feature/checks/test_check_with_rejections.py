@@ -36,7 +36,7 @@ async def _checks(server: Server) -> dict[str, Check]:
 
 async def _until(server: Server, name: str, status: Status, said: str = "") -> Check:
     async with asyncio.timeout(60):
-        while (check := (await _checks(server))[name]).status is not status or said not in check.said:
+        while (check := (await _checks(server))[name]).status is not status or said not in check.finding:
             await asyncio.sleep(0.01)
     return check
 
@@ -51,11 +51,11 @@ async def test_check_reports_rejections_and_proxies_without_configuration(serve:
     await _until(server, "rejections", Status.OK)
     server.write(*DOCUMENTS, _split("poison"))
     check = await _until(server, "rejections", Status.FAILED, WORDS)
-    assert check.said.startswith("rejected by one.buyer.shop (route): ")
-    assert "TrafficSplit shop/poison" in check.said
+    assert check.finding.startswith("rejected by one.buyer.shop (route): ")
+    assert "TrafficSplit shop/poison" in check.finding
     server.write(*DOCUMENTS, _split("good"))
     await _until(server, "rejections", Status.OK)
 
     join(server, "nobody.buyer.shop", Variant.DELTA)
     check = await _until(server, "proxies", Status.FAILED)
-    assert check.said.startswith("connected, but without configuration: nobody.buyer.shop")
+    assert check.finding.startswith("connected, but without configuration: nobody.buyer.shop")

@@ -36,7 +36,7 @@ async def test_killed_child_is_an_error_and_ends_the_other_children(tmp_path: Pa
         async with Supervisor(tmp_path) as supervisor:
             first = await supervisor.start("first", SLEEP, tmp_path / "first.log")
             second = await supervisor.start("second", SLEEP, tmp_path / "second.log")
-            kept = ProcessId.of(first.pid)
+            kept = ProcessId.read(first.pid)
             os.kill(second.pid, signal.SIGKILL)
             await supervisor.until("never", lambda: False, deadline=60)
     assert kept is not None
@@ -50,7 +50,7 @@ async def test_child_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch:
     async with Supervisor(tmp_path) as supervisor:
         stubborn = await supervisor.start("stubborn", STUBBORN, tmp_path / "log")
         await supervisor.until("it is up", lambda: stubborn.tail() == "up\n")
-        identity = ProcessId.of(stubborn.pid)
+        identity = ProcessId.read(stubborn.pid)
     assert identity is not None
     assert not identity.is_alive()
 
@@ -95,7 +95,7 @@ def test_children_die_with_a_killed_supervisor(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": root},
     ) as demo:
         assert demo.stdout is not None
-        child = ProcessId.of(int(demo.stdout.readline()))
+        child = ProcessId.read(int(demo.stdout.readline()))
         assert child is not None
         assert Record.load(tmp_path).processes == {child}
         demo.kill()
@@ -105,7 +105,7 @@ def test_children_die_with_a_killed_supervisor(tmp_path: Path) -> None:
 async def test_recorded_leftover_process_is_found_and_removed(tmp_path: Path) -> None:
     """A process of the record that still runs is named, then ended. A second removal is no error."""
     process = await asyncio.create_subprocess_exec(*SLEEP)
-    identity = ProcessId.of(process.pid)
+    identity = ProcessId.read(process.pid)
     assert identity is not None
     record = Record.load(tmp_path)
     record.processes.add(identity)
@@ -135,7 +135,7 @@ async def test_unrecorded_process_is_found_by_its_environment(tmp_path: Path) ->
 
 def test_process_with_a_reused_id_is_not_a_leftover(tmp_path: Path) -> None:
     """A record is also matched by start time, so another process with the same id is never ended."""
-    me = ProcessId.of(os.getpid())
+    me = ProcessId.read(os.getpid())
     assert me is not None
     stranger = ProcessId(me.pid, me.start + 1)
     record = Record.load(tmp_path)
@@ -166,7 +166,7 @@ async def test_command_cancelled_during_its_start_leaves_no_process(tmp_path: Pa
     task = asyncio.create_task(run(["sh", "-c", f"sleep 61 & echo $! > {pid}; sleep 61"], deadline=60))
     for _ in range(2):  # exactly until the process has been started
         await asyncio.sleep(0)
-    started = ProcessId.of(_written(pid))
+    started = ProcessId.read(_written(pid))
     assert task.cancel()
     with pytest.raises(asyncio.CancelledError):
         async with asyncio.timeout(30):
@@ -205,5 +205,5 @@ def test_commands_ended_by_a_signal_leave_no_process_and_print_nothing(tmp_path:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (out, err, process.returncode) == (b"ended\n", b"", 0)
-    started = [ProcessId.of(int(item)) for item in pids.read_text().split()]
+    started = [ProcessId.read(int(item)) for item in pids.read_text().split()]
     assert all(_gone(process_id) for process_id in started if process_id is not None)

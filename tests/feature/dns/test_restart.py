@@ -122,7 +122,7 @@ async def test_without_saved_dns_answers_no_endpoint_is_served(
         kept.write_bytes(content)
     async with served(state) as (plane, client):
         assert client.endpoints[CLUSTER] == set()
-        answer = plane.said(UNUSED)
+        answer = plane.first_log_line(UNUSED)
         assert (answer is None) == (content is None)
         assert answer is None or answer["reason"].startswith(f"{kept} is damaged, or of another version: ")
         dns.start()

@@ -204,7 +204,7 @@ async def test_token_file_removed_during_the_join_loses_nothing(serve: Serve, tm
     server = await serve(workload("one"), **PORTS)
     token = await _token(server)
     machine = joining(server, tmp_path, token)
-    joined = await machine.enrolled._asked(EnrolmentRequestKind.JOIN)
+    joined = await machine.enrolled._call_program(EnrolmentRequestKind.JOIN)
     assert isinstance(joined, EnrolmentResult)
     (tmp_path / "token").unlink()
     await machine.enrolled._put_joined(joined)
@@ -269,7 +269,7 @@ async def test_refused_agent_is_referred_to_the_server_log(serve: Serve, tmp_pat
     with pytest.raises(AgentError, match="has refused the request; see the log of the server"):
         await machine.enrolled.begin(machine.stop)
     (tmp_path / "token").chmod(0o644)
-    answered = await machine.enrolled._asked(EnrolmentRequestKind.JOIN)
+    answered = await machine.enrolled._call_program(EnrolmentRequestKind.JOIN)
     assert isinstance(answered, EnrolmentFailure)
     assert "can be read by other users" in answered.why
 
@@ -352,7 +352,7 @@ async def test_man_in_the_middle_gets_no_join_token(serve: Serve, tmp_path: Path
     ):
         async with between(chain, shown.key.reveal(), server) as (at, seen):
             machine = joining(server, tmp_path, token, join=at)
-            answered = await machine.enrolled._asked(EnrolmentRequestKind.JOIN)
+            answered = await machine.enrolled._call_program(EnrolmentRequestKind.JOIN)
         assert isinstance(answered, EnrolmentFailure)
         assert words in answered.why
         assert seen == []
@@ -385,7 +385,7 @@ async def test_workload_cannot_impersonate_the_control_plane(serve: Serve, tmp_p
     ):
         async with between(chain + more, held.key.reveal(), server) as (at, seen):
             machine = joining(server, tmp_path, await _token(server), join=at)
-            answered = await machine.enrolled._asked(EnrolmentRequestKind.JOIN)
+            answered = await machine.enrolled._call_program(EnrolmentRequestKind.JOIN)
         assert isinstance(answered, EnrolmentFailure), answered
         assert words in answered.why
         assert seen == []
@@ -401,7 +401,7 @@ async def test_clock_that_is_an_hour_off_is_reported(serve: Serve, tmp_path: Pat
     chain = shown.chain_pem + server.authority.trust_bundle()
     async with between(chain, shown.key.reveal(), server) as (at, seen):
         machine = joining(server, tmp_path, await _token(server), join=at)
-        answered = await machine.enrolled._asked(EnrolmentRequestKind.JOIN)
+        answered = await machine.enrolled._call_program(EnrolmentRequestKind.JOIN)
     assert isinstance(answered, EnrolmentFailure)
     text = (
         r"the certificate of \S+ is not valid now: it is valid from \S+ to \S+, and the clock of this "
@@ -447,7 +447,7 @@ async def test_lost_join_answer_is_requested_again_with_the_same_key(serve: Serv
     """The second request has the same key, so a token is used only once."""
     server = await serve(workload("one"), **PORTS)
     machine = joining(server, tmp_path, await _token(server))
-    lost = await machine.enrolled._asked(EnrolmentRequestKind.JOIN)
+    lost = await machine.enrolled._call_program(EnrolmentRequestKind.JOIN)
     assert isinstance(lost, EnrolmentResult)
     await machine.enrolled.begin(machine.stop)
     assert str(certificates.read(machine.folder).name) == NAME

@@ -86,8 +86,8 @@ async def test_replaced_ca_files_reach_connected_proxies_without_a_disconnect(
         assert (result["kind"], result["place"]) == ("files", str(volume.folder))
         three = await stack.enter_async_context((await newcomer(server, "three")).running())
         assert is_signed_by_bundle(three.pair.chain_pem, second.pem)
-        both = TrustBundle.of([first.pem, second.pem])
-        while TrustBundle.of([one.roots]) != both or TrustBundle.of([two.mesh_roots]) != both:
+        both = TrustBundle.from_pems([first.pem, second.pem])
+        while TrustBundle.from_pems([one.roots]) != both or TrustBundle.from_pems([two.mesh_roots]) != both:
             await asyncio.sleep(0.05)
         # No stream was ended: there is one more than before, the new proxy's.
         await server.until(dict.fromkeys((ENROLLED, BARE, ABSENT), "connected"))

@@ -132,7 +132,7 @@ async def test_machine_keeps_its_trust_domain_when_the_mesh_moves_to_a_foreign_c
     (machine.folder / "trust-domain").unlink()  # as with an older agent
     await machine.enrolled._renew()
     foreign = ca("Company", datetime.now(UTC))
-    bundle = TrustBundle.of([(machine.folder / "ca.pem").read_bytes(), foreign.pem])
+    bundle = TrustBundle.from_pems([(machine.folder / "ca.pem").read_bytes(), foreign.pem])
     (machine.folder / "ca.pem").write_bytes(bundle.pem)
     assert certificates.read(machine.folder).trust_domain == MESHS
     assert (machine.folder / "trust-domain").read_text() == "cluster.local\n"

@@ -59,7 +59,7 @@ async def _found(at: str, credentials: Path, seconds: float = PATIENCE) -> Unrea
     """Return the reason. The message must be one line with the address and the next step."""
     why, _ = await _why(at, credentials, seconds)
     assert why is not None
-    assert at in why.said or why.said.startswith("this proxy's certificate") or "the name " in why.said
+    assert at in why.clause or why.clause.startswith("this proxy's certificate") or "the name " in why.clause
     assert "\n" not in str(why)
     assert why.do
     return why
@@ -99,7 +99,7 @@ async def test_refused_proxy_learns_its_reason(serve: Serve, tmp_path: Path) -> 
     }
     for reason, shown in cases.items():
         why = await _found(at, _credentials(server, shown, tmp_path / reason.value))
-        assert (why.reason, shown.leaf.serial in why.said or "nobody.store.shop" in why.said) == (
+        assert (why.reason, shown.leaf.serial in why.clause or "nobody.store.shop" in why.clause) == (
             reason,
             True,
         )
@@ -148,7 +148,7 @@ async def test_certificate_outside_its_validity_is_reported_with_the_difference(
     at = str(server.bound.ads)
     expired = server.certificate(NAME, lived=timedelta(days=3))
     why = await _found(at, _credentials(server, expired, tmp_path / "expired"))
-    assert (why.reason, "2 d 2" in why.said) == (Reason.EXPIRED, True), why
+    assert (why.reason, "2 d 2" in why.clause) == (Reason.EXPIRED, True), why
     early = server.certificate(NAME, lived=-timedelta(hours=5))
     why = await _found(at, _credentials(server, early, tmp_path / "early"))
     assert why.reason is Reason.NOT_YET_VALID
@@ -162,7 +162,7 @@ async def test_other_mesh_is_reported_from_either_side(
     server = await serve(workload("one"))
     at = str(server.bound.ads)
     why = await _found(at, credentials)
-    assert (why.reason, "for ads that was not issued by a CA in ca.pem" in why.said) == (
+    assert (why.reason, "for ads that was not issued by a CA in ca.pem" in why.clause) == (
         Reason.SERVER_OF_ANOTHER_CA,
         True,
     ), why
@@ -217,24 +217,24 @@ async def test_other_service_on_the_port_is_reported(credentials: Path) -> None:
         why = await _found(at, credentials)
     finally:
         await runner.cleanup()
-    assert (why.reason, f"an HTTP server is at {at}, which does not use TLS" in why.said) == (
+    assert (why.reason, f"an HTTP server is at {at}, which does not use TLS" in why.clause) == (
         Reason.ANOTHER_SERVICE,
         True,
     ), why
-    assert str(HTTPStatus.BAD_REQUEST.value) in why.said
+    assert str(HTTPStatus.BAD_REQUEST.value) in why.clause
 
     async with _listening(partial(_greets, b"SSH-2.0-OpenSSH_9.7\r\n")) as at:
         why = await _found(at, credentials)
-    assert (why.reason, "SSH-2.0-OpenSSH" in why.said) == (Reason.ANOTHER_SERVICE, True), why
+    assert (why.reason, "SSH-2.0-OpenSSH" in why.clause) == (Reason.ANOTHER_SERVICE, True), why
     async with _listening(partial(_greets, b"hi")) as at:
         why = await _found(at, credentials, 0.5)
-    assert (why.reason, "'hi'" in why.said) == (Reason.ANOTHER_SERVICE, True), why
+    assert (why.reason, "'hi'" in why.clause) == (Reason.ANOTHER_SERVICE, True), why
     async with _listening(partial(_greets, b"")) as at:
         why = await _found(at, credentials, 0.5)
-    assert (why.reason, "sends nothing" in why.said) == (Reason.NO_HANDSHAKE, True), why
+    assert (why.reason, "sends nothing" in why.clause) == (Reason.NO_HANDSHAKE, True), why
     async with _listening(_hangs_up) as at:
         why = await _found(at, credentials)
-    assert (why.reason, "closes them" in why.said) == (Reason.NO_HANDSHAKE, True), why
+    assert (why.reason, "closes them" in why.clause) == (Reason.NO_HANDSHAKE, True), why
 
 
 async def test_other_server_of_the_mesh_is_reported(credentials: Path, tmp_path: Path) -> None:
@@ -243,12 +243,14 @@ async def test_other_server_of_the_mesh_is_reported(credentials: Path, tmp_path:
     tls.load_cert_chain(write_server_certificate(tmp_path / "other"))
     async with _listening(partial(_greets, b"HTTP/1.1 400 Bad Request\r\n\r\n"), tls) as at:
         why = await _found(at, credentials)
-    assert (why.reason, "not a control plane" in why.said) == (Reason.ANOTHER_SERVICE, True), why
+    assert (why.reason, "not a control plane" in why.clause) == (Reason.ANOTHER_SERVICE, True), why
 
     tls.load_cert_chain(_server_certificate(tmp_path / "other", "web.example"))
     async with _listening(partial(_greets, b""), tls) as at:
         why = await _found(at, credentials)
-    assert (why.reason, "not for ads.cluster.local" in why.said) == (Reason.SERVER_OF_ANOTHER_NAME, True), why
+    assert (why.reason, "not for ads.cluster.local" in why.clause) == (Reason.SERVER_OF_ANOTHER_NAME, True), (
+        why
+    )
 
 
 def _server_certificate(state: Path, name: str, age: timedelta = timedelta()) -> Path:
@@ -291,9 +293,10 @@ def test_dropped_rejected_and_unroutable_packets_are_reported(credentials: Path)
         assert why(at).reason is Reason.PORT_CLOSED
         there.run("iptables", "-A", "INPUT", "-p", "tcp", "--dport", "15128", "-j", "DROP")
         unreachable_reason = why(at)
-        assert (unreachable_reason.reason, "0.5 s" in unreachable_reason.said) == (Reason.NO_ANSWER, True), (
-            unreachable_reason
-        )
+        assert (unreachable_reason.reason, "0.5 s" in unreachable_reason.clause) == (
+            Reason.NO_ANSWER,
+            True,
+        ), unreachable_reason
         there.run("iptables", "-F")
         reject = ("-j", "REJECT", "--reject-with", "icmp-host-prohibited")
         there.run("iptables", "-A", "INPUT", "-s", CLIENT[v4], *reject)

@@ -69,7 +69,7 @@ class Pki:
         login = login or ByToken(self.file("token", self.token()))
         pki = VaultPki(self.mount, role)
         api = replace(self.bao.api, exchanges=Exchanges())
-        return VaultIssuer.open(api, login, pki, DOMAIN, TrustBundle.of([]))
+        return VaultIssuer.open(api, login, pki, DOMAIN, TrustBundle.from_pems([]))
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ def test_certificate_of_vault_is_served_on_after_a_change_of_issuer(pki: Pki, pr
     token = pki.token()
     server = program.serve(*_told(pki, pki.file("token", token)))
     chain, roots = secrets(program, server)
-    vault = TrustBundle.of([roots])
+    vault = TrustBundle.from_pems([roots])
     assert is_signed_by_bundle(chain, roots)
     assert read_leaf(chain).names.uris == ("spiffe://cluster.local/ns/shop/sa/store",)
     assert server.metric('meshwright_certificates_issued_total{issuer="vault",kind="service"}') == 1
@@ -62,8 +62,8 @@ def test_certificate_of_vault_is_served_on_after_a_change_of_issuer(pki: Pki, pr
     server = program.serve()
     again, both = secrets(program, server)
     assert again == chain
-    assert TrustBundle.of([both]) == vault.union(
-        TrustBundle.of([(program.files / "one" / "ca.pem").read_bytes()])
+    assert TrustBundle.from_pems([both]) == vault.union(
+        TrustBundle.from_pems([(program.files / "one" / "ca.pem").read_bytes()])
     )
     (answer,) = server.said("issuer of service certificates replaced")
     assert answer["issuer"] == "built-in"

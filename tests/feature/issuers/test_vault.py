@@ -125,7 +125,7 @@ def test_missing_vault_role_or_mount_is_named(pki: Pki) -> None:
         _issued(pki.issuer(role="nobody"))
     api, login = pki.bao.api, ByToken(pki.file("token", pki.token()))
     with pytest.raises(VaultRefused, match="answered 403 at nowhere/cert/ca_chain"):
-        VaultIssuer.open(api, login, VaultPki("nowhere", "mesh"), DOMAIN, TrustBundle.of([]))
+        VaultIssuer.open(api, login, VaultPki("nowhere", "mesh"), DOMAIN, TrustBundle.from_pems([]))
 
 
 def _app_role(pki: Pki, **told: object) -> ByAppRole:
@@ -283,7 +283,7 @@ def test_unreadable_token_file_is_tolerated_until_the_token_expires(pki: Pki) ->
 def test_sealed_or_unreachable_vault_is_reported_and_roots_are_kept(pki: Pki) -> None:
     """The saved roots stay valid, also after a restart. Without saved roots the start fails."""
     issuer = pki.issuer()
-    known = TrustBundle.of([issuer.trust_bundle()])
+    known = TrustBundle.from_pems([issuer.trust_bundle()])
     with pki.bao.sealed():
         with pytest.raises(VaultRefused, match=r"answered 503 at .*: Vault is sealed"):
             _issued(issuer)
@@ -291,13 +291,15 @@ def test_sealed_or_unreachable_vault_is_reported_and_roots_are_kept(pki: Pki) ->
         again = VaultIssuer.open(pki.bao.api, login, parts, DOMAIN, known)
         assert again.trust_bundle() == known.pem
         with pytest.raises(VaultRefused, match="sealed"):
-            VaultIssuer.open(pki.bao.api, login, parts, DOMAIN, TrustBundle.of([]))
+            VaultIssuer.open(pki.bao.api, login, parts, DOMAIN, TrustBundle.from_pems([]))
     _issued(issuer)
     with (
         _port() as port,
         pytest.raises(IssuerError, match=f"Vault https://127.0.0.1:{port} cannot be reached"),
     ):
-        VaultIssuer.open(VaultApi(f"https://127.0.0.1:{port}"), login, parts, DOMAIN, TrustBundle.of([]))
+        VaultIssuer.open(
+            VaultApi(f"https://127.0.0.1:{port}"), login, parts, DOMAIN, TrustBundle.from_pems([])
+        )
 
 
 @contextmanager
@@ -334,14 +336,16 @@ def test_answer_that_is_not_from_vault_is_reported(answer: bytes, sentence: str)
     with socket.create_server(("127.0.0.1", 0)) as server:
         api = VaultApi(f"http://127.0.0.1:{server.getsockname()[1]}", seconds=60 if answer else 0.5)
         with _answering(server, answer), pytest.raises(IssuerError, match=sentence):
-            VaultIssuer.open(api, ByToken(Path("/none")), VaultPki("pki", "mesh"), DOMAIN, TrustBundle.of([]))
+            VaultIssuer.open(
+                api, ByToken(Path("/none")), VaultPki("pki", "mesh"), DOMAIN, TrustBundle.from_pems([])
+            )
 
 
 def test_invalid_host_name_of_vault_is_reported() -> None:
     """For such a name the library raises an error that is no OSError."""
     api, login = VaultApi("https://vault..example"), ByToken(Path("/none"))
     with pytest.raises(IssuerError, match=r"Vault https://vault..example cannot be reached"):
-        VaultIssuer.open(api, login, VaultPki("pki", "mesh"), DOMAIN, TrustBundle.of([]))
+        VaultIssuer.open(api, login, VaultPki("pki", "mesh"), DOMAIN, TrustBundle.from_pems([]))
 
 
 @contextmanager
@@ -382,7 +386,9 @@ def test_intermediate_issuer_needs_its_root_file(pki: Pki, bao: OpenBao) -> None
     login = ByToken(pki.file("token", pki.token()))
 
     def opened(roots: Path | None) -> VaultIssuer:
-        return VaultIssuer.open(bao.api, login, VaultPki(at, "mesh", roots), DOMAIN, TrustBundle.of([]))
+        return VaultIssuer.open(
+            bao.api, login, VaultPki(at, "mesh", roots), DOMAIN, TrustBundle.from_pems([])
+        )
 
     with pytest.raises(IssuerError, match=f"PKI {at} of .* lacks a root in its chain"):
         opened(None)
@@ -425,7 +431,7 @@ def test_missing_token_file_and_wrong_ca_are_named_with_their_setting(pki: Pki) 
     with pytest.raises(StateError, match=r"cannot read .*/none/token, which must have a token: No such"):
         _issued(pki.issuer(ByToken(Path("/none/token"))))
     junk = pki.file("junk.pem", "junk")
-    empty = TrustBundle.of([])
+    empty = TrustBundle.from_pems([])
     for ca, kind, sentence in (
         (junk, StateError, "vault_ca .*junk.pem lacks readable certificates in PEM"),
         (Path("/none/ca"), StateError, "vault_ca /none/ca lacks readable certificates in PEM"),

@@ -18,7 +18,7 @@ SHELL = ("sh", "-c")
 
 def shell(text: str, given: bytes | None = None) -> Command:
     """Return a command of a shell."""
-    return Command((*SHELL, text), given=given)
+    return Command((*SHELL, text), stdin=given)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ async def test_command_returns_its_status_output_and_errors(command: Command, wa
 async def test_large_input_is_passed_through_completely() -> None:
     """5 MB are more than a pipe holds, in both directions."""
     given = os.urandom(5_000_000)
-    assert await run(Command(("cat",), given=given), 60) == CommandResult(0, given, b"")
+    assert await run(Command(("cat",), stdin=given), 60) == CommandResult(0, given, b"")
 
 
 async def test_output_above_the_limit_is_read_and_discarded() -> None:
@@ -78,13 +78,13 @@ async def test_command_that_cannot_be_run_raises_the_systems_error(
         program.write_bytes(b"\0")
         program.chmod(made)
     with pytest.raises(wrong) as raised:
-        await run(Command((str(program),), given=b"text"), 60)
+        await run(Command((str(program),), stdin=b"text"), 60)
     assert not isinstance(raised.value, TimeoutError)
 
 
 def test_input_output_and_environment_are_not_in_the_repr() -> None:
     """Keys and tokens pass through commands."""
-    command = Command(("cat",), environment={"TOKEN": "secret"}, given=b"secret")
+    command = Command(("cat",), environment={"TOKEN": "secret"}, stdin=b"secret")
     assert "secret" not in repr(command)
     assert "secret" not in repr(CommandResult(0, b"secret", b"secret"))
 

@@ -16,7 +16,7 @@ from certs.issuers.authority import CertificateAuthority
 from certs.keys.bundle import TrustBundle
 from meshwright.kube.api import Api
 from meshwright.kube.builtin import VALIDATING
-from meshwright.kube.connection.connection import found
+from meshwright.kube.connection.connection import find_connection
 from meshwright.kube.errors import ApiError
 from meshwright.kubernetes.admission.configuration import configuration
 from meshwright.kubernetes.admission.place import Place
@@ -83,11 +83,13 @@ async def test_servers_with_different_roots_are_both_in_the_ca_bundle(api: Api, 
     """Neither server removes the other's root, and both stop writing."""
     domain, paths = TrustDomain("a.example"), [tmp_path / "one", tmp_path / "two"]
     first, second = (CertificateAuthority.open(path, domain, _now()).trust_bundle() for path in paths)
-    both = TrustBundle.of([first, second])
+    both = TrustBundle.from_pems([first, second])
 
     def has_both(there: Any) -> bool:
         encoded = [webhook["clientConfig"].get("caBundle", "") for webhook in there.get("webhooks", ())]
-        return bool(encoded) and all(TrustBundle.of([base64.b64decode(item)]) == both for item in encoded)
+        return bool(encoded) and all(
+            TrustBundle.from_pems([base64.b64decode(item)]) == both for item in encoded
+        )
 
     async with _of(api, api, first) as one, _of(api, api, second) as other:
         there = await _until(api, has_both)
@@ -105,7 +107,7 @@ async def test_servers_with_different_roots_are_both_in_the_ca_bundle(api: Api, 
 @contextlib.asynccontextmanager
 async def _by(kubeconfig: Path, api: Api) -> AsyncIterator[Registration]:
     """Register as an account; the created configuration is deleted at the end."""
-    async with Api(found(kubeconfig, "")) as theirs, _of(theirs, api) as registration:
+    async with Api(find_connection(kubeconfig, "")) as theirs, _of(theirs, api) as registration:
         yield registration
 
 

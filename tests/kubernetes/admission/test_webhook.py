@@ -177,14 +177,14 @@ def test_new_ca_is_added_to_the_webhook_bundle(serve: Serve, kubectl: Kubectl, t
     serve(state=tmp_path / "another")
     until(lambda: _bundle(kubectl) != before)
     until(lambda: _judged(kubectl))
-    own = TrustBundle.of([(tmp_path / "another" / "ca" / "ca.pem").read_bytes()])
+    own = TrustBundle.from_pems([(tmp_path / "another" / "ca" / "ca.pem").read_bytes()])
     assert _bundle(kubectl) == own.union(before)
 
 
 def _bundle(kubectl: Kubectl) -> TrustBundle:
     webhooks = kubectl.get(CONFIGURATION)["webhooks"]
     (trust_bundle,) = {
-        TrustBundle.of([base64.b64decode(webhook["clientConfig"]["caBundle"])]) for webhook in webhooks
+        TrustBundle.from_pems([base64.b64decode(webhook["clientConfig"]["caBundle"])]) for webhook in webhooks
     }
     return trust_bundle
 

@@ -64,7 +64,7 @@ def test_issuer_signs_the_requested_names_and_key(
     root = new_ca()
     signing.secret(new_ca("intermediate", above=root), root)
     issuer = opened(signing.open(signing.ca_issuer()))
-    assert issuer.trust_bundle() == TrustBundle.of([root.pem]).pem
+    assert issuer.trust_bundle() == TrustBundle.from_pems([root.pem]).pem
     pair = issued(issuer, KeyPairOptions(kind))
     assert pair.leaf.names == NAMES
     assert pair.leaf.serves(Usage.SERVICE)
@@ -132,7 +132,7 @@ def test_certificate_does_not_outlive_its_ca(controllers: Service, signing: Sign
     """cert-manager would sign for longer than the CA is valid, so less is requested, also the next time."""
     root = new_ca(days=0, lasting=timedelta(minutes=20))
     signing.secret(root)
-    issuer = opened(signing.open(signing.ca_issuer(), known=TrustBundle.of([root.pem])))
+    issuer = opened(signing.open(signing.ca_issuer(), known=TrustBundle.from_pems([root.pem])))
     for _ in range(2):
         assert issued(issuer).leaf.not_after <= root.certificate.not_valid_after_utc
 
@@ -146,12 +146,12 @@ def test_new_ca_is_trusted_before_it_signs(controllers: Service, signing: Signin
     state.mkdir()
     own = CertificateAuthority.open(tmp_path / "own", DOMAIN, now())
     whose = OpenedAuthority(own, IssuerKind.BUILT_IN, tmp_path)
-    roots = {name: TrustBundle.of([item]) for name, item in (("own", own.trust_bundle()),)}
+    roots = {name: TrustBundle.from_pems([item]) for name, item in (("own", own.trust_bundle()),)}
     first, second = new_ca("first"), new_ca("second")
-    roots |= {name: TrustBundle.of([ca.pem]) for name, ca in (("first", first), ("second", second))}
+    roots |= {name: TrustBundle.from_pems([ca.pem]) for name, ca in (("first", first), ("second", second))}
 
     def trusted(*names: str) -> bytes:
-        return TrustBundle.of(roots[name].pem for name in names).pem
+        return TrustBundle.from_pems(roots[name].pem for name in names).pem
 
     def kept(issuer: Issuer, account: str) -> None:
         PairFiles(state).keep(Holder(f"services/shop/{account}"), issued(issuer))

@@ -84,7 +84,7 @@ def _asked(
     signing: Signing, opened: Opened, aside: ThreadPoolExecutor, **more: Any
 ) -> tuple[CertManagerIssuer, dict[str, Any], Future[Pair]]:
     """Request a certificate from a foreign issuer that the test controls; return the request."""
-    known = more.pop("known", TrustBundle.of([new_ca("known").pem]))
+    known = more.pop("known", TrustBundle.from_pems([new_ca("known").pem]))
     issuer = opened(signing.open("Widget.example.com/x", known=known, **more))
     answered = aside.submit(issued, issuer)
     return issuer, signing.waiting(), answered
@@ -144,7 +144,9 @@ def test_unanswered_request_ends_in_time_with_the_missing_step(
     controllers: Service, signing: Signing, opened: Opened
 ) -> None:
     """The error names the missing approval, and the request is deleted."""
-    issuer = opened(signing.open("Widget.example.com/x", seconds=0.5, known=TrustBundle.of([new_ca().pem])))
+    issuer = opened(
+        signing.open("Widget.example.com/x", seconds=0.5, known=TrustBundle.from_pems([new_ca().pem]))
+    )
     controllers.kill()
     try:
         sentence = "was not signed within 0.5 s: it is not approved yet: cert-manager's approver"
@@ -217,7 +219,7 @@ def test_certificate_of_a_foreign_issuer_is_validated(
     root = new_ca()
     between = new_ca("intermediate", above=root)
     cas = {"": b"", "root": root.pem, "intermediate": between.pem, "other": new_ca("other").pem}
-    _, request, answered = _asked(signing, opened, aside, known=TrustBundle.of([root.pem]))
+    _, request, answered = _asked(signing, opened, aside, known=TrustBundle.from_pems([root.pem]))
     chain = _leaf(request, between, names, lasts) + between.pem + root.pem
     shown = {"ca": text(cas[shows])} if shows else {}
     signing.answer(request, APPROVED, READY, certificate=text(chain), **shown)
@@ -267,7 +269,7 @@ def test_configured_roots_are_the_only_trusted_ones(
     request = signing.waiting()
     signing.answer(request, APPROVED, READY, certificate=text(_leaf(request, root)))
     answered.result(SECONDS)
-    assert issuer.trust_bundle() == TrustBundle.of([root.pem, other.pem]).pem
+    assert issuer.trust_bundle() == TrustBundle.from_pems([root.pem, other.pem]).pem
 
 
 def test_requests_left_by_a_killed_server_are_deleted_after_their_deadline(
@@ -282,7 +284,7 @@ def test_requests_left_by_a_killed_server_are_deleted_after_their_deadline(
                     "annotations": {UNTIL: until.isoformat()}}  # fmt: skip
         made = {"apiVersion": GROUP, "kind": "CertificateRequest", "metadata": metadata, "spec": spec}
         assert signing.ask.create(made).status == 201
-    opened(signing.open("Widget.example.com/x", known=TrustBundle.of([new_ca().pem])))
+    opened(signing.open("Widget.example.com/x", known=TrustBundle.from_pems([new_ca().pem])))
     assert sorted(item["metadata"]["name"] for item in signing.listed()) == ["fresh", "others"]
 
 
@@ -302,7 +304,9 @@ def test_cluster_policy_that_refuses_requests_is_reported(
         {"apiVersion": group, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name},
          "spec": {"policyName": name, "validationActions": ["Deny"]}},
     )  # fmt: skip
-    issuer = opened(signing.open("Widget.example.com/x", seconds=0.2, known=TrustBundle.of([new_ca().pem])))
+    issuer = opened(
+        signing.open("Widget.example.com/x", seconds=0.2, known=TrustBundle.from_pems([new_ca().pem]))
+    )
     try:
         with pytest.raises(IssuerError, match="no certificates on Sundays"):
             _until_refused(issuer)

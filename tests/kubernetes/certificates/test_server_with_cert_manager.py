@@ -47,7 +47,7 @@ def test_server_serves_certificates_signed_by_cert_manager(
     program.issued("one")
     server = program.serve(*flags)
     chain, roots = secrets(program, server)
-    assert roots == TrustBundle.of([known.pem]).pem
+    assert roots == TrustBundle.from_pems([known.pem]).pem
     assert is_signed_by_bundle(chain, roots)
     assert read_leaf(chain).names.uris == ("spiffe://cluster.local/ns/shop/sa/store",)
     assert server.metric('meshwright_certificates_issued_total{issuer="cert-manager",kind="service"}') == 1

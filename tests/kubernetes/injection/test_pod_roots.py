@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from meshwright.kube.api import Api
-from meshwright.kube.connection.connection import found
+from meshwright.kube.connection.connection import find_connection
 from meshwright.kubernetes.injection.credentials.pod_roots import Reach, at_home
 from meshwright.kubernetes.injection.credentials.roots_writer import PodRoots
 from meshwright.mesh.kinds import NAMESPACE
@@ -150,7 +150,7 @@ async def _keeping(kubeconfig: Path, namespace: str) -> AsyncIterator[PodRoots]:
     merged = MergedObjects(
         (("test", Picture({key: SourcedObject(key, namespace_object, InFile("a.yaml"))})),)
     )
-    async with Api(found(kubeconfig, "")) as api:
+    async with Api(find_connection(kubeconfig, "")) as api:
         roots, reach = (lambda: b"roots"), Reach(at_home(HOME))
         made = PodRoots(api, NAME, HOME, reach, roots, lambda: merged, partial(datetime.now, UTC))
         tasks = [asyncio.create_task(work) for _, work in made.works()]

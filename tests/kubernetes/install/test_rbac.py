@@ -11,7 +11,7 @@ import yaml
 
 from meshwright.kube.api import Api
 from meshwright.kube.builtin import MUTATING, VALIDATING
-from meshwright.kube.connection.connection import found as connection
+from meshwright.kube.connection.connection import find_connection as connection
 from meshwright.kube.reflector.reflector import Reflector
 from meshwright.kube.resource import Raw
 from meshwright.kubernetes.admission.configuration import NAME

@@ -15,7 +15,7 @@ import yaml
 
 from meshwright.kube.api import Api
 from meshwright.kube.call import Call
-from meshwright.kube.connection.connection import Connection, found
+from meshwright.kube.connection.connection import Connection, find_connection
 from meshwright.kube.discovery import served
 from meshwright.kube.errors import ApiError, KubeError, Reason
 from meshwright.kube.reflector.object_cache import Item
@@ -92,7 +92,7 @@ def _data(raw: Raw) -> Any:
 @pytest.fixture
 def connection(shared_cluster: RunningCluster) -> Connection:
     """Return the administrator's connection, with a client certificate."""
-    return found(shared_cluster.kubeconfig, "")
+    return find_connection(shared_cluster.kubeconfig, "")
 
 
 @pytest.fixture(params=["streamed", "paged"])
@@ -173,7 +173,7 @@ async def test_compacted_versions_are_refused_as_gone(
                 async for batch in batches:
                     answer: dict[str, Any] = json.loads(batch[0])
                     assert answer["type"] == "ERROR", answer
-                    raise ApiError.of(
+                    raise ApiError.from_status(
                         answer["object"], verb="watch", resource="configmaps", what="configmaps"
                     )
             return {}
@@ -277,15 +277,15 @@ async def test_served_kinds_follow_their_definitions(connection: Connection, kub
     definition = objects.definition("tests.example.com", "things", "Thing", "v1alpha1", "v1")
     async with Api(connection) as api:
         before = await served(api)
-        assert before.of("", "Service") == (SERVICES,)
-        assert before.of("discovery.k8s.io", "EndpointSlice") == (SLICES,)
-        assert before.of("tests.example.com", "Thing") == ()
+        assert before.versions_of_kind("", "Service") == (SERVICES,)
+        assert before.versions_of_kind("discovery.k8s.io", "EndpointSlice") == (SLICES,)
+        assert before.versions_of_kind("tests.example.com", "Thing") == ()
         await asyncio.to_thread(kubectl.apply, definition)
         at = ("crd", "things.tests.example.com")
         await asyncio.to_thread(kubectl.until, lambda crd: has_condition(crd, "Established"), *at)
 
         async def things() -> tuple[Resource, ...]:
-            return (await served(api, {"tests.example.com"})).of("tests.example.com", "Thing")
+            return (await served(api, {"tests.example.com"})).versions_of_kind("tests.example.com", "Thing")
 
         await until(things)
         there = await things()
@@ -293,7 +293,7 @@ async def test_served_kinds_follow_their_definitions(connection: Connection, kub
         await asyncio.to_thread(kubectl, "delete", "crd", "things.tests.example.com")
 
         async def has_none() -> bool:
-            return not (await served(api)).of("tests.example.com", "Thing")
+            return not (await served(api)).versions_of_kind("tests.example.com", "Thing")
 
         await until(has_none)
         with pytest.raises(ApiError) as caught:
@@ -315,7 +315,7 @@ async def test_expired_token_is_rejected_and_its_replacement_is_used(
     A missing grant is reported with the account's name.
     """
     account.token_file.write_text(account.token(-60))
-    async with Api(found(account.kubeconfig_by_file, "")) as api:
+    async with Api(find_connection(account.kubeconfig_by_file, "")) as api:
         with pytest.raises(ApiError, match="the API server rejects the credentials") as caught:
             await api.list(MAPS, namespace)
         assert caught.value.reason is Reason.UNAUTHORIZED
@@ -340,7 +340,7 @@ async def test_exec_plugin_credentials_are_used_and_renewed_when_rejected(
         certificate, key = ((keys / f"plugged.{item}").read_text() for item in ("crt", "key"))
         statuses = [{"clientCertificateData": certificate, "clientKeyData": key}]
     kubeconfig = _with_plugin(shared_cluster, tmp_path, statuses)
-    async with Api(found(kubeconfig, "")) as api:
+    async with Api(find_connection(kubeconfig, "")) as api:
         await api.list(MAPS, namespace)
     assert (tmp_path / "count").read_text().count("x") == len(statuses)
 
@@ -366,7 +366,7 @@ def _with_plugin(cluster: RunningCluster, folder: Path, statuses: list[dict[str,
 def _access(path: str, monkeypatch: pytest.MonkeyPatch, context: str) -> tuple[str, str]:
     monkeypatch.setenv("KUBECONFIG", path)
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    made = found(None, context)
+    made = find_connection(None, context)
     return made.name, made.server
 
 
@@ -424,6 +424,6 @@ async def test_client_without_credentials_is_reported_as_anonymous(
     answer["users"][0]["user"] = {}
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(yaml.safe_dump(answer))
-    async with Api(found(kubeconfig, "")) as api:
+    async with Api(find_connection(kubeconfig, "")) as api:
         with pytest.raises(KubeError, match="RBAC grants no `list` on `configmaps` to system:anonymous"):
             await api.list(MAPS, namespace)

@@ -185,7 +185,7 @@ def _left_to_the_reader(place: str) -> str:
 
 
 def _has_choice(field: Field) -> bool:
-    return any(isinstance(item, Choice) for item in field.asked)
+    return any(isinstance(item, Choice) for item in field.types)
 
 
 def _is_default(probe: object, place: str, choices: set[str]) -> bool:

@@ -10,7 +10,7 @@ from catalog.relations.backends.endpoints import endpoints
 from catalog.relations.backends.readiness import taking_traffic
 from catalog.store.view import MeshSettings, View
 from meshwright.kube.api import Api
-from meshwright.kube.connection.connection import found
+from meshwright.kube.connection.connection import find_connection
 from meshwright.mesh.names import Namespace, ServiceName
 from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.workload import Health
@@ -56,9 +56,9 @@ class Looking:
 @contextlib.asynccontextmanager
 async def looking(cluster: RunningCluster, namespace: str) -> AsyncIterator[Looking]:
     """Run a source of one namespace."""
-    async with Api(found(cluster.kubeconfig, "")) as api:
+    async with Api(find_connection(cluster.kubeconfig, "")) as api:
         source = KubernetesSource(
-            api, Scope.of([namespace]), lambda: datetime.now(UTC), discover=timedelta(seconds=1)
+            api, Scope.from_settings([namespace]), lambda: datetime.now(UTC), discover=timedelta(seconds=1)
         )
         await source.first()
         look = Looking(source, namespace)

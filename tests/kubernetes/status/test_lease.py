@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from meshwright.kube.api import Api
-from meshwright.kube.connection.connection import found
+from meshwright.kube.connection.connection import find_connection
 from meshwright.kube.errors import ApiUnreachable
 from meshwright.kube.lease import LEASES, Lease, Terms
 from meshwright.kube.resource import Raw, Resource
@@ -70,7 +70,7 @@ async def test_disconnected_leader_stops_before_another_begins(
     A leader that ends releases the Lease, so that the next one need not wait.
     """
     leading = Leading()
-    connection = found(shared_cluster.kubeconfig, "")
+    connection = find_connection(shared_cluster.kubeconfig, "")
     async with Cut(connection) as first, Cut(connection) as second, asyncio.TaskGroup() as group:
 
         def start(name: str, api: Api) -> asyncio.Task[None]:

@@ -18,7 +18,7 @@ from certs.issuers.exchanges import Exchanges
 from certs.issuers.reference import IssuerReference
 from certs.keys.bundle import TrustBundle
 from certs.keys.pair import KeyPairOptions, Pair, issue_pair
-from meshwright.kube.connection.connection import found
+from meshwright.kube.connection.connection import find_connection
 from meshwright.mesh.names import TrustDomain
 from tests.kubernetes.tools.api_requests import Answer, Asking
 from tests.tools.deadline import wait_until
@@ -121,9 +121,9 @@ class Signing:
         asked = CertificateRequestSettings(
             IssuerReference.parse(issuer), namespace or self.namespace, seconds, roots
         )
-        connection = found(kubeconfig or self.kubeconfig, "")
+        connection = find_connection(kubeconfig or self.kubeconfig, "")
         return CertManagerIssuer.open(
-            connection, asked, DOMAIN, known or TrustBundle.of([]), now(), Exchanges()
+            connection, asked, DOMAIN, known or TrustBundle.from_pems([]), now(), Exchanges()
         )
 
     @property

@@ -78,7 +78,7 @@ def _mesh() -> View:
 
 def _put_theirs(mesh: View, key: ObjectKey) -> ObjectKey:
     """Add an object of another group beside one of ours, with the same kind, namespace and name."""
-    theirs = ObjectKey.of(Kind(key.kind.name, GROUP), key)
+    theirs = ObjectKey.from_name(Kind(key.kind.name, GROUP), key)
     value = Theirs(PolicyKey(key.namespace or Namespace("default"), key.name))
     mesh.apply(Edits({theirs: SourcedObject(theirs, value, OTHER)}))  # type: ignore[arg-type]
     return theirs

@@ -43,7 +43,7 @@ class Replica:
             pass
         for part in edits.parts(3):  # a server takes up many edits in parts, too
             self.view.apply(part)
-        held = self.serving.rendering.certificates.held()
+        held = self.serving.rendering.certificates.values_unrecorded()
         gone = dict.fromkeys(held.keys() - self.mesh.certificates.keys())
         self.serving.rendering.certify({**self.mesh.certificates, **gone}, self.mesh.roots)
         for step in self.serving.steps(self.published, self.serving.touched()):
@@ -80,7 +80,7 @@ class Replica:
 
     def look(self) -> None:
         """Look for problems in changed objects."""
-        self.problems.found(self.linter.looks())
+        self.problems.report_lint(self.linter.looks())
 
     def differences(self) -> tuple[str, ...]:
         """Return the differences from the same mesh computed from scratch."""

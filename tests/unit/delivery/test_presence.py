@@ -16,7 +16,7 @@ def _here(lingering: ConnectionGracePeriod, now: float) -> list[str]:
 def test_proxy_is_present_until_its_grace_period_ends() -> None:
     """A proxy is present until 10 s after its last stream; until then the picture is the same object."""
     lingering = ConnectionGracePeriod(10.0)
-    assert lingering.came(ONE)
+    assert lingering.connected(ONE)
     assert lingering.due() is None
     here = lingering.here(0.0)
     assert list(here) == [ProxyName.parse(ONE)]
@@ -30,10 +30,10 @@ def test_proxy_is_present_until_its_grace_period_ends() -> None:
 def test_proxy_that_returns_within_the_grace_period_is_no_arrival() -> None:
     """Nothing is computed again for the proxy, and its next departure starts a new grace period."""
     lingering = ConnectionGracePeriod(10.0)
-    lingering.came(ONE)
+    lingering.connected(ONE)
     here = lingering.here(0.0)
     lingering.left(ONE, 1.0)
-    assert not lingering.came(ONE)
+    assert not lingering.connected(ONE)
     assert lingering.here(100.0) is here
     lingering.left(ONE, 101.0)
     assert lingering.due() == 111.0
@@ -42,7 +42,7 @@ def test_proxy_that_returns_within_the_grace_period_is_no_arrival() -> None:
 def test_proxy_that_connects_and_leaves_between_two_looks_is_present() -> None:
     """Its snapshot is computed all the same, because the proxy may return within the grace period."""
     lingering = ConnectionGracePeriod(10.0)
-    lingering.came(ONE)
+    lingering.connected(ONE)
     lingering.left(ONE, 1.0)
     assert _here(lingering, 1.0) == ["one"]
     assert _here(lingering, 11.0) == []
@@ -51,7 +51,7 @@ def test_proxy_that_connects_and_leaves_between_two_looks_is_present() -> None:
 def test_proxy_without_a_grace_period_is_absent_at_once() -> None:
     """A grace period of 0 s is a valid setting: the end of the last stream makes the proxy absent."""
     lingering = ConnectionGracePeriod(0.0)
-    lingering.came(ONE)
+    lingering.connected(ONE)
     assert _here(lingering, 0.0) == ["one"]
     lingering.left(ONE, 1.0)
     assert _here(lingering, 1.0) == []
@@ -61,7 +61,7 @@ def test_number_of_proxies_in_their_grace_period_is_limited() -> None:
     """Beyond the limit, proxies that left first are absent, so that flapping proxies do not fill memory."""
     lingering = ConnectionGracePeriod(10.0, most=2)
     for moment, node_key in enumerate((ONE, TWO, THREE)):
-        lingering.came(node_key)
+        lingering.connected(node_key)
         lingering.left(node_key, float(moment))
     assert lingering.due() == 0.0
     assert _here(lingering, 3.0) == ["three", "two"]

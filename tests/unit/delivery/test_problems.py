@@ -26,12 +26,12 @@ def _logged(problems: AllProblems) -> tuple[bool, list[str]]:
 def test_problem_of_several_reporters_is_listed_once_until_all_drop_it() -> None:
     """Problems are sorted and counted, and two reads without a change return the same object."""
     problems = AllProblems()
-    problems.found([("a", (TWO, ONE)), ("b", (ONE,))])
+    problems.report_lint([("a", (TWO, ONE)), ("b", (ONE,))])
     assert problems.all() == (ONE, TWO)
     assert problems.all() is problems.all()
-    problems.found([("a", (TWO,))])
+    problems.report_lint([("a", (TWO,))])
     assert problems.all() == (ONE, TWO)
-    problems.found([("b", ())])
+    problems.report_lint([("b", ())])
     assert problems.all() == (TWO,)
     assert problems.counts() == {"error": 0, "warning": 1, "info": 0}
 
@@ -39,15 +39,15 @@ def test_problem_of_several_reporters_is_listed_once_until_all_drop_it() -> None
 def test_new_problem_is_logged_once() -> None:
     """A problem that moves to another reporter, or appears and vanishes between two logs, is not logged."""
     problems = AllProblems()
-    problems.say("lint", "a", (TWO, ONE))
+    problems.report("lint", "a", (TWO, ONE))
     assert _logged(problems) == (True, ["MW1", "MW2"])
-    problems.say("lint", "a", ())
-    problems.say("proxies", "b", (ONE, TWO))
+    problems.report("lint", "a", ())
+    problems.report("proxies", "b", (ONE, TWO))
     assert _logged(problems) == (False, [])
-    problems.say("proxies", "b", (ONE,))
+    problems.report("proxies", "b", (ONE,))
     assert _logged(problems) == (True, [])
-    problems.say("proxies", "b", (ONE, TWO, THREE))
-    problems.say("proxies", "b", (ONE, TWO))
+    problems.report("proxies", "b", (ONE, TWO, THREE))
+    problems.report("proxies", "b", (ONE, TWO))
     assert _logged(problems) == (True, ["MW2"])
 
 
@@ -55,10 +55,10 @@ def test_resolved_problem_is_logged_once_when_its_last_reporter_drops_it() -> No
     """The line has the problem's text and code. Problems of sources are left out; sources log them."""
     problems = AllProblems()
     problems.of_sources({"directory": (THREE,)})
-    problems.say("lint", "a", (TWO, ONE))
-    problems.say("proxies", "b", (ONE,))
+    problems.report("lint", "a", (TWO, ONE))
+    problems.report("proxies", "b", (ONE,))
     problems.log()
-    problems.say("lint", "a", ())
+    problems.report("lint", "a", ())
     problems.of_sources({"directory": ()})
     with capture_logs() as lines:
         problems.log()
@@ -66,7 +66,7 @@ def test_resolved_problem_is_logged_once_when_its_last_reporter_drops_it() -> No
     assert [(line["event"], line["code"], line["problem"]) for line in lines] == [
         ("problem resolved", "MW2", str(TWO))
     ]
-    problems.say("proxies", "b", ())
+    problems.report("proxies", "b", ())
     with capture_logs() as lines:
         problems.log()
     assert [line["problem"] for line in lines] == [str(ONE)]
@@ -76,22 +76,22 @@ def test_problem_of_a_source_is_not_logged_while_the_source_reports_it() -> None
     """Another reporter's copy is silent as long, because the source logs the problem itself."""
     problems = AllProblems()
     problems.of_sources({"directory": (ONE,), "dns": ()})
-    problems.say("between sources", None, (ONE, TWO))
+    problems.report("between sources", None, (ONE, TWO))
     assert _logged(problems) == (True, ["MW2"])
     problems.of_sources({"directory": ()})
-    problems.say("between sources", None, ())
+    problems.report("between sources", None, ())
     assert _logged(problems) == (True, [])
-    problems.say("between sources", None, (ONE,))
+    problems.report("between sources", None, (ONE,))
     assert _logged(problems) == (True, ["MW1"])
 
 
 def test_problem_found_again_after_forget_is_not_logged_again() -> None:
     """A failed wave forgets all problems, and the next one finds them from scratch."""
     problems = AllProblems()
-    problems.found([("a", (ONE,))])
+    problems.report_lint([("a", (ONE,))])
     assert _logged(problems) == (True, ["MW1"])
     problems.forget()
-    problems.found([("a", (ONE,))])
+    problems.report_lint([("a", (ONE,))])
     assert _logged(problems) == (False, [])
 
 
@@ -104,7 +104,7 @@ def test_incremental_problems_equal_problems_from_scratch(seed: int) -> None:
         for _ in range(chance.randint(0, 3)):
             who, of = chance.choice(("lint", "proxies", "sources")), chance.randint(0, 3)
             answer[who, of] = tuple(chance.sample((ONE, TWO, THREE), chance.randint(0, 3)))
-            problems.say(who, of, answer[who, of])
+            problems.report(who, of, answer[who, of])
         now = {problem for result in answer.values() for problem in result}
         silent = {problem for (who, _), result in answer.items() if who == "sources" for problem in result}
         other, logged = _logged(problems)
@@ -120,15 +120,15 @@ def test_incremental_problems_equal_problems_from_scratch(seed: int) -> None:
 def test_follower_gets_the_net_changes_since_its_last_take() -> None:
     """The first `take` returns all problems; later ones omit problems that appeared and vanished."""
     problems = AllProblems()
-    problems.say("wave", None, (ONE,))
+    problems.report("wave", None, (ONE,))
     moves = problems.follow()
     assert moves.take() == {ONE: True}
     assert moves.take() == {}
-    problems.say("wave", None, (TWO,))
-    problems.say("proxies", None, (THREE,))
-    problems.say("proxies", None, ())
-    problems.say("lint", "a", (TWO,))
+    problems.report("wave", None, (TWO,))
+    problems.report("proxies", None, (THREE,))
+    problems.report("proxies", None, ())
+    problems.report("lint", "a", (TWO,))
     assert moves.take() == {ONE: False, TWO: True}
     problems.forget()
-    problems.say("wave", None, (TWO,))
+    problems.report("wave", None, (TWO,))
     assert moves.take() == {}

@@ -260,11 +260,11 @@ def test_unknown_host_problem_disappears_once_an_egress_names_the_host(
     setting = UpstreamTrafficSetting(a.policy_key("s"), "x.test", ConnectionLimits(1))
     view = a.view(setting)
     linter, problems = Linter(view), AllProblems()
-    problems.found(linter.looks())
+    problems.report_lint(linter.looks())
     before = [problem.code for problem in problems.all()]
     egress = a.egress("e", "buyer", (80, "http"), hosts=("x.test",), limits="s")
     view.apply(view.edits_to(a.view(setting, egress).known()))
-    problems.found(linter.looks())
+    problems.report_lint(linter.looks())
     after = [problem.code for problem in problems.all()]
     assert before == [Code.UNKNOWN_HOST.value]
     assert (Code.UNKNOWN_HOST.value not in after) is (not forgotten)
@@ -367,10 +367,10 @@ def test_missing_active_root_problem_disappears_with_an_active_root(
     active = MeshRootCertificate(a.policy_key("a"), SecretName(Namespace("default"), "a"))
     view = a.view(passive)
     linter, problems = Linter(view), AllProblems()
-    problems.found(linter.looks())
+    problems.report_lint(linter.looks())
     before = [problem.code for problem in problems.all()]
     view.apply(view.edits_to(a.view(passive, active).known()))
-    problems.found(linter.looks())
+    problems.report_lint(linter.looks())
     assert before == [Code.NO_ACTIVE_ROOT.value]
     assert ([problem.code for problem in problems.all()] == []) is (not forgotten)
 
@@ -520,13 +520,13 @@ def test_problems_follow_names_in_other_namespaces_and_the_widest_target(
     targets = (a.target("t", "a", "gone"), a.target("u", "b", "a"))
     view = a.view(*workloads, *targets)
     linter, problems = Linter(view), AllProblems()
-    problems.found(linter.looks())
+    problems.report_lint(linter.looks())
     elsewhere = a.workload("gone", "10.0.0.9", namespace="elsewhere")
     wide = replace(targets[1], sources=(*map(a.identity, "bcd"), elsewhere.identity))
     for things in ((*workloads, *targets, elsewhere), (*workloads, targets[0], wide, elsewhere)):
         anew = a.view(*things)
         view.apply(view.edits_to(anew.known()))
-        problems.found(linter.looks())
+        problems.report_lint(linter.looks())
         if problems.all() != found_from_nothing(anew):
             assert forgotten
             return
@@ -545,10 +545,10 @@ def test_service_without_endpoints_is_a_problem_once_its_namespace_has_a_sidecar
     empty = a.service("empty", app="none")
     view = a.view(empty, a.workload("only", "10.0.0.1", sidecar=False))
     linter, problems = Linter(view), AllProblems()
-    problems.found(linter.looks())
+    problems.report_lint(linter.looks())
     assert problems.all() == ()
     view.apply(view.edits_to(a.view(empty, a.workload("only", "10.0.0.1")).known()))
-    problems.found(linter.looks())
+    problems.report_lint(linter.looks())
     lines = [problem.code for problem in problems.all() if str(problem.key) == "Service default/empty"]
     assert (lines == ["MW2020"]) is (not forgotten)
 
@@ -565,14 +565,14 @@ def test_suggested_names_follow_new_pod_templates_and_workloads(
     there: tuple[object, ...] = (a.workload("shop", "10.0.0.1"), a.target("t", "warehose", "shop"))
     view = a.view(*there)
     linter, problems = Linter(view), AllProblems()
-    problems.found(linter.looks())
+    problems.report_lint(linter.looks())
     nearer = a.deployment("warehouze", account="warehouze"), a.workload("warehouse", "10.0.0.2")
     right = True
     for item in nearer:
         there = (*there, item)
         anew = a.view(*there)
         view.apply(view.edits_to(anew.known()))
-        problems.found(linter.looks())
+        problems.report_lint(linter.looks())
         right = right and problems.all() == found_from_nothing(anew)
         assert forgotten or str(item.key.name) in str(problems.all())
     assert right == (not forgotten)

@@ -55,8 +55,8 @@ def test_each_source_has_its_own_declared_parts() -> None:
     """One declaration finds different entries in different sources, and the same object in one source."""
     one, other = _source(a=1, b=2, c=3), _source(a=2)
     assert by_parity(one)["odd"] == ("a", "c")
-    assert by_parity(one).found("odd") == (1, 3)
-    assert by_parity(one).found("neither") == ()
+    assert by_parity(one).lookup("odd") == (1, 3)
+    assert by_parity(one).lookup("neither") == ()
     assert "odd" not in by_parity(other)
     assert by_parity(one) is by_parity(one)
 

@@ -324,7 +324,7 @@ async def test_sent_trust_bundle_is_possible_besides_the_confirmed_one(
 
     async def said(digest: str) -> frozenset[str]:
         await service.trust(digest, pem, "10.0.0.1")
-        confirmation = service.confirmations.of(NAME)
+        confirmation = service.confirmations.last(NAME)
         assert confirmation is not None
         return confirmation.possible
 
@@ -332,7 +332,7 @@ async def test_sent_trust_bundle_is_possible_besides_the_confirmed_one(
     assert await said(ours) == {ours}
     signs.authority = CertificateAuthority.open(tmp_path / "other", TrustDomain("mesh.example"), NOW)
     other = (await service.renew(csr(), pem, "10.0.0.1")).bundle.digest
-    result = service.confirmations.of(NAME)
+    result = service.confirmations.last(NAME)
     assert result is not None
     assert result.possible == {ours, other}
     assert await said(other) == {other}

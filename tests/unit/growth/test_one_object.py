@@ -83,7 +83,7 @@ def _review(work: Work, objects: Objects) -> None:
     trial = Trial(MeshSettings())
     trial.follow(merge([("cluster", Picture(OTHERS))]), Picture())
     with work:
-        problems = trial.of("cluster", key, sourced)
+        problems = trial.new_problems("cluster", key, sourced)
     work.said(*problems)
 
 

@@ -60,7 +60,7 @@ async def test_aggregated_discovery_needs_two_requests() -> None:
         assert served_resources == ServedResources(
             (SERVICES, NAMESPACES, *SPLITS), frozenset({"metrics.k8s.io"})
         )
-        assert served_resources.of("split.smi-spec.io", "TrafficSplit") == tuple(SPLITS)
+        assert served_resources.versions_of_kind("split.smi-spec.io", "TrafficSplit") == tuple(SPLITS)
         assert await served(api, {"split.smi-spec.io"}) == ServedResources(tuple(SPLITS))
 
 

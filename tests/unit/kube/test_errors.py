@@ -54,11 +54,15 @@ def test_long_message_of_a_server_is_shortened() -> None:
 def test_status_object_of_a_watch_is_read_as_an_answer() -> None:
     """Malformed fields have defaults, and the retry time is limited to a day."""
     answer = {"code": 429, "reason": "TooManyRequests", "details": {"retryAfterSeconds": 3}}
-    error = ApiError.of(answer, verb="watch", resource="Y", what="X")
+    error = ApiError.from_status(answer, verb="watch", resource="Y", what="X")
     assert (error.status, error.retry_after, error.reason) == (429, 3.0, Reason.THROTTLED)
-    error = ApiError.of({"code": "x", "details": 5, "message": []}, verb="watch", resource="Y", what="X")
+    error = ApiError.from_status(
+        {"code": "x", "details": 5, "message": []}, verb="watch", resource="Y", what="X"
+    )
     assert (error.status, error.retry_after) == (500, None)
-    error = ApiError.of({"details": {"retryAfterSeconds": 10**400}}, verb="watch", resource="Y", what="X")
+    error = ApiError.from_status(
+        {"details": {"retryAfterSeconds": 10**400}}, verb="watch", resource="Y", what="X"
+    )
     assert error.retry_after == 86400
 
 

@@ -40,7 +40,7 @@ def test_lease_expires_its_duration_after_the_last_observed_renewal() -> None:
 def test_duration_of_the_lease_itself_counts_up_to_a_limit() -> None:
     """A holder of another version may have another duration. The limit prevents an endless wait."""
     assert step(LeaseObservation(held("b", lasts=40.0), 0.0), "a", 39.0) is Step.WAIT
-    assert LeaseRecord.of({"spec": {"leaseDurationSeconds": 10**9}}, TERMS).lasts == LONGEST
+    assert LeaseRecord.parse({"spec": {"leaseDurationSeconds": 10**9}}, TERMS).lasts == LONGEST
 
 
 def test_released_lease_is_taken_at_once() -> None:
@@ -85,5 +85,5 @@ def test_foreign_metadata_of_a_lease_are_kept(what: Step) -> None:
 def test_malformed_lease_counts_as_released() -> None:
     """The Lease can be taken, and the write corrects it."""
     for raw in ({}, {"spec": 7}, {"spec": {"holderIdentity": None, "leaseDurationSeconds": "x"}}):
-        lease_record = LeaseRecord.of(raw, TERMS)
+        lease_record = LeaseRecord.parse(raw, TERMS)
         assert (lease_record.holder, lease_record.lasts) == ("", 15.0)

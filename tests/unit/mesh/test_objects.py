@@ -10,7 +10,7 @@ from tests.meshes import values as a
 
 def test_object_key_is_made_from_the_key_of_a_value() -> None:
     """The text has the form of kubectl, with the kind in the singular."""
-    key = ObjectKey.of(SERVICE, a.service_key("store", "shop"))
+    key = ObjectKey.from_name(SERVICE, a.service_key("store", "shop"))
     assert key == ObjectKey(SERVICE, Namespace("shop"), "store")
     assert (key.path, str(key)) == ("shop/store", "Service shop/store")
 

@@ -71,13 +71,13 @@ def test_no_sources_merge_to_nothing_and_unchanged_sources_to_the_same_result() 
     """An unchanged merge returns the same instance."""
     assert merge([]) == MergedObjects()
     merged = merge([("one", _said(W))])
-    assert merge(merged.of, merged) is merged
+    assert merge(merged.states, merged) is merged
 
 
 def test_removed_source_takes_its_objects_with_it() -> None:
     """An object that only the removed source had is deleted."""
     both = merge([("one", _said(W)), ("two", _said(SLICE))])
-    assert merge(both.of[:1], both).since(both) == {a.object_key(SLICE): None}
+    assert merge(both.states[:1], both).since(both) == {a.object_key(SLICE): None}
 
 
 POD = a.pod("w", "10.0.0.9")

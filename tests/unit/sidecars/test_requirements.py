@@ -53,10 +53,10 @@ def test_requirements_name_the_capability_and_the_object() -> None:
     """Interception, routes by request, both kinds of splits and TCP ports are required."""
     assert _needs(view(POLICY, workload("one"))) == (
         Requirement(Capability.EXPLICIT_INTERCEPTION, WORKLOAD),
-        Requirement(Capability.HTTP_ROUTES, ObjectKey.of(TRAFFIC_TARGET, BY_PATH)),
-        Requirement(Capability.TCP_ROUTES, ObjectKey.of(SERVICE, STORE)),
-        Requirement(Capability.TCP_SPLITS, ObjectKey.of(TRAFFIC_SPLIT, HALVES)),
-        Requirement(Capability.TRAFFIC_SPLITS, ObjectKey.of(TRAFFIC_SPLIT, HALVES)),
+        Requirement(Capability.HTTP_ROUTES, ObjectKey.from_name(TRAFFIC_TARGET, BY_PATH)),
+        Requirement(Capability.TCP_ROUTES, ObjectKey.from_name(SERVICE, STORE)),
+        Requirement(Capability.TCP_SPLITS, ObjectKey.from_name(TRAFFIC_SPLIT, HALVES)),
+        Requirement(Capability.TRAFFIC_SPLITS, ObjectKey.from_name(TRAFFIC_SPLIT, HALVES)),
     )
 
 
@@ -113,8 +113,8 @@ def test_objects_for_calls_require_their_capabilities() -> None:
     Without these objects, none is required.
     """
     plain, answer = (set(_needs(view(POLICY, workload("one"), *more))) for more in ((), (OF_CALLS,)))
-    quick = ObjectKey.of(ROUTE_POLICY, PolicyKey(Namespace("shop"), "quick"))
-    logs = ObjectKey.of(TELEMETRY, PolicyKey(Namespace("shop"), "logs"))
+    quick = ObjectKey.from_name(ROUTE_POLICY, PolicyKey(Namespace("shop"), "quick"))
+    logs = ObjectKey.from_name(TELEMETRY, PolicyKey(Namespace("shop"), "logs"))
     wanted = {
         Requirement(Capability.RETRIES, RETRY),
         Requirement(Capability.LIMITS, UPSTREAM_TRAFFIC_SETTING),

@@ -90,15 +90,15 @@ def test_proxies_have_a_row_for_each_direction() -> None:
 def test_rows_are_filtered_by_whole_names_of_their_ends() -> None:
     """The filter `pa` does not match `pay`; an apex matches only with its backends in `behind`."""
     every = rows(RowKind.EDGES, FOUND)
-    assert RowFilter().of(every) == every
-    assert [row.source for row in RowFilter(destination="pay/bank").of(every)] == [BUYER, STORE]
-    assert [row.destination for row in RowFilter(source="shop/store").of(every)] == [TO_BANK]
-    assert [row.destination for row in RowFilter(service="shop/store").of(every)] == [TO_BANK, TO_STORE]
-    assert len(RowFilter(namespace="pay").of(every)) == 2
-    assert RowFilter(namespace="pa").of(every) == ()
+    assert RowFilter().select(every) == every
+    assert [row.source for row in RowFilter(destination="pay/bank").select(every)] == [BUYER, STORE]
+    assert [row.destination for row in RowFilter(source="shop/store").select(every)] == [TO_BANK]
+    assert [row.destination for row in RowFilter(service="shop/store").select(every)] == [TO_BANK, TO_STORE]
+    assert len(RowFilter(namespace="pay").select(every)) == 2
+    assert RowFilter(namespace="pa").select(every) == ()
     backends = rows(RowKind.BACKENDS, FOUND)
-    assert len(RowFilter(service="shop/v2").of(backends)) == 1
-    assert RowFilter(destination="shop/apex").of(backends) == ()
-    assert len(RowFilter(destination="shop/apex", behind=frozenset({"shop/v2"})).of(backends)) == 1
+    assert len(RowFilter(service="shop/v2").select(backends)) == 1
+    assert RowFilter(destination="shop/apex").select(backends) == ()
+    assert len(RowFilter(destination="shop/apex", behind=frozenset({"shop/v2"})).select(backends)) == 1
     store = rows(RowKind.SERVICES, FOUND)
-    assert len(RowFilter(service="shop/store").of(store)) == 2
+    assert len(RowFilter(service="shop/store").select(store)) == 2

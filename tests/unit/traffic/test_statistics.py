@@ -14,8 +14,8 @@ ONE = Figures((1, 2, 3, 4, 5), tuple(range(TIMES)), 6, 7, 8, 9, 10, 11, 12, 13)
 
 
 def test_figures_are_added_number_by_number() -> None:
-    """`Figures.of` reads the list that `numbers` returns, and empty figures change no sum."""
-    assert Figures.of(ONE.numbers()) == ONE
+    """`Figures.from_numbers` reads the list that `numbers` returns, and empty figures change no sum."""
+    assert Figures.from_numbers(ONE.numbers()) == ONE
     assert ONE + Figures() == ONE
     both = ONE + ONE
     assert both == Figures(

@@ -88,7 +88,7 @@ def test_tap_receives_only_requests_that_match_its_subscription(watched: TapSubs
     """A sidecar reports requests for all taps, so each tap is filtered by the control plane too."""
     taps, _ = _taps()
     tap = taps.begin(watched, _nobody)
-    taps.told(ONE, [REQUEST], 0.0)
+    taps.handle_report(ONE, [REQUEST], 0.0)
     assert tap.take() == ([(ONE, REQUEST)] if fits else [], 0)
 
 
@@ -100,14 +100,14 @@ def test_proxy_reports_requests_of_its_own_services_only() -> None:
     taps, _ = _taps()
     tap = taps.begin(TapSubscription(SHOP), _nobody)
     stranger = ProxyName.parse("x.shop.shop")
-    assert [taps.told(proxy_name, [REQUEST], 0.0) for proxy_name in (ONE, BANKER, stranger)] == [
+    assert [taps.handle_report(proxy_name, [REQUEST], 0.0) for proxy_name in (ONE, BANKER, stranger)] == [
         True,
         False,
         False,
     ]
     assert tap.take() == ([(ONE, REQUEST)], 0)
     taps.end(tap)
-    assert not taps.told(ONE, [REQUEST], 0.0)
+    assert not taps.handle_report(ONE, [REQUEST], 0.0)
 
 
 def test_tap_keeps_limited_requests_per_second_and_in_total() -> None:
@@ -115,14 +115,14 @@ def test_tap_keeps_limited_requests_per_second_and_in_total() -> None:
     taps, _ = _taps()
     tap = taps.begin(TapSubscription(SHOP), _nobody)
     other = taps.begin(TapSubscription(SHOP, statuses=range(500, 600)), _nobody)
-    taps.told(ONE, [REQUEST] * (PER_SECOND + 7), 1.5)
+    taps.handle_report(ONE, [REQUEST] * (PER_SECOND + 7), 1.5)
     result, lost = tap.take()
     assert (len(result), lost) == (PER_SECOND, 7)
-    taps.told(ONE, [REQUEST] * 3, 1.9)
+    taps.handle_report(ONE, [REQUEST] * 3, 1.9)
     assert tap.take() == ([], 3)
     for second in range(2, 2 + WAITING // PER_SECOND):
-        taps.told(ONE, [REQUEST] * PER_SECOND, second)
-    taps.told(ONE, [REQUEST] * 5, 100.0)
+        taps.handle_report(ONE, [REQUEST] * PER_SECOND, second)
+    taps.handle_report(ONE, [REQUEST] * 5, 100.0)
     result, lost = tap.take()
     assert (len(result), lost) == (WAITING, 5)
     assert other.take() == ([], 0)
@@ -132,8 +132,8 @@ def test_subscriber_is_notified_of_matching_requests_only() -> None:
     """A request of another service leads to no notification."""
     taps, noticed = _taps()[0], list[str]()
     taps.begin(TapSubscription(SHOP), lambda: noticed.append("it"))
-    taps.told(ONE, [REQUEST], 0.0)
-    taps.told(BANKER, [REQUEST], 0.0)
+    taps.handle_report(ONE, [REQUEST], 0.0)
+    taps.handle_report(BANKER, [REQUEST], 0.0)
     assert noticed == ["it"]
 
 

@@ -246,18 +246,18 @@ def test_account_with_debt_is_kept_for_a_reconnecting_client() -> None:
     Otherwise each new connection would get a new burst.
     """
     accounts = Accounts(Limits(loop_share=0.5, loop_burst_seconds=0.1))
-    account = accounts.of(b"one")
+    account = accounts.account(b"one")
     account.streams = 1
     account.share.spend(1.0, 10.0)
     accounts.forget(10.0)
-    assert accounts.of(b"one") is account
+    assert accounts.account(b"one") is account
     account.streams = 0
     accounts.forget(11.0)
-    assert accounts.of(b"one").share.wait(11.0) == pytest.approx(0.8 - 0.0, abs=0.2)
+    assert accounts.account(b"one").share.wait(11.0) == pytest.approx(0.8 - 0.0, abs=0.2)
     accounts.forget(20.0)
 
     assert len(accounts) == 0
-    assert accounts.of(b"one") is not account
+    assert accounts.account(b"one") is not account
 
 
 def test_unknown_nonce_releases_no_cost() -> None:

@@ -68,7 +68,7 @@ class Image:
         """
         with tempfile.TemporaryDirectory(dir=archive.parent) as folder:
             own = Layers(Path(folder))
-            result = [*map((layers or own).of, self.below), own.of({**ETC, **self.files})]
+            result = [*map((layers or own).layer, self.below), own.layer({**ETC, **self.files})]
             config = json.dumps(self._config([item.digest for item in result])).encode()
             described = [item.descriptor for item in result]
             manifest = {"schemaVersion": 2, "mediaType": _MANIFEST, "config": _described(_CONFIG, config)}
@@ -107,7 +107,7 @@ def program(path: Path, at: str = "") -> Files:
     return {**libraries([result]), at or str(path): result}
 
 
-def found_program(name: str, at: str = "") -> Files:
+def find_program(name: str, at: str = "") -> Files:
     """Return a program from PATH with its libraries as files of an image; raise PartError if missing."""
     if (path := shutil.which(name)) is None:
         raise PartError(f"the program {name} is missing on this machine, and an image needs it")
@@ -116,13 +116,13 @@ def found_program(name: str, at: str = "") -> Files:
 
 def busybox(*names: str) -> Files:
     """Return busybox as files of an image, with links for its applets, for example `/bin/sh`."""
-    return {**found_program("busybox", "/bin/busybox"), **{f"/bin/{each}": Link("busybox") for each in names}}
+    return {**find_program("busybox", "/bin/busybox"), **{f"/bin/{each}": Link("busybox") for each in names}}
 
 
 def iptables() -> Files:
     """Return the programs for interception rules as files of an image: iptables, with matches, and ip."""
     many = "/usr/sbin/xtables-multi"
-    result = {**found_program("iptables-restore", many), **found_program("ip", "/usr/sbin/ip")}
+    result = {**find_program("iptables-restore", many), **find_program("ip", "/usr/sbin/ip")}
     names = (f"{name}{end}" for name in ("iptables", "ip6tables") for end in ("", "-restore", "-save"))
     (modules,) = list(Path("/usr/lib").glob("*/xtables"))
     return {**result, **{f"/usr/sbin/{each}": Link(many) for each in names}, **tree(modules, str(modules))}

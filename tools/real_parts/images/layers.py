@@ -70,7 +70,7 @@ class Layers:
     folder: Path
     _written: dict[int, tuple[Files, Layer]] = field(default_factory=dict)
 
-    def of(self, files: Files) -> Layer:
+    def layer(self, files: Files) -> Layer:
         """Return the layer with these files; write the layer if necessary."""
         if id(files) not in self._written:
             path = self.folder / f"layer-{len(self._written)}.tar"

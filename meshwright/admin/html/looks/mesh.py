@@ -74,7 +74,7 @@ def _when(title: str, age: str, at: str) -> Column:
     return Column(title, shown, (age, f"{age}_seconds", at))
 
 
-def _held(source: Document) -> Markup:
+def _held_objects(source: Document) -> Markup:
     return listed(map(links.in_sentence, words(source, "held"))) if words(source, "held") else NONE
 
 
@@ -84,7 +84,7 @@ _SOURCE: Final = (
     Column("Objects", _objects, ("objects",)),
     _when("Read whole", "age", "last_full_read"),
     _when("Last event", "event_age", "last_event"),
-    Column("Held", _held, ("held",)),
+    Column("Held", _held_objects, ("held",)),
 )
 
 

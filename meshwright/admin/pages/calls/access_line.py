@@ -145,7 +145,7 @@ def _served_at(view: View, line: Mapping[str, str]) -> Iterator[tuple[ServiceKey
         where = HostPort.parse(line.get("local_address", ""))
     except ValueError:
         return
-    for workload in by_address(view).found(IpAddress(where.host)):
+    for workload in by_address(view).lookup(IpAddress(where.host)):
         if is_superseded(view, workload):
             continue
         for key in services_of(view, workload.key):

@@ -52,7 +52,7 @@ async def connectivity(
     view = reading.view()
     if view is None:
         raise NothingToShow("the server has not read its sources yet: try again in a few seconds")
-    asked, service, port = _asked(view, query, headers)
+    asked, service, port = _parse_request(view, query, headers)
     explanation, concerned = await asyncio.to_thread(explaining.explained, view, asked)
     issued = newest(await asyncio.to_thread(reading.ledger), now)
     there = on_the_way.behind(view, asked, port)
@@ -81,7 +81,9 @@ async def connectivity(
     policies = [made for status in statuses if (made := policy_of(reading, status)) is not None]
     turned_down = explanation.decision.turned_down
     return {
-        "explained": explaining.held(view, explanation, {name: sidecars[name] for name in concerned}),
+        "explained": explaining.compared_document(
+            view, explanation, {name: sidecars[name] for name in concerned}
+        ),
         "protocol": spoken(port, backing(view, service.key)).value,
         "turned_down": None if turned_down is None else turned_down.status,
         "callers": [
@@ -95,11 +97,11 @@ async def connectivity(
 
 def _callers(view: View, asked: Request) -> dict[ProxyName, Workload]:
     """Return the workloads with the caller's identity, by the proxy names of their sidecars."""
-    running = () if asked.identity is None else by_identity(view).found(asked.identity)
+    running = () if asked.identity is None else by_identity(view).lookup(asked.identity)
     return {workload.proxy_name: workload for workload in running if workload.proxy_name is not None}
 
 
-def _asked(
+def _parse_request(
     view: View, query: Mapping[str, str], headers: Iterable[str]
 ) -> tuple[Request, Service, ServicePort]:
     """Return the request of the query, with the called Service and port."""
@@ -180,7 +182,7 @@ def _sidecar(
     return {
         "proxy": str(name),
         "workload": None if holder is None else str(holder.key),
-        "stands": stood.stand.value,
+        "stands": stood.state.value,
         "said": "; ".join(filter(None, (stood.clause, more))),
         "rejected": list[Json](refused),
         "types": types,

@@ -13,10 +13,10 @@ from catalog.explain import (
     call_to,
     call_to_service,
     concerned,
+    enforcement_without_server,
     explain,
     explain_outside,
     in_the_mesh,
-    not_asked,
     standing,
 )
 from catalog.explain.enforcement import EnforcementState, Sidecar, headline
@@ -188,7 +188,7 @@ def answer(view: View, query: Mapping[str, str], headers: Iterable[str]) -> dict
     if (outside_explanation := read_outside(view, query, headers)) is not None:
         return outside(view, outside_explanation)
     explained = explain(view, read_request(query, headers))
-    return document(view, explained, not_asked(explained.decision))
+    return document(view, explained, enforcement_without_server(explained.decision))
 
 
 def _steps(steps: Iterable[Step]) -> list[Json]:
@@ -208,7 +208,9 @@ def explained(view: View, request: Request) -> tuple[Explanation, tuple[ProxyNam
     return explanation, concerned(view, request, explanation.decision)
 
 
-def held(view: View, explanation: Explanation, sidecars: Mapping[ProxyName, Sidecar]) -> dict[str, Json]:
+def compared_document(
+    view: View, explanation: Explanation, sidecars: Mapping[ProxyName, Sidecar]
+) -> dict[str, Json]:
     """Return an explanation as JSON, compared with the state of the sidecars on the path of the request."""
     return document(view, explanation, standing(view, explanation.request, explanation.decision, sidecars))
 

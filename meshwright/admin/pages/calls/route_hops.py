@@ -35,7 +35,7 @@ def endpoint(view: View, result: Endpoint, policies: Iterable[ProxyPolicy]) -> D
     `given` is true if all sidecars of the callers have the endpoint.
     """
     holders = [holder for name in result.proxies if (holder := holder_of(view, name)) is not None]
-    given = [_is_given(policy, result) for policy in policies]
+    given = [_has_endpoint(policy, result) for policy in policies]
     return {
         "service": str(result.service),
         "address": str(HostPort(result.address, result.port)),
@@ -88,7 +88,7 @@ def _withheld(view: View, result: Endpoint) -> str:
     return why_withheld(view, result)
 
 
-def _is_given(policy: ProxyPolicy, result: Endpoint) -> bool:
+def _has_endpoint(policy: ProxyPolicy, result: Endpoint) -> bool:
     """Return whether a sidecar has an endpoint.
 
     With `as_called`, the sidecar connects to the called address, and needs no list of endpoints.

@@ -42,7 +42,7 @@ class SidecarStatus:
     `status` is None for an unknown proxy.
     """
 
-    stand: SidecarState
+    state: SidecarState
     clause: str
     without: tuple[ExcludedPolicy, ...]
     status: ProxyStatus | None
@@ -62,7 +62,7 @@ def sidecar_states(reading: SidecarReading, names: Iterable[ProxyName]) -> Mappi
     def stood(name: ProxyName) -> SidecarStatus:
         status, theirs = statuses.get(name), tuple(streams.get(str(name), ()))
         missed = tuple(
-            ExcludedPolicy(item.object, item.match, item.said) for item in left_out if name in item.proxies
+            ExcludedPolicy(item.object, item.match, item.message) for item in left_out if name in item.proxies
         )
         return SidecarStatus(*_sidecar_state(reading, name, status, theirs, missed), missed, status, theirs)
 

@@ -47,7 +47,7 @@ async def published(reading: PublishedPage) -> dict[str, Json]:
 
 def _names(view: View | None, admission: Admission) -> list[Json]:
     """Return the names of the proxies with this admission, sorted."""
-    held = {} if view is None else view.admissions.held()
+    held = {} if view is None else view.admissions.values_unrecorded()
     return [str(name) for name in sorted(held) if held[name] is admission]
 
 

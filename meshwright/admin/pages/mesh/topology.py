@@ -44,7 +44,7 @@ async def topology(reading: TopologyReading, query: Mapping[str, str], now: date
 
     def made() -> Document:
         whole = graph(view, sidecars, EdgeCounts(span.summed(), hour.summed()))
-        part, by = _asked(whole, query)
+        part, by = _requested_graph(whole, query)
         return {
             "at": jsonable(now),
             "window_seconds": round(span.seconds, 3),
@@ -54,7 +54,7 @@ async def topology(reading: TopologyReading, query: Mapping[str, str], now: date
             "nodes": _nodes(part, by),
             "edges": [
                 _edge(*ends, calls, part.nodes[ends[0]].in_step, span.seconds)
-                for ends, calls in shown.of(part.edges.items())
+                for ends, calls in shown.items(part.edges.items())
             ],
         }
 
@@ -70,7 +70,7 @@ def _sidecars(reading: TopologyReading) -> Iterable[Sidecar]:
         yield Sidecar(proxy.name, here, here and bool(states) and {*states} == {"synced"})
 
 
-def _asked(whole: Graph, query: Mapping[str, str]) -> tuple[Graph, str]:
+def _requested_graph(whole: Graph, query: Mapping[str, str]) -> tuple[Graph, str]:
     by = query.get("by", "")
     if by not in ("", "service", "namespace"):
         raise web.HTTPBadRequest(reason=f"by is {by[:40]!r}: must be service or namespace")

@@ -47,7 +47,7 @@ async def stat(reading: MeshTrafficReading, of: RowKind, query: Mapping[str, str
     else:
         by_source = traffic.by_source(window, at)
         result, seconds = await asyncio.to_thread(_rows, of, by_source, reading.view()), by_source.seconds
-    result = wanted.of(result)
+    result = wanted.select(result)
     connected = sum(proxy.state is ProxyState.CONNECTED for proxy in reading.proxies())
     return {
         "at": jsonable(now),
@@ -58,7 +58,7 @@ async def stat(reading: MeshTrafficReading, of: RowKind, query: Mapping[str, str
             "every_seconds": traffic.every_seconds,
         },
         "rows_in_all": len(result),
-        "rows": [row_document(row, seconds) for row in shown.of(result)],
+        "rows": [row_document(row, seconds) for row in shown.items(result)],
     }
 
 
@@ -140,7 +140,7 @@ def backends_of(view: View | None, called: str) -> frozenset[str]:
     namespace, slash, name = called.partition("/")
     if view is None or not slash:
         return frozenset()
-    splits = splits_by_apex(view).found(ServiceKey(Namespace(namespace), ServiceName(name)))
+    splits = splits_by_apex(view).lookup(ServiceKey(Namespace(namespace), ServiceName(name)))
     return frozenset(f"{namespace}/{backend.service}" for split in splits for backend in split.backends)
 
 

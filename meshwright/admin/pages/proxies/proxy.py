@@ -171,7 +171,7 @@ def left_out(problems: Problems, status: ProxyStatus, view: View | None) -> list
     workload = workload_of(status, view)
     if workload is None:
         return []
-    own = ObjectKey.of(WORKLOAD, workload.key).forms()
+    own = ObjectKey.from_name(WORKLOAD, workload.key).forms()
     return [str(problem) for problem in problems if problem.code == Code.INCAPABLE and problem.key in own]
 
 

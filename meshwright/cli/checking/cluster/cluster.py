@@ -30,7 +30,7 @@ from meshwright.kube.builtin import (
     VALIDATING,
     minor_version,
 )
-from meshwright.kube.connection.connection import found
+from meshwright.kube.connection.connection import find_connection
 from meshwright.kube.discovery import ServedResources, served
 from meshwright.kube.errors import KubeError
 from meshwright.kubernetes.injection.decision import OSM_UUID
@@ -65,7 +65,7 @@ def manifests(values: Path | None, home: str) -> Sequence[Mapping[str, Any]]:
 def checks(place: Place, *, before: bool) -> Sequence[Check]:
     """Check a cluster; raise CommandFailed if the kubeconfig does not determine one."""
     try:
-        api = Api(found(place.kubeconfig, place.context))
+        api = Api(find_connection(place.kubeconfig, place.context))
     except KubeError as error:
         raise CommandFailed(" ".join(str(error).split())) from error
     return asyncio.run(_checks(api, place, before=before))
@@ -124,7 +124,8 @@ def _there(result: ServedResources | KubeError) -> ServedResources:
 
 async def _kinds(there: ServedResources, *, before: bool) -> Check:
     versions = {
-        kind: tuple(resource.version for resource in there.of(kind.group, kind.name)) for kind in INSTALLED
+        kind: tuple(resource.version for resource in there.versions_of_kind(kind.group, kind.name))
+        for kind in INSTALLED
     }
     return judging.kinds(versions, before=before)
 

@@ -75,7 +75,7 @@ class Webhooks:
         webhooks = [
             webhook for webhook in (raw or {}).get("webhooks") or () if _is_about(webhook, routes.plural)
         ]
-        namespace = await self._asked_about(webhooks)
+        namespace = await self._selected_namespace(webhooks)
         if not namespace:
             return ()
         metadata = {"name": "meshwright-check"}
@@ -110,7 +110,7 @@ class Webhooks:
             and not selects(scope[0], raw["metadata"].get("labels") or {})
         ]
 
-    async def _asked_about(self, webhooks: Sequence[Raw]) -> str:
+    async def _selected_namespace(self, webhooks: Sequence[Raw]) -> str:
         """Return the name of a namespace selected by one of these webhooks; empty without one."""
         for raw in await self._asking.all(NAMESPACES):
             labels = raw["metadata"].get("labels") or {}

@@ -21,7 +21,7 @@ _ANEW: Final = (
 class Certificate:
     """Owner and validity of a certificate."""
 
-    whose: str
+    owner: str
     not_before: datetime
     not_after: datetime
 
@@ -52,7 +52,7 @@ def authority(found: Validity, now: datetime) -> Check:
     return Check.ok(name, left)
 
 
-def given_authority(result: Validity | None, now: datetime, place: str) -> Check:
+def judge_files_of_other(result: Validity | None, now: datetime, place: str) -> Check:
     """Judge a CA in files at `place`, renewed by another program; `found` is None without files."""
     name, do = (
         "CA",
@@ -74,13 +74,13 @@ def given_authority(result: Validity | None, now: datetime, place: str) -> Check
 def services(certificates: Iterable[Certificate], now: datetime) -> Check:
     """Judge the service certificates in force, which the server renews after about half of their life."""
     name, known = "service certificates", sorted(certificates, key=lambda certificate: certificate.not_after)
-    over = [certificate.whose for certificate in known if now > certificate.not_after]
+    over = [certificate.owner for certificate in known if now > certificate.not_after]
     if over:
         return Check.failed(
             name, f"expired: {listed(over)}", "see the server's log for the reason (`certificate-not-issued`)"
         )
     # Expired certificates are an error already; these are still valid.
-    late = [certificate.whose for certificate in known if now > renewed_by(certificate) + _LATE]
+    late = [certificate.owner for certificate in known if now > renewed_by(certificate) + _LATE]
     if late:
         text = f"{counted(len(late), 'renewal')} overdue: {listed(late)}"
         return Check.warning(name, text, "see the server's log for the reason (`certificate-not-issued`)")
@@ -97,12 +97,12 @@ def proxies(certificates: Iterable[Certificate], now: datetime) -> Check:
     """Judge the newest certificate of each proxy, usually renewed by the proxy's agent."""
     name, known = (
         "proxy certificates",
-        sorted(certificates, key=lambda certificate: (certificate.not_after, certificate.whose)),
+        sorted(certificates, key=lambda certificate: (certificate.not_after, certificate.owner)),
     )
-    over = [f"{item.whose} (at {stamp(item.not_after)})" for item in known if now > item.not_after]
+    over = [f"{item.owner} (at {stamp(item.not_after)})" for item in known if now > item.not_after]
     if over:
         return Check.failed(name, f"expired: {listed(over)}", _ANEW)
-    soon = [f"{each.whose} ({length(each.not_after - now)} left)" for each in known if now >= alarm_at(each)]
+    soon = [f"{each.owner} ({length(each.not_after - now)} left)" for each in known if now >= alarm_at(each)]
     if soon:
         text = f"{counted(len(soon), 'certificate')} in the last quarter of its life: {listed(soon)}"
         return Check.warning(name, text, _ANEW)
@@ -118,7 +118,7 @@ def own(result: Certificate, now: datetime) -> Check:
     if now < result.not_before:
         early = length(result.not_before - now)
         text = (
-            f"the certificate of {result.whose} is valid from {stamp(result.not_before)}, which is "
+            f"the certificate of {result.owner} is valid from {stamp(result.not_before)}, which is "
             f"in {early} by the local clock"
         )
         return Check.failed(
@@ -127,10 +127,10 @@ def own(result: Certificate, now: datetime) -> Check:
     if now > result.not_after:
         ago = length(now - result.not_after)
         text = (
-            f"the certificate of {result.whose} expired at {stamp(result.not_after)}, {ago} ago by the "
+            f"the certificate of {result.owner} expired at {stamp(result.not_after)}, {ago} ago by the "
             "local clock"
         )
         return Check.failed(name, text, f"{_ANEW}; if the local clock is wrong, set it")
     left = length(result.not_after - now)
-    text = f"the certificate of {result.whose} is valid until {stamp(result.not_after)}, {left} left"
+    text = f"the certificate of {result.owner} is valid until {stamp(result.not_after)}, {left} left"
     return Check.warning(name, text, _ANEW) if now >= alarm_at(result) else Check.ok(name, text)

@@ -20,7 +20,7 @@ class Check:
 
     name: str
     status: Status
-    said: str
+    finding: str
     do: str = ""
 
     @classmethod

@@ -53,7 +53,7 @@ class Listener:
     holders: tuple[Holder, ...] = ()
 
     @property
-    def who(self) -> str:
+    def processes(self) -> str:
         """Return the listening processes with their user, as text."""
         return f"{', '.join(map(str, self.holders)) or 'a program'} as {named(self.owner.uid)}"
 
@@ -105,7 +105,7 @@ def credentials(directory: Path, name: str, error: str, *, before: bool = False)
 def control_plane(at: HostPort, why: UnreachableReason | None) -> Check:
     """Judge the connection to the control plane."""
     if why is not None:
-        return Check.failed("control plane", f"{why.reason.value}: {why.said}", why.do)
+        return Check.failed("control plane", f"{why.reason.value}: {why.clause}", why.do)
     return Check.ok("control plane", f"{at} answers and serves this proxy")
 
 
@@ -114,7 +114,7 @@ def workload(name: str, why: UnreachableReason | None) -> Check:
     if why is None:
         return Check.ok("workload", f"{name} is the name of a workload of the mesh")
     if why.reason in _NAMES:
-        return Check.failed("workload", why.said, why.do)
+        return Check.failed("workload", why.clause, why.do)
     do = "correct the line `control plane` first"
     return Check.warning(
         "workload", f"only the control plane knows whether a workload has the name {name}", do
@@ -285,7 +285,7 @@ def application(
         return Check.failed(name, text, "start the application, or correct the targetPort of its Service")
     if reached := [listener for listener in there if listener.owner.takes(at.host)]:
         where = HostPort(reached[0].owner.address, at.port)
-        return Check.ok(name, f"{reached[0].who} listens at {where}")
+        return Check.ok(name, f"{reached[0].processes} listens at {where}")
     places = listed(str(HostPort(listener.owner.address, at.port)) for listener in there)
     do = f"let the application listen at {at}, or at all addresses"
-    return Check.failed(name, f"{there[0].who} listens at {places}, but the proxy connects to {at}", do)
+    return Check.failed(name, f"{there[0].processes} listens at {places}, but the proxy connects to {at}", do)

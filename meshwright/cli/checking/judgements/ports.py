@@ -28,7 +28,7 @@ class Port:
         return f"port {self.purpose}"
 
     @property
-    def who(self) -> str:
+    def processes(self) -> str:
         """Return the processes listening at the port, as far as visible to this user, as text."""
         return ", ".join(map(str, self.holders)) or "a program of another user"
 
@@ -39,7 +39,7 @@ def free(port: Port) -> Check:
         return Check.ok(port.name, "the system chooses a free port")
     if port.taken:
         do = f"stop the other program, or choose another address with {port.setting}"
-        return Check.failed(port.name, f"{port.address} is in use by {port.who}", do)
+        return Check.failed(port.name, f"{port.address} is in use by {port.processes}", do)
     return Check.ok(port.name, f"{port.address} is free")
 
 
@@ -59,5 +59,5 @@ def ours(port: Port, pids: Sequence[int]) -> Check:
         )
     if not any(holder.pid in pids for holder in port.holders):
         do = f"stop the other program and restart the server, or choose another address with {port.setting}"
-        return Check.failed(port.name, f"another program listens at {port.address}: {port.who}", do)
-    return Check.ok(port.name, f"{port.who} serves at {port.address}")
+        return Check.failed(port.name, f"another program listens at {port.address}: {port.processes}", do)
+    return Check.ok(port.name, f"{port.processes} serves at {port.address}")

@@ -46,7 +46,7 @@ class Source:
     name: str
     error: str = ""
     since: str = ""
-    held: tuple[str, ...] = ()
+    held_back: tuple[str, ...] = ()
     good: int = 0
     stale: int = 0
     refused: int = 0
@@ -59,7 +59,7 @@ class Proxy:
 
     name: str
     state: str
-    held: bool = False
+    is_held: bool = False
     why: str = ""
     rejects: tuple[str, ...] = ()
     waits: timedelta = timedelta()
@@ -142,13 +142,13 @@ def source(result: Source) -> Check:
         return Check.failed(
             name, bad, "for the objects and the reasons: `/debug/policies` or `meshwright lint`"
         )
-    if result.held:
+    if result.held_back:
         do = (
             "if the objects were deleted on purpose, wait: the deletion takes effect soon (see "
             "`meshwright sources`); otherwise restore them"
         )
         return Check.warning(
-            name, f"deletion delayed, because all objects disappeared at once: {listed(result.held)}", do
+            name, f"deletion delayed, because all objects disappeared at once: {listed(result.held_back)}", do
         )
     read = f", read {result.age} ago" if result.age else ""
     return Check.ok(name, f"{counted(result.good, 'object')} in force{read}")
@@ -206,7 +206,7 @@ def connected(proxies: Sequence[Proxy]) -> Check:
             "for the reason, run `meshwright agent check` on the proxy's machine (for a Pod: "
             "`kubectl exec POD -c meshwright-sidecar -- ...`)",
         )
-    if held := [proxy for proxy in proxies if proxy.held]:
+    if held := [proxy for proxy in proxies if proxy.is_held]:
         do = "create a Workload for the proxy, or issue its certificate for the name of the Workload"
         return Check.failed(
             "proxies", f"connected, but without configuration: {listed(map(_proxy_text, held))}", do

@@ -81,7 +81,7 @@ def dials_in(
                 why = replace(why, do=remedy(why, ads, place()))
             yield machine.control_plane(ads, why)
             if shown is not None and way.shown.serial:
-                yield machine.workload(shown.whose, why)
+                yield machine.workload(shown.owner, why)
 
 
 def files_of(where: DialSettings) -> Credentials | str:

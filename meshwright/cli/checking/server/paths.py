@@ -42,7 +42,7 @@ class ServerPaths:
     custody: Custody = field(default_factory=Custody)
 
     @classmethod
-    def of(cls, settings: Settings) -> "ServerPaths":
+    def from_settings(cls, settings: Settings) -> "ServerPaths":
         """Return the paths, addresses and sources of a server with these settings."""
         named = (("ADS", "ads_address"), ("HTTP", "http_address"), ("debug", "debug_address"))
         addresses = [
@@ -67,7 +67,7 @@ def paths_of_flags(flags: Mapping[str, object]) -> ServerPaths:
     The flags need not name a source.
     """
     try:
-        return ServerPaths.of(load(flags, nothing_to_read=True))
+        return ServerPaths.from_settings(load(flags, nothing_to_read=True))
     except SettingsError as error:
         raise CommandFailed(error) from error
 
@@ -98,7 +98,7 @@ def authority(told: ServerPaths, now: datetime) -> Check:
     if isinstance(result, UnavailableCheck):
         return Check.unseen("CA", result)
     if files is not None:
-        return certificates.given_authority(result, now, str(files.place))
+        return certificates.judge_files_of_other(result, now, str(files.place))
     if result is None:
         return Check.warning("CA", f"{told.state} does not have a CA yet", "the first start creates one")
     return certificates.authority(result, now)

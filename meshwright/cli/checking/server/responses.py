@@ -50,11 +50,11 @@ class IssuedCertificates:
         """Return the newest certificate of each proxy, or only of the proxies in `names`, if given."""
         wanted = None if names is None else frozenset(names)
         # A later certificate of the same proxy replaces an earlier one in the dict.
-        certificates = {certificate.whose: certificate for certificate in self.valid}
+        certificates = {certificate.owner: certificate for certificate in self.valid}
         return tuple(
             certificate
             for certificate in certificates.values()
-            if wanted is None or certificate.whose in wanted
+            if wanted is None or certificate.owner in wanted
         )
 
 

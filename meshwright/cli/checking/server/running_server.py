@@ -27,10 +27,10 @@ _T = TypeVar("_T")
 
 def read_paths(state: Path) -> ServerPaths:
     """Return the settings and addresses of a running server; raise CommandFailed."""
-    return _asked(state, "/config", partial(answers.paths_of_config, state=state))
+    return _request(state, "/config", partial(answers.paths_of_config, state=state))
 
 
-def _asked(state: Path, path: str, read: Callable[[Page], _T]) -> _T:
+def _request(state: Path, path: str, read: Callable[[Page], _T]) -> _T:
     """Request a path of the server's API, and read the answer; raise CommandFailed."""
     result = api(state, path, seconds=SECONDS)
     try:
@@ -87,7 +87,7 @@ def checks(told: ServerPaths) -> Iterator[Check]:
 
 
 def _look(state: Path, path: str, read: Callable[[Page], _T]) -> TimedLook[_T]:
-    return TimedLook(path, partial(_asked, state, path, read))
+    return TimedLook(path, partial(_request, state, path, read))
 
 
 def _policy(result: Policies | UnavailableCheck, proxies: tuple[Proxy, ...]) -> Iterator[Check]:

@@ -24,7 +24,7 @@ from meshwright.cli.checking.timed_looks import TimedLook
 from meshwright.cli.errors import OfflineError
 from meshwright.cli.offline.mesh import OfflineMesh, read, seen
 from meshwright.controller.errors import StartupError, StateInUse
-from meshwright.controller.process.lock import held
+from meshwright.controller.process.lock import hold_lock
 from meshwright.controller.settings.settings import Settings
 from meshwright.mesh.names import TrustDomain
 
@@ -91,7 +91,7 @@ def _directory(where: Path) -> Check:
         offline_mesh = read(where)
     except OfflineError as error:
         return fitness.mesh(where, 0, (), str(error))
-    return fitness.mesh(where, offline_mesh.objects, _found(offline_mesh))
+    return fitness.mesh(where, offline_mesh.objects, _object_problems(offline_mesh))
 
 
 def _cluster(settings: Settings) -> Check:
@@ -100,13 +100,13 @@ def _cluster(settings: Settings) -> Check:
     from meshwright.controller.kubernetes.cluster import ClusterAccess
 
     try:
-        offline_mesh = seen(listed(ClusterAccess.of(settings), _PATIENCE))
+        offline_mesh = seen(listed(ClusterAccess.from_settings(settings), _PATIENCE))
     except OfflineError as error:
         return fitness.cluster(0, (), str(error))
-    return fitness.cluster(offline_mesh.objects, _found(offline_mesh))
+    return fitness.cluster(offline_mesh.objects, _object_problems(offline_mesh))
 
 
-def _found(seen: OfflineMesh) -> list[ObjectProblem]:
+def _object_problems(seen: OfflineMesh) -> list[ObjectProblem]:
     return [ObjectProblem(problem.code, problem.severity, str(problem)) for problem in seen.problems]
 
 
@@ -125,8 +125,10 @@ def _ledger(told: ServerPaths, now: datetime) -> IssuedCertificates | str | Unav
                 f"it belongs to {named(user)}", f"repeat the command as {named(user)} (`runuser -u`)"
             )
         domain = TrustDomain(told.trust_domain)
-        with held(told.state), opened(told.state, domain, now, custody=told.custody) as ledger:
-            return issued(offline_certificates(ledger.ledger.entries(), now, ledger.whose.standing()))
+        with hold_lock(told.state), opened(told.state, domain, now, custody=told.custody) as ledger:
+            return issued(
+                offline_certificates(ledger.ledger.entries(), now, ledger.opened_authority.standing())
+            )
     except StateInUse as error:
         return UnavailableCheck(str(error), "wait if the other server is starting; otherwise see its log")
     except (StartupError, CertificateError) as error:

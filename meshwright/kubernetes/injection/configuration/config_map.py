@@ -27,7 +27,7 @@ FIRST_SECONDS: Final = 5.0
 class Owner(Protocol):
     """Reporter of faults to the owner of the ConfigMap, for example as Events about the ConfigMap."""
 
-    def said(self, metadata: Raw, error: str) -> None:
+    def set_problem(self, metadata: Raw, error: str) -> None:
         """Record the fault in the ConfigMap for an Event; an empty text means no fault. Never waits."""
         ...
 
@@ -78,7 +78,7 @@ class InjectionConfigMap(CurrentConfig):
             namespace=place.namespace,
             fields=f"metadata.name={place.name}",
         )
-        self._heard = asyncio.Event()
+        self._changed_event = asyncio.Event()
         self._read_as: _StoredConfigMap | None = None
 
     @property
@@ -109,7 +109,7 @@ class InjectionConfigMap(CurrentConfig):
     async def following(self, changed: Callable[[], None]) -> None:
         """Watch the ConfigMap until cancelled, and call `changed` after each reading."""
         async with asyncio.TaskGroup() as group:
-            watch = self._reflector.run(lambda _: self._heard.set())
+            watch = self._reflector.run(lambda _: self._changed_event.set())
             group.create_task(watch, name="injection configuration watch")
             group.create_task(self._reading(changed), name="injection configuration reading")
             if self._owner is not None:
@@ -117,7 +117,7 @@ class InjectionConfigMap(CurrentConfig):
 
     async def _reading(self, changed: Callable[[], None]) -> None:
         while True:
-            await self._heard.wait()
+            await self._changed_event.wait()
             await self._paused()
             if self._look():
                 changed()
@@ -126,11 +126,11 @@ class InjectionConfigMap(CurrentConfig):
         """Wait until the ConfigMap is unchanged for QUIET_SECONDS, at most LONGEST_SECONDS."""
         now = asyncio.get_running_loop().time
         end = now() + LONGEST_SECONDS
-        while self._heard.is_set():
-            self._heard.clear()
+        while self._changed_event.is_set():
+            self._changed_event.clear()
             try:
                 async with asyncio.timeout(min(QUIET_SECONDS, max(0.0, end - now()))):
-                    await self._heard.wait()
+                    await self._changed_event.wait()
             except TimeoutError:
                 return
 
@@ -165,7 +165,7 @@ class InjectionConfigMap(CurrentConfig):
             else:
                 self.take(document, where)
         if self._owner is not None:
-            self._owner.said(stored_config_map.metadata, self.error)
+            self._owner.set_problem(stored_config_map.metadata, self.error)
 
 
 def _kept(key: str, raw: Raw) -> _StoredConfigMap:

@@ -101,7 +101,7 @@ def read(document: object, file: str) -> InjectionConfig:
         raise ConfigurationError(f"{file}: must be a mapping, with fields such as policy and overlays")
     config = _configuration(Fields(document or {}, "", notes))
     if notes.refused:
-        raise ConfigurationError(*(f"{file}: {problem.said}" for problem in notes.all_problems()))
+        raise ConfigurationError(*(f"{file}: {problem.clause}" for problem in notes.all_problems()))
     return config
 
 

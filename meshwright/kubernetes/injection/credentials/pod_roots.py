@@ -41,7 +41,7 @@ class ConfigMapRoots:
     home: str
 
     @classmethod
-    def of(cls, raw: Mapping[str, Any]) -> "ConfigMapRoots":
+    def parse(cls, raw: Mapping[str, Any]) -> "ConfigMapRoots":
         """Parse a ConfigMap from the API server."""
         labels = raw["metadata"].get("labels") or {}
         data = raw.get("data") or {}
@@ -74,7 +74,7 @@ class Reach:
     def __init__(self, config: InjectionConfig, revision: str = "") -> None:
         self._config, self._revision = config, revision
         self._others: set[str] = set()
-        self._asked: set[str] = set()
+        self._requested: set[str] = set()
         self._pods: set[ObjectKey] = set()
         self._of = Counter[str]()
 
@@ -85,7 +85,7 @@ class Reach:
     @property
     def names(self) -> frozenset[str]:
         """Return the names of the namespaces with Pods that have or will get sidecars."""
-        return frozenset((self._asked | self._of.keys()) - self._others)
+        return frozenset((self._requested | self._of.keys()) - self._others)
 
     def follow(self, changes: Mapping[ObjectKey, SourcedObject | None]) -> bool:
         """Apply changes of objects, None for a deletion; return whether the namespaces may have changed."""
@@ -100,17 +100,17 @@ class Reach:
     def _namespace(self, name: str, said: SourcedObject | None) -> bool:
         value = None if said is None else said.value
         before = self._has(name)
-        self._asked.discard(name)
+        self._requested.discard(name)
         self._others.discard(name)
         if isinstance(value, NamespaceObject):
             if is_injected(self._config, value, self._revision):
-                self._asked.add(name)
+                self._requested.add(name)
             if not is_of(value, self._revision):
                 self._others.add(name)
         return before != self._has(name)
 
     def _has(self, name: str) -> bool:
-        return (name in self._asked or name in self._of) and name not in self._others
+        return (name in self._requested or name in self._of) and name not in self._others
 
     def _pod(self, key: ObjectKey, *, has_sidecar: bool) -> bool:
         if has_sidecar == (key in self._pods):

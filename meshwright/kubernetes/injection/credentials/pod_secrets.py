@@ -50,7 +50,7 @@ class PodSecretState:
     owned: bool
 
     @classmethod
-    def of(cls, raw: Mapping[str, Any]) -> Self | None:
+    def parse(cls, raw: Mapping[str, Any]) -> Self | None:
         """Parse the metadata of a proxy's Secret from the API server; return None for any other Secret."""
         metadata = raw["metadata"]
         annotations = metadata.get("annotations") or {}

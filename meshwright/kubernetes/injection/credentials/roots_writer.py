@@ -93,7 +93,7 @@ class PodRoots:
         self._goes_by: InjectionConfig | None = None
         self._api, self._home, self._reach, self._roots, self._merged = api, home, reach, roots, merged
         self._reflector: Reflector[ConfigMapRoots] = Reflector(
-            api, CONFIG_MAPS, ConfigMapRoots.of, clock, fields=f"metadata.name={name}"
+            api, CONFIG_MAPS, ConfigMapRoots.parse, clock, fields=f"metadata.name={name}"
         )
         self._before = MergedObjects()
         self._rests: dict[str, WritePause] = {}
@@ -121,13 +121,13 @@ class PodRoots:
         """
         if not self._reflector.listed.is_set() or self.watch_error:
             return b"" if self._reach.names else None
-        result = [self._found(item) for item in self._reach.names - self._going]
+        result = [self._read_config_map(item) for item in self._reach.names - self._going]
         ours = [roots for roots in result if roots is None or roots.home == self._home]
         texts = {"" if roots is None else roots.roots for roots in ours}
         if not texts:
             return None
         try:
-            bundles = [TrustBundle.of([text.encode("ascii")]) for text in sorted(texts)]
+            bundles = [TrustBundle.from_pems([text.encode("ascii")]) for text in sorted(texts)]
         except ValueError:  # until the ConfigMap is repaired
             return b""
         everywhere = set.intersection(*(set(bundle.fingerprints) for bundle in bundles))
@@ -135,7 +135,7 @@ class PodRoots:
 
     def remarks(self) -> tuple[str, ...]:
         """Return a sentence for each fault of the ConfigMaps of roots, for the health page."""
-        of, asked = f"ConfigMap {self.name}", self._asked_for
+        of, asked = f"ConfigMap {self.name}", self._requested_name
         hint = f"; run `kubectl delete configmap {self.name}` there, and the control plane creates its own"
         wrong = {
             f"cannot write {of}": self.state.error,
@@ -149,7 +149,7 @@ class PodRoots:
         return tuple(f"{what}: {text}" for what, text in wrong.items() if text)
 
     @property
-    def _asked_for(self) -> str:
+    def _requested_name(self) -> str:
         """Return the name of the ConfigMap of roots that injected Pods use."""
         config = self._config()
         return self.name if config is None else config.joining.roots_config_map
@@ -165,10 +165,10 @@ class PodRoots:
 
     def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """Yield the writer's tasks, with their names; they run as long as the server."""
-        yield "pods' roots watch", self._reflector.run(self._heard)
+        yield "pods' roots watch", self._reflector.run(self._note_change)
         yield "pods' roots", self._keeping()
 
-    def _heard(self, _: object) -> None:
+    def _note_change(self, _: object) -> None:
         self.look()
 
     async def _keeping(self) -> None:
@@ -207,7 +207,9 @@ class PodRoots:
     async def _round(self, now: Callable[[], float]) -> None:
         """Write a batch of ConfigMaps of roots: missing ones first, then the wrong ones."""
         roots = self._roots()
-        states = {name: standing(self._found(name), roots, self._home) for name in self._reach.names}
+        states = {
+            name: standing(self._read_config_map(name), roots, self._home) for name in self._reach.names
+        }
         wrong = sorted(
             (item for item in states if states[item] in (ConfigMapState.ABSENT, ConfigMapState.WRONG)),
             key=lambda item: (states[item] is ConfigMapState.WRONG, item),
@@ -237,7 +239,7 @@ class PodRoots:
         """
         self._rests[namespace] = self._rest(namespace).after(now())
         body = document(self.name, self._roots(), self._home)
-        is_ours = self._found(namespace) is not None  # otherwise another owner may be creating one
+        is_ours = self._read_config_map(namespace) is not None  # otherwise another owner may be creating one
         try:
             await self._api.apply(CONFIG_MAPS, namespace, self.name, body, manager=MANAGER, force=is_ours)
         except KubeError as error:
@@ -263,7 +265,7 @@ class PodRoots:
     def _rest(self, namespace: str) -> WritePause:
         return self._rests.get(namespace, WritePause())
 
-    def _found(self, namespace: str) -> ConfigMapRoots | None:
+    def _read_config_map(self, namespace: str) -> ConfigMapRoots | None:
         item = self._reflector.items.get((namespace, self.name))
         return None if item is None else item.body
 

@@ -76,7 +76,7 @@ class PodSecrets:
         self._api, self._home, self._proxies, self._clock = api, home, proxies, clock
         self._wanted = wanted
         self._namespaces: tuple[str | None, ...] = namespaces or (None,)
-        self._given: set[tuple[str, str]] = set()
+        self._created: set[tuple[str, str]] = set()
         self._changed = asyncio.Event()
         self._failures = 0
         self.error = ""
@@ -87,7 +87,7 @@ class PodSecrets:
         The Pod keeps its own UUID only if its Secret was created a moment ago, because API servers may review
         a Pod twice. Any other Pod with a UUID is a copy, for example of a manifest, and gets a new UUID.
         """
-        if said is not None and (namespace, said) in self._given:
+        if said is not None and (namespace, said) in self._created:
             return ProxyUuid(said)
         return ProxyUuid(str(uuid.uuid4()))
 
@@ -96,7 +96,7 @@ class PodSecrets:
 
         Raises CertificateError or KubeError.
         """
-        if (name.namespace, name.uuid) in self._given:
+        if (name.namespace, name.uuid) in self._created:
             return
         certificate = await asyncio.to_thread(self._proxies.issue_for, name)
         body = document(certificate, self._proxies.trust_bundle(), self._home, self._clock())
@@ -105,7 +105,7 @@ class PodSecrets:
         except BaseException:
             await self._revoke(certificate.serial, "its Secret was not written")
             raise
-        self._given.add((name.namespace, name.uuid))
+        self._created.add((name.namespace, name.uuid))
         _log.info("pod certificate issued", proxy=str(name), serial=certificate.serial)
         self._changed.set()
 
@@ -143,7 +143,7 @@ class PodSecrets:
 
     async def _round(self) -> bool:
         """Do the next step of every Secret. Return True if some have no Pod yet, and need a check soon."""
-        before, young, wrong = set(self._given), False, list[KubeError | CertificateError]()
+        before, young, wrong = set(self._created), False, list[KubeError | CertificateError]()
         states = [state for namespace in self._namespaces for state in await self._list(namespace)]
         for held in states:
             before.discard((held.name.namespace, held.name.uuid))
@@ -151,7 +151,7 @@ class PodSecrets:
                 young |= await self._mended(held)
             except (KubeError, CertificateError) as error:
                 wrong.append(error)  # only this Secret failed; the others continue
-        self._given -= before  # the Secret is deleted: a Pod with its UUID is a copy now
+        self._created -= before  # the Secret is deleted: a Pod with its UUID is a copy now
         if wrong:
             raise wrong[0]
         return young
@@ -163,7 +163,7 @@ class PodSecrets:
         match step(held, has_pod=pod is not None, roots=roots, now=now):
             case Step.OWN if pod is not None:
                 await self._patch(name, owned_by(pod))
-                self._given.discard((name.namespace, name.uuid))
+                self._created.discard((name.namespace, name.uuid))
             case Step.RENEW:
                 anew = await asyncio.to_thread(self._proxies.issue_for, name)
                 await self._patch(name, content(anew, roots, now))
@@ -178,7 +178,7 @@ class PodSecrets:
         asked = urlencode({"labelSelector": selector(self._home)})
         raw = await self._api.read(f"{SECRETS.path(namespace)}?{asked}", _METADATA)
         items = raw.get("items") or ()  # null for an empty list
-        return tuple(state for state in map(PodSecretState.of, items) if state is not None)
+        return tuple(state for state in map(PodSecretState.parse, items) if state is not None)
 
     async def _pod(self, name: ProxyName) -> Mapping[str, Any] | None:
         result = await self._api.list(PODS, name.namespace, labels=f"{PROXY_UUID_LABEL}={name.uuid}")
@@ -192,7 +192,7 @@ class PodSecrets:
                 raise
 
     async def _remove(self, held: PodSecretState) -> None:
-        self._given.discard((held.name.namespace, held.name.uuid))
+        self._created.discard((held.name.namespace, held.name.uuid))
         await self._revoke(held.serial, "its pod was never created")
         try:
             await self._api.delete(SECRETS, held.name.namespace, secret_name(held.name.uuid))

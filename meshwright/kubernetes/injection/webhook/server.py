@@ -13,7 +13,14 @@ from aiohttp import web
 
 from certs.errors import CertificateError
 from meshwright.kube.errors import KubeError
-from meshwright.kubernetes.admission.review import API_VERSION, KIND, BadReviewError, Operation, Review, asked
+from meshwright.kubernetes.admission.review import (
+    API_VERSION,
+    KIND,
+    BadReviewError,
+    Operation,
+    Review,
+    parse_review,
+)
 from meshwright.kubernetes.admission.server import json_of, patience
 from meshwright.kubernetes.admission.turns import FullError, Turns
 from meshwright.kubernetes.injection.configuration.configuration import Identity, InjectionConfig
@@ -58,7 +65,7 @@ class Injection:
     ) -> None:
         self._configured, self._lookup = configured, lookup
         self._drivers, self._environment = drivers, environment
-        self._mesh_config, self._told = mesh_config, told
+        self._mesh_config, self._record_review = mesh_config, told
         self._secrets = secrets
         self._turns = Turns("injection")
         self._followers = followers
@@ -127,11 +134,11 @@ class Injection:
             return web.Response(status=415, text=f"the Content-Type header must be {_JSON}\n")
         began = time.monotonic()
         try:
-            question = asked(await json_of(request))
+            question = parse_review(await json_of(request))
         except BadReviewError as error:
             return web.Response(status=400, text=f"{error}\n")
         output = await self._in_time(question, patience(request.query.get("timeout", ""), SECONDS))
-        self._told(output.result, output.reason, time.monotonic() - began)
+        self._record_review(output.result, output.reason, time.monotonic() - began)
         _log.info(
             "pod reviewed",
             pod=f"{_metadata(question, 'namespace')}/{_metadata(question, 'name')}",
@@ -180,9 +187,9 @@ class Injection:
             own = _labels(question).get(PROXY_UUID_LABEL)
             known = replace(known, uuid=self._secrets.uuid_for(namespace.name, own))
         answered = await self._turns.run(question.client, partial(answer, known, namespace, document))
-        return answered if answered.needs is None or question.dry_run else await self._given(answered)
+        return answered if answered.needs is None or question.dry_run else await self._with_secret(answered)
 
-    async def _given(self, answered: Answer) -> Answer:
+    async def _with_secret(self, answered: Answer) -> Answer:
         """Create the Secret of the Pod's proxy certificate, if needed; after a failure the Pod is refused."""
         assert answered.needs is not None  # noqa: S101 - the caller has checked
         try:

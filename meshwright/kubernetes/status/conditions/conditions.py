@@ -30,7 +30,7 @@ class Condition:
     since: datetime | None = None
 
     @classmethod
-    def of(cls, raw: object) -> Self | None:
+    def parse(cls, raw: object) -> Self | None:
         """Parse a condition from the API server; return None for anything else."""
         if not isinstance(raw, Mapping) or not isinstance(raw.get("type"), str):
             return None
@@ -61,7 +61,7 @@ def read(raw: object) -> Conditions:
     """Return the conditions in an object's status, only the types that Meshwright writes."""
     status = raw.get("status") if isinstance(raw, Mapping) else None
     result = status.get("conditions") if isinstance(status, Mapping) else None
-    read = [Condition.of(item) for item in result] if isinstance(result, Sequence) else []
+    read = [Condition.parse(item) for item in result] if isinstance(result, Sequence) else []
     return tuple(condition for condition in read if condition is not None and condition.type in tuple(Aspect))
 
 
@@ -141,10 +141,10 @@ def _programmed(
 
 def _applied(progress: Progress, problems: Sequence[Problem], server: str) -> Condition:
     warned = f"; {message(problems)}" if problems else ""
-    if not progress.of:
+    if not progress.total:
         text = bounded(f"no proxy connected to {server} needed a change{warned}")
         return Condition(Aspect.PROGRAMMED, TRUE, _NOBODY, text)
-    text = bounded(f"applied by {progress.applied} of {progress.of} proxies connected to {server}{warned}")
+    text = bounded(f"applied by {progress.applied} of {progress.total} proxies connected to {server}{warned}")
     done = progress.is_done
     return Condition(Aspect.PROGRAMMED, TRUE if done else FALSE, _APPLIED if done else _PENDING, text)
 

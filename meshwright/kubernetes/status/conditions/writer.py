@@ -86,7 +86,7 @@ class StatusWriter:
             generation,
             before,
             self._cluster.clock(),
-            server=self._cluster.who.instance,
+            server=self._cluster.reporter.instance,
             in_force=self._standing.has_status(key),
             settled=is_settled,
         )

@@ -41,17 +41,17 @@ class OneObject:
     def __init__(
         self, api: Api, about: ObjectKey, reason: str, who: EventReporter, clock: Callable[[], datetime]
     ) -> None:
-        self._api, self._about, self._reason, self._who, self._clock = api, about, reason, who, clock
+        self._api, self._about, self._reason, self._reporter, self._clock = api, about, reason, who, clock
         self._wanted: dict[str, Notice] = {}
         self._metadata: Raw = {}
-        self._told: dict[tuple[str, bool], WrittenEvent] | None = None
+        self._written: dict[tuple[str, bool], WrittenEvent] | None = None
         self._changed = asyncio.Event()
         self._failure = ""
 
-    def said(self, metadata: Raw, error: str) -> None:
+    def set_problem(self, metadata: Raw, error: str) -> None:
         """Set the problem of the object with this metadata; an empty `error` means a valid object."""
         if self._metadata.get("uid") != metadata.get("uid"):
-            self._told = None  # a new object with the same name, without Events
+            self._written = None  # a new object with the same name, without Events
         self._metadata, self._wanted = metadata, {}
         if error:
             identity = hashlib.sha256(f"{self._reason}\0{error}".encode()).hexdigest()[:16]
@@ -70,10 +70,10 @@ class OneObject:
 
     async def _write_event(self) -> None:
         try:
-            if self._told is None:
-                self._told = await self._remembered()
-            for action in tuple(due(self._wanted, self._told, self._clock())):
-                await self._write(action, self._told)
+            if self._written is None:
+                self._written = await self._remembered()
+            for action in tuple(due(self._wanted, self._written, self._clock())):
+                await self._write(action, self._written)
         except KubeError as error:
             if str(error) != self._failure:
                 _log.warning("Event not written", about=str(self._about), error=str(error))
@@ -83,7 +83,7 @@ class OneObject:
 
     async def _remembered(self) -> dict[tuple[str, bool], WrittenEvent]:
         """Return the Events about the object in the cluster, including the Events of other servers."""
-        ours = f"{events.HOME}={self._who.home}"
+        ours = f"{events.HOME}={self._reporter.home}"
         listed = await self._api.list(EVENTS, events.namespace_of(self._about), labels=ours)
         uid = self._metadata.get("uid")
         raws = [item for item in listed["items"] if (item.get("regarding") or {}).get("uid") == uid]
@@ -97,13 +97,13 @@ class OneObject:
         }
 
     async def _write(self, action: Action, told: dict[tuple[str, bool], WrittenEvent]) -> None:
-        if action.act is EventAction.GO_ON and action.told is not None:
-            after = events.again(action.told, self._clock())
+        if action.act is EventAction.GO_ON and action.written is not None:
+            after = events.again(action.written, self._clock())
             await self._api.patch(EVENTS, after.namespace, after.name, events.series(after))
         else:
             after = events.begun(action.notice, str(self._metadata.get("uid")), self._clock())
             try:
-                body = events.body(after, "v1", self._metadata, self._who)
+                body = events.body(after, "v1", self._metadata, self._reporter)
                 await self._api.create(EVENTS, after.namespace, body)
             except ApiError as error:
                 if not error.is_conflict:

@@ -48,14 +48,14 @@ class EventWriter:
         self._cluster, self._attempts = cluster, attempts
         self._standing, self._clock = cluster.standing, cluster.clock
         self._settled = began + SETTLED
-        self._told: dict[ObjectKey, dict[_Key, WrittenEvent]] = {}
+        self._written: dict[ObjectKey, dict[_Key, WrittenEvent]] = {}
         self._open: dict[ObjectKey, int] = {}
         self._beyond: dict[ObjectKey, int] = {}
         self._budget = Budget(A_MINUTE, A_MINUTE)
 
     async def remember(self, namespace: str | None) -> None:
         """Read Meshwright's Events in a namespace (None: in all) from the cluster. Raises WritePostponed."""
-        ours = f"{events.HOME}={self._cluster.who.home}"
+        ours = f"{events.HOME}={self._cluster.reporter.home}"
         listed = await self._attempts.make(
             WrittenKind.EVENT,
             "list events",
@@ -67,22 +67,24 @@ class EventWriter:
                 self._keep(written_event)
         # Count all open problems before the first report, because the limit applies to all of them together.
         self._open = {
-            about: n for about, written_events in self._told.items() if (n := events.standing(written_events))
+            about: n
+            for about, written_events in self._written.items()
+            if (n := events.standing(written_events))
         }
-        self._standing.touch(self._told)
+        self._standing.touch(self._written)
 
     def look(self) -> None:
         """Mark objects with Events for renewal, and drop Events that the API server has deleted meanwhile."""
         forgotten = self._clock() - FORGOTTEN
-        for about, written_events in tuple(self._told.items()):
-            self._told[about] = {
+        for about, written_events in tuple(self._written.items()):
+            self._written[about] = {
                 known: written_event
                 for known, written_event in written_events.items()
                 if written_event.last > forgotten
             }
-            if not self._told[about]:
-                del self._told[about]
-        self._standing.touch(self._told)
+            if not self._written[about]:
+                del self._written[about]
+        self._standing.touch(self._written)
 
     async def report(self, key: ObjectKey, now: float) -> float | None:
         """Write the due Events of an object. Raises WritePostponed.
@@ -95,14 +97,14 @@ class EventWriter:
             wanted[notice.problem] = notice
         is_settled = now >= self._settled
         beyond = 0
-        for action in tuple(due(wanted, self._told.get(key, {}), self._clock(), mending=is_settled)):
+        for action in tuple(due(wanted, self._written.get(key, {}), self._clock(), mending=is_settled)):
             if action.act is EventAction.BEGIN and self._is_beyond(action):
                 beyond += 1
             else:
                 self._budget.take(now)
                 await self._write(action)
         self._count(key, wanted, beyond)
-        return None if is_settled or not self._told.get(key) else self._settled
+        return None if is_settled or not self._written.get(key) else self._settled
 
     def _is_beyond(self, action: Action) -> bool:
         notice = action.notice
@@ -113,7 +115,7 @@ class EventWriter:
 
     def _count(self, key: ObjectKey, wanted: Mapping[str, Notice], beyond: int) -> None:
         """Update the numbers of reported and unreported problems; mark objects that may be reported now."""
-        before, written_events = self._open.pop(key, 0), self._told.get(key, {})
+        before, written_events = self._open.pop(key, 0), self._written.get(key, {})
         if count := sum((problem, False) in written_events for problem in wanted):
             self._open[key] = count
         if count < before:
@@ -127,19 +129,19 @@ class EventWriter:
         match action.act:
             case EventAction.BEGIN:
                 await self._begin(action)
-            case EventAction.GO_ON if action.told is not None:
-                await self._go_on(action.told)
+            case EventAction.GO_ON if action.written is not None:
+                await self._go_on(action.written)
             case _:
                 pass
 
     async def _begin(self, action: Action) -> None:
         about = action.notice.about
-        if (result := await self._found(about)) is None:
-            self._told.pop(about, None)
+        if (result := await self._read_object(about)) is None:
+            self._written.pop(about, None)
             return
         api_version, metadata = result
         written_event = events.begun(action.notice, str(metadata.get("uid")), self._clock())
-        body = events.body(written_event, api_version, metadata, self._cluster.who)
+        body = events.body(written_event, api_version, metadata, self._cluster.reporter)
         try:
             create = partial(self._cluster.api.create, EVENTS, written_event.namespace, body)
             await self._attempts.make(
@@ -161,12 +163,12 @@ class EventWriter:
             await self._attempts.make(WrittenKind.EVENT, "patch events", patch, *at, writes=True)
         except ApiError:
             # The API server has deleted the Event; a new one begins.
-            self._told[told.notice.about].pop(told.known_as, None)
+            self._written[told.notice.about].pop(told.known_as, None)
             self._standing.touch([told.notice.about])
         else:
             self._keep(after)
 
-    async def _found(self, about: ObjectKey) -> tuple[str, Raw] | None:
+    async def _read_object(self, about: ObjectKey) -> tuple[str, Raw] | None:
         """Return the apiVersion and metadata of an object; None if the object does not exist.
 
         The object is read by a list, because RBAC grants `list` anyway.
@@ -187,7 +189,7 @@ class EventWriter:
         return (resource.api_version, result[0]["metadata"]) if result else None
 
     def _keep(self, told: WrittenEvent) -> None:
-        self._told.setdefault(told.notice.about, {})[told.known_as] = told
+        self._written.setdefault(told.notice.about, {})[told.known_as] = told
 
 
 def _within(namespace: str | None) -> tuple[str, ...]:

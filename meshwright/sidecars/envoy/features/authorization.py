@@ -27,17 +27,17 @@ class Authorization(Feature):
     The sidecar answers 403 if the authorizer refuses, or is late (unless configured to fail open).
     """
 
-    asked: ExternalAuthorizer
+    authorizer: ExternalAuthorizer
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
         """Add the external authorization filter."""
         del terms
-        asked = self.asked.authorizer
+        asked = self.authorizer.authorizer
         timeout = Duration()
         timeout.FromTimedelta(asked.timeout)
         service = grpc_service_pb2.GrpcService(
             envoy_grpc=grpc_service_pb2.GrpcService.EnvoyGrpc(
-                cluster_name=names.authorizer_cluster(self.asked)
+                cluster_name=names.authorizer_cluster(self.authorizer)
             ),
             timeout=timeout,
         )

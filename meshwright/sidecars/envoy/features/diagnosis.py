@@ -52,14 +52,14 @@ class Diagnosis(Feature):
 def mappers(side: Side) -> tuple[hcm_pb2.ResponseMapper, ...]:
     """Return the response mappers of a side, about 120 bytes each, to be copied into messages."""
     flags = accesslog_pb2.ResponseFlagFilter(flags=_OF_CONNECTIONS)
-    failed = accesslog_pb2.AndFilter(filters=[_asked(), _Filter(response_flag_filter=flags)])
+    failed = accesslog_pb2.AndFilter(filters=[_diagnosis_filter(), _Filter(response_flag_filter=flags)])
     return (
         _saying(_Filter(and_filter=failed), f"{side} %RESPONSE_FLAGS%"),
-        _saying(_asked(), f"{side} %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS%"),
+        _saying(_diagnosis_filter(), f"{side} %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS%"),
     )
 
 
-def _asked() -> _Filter:
+def _diagnosis_filter() -> _Filter:
     header = route_components_pb2.HeaderMatcher(name=DIAGNOSIS_HEADER, present_match=True)
     return _Filter(header_filter=accesslog_pb2.HeaderFilter(header=header))
 

@@ -99,7 +99,12 @@ def _requests(policy: ProxyPolicy, port: InboundPort, *, proven: bool) -> Filter
     features = order.inbound(policy.trust_domain, policy.denials, port, proven=proven)
     manager = connection_manager(route, policy.terms, policy.primary, features)
     needed = frozenset(
-        {reference(ROUTE, route), *_report_clusters(policy.terms), *_asked(port), *_counting(port)}
+        {
+            reference(ROUTE, route),
+            *_report_clusters(policy.terms),
+            *_authorizer_clusters(port),
+            *_counting(port),
+        }
     )
     return Filters((*_counted(port), manager), needed)
 
@@ -164,7 +169,7 @@ def _report_clusters(terms: MeshTerms) -> Iterator[Reference]:
     yield from written(terms)
 
 
-def _asked(port: InboundPort) -> Iterator[Reference]:
+def _authorizer_clusters(port: InboundPort) -> Iterator[Reference]:
     """Yield the cluster of the external authorizer of a port."""
     if port.asked is not None:
         yield reference(CLUSTER, names.authorizer_cluster(port.asked))

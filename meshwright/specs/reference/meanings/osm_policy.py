@@ -94,7 +94,7 @@ _DESCRIPTORS: Final[Meanings] = {
 }
 
 
-def _asked(silent: str) -> Meanings:
+def _request_meanings(silent: str) -> Meanings:
     return {
         "rateLimitService": Meaning(
             "The rate limit service: gRPC, `envoy.service.ratelimit.v3`, in plain text."
@@ -116,13 +116,13 @@ _RATES: Final[Meanings] = {
     **under("rateLimit.local.http", _REQUESTS),
     "rateLimit.global": Meaning("Limits that a rate limit service counts for all workloads together."),
     "rateLimit.global.tcp": Meaning("Connections, at each port.", "no limit"),
-    **under("rateLimit.global.tcp", _asked("connections are allowed")),
+    **under("rateLimit.global.tcp", _request_meanings("connections are allowed")),
     "rateLimit.global.tcp.descriptors": Meaning("The descriptors of a connection, which the service counts."),
     "rateLimit.global.tcp.descriptors[].entries": Meaning("Keys with values."),
     "rateLimit.global.tcp.descriptors[].entries[].key": Meaning("The key of the entry."),
     "rateLimit.global.tcp.descriptors[].entries[].value": Meaning("The value of the entry."),
     "rateLimit.global.http": Meaning("Requests, at each port.", "no limit"),
-    **under("rateLimit.global.http", {**_asked("requests are allowed"), **_DESCRIPTORS}),
+    **under("rateLimit.global.http", {**_request_meanings("requests are allowed"), **_DESCRIPTORS}),
     "rateLimit.global.http.enableXRateLimitHeaders": Meaning(
         "Whether responses have X-RateLimit headers with the remaining requests."
     ),

@@ -56,7 +56,7 @@ def _everything(policy: ProxyPolicy) -> ProxyPolicy:
     return replace(
         policy,
         reachable=(
-            ReachableServices.of((replace(service, routes=(split, OutboundRoute(None, ()))),)),
+            ReachableServices.from_sorted((replace(service, routes=(split, OutboundRoute(None, ()))),)),
             ReachableServices(
                 destinations=SharedTuple((ExternalDestination(ExternalHost("x.test"), Port(80), True),))
             ),

@@ -29,7 +29,7 @@ def test_tally_is_added_to_its_counter_once() -> None:
     registry = CollectorRegistry()
     tallies = Tallies(registry)
     counter = Counter("sent", "Sent.", ["type"], registry=registry)
-    one, other = tallies.of(counter.labels("one")), tallies.of(counter.labels("other"))
+    one, other = tallies.tally(counter.labels("one")), tallies.tally(counter.labels("other"))
     shown = []
     for count in (3, 0, 4):
         one.total += count

@@ -44,7 +44,7 @@ def test_age_of_an_expired_certificate_has_at_most_two_units(late: timedelta, sa
     """The time since expiry is given in its largest unit and the next one."""
     why = unreached(_seen(ClosedAfterHandshake(), NOW + late))
     assert why is not None
-    assert (why.reason, said in why.said) == (Reason.EXPIRED, True), why
+    assert (why.reason, said in why.clause) == (Reason.EXPIRED, True), why
 
 
 @pytest.mark.parametrize(

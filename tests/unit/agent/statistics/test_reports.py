@@ -332,7 +332,7 @@ class Scene:
         """Advance the clock, set the total number of requests, and report; return the pause."""
         self.now += seconds
         self.admin.requests = requests
-        return await self.told.tell()
+        return await self.told.send_report()
 
     async def _send(self, written: bytes) -> int:
         report = _read(written)

@@ -12,8 +12,8 @@ from catalog.explain.enforcement import (
     ExcludedPolicy,
     Sidecar,
     concerned,
+    enforcement_without_server,
     headline,
-    not_asked,
 )
 from catalog.oracle.decide import Answer, Request
 from meshwright.mesh.config import MeshConfig
@@ -156,5 +156,5 @@ def test_request_refused_by_the_clients_sidecar_needs_no_server() -> None:
 def test_offline_explanation_asks_no_sidecar() -> None:
     """Offline, the state is `NOT_ASKED`, with the policy's decision and one reason."""
     decision = explain(a.view(*MESH), ask()).decision
-    seen = not_asked(decision)
+    seen = enforcement_without_server(decision)
     assert (seen.in_force, seen.decision, len(seen.because)) == (EnforcementState.NOT_ASKED, decision, 1)

@@ -39,7 +39,7 @@ def test_matches_of_one_path_are_compared_up_to_the_limit() -> None:
     target = a.target("buy", "client", "store", a.http("paths"))
     (problem,) = _found(group, target)
     assert (problem.key, problem.field, problem.severity) == (
-        ObjectKey.of(TRAFFIC_TARGET, target.key),
+        ObjectKey.from_name(TRAFFIC_TARGET, target.key),
         "spec.rules",
         Severity.INFO,
     )
@@ -95,7 +95,7 @@ def test_similar_targets_are_compared_with_at_most_64_others() -> None:
 def test_problems_found_before_the_limit_are_reported() -> None:
     """Problems found within the limit come first, and the report of the limit is the last one."""
     place = Place(
-        View.build(a.objects(*BASE), MeshSettings()), ObjectKey.of(TRAFFIC_TARGET, a.policy_key("t"))
+        View.build(a.objects(*BASE), MeshSettings()), ObjectKey.from_name(TRAFFIC_TARGET, a.policy_key("t"))
     )
     one = _found(a.target("t", "client", "store", a.http("gone")), code="MW2001")[0]
 

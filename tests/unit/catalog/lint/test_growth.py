@@ -29,7 +29,7 @@ Change = Callable[[int, int, bool], Mapping[ObjectKey, MeshObject | None]]
 def _moves(services: int, count: int, permissive: bool) -> Mapping[ObjectKey, MeshObject | None]:
     del services, permissive
     value = meshes.workload(17, 1, moved=count + 1)
-    return {ObjectKey.of(WORKLOAD, value.key): value}
+    return {ObjectKey.from_name(WORKLOAD, value.key): value}
 
 
 def _target(services: int, count: int, permissive: bool) -> Mapping[ObjectKey, MeshObject | None]:
@@ -48,7 +48,7 @@ def _service(services: int, count: int, permissive: bool) -> Mapping[ObjectKey, 
     workloads = [meshes.workload(9990, replica) for replica in range(2)]
     result = {
         **dict(meshes.service_objects(9990, services)),
-        **{ObjectKey.of(WORKLOAD, workload.key): workload for workload in workloads},
+        **{ObjectKey.from_name(WORKLOAD, workload.key): workload for workload in workloads},
     }
     return result if count % 2 == 0 else dict.fromkeys(result)
 

@@ -440,7 +440,7 @@ def test_match_covers_another_only_if_certain() -> None:
     """Paths are compared as text, methods as sets and headers as conditions; in doubt, no match covers."""
 
     def covers(one: HTTPMatch, other: HTTPMatch) -> bool:
-        return Shape.of(one).covers(Shape.of(other))
+        return Shape.from_match(one).covers(Shape.from_match(other))
 
     assert covers(a.match("a"), a.match("b", "/x", "GET", headers=(("x", "y"),)))
     assert covers(a.match("a", ".*"), a.match("b", "/x"))

@@ -114,7 +114,7 @@ def test_problems_follow_pods_and_deployments() -> None:
     def said(*things: object) -> list[tuple[str, str]]:
         objects = {a.object_key(item): _sourced(item) for item in things}
         view.apply(view.edits_to(Edits(objects)))
-        kept.found(linter.looks())
+        kept.report_lint(linter.looks())
         assert kept.all() == problems(View.build(objects, view.settings))
         return [(problem.code, str(problem.key)) for problem in kept.all()]
 

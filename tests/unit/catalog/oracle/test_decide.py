@@ -182,7 +182,7 @@ def test_permissive_mode_admits_every_identity_and_keeps_splits() -> None:
         Answer.ALLOWED,
         ["shop", "v2"],
     )
-    assert decision.because == (ObjectKey.of(TRAFFIC_SPLIT, a.policy_key("s")),)
+    assert decision.because == (ObjectKey.from_name(TRAFFIC_SPLIT, a.policy_key("s")),)
     assert decide(mesh, replace(ask(), client=None)).answer is Answer.REFUSED
 
 

@@ -77,7 +77,7 @@ def test_egress_lets_only_its_hosts_ports_and_protocols_pass(
 def test_decision_names_the_egress_and_the_route() -> None:
     """The call goes to its original address if a range contains it, and else where the DNS leads."""
     mesh = a.view(WEB, a.egress("all", "buyer", (80, "http"), networks=("192.0.2.0/24",)))
-    one, other = (ObjectKey.of(EGRESS, a.policy_key(item)) for item in ("all", "web"))
+    one, other = (ObjectKey.from_name(EGRESS, a.policy_key(item)) for item in ("all", "web"))
     assert decide_outside(mesh, call(ClientProtocol.HTTP)) == OutsideDecision(Answer.ALLOWED, (one,))
     by_dns = decide_outside(mesh, call(ClientProtocol.HTTP, address="198.51.100.1"))
     assert by_dns == OutsideDecision(Answer.ALLOWED, (other,), by_dns=True)

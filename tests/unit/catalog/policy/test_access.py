@@ -182,8 +182,8 @@ def test_targets_of_one_destination_unite() -> None:
     assert isinstance(access, OnlyRules)
     curl = a.match("curl", None, headers=(("x-agent", "curl/.*"),))
     assert access.rules == (
-        AccessRule(ObjectKey.of(TRAFFIC_TARGET, MESH[-4].key), (a.identity("buyer"),), (BOOKS,)),
-        AccessRule(ObjectKey.of(TRAFFIC_TARGET, MESH[-3].key), (a.identity("buyer"),), (curl,)),
+        AccessRule(ObjectKey.from_name(TRAFFIC_TARGET, MESH[-4].key), (a.identity("buyer"),), (BOOKS,)),
+        AccessRule(ObjectKey.from_name(TRAFFIC_TARGET, MESH[-3].key), (a.identity("buyer"),), (curl,)),
     )
 
 

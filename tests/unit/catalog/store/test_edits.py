@@ -46,7 +46,7 @@ def test_edits_are_split_by_kind_with_deletions_before_additions() -> None:
 def test_pod_replaces_the_workload_of_its_name() -> None:
     """This works in either order of the two keys, and in both directions."""
     view = a.view(a.workload("w", "10.0.0.1"))
-    (workload,) = view.sourced.held().values()
+    (workload,) = view.sourced.values_unrecorded().values()
     pod = a.pod("w", "10.0.0.2")
     for steps in ((workload.key, None), (pod.key, pod)), ((pod.key, None), (workload.key, workload)):
         for edits in (dict(steps), dict(reversed(steps))):

@@ -50,7 +50,7 @@ class Scene:
 
     def roots(self, *numbers: int) -> TrustBundle:
         """Return the roots of these issuers."""
-        return TrustBundle.of([self.issuers[number].trust_bundle() for number in numbers])
+        return TrustBundle.from_pems([self.issuers[number].trust_bundle() for number in numbers])
 
 
 @pytest.fixture
@@ -191,9 +191,12 @@ def test_issuer_with_a_new_root_counts_as_another_issuer(scene: Scene) -> None:
     assert scene.start(1, name="vault").trust_bundle() == scene.roots(0, 1).pem
     scene.issued(scene.start(1, name="own", drops=True))
     assert (
-        scene.roots(1).holds(TrustBundle.of([scene.start(2, name="own", drops=True).trust_bundle()])) is False
+        scene.roots(1).holds(TrustBundle.from_pems([scene.start(2, name="own", drops=True).trust_bundle()]))
+        is False
     )
-    assert not TrustBundle.of([scene.start(2, name="own", drops=True).trust_bundle()]).holds(scene.roots(1))
+    assert not TrustBundle.from_pems([scene.start(2, name="own", drops=True).trust_bundle()]).holds(
+        scene.roots(1)
+    )
 
 
 def test_unrecorded_root_adds_to_the_bundle_but_does_not_sign(scene: Scene, tmp_path: Path) -> None:

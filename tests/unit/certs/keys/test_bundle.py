@@ -20,25 +20,25 @@ def roots(tmp_path: Path, now: datetime) -> list[bytes]:
 
 def test_bundles_of_the_same_roots_have_the_same_bytes(roots: list[bytes]) -> None:
     """Order, repetitions and comments do not matter."""
-    made = {TrustBundle.of([b"# a comment\n" + order[0], *order]) for order in permutations(roots)}
+    made = {TrustBundle.from_pems([b"# a comment\n" + order[0], *order]) for order in permutations(roots)}
     (bundle,) = made
     assert bundle.pem.count(b"BEGIN CERTIFICATE") == len(bundle.fingerprints) == 3
     assert list(bundle.fingerprints) == sorted(bundle.fingerprints)
-    assert TrustBundle.of([bundle.pem]) == bundle
+    assert TrustBundle.from_pems([bundle.pem]) == bundle
 
 
 def test_union_of_two_bundles_holds_both(roots: list[bytes]) -> None:
     """The order does not matter. The union of a bundle with itself is the same object."""
-    one, two = TrustBundle.of(roots[:2]), TrustBundle.of(roots[1:])
-    assert one.union(two) == two.union(one) == TrustBundle.of(roots)
+    one, two = TrustBundle.from_pems(roots[:2]), TrustBundle.from_pems(roots[1:])
+    assert one.union(two) == two.union(one) == TrustBundle.from_pems(roots)
     assert one.union(one) is one
     assert one.union(two).holds(one)
     assert not one.holds(two)
-    assert (one.digest == two.digest, one.digest == TrustBundle.of(roots[:2]).digest) == (False, True)
+    assert (one.digest == two.digest, one.digest == TrustBundle.from_pems(roots[:2]).digest) == (False, True)
 
 
 def test_empty_text_is_an_empty_bundle_and_invalid_pem_is_refused() -> None:
     """An invalid certificate raises ValueError."""
-    assert TrustBundle.of([b" \n"]) == TrustBundle.of([]) == TrustBundle(b"", ())
+    assert TrustBundle.from_pems([b" \n"]) == TrustBundle.from_pems([]) == TrustBundle(b"", ())
     with pytest.raises(ValueError, match="PEM"):
-        TrustBundle.of([b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"])
+        TrustBundle.from_pems([b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"])

@@ -95,24 +95,24 @@ class MemoryLedger:
 
     def claim(self, serial: str, now: datetime, address: str = "") -> LedgerEntry:
         """Record a claim in memory."""
-        return self._noted_on(self._known(serial), Stamp.CLAIMED, StampDetail.of(now, address))
+        return self._noted_on(self._known(serial), Stamp.CLAIMED, StampDetail.shorten(now, address))
 
     def see(self, serial: str, now: datetime) -> LedgerEntry:
         """Record in memory that a certificate is in use."""
-        return self._noted_on(self._known(serial), Stamp.SEEN, StampDetail.of(now))
+        return self._noted_on(self._known(serial), Stamp.SEEN, StampDetail.shorten(now))
 
     def admit(self, names: Iterable[ProxyName], now: datetime) -> None:
         """Record admissions, and write all stamps."""
         for entry in [entry for name in names for entry in self.entries_of(name)]:
             if entry.claimed_at is not None:
-                self._noted_on(entry, Stamp.ADMITTED, StampDetail.of(now))
+                self._noted_on(entry, Stamp.ADMITTED, StampDetail.shorten(now))
         if not self._failing:
             with suppress(StateError):
                 self.write_unwritten()
 
     def revoke(self, serial: str, now: datetime, why: str = "") -> LedgerEntry:
         """Record a revocation, and write it."""
-        entry = self._noted_on(self._known(read_serial(serial)), Stamp.REVOKED, StampDetail.of(now, why))
+        entry = self._noted_on(self._known(read_serial(serial)), Stamp.REVOKED, StampDetail.shorten(now, why))
         try:
             self._write(entry.serial)
         except StateError as error:

@@ -198,7 +198,7 @@ def test_revocation_written_during_a_lookup_is_not_missed(
     ledger.record(new_entry("1a"))
     known, current = ledger.entry("1a"), ledger._seen.current
     assert known is not None
-    ledger._unwritten.note(known, Stamp.REVOKED, StampDetail.of(START))
+    ledger._unwritten.note(known, Stamp.REVOKED, StampDetail.shorten(START))
 
     def writing_meanwhile(serial: str) -> LedgerEntry | None:
         ledger_entry = current(serial)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from certs.roots.declared_roots import ChangeAction, DeclaredRoot, held, next_act, state_of
+from certs.roots.declared_roots import ChangeAction, DeclaredRoot, hold_reason, next_act, state_of
 from certs.roots.rotation import Fingerprint, Rotation, Stage, turned
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
@@ -77,7 +77,7 @@ def test_next_stage_is_delayed_by_an_inactive_new_or_a_declared_old_root(
     rotation: Rotation, declared: tuple[DeclaredRoot, ...], is_held: bool
 ) -> None:
     """Only an active root may sign, and a root that is still declared is not retired."""
-    assert bool(held(rotation, declared)) is is_held
+    assert bool(hold_reason(rotation, declared)) is is_held
 
 
 def test_states_of_roots_are_those_of_open_service_mesh() -> None:

@@ -90,15 +90,15 @@ def test_intermediate_ca_can_be_rotated_to_a_root_and_back(tmp_path: Path) -> No
     rotation = advanced(authority.begin(NOW), NOW)
     assert rotation is not None
     authority.step(rotation, NOW)
-    assert TrustBundle.of([authority.trust_bundle()]).holds(TrustBundle.of([above.pem]))
+    assert TrustBundle.from_pems([authority.trust_bundle()]).holds(TrustBundle.from_pems([above.pem]))
     assert is_signed_by_bundle(shown.chain_pem, authority.trust_bundle())
     assert authority.signer_of(shown.chain_pem) == intermediate == rotation.other
-    assert authority.held_in(authority.trust_bundle()) == {intermediate, rotation.signer}
+    assert authority.trusted_by(authority.trust_bundle()) == {intermediate, rotation.signer}
     back = advanced(aborted(rotation, NOW), NOW)
     authority.step(back, NOW)
     assert authority.trust_bundle() == above.pem
-    assert authority.held_in(above.pem) == {intermediate}
-    assert authority.confirmed(TrustBundle.of([above.pem]).digest) == {intermediate}
+    assert authority.trusted_by(above.pem) == {intermediate}
+    assert authority.confirmed(TrustBundle.from_pems([above.pem]).digest) == {intermediate}
 
 
 @pytest.mark.parametrize("number", [1, 2])

@@ -60,7 +60,9 @@ def scene(tmp_path: Path, now: datetime) -> Scene:
 
 def trusted(authority: AuthorityWithLedger, *roots: Ca) -> bool:
     """Return whether exactly these roots are trusted."""
-    return TrustBundle.of([authority.authority.trust_bundle()]) == TrustBundle.of(root.pem for root in roots)
+    return TrustBundle.from_pems([authority.authority.trust_bundle()]) == TrustBundle.from_pems(
+        root.pem for root in roots
+    )
 
 
 def test_external_ca_signs_and_no_key_is_stored_in_the_state_directory(scene: Scene) -> None:
@@ -77,9 +79,12 @@ def test_external_ca_signs_and_no_key_is_stored_in_the_state_directory(scene: Sc
             authority.authority.fingerprint,
             authority.authority.not_after,
         )
-        assert (authority.whose.kind, authority.whose.place) == (IssuerKind.FILES, scene.files)
-        assert authority.whose.changing is None
-        assert f"rotate the CA in {scene.files}" in authority.whose.why_not
+        assert (authority.opened_authority.kind, authority.opened_authority.place) == (
+            IssuerKind.FILES,
+            scene.files,
+        )
+        assert authority.opened_authority.changing is None
+        assert f"rotate the CA in {scene.files}" in authority.opened_authority.why_not
     assert not (scene.state / "ca").exists()
     files = [path for path in scene.state.rglob("*") if path.is_file()]
     assert not [file for file in files if b"PRIVATE KEY" in file.read_bytes()]
@@ -95,8 +100,8 @@ def test_external_ca_can_be_replaced_while_the_server_runs(scene: Scene) -> None
         pairs, old = PairFiles(scene.state), scene.issued(authority, days=30)
         shown = ads_server_certificate(authority.authority, pairs, scene.now)
         second = scene.put("second")
-        assert authority.whose.tend is not None
-        authority.whose.tend(scene.now)
+        assert authority.opened_authority.tend is not None
+        authority.opened_authority.tend(scene.now)
         assert trusted(authority, first, second)
         new = scene.issued(authority, days=2)
         assert is_signed_by_bundle(new, second.pem)
@@ -105,7 +110,7 @@ def test_external_ca_can_be_replaced_while_the_server_runs(scene: Scene) -> None
         assert is_signed_by_bundle(old, authority.authority.trust_bundle())
         # The server's own certificate is valid for 90 days, longer than any proxy's.
         for days, roots in ((31, (first, second)), (91, (second,))):
-            authority.whose.tend(scene.now + days * DAY)
+            authority.opened_authority.tend(scene.now + days * DAY)
             assert trusted(authority, *roots), days
 
 
@@ -117,10 +122,10 @@ def test_patient_renewal_waits_until_agents_had_time_to_learn_the_new_root(scene
         shown = ads_server_certificate(authority.authority, pairs, scene.now)
         scene.now += 60 * DAY
         second = scene.put("second")
-        assert authority.whose.tend is not None
-        authority.whose.tend(scene.now)
-        assert authority.whose.succeeding is not None
-        assert authority.whose.succeeding.settled() > scene.now + timedelta(minutes=30)
+        assert authority.opened_authority.tend is not None
+        authority.opened_authority.tend(scene.now)
+        assert authority.opened_authority.succeeding is not None
+        assert authority.opened_authority.succeeding.settled() > scene.now + timedelta(minutes=30)
         patient = ads_server_certificate(authority.authority, pairs, scene.now, patient=True)
         assert patient == shown
         assert is_signed_by_bundle(
@@ -153,7 +158,7 @@ def test_renewed_intermediate_of_the_same_root_has_no_former(scene: Scene) -> No
             chain = scene.issued(authority, days=10)
             assert chain.count(b"BEGIN CERTIFICATE") == 2
             assert trusted(authority, root)
-            assert not authority.whose.standing().formers
+            assert not authority.opened_authority.standing().formers
             assert all(authority.authority.trusts(entry.signer) for entry in authority.ledger.entries())
     assert len({entry.signer for entry in _entries(scene)}) == 2
 
@@ -172,21 +177,21 @@ def test_change_from_the_built_in_ca_to_files_and_back_keeps_both_trusted(scene:
     root = scene.put("root")
     with scene.open() as authority:
         assert is_signed_by_bundle(scene.issued(authority, days=40), root.pem)
-        both = TrustBundle.of([built_in, root.pem])
-        assert TrustBundle.of([authority.authority.trust_bundle()]) == both
+        both = TrustBundle.from_pems([built_in, root.pem])
+        assert TrustBundle.from_pems([authority.authority.trust_bundle()]) == both
         assert authority.authority.trusts(own)
     with scene.open(own=True) as authority:
         signers = {entry.signer for entry in authority.ledger.entries()}
         assert authority.authority.fingerprint == own
-        assert TrustBundle.of([authority.authority.trust_bundle()]) == both
+        assert TrustBundle.from_pems([authority.authority.trust_bundle()]) == both
         assert all(map(authority.authority.trusts, signers))
-        assert authority.whose.changing is None
+        assert authority.opened_authority.changing is None
         why = "the root cannot be rotated while a former CA from files is still trusted, until "
-        assert why in authority.whose.why_not
+        assert why in authority.opened_authority.why_not
     scene.now += 41 * DAY
     with scene.open(own=True) as authority:
         assert authority.authority.trust_bundle() == built_in
-        assert isinstance(authority.whose.changing, ChangingAuthority)
+        assert isinstance(authority.opened_authority.changing, ChangingAuthority)
 
 
 def test_missing_setting_for_the_external_ca_creates_no_new_ca(scene: Scene) -> None:
@@ -219,8 +224,8 @@ def test_lost_ledger_of_an_external_ca_stops_the_start(scene: Scene) -> None:
 def test_external_ca_is_refused_during_a_rotation_of_the_built_in_root(scene: Scene) -> None:
     """Both roots of the rotation would have to be trusted, and its steps could not be taken."""
     with scene.open(own=True) as authority:
-        assert authority.whose.changing is not None
-        authority.whose.changing.begin(scene.now)
+        assert authority.opened_authority.changing is not None
+        authority.opened_authority.changing.begin(scene.now)
     scene.put("root")
     with (
         pytest.raises(
@@ -245,7 +250,7 @@ def test_invalid_external_ca_is_refused_and_the_previous_one_continues(scene: Sc
     old = ca("old", scene.now - 30 * DAY, days=1)
     with scene.open() as authority:
         bundle = authority.authority.trust_bundle()
-        assert authority.whose.tend is not None
+        assert authority.opened_authority.tend is not None
         for bad, roots, between, word in (
             (old, (old,), b"", "expired at"),
             (no_ca, (no_ca,), b"", "not a CA certificate: it may not sign other certificates"),
@@ -255,16 +260,16 @@ def test_invalid_external_ca_is_refused_and_the_previous_one_continues(scene: Sc
             (scene.files / "ca.crt").unlink(missing_ok=True)
             bad.put(scene.files, *roots, between=between)
             with pytest.raises(StateError, match=word):
-                authority.whose.tend(scene.now)
+                authority.opened_authority.tend(scene.now)
             with pytest.raises(StateError, match=word), scene.open():
                 pass
             assert authority.authority.trust_bundle() == bundle
             assert is_signed_by_bundle(scene.issued(authority), good.pem)
         (scene.files / "tls.crt").write_bytes(good.pem)  # half-way: the key still belongs to another CA
         with pytest.raises(StateError, match="does not match"):
-            authority.whose.tend(scene.now)
+            authority.opened_authority.tend(scene.now)
         good.put(scene.files, good)
-        authority.whose.tend(scene.now)
+        authority.opened_authority.tend(scene.now)
 
 
 def test_external_ca_in_a_kubernetes_volume_is_replaced_atomically(scene: Scene) -> None:
@@ -281,15 +286,15 @@ def test_external_ca_in_a_kubernetes_volume_is_replaced_atomically(scene: Scene)
         (scene.files / name).symlink_to(f"..data/{name}")
     with scene.open() as authority:
         scene.issued(authority)
-        assert authority.whose.tend is not None
+        assert authority.opened_authority.tend is not None
         (scene.files / "..tmp").symlink_to("..2")
         (scene.files / "..tmp").rename(data)
-        authority.whose.tend(scene.now)
+        authority.opened_authority.tend(scene.now)
         assert trusted(authority, first, second)
         data.unlink()
         data.symlink_to("..3")
         with pytest.raises(StateError, match="is missing"):
-            authority.whose.tend(scene.now)
+            authority.opened_authority.tend(scene.now)
         assert is_signed_by_bundle(scene.issued(authority), second.pem)
 
 

@@ -24,7 +24,7 @@ def _locked(path: Path) -> None:
 
 
 def _held(path: Path) -> None:
-    with lock.held(path.parent):
+    with lock.hold_lock(path.parent):
         pass
 
 

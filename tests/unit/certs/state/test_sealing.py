@@ -146,7 +146,7 @@ def test_ledger_can_be_rebuilt_and_ca_replaced_with_encrypted_keys(
     root.put(tmp_path / "files", root)
     custody = Custody(passphrase, WatchedFiles.within(tmp_path / "files"))
     with opened(state, DOMAIN, now, custody=custody) as authority:
-        (former,) = authority.whose.standing().formers
+        (former,) = authority.opened_authority.standing().formers
         assert (former.roots.pem, former.until) == (own, ends)
         pair = issue_pair(authority.authority, Usage.SERVICE, Names("a"), timedelta(days=1), now)
         PairFiles(state, authority.seal).keep(HOLDERS[2], pair)

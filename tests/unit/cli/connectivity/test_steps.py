@@ -27,7 +27,7 @@ from meshwright.sidecars.layout import Side
 
 BUYER = Sidecar("u2.buyer.shop", "shop/buyer-1", SidecarState.IN_STEP, called_at=("127.0.0.3:7001",))
 STORE = Sidecar("u1.store.shop", "shop/store-1", SidecarState.IN_STEP)
-THERE = Endpoint("10.0.0.1:8080", given=True, application="127.0.0.1:8080")
+THERE = Endpoint("10.0.0.1:8080", is_known_to_caller=True, application="127.0.0.1:8080")
 FACTS = Facts(
     caller="shop/buyer",
     called="shop/store:80",
@@ -96,7 +96,7 @@ def test_sidecar_that_is_not_in_sync_fails_its_step(
     stands: SidecarState, next_step: str, point: Point
 ) -> None:
     """The step has the sidecar's reason and the next step; the steps after it are judged too."""
-    ill = replace(STORE, stands=stands, said="is so", rejected=("route r: no such regex: it",))
+    ill = replace(STORE, state=stands, cause="is so", rejected=("route r: no such regex: it",))
     side = replace(FACTS, callers=(ill,)), replace(FACTS, servers=(ill,))
     facts = side[point is Point.CALLED]
     result, text, do = verdict(facts, point)
@@ -119,7 +119,7 @@ def test_sidecar_without_a_part_of_policy_fails_its_step() -> None:
 
 def test_failing_sidecars_are_named_up_to_a_limit() -> None:
     """At most `NAMED` failing sidecars are named and the others counted; those in sync share one line."""
-    ill = [replace(STORE, proxy=f"u{item}.s.n", stands=SidecarState.HELD) for item in range(NAMED + 2)]
+    ill = [replace(STORE, proxy=f"u{item}.s.n", state=SidecarState.HELD) for item in range(NAMED + 2)]
     facts = replace(FACTS, servers=(STORE, *ill, replace(STORE, proxy="v.s.n")))
     called = [step.judged for step in steps(facts, AGENT, YES) if step.point is Point.CALLED]
     assert [step_result.verdict for step_result in called] == [Verdict.FAILED] * (NAMED + 1) + [Verdict.OK]
@@ -149,8 +149,13 @@ def test_withheld_or_missing_endpoints_fail_unless_policy_denies() -> None:
 
     With none left the step fails, unless policy denies the call.
     """
-    held = Endpoint("10.0.0.2:8080", given=False, withheld="its sidecar is late")
-    seen = {"all": (held,), "none": (), "some": (THERE, held), "untold": (replace(THERE, given=False),)}
+    held = Endpoint("10.0.0.2:8080", is_known_to_caller=False, withheld="its sidecar is late")
+    seen = {
+        "all": (held,),
+        "none": (),
+        "some": (THERE, held),
+        "untold": (replace(THERE, is_known_to_caller=False),),
+    }
     of = {
         name: verdict(replace(FACTS, endpoints=endpoints), Point.ENDPOINTS)
         for name, endpoints in seen.items()

@@ -274,7 +274,7 @@ async def test_secret_of_another_owner_is_kept(tmp_path: Path, labels: dict[str,
         kept.wanted = GatewayCertificate(PLACE, ("c",))
         assert await kept.look() == ["GET ingress/tls"]
         (problem,) = kept.said
-        assert problem.said == (
+        assert problem.clause == (
             "spec.certificate.ingressGateway.secret: "
             f"Secret ingress/tls {whose}, so it is not overwritten; "
             "name another Secret in the MeshConfig, or delete this one"
@@ -336,9 +336,9 @@ async def test_missing_permission_is_reported_and_retried(
             "MeshConfig osm-system/osm-mesh-config",
         )
         verb = method.lower()
-        assert f"RBAC grants no `{verb}` on `secrets`" in problem.said
-        assert problem.said.endswith("; the chart's value ingressGateway.secrets grants it")
-        assert "PRIVATE" not in problem.said
+        assert f"RBAC grants no `{verb}` on `secrets`" in problem.clause
+        assert problem.clause.endswith("; the chart's value ingressGateway.secrets grants it")
+        assert "PRIVATE" not in problem.clause
         kept.cluster.refused = set()
         await kept.look()
         assert (kept.said, list(kept.cluster.secrets)) == ((), ["ingress/tls"])

@@ -24,7 +24,7 @@ DAY: Final = 86400
 
 def _confirmed(authority: AuthorityWithLedger, confirmations: Confirmations) -> None:
     """Record that a machine has confirmed the current roots at the time `DUE`."""
-    digest = TrustBundle.of([authority.authority.trust_bundle()]).digest
+    digest = TrustBundle.from_pems([authority.authority.trust_bundle()]).digest
     confirmations.note(NAME, Confirmation(digest, "0a", DUE))
 
 
@@ -56,8 +56,8 @@ async def test_new_server_certificate_is_shown_once_machines_trust_its_root(
         _confirmed(authority, confirmations)
         scene.now = DUE
         second = scene.put("second")
-        assert authority.whose.tend is not None
-        authority.whose.tend(DUE)
+        assert authority.opened_authority.tend is not None
+        authority.opened_authority.tend(DUE)
         if said:
             _confirmed(authority, confirmations)
         await tls.look(DUE + after)

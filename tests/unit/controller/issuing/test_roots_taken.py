@@ -15,7 +15,7 @@ from tests.unit.certs.issuers.example_cas import ca
 from xds.cache import NodeKey
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
-OLD, NEW = (TrustBundle.of([ca(name, NOW).pem]) for name in ("old", "new"))
+OLD, NEW = (TrustBundle.from_pems([ca(name, NOW).pem]) for name in ("old", "new"))
 BOTH = OLD.union(NEW)
 
 
@@ -28,7 +28,7 @@ def test_sidecars_without_the_new_roots_are_listed() -> None:
 
     Without sidecars the list is empty.
     """
-    none = TrustBundle.of([])
+    none = TrustBundle.from_pems([])
     result = [_taken("b", none), _taken("a", OLD), _taken("c", BOTH), _taken("d", NEW)]
     assert without(NEW, result) == ["a", "b"]
     assert without(NEW, []) == []

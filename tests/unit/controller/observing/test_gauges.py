@@ -34,7 +34,7 @@ def test_resource_shared_by_groups_is_counted_once() -> None:
     shared, own = _resource(CLUSTER, "a", "1"), _resource(CLUSTER, "a", "2")
     listener = _resource(LISTENER, "a", "1")
     snapshots = [Snapshot.of([shared, listener]), Snapshot.of([shared]), Snapshot.of([own])]
-    assert ResourceCounts().of(_named(snapshots)) == {"cluster": 2, "listener": 1}
+    assert ResourceCounts().count_by_type(_named(snapshots)) == {"cluster": 2, "listener": 1}
 
 
 def _named(snapshots: list[Snapshot]) -> Layers[GroupKey, Snapshot]:
@@ -57,7 +57,7 @@ def test_incremental_count_equals_a_full_count() -> None:
             )
             for _ in range(chance.randint(0, 3))
         ]
-        assert following.of(_named(made)) == ResourceCounts().of(_named(made))
+        assert following.count_by_type(_named(made)) == ResourceCounts().count_by_type(_named(made))
 
 
 def test_parts_shared_by_groups_are_counted_once() -> None:
@@ -80,7 +80,7 @@ def test_parts_shared_by_groups_are_counted_once() -> None:
             Snapshot.joined(chance.sample(parts, chance.randint(1, 4))) for _ in range(chance.randint(0, 3))
         ]
         plain = [Snapshot.of(resource for t in one.types() for resource in one.ordered(t)) for one in made]
-        assert following.of(_named(made)) == ResourceCounts().of(_named(plain))
+        assert following.count_by_type(_named(made)) == ResourceCounts().count_by_type(_named(plain))
 
 
 def test_cost_of_a_count_depends_on_the_change_only() -> None:
@@ -91,7 +91,9 @@ def test_cost_of_a_count_depends_on_the_change_only() -> None:
         own = [ResourceSet.of([_resource(LISTENER, f"l{number}", "1")]) for number in range(20)]
         counts = ResourceCounts()
         assert (
-            counts.of(_named([Snapshot.joined([part, resource_set]) for resource_set in own]))["cluster"]
+            counts.count_by_type(_named([Snapshot.joined([part, resource_set]) for resource_set in own]))[
+                "cluster"
+            ]
             == size
         )
         after = part.changed([_resource(CLUSTER, "c1", "2")], [(CLUSTER, ResourceName("c2"))])
@@ -103,7 +105,7 @@ def test_cost_of_a_count_depends_on_the_change_only() -> None:
             calls += event in ("call", "c_call")
 
         sys.setprofile(noted)
-        result = counts.of(groups)
+        result = counts.count_by_type(groups)
         sys.setprofile(None)
         assert result == {"cluster": size - 1, "listener": 20}
         costs.append(calls)
@@ -119,7 +121,7 @@ def test_gauges_are_built_from_the_given_state(now: datetime) -> None:
     )
     problem = Problem(code="c", severity=Severity.WARNING, origin=InFile("f"), expected="")
     all_problems = AllProblems()
-    all_problems.say("lint", None, (problem,))
+    all_problems.report("lint", None, (problem,))
     read, seen = now - timedelta(seconds=3), now - timedelta(seconds=2)
     fresh = Freshness(last_event=seen, last_full_read=read, error="gone", error_since=now, held=("all",))
     source = MemorySource("directory", freshness=fresh)
@@ -174,7 +176,7 @@ def test_objects_are_counted_as_good_stale_or_refused() -> None:
         _problem("bad", Severity.ERROR),
         _problem("odd", Severity.WARNING),
     ]
-    assert Counts.of(objects, 1, problems) == Counts(good=2, stale=1, refused=1)
+    assert Counts.count(objects, 1, problems) == Counts(good=2, stale=1, refused=1)
 
 
 def test_withheld_resources_are_counted_by_short_type_name() -> None:

@@ -42,7 +42,7 @@ def test_reason_of_a_failed_handshake_is_read_from_boringssl_s_error(line: str, 
     """
     result = failed_handshake(line)
     assert (None if result is None else result.why) is why
-    assert result is None or result.said
+    assert result is None or result.message
 
 
 def test_first_failure_of_a_reason_is_logged_at_once_and_later_ones_together() -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from meshwright.controller.errors import StartupError
-from meshwright.controller.process.lock import LOCK_FILE, held, prepare
+from meshwright.controller.process.lock import LOCK_FILE, hold_lock, prepare
 
 
 def test_second_holder_gets_an_error_with_the_first_one(tmp_path: Path) -> None:
     """The error names the directory and the process that holds the lock."""
-    with held(tmp_path), pytest.raises(StartupError) as caught, held(tmp_path):
+    with hold_lock(tmp_path), pytest.raises(StartupError) as caught, hold_lock(tmp_path):
         pass
     assert str(caught.value) == (
         f"the state directory {tmp_path} is in use by another meshwright (process {os.getpid()})"
@@ -23,21 +23,21 @@ def test_second_holder_gets_an_error_with_the_first_one(tmp_path: Path) -> None:
 
 def test_lock_is_free_after_its_holder(tmp_path: Path) -> None:
     """The lock file stays with mode 0600, and can be locked again."""
-    with held(tmp_path):
+    with hold_lock(tmp_path):
         pass
-    with held(tmp_path):
+    with hold_lock(tmp_path):
         assert (tmp_path / LOCK_FILE).stat().st_mode & 0o777 == 0o600
 
 
 def test_lock_is_waited_for_within_a_timeout(tmp_path: Path) -> None:
     """The server waits, because a command may hold the lock for a moment."""
     with contextlib.ExitStack() as holding, ThreadPoolExecutor(1) as executor:
-        holding.enter_context(held(tmp_path))
+        holding.enter_context(hold_lock(tmp_path))
         started = threading.Event()
 
         def waiting() -> str:
             started.set()
-            with held(tmp_path, 60):
+            with hold_lock(tmp_path, 60):
                 return "held"
 
         waited = executor.submit(waiting)

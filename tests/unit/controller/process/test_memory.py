@@ -194,7 +194,7 @@ def test_full_scan_at_twice_the_expected_objects_frees_frozen_cycles(
         look = memory.thorough(memory.MemoryScan(frozen // 3, 5), 7, connected=False)
         assert kept() is None
         assert 0 < look.alive < frozen
-        assert look.held == 7
+        assert look.estimate == 7
 
 
 def test_growth_of_the_mesh_causes_no_full_scan(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +204,7 @@ def test_growth_of_the_mesh_causes_no_full_scan(monkeypatch: pytest.MonkeyPatch)
         gc.collect()
         frozen = gc.get_freeze_count()
         last = memory.MemoryScan(frozen // 3, memory.estimated(100, 1))
-        assert memory.thorough(last, last.held + frozen, connected=False) is last
+        assert memory.thorough(last, last.estimate + frozen, connected=False) is last
         assert memory.thorough(last, 0, connected=False) is not last
 
 

@@ -74,7 +74,7 @@ async def test_readiness_is_sent_once_and_the_status_at_each_change(
     async def lacking() -> tuple[str, ...]:
         return tuple(missing)
 
-    subject = ServiceManager.of({"NOTIFY_SOCKET": name})
+    subject = ServiceManager.from_environment({"NOTIFY_SOCKET": name})
     async with _beside(subject.followed(lacking, lambda: tuple(remarks))):
         await _until(lambda: "STATUS=not ready: no room, first read, drivers" in _grown(messages, listening))
         with subject.reloading():
@@ -110,7 +110,7 @@ async def test_reload_is_sent_with_its_time_and_its_end(
     async def nothing() -> tuple[str, ...]:
         return ()
 
-    subject = ServiceManager.of({"NOTIFY_SOCKET": name})
+    subject = ServiceManager.from_environment({"NOTIFY_SOCKET": name})
     async with _beside(subject.followed(nothing, tuple)):
         await _until(lambda: "STATUS=ready" in _grown(messages, listening))
         before = time.monotonic_ns() // 1000
@@ -129,7 +129,7 @@ async def test_watchdog_is_fed_only_by_a_running_loop(
     listening, name = manager
     alive = True
     environment = {"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "20000", "WATCHDOG_PID": str(os.getpid())}
-    subject = ServiceManager.of(environment)
+    subject = ServiceManager.from_environment(environment)
     async with _beside(subject.fed(lambda: alive)):
         fed = list[str]()
         await _until(lambda: len(_grown(fed, listening)) >= 3)
@@ -162,7 +162,7 @@ async def test_notification_that_found_no_room_is_sent_again(
         asked += 1
         return ()
 
-    async with _beside(ServiceManager.of({"NOTIFY_SOCKET": name}).followed(nothing, tuple)):
+    async with _beside(ServiceManager.from_environment({"NOTIFY_SOCKET": name}).followed(nothing, tuple)):
         await _until(lambda: asked >= 3)
         assert {*_told(listening)} == {"X=1"}
         messages = list[str]()
@@ -173,9 +173,9 @@ async def test_notification_that_found_no_room_is_sent_again(
 def test_variables_of_the_service_manager_are_removed() -> None:
     """Child processes must not inherit them, because the manager would take a child for the service."""
     environment = {"NOTIFY_SOCKET": "/run/x", "WATCHDOG_USEC": "1", "WATCHDOG_PID": "1", "HOME": "/"}
-    assert ServiceManager.of(environment).listens
+    assert ServiceManager.from_environment(environment).listens
     assert environment == {"HOME": "/"}
-    assert not ServiceManager.of(environment).listens
+    assert not ServiceManager.from_environment(environment).listens
 
 
 @pytest.mark.parametrize(

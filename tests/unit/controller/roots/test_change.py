@@ -31,7 +31,7 @@ def _change(authority: ChangingAuthority, ledger: MemoryLedger) -> RootChange:
     """Return a root change with a fixed clock, for a server that always follows at once."""
 
     async def said() -> RootAcknowledgements:
-        trusted = authority.held_in(authority.trust_bundle())
+        trusted = authority.trusted_by(authority.trust_bundle())
         return RootAcknowledgements(
             (), frozenset(), {}, ServerEvidence(frozenset({Fingerprint(authority.fingerprint)}), trusted)
         )

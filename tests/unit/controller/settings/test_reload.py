@@ -52,11 +52,11 @@ async def test_failed_reload_changes_no_setting_and_can_be_repeated() -> None:
     reloading = SettingsReloader(_load())
     with capture_logs() as logs:
         running = asyncio.create_task(reloading.run(reload, lambda *_: applied.set()))
-        reload.asked.set()
+        reload.requested.set()
         while not logs:
             await asyncio.sleep(0)
         assert not applied.is_set()
-        reload.asked.set()
+        reload.requested.set()
         await asyncio.wait_for(applied.wait(), 30)
         running.cancel()
     assert [log["log_level"] for log in logs] == ["error", "info"]

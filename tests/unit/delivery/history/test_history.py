@@ -54,7 +54,7 @@ class Mesh:
     def __init__(self) -> None:
         self.cache = SnapshotCache()
         self.registry = ProxyRegistry(lambda: DATE)
-        self.history = PushHistory(self.cache, self.registry.of)
+        self.history = PushHistory(self.cache, self.registry.proxy)
         self.waves = 0
         self.nonces = 0
 
@@ -111,7 +111,7 @@ class Mesh:
 
     def record(self, node: NodeKey) -> Record:
         """Return the remembered pushes of a proxy."""
-        pushes = self.registry.of(node).pushes
+        pushes = self.registry.proxy(node).pushes
         assert pushes is not None
         return pushes
 
@@ -447,7 +447,7 @@ def test_proxies_of_a_group_share_content_and_held_versions(mesh: Mesh) -> None:
     proxies = {node: mesh.record(node) for node in (NODE, OTHER)}
     one, other = (proxies[node].pushes[0].delivery for node in (NODE, OTHER))
     assert one is other
-    assert proxies[NODE].types[ROUTE].held is proxies[OTHER].types[ROUTE].held
+    assert proxies[NODE].types[ROUTE].client_versions is proxies[OTHER].types[ROUTE].client_versions
 
 
 def test_old_content_drops_what_it_keeps_for_further_proxies(
@@ -515,7 +515,7 @@ def test_groups_that_are_sent_the_same_share_the_delivery(mesh: Mesh) -> None:
         mesh.send(same, node=node)
     proxies = {node: mesh.record(node) for node in (NODE, OTHER)}
     one, other = (proxies[node].pushes[-1] for node in (NODE, OTHER))
-    assert proxies[NODE].types[ROUTE].held is not proxies[OTHER].types[ROUTE].held
+    assert proxies[NODE].types[ROUTE].client_versions is not proxies[OTHER].types[ROUTE].client_versions
     assert one.delivery is other.delivery
 
 
@@ -531,7 +531,7 @@ def test_proxy_that_is_sent_everything_shares_the_snapshots_versions(mesh: Mesh)
     first, second = mesh.record(NODE).pushes
     assert first.delivery.content.versions == {item.name: item.version for item in every}
     assert isinstance(first.delivery.content.versions, Versions)
-    assert mesh.record(NODE).types[ROUTE].held.versions is served.versions(ROUTE)
+    assert mesh.record(NODE).types[ROUTE].client_versions.versions is served.versions(ROUTE)
     assert (second.delivery.move.added, second.delivery.move.removed) == (("200",), ("000",))
 
 
@@ -543,7 +543,7 @@ def test_first_responses_of_two_types_are_both_remembered_for_sharing(mesh: Mesh
         for kind, item in first.items():
             mesh.send(item, node=node, type_url=kind)
     one, other = (mesh.record(node).types for node in (NODE, OTHER))
-    assert all(one[kind].held is other[kind].held for kind in first)
+    assert all(one[kind].client_versions is other[kind].client_versions for kind in first)
 
 
 def test_groups_with_the_same_changes_share_their_triggers() -> None:
@@ -555,7 +555,7 @@ def test_groups_with_the_same_changes_share_their_triggers() -> None:
     wave = Wave(1, (), 0, 0.0, 0.0, DATE)
     triggers.published(0, wave, step, dict.fromkeys(groups, before), ())
     triggers.published(1, wave, Step(dict.fromkeys(groups, before)), dict.fromkeys(groups, after), ())
-    one, other = (triggers.of(group) for group in groups)
+    one, other = (triggers.waves(group) for group in groups)
     assert one is other
     assert [group_wave.moment for group_wave in one] == [0, 1]
 

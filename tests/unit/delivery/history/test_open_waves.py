@@ -40,7 +40,7 @@ class Mesh:
         self.nodes = [NodeKey(f"{number}.store.shop") for number in range(proxies)]
         self.waves = OpenWaves(lambda: self.now)
         self.cache = SnapshotCache()
-        self.history = PushHistory(self.cache, ProxyRegistry(lambda: DATE).of, self.waves)
+        self.history = PushHistory(self.cache, ProxyRegistry(lambda: DATE).proxy, self.waves)
         answer, quarantine = self.history.published, Quarantine(lambda _: None)
         self.publishing = Publisher(self.cache, quarantine, Metrics(), answer, self.waves)
         self.version = 0

@@ -66,7 +66,7 @@ def test_acknowledged_certificate_is_held_until_another_is_acknowledged(renewed:
     served = Snapshot.of([service_certificate(new), root])
     certificates = HeldCertificates(lambda _: served)
     behind, ahead = proxy(root, service_certificate(old)), proxy(*map(service_certificate, (old, new)), root)
-    assert (certificates.of(behind), certificates.of(ahead)) == (held(old), held(new))
+    assert (certificates.certificate(behind), certificates.certificate(ahead)) == (held(old), held(new))
     assert certificates.first_end([ahead, behind]) == old.not_after
     assert certificates.first_end([]) is None
 
@@ -79,8 +79,8 @@ def test_connected_proxy_without_an_acknowledged_secret_holds_the_served_one(ren
     certificate = renewed()
     certificates = HeldCertificates(lambda _: Snapshot.of([service_certificate(certificate)]))
     listener = Resource(LISTENER, NAME, service_certificate(certificate).version, b"")
-    assert certificates.of(proxy(listener)) == held(certificate)
-    assert certificates.of(proxy(streams=False)) is None
+    assert certificates.certificate(proxy(listener)) == held(certificate)
+    assert certificates.certificate(proxy(streams=False)) is None
 
 
 def test_credentials_in_json_are_read_without_keeping_the_key(renewed: Renewed) -> None:
@@ -92,7 +92,7 @@ def test_credentials_in_json_are_read_without_keeping_the_key(renewed: Renewed) 
         CREDENTIALS, NAME, service_certificate(certificate).version, body.encode(), secret=True
     )
     certificates = HeldCertificates(lambda _: None)
-    assert certificates.of(proxy(resource)) == held(certificate)
+    assert certificates.certificate(proxy(resource)) == held(certificate)
     assert "PRIVATE" not in repr(vars(certificates))
     assert service_certificate(certificate).secret
     assert service_certificate(certificate).type_url == SECRET

@@ -234,7 +234,7 @@ def test_proxy_is_compared_with_the_view_again_only_after_a_change(scene: Scene)
         assert authenticator.authenticate(peer) == str(NAME)
     assert len(asked) == 1
     assert scene.view is not None
-    held = scene.view.sourced.held()
+    held = scene.view.sourced.values_unrecorded()
     (key,) = (key for key, sourced_object in held.items() if isinstance(sourced_object.value, Workload))
     known = held[key]
     assert isinstance(known.value, Workload)
@@ -253,15 +253,18 @@ def test_proxy_is_compared_with_the_view_again_only_after_a_change(scene: Scene)
 def test_proxy_without_configuration_has_one_of_three_reasons(scene: Scene) -> None:
     """No source is read yet, the workload is unknown, or its translation failed."""
     stranger = NodeKey("b.store.shop")
-    assert [scene.authenticator.held(NodeKey(str(NAME))), scene.authenticator.held(stranger)] == [
+    assert [
+        scene.authenticator.hold_reason(NodeKey(str(NAME))),
+        scene.authenticator.hold_reason(stranger),
+    ] == [
         "",
         "workload-unknown",
     ]
     scene.failed = (NAME, ProxyName.parse(stranger))
-    assert scene.authenticator.held(NodeKey(str(NAME))) == "translation-failed"
-    assert scene.authenticator.held(stranger) == "workload-unknown"
+    assert scene.authenticator.hold_reason(NodeKey(str(NAME))) == "translation-failed"
+    assert scene.authenticator.hold_reason(stranger) == "workload-unknown"
     scene.view = None
-    assert scene.authenticator.held(NodeKey(str(NAME))) == "sources-not-read"
+    assert scene.authenticator.hold_reason(NodeKey(str(NAME))) == "sources-not-read"
 
 
 def test_proxy_of_a_retired_root_is_refused_on_a_live_connection(scene: Scene) -> None:

@@ -127,19 +127,21 @@ def test_large_response_is_logged_once_by_proxy_and_type_until_answered(
     assert b'meshwright_xds_large_responses_total{type="cluster"} 3.0' in metrics.text()
     suspects = [
         large_response.type_url
-        for large_response in registry.of(NODE).large.unanswered()
+        for large_response in registry.proxy(NODE).large.unanswered()
         if large_response.is_suspect
     ]
     assert suspects == ([CLUSTER, LISTENER] if suspect else [])
     observer.answered(NODE, responses[0], None)
-    assert [large_response.type_url for large_response in registry.of(NODE).large.unanswered()] == [
+    assert [large_response.type_url for large_response in registry.proxy(NODE).large.unanswered()] == [
         CLUSTER,
         LISTENER,
     ]
     observer.answered(NODE, responses[2], None)
-    assert [large_response.type_url for large_response in registry.of(NODE).large.unanswered()] == [LISTENER]
+    assert [large_response.type_url for large_response in registry.proxy(NODE).large.unanswered()] == [
+        LISTENER
+    ]
     observer.sent(NODE, Response(LISTENER, Version("2"), Nonce("10")), 100)
-    assert registry.of(NODE).large.unanswered() == ()
+    assert registry.proxy(NODE).large.unanswered() == ()
 
 
 def test_refused_streams_are_counted_by_reason() -> None:

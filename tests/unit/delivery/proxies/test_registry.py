@@ -112,7 +112,7 @@ def test_disconnected_proxy_is_forgotten_after_its_workload_is_removed() -> None
     clock.now += REMEMBERED * 2
     registry.follow(Picture({ONE.sidecar: ONE}))
     assert [status.state for status in registry.statuses()] == [ProxyState.DISCONNECTED]
-    registry.of(NODE).acknowledged[CLUSTER] = AcknowledgedVersions(1)
+    registry.proxy(NODE).acknowledged[CLUSTER] = AcknowledgedVersions(1)
     registry.follow(Picture())
     assert registry.statuses() == ()
     assert registry.find(NODE) is None

@@ -55,7 +55,7 @@ class Plane:
 
     def names(self) -> list[str]:
         """Return the identities that are shared now."""
-        return [proxy.node for proxy in self.shared.found()]
+        return [proxy.node for proxy in self.shared.proxies()]
 
 
 def _told(plane: Plane) -> Problem:
@@ -75,7 +75,7 @@ def test_proxies_that_collide_are_reported_until_one_leaves(said: str) -> None:
     plane.registry.opened(NODE, OTHER, Variant.DELTA)
     assert plane.shared.problems(plane.view) == ()
     plane.reject(2, said)
-    sourced = plane.view.sourced.held()[a.object_key(a.workload("shop-1", "10.0.0.1"))]
+    sourced = plane.view.sourced.values_unrecorded()[a.object_key(a.workload("shop-1", "10.0.0.1"))]
     assert _told(plane) == Problem(
         code="identity-shared",
         severity=Severity.WARNING,

@@ -96,7 +96,7 @@ def policy(
         InterceptionKind.TRANSPARENT,
         tls,
         inbound,
-        (ReachableServices.of((called,)),) if splits or retries is not None else (),
+        (ReachableServices.from_sorted((called,)),) if splits or retries is not None else (),
     )
 
 

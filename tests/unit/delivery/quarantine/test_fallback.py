@@ -86,7 +86,7 @@ def test_missing_reference_of_a_good_version_is_replaced_by_an_empty_one() -> No
     result = fallback(OWN, _refused(NEW_ROUTE, good=(OLD_ROUTE,)), _empty)
     stub = _resource(CLUSTER, "old", "empty")
     assert result.instead == {_key(OLD_ROUTE): OLD_ROUTE, _key(stub): stub}
-    assert result.asked.keys() == {_key(OLD_ROUTE), _key(stub)}
+    assert result.looked_up.keys() == {_key(OLD_ROUTE), _key(stub)}
 
 
 def test_rejected_listener_is_left_out() -> None:
@@ -199,5 +199,5 @@ def test_only_the_asked_good_versions_affect_the_fallback(
     """Therefore no other good versions need to be kept."""
     everything = {_key(resource): resource for resource in good}
     result = fallback(own, Exclusion(rejected, everything), _empty)
-    kept = {key: resource for key, resource in everything.items() if key in result.asked}
+    kept = {key: resource for key, resource in everything.items() if key in result.looked_up}
     assert fallback(own, Exclusion(rejected, kept), _empty) == result

@@ -124,7 +124,7 @@ def test_each_rejected_listener_has_its_own_reason() -> None:
     busy = "bound: cannot bind '10.0.0.1:1': Address already in use"
     plane.reject(ONE, bound, wrong, said=f"Error adding/updating listener(s) {busy}\nwrong: malformed\n")
     result = {
-        rejected_resource.name: (rejected_resource.reason, rejected_resource.said)
+        rejected_resource.name: (rejected_resource.reason, rejected_resource.message)
         for rejected_resource in plane.quarantine.findings.rejected()
     }
     assert result == {

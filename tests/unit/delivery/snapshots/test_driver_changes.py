@@ -124,7 +124,7 @@ class Mixed(Replica):
         inputs = Inputs(self.mesh.known(), self.mesh.settings, self.mesh.certificates, self.mesh.roots)
         anew = View(self.mesh.settings)
         anew.apply(anew.edits_to(self.mesh.known()))
-        self.problems.found(self.linter.looks())
+        self.problems.report_lint(self.linter.looks())
         answer = {*problems(anew), *_further(anew)} == set(self.problems.all())
         return (
             *verify(inputs, self.translate, self.published, Exclusions({}, empty)),
@@ -177,7 +177,7 @@ def test_unrecorded_read_of_a_namespace_is_detected(monkeypatch: pytest.MonkeyPa
     """Negative control: if the read of its annotation is not recorded, a workload keeps its old driver."""
 
     def unrecorded(of: View, namespace: Namespace) -> str:
-        sourced_object = of.sourced.held().get(ObjectKey.of_namespace(namespace))
+        sourced_object = of.sourced.values_unrecorded().get(ObjectKey.of_namespace(namespace))
         if sourced_object is None or not isinstance(sourced_object.value, NamespaceObject):
             return ""
         return dict(sourced_object.value.annotations).get(DRIVER_ANNOTATION, "")

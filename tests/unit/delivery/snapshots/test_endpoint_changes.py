@@ -34,7 +34,7 @@ ONCE = (
     "catalog.relations.backends.workloads.services_of",
     "catalog.relations.backends.endpoints.endpoints",
     "catalog.relations.backends.readiness.taking_traffic",
-    "catalog.relations.backends.targets.given_ports",
+    "catalog.relations.backends.targets.slice_ports",
     "catalog.policy.outbound.identities_behind",
     "catalog.policy.outbound.spoken_there",
     "catalog.policy.destinations.endpoints_of",

@@ -150,9 +150,9 @@ def _after_last(old: Batch, new: Batch) -> tuple[ResourceSet, ResourceSet]:
 def _batches(old: Batch, new: Batch) -> tuple[ResourceSet, ResourceSet]:
     sets = SetBuilder()
     known = tuple((resource,) for resource in old)
-    before = sets.of(known)
+    before = sets.build_set(known)
     pairs = zip(known, old, new, strict=True)
-    return before, sets.of(had if was is now else (now,) for had, was, now in pairs)
+    return before, sets.build_set(had if was is now else (now,) for had, was, now in pairs)
 
 
 def _looked_through(old: Batch, new: Batch) -> tuple[ResourceSet, ResourceSet]:

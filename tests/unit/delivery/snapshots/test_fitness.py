@@ -74,7 +74,7 @@ def test_fault_without_a_guilty_unit_is_left_to_the_proxies() -> None:
     """The resource is sent whole; proxies that reject it keep their last version."""
     fitting_resources = fitting(_judged_by(match("x"), frame=True))
     assert [
-        (refused_resource.unit, refused_resource.said) for refused_resource in fitting_resources.refused
+        (refused_resource.unit, refused_resource.message) for refused_resource in fitting_resources.refused
     ] == [(None, "bad frame")]
     assert len(admitted({(ROUTE, ResourceName("r")): fitting_resources.resources[0]})) == 4
 

@@ -121,7 +121,7 @@ class Server:
         works = {"start": self.work()}
         key, weighed = split(SPLIT, last, 7)
         moved = workload(MOVED, 0, moved=1)
-        place = ObjectKey.of(WORKLOAD, moved.key)
+        place = ObjectKey.from_name(WORKLOAD, moved.key)
         works["endpoint"] = self.work(Edits({place: sourced(place, moved)}))
         works["weight"] = self.work(Edits({key: sourced(key, weighed)}))
         limits = setting(MOVED)
@@ -145,7 +145,7 @@ def setting(number: int) -> SourcedObject:
         PolicyKey(name.namespace, "limits"), f"{name.name}.{name.namespace}", ConnectionLimits(1), rates
     )
     return sourced(
-        ObjectKey.of(UPSTREAM_TRAFFIC_SETTING, upstream_traffic_setting.key), upstream_traffic_setting
+        ObjectKey.from_name(UPSTREAM_TRAFFIC_SETTING, upstream_traffic_setting.key), upstream_traffic_setting
     )
 
 
@@ -186,7 +186,7 @@ def test_endpoint_of_a_shared_service_is_computed_once_for_all_groups() -> None:
     few, many = Server(100, "permissive"), Server(100, "permissive")
     many.served.update(f"service-{number}" for number in range(100))
     moved = workload(MOVED, 0, moved=1)
-    place = ObjectKey.of(WORKLOAD, moved.key)
+    place = ObjectKey.from_name(WORKLOAD, moved.key)
     result = []
     for server in (few, many):
         server.work()
@@ -210,7 +210,7 @@ def test_groups_with_a_changed_shared_part_only_join_no_tables(monkeypatch: pyte
         monkeypatch.setattr(module, name, _counted(getattr(module, name), looks))
     chains = outbound_listeners._service_chain.cache_info()
     moved = workload(MOVED, 0, moved=1)
-    place = ObjectKey.of(WORKLOAD, moved.key)
+    place = ObjectKey.from_name(WORKLOAD, moved.key)
     assert server.work(Edits({place: sourced(place, moved)})).groups == 100
     assert looks == {"consistent": len({MOVED, *callers(MOVED, 100)})}
     assert outbound_listeners._service_chain.cache_info() == chains

@@ -39,7 +39,7 @@ def test_set_equals_its_batches_after_any_earlier_sets(seed: int) -> None:
             batches[dice.randrange(15)] = _batch(dice.randrange(15), 0, 0)
             number = dice.randrange(15)
             batches[number] = _batch(number, dice.randint(0, 4), version)
-        resource_set = sets.of(batches.values())
+        resource_set = sets.build_set(batches.values())
         assert _said(resource_set) == _said(
             ResourceSet.of(resource for batch in batches.values() for resource in batch)
         )
@@ -55,22 +55,22 @@ def test_change_of_one_batch_keeps_the_tables_of_other_types() -> None:
     """The set knows its difference from the last one. Equal new batches give the same set."""
     sets = SetBuilder()
     batches = [_batch(number, 4, 0) for number in range(8)]
-    first = sets.of(batches)
+    first = sets.build_set(batches)
     batches[3] = (*batches[3][:-1], _resource(ENDPOINT, "3-3", 1))
-    second = sets.of(batches)
+    second = sets.build_set(batches)
     assert {kind: set(names) for kind, names in second.changed_since(first).items()} == {ENDPOINT: {"3-3"}}
     assert second.resources(CLUSTER) is first.resources(CLUSTER)
     batches[5] = _batch(5, 4, 0)
-    assert sets.of(batches) is second
+    assert sets.build_set(batches) is second
 
 
 def test_two_resources_of_one_name_are_an_error_in_any_batches() -> None:
     """The error is found although other batches are unchanged; a move between batches is valid."""
     sets = SetBuilder()
     batches = [_batch(number, 4, 0) for number in range(8)]
-    held = sets.of(batches)
+    held = sets.build_set(batches)
     for twice in ((*batches[2], *_batch(2, 1, 1)), (*batches[2], *_batch(5, 1, 1))):
         with pytest.raises(SnapshotError, match="are named"):
-            sets.of([*batches[:2], twice, *batches[3:]])
+            sets.build_set([*batches[:2], twice, *batches[3:]])
     moved = [*batches[:2], (*batches[2], *batches[5]), (), *batches[3:5], *batches[6:]]
-    assert _said(sets.of(moved)) == _said(held), "from one batch to another is none"
+    assert _said(sets.build_set(moved)) == _said(held), "from one batch to another is none"

@@ -37,7 +37,7 @@ WIDELY_READ = {
         "MutualTLSes by namespace",
         "catalog.relations.telemetry.of_namespace",
         "ExternalAuthorizations by namespace",
-        "catalog.relations.backends.localities._asked()",
+        "catalog.relations.backends.localities._has_locality_policy()",
     ),
     *("catalog.lint.lint._fine()", "further problems"),
 }

@@ -13,7 +13,7 @@ import pytest
 
 from meshwright.kube.api import Api
 from meshwright.kube.connection.access import Access, Plugin, Server, User
-from meshwright.kube.connection.connection import Connection, found
+from meshwright.kube.connection.connection import Connection, find_connection
 from meshwright.kube.errors import ApiError, ApiUnreachable, ConfigError, KubeError
 from tests.unit.kube.connection.test_exec_plugin import gives, plugin
 from tests.unit.kube.connection.test_kubeconfig import config, written
@@ -224,7 +224,7 @@ async def test_kubeconfig_is_read_again_after_a_refusal(keys: Path, tmp_path: Pa
     async with TokenCheckingServer(keys, "Bearer new") as played:
         cluster = {"server": played.url, "certificate-authority": str(keys / "ca.crt")}
         file = written(tmp_path / "config", config(cluster=cluster, user={"token": "old"}))
-        async with Api(found(file, "")) as api:
+        async with Api(find_connection(file, "")) as api:
             assert (api.name, api.server) == ("prod", played.url)
             with pytest.raises(ApiError):
                 await _get(api)
@@ -341,7 +341,7 @@ async def test_pods_token_is_read_after_its_folder_is_replaced(
     async with TokenCheckingServer(keys, "Bearer one", "Bearer two") as played:
         port = played.url.rpartition(":")[2]
         _environment(monkeypatch, tmp_path, KUBERNETES_SERVICE_HOST="127.0.0.1", KUBERNETES_SERVICE_PORT=port)
-        async with Api(found(None, "", account)) as api:
+        async with Api(find_connection(None, "", account)) as api:
             await _get(api)
             (account / "..new").symlink_to("..2")
             (account / "..new").rename(account / "..data")
@@ -425,23 +425,23 @@ def test_kubeconfig_is_found_in_the_documented_order(monkeypatch: pytest.MonkeyP
     paths = os.pathsep.join([str(tmp_path / "missing"), str(one), ""])
 
     _environment(monkeypatch, tmp_path, KUBECONFIG=paths, **pod)
-    assert found(path, "", account).name == "told"
-    assert found(None, "", account).name == "one", "there is no token"
+    assert find_connection(path, "", account).name == "told"
+    assert find_connection(None, "", account).name == "one", "there is no token"
     account.mkdir()
     (account / "token").write_text("t", "utf-8")
     (account / "ca.crt").write_text("", "utf-8")
-    assert (found(None, "", account).name, found(None, "", account).server) == (
+    assert (find_connection(None, "", account).name, find_connection(None, "", account).server) == (
         "in-cluster",
         "https://[fd00::1]:443",
     )
-    assert found(None, "day", account).name == "one", "a context is a kubeconfig's"
+    assert find_connection(None, "day", account).name == "one", "a context is a kubeconfig's"
     _environment(monkeypatch, tmp_path, **pod | {"KUBERNETES_SERVICE_PORT": "tcp://10.96.0.1:443"})
     with pytest.raises(ConfigError, match="_PORT must be the address and port of the API server"):
-        found(None, "", account)
+        find_connection(None, "", account)
     _environment(monkeypatch, tmp_path, KUBECONFIG=paths)
-    assert found(None, "", account).name == "one"
+    assert find_connection(None, "", account).name == "one"
     _environment(monkeypatch, tmp_path)
-    assert found(None, "", account).name == "home"
+    assert find_connection(None, "", account).name == "home"
 
 
 def test_missing_kubeconfig_is_an_error_with_the_searched_paths(
@@ -450,10 +450,10 @@ def test_missing_kubeconfig_is_an_error_with_the_searched_paths(
     """The message also names the option `--kubeconfig`."""
     _environment(monkeypatch, tmp_path)
     with pytest.raises(ConfigError, match=r"~/\.kube/config does not exist; name one with --kubeconfig$"):
-        found(None, "", tmp_path)
+        find_connection(None, "", tmp_path)
     _environment(monkeypatch, tmp_path, KUBECONFIG=f"{tmp_path}/a:{tmp_path}/b")
     with pytest.raises(ConfigError, match=f"{tmp_path}/a, {tmp_path}/b does not exist"):
-        found(None, "", tmp_path)
+        find_connection(None, "", tmp_path)
 
 
 async def test_token_is_neither_in_representations_nor_in_errors(keys: Path, tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_webhook_has_a_short_timeout_and_ignores_failures() -> None:
 
 def test_webhook_covers_the_namespaces_of_the_mesh() -> None:
     """The list of namespaces and the label selector become matchExpressions of the API."""
-    scope = Scope.of(("b", "a"), "openservicemesh.io/monitored-by=osm,tier notin (x,y),mesh,!old")
+    scope = Scope.from_settings(("b", "a"), "openservicemesh.io/monitored-by=osm,tier notin (x,y),mesh,!old")
     (webhook,) = configuration(SERVICE, b"", scope.expressions())["webhooks"]
     _, named, ignored, *labels = webhook["namespaceSelector"]["matchExpressions"]
     assert named == {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["a", "b"]}
@@ -123,7 +123,7 @@ def test_mesh_config_at_home_is_covered_outside_the_meshs_namespaces() -> None:
 
     The other webhooks exclude it, so that no object is reviewed twice.
     """
-    scope = Scope.of(("shop", "home"), "team=a", "home")
+    scope = Scope.from_settings(("shop", "home"), "team=a", "home")
     policy, of_mesh, at_home = configuration(SERVICE, b"", scope.expressions(), "home")["webhooks"]
     plain = configuration(SERVICE, b"", scope.expressions())["webhooks"][0]
     assert policy["namespaceSelector"] == plain["namespaceSelector"]

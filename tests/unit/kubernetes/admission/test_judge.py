@@ -12,7 +12,7 @@ from catalog.store.view import MeshSettings
 from meshwright.kubernetes.admission import judge as judging
 from meshwright.kubernetes.admission import turns
 from meshwright.kubernetes.admission.judge import NOT_LOOKED, NOT_READ, Judge, MeshMoment, Verdict
-from meshwright.kubernetes.admission.review import asked
+from meshwright.kubernetes.admission.review import parse_review
 from meshwright.kubernetes.admission.trial import Trial
 from meshwright.mesh.values.picture import Picture
 from meshwright.providers.merge import merge
@@ -56,7 +56,7 @@ async def judged() -> AsyncIterator[Callable[..., Any]]:
     async def of(seconds: float = 60.0, **request: Any) -> Verdict:
         given = {"uid": "7", "operation": "CREATE", **request}
         body = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": given}
-        return await judge.judge(asked(body), seconds)
+        return await judge.judge(parse_review(body), seconds)
 
     yield of
     tidying.cancel()
@@ -158,7 +158,7 @@ async def test_review_without_time_for_the_trial_is_allowed_with_a_warning() -> 
 
     judge = Judge("kubernetes", "here", _now, slow)
     body = {"uid": "7", "operation": "CREATE", "object": TARGET, "dryRun": True}
-    review = asked({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body})
+    review = parse_review({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body})
     seconds, verdicts = 0.1, [Verdict(warnings=(NOT_READ,))]
     while any(
         NOT_READ in verdict.warnings for verdict in verdicts
@@ -182,11 +182,11 @@ async def test_reviews_of_one_namespace_do_not_delay_another_namespace() -> None
     began, go = threading.Event(), threading.Event()
 
     class Slow(Trial):
-        def of(self, source: str, key: Any, *others: Any) -> Any:
+        def new_problems(self, source: str, key: Any, *others: Any) -> Any:
             looked.append(str(key))
             began.set()
             go.wait(60)
-            return super().of(source, key, *others)
+            return super().new_problems(source, key, *others)
 
     came: list[None] = []
 
@@ -205,7 +205,9 @@ async def test_reviews_of_one_namespace_do_not_delay_another_namespace() -> None
             "namespace": namespace,
             "object": {**TARGET, "metadata": metadata},
         }
-        review = asked({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body})
+        review = parse_review(
+            {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body}
+        )
         return asyncio.create_task(judge.judge(review, 60.0))
 
     many = [asking("many", "first")]
@@ -232,7 +234,7 @@ async def test_object_that_cannot_be_read_in_time_is_allowed_with_a_warning(
     )
     judge = Judge("kubernetes", "here", _now, _trial)
     body = {"uid": "7", "operation": "CREATE", "object": BAD}
-    review = asked({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body})
+    review = parse_review({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body})
     assert await judge.judge(review, 0.01) == Verdict(warnings=(NOT_READ,), looked=False)
     go.set()
     assert (await judge.judge(review, 60.0)).refused
@@ -246,7 +248,7 @@ async def test_trial_mesh_is_released_after_idle_minutes() -> None:
     now = [0.0]
     judge = Judge("kubernetes", "here", _now, _trial, lambda: now[0])
     body = {"uid": "7", "operation": "CREATE", "object": TARGET}
-    review = asked({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body})
+    review = parse_review({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body})
     assert (await judge.judge(review, 60.0)).looked
     now[0] += judging.IDLE_SECONDS
     judge.tidy()
@@ -262,7 +264,7 @@ async def test_internal_error_allows_the_object_and_the_next_review_works() -> N
     made: list[Trial] = []
 
     class Broken(Trial):
-        def of(self, *_: object) -> Any:
+        def new_problems(self, *_: object) -> Any:
             raise ZeroDivisionError
 
     def new() -> Trial:
@@ -271,7 +273,7 @@ async def test_internal_error_allows_the_object_and_the_next_review_works() -> N
 
     judge = Judge("kubernetes", "here", _now, new)
     body = {"uid": "7", "operation": "CREATE", "object": TARGET}
-    review = asked({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body})
+    review = parse_review({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body})
     assert await judge.judge(review, 60.0) == Verdict(warnings=(NOT_LOOKED,), looked=False)
     assert (await judge.judge(review, 60.0)).looked
     assert len(made) == 2
@@ -286,7 +288,7 @@ async def test_waiting_reviews_get_a_new_mesh_after_an_internal_error() -> None:
     go = threading.Event()
 
     class Broken(Trial):
-        def of(self, *_: object) -> Any:
+        def new_problems(self, *_: object) -> Any:
             go.wait(60)
             raise ZeroDivisionError("sum")
 
@@ -297,7 +299,7 @@ async def test_waiting_reviews_get_a_new_mesh_after_an_internal_error() -> None:
     # The clock is fixed, so that the first review reaches the thread in time, however slow the machine is.
     judge = Judge("kubernetes", "here", _now, new, lambda: 0.0)
     body = {"uid": "7", "operation": "CREATE", "object": TARGET}
-    review = asked({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body})
+    review = parse_review({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body})
     with capture_logs() as logs:
         assert not (await judge.judge(review, 0.2)).looked
         waiting = [asyncio.create_task(judge.judge(review, 60.0)) for _ in range(2)]

@@ -104,7 +104,7 @@ async def test_readiness_waits_only_for_the_first_answer() -> None:
 
 async def test_trusted_roots_are_those_of_the_written_registration() -> None:
     """If the registration may be written and not read, the answer to the write shows the CA bundle."""
-    root = TrustBundle.of([_root()])
+    root = TrustBundle.from_pems([_root()])
     fields = configuration(Place.parse("https://10.0.0.5:9443"), root.pem)
 
     async def play(asked: ReceivedRequest, line: Line) -> None:
@@ -129,7 +129,7 @@ async def test_trusted_roots_are_those_of_the_written_registration() -> None:
 
 def test_only_roots_in_every_webhook_of_ours_are_trusted() -> None:
     """The result is the intersection of our webhooks' CA bundles, and empty for a malformed registration."""
-    first, second = TrustBundle.of([_root()]), TrustBundle.of([_root()])
+    first, second = TrustBundle.from_pems([_root()]), TrustBundle.from_pems([_root()])
     place, both = Place.parse("https://10.0.0.5:9443"), first.union(second)
     whole, narrow, other = (
         configuration(place, trust_bundle.pem, home="home")["webhooks"]

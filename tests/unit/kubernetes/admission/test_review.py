@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from meshwright.kubernetes.admission.review import BadReviewError, Operation, answered, asked
+from meshwright.kubernetes.admission.review import BadReviewError, Operation, answered, parse_review
 from meshwright.mesh.kinds import TCP_ROUTE
 from meshwright.mesh.objects import ObjectKey
 
@@ -24,7 +24,7 @@ def review(**request: Any) -> dict[str, Any]:
 
 def test_request_has_the_new_and_the_old_object() -> None:
     """The parsed request has the object after the update and the object before it."""
-    result = asked(review(operation="UPDATE", oldObject={**ROUTE, "spec": None}, dryRun=True))
+    result = parse_review(review(operation="UPDATE", oldObject={**ROUTE, "spec": None}, dryRun=True))
     assert (result.uid, result.operation) == ("7", Operation.UPDATE)
     assert (result.document, result.before) == (ROUTE, {**ROUTE, "spec": None})
     assert result.key == ObjectKey(TCP_ROUTE, "shop", "any")  # type: ignore[arg-type]
@@ -32,18 +32,18 @@ def test_request_has_the_new_and_the_old_object() -> None:
 
 def test_deletion_has_only_the_old_object() -> None:
     """A DELETE request has no new object, and its key is that of `oldObject`."""
-    result = asked(review(operation="DELETE", object=None, oldObject=ROUTE))
+    result = parse_review(review(operation="DELETE", object=None, oldObject=ROUTE))
     assert (result.document, result.before) == (None, ROUTE)
     assert (result.kind, str(result.key)) == (TCP_ROUTE, "TCPRoute shop/any")
 
 
 def test_object_may_lack_its_name_and_namespace() -> None:
     """With `generateName` a placeholder completes the name, and the namespace is that of the request."""
-    result = asked(review(object={**ROUTE, "metadata": {"generateName": "any-"}}))
+    result = parse_review(review(object={**ROUTE, "metadata": {"generateName": "any-"}}))
     assert str(result.key) == "TCPRoute shop/any-x"
-    assert str(asked(review(object={**ROUTE, "metadata": {"generateName": "a-"}}, name="a-b2")).key).endswith(
-        "/a-b2"
-    )
+    assert str(
+        parse_review(review(object={**ROUTE, "metadata": {"generateName": "a-"}}, name="a-b2")).key
+    ).endswith("/a-b2")
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_object_may_lack_its_name_and_namespace() -> None:
 def test_malformed_review_is_refused_with_the_field_at_fault(body: object, sentence: str) -> None:
     """The error names the wrong field and its expected content."""
     with pytest.raises(BadReviewError, match=sentence):
-        asked(body)
+        parse_review(body)
 
 
 def test_answer_allows_with_warnings_or_refuses_with_a_message() -> None:

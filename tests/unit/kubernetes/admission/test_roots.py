@@ -32,7 +32,7 @@ def wanted(ca: bytes) -> Configuration:
 def bundles(result: Configuration) -> set[TrustBundle]:
     """Return the distinct CA bundles of the webhooks."""
     encoded = (webhook["clientConfig"]["caBundle"] for webhook in result["webhooks"])
-    return {TrustBundle.of([base64.b64decode(item)]) for item in encoded}
+    return {TrustBundle.from_pems([base64.b64decode(item)]) for item in encoded}
 
 
 class Cluster:
@@ -49,7 +49,7 @@ class Cluster:
 
     def trusts(self, *cas: bytes) -> bool:
         """Return whether exactly these roots are trusted."""
-        return bundles(self.found) == {TrustBundle.of(cas)}
+        return bundles(self.found) == {TrustBundle.from_pems(cas)}
 
 
 def test_servers_with_different_roots_are_all_trusted_without_repeated_writes(roots: list[bytes]) -> None:

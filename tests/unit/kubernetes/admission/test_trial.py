@@ -45,7 +45,7 @@ def test_problems_of_a_new_object_are_reported() -> None:
     """For example, the source's identity has no workload and the route group does not exist."""
     trial = Trial(MeshSettings())
     trial.follow(merged(MESH), Picture())
-    result = trial.of(CLUSTER, *_one(TARGET))
+    result = trial.new_problems(CLUSTER, *_one(TARGET))
     assert {"MW2001 TrafficTarget default/buy", "MW2008 TrafficTarget default/buy"} <= set(codes(result))
 
 
@@ -53,7 +53,9 @@ def test_existing_problems_of_other_objects_are_not_reported() -> None:
     """A review is about one object, whatever the state of the rest of the mesh."""
     trial = Trial(MeshSettings())
     trial.follow(merged({**MESH, **a.objects(a.split("halves", "nobody", ("none", 1)))}), Picture())
-    assert not [problem for problem in trial.of(CLUSTER, *_one(TARGET)) if "halves" in str(problem.key)]
+    assert not [
+        problem for problem in trial.new_problems(CLUSTER, *_one(TARGET)) if "halves" in str(problem.key)
+    ]
 
 
 def test_deletion_reports_problems_of_objects_that_refer_to_it() -> None:
@@ -62,7 +64,7 @@ def test_deletion_reports_problems_of_objects_that_refer_to_it() -> None:
     trial = Trial(MeshSettings())
     trial.follow(merged({**MESH, **a.objects(TARGET, group)}), Picture())
     key, _ = _one(group)
-    assert codes(trial.of(CLUSTER, key, None)) == [
+    assert codes(trial.new_problems(CLUSTER, key, None)) == [
         "MW2001 TrafficTarget default/buy",
         "MW2004 TrafficTarget default/buy",
     ]
@@ -83,7 +85,7 @@ def test_form_of_another_source_stays_in_force() -> None:
     files = a.objects(a.target("buy", "client", "store", a.tcp("any")))
     trial = Trial(MeshSettings())
     trial.follow(merged(MESH, files), Picture())
-    assert codes(trial.of(CLUSTER, *_one(TARGET))) == ["MW1108 TrafficTarget default/buy"]
+    assert codes(trial.new_problems(CLUSTER, *_one(TARGET))) == ["MW1108 TrafficTarget default/buy"]
 
 
 def _without_origin(result: tuple[Problem, ...]) -> set[tuple[str, str, Severity, str, str, str]]:
@@ -100,7 +102,7 @@ def _break_off(trial: Trial, key: ObjectKey, new: SourcedObject | None, after: i
         left.pop()
 
     with contextlib.suppress(LateError):
-        trial.of(CLUSTER, key, new, check)
+        trial.new_problems(CLUSTER, key, new, check)
 
 
 def test_cancelled_question_stops_at_the_next_object() -> None:
@@ -116,7 +118,7 @@ def test_cancelled_question_stops_at_the_next_object() -> None:
             raise LateError
 
     with pytest.raises(LateError):
-        trial.of(CLUSTER, *_one(a.route_group("paths", a.match("one"))), check)
+        trial.new_problems(CLUSTER, *_one(a.route_group("paths", a.match("one"))), check)
     assert len(checks) == 3
 
 
@@ -161,8 +163,8 @@ def test_trial_equals_a_mesh_built_from_nothing(seed: int) -> None:
                 continue
             expected = _without_origin(problems(View.build(after, MeshSettings()))) - _without_origin(before)
             _break_off(trial, key, new, dice.randrange(4))
-            result = trial.of(CLUSTER, key, new)
-            assert result == trial.of(CLUSTER, key, new) == ordered(result)
+            result = trial.new_problems(CLUSTER, key, new)
+            assert result == trial.new_problems(CLUSTER, key, new) == ordered(result)
             assert expected <= _without_origin(result)
             own = {item for item in _without_origin(result) if item[1] == str(key)}
             assert _without_origin(result) - own <= expected

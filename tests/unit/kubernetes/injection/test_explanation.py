@@ -44,7 +44,7 @@ def _of(namespace: Mapping[str, str], pod: Mapping[str, str], **more: Any) -> Ex
 def test_namespace_without_the_label_is_the_explanation() -> None:
     """The decision is to inject and no webhook reviews the pod, so each webhook names its missing label."""
     explanation = _of({}, {})
-    assert (explanation.answer.result, explanation.is_asked, explanation.gets_one) == (
+    assert (explanation.answer.result, explanation.is_selected, explanation.gets_one) == (
         "injected",
         False,
         False,
@@ -61,14 +61,14 @@ def test_rules_are_listed_in_order_up_to_the_deciding_one() -> None:
     explanation = _of(
         {INJECT: "true"}, {"tier": "batch"}, neverInjectSelector=[{"matchLabels": {"tier": "batch"}}]
     )
-    assert [step.said for step in explanation.steps] == [
+    assert [step.result for step in explanation.steps] == [
         "",
         "",
         "no: neverInjectSelector matches with tier=batch",
     ]
-    assert (explanation.is_asked, explanation.gets_one) == (True, False)
+    assert (explanation.is_selected, explanation.gets_one) == (True, False)
     explanation = _of({INJECT: "true"}, {})
-    assert explanation.steps[-1].said == "yes: the namespace's label meshwright.dev/inject is true"
+    assert explanation.steps[-1].result == "yes: the namespace's label meshwright.dev/inject is true"
     assert explanation.gets_one
 
 
@@ -84,7 +84,7 @@ def test_invalid_value_of_a_switch_ends_the_list_of_rules() -> None:
     )
     step = _of({INJECT: "maybe"}, {}).steps[-1]
     assert step.rule == "the namespace's label and annotations"
-    assert step.said.startswith("refused: the namespace's label meshwright.dev/inject is 'maybe'")
+    assert step.result.startswith("refused: the namespace's label meshwright.dev/inject is 'maybe'")
 
 
 def _made(image: str = "proxy:1") -> Any:

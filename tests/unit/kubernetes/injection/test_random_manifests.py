@@ -86,7 +86,7 @@ def test_any_manifest_gets_one_sidecar_or_stays_with_a_reason(of: tuple[str, str
     before = copy.deepcopy(document)
     outcome = inject(KNOWN, {}, document, "shop")
     assert document == before
-    assert all(injection_result.why for injection_result in outcome.said)
+    assert all(injection_result.why for injection_result in outcome.results)
     if not outcome.changed:
         assert outcome.manifest == document
         return

@@ -33,11 +33,11 @@ def test_begun_and_ended_problems_mark_their_object_for_a_report() -> None:
     """
     standing = ObjectStatusTable("east", {WORKLOAD})
     warning = problem(replace(TARGET, name="a"), Severity.WARNING)
-    standing.heard({warning: True, problem(): True})
+    standing.apply_problems({warning: True, problem(): True})
     assert standing.take() == (TARGET, warning.key)
     assert list(standing.problems(TARGET)) == [problem()]
     assert (standing.take(), standing.is_touched) == ((), False)
-    standing.heard({problem(): False})
+    standing.apply_problems({problem(): False})
     assert (standing.take(), list(standing.problems(TARGET))) == ((TARGET,), [])
 
 
@@ -45,18 +45,18 @@ def test_problems_and_objects_outside_the_cluster_are_ignored() -> None:
     """Files, other clusters and problems without an object mark nothing for a report."""
     standing = ObjectStatusTable("east", {WORKLOAD})
     elsewhere = [replace(problem(), origin=item) for item in (InFile("a.yaml"), InCluster("west", "7"))]
-    standing.heard(dict.fromkeys([*elsewhere, problem(None)], True))
-    standing.held({TILL: till(InFile("a.yaml"))})
-    standing.held({TILL: None})
+    standing.apply_problems(dict.fromkeys([*elsewhere, problem(None)], True))
+    standing.apply_edits({TILL: till(InFile("a.yaml"))})
+    standing.apply_edits({TILL: None})
     assert not standing.is_touched
 
 
 def test_object_has_a_status_while_its_form_of_the_cluster_is_in_force() -> None:
     """The object is marked for a report when it is added and when a file's form replaces it."""
     standing = ObjectStatusTable("east", {WORKLOAD})
-    standing.held({TILL: till(), **a.objects(a.service("till", a.port(80)))})
+    standing.apply_edits({TILL: till(), **a.objects(a.service("till", a.port(80)))})
     assert (standing.take(), standing.has_status(TILL)) == ((TILL,), True)
-    standing.held({TILL: till(InFile("a.yaml"))})
+    standing.apply_edits({TILL: till(InFile("a.yaml"))})
     assert (standing.take(), standing.has_status(TILL)) == ((TILL,), False)
 
 
@@ -64,10 +64,10 @@ def test_generation_is_the_newest_that_was_read() -> None:
     """A problem of a newer, unreadable form counts, although the older form remains in force."""
     standing = ObjectStatusTable("east", {WORKLOAD})
     assert standing.generation(TILL) is None
-    standing.held({TILL: till()})
+    standing.apply_edits({TILL: till()})
     assert standing.generation(TILL) == 2
     newer = replace(problem(TILL), origin=InCluster("east", "8", 3))
-    standing.heard({newer: True})
+    standing.apply_problems({newer: True})
     assert standing.generation(TILL) == 3
-    standing.held({TILL: None})
+    standing.apply_edits({TILL: None})
     assert standing.generation(TILL) == 3

@@ -187,12 +187,12 @@ async def test_change_has_a_rollout_until_concerned_proxies_have_acknowledged_it
     assert await plane.told() == (key(SHOP),)
     concerned = plane.progress(SHOP)
     assert concerned is not None
-    assert (concerned.applied, concerned.of > 0) == (0, True)
+    assert (concerned.applied, concerned.total > 0) == (0, True)
     assert plane.standing.generation(key(SHOP)) == 2
     for name in (SHOP, BUYER):
         plane.acknowledge(name)
     assert await plane.told() == (key(SHOP),)
-    assert plane.progress(SHOP) == Progress(concerned.of, concerned.of)
+    assert plane.progress(SHOP) == Progress(concerned.total, concerned.total)
     assert plane.progress(BUYER) is None, "it has not changed"
 
 

@@ -84,7 +84,7 @@ async def test_one_object_with_many_problems_has_a_limited_number_of_events(
     monkeypatch.setattr(meshwright.kubernetes.status.events.writer, "A_MINUTE", per_minute)
     server, api = played
     standing = ObjectStatusTable("east", {WORKLOAD})
-    standing.heard({problem(number): True for number in range(20)})
+    standing.apply_problems({problem(number): True for number in range(20)})
     standing.take()
     writer = EventWriter(cluster(api, standing), attempts(), 0.0)
     at: float | None = 0.0
@@ -119,7 +119,7 @@ async def test_events_from_before_a_restart_count_against_the_limit(
     standing = ObjectStatusTable("east", {WORKLOAD})
     writer = EventWriter(cluster(api, standing), attempts(), 0.0)
     await writer.remember(None)
-    standing.heard({problem(number): True for number in range(20)})
+    standing.apply_problems({problem(number): True for number in range(20)})
     await writer.report(TARGET, 0.0)
     assert not any(item.method == "POST" for item in server.asked)
     standing.take()
@@ -137,7 +137,7 @@ async def test_conflicting_write_of_conditions_is_retried(
     server.then(refusing(409, "Conflict", "the object has been modified"), taking)
     till = ObjectKey(WORKLOAD, SHOP, "till")
     standing = ObjectStatusTable("east", {WORKLOAD})
-    standing.held({till: SourcedObject(till, a.workload("till", "10.0.0.1"), HERE)})
+    standing.apply_edits({till: SourcedObject(till, a.workload("till", "10.0.0.1"), HERE)})
     writer = StatusWriter(cluster(api, standing), lambda _: None, attempts(), 0.0)
     with pytest.raises(WritePostponed) as raised:
         await writer.report(till, 100.0)

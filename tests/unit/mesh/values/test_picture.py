@@ -89,7 +89,7 @@ def test_edits_without_effect_return_the_same_picture() -> None:
     """Examples are equal values and the removal of missing keys."""
     picture = Picture({"a": 1, "b": 2})
     assert picture.changed({"a": 1, "c": None}) is picture
-    assert Picture.of(picture) is picture
+    assert Picture.from_mapping(picture) is picture
 
 
 def test_picture_is_independent_of_its_source_mapping() -> None:

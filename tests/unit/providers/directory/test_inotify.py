@@ -11,7 +11,7 @@ import pytest
 from inotify_simple import Event, flags
 
 from meshwright.providers.directory.files import list_directory
-from meshwright.providers.directory.inotify import ChangedPaths, FolderEvents, heard
+from meshwright.providers.directory.inotify import ChangedPaths, FolderEvents, changed_paths
 
 
 @pytest.fixture
@@ -138,13 +138,13 @@ def test_closed_descriptor_places_no_watch(tmp_path: Path) -> None:
 def test_lost_events_are_reported_with_the_remaining_ones(flag: flags) -> None:
     """An overflow or unmount sets `lost`, and the other events are still used."""
     answer = [_event(-1, flag), _event(1, flags.CLOSE_WRITE, "x.yaml")]
-    assert heard(answer, {1: ("/mesh",)}) == ChangedPaths(frozenset({"/mesh/x.yaml"}), lost=True)
+    assert changed_paths(answer, {1: ("/mesh",)}) == ChangedPaths(frozenset({"/mesh/x.yaml"}), lost=True)
 
 
 def test_event_of_an_unknown_watch_is_ignored() -> None:
     """The watch may have been removed while the event was in the queue."""
     answer = [_event(2, flags.CLOSE_WRITE, "x.yaml"), _event(2, flags.IGNORED)]
-    assert heard(answer, {1: ("/mesh",)}) == ChangedPaths()
+    assert changed_paths(answer, {1: ("/mesh",)}) == ChangedPaths()
 
 
 def test_folders_deeper_than_the_recursion_limit_are_watched(system: FolderEvents, tmp_path: Path) -> None:

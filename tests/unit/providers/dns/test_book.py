@@ -55,8 +55,8 @@ def test_new_question_is_due_at_once_and_an_answered_one_when_it_expires() -> No
     book = _book(service("db", DnsName("db.test")))
     assert (book.due(NOW, 1), book.due(NOW, 9), book.due(NOW, 9)) == ([A], [AAAA], [])
     assert (book.complete(), book.next_due(NOW, room=True)) == (False, None)
-    book.heard(A, FOUND, NOW, DATE)
-    book.heard(AAAA, DnsFailure("SERVFAIL"), NOW, DATE)
+    book.accept(A, FOUND, NOW, DATE)
+    book.accept(AAAA, DnsFailure("SERVFAIL"), NOW, DATE)
     book.settle(NOW)
     assert (book.complete(), book.next_due(NOW, room=True)) == (True, after(5))
     assert (book.due(after(4), 9), book.due(after(60), 9)) == ([], [AAAA, A])
@@ -72,7 +72,7 @@ def test_many_services_are_settled_in_batches() -> None:
         asked = book.due(NOW, 9)
         seen.append((len(asked), book.behind, book.complete()))
         for question in asked:
-            book.heard(question, FOUND, NOW, DATE)
+            book.accept(question, FOUND, NOW, DATE)
     assert seen == [(4, True, False), (2, True, False)]
     book.settle(NOW)
     assert (book.due(NOW, 9), book.behind, book.complete()) == ([], False, True)
@@ -82,7 +82,7 @@ def test_returned_question_is_due_as_before() -> None:
     """This holds for questions with and without an earlier answer."""
     book = _book(service("db", DnsName("db.test")))
     assert book.due(NOW, 9) == [A, AAAA]
-    book.heard(AAAA, FOUND, NOW, DATE)
+    book.accept(AAAA, FOUND, NOW, DATE)
     book.give_back(A)
     assert book.due(after(60), 9) == [A, AAAA]
     book.give_back(AAAA)
@@ -93,13 +93,13 @@ def test_removed_service_loses_its_questions_slices_and_problems() -> None:
     """An answer that arrives after the removal is ignored."""
     book = _book(service("db", DnsName("db.test")))
     taken = book.due(NOW, 9)
-    book.heard(A, FOUND, NOW, DATE)
+    book.accept(A, FOUND, NOW, DATE)
     book.settle(NOW)
     assert [endpoint_slice.addresses for endpoint_slice in slices(book.objects)] == [("10.0.0.1",)]
     book.follow(instead((), [service("db", DnsName("db.test"))]))
     book.settle(NOW)
     for question in taken:
-        book.heard(question, FOUND, NOW, DATE)
+        book.accept(question, FOUND, NOW, DATE)
         book.give_back(question)
     book.settle(NOW)
     assert (book.objects, book.problems(), book.counts()) == (Picture(), (), Counts())
@@ -110,23 +110,23 @@ def test_held_empty_answer_is_due_after_the_hold() -> None:
     """It is due even if there is no room for another question."""
     book = _book(service("db", DnsName("db.test")))
     for answer in (FOUND, DnsAnswer(60)):
-        book.heard(A, answer, NOW, DATE)
-        book.heard(AAAA, DnsAnswer(60), NOW, DATE)
+        book.accept(A, answer, NOW, DATE)
+        book.accept(AAAA, DnsAnswer(60), NOW, DATE)
         book.settle(NOW)
-    assert [str(service_key) for service_key in book.held()] == ["shop/db"]
+    assert [str(service_key) for service_key in book.held_services()] == ["shop/db"]
     assert book.next_due(NOW, room=False) == after(30)
     assert len(book.objects) == 1
     book.settle(after(30))
-    assert (book.held(), book.objects, book.next_due(NOW, room=False)) == ((), Picture(), None)
+    assert (book.held_services(), book.objects, book.next_due(NOW, room=False)) == ((), Picture(), None)
 
 
 class _OneServiceBook(DnsBook):
     """A book that updates only one of the services that asked a question."""
 
-    def heard(self, question: Question, answer: DnsAnswer | DnsFailure, now: Moment, date: datetime) -> None:
+    def accept(self, question: Question, answer: DnsAnswer | DnsFailure, now: Moment, date: datetime) -> None:
         """Store an answer, and mark only one of its services as changed."""
         before = dict(self._touched)
-        super().heard(question, answer, now, date)
+        super().accept(question, answer, now, date)
         self._touched = before | dict.fromkeys(sorted(self._touched.keys() - before)[:1])
 
 
@@ -158,7 +158,7 @@ def _history(seed: int, book: DnsBook) -> Iterator[tuple[Moment, dict[ServiceKey
             wanted = {item.key: item for item in services if item.dns_names}
         else:
             for question in book.due(now, random_.randrange(1, 3)):
-                book.heard(question, _answer(random_, question), now, DATE)
+                book.accept(question, _answer(random_, question), now, DATE)
         few = random_.choice((None, 1, 2))
         book.settle(now, few)
         while book.behind:
@@ -206,7 +206,7 @@ def test_restart_keeps_all_slices_in_force(seed: int) -> None:
         after.settle(now)
         assert after.objects == before.objects
         for question in after.due(now, 99):
-            after.heard(question, DnsFailure("SERVFAIL"), now, DATE)
+            after.accept(question, DnsFailure("SERVFAIL"), now, DATE)
         after.settle(now + HOLD)
         assert after.objects == before.objects
 
@@ -227,6 +227,6 @@ def test_answer_settles_only_the_services_that_asked(count: int, monkeypatch: py
 
     book = _book(*(service(f"s{number}", DnsName(f"s{number}.test")) for number in range(count)))
     monkeypatch.setattr("meshwright.providers.dns.book.settled", counted)
-    book.heard(Question("s1.test", RecordType.A), FOUND, NOW, DATE)
+    book.accept(Question("s1.test", RecordType.A), FOUND, NOW, DATE)
     book.settle(NOW)
     assert [str(key) for key in looked] == ["shop/s1"]

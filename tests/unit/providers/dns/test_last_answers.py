@@ -64,7 +64,7 @@ def _answered(book: DnsBook, **addresses: str) -> None:
         result = (
             (IpAddress(addresses[label]),) if label in addresses and question.record is RecordType.A else ()
         )
-        book.heard(question, DnsAnswer(60, result), NOW, DATE)
+        book.accept(question, DnsAnswer(60, result), NOW, DATE)
     book.settle(NOW)
 
 
@@ -113,7 +113,7 @@ def test_book_starts_with_the_saved_slices_and_answers() -> None:
     assert book.known[A].answered == DATE
     assert book.due(NOW, 9) == [A, AAAA]
     for question in (A, AAAA):
-        book.heard(question, DnsFailure("SERVFAIL"), NOW, LATER)
+        book.accept(question, DnsFailure("SERVFAIL"), NOW, LATER)
     book.settle(NOW)
     assert (book.objects, book.counts()) == (before.objects, Counts(stale=1))
     (problem,) = book.problems()
@@ -126,7 +126,7 @@ def test_book_without_saved_answers_starts_empty() -> None:
     book = _book(SavedAnswers(), _service("db.test"))
     assert (book.objects, book.complete()) == (Picture(), False)
     for question in book.due(NOW, 9):
-        book.heard(question, DnsFailure("SERVFAIL"), NOW, LATER)
+        book.accept(question, DnsFailure("SERVFAIL"), NOW, LATER)
     book.settle(NOW)
     assert (book.objects, book.counts()) == (Picture(), Counts(refused=1))
 
@@ -135,7 +135,7 @@ def test_addresses_of_srv_hosts_are_saved() -> None:
     """The SRV records lead to hosts, whose addresses are known after a restart too."""
     before = _book(None, _service("_db.test", srv=True))
     assert before.due(NOW, 9) == [SRV]
-    before.heard(SRV, DnsAnswer(60, targets=(Target(0, 0, Port(5), "one.test"),)), NOW, DATE)
+    before.accept(SRV, DnsAnswer(60, targets=(Target(0, 0, Port(5), "one.test"),)), NOW, DATE)
     before.settle(NOW)
     _answered(before, one="10.0.0.7")
     assert [endpoint_slice.name for endpoint_slice in slices(before.objects)] == ["db-dns-5"]
@@ -148,12 +148,12 @@ def test_held_empty_answer_is_held_again_after_a_restart() -> None:
     before = _book(None, _service("db.test"))
     _answered(before, db="10.0.0.1")
     for question in (A, AAAA):
-        before.heard(question, DnsAnswer(60), NOW, DATE)
+        before.accept(question, DnsAnswer(60), NOW, DATE)
     before.settle(NOW)
     book = _book(read(written(before.kept())), _service("db.test"))
-    assert (book.objects, book.held()) == (before.objects, (DB,))
+    assert (book.objects, book.held_services()) == (before.objects, (DB,))
     book.settle(NOW + HOLD)
-    assert (book.objects, book.held()) == (Picture(), ())
+    assert (book.objects, book.held_services()) == (Picture(), ())
     assert read(written(book.kept())).in_force == {}
 
 

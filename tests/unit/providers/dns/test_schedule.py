@@ -15,7 +15,7 @@ from meshwright.providers.dns.records import (
     RecordType,
     Target,
 )
-from meshwright.providers.dns.schedule import Pacing, heard, questions_of
+from meshwright.providers.dns.schedule import Pacing, questions_of, state_after
 from meshwright.providers.moments import Moment
 
 NOW = timedelta(hours=3)
@@ -48,18 +48,18 @@ def test_srv_name_adds_questions_for_its_known_hosts() -> None:
 @pytest.mark.parametrize(("ttl", "wait"), [(0, 5), (4, 5), (60, 60), (301, 300), (2**31 - 1, 300)])
 def test_answer_is_valid_for_its_ttl_within_the_limits(ttl: float, wait: float) -> None:
     """A TTL below the floor or above the ceiling is replaced by that limit."""
-    assert heard(None, DnsAnswer(ttl, ADDRESSES), NOW, DATE, PACING) == QuestionState(
+    assert state_after(None, DnsAnswer(ttl, ADDRESSES), NOW, DATE, PACING) == QuestionState(
         after(wait), DATE, ADDRESSES
     )
 
 
 def test_empty_answer_is_asked_again_after_at_most_30_seconds() -> None:
     """A longer negative TTL is ignored, and a shorter one is used."""
-    assert heard(None, DnsAnswer(3600), NOW, DATE, PACING) == QuestionState(after(30), DATE)
-    assert heard(QuestionState(NOW, DATE), DnsAnswer(3600), NOW, DATE, PACING) == QuestionState(
+    assert state_after(None, DnsAnswer(3600), NOW, DATE, PACING) == QuestionState(after(30), DATE)
+    assert state_after(QuestionState(NOW, DATE), DnsAnswer(3600), NOW, DATE, PACING) == QuestionState(
         after(30), DATE
     )
-    assert heard(None, DnsAnswer(7), NOW, DATE, PACING) == QuestionState(after(7), DATE)
+    assert state_after(None, DnsAnswer(7), NOW, DATE, PACING) == QuestionState(after(7), DATE)
 
 
 def test_vanished_addresses_are_asked_for_with_growing_pauses() -> None:
@@ -67,11 +67,11 @@ def test_vanished_addresses_are_asked_for_with_growing_pauses() -> None:
     state = QuestionState(NOW, DATE, ADDRESSES)
     waits = []
     for _ in range(5):
-        state = heard(state, DnsAnswer(3600), NOW, DATE, PACING)
+        state = state_after(state, DnsAnswer(3600), NOW, DATE, PACING)
         waits.append((state.due - NOW).total_seconds())
     assert waits == [5, 10, 20, 30, 30]
     assert state == QuestionState(after(30), DATE, missing=5)
-    assert heard(state, DnsAnswer(60, ADDRESSES), NOW, DATE, PACING) == QuestionState(
+    assert state_after(state, DnsAnswer(60, ADDRESSES), NOW, DATE, PACING) == QuestionState(
         after(60), DATE, ADDRESSES
     )
 
@@ -81,12 +81,12 @@ def test_failure_keeps_the_last_good_answer_and_is_retried_with_growing_pauses()
     state = QuestionState(NOW, DATE, ADDRESSES)
     waits = []
     for _ in range(6):
-        state = heard(state, DnsFailure("SERVFAIL"), NOW, DATE, PACING)
+        state = state_after(state, DnsFailure("SERVFAIL"), NOW, DATE, PACING)
         waits.append((state.due - NOW).total_seconds())
     assert waits == [5, 10, 20, 30, 30, 30]
     assert state == QuestionState(after(30), DATE, ADDRESSES, (), 0, 6, "SERVFAIL", DATE)
-    assert heard(state, DnsFailure("other"), NOW, DATE + timedelta(9), PACING).error_since == DATE
-    assert heard(state, DnsAnswer(60, ADDRESSES), NOW, DATE, PACING) == QuestionState(
+    assert state_after(state, DnsFailure("other"), NOW, DATE + timedelta(9), PACING).error_since == DATE
+    assert state_after(state, DnsAnswer(60, ADDRESSES), NOW, DATE, PACING) == QuestionState(
         after(60), DATE, ADDRESSES
     )
 
@@ -94,4 +94,4 @@ def test_failure_keeps_the_last_good_answer_and_is_retried_with_growing_pauses()
 def test_a_million_failures_cause_no_overflow() -> None:
     """A nameserver may be unreachable for years."""
     state = replace(QuestionState(NOW), failures=10**6)
-    assert heard(state, DnsFailure("x"), NOW, DATE, PACING).due == after(30)
+    assert state_after(state, DnsFailure("x"), NOW, DATE, PACING).due == after(30)

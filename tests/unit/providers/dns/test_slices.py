@@ -157,7 +157,7 @@ def test_failed_names_and_a_held_empty_answer_are_problems() -> None:
             Question("b.test", A): failing("10.0.0.1"),
         }
     )
-    key = ObjectKey.of(SERVICE, KEY)
+    key = ObjectKey.from_name(SERVICE, KEY)
     never = (
         "the name cannot be resolved; without an earlier answer, the name does not have "
         "addresses (a.test A: SERVFAIL)"

@@ -290,7 +290,7 @@ async def test_late_answer_is_used_for_the_next_question() -> None:
     assert source.freshness().error == "has not answered within 0.01 s"
     late.set()
     async with asyncio.timeout(30):
-        while not source._asked or not source._asked.done():
+        while not source._pending_call or not source._pending_call.done():
             await asyncio.sleep(0.001)
     late.clear()
     await source.first()

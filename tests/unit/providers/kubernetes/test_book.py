@@ -30,7 +30,7 @@ from meshwright.providers.kubernetes.scope import Scope
 from tests.unit.providers.kubernetes import objects
 
 MONITORED = {"openservicemesh.io/monitored-by": "osm"}
-EVERYTHING = Book("east", Scope.of())
+EVERYTHING = Book("east", Scope.from_settings())
 _VERSIONS = {
     TRAFFIC_TARGET: "access.smi-spec.io/v1alpha3",
     WORKLOAD: "meshwright.dev/v1alpha1",
@@ -61,7 +61,7 @@ def told(book: Book, **namespaces: dict[str, str] | None) -> Book:
         key(NAMESPACE, name): None if labels is None else item(NAMESPACE, objects.namespace(name, **labels))
         for name, labels in namespaces.items()
     }
-    return book.told(changes).taken(changes)
+    return book.with_namespaces(changes).taken(changes)
 
 
 def test_objects_are_in_force_under_their_keys_with_their_versions() -> None:
@@ -159,7 +159,7 @@ def test_traffic_target_with_5000_sources_is_read() -> None:
 
 def test_label_selector_admits_objects_of_matching_namespaces() -> None:
     """An object may arrive before its Namespace, and leaves the mesh once its Namespace loses the labels."""
-    book = Book("east", Scope.of(labels="openservicemesh.io/monitored-by=osm"))
+    book = Book("east", Scope.from_settings(labels="openservicemesh.io/monitored-by=osm"))
     account = {key(SERVICE_ACCOUNT, "a"): item(SERVICE_ACCOUNT, objects.account("a"))}
     early = book.taken(account)
     assert names(early) == []
@@ -198,7 +198,7 @@ def test_osm_injection_annotation_does_not_change_which_pods_have_a_sidecar() ->
 
 def test_mesh_config_is_read_only_in_the_control_plane_namespace() -> None:
     """That namespace need not be in the mesh, as in OSM, and its other objects are ignored."""
-    book = Book("east", Scope.of(labels="openservicemesh.io/monitored-by=osm", home="osm-system"))
+    book = Book("east", Scope.from_settings(labels="openservicemesh.io/monitored-by=osm", home="osm-system"))
     config = {"metadata": {"name": "osm-mesh-config", "namespace": "osm-system"}, "spec": {}}
     result = book.taken(
         {
@@ -223,7 +223,7 @@ def test_mesh_root_certificate_is_read_only_in_the_control_plane_namespace(home:
         )
         for place in places
     }
-    book = Book("east", Scope.of(namespaces=["shop"], home=home)).taken(changes)
+    book = Book("east", Scope.from_settings(namespaces=["shop"], home=home)).taken(changes)
     answer = [
         (problem.code, str(problem.key), problem.field, problem.value) for problem in book.state.problems()
     ]
@@ -281,7 +281,7 @@ def test_state_after_steps_equals_the_state_built_at_once(
 ) -> None:
     """Only last good forms differ, because a new book never saw them."""
     labels = "openservicemesh.io/monitored-by=osm" if with_selector else ""
-    empty = book = Book("east", Scope.of(labels=labels))
+    empty = book = Book("east", Scope.from_settings(labels=labels))
     now: dict[ObjectKey, Item[str]] = {}
     for (where, raw), number in zip(itertools.starmap(_step, steps), itertools.count(), strict=False):
         before = book
@@ -289,7 +289,7 @@ def test_state_after_steps_equals_the_state_built_at_once(
         now.pop(where, None)
         if result is not None:
             now[where] = result
-        book = book.told({where: result})
+        book = book.with_namespaces({where: result})
         moved = book.moved(before)
         members = {
             object_key: one
@@ -297,7 +297,7 @@ def test_state_after_steps_equals_the_state_built_at_once(
             if (object_key.namespace or object_key.name) in moved
         }
         book = book.taken({**members, where: result})
-    fresh = empty.told(now).taken(now)
+    fresh = empty.with_namespaces(now).taken(now)
     stale = {object_key for object_key, one in book.state.objects().items() if one.stale}
     assert {object_key: one.value for object_key, one in fresh.state.objects().items()} == {
         object_key: one.value for object_key, one in book.state.objects().items() if object_key not in stale

@@ -57,29 +57,29 @@ def test_invalid_selector_is_refused_with_examples(text: str) -> None:
         "openservicemesh\\.io/monitored-by=osm, tier in \\(shop, stock\\), team!=test, mesh "
         "or !old",
     ):
-        Scope.of(labels=text)
+        Scope.from_settings(labels=text)
 
 
 def test_invalid_namespace_name_is_refused() -> None:
     """The message names the invalid namespace."""
     with pytest.raises(ScopeError, match="'Shop' is not a namespace: must be 1 to 63 characters a-z"):
-        Scope.of(("default", "Shop"))
+        Scope.from_settings(("default", "Shop"))
 
 
 def test_default_scope_includes_all_namespaces_except_ignored_ones() -> None:
     """A namespace with OSM's label `openservicemesh.io/ignore` is excluded."""
-    everything = Scope.of()
+    everything = Scope.from_settings()
     assert everything.has("shop", {}) and everything.has("shop", None)  # noqa: PT018
     assert not everything.has("kube-system", {"openservicemesh.io/ignore": "true"})
 
 
 def test_list_and_selector_must_both_match() -> None:
     """A namespace with unknown labels does not match a selector."""
-    both = Scope.of(["shop", "books", "shop"], "openservicemesh.io/monitored-by=osm")
+    both = Scope.from_settings(["shop", "books", "shop"], "openservicemesh.io/monitored-by=osm")
     assert both.namespaces == ("books", "shop")
     assert both.has("shop", MONITORED)
     assert not both.has("shop", {}) and not both.has("shop", None)  # noqa: PT018
     assert not both.has("other", MONITORED)
-    listed = Scope.of(["shop"])
+    listed = Scope.from_settings(["shop"])
     assert listed.has("shop", None)
     assert not listed.has("other", None)

@@ -102,7 +102,7 @@ async def at_work(cluster: Cluster, scope: Scope | None = None, **more: Any) -> 
     """Run a source that has read the cluster once."""
     async with cluster.api() as api:
         given = {"hold": HOLD, "discover": SOON, "pacing": PACING, **more}
-        running = Running(KubernetesSource(api, scope or Scope.of(), utc_now, **given))
+        running = Running(KubernetesSource(api, scope or Scope.from_settings(), utc_now, **given))
         await running.source.first()
         task = asyncio.create_task(running.source.run(running.changed))
         await asyncio.sleep(0)  # let the task start
@@ -313,7 +313,7 @@ async def test_unreadable_version_is_a_problem_and_keeps_the_objects(cluster: Cl
 
 async def test_listed_namespaces_are_watched_one_by_one(cluster: Cluster) -> None:
     """This needs no access to other namespaces, and each Namespace is requested by name."""
-    async with at_work(cluster, Scope.of(["shop"], home="mesh-system")) as running:
+    async with at_work(cluster, Scope.from_settings(["shop"], home="mesh-system")) as running:
         assert running.names == [item for item in EVERYTHING if "books" not in item]
         assert {watch.namespace for watch in running.source.freshness().watches} == {"shop"}
         assert not {"/api/v1/services", "/api/v1/pods"} & {*cluster.asked}
@@ -329,7 +329,7 @@ async def test_unreadable_namespace_object_is_a_warning_for_listed_namespaces(
 ) -> None:
     """No Role inside a namespace can grant access to the Namespace object, so this is no error."""
     cluster.forbidden = {"namespaces"}
-    async with at_work(cluster, Scope.of(["shop"])) as running:
+    async with at_work(cluster, Scope.from_settings(["shop"])) as running:
         assert running.names == [
             item for item in EVERYTHING if "books" not in item and "Namespace" not in item
         ]
@@ -343,7 +343,7 @@ async def test_unreadable_namespace_object_is_a_warning_for_listed_namespaces(
 
 async def test_namespaces_join_and_leave_by_their_labels(cluster: Cluster) -> None:
     """All objects of the namespace join and leave with it."""
-    async with at_work(cluster, Scope.of(labels="team=books")) as running:
+    async with at_work(cluster, Scope.from_settings(labels="team=books")) as running:
         assert running.names == [item for item in EVERYTHING if "books" in item]
         cluster.put(CORE[NAMESPACE], objects.namespace("shop", team="books"))
         await running.until(lambda: running.names == EVERYTHING)
@@ -354,7 +354,7 @@ async def test_namespaces_join_and_leave_by_their_labels(cluster: Cluster) -> No
 async def test_freshness_is_recomputed_only_for_changed_watches(cluster: Cluster) -> None:
     """There may be hundreds of namespaces with several watches each, and it is read every few seconds."""
     names = [f"n{number}" for number in range(12)]
-    async with at_work(cluster, Scope.of(["shop", *names])) as running:
+    async with at_work(cluster, Scope.from_settings(["shop", *names])) as running:
         await running.until(lambda: all(watch.last_list for watch in running.source.freshness().watches))
         before = running.source.freshness().watches
         assert len(before) > 50
@@ -512,9 +512,9 @@ async def test_selector_without_access_to_namespaces_fails_to_start(cluster: Clu
     """The mesh would seem empty otherwise; a list of namespaces still works."""
     cluster.forbidden = {"namespaces"}
     with pytest.raises(SourceError, match="RBAC grants no `list` on `namespaces`"):
-        async with at_work(cluster, Scope.of(labels="team=shop")):
+        async with at_work(cluster, Scope.from_settings(labels="team=shop")):
             pass
-    async with at_work(cluster, Scope.of(["shop"])) as running:
+    async with at_work(cluster, Scope.from_settings(["shop"])) as running:
         assert "Service shop/shop" in running.names
 
 
@@ -522,7 +522,7 @@ async def test_source_without_saved_state_waits_for_the_server(cluster: Cluster)
     """Without its objects the mesh would be empty."""
     await cluster.stop()
     async with cluster.api() as api:
-        source = KubernetesSource(api, Scope.of(), utc_now, discover=SOON, pacing=PACING)
+        source = KubernetesSource(api, Scope.from_settings(), utc_now, discover=SOON, pacing=PACING)
         first = asyncio.create_task(source.first())
         running = Running(source)
         await running.until(lambda: bool(source.freshness().error))

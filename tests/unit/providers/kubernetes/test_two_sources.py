@@ -15,7 +15,7 @@ HERE = texts.joined(texts.workload("vm", "10.2.0.2"), texts.service("shop"))
 def test_object_of_two_sources_is_taken_from_the_first_with_a_problem() -> None:
     """The problem names both places; an object of the same name in another namespace is separate."""
     directory = Manifests().apply("mesh.yaml", HERE)
-    book = Book("east", Scope.of()).taken(
+    book = Book("east", Scope.from_settings()).taken(
         {
             key(WORKLOAD, "vm"): item(WORKLOAD, objects.workload("vm"), "7"),
             key(WORKLOAD, "vm", "books"): item(WORKLOAD, objects.workload("vm", namespace="books"), "8"),
@@ -49,7 +49,7 @@ def test_service_and_workloads_of_cluster_and_directory_merge_without_problems()
         key(SERVICE, "shop"): item(SERVICE, objects.service("shop")),
         key(WORKLOAD, "vm"): item(WORKLOAD, objects.workload("vm")),
     }
-    book = Book("east", Scope.of()).taken(from_cluster)
+    book = Book("east", Scope.from_settings()).taken(from_cluster)
     merged = merge([("directory", directory.objects()), ("kubernetes", book.state.objects())])
     assert merged.problems == ()
     assert len(merged.objects()) == 3

@@ -135,7 +135,10 @@ def test_headless_service_keeps_its_form_with_endpoints() -> None:
         for service_destination in policy.service_destinations
     )
     both = replace(
-        policy, reachable=(ReachableServices.of(policy.outbound, (*policy.service_destinations, *as_called)),)
+        policy,
+        reachable=(
+            ReachableServices.from_sorted(policy.outbound, (*policy.service_destinations, *as_called)),
+        ),
     )
     assert _document(both) == _document(policy)
     assert [len(item["endpoints"]) for item in _document(both)["outbound"]] == [1, 1]
@@ -210,7 +213,7 @@ def test_reader_is_known_from_its_first_request_until_it_stops_asking() -> None:
     readers.began(NODE, PEER, 0.0, MOMENT)
     assert _state(readers) == (SyncState.ASKED, "")
     resource = Resource(DOCUMENT, NAME, Version("d"), b"{}")
-    readers.given(NODE, "v1", MOMENT, Response(DOCUMENT, Version("d"), Nonce("v1"), (resource,)), 9)
+    readers.record_answer(NODE, "v1", MOMENT, Response(DOCUMENT, Version("d"), Nonce("v1"), (resource,)), 9)
     assert _state(readers) == (SyncState.PENDING, "")
     readers.confirmed(NODE, "of somebody else", "v1")
     assert _state(readers) == (SyncState.PENDING, "")

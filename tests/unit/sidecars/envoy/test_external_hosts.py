@@ -95,7 +95,9 @@ def test_transparent_interception_matches_the_hosts_addresses() -> None:
     """Chains are chosen by known addresses, as for services."""
     policy = calling(DATABASE)
     at = (replace(policy.outbound[0], listen=(), addresses=(IpAddress("192.0.2.7"),)),)
-    wanted = replace(policy, reachable=(ReachableServices.of(at),), interception=InterceptionKind.TRANSPARENT)
+    wanted = replace(
+        policy, reachable=(ReachableServices.from_sorted(at),), interception=InterceptionKind.TRANSPARENT
+    )
     (chain,) = only(wanted, LISTENER)["filterChains"]
     assert chain["filterChainMatch"] == {
         "prefixRanges": [{"addressPrefix": "192.0.2.7", "prefixLen": 32}],
@@ -111,9 +113,9 @@ def test_outside_host_may_be_a_weighted_backend() -> None:
         WeightedBackend(ExternalHost("other.example.org"), "443", 3),
     )
     called = replace(policy.outbound[0], routes=(OutboundRoute(None, backends),))
-    result = only(replace(policy, reachable=(ReachableServices.of((called,)),)), ROUTE)["virtualHosts"][0][
-        "routes"
-    ][0]["route"]
+    result = only(replace(policy, reachable=(ReachableServices.from_sorted((called,)),)), ROUTE)[
+        "virtualHosts"
+    ][0]["routes"][0]["route"]
     shares = [(item["name"], item["weight"]) for item in result["weightedClusters"]["clusters"]]
     assert shares == [("api.example.org:443", 1), ("other.example.org:443", 3)]
 

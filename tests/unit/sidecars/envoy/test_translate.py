@@ -67,7 +67,7 @@ def policy(
         interception=InterceptionKind.TRANSPARENT,
         tls=TlsRange(TlsVersion.V1_2, TlsVersion.V1_3),
         inbound=inbound,
-        reachable=(ReachableServices.of(outbound, destinations),),
+        reachable=(ReachableServices.from_sorted(outbound, destinations),),
         passthrough=passthrough,
     )
 

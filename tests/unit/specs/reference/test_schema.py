@@ -187,7 +187,7 @@ def test_schema_and_reader_refuse_the_same_documents(described: DescribedKind) -
         field.place
         for shape in described.shapes
         for field in walked(shape.body)
-        if any(isinstance(item, Choice) for item in field.asked)
+        if any(isinstance(item, Choice) for item in field.types)
     }
     wrongly, missed = [], set()
     for document, place, probe in _probed(described):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tools.real_parts.building import PartError
-from tools.real_parts.images.archives import Image, found_program, libraries, tree
+from tools.real_parts.images.archives import Image, find_program, libraries, tree
 from tools.real_parts.images.bytecode import compiled
 from tools.real_parts.images.layers import Folder, Layers, Link, Text
 
@@ -135,4 +135,4 @@ def test_program_is_copied_with_its_shared_libraries() -> None:
     assert any("libc.so" in name for name in result)
     assert all(isinstance(path, Path) and path.is_file() for path in result.values())
     with pytest.raises(PartError, match="the program nonesuch is missing on this machine"):
-        found_program("nonesuch")
+        find_program("nonesuch")

@@ -42,13 +42,13 @@ def test_sockets_that_are_not_due_cause_no_system_call(
     first = look.look(())
     assert [item.number for item in first] == numbers
     asked: list[int] = []
-    heard = sockets._heard
+    heard = sockets._received
 
     def counted(descriptor: int) -> tuple[int, float] | None:
         asked.append(os.fstat(descriptor).st_ino)
         return heard(descriptor)
 
-    monkeypatch.setattr(sockets, "_heard", counted)
+    monkeypatch.setattr(sockets, "_received", counted)
     assert look.look(numbers[3:]) == (first[3],)
     assert asked == [numbers[3]]
     again = look.look(numbers)

@@ -108,9 +108,9 @@ def test_verdict_on_an_idle_connection_is_void_after_its_first_call() -> None:
     """The call began between the look and the end of the connection."""
     connections = Connections(LIMITS, 0)
     (verdict,) = connections.look(1.0, [_socket(1)], ())
-    assert connections.stands(verdict)
+    assert connections.is_still_valid(verdict)
     connections.begun(1.1, ONE, _peer(1))
-    assert not connections.stands(verdict)
+    assert not connections.is_still_valid(verdict)
 
 
 def test_bytes_on_an_idle_connection_are_bounded() -> None:

@@ -115,7 +115,7 @@ def test_streams_that_share_steps_send_the_same_responses_as_single_streams(
     for one, other in zip(together, alone, strict=True):
         assert one.said == other.said
         ours, theirs = one.stream.channel(ENDPOINT), other.stream.channel(ENDPOINT)
-        assert dict(ours.held) == dict(theirs.held)
+        assert dict(ours.client_versions) == dict(theirs.client_versions)
         assert (ours.acked_version, ours.rejected) == (theirs.acked_version, theirs.rejected)
 
 
@@ -168,7 +168,7 @@ def test_step_is_computed_once_for_all_streams_in_the_same_state(
             client.answer()
     assert made == [2, 1, 1]
     assert [len(clients[0].said), len(other.said)] == [4, 2]
-    assert len({id(client.stream.channel(ENDPOINT).held) for client in clients}) == 1
+    assert len({id(client.stream.channel(ENDPOINT).client_versions) for client in clients}) == 1
 
 
 def test_ack_with_pending_responses_is_left_to_on_request() -> None:

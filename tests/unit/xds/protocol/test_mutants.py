@@ -132,7 +132,7 @@ def _empty_is_everything(patch: pytest.MonkeyPatch) -> None:
     def change(
         self: Subscription, subscribe: Asked, unsubscribe: Asked, there: Layers[ResourceName, Any]
     ) -> Change:
-        first = not self._asked and not subscribe
+        first = not self._has_requested and not subscribe
         return changed(self, (WILDCARD,) if first else subscribe, unsubscribe, there)
 
     patch.setattr(Subscription, "replace", replace_names)
@@ -144,7 +144,7 @@ def _push_everything(patch: pytest.MonkeyPatch) -> None:
 
     def on_snapshot(self: Stream, snapshot: Snapshot) -> list[Response]:
         for channel in self._channels.values() if self._snapshot is not None else ():
-            channel.must = channel.must.union(channel.held)
+            channel.must = channel.must.union(channel.client_versions)
         return original(self, snapshot)
 
     patch.setattr(Stream, "on_snapshot", on_snapshot)

@@ -148,7 +148,7 @@ def test_client_that_holds_everything_shares_the_snapshots_own_objects(
 def _assert_shared(client: _Client, snapshot: Snapshot) -> None:
     for type_url in TYPES:
         channel = client.stream.channel(type_url)
-        assert channel.held is snapshot.versions(type_url), type_url
+        assert channel.client_versions is snapshot.versions(type_url), type_url
         assert not channel.subscription.names or channel.subscription.names is snapshot.versions(type_url)
         assert (channel.unanswered, channel.overtaken, channel.blame) == ((), (), None)
 
@@ -253,4 +253,10 @@ def _do(client: _Client, step: _Publish | _Ask | _Answer | _Pass) -> None:
 
 def _known(channel: Channel) -> tuple[object, ...]:
     subscription = channel.subscription
-    return channel.type_url, dict(channel.held), set(subscription.names), subscription.text, channel.gone
+    return (
+        channel.type_url,
+        dict(channel.client_versions),
+        set(subscription.names),
+        subscription.text,
+        channel.gone,
+    )

@@ -93,7 +93,9 @@ def test_split_is_shown_with_its_weights_and_its_name(policies: tuple[ProxyPolic
     key = PolicyKey(Namespace("shop"), "canary")
     shares = tuple(WeightedBackend(service.upstream, port, weight) for port, weight in (("1", 90), ("2", 10)))
     routes = (OutboundRoute(None, shares, key), OutboundRoute(None, ()))
-    policy = replace(policies[1], reachable=(ReachableServices.of((replace(service, routes=routes),)),))
+    policy = replace(
+        policies[1], reachable=(ReachableServices.from_sorted((replace(service, routes=routes),)),)
+    )
     backends = "shop/store port 1 (weight 90), shop/store port 2 (weight 10)"
     assert _texts(describe.routes(policy)) == [
         f"outbound shop/store:80: everything -> {backends} (TrafficSplit shop/canary)",

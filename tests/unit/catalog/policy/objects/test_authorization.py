@@ -8,10 +8,10 @@ import pytest
 
 from catalog.lint.codes import Code
 from catalog.lint.problems import problems
-from catalog.oracle.authorization import asked
+from catalog.oracle.authorization import authorizer_at
 from catalog.oracle.targets import Place
 from catalog.policy.inbound import inbound_ports
-from catalog.policy.objects.authorization import asked_at
+from catalog.policy.objects.authorization import port_authorizer
 from catalog.relations.groups import groups
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.host_port import HostPort
@@ -54,9 +54,9 @@ def test_most_specific_external_authorization_is_in_force(count: int) -> None:
     last = NEAREST_LAST[count - 1].authorizer if count else EVERYWHERE.authorization
     for those in list(permutations(NEAREST_LAST[:count]))[:24]:
         view = a.view(EVERYWHERE, *those)
-        external_authorizer = asked_at(view, a.identity("shop"), PORT, Protocol.HTTP)
+        external_authorizer = port_authorizer(view, a.identity("shop"), PORT, Protocol.HTTP)
         assert (external_authorizer.authorizer if external_authorizer else None) == last
-        assert asked(view, (Place(a.identity("shop"), PORT), True)) == last
+        assert authorizer_at(view, (Place(a.identity("shop"), PORT), True)) == last
 
 
 def test_external_authorization_has_no_effect_on_other_places() -> None:
@@ -68,9 +68,9 @@ def test_external_authorization_has_no_effect_on_other_places() -> None:
         (shop, Port(9), Protocol.HTTP),
         (shop, PORT, Protocol.TCP),
     ):
-        assert asked_at(view, identity, port, protocol) is None
-        assert asked(view, (Place(identity, port), protocol.is_http)) is None
-    assert asked_at(view, shop, PORT, Protocol.HTTP) is not None
+        assert port_authorizer(view, identity, port, protocol) is None
+        assert authorizer_at(view, (Place(identity, port), protocol.is_http)) is None
+    assert port_authorizer(view, shop, PORT, Protocol.HTTP) is not None
 
 
 def test_external_authorization_is_part_of_the_port_of_its_workloads() -> None:
@@ -122,7 +122,10 @@ def test_authorizer_address_comes_from_its_extension_service() -> None:
     for more in ((), (there,)):
         view = a.view(a.service("shop"), a.workload("shop", "10.0.0.1"), EVERYWHERE, named, *more)
         place = (Place(a.identity("shop"), PORT), True)
-        policys, oracles = asked_at(view, a.identity("shop"), PORT, Protocol.HTTP), asked(view, place)
+        policys, oracles = (
+            port_authorizer(view, a.identity("shop"), PORT, Protocol.HTTP),
+            authorizer_at(view, place),
+        )
         assert policys is not None
         assert policys.authorizer == oracles
         codes = [problem.code for problem in problems(view) if problem.code == Code.UNKNOWN_AUTHORIZER.value]

@@ -76,7 +76,7 @@ def test_admission_changes_only_endpoint_addresses() -> None:
     bare = tuple(
         replace(service_destination, endpoints=()) for service_destination in last.service_destinations
     )
-    assert replace(last, reachable=(ReachableServices.of(last.outbound, bare),)) == first
+    assert replace(last, reachable=(ReachableServices.from_sorted(last.outbound, bare),)) == first
     assert policy_of(mesh, "shop") == server
     assert last == policy_of(a.view(*MESH))  # mode OFF admits every endpoint
 

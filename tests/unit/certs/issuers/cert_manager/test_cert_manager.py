@@ -97,7 +97,7 @@ def test_chain_excludes_the_root_and_has_each_certificate_once(cas: dict[str, Ca
         result = judged(_raw(ready, certificate=_text(*certificate), ca=_text(*shown)))
         assert isinstance(result, SignedCertificate)
         assert result.chain_pem == leaf.pem + between.pem
-        assert result.roots == TrustBundle.of([root.pem])
+        assert result.roots == TrustBundle.from_pems([root.pem])
         assert ends(result, result.roots, NOW) == between.certificate.not_valid_after_utc
     result = judged(_raw(ready, certificate=_text(leaf), ca=_text(between)))
     assert isinstance(result, SignedCertificate)
@@ -108,14 +108,14 @@ def test_chain_with_an_expired_or_unknown_root_is_refused(cas: dict[str, Ca]) ->
     """Of two roots with the same key, the end of the later one counts."""
     root = cas["root"]
     leaf = ca("leaf", NOW, root, is_ca=False, days=1)
-    signed = SignedCertificate((leaf.certificate,), TrustBundle.of([root.pem]))
+    signed = SignedCertificate((leaf.certificate,), TrustBundle.from_pems([root.pem]))
     later = ca("root", NOW, days=900, key=root.key)
-    both = TrustBundle.of([root.pem, later.pem])
+    both = TrustBundle.from_pems([root.pem, later.pem])
     assert ends(signed, both, NOW + timedelta(days=500)) == later.certificate.not_valid_after_utc
     with pytest.raises(ValueError, match=r"'CN=root' .*(expired|ended|valid)"):
         ends(signed, signed.roots, NOW + timedelta(days=500))
     with pytest.raises(ValueError, match="it is signed by 'CN=root', which is not one of the roots"):
-        ends(signed, TrustBundle.of([ca("other", NOW).pem]), NOW)
+        ends(signed, TrustBundle.from_pems([ca("other", NOW).pem]), NOW)
 
 
 _JSON = st.recursive(

@@ -61,9 +61,9 @@ async def test_webhook_of_the_given_control_plane_is_found(
 @pytest.mark.parametrize(
     ("scope", "outside"),
     [
-        (Scope.of(), ["ignored"]),
-        (Scope.of(labels="openservicemesh.io/monitored-by=osm"), ["new", "ignored"]),
-        (Scope.of(("new",)), ["old", "ignored"]),
+        (Scope.from_settings(), ["ignored"]),
+        (Scope.from_settings(labels="openservicemesh.io/monitored-by=osm"), ["new", "ignored"]),
+        (Scope.from_settings(("new",)), ["old", "ignored"]),
     ],
 )
 async def test_namespaces_outside_the_policy_webhook_s_selector_are_found(

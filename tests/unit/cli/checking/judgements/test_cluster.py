@@ -57,7 +57,7 @@ def test_denied_permission_is_named() -> None:
     assert permitted("p", "you", {POD: True}, "").status is Status.OK
     denied = permitted("p", "you", {POD: False}, "ask")
     assert (denied.status, denied.do) == (Status.FAILED, "ask")
-    assert "list pods" in denied.said
+    assert "list pods" in denied.finding
     assert permitted("p", "you", {POD: UnavailableCheck("away")}, "").status is Status.WARNING
     assert permitted("p", "you", {}, "", ["Nothing"]).status is Status.FAILED
 
@@ -68,7 +68,7 @@ def test_other_meshes_are_known_by_their_webhooks() -> None:
     assert cluster.other_meshes([Injector("quota.example.com", "quota")], []).status is Status.OK
     check = cluster.other_meshes([istio], ["istio-system/istio-cni-node"])
     assert check.status is Status.WARNING
-    assert "Istio (istio-sidecar-injector)" in check.said
+    assert "Istio (istio-sidecar-injector)" in check.finding
 
 
 def test_remains_of_open_service_mesh_are_judged() -> None:
@@ -78,20 +78,20 @@ def test_remains_of_open_service_mesh_are_judged() -> None:
     assert cluster.open_service_mesh(["osm-system/osm-controller"], [hook], 3).status is Status.WARNING
     assert cluster.open_service_mesh([], [], 1).status is Status.WARNING
     left = cluster.open_service_mesh([], [hook], 1)
-    assert (left.status, "1 Pod with its sidecar" in left.said) == (Status.FAILED, True)
+    assert (left.status, "1 Pod with its sidecar" in left.finding) == (Status.FAILED, True)
     assert left.do.endswith(f"`kubectl delete {hook}`")
 
 
 def test_pods_without_a_control_plane_connection_are_named() -> None:
     """Each Pod is named with its agent's message, and the number of unchecked Pods is shown."""
     assert installed.streams([], 0, 2).status is Status.OK
-    assert installed.streams([], 2, 2).said == "all of 2 are connected to the control plane"
+    assert installed.streams([], 2, 2).finding == "all of 2 are connected to the control plane"
     assert (
-        installed.streams([], 3, 2).said
+        installed.streams([], 3, 2).finding
         == "all of 2 are connected to the control plane; 1 more were not checked"
     )
     check = installed.streams([PodFinding("shop/cart", "refused: nobody listens there")], 3, 2)
-    assert (check.status, check.said) == (
+    assert (check.status, check.finding) == (
         Status.FAILED,
         "1 of 2 not connected to the control plane: shop/cart (refused: nobody listens there)",
     )
@@ -119,8 +119,8 @@ def test_kinds_with_a_conversion_webhook_are_named() -> None:
     result = {"Service osm-system/osm-bootstrap": ["TrafficSplit"], "https://a": ["TrafficTarget"]}
     there, gone = (cluster.conversions(result, away) for away in ([], ["Service osm-system/osm-bootstrap"]))
     assert (there.status, gone.status) == (Status.WARNING, Status.FAILED)
-    assert "TrafficSplit, TrafficTarget" in there.said
-    assert gone.said.endswith(
+    assert "TrafficSplit, TrafficTarget" in there.finding
+    assert gone.finding.endswith(
         "lacks a ready endpoint, so objects of these kinds cannot be read: TrafficSplit"
     )
 
@@ -174,7 +174,7 @@ def test_results_of_services_webhooks_and_pods_are_judged() -> None:
         assert judge("j", "shop", "x", ours=True).status is Status.OK
         assert judge("j", "shop", "x", ours=False).status is Status.FAILED
     assert [installed.outside(item).status for item in ([], ["shop"])] == [Status.OK, Status.FAILED]
-    assert "shop/web (why)" in installed.uninjected([pod], 1).said
+    assert "shop/web (why)" in installed.uninjected([pod], 1).finding
     assert [installed.uninjected([], item).status for item in (0, 1)] == [Status.WARNING, Status.OK]
     assert [installed.outdated(item, 1).status for item in ([], [pod])] == [Status.OK, Status.WARNING]
     assert [installed.sidecars(item, [pod], 1).status for item in ([], [pod])] == [
@@ -189,7 +189,7 @@ def test_wrong_roots_are_named_with_their_namespace(standing: ConfigMapState) ->
     """Any state of the ConfigMap other than the right one is a failure that names the namespace."""
     check = installed.roots({"shop": standing}, "meshwright-roots")
     assert check.status is (Status.OK if standing is ConfigMapState.RIGHT else Status.FAILED)
-    assert standing is ConfigMapState.RIGHT or "shop" in check.said
+    assert standing is ConfigMapState.RIGHT or "shop" in check.finding
 
 
 def test_selector_of_a_webhook_must_match_completely() -> None:
@@ -205,7 +205,7 @@ def test_selector_of_a_webhook_must_match_completely() -> None:
 def test_check_suggests_to_scale_up_a_control_plane_of_zero_replicas() -> None:
     """The next step is to scale the StatefulSet, and not to install it again."""
     check = installed.no_control_plane({"meshwright": 0}, "mesh")
-    assert (check.status, check.said) == (Status.FAILED, "StatefulSet mesh/meshwright is scaled to 0")
+    assert (check.status, check.finding) == (Status.FAILED, "StatefulSet mesh/meshwright is scaled to 0")
     assert check.do == "`kubectl -n mesh scale statefulset meshwright --replicas=1`"
     assert "install the control plane" in installed.no_control_plane({}, "mesh").do
     assert "describe statefulset" in installed.no_control_plane({"meshwright": 1}, "mesh").do
@@ -236,4 +236,4 @@ def test_namespace_that_refuses_injected_pods_is_named(
     lines = {offer.name: offer for offer in installed.offers("asked", found, len(found))}
     assert {name: line.status for name, line in lines.items()} == expected
     if expected.get("Pods with sidecar") is Status.FAILED:
-        assert f"a ({LIMIT})" in lines["Pods with sidecar"].said
+        assert f"a ({LIMIT})" in lines["Pods with sidecar"].finding

@@ -180,16 +180,16 @@ def test_problem_of_a_machine_is_one_line_with_the_next_step(
 ) -> None:
     """Each problem has its status, and its cause and next step have no newline."""
     assert found.status is status
-    assert said in found.said
+    assert said in found.finding
     assert do in found.do
-    assert "\n" not in found.said + found.do
+    assert "\n" not in found.finding + found.do
 
 
 @pytest.mark.parametrize("found", WELL, ids=lambda item: item.name)
 def test_good_state_of_a_machine_needs_no_step(found: Check) -> None:
     """A good result has a description and no next step."""
     assert (found.status, found.do) == (Status.OK, ""), found
-    assert found.said
+    assert found.finding
 
 
 @pytest.mark.parametrize("capture", Capture)
@@ -234,5 +234,5 @@ def test_steps_in_a_pod_name_no_manual_installation(name: str) -> None:
     """A Pod's image has the programs, and its agent enrols with the Pod's own token."""
     failed = machine.in_a_pod(Check.failed(name, "x", "have it issued (`meshwright certs issue-proxy`)"))
     assert "issue-proxy" not in failed.do
-    assert failed.said == "x"
+    assert failed.finding == "x"
     assert machine.in_a_pod(Check.ok(name, "x")) == Check.ok(name, "x")

@@ -73,7 +73,7 @@ FAILED = [
         "agent check",
     ),
     (
-        server.connected((Proxy(CN, "connected", held=True),)),
+        server.connected((Proxy(CN, "connected", is_held=True),)),
         "without configuration: u.s.n",
         "create a Workload",
     ),
@@ -93,12 +93,12 @@ FAILED = [
         "join again with tokens",
     ),
     (
-        certificates.given_authority(None, NOW, "/ca"),
+        certificates.judge_files_of_other(None, NOW, "/ca"),
         "the CA certificate is missing in /ca",
         "put a valid CA into /ca",
     ),
     (
-        certificates.given_authority(_lived(-YEAR, -DAY), NOW, "/ca"),
+        certificates.judge_files_of_other(_lived(-YEAR, -DAY), NOW, "/ca"),
         "the CA certificate in /ca expired at 2026-04-30T00:00:00Z",
         "uses it at once",
     ),
@@ -134,7 +134,7 @@ WARNINGS = [
         "free some disk space",
     ),
     (server.readiness(Answer(200, "ready\nbut: the disk is full\n")), "the disk is full", "operations"),
-    (server.source(Source("dns", good=1, held=("a", "b", "c", "d"))), "a, b, c and 1 more", "sources"),
+    (server.source(Source("dns", good=1, held_back=("a", "b", "c", "d"))), "a, b, c and 1 more", "sources"),
     (
         server.problems((ObjectProblem("MW2", Severity.WARNING, "the line"),)),
         "0 errors, 1 warning; the line",
@@ -171,7 +171,7 @@ WELL = [
     server.in_step((Proxy(CN, "connected", waits=timedelta(seconds=1)), Proxy("v", "expected", waits=DAY))),
     server.event_loop(Answer(200, "alive"), (Moment(NOW - DAY, timedelta(seconds=2)),), NOW),
     certificates.authority(_lived(-DAY, YEAR), NOW),
-    certificates.given_authority(_lived(-DAY, DAY), NOW, "/ca"),
+    certificates.judge_files_of_other(_lived(-DAY, DAY), NOW, "/ca"),
     certificates.services((_lived(-MINUTE, DAY),), NOW),
     certificates.proxies((_lived(-DAY, YEAR),), NOW),
     clock.beside_certificates(Clock(NOW, kept=False), (NOW - DAY,)),
@@ -192,16 +192,16 @@ def test_problem_of_a_server_is_one_line_with_the_next_step(
 ) -> None:
     """Each problem has its status, and its cause and next step have no newline."""
     assert found.status is status
-    assert said in found.said
+    assert said in found.finding
     assert do in found.do
-    assert "\n" not in found.said + found.do
+    assert "\n" not in found.finding + found.do
 
 
 @pytest.mark.parametrize("found", WELL, ids=lambda item: item.name)
 def test_good_state_of_a_server_needs_no_step(found: Check) -> None:
     """A good result has a description and no next step."""
     assert (found.status, found.do) == (Status.OK, ""), found
-    assert found.said
+    assert found.finding
 
 
 def test_worst_status_of_all_checks_counts() -> None:

@@ -49,7 +49,7 @@ def test_certificates_held_by_proxies_are_judged(
     The proxy of an expired one can no longer communicate.
     """
     check = answered.certificates(running_out, first, "home", "meshwright-0")
-    assert (check.status, said in check.said) == (status, True)
+    assert (check.status, said in check.finding) == (status, True)
 
 
 def test_measurements_are_read_by_the_server_s_metric_names() -> None:

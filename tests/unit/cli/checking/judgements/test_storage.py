@@ -30,7 +30,7 @@ def test_storage_class_must_exist_or_the_check_fails(
 ) -> None:
     """Without a StorageClass the control plane's Pod stays Pending after a successful installation."""
     check = storage.volume(wanted, found)
-    assert (check.status, said in check.said) == (status, True), check
+    assert (check.status, said in check.finding) == (status, True), check
     assert status is Status.OK or "persistence." in check.do
 
 

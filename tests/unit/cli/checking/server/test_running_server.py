@@ -137,15 +137,15 @@ def _checked(state: Path, pages: Mapping[str, Any]) -> Mapping[str, Check]:
 
 
 def _not_understood(lines: Mapping[str, Check]) -> set[str]:
-    return {line.name for line in lines.values() if "is not understood" in line.said}
+    return {line.name for line in lines.values() if "is not understood" in line.finding}
 
 
 def test_complete_pages_of_a_server_are_understood(tmp_path: Path) -> None:
     """Positive control: pages with all fields are understood."""
     checks = _checked(tmp_path, PAGES)
     assert _not_understood(checks) == set()
-    assert checks["proxies"].said.startswith("1 connected")
-    assert checks["server"].said == "running; its sources are the mesh directory /m"
+    assert checks["proxies"].finding.startswith("1 connected")
+    assert checks["server"].finding == "running; its sources are the mesh directory /m"
     assert checks["event loop"].status is Status.OK
 
 
@@ -156,7 +156,7 @@ def test_all_sources_of_a_server_are_named(tmp_path: Path) -> None:
     checks = _checked(
         tmp_path, {**PAGES, "/api/v1/config": {**PAGES["/api/v1/config"], "settings": settings}}
     )
-    assert checks["server"].said == "running; its sources are a Kubernetes cluster, provider mine"
+    assert checks["server"].finding == "running; its sources are a Kubernetes cluster, provider mine"
 
 
 @pytest.mark.parametrize(("path", "way"), EVERY, ids=str)
@@ -179,8 +179,8 @@ def test_page_with_text_instead_of_an_object_is_not_understood(tmp_path: Path, p
 def _require_said(checks: Mapping[str, Check], path: str, way: Way) -> None:
     assert _not_understood(checks) == LINES[path]
     for line in LINES[path]:
-        assert f"`{way[-1]}`" in checks[line].said
-        assert path in checks[line].said
+        assert f"`{way[-1]}`" in checks[line].finding
+        assert path in checks[line].finding
         assert checks[line].status is not Status.OK
         assert "meshwright version" in checks[line].do
 

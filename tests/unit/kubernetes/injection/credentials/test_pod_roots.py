@@ -123,4 +123,4 @@ MADE: dict[str, Any] = {**document("meshwright-roots", b"roots", HOME)}
 )
 def test_owner_of_a_config_map_is_in_its_labels(found: Any, expected: ConfigMapState) -> None:
     """A ConfigMap of an administrator or another control plane is not changed."""
-    assert standing(None if found is None else ConfigMapRoots.of(found), b"roots", HOME) is expected
+    assert standing(None if found is None else ConfigMapRoots.parse(found), b"roots", HOME) is expected

@@ -36,7 +36,7 @@ def stored(made: Any = MADE, **metadata: object) -> dict[str, Any]:
 
 def held(**changed: Any) -> PodSecretState:
     """Return the state that is read from the Secret."""
-    pod_secret_state = PodSecretState.of(stored())
+    pod_secret_state = PodSecretState.parse(stored())
     assert pod_secret_state is not None
     return replace(pod_secret_state, **changed)
 
@@ -71,7 +71,7 @@ def test_state_is_read_from_metadata_without_the_key() -> None:
         NAME, "0a", NOW, NOW, NOW + timedelta(days=30), digest(ROOTS), owned=False
     )
     owner = owned_by({"metadata": {"name": "shop-1", "uid": "u"}})["metadata"]["ownerReferences"]
-    pod_secret_state = PodSecretState.of(stored(ownerReferences=owner))
+    pod_secret_state = PodSecretState.parse(stored(ownerReferences=owner))
     assert owner == [{"apiVersion": "v1", "kind": "Pod", "name": "shop-1", "uid": "u"}]
     assert pod_secret_state == replace(held(), owned=True)
 
@@ -94,7 +94,7 @@ def test_state_is_read_from_metadata_without_the_key() -> None:
 )
 def test_foreign_or_malformed_secret_is_ignored(raw: dict[str, Any]) -> None:
     """The Secret is left alone despite its labels, and does not stop the work on others."""
-    assert PodSecretState.of(raw) is None
+    assert PodSecretState.parse(raw) is None
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_renewal_changes_only_data_and_annotations() -> None:
     patch = content(anew, b"roots 2", later)
     assert set(patch) == {"metadata", "data"}
     assert set(patch["metadata"]) == {"annotations"}
-    pod_secret_state = PodSecretState.of(stored(annotations=patch["metadata"]["annotations"]))
+    pod_secret_state = PodSecretState.parse(stored(annotations=patch["metadata"]["annotations"]))
     assert pod_secret_state == PodSecretState(
         NAME, "0b", NOW, later, anew.not_after, digest(b"roots 2"), owned=False
     )

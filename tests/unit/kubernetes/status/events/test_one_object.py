@@ -73,14 +73,14 @@ async def test_problem_has_one_event_and_its_end_another() -> None:
     """
     events = _Events()
     async with _telling(events.play) as one, _telling(events.play) as other:
-        one.said(FIRST, "polcy: unknown")
+        one.set_problem(FIRST, "polcy: unknown")
         await _until(lambda: events.made)
-        other.said(FIRST, "polcy: unknown")
-        other.said({**FIRST, "resourceVersion": "6"}, "polcy: unknown")
+        other.set_problem(FIRST, "polcy: unknown")
+        other.set_problem({**FIRST, "resourceVersion": "6"}, "polcy: unknown")
     (made,) = events.made.values()
     assert (made["reason"], made["action"], made["regarding"]["kind"]) == ("Refused", "Accept", "ConfigMap")
     async with _telling(events.play) as anew:
-        anew.said(FIRST, "")
+        anew.set_problem(FIRST, "")
         await _until(lambda: len(events.made) == 2)
     assert events.said == [WRONG, MENDED]
 
@@ -92,11 +92,11 @@ async def test_recreated_object_has_its_own_events() -> None:
     """
     events = _Events()
     async with _telling(events.play) as one:
-        one.said(FIRST, "polcy: unknown")
+        one.set_problem(FIRST, "polcy: unknown")
         await _until(lambda: len(events.made) == 1)
-        one.said({**FIRST, "uid": "u2"}, "polcy: unknown")
+        one.set_problem({**FIRST, "uid": "u2"}, "polcy: unknown")
         await _until(lambda: len(events.made) == 2)
-        one.said({**FIRST, "uid": "u3"}, "")
+        one.set_problem({**FIRST, "uid": "u3"}, "")
     assert events.said == [WRONG, ("u2", "Warning", "polcy: unknown")]
 
 
@@ -112,8 +112,8 @@ async def test_forbidden_write_is_tried_again_with_the_next_report() -> None:
             await events.play(item, line)
 
     async with _telling(play) as one:
-        one.said(FIRST, "first")
+        one.set_problem(FIRST, "first")
         await _until(lambda: asked)
-        one.said(FIRST, "polcy: unknown")
+        one.set_problem(FIRST, "polcy: unknown")
         await _until(lambda: events.made)
     assert events.said == [WRONG]

@@ -21,7 +21,7 @@ def retries(policy: RetryPolicy | None, *, to_mesh: bool = True) -> object:
 
 def test_zero_turns_every_part_of_resilience_off() -> None:
     """A part that is off has no field in the configuration."""
-    off = Resilience.of(
+    off = Resilience.from_settings(
         connect_seconds=5,
         retries=0,
         failures=0,

@@ -134,7 +134,7 @@ def _careless(mesh: View, group: ProxyGroup, ipv6: bool) -> tuple[ReachableServi
         if (ways := routes(mesh, client, key, port))
         and (addresses := tuple(address.address for address in called_at(mesh, client, key, port)))
     )
-    return (ReachableServices.of(result),)
+    return (ReachableServices.from_sorted(result),)
 
 
 def test_missing_check_for_shared_addresses_makes_equal_matches(monkeypatch: pytest.MonkeyPatch) -> None:

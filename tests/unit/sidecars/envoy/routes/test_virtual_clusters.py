@@ -30,7 +30,7 @@ ALL = a.match("all")
 
 def rule(*matches: HTTPMatch, whole: bool = False) -> AccessRule:
     """Return a TrafficTarget's rule for the buyer."""
-    by = ObjectKey.of(TRAFFIC_TARGET, a.policy_key("t"))
+    by = ObjectKey.from_name(TRAFFIC_TARGET, a.policy_key("t"))
     return AccessRule(by, (a.identity("buyer"),), None if whole else matches)
 
 
