@@ -36,19 +36,19 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def commands(told: argparse.Namespace) -> Iterator[tuple[str, ...]]:
+def commands(options: argparse.Namespace) -> Iterator[tuple[str, ...]]:
     """Yield the commands to run, each as the words after `python -m`."""
-    quick = ("--quick",) if told.quick else ()
-    here = place("", None, quick=told.quick).parent
+    quick = ("--quick",) if options.quick else ()
+    here = place("", None, quick=options.quick).parent
     before = here / "before"
     for program in PROGRAMS:
-        if program not in told.only:
+        if program not in options.only:
             continue
-        if told.before is not None:
+        if options.before is not None:
             output = before / f"{program}.json"
-            yield f"benchmarks.{program}", *quick, "--server", str(told.before), "--output", str(output)
+            yield f"benchmarks.{program}", *quick, "--server", str(options.before), "--output", str(output)
         yield f"benchmarks.{program}", *quick
-    sides = ("--before", str(before)) if told.before is not None else ()
+    sides = ("--before", str(before)) if options.before is not None else ()
     yield "benchmarks.table", *sides, "--after", str(here)
 
 

@@ -74,8 +74,8 @@ def facts(before: Document, after: Document, names: tuple[str, str]) -> Facts:
     }
 
 
-def _of(result: Any, said: Any) -> str:  # noqa: ANN401 - whatever was found
-    return "none" if result is None else str(said(result))
+def _of(result: Any, field: Any) -> str:  # noqa: ANN401 - whatever was found
+    return "none" if result is None else str(field(result))
 
 
 def _words(result: Any) -> str:  # noqa: ANN401 - any iterable of words

@@ -79,11 +79,13 @@ def scopes_of(services: int, only: str | None) -> Iterator[Scope]:
         yield Scope(DEFAULT, Case(services, (0, services, every), permissive=True))
 
 
-def measure_scope(held: Cluster, scope: Scope, plan: Plan, folder: Path, say: Say) -> MeshSizeFigures:
+def measure_scope(
+    cluster: Cluster, scope: Scope, plan: Plan, folder: Path, print_line: Say
+) -> MeshSizeFigures:
     """Start istiod on the objects of the cluster, and measure all stages of a scope."""
     case = scope.case
-    with istiod(held, folder / f"{scope.name}-log") as (plane, start), connection(held) as api:
-        say(f"{scope.name}, {case.services} services: ready after {start.cpu:.2f} s of CPU")
+    with istiod(cluster, folder / f"{scope.name}-log") as (plane, start), connection(cluster) as api:
+        print_line(f"{scope.name}, {case.services} services: ready after {start.cpu:.2f} s of CPU")
         # istiod may still work on its first snapshot when it reports that it is ready.
         rested = settled(plane.cpu).cpu
         nodes = {str(workload.proxy_name): objects.node(workload) for workload in _workloads(case.services)}
@@ -94,7 +96,8 @@ def measure_scope(held: Cluster, scope: Scope, plan: Plan, folder: Path, say: Sa
             source = InKubernetes(api, case.services, words)
             served = MeasuredMesh(case.services, source, plane, clients, everyone=not scope.narrow)
             stages = [
-                stage(served, count, _wanted(case, count, plan.repeat), plan, say) for count in case.stages
+                stage(served, count, _wanted(case, count, plan.repeat), plan, print_line)
+                for count in case.stages
             ]
         return MeshSizeFigures(
             case.services, case.permissive, start, rested, tuple(stages), memory(plane.pid), churn=None
@@ -118,44 +121,46 @@ def _workloads(services: int) -> Iterator[Workload]:
             yield meshes.workload(number, replica)
 
 
-def _filled(held: Cluster, services: int, say: Say) -> None:
+def _filled(cluster: Cluster, services: int, print_line: Say) -> None:
     """Write the resource definitions, the settings and the mesh to the cluster."""
-    with connection(held) as api:
+    with connection(cluster) as api:
         api.define(definitions())
         api.until_served(objects.SIDECAR, objects.VIRTUAL_SERVICE, objects.POLICY)
-    create_all(held, namespaces(objects.SYSTEM))
-    create_all(held, [objects.settings()])
-    say(f"{create_all(held, mesh(services, Istio(services, narrow=False)))} objects written")
+    create_all(cluster, namespaces(objects.SYSTEM))
+    create_all(cluster, [objects.settings()])
+    print_line(f"{create_all(cluster, mesh(services, Istio(services, narrow=False)))} objects written")
 
 
-def _narrowed(held: Cluster, services: int, *, narrow: bool) -> None:
+def _narrowed(cluster: Cluster, services: int, *, narrow: bool) -> None:
     """Write the Sidecar resource of each service to the cluster, or delete them (`narrow`)."""
     if narrow:
-        create_all(held, scopes(services))
+        create_all(cluster, scopes(services))
         return
-    with connection(held) as api:
+    with connection(cluster) as api:
         for namespace in namespaces():
             api.delete_all(objects.SIDECAR, namespace.name)
 
 
-def measure_peer(told: argparse.Namespace, folder: Path, say: Say) -> list[tuple[str, MeshSizeFigures]]:
+def measure_peer(
+    options: argparse.Namespace, folder: Path, print_line: Say
+) -> list[tuple[str, MeshSizeFigures]]:
     """Measure istiod in the requested scopes, with a new process for each, on the same objects."""
-    plan = Plan(told.repeat, 0)
+    plan = Plan(options.repeat, 0)
     result = []
     with cluster(folder / "cluster") as held:
-        _filled(held, told.services, say)
-        for scope in scopes_of(told.services, told.scope):
-            _narrowed(held, told.services, narrow=scope.narrow)
-            result.append((scope.name, measure_scope(held, scope, plan, folder, say)))
+        _filled(held, options.services, print_line)
+        for scope in scopes_of(options.services, options.scope):
+            _narrowed(held, options.services, narrow=scope.narrow)
+            result.append((scope.name, measure_scope(held, scope, plan, folder, print_line)))
     return result
 
 
-def measure_ours(told: argparse.Namespace, folder: Path, say: Say) -> list[MeshSizeFigures]:
+def measure_ours(options: argparse.Namespace, folder: Path, print_line: Say) -> list[MeshSizeFigures]:
     """Measure our server on the meshes on which istiod was measured."""
-    plan = Plan(told.repeat, 0, None, Checkout.at(told.server) if told.server else Checkout())
-    wanted = [scope.case for scope in scopes_of(told.services, told.scope)]
+    plan = Plan(options.repeat, 0, None, Checkout.at(options.server) if options.server else Checkout())
+    wanted = [scope.case for scope in scopes_of(options.services, options.scope)]
     bench = Bench(folder, (name for case in wanted for name in case.names))
-    return [measure(bench, case, plan, say) for case in wanted]
+    return [measure(bench, case, plan, print_line) for case in wanted]
 
 
 def main() -> None:
@@ -173,7 +178,7 @@ def main() -> None:
         ours = [] if options.peer else measure_ours(options, folder / "ours", console.log)
     result = Values()
     for who, size in peers:
-        result |= values([size], who=who)
+        result |= values([size], plane=who)
         console.print(f"[bold]{who}[/bold]")
         console.print(starts([size]), costs([size]))
     for table in tables(ours, None, None, result):
@@ -183,7 +188,7 @@ def main() -> None:
         "ours": [asdict(figures) for figures in ours],
     }
     output = place("istiod", options.output, quick=options.quick)
-    write(output, where, result | values(ours, who=BESIDE), **details)
+    write(output, where, result | values(ours, plane=BESIDE), **details)
     console.print(f"written to {output}")
 
 

@@ -112,26 +112,34 @@ class Plan:
 
 
 def measure(
-    held: RunningCluster, size: Size, plan: Plan, run: Running, repeat: int, profile: Path | None, say: Say
+    cluster: RunningCluster,
+    size: Size,
+    plan: Plan,
+    run: Running,
+    repeat: int,
+    profile: Path | None,
+    print_line: Say,
 ) -> ControlPlaneFigures:
     """Measure one control plane on the objects of the cluster."""
     who = plan.who
-    with connection(held) as api, run() as (plane, start, clients):
-        say(f"{who}: ready after {start.wall:.1f} s and {start.cpu:.2f} s of CPU")
+    with connection(cluster) as api, run() as (plane, start, clients):
+        print_line(f"{who}: ready after {start.wall:.1f} s and {start.cpu:.2f} s of CPU")
         # A control plane may still work on its first snapshot when it reports that it is ready.
         rested, ready = settled(plane.cpu).cpu, memory(plane.pid).resident
         source = InKubernetes(api, size.services, plan.words, size.replicas)
         served = MeasuredMesh(size.services, source, plane, clients, replicas=size.replicas)
         connecting = connect(served, size.clients)
-        say(f"{who}: {size.clients} sidecars after {connecting.cpu:.2f} s of CPU")
+        print_line(f"{who}: {size.clients} sidecars after {connecting.cpu:.2f} s of CPU")
         settled(plane.cpu)
         connected = memory(plane.pid).resident
         change = turning(source)
         with plane.sampling(profile, "endpoint events"):
             event = cost(served, change, repeat + repeat % 2)  # an even number restores the endpoint
-        say(f"{who}: an endpoint event costs {event.cpu_ms:.2f} ms, and {event.quiet_ms:.2f} ms to quiet")
-        relists = tuple(relist(held, api, served, change, number) for number in range(RELISTS))
-        say(f"{who}: a restart of the API server costs {relists[-1].cpu_ms:.0f} ms")
+        print_line(
+            f"{who}: an endpoint event costs {event.cpu_ms:.2f} ms, and {event.quiet_ms:.2f} ms to quiet"
+        )
+        relists = tuple(relist(cluster, api, served, change, number) for number in range(RELISTS))
+        print_line(f"{who}: a restart of the API server costs {relists[-1].cpu_ms:.0f} ms")
         after = memory(plane.pid)
     return ControlPlaneFigures(
         who, start, rested, ready, connecting.cpu, connecting.configured_ms, connected, event, relists,
@@ -139,20 +147,20 @@ def measure(
     )  # fmt: skip
 
 
-def fill(held: RunningCluster, size: Size, planes: Iterable["Plan"], say: Say) -> None:
+def fill(cluster: RunningCluster, size: Size, planes: Iterable["Plan"], print_line: Say) -> None:
     """Write the resource definitions of all control planes, and the mesh with the policies of each."""
-    with connection(held) as api:
+    with connection(cluster) as api:
         for plane in planes:
             api.define(plane.definitions())
             api.until_served(*plane.kinds)
-    create_all(held, namespaces(objects.SYSTEM))
-    create_all(held, [objects.settings()])
+    create_all(cluster, namespaces(objects.SYSTEM))
+    create_all(cluster, [objects.settings()])
     numbers = range(size.services)
-    count = create_all(held, (one for item in numbers for one in core.service(item, size.replicas)))
+    count = create_all(cluster, (one for item in numbers for one in core.service(item, size.replicas)))
     for plane in planes:
         result = (plane.words.policies(number, meshes.callers(number, size.services)) for number in numbers)
-        count += create_all(held, itertools.chain.from_iterable(result))
-    say(f"{count} objects written")
+        count += create_all(cluster, itertools.chain.from_iterable(result))
+    print_line(f"{count} objects written")
 
 
 def our_definitions() -> str:
@@ -163,7 +171,7 @@ def our_definitions() -> str:
     return made.stdout
 
 
-def ours(held: RunningCluster, size: Size, folder: Path, profile: Path | None) -> Running:
+def ours(cluster: RunningCluster, size: Size, folder: Path, profile: Path | None) -> Running:
     """Return a function that starts our server as the cluster's administrator; its sidecars use mTLS."""
 
     @contextlib.contextmanager
@@ -171,7 +179,7 @@ def ours(held: RunningCluster, size: Size, folder: Path, profile: Path | None) -
         names, tls = size.names(), folder / "tls"
         tls.mkdir()
         issue_each(folder / "state", tls, names)
-        sources = ("--kubernetes", "--kubeconfig", str(held.kubeconfig))
+        sources = ("--kubernetes", "--kubeconfig", str(cluster.kubeconfig))
         with (
             serving(sources, folder / "state", profile) as (plane, start),
             sidecars(build("loadgen/meshclients"), plane.ads, tls, names) as clients,
@@ -181,7 +189,7 @@ def ours(held: RunningCluster, size: Size, folder: Path, profile: Path | None) -
     return run
 
 
-def peer(held: RunningCluster, size: Size, folder: Path, profile: Path | None) -> Running:
+def peer(cluster: RunningCluster, size: Size, folder: Path, profile: Path | None) -> Running:
     """Return a function that starts istiod; its sidecars use plaintext, and present themselves as Istio's."""
     del profile  # other tools profile istiod
 
@@ -190,7 +198,7 @@ def peer(held: RunningCluster, size: Size, folder: Path, profile: Path | None) -
         nodes = {str(workload.proxy_name): objects.node(workload) for workload in size.workloads()}
         (folder / "plain").mkdir()
         with (
-            istiod(held, folder / "log") as (plane, start),
+            istiod(cluster, folder / "log") as (plane, start),
             sidecars(
                 build("loadgen/meshclients"), plane.ads, folder / "plain", list(nodes), nodes
             ) as clients,

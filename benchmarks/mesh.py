@@ -66,14 +66,15 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def cases(
-    services: Sequence[int], permissive: Sequence[int], connected: int, *, nobody: bool = False
+    services: Sequence[int], permissive: Sequence[int], connected: int, *, unconnected: bool = False
 ) -> Iterator[Case]:
     """Yield the meshes with policies, then the permissive ones.
 
     The largest mesh with policies whose sidecars all connect has every kind of change. Only the largest
-    permissive mesh has connected sidecars (none with `nobody`), because a second size would show the same.
+    permissive mesh has connected sidecars (none with `unconnected`), because a second size would show the
+    same.
     """
-    crowded = 0 if nobody else max(permissive, default=0)
+    crowded = 0 if unconnected else max(permissive, default=0)
     whole = max((size for size in services if size <= FULL), default=0)
     for size in services:
         yield Case(size, (0, ALONE, 2 * size if size <= FULL else connected), whole=size == whole)
@@ -88,7 +89,7 @@ def main() -> None:
     console = Console(width=220)
     checkout = Checkout.at(options.server) if options.server else Checkout()
     plan = Plan(options.repeat, options.churn, options.profile, checkout)
-    wanted = list(cases(options.services, options.permissive, options.connected, nobody=options.nobody))
+    wanted = list(cases(options.services, options.permissive, options.connected, unconnected=options.nobody))
     small = Case(min([LATENCY, *options.services]), (2 * min([LATENCY, *options.services]),))
     where = machine()
     if options.profile:

@@ -75,24 +75,24 @@ class SyntheticResources:
         self.cache.publish({_GROUP: Snapshot.of(self._resources)}, {_NODE: _GROUP})
 
 
-async def serve(told: argparse.Namespace) -> None:
+async def serve(options: argparse.Namespace) -> None:
     """Serve synthetic resources until SIGTERM or SIGINT, with the garbage collection of the real server."""
-    directory: Path = told.tls_dir
+    directory: Path = options.tls_dir
     identity = TlsIdentity(*((directory / name).read_bytes() for name in ("s.pem", "s.key", "ca.pem")))
-    synthetic = SyntheticResources(told.services, told.endpoints, mesh=told.types == "mesh")
-    limits = Limits().without_budgets() if told.default_admission else _LIMITS
+    synthetic = SyntheticResources(options.services, options.endpoints, mesh=options.types == "mesh")
+    limits = Limits().without_budgets() if options.default_admission else _LIMITS
     server = AdsServer(synthetic.cache, AnyNode(_NODE), lambda: identity, limits=limits)
 
     def stats() -> dict[str, object]:
         encoded = server.responses_encoded
         return {"streams": len(server.statuses()), "responses_encoded": encoded, "rss_kib": _resident()}
 
-    await server.start(f"127.0.0.1:{told.port}")
+    await server.start(f"127.0.0.1:{options.port}")
     with tended():
         # As in the real server, so that collections cost the same here.
         gc.freeze()
         collecting = asyncio.create_task(tending(lambda: 0, lambda: True), name="memory")
-        await serve_until_signal(told, control({"bump": synthetic.bump, "again": synthetic.again}, stats))
+        await serve_until_signal(options, control({"bump": synthetic.bump, "again": synthetic.again}, stats))
         collecting.cancel()
     await server.stop(0.5)
 

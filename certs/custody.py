@@ -214,10 +214,10 @@ def rebuilt(state: Path) -> int:
 
 
 def _lost(
-    state: Path, ledger_path: Path, first: FirstProxy, whose: OpenedAuthority | None, seal: Seal
+    state: Path, ledger_path: Path, first: FirstProxy, opened_authority: OpenedAuthority | None, seal: Seal
 ) -> Loss | None:
     """Return the missing or wrong part of the CA and the ledger, judged by the files; creates no file."""
-    signer = None if whose is None else whose.authority.fingerprint
+    signer = None if opened_authority is None else opened_authority.authority.fingerprint
     marked, shown = first.read(), _shown(state, seal)
     if not _has_content(ledger_path):
         return loss(StateContents(signer, marked, shown=shown))
@@ -225,7 +225,11 @@ def _lost(
         with SqliteLedger.open(ledger_path) as ledger:
             known = marked is not None and ledger.entry(marked) is not None
             signed_by = ledger.authority()
-            if whose is not None and signed_by is not None and whose.may_follow(signed_by):
+            if (
+                opened_authority is not None
+                and signed_by is not None
+                and opened_authority.may_follow(signed_by)
+            ):
                 signed_by = signer  # either root may sign now: they may just have been exchanged
             stands = StateContents(signer, marked, True, known, ledger.first(), signed_by, shown)
             return loss(replace(stands, forgotten=ledger.forgotten()))

@@ -107,14 +107,18 @@ class OpenedIssuer:
 
 
 def open_issuer(
-    told: Told, whose: OpenedAuthority, state: Path, now: datetime, exchanges: Exchanges | None = None
+    settings: Told,
+    opened_authority: OpenedAuthority,
+    state: Path,
+    now: datetime,
+    exchanges: Exchanges | None = None,
 ) -> OpenedIssuer:
     """Open the configured issuer. Raises IssuerError or StateError if the issuer has never been able to sign.
 
     `exchanges` runs requests over a network; a stop ends these requests, so stopping does not wait until an
     issuer is open.
     """
-    authority = whose.authority
+    authority = opened_authority.authority
     own = TrustBundle.from_pems([authority.trust_bundle()])
     # Without a record the authority has signed, because there was no other issuer.
     before = known(state) or Succession(IssuerKind.BUILT_IN, own, now)
@@ -127,30 +131,30 @@ def open_issuer(
     def succeeding(inner: Issuer, name: str, *, drops: bool) -> SucceedingIssuer:
         return SucceedingIssuer(inner, name, state, before, ends, now, drops=drops)
 
-    match told:
-        case None if whose.kind is IssuerKind.FILES:
+    match settings:
+        case None if opened_authority.kind is IssuerKind.FILES:
             made = succeeding(authority, _AUTHORITY, drops=False)
             return OpenedIssuer(made, IssuerKind.FILES, False, _LOOKING, made.look)
         case None:
             made = succeeding(authority, IssuerKind.BUILT_IN, drops=True)
             return OpenedIssuer(made, IssuerKind.BUILT_IN, False, _ASKING, made.look)
         case WatchedFiles():
-            ca = WatchedIssuer(told, authority.trust_domain, now)
+            ca = WatchedIssuer(settings, authority.trust_domain, now)
             made = succeeding(ca, IssuerKind.FILES, drops=False)
             return OpenedIssuer(made, IssuerKind.FILES, False, _LOOKING, _both(ca.look, made.look))
         case VaultSettings():
-            vault = _vault(told, authority, before, exchanges or Exchanges())
-            made = succeeding(vault, told.name, drops=False)
+            vault = _vault(settings, authority, before, exchanges or Exchanges())
+            made = succeeding(vault, settings.name, drops=False)
             return OpenedIssuer(
                 made, IssuerKind.VAULT, True, _ASKING, _both(vault.tend, made.look), vault.close
             )
         case CertManagerSettings():
-            asked = _cert_manager(told, authority, before, now, exchanges or Exchanges())
-            made = succeeding(asked, told.name, drops=False)
+            asked = _cert_manager(settings, authority, before, now, exchanges or Exchanges())
+            made = succeeding(asked, settings.name, drops=False)
             tend = _both(asked.tend, made.look)
             return OpenedIssuer(made, IssuerKind.CERT_MANAGER, True, _ASKING, tend, asked.close)
         case _:
-            assert_never(told)
+            assert_never(settings)
 
 
 def _both(tend: Callable[[datetime], None], look: Callable[[datetime], None]) -> Callable[[datetime], None]:
@@ -165,14 +169,22 @@ def _both(tend: Callable[[datetime], None], look: Callable[[datetime], None]) ->
     return both
 
 
-def _vault(told: VaultSettings, authority: Issuer, before: Succession, exchanges: Exchanges) -> VaultIssuer:
-    api = VaultApi(told.address, told.ca, told.namespace, exchanges=exchanges)
-    pki = VaultPki(told.mount, told.role, told.roots)
-    return VaultIssuer.open(api, told.login, pki, authority.trust_domain, _known(before, told.name))
+def _vault(
+    vault_settings: VaultSettings, authority: Issuer, before: Succession, exchanges: Exchanges
+) -> VaultIssuer:
+    api = VaultApi(vault_settings.address, vault_settings.ca, vault_settings.namespace, exchanges=exchanges)
+    pki = VaultPki(vault_settings.mount, vault_settings.role, vault_settings.roots)
+    return VaultIssuer.open(
+        api, vault_settings.login, pki, authority.trust_domain, _known(before, vault_settings.name)
+    )
 
 
 def _cert_manager(
-    told: CertManagerSettings, authority: Issuer, before: Succession, now: datetime, exchanges: Exchanges
+    cert_manager_settings: CertManagerSettings,
+    authority: Issuer,
+    before: Succession,
+    now: datetime,
+    exchanges: Exchanges,
 ) -> "CertManagerIssuer":
     # Imported only when used, because the Kubernetes client takes memory.
     from certs.issuers.cert_manager.issuer import CertificateRequestSettings, CertManagerIssuer
@@ -180,11 +192,16 @@ def _cert_manager(
     from meshwright.kube.errors import ConfigError
 
     try:
-        connection = find_connection(told.kubeconfig, told.context)
+        connection = find_connection(cert_manager_settings.kubeconfig, cert_manager_settings.context)
     except ConfigError as error:
         raise IssuerError(str(error)) from error
-    asked = CertificateRequestSettings(told.issuer, told.namespace, told.seconds, told.roots)
-    roots = _known(before, told.name)
+    asked = CertificateRequestSettings(
+        cert_manager_settings.issuer,
+        cert_manager_settings.namespace,
+        cert_manager_settings.seconds,
+        cert_manager_settings.roots,
+    )
+    roots = _known(before, cert_manager_settings.name)
     return CertManagerIssuer.open(connection, asked, authority.trust_domain, roots, now, exchanges)
 
 

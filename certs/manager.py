@@ -147,13 +147,13 @@ class CertificateManager:
         self._below[identity] = self._issuer.signing_bundle()
         return certificate
 
-    def _is_below(self, held: ServiceCertificate) -> bool:
+    def _is_below(self, certificate: ServiceCertificate) -> bool:
         """Return whether a certificate is below the current signing roots, which may have changed."""
         bundle = self._issuer.signing_bundle()
-        if self._below.get(held.identity) != bundle:
-            if not is_signed_by_bundle(held.chain_pem, bundle):
+        if self._below.get(certificate.identity) != bundle:
+            if not is_signed_by_bundle(certificate.chain_pem, bundle):
                 return False
-            self._below[held.identity] = bundle
+            self._below[certificate.identity] = bundle
         return True
 
 

@@ -30,9 +30,9 @@ class Retries:
         self.failures: dict[ServiceIdentity, Failure] = {}
 
     def failed(
-        self, identity: ServiceIdentity, error: CertificateError, held: Validity | None, now: datetime
+        self, identity: ServiceIdentity, error: CertificateError, in_force: Validity | None, now: datetime
     ) -> None:
-        """Record a failure; `held` is the certificate in force meanwhile.
+        """Record a failure; `in_force` is the certificate in force meanwhile.
 
         If an error differs from the one before only in numbers, for example in a time, the earlier text is
         kept, because each text is reported as a separate problem.
@@ -41,7 +41,7 @@ class Retries:
         if before is not None and _is_same(before.error, error):
             error = before.error
         times = 1 if before is None else before.times + 1
-        left = timedelta(0) if held is None else held.not_after - now
+        left = timedelta(0) if in_force is None else in_force.not_after - now
         again = now + retry_after(times, left, self._chance())
         self.failures[identity] = Failure(times, error, again)
 

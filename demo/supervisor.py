@@ -125,7 +125,7 @@ class Supervisor:
         await running.process.wait()
 
     async def until(
-        self, what: str, condition: Callable[[], Awaitable[bool] | bool], deadline: float = 120.0
+        self, event: str, condition: Callable[[], Awaitable[bool] | bool], deadline: float = 120.0
     ) -> None:
         """Wait until `condition` holds; raise DemoError after `deadline` seconds, or if a process ends."""
         began = time.monotonic()
@@ -136,7 +136,7 @@ class Supervisor:
                 return
             waited = time.monotonic() - began
             if waited > deadline:
-                raise DemoError(f"did not happen within {deadline:.0f} s: {what}")
+                raise DemoError(f"did not happen within {deadline:.0f} s: {event}")
             await asyncio.sleep(min(max(waited * _SHARE_OF_WAIT, _SHORTEST_PAUSE), _LONGEST_PAUSE))
 
     async def stop_all(self) -> None:
@@ -182,13 +182,13 @@ async def others_ended() -> None:
 async def run(
     argv: Sequence[str],
     *,
-    given: str = "",
+    stdin: str = "",
     environment: Mapping[str, str] | None = None,
     deadline: float = 30.0,
 ) -> str:
     """Run a short command and return its output; raise DemoError with its error output if it fails."""
     whole = {**os.environ, **(environment or {})}
-    command = Command(bound_to_parent(argv), environment=whole, stdin=given.encode())
+    command = Command(bound_to_parent(argv), environment=whole, stdin=stdin.encode())
     try:
         ended = await meshwright.processes.command.run(command, deadline)
     except TimeoutError as error:

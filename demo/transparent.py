@@ -123,7 +123,7 @@ class TransparentInterception:
             await self._supervisor.until(f"namespaces of {holder.name}", functools.partial(_is_apart, holder))
         await self._join_host()
         pids = [(place, self._holders[place.name].pid) for place in PLACES]
-        await run([*self._enter(_SWITCH), "ip", "-batch", "-"], given=switch_batch(pids))
+        await run([*self._enter(_SWITCH), "ip", "-batch", "-"], stdin=switch_batch(pids))
         await asyncio.gather(*(self._prepare_place(place) for place in PLACES))
 
     async def _hold(self, name: str) -> ChildProcess:
@@ -140,12 +140,12 @@ class TransparentInterception:
             f"address add {self.control_plane}/24 dev {self._link}",
             f"link set {self._link} up",
         ]
-        await run(["ip", "-batch", "-"], given="\n".join(lines) + "\n")
+        await run(["ip", "-batch", "-"], stdin="\n".join(lines) + "\n")
 
     async def _prepare_place(self, place: Place) -> None:
         enter = self._enter(place.name)
         await run([*enter, "sh", "-c", _QUIET])
-        await run([*enter, "ip", "-batch", "-"], given=place_batch(self.addresses, place))
+        await run([*enter, "ip", "-batch", "-"], stdin=place_batch(self.addresses, place))
         # The legacy backend of iptables locks a file; its default is outside the state directory and would
         # stay.
         lock = {"XTABLES_LOCKFILE": str((self._state / "xtables.lock").absolute())}

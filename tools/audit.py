@@ -59,13 +59,13 @@ class Report:
     unknown: tuple[str, ...] = ()
 
 
-def read_report(file: str, text: str, said: str) -> Report:
-    """Parse the JSON report of pip-audit; `said` is the error output, the reason for a missing report."""
+def read_report(file: str, text: str, error_output: str) -> Report:
+    """Parse the JSON report of pip-audit; `error_output` has the reason for a missing report."""
     try:
         result = json.loads(text)["dependencies"]
         return _report(file, result)
     except (ValueError, KeyError, TypeError, AttributeError):
-        last = " ".join(said.split())[-_SAID:] or "pip-audit wrote neither a report nor an error"
+        last = " ".join(error_output.split())[-_SAID:] or "pip-audit wrote neither a report nor an error"
         return Report(file, unknown=(last,))
 
 

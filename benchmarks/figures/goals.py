@@ -79,18 +79,18 @@ def endpoint(values: Values) -> Iterator[Figure]:
 
 
 def _moved(
-    what: str, cpu: float, quiet: float, mean: float, proxies: float, foreign: float, missed: float
+    subject: str, cpu: float, quiet: float, mean: float, proxies: float, foreign: float, missed: float
 ) -> Iterator[Figure]:
     # A change has a fixed cost, and a cost for each affected proxy; both in milliseconds.
     limit = 3 + 0.2 * proxies
     alone = not foreign and not missed
     others = "no others" if alone else f"{foreign:.0f} others, {missed:.0f} missed"
     measured = f"{cpu:.2f} ms, {proxies:.0f} touched, {others}"
-    yield Figure("P5", f"{what}, to last ACK", f"<= {limit:.1f} ms", measured, "", cpu <= limit and alone)
+    yield Figure("P5", f"{subject}, to last ACK", f"<= {limit:.1f} ms", measured, "", cpu <= limit and alone)
     for kind, value in (("to quiet", quiet), ("to quiet, mean", mean)):
         # Until the server rests, its later work counts too, for example the search for problems.
         most = 1.3 * limit
-        yield Figure("P5", f"{what}, {kind}", f"<= {most:.1f} ms", f"{value:.2f} ms", "", value <= most)
+        yield Figure("P5", f"{subject}, {kind}", f"<= {most:.1f} ms", f"{value:.2f} ms", "", value <= most)
 
 
 _COST: Final = ("cpu_ms", "quiet_ms", "quiet_mean_ms", "proxies", "foreign", "missed")
@@ -149,8 +149,8 @@ def _memory(values: Values, every: int) -> Iterator[Figure]:
     )
 
 
-def _within(held: float, bare: float | None) -> bool:
-    return bare is not None and held <= 1.3 * bare
+def _within(mean: float, bare: float | None) -> bool:
+    return bare is not None and mean <= 1.3 * bare
 
 
 def storms(values: Values) -> Iterator[Figure]:
@@ -224,17 +224,17 @@ def _with_peer(values: Values, peer: str, *words: object) -> tuple[float | None,
     return _compared(values, BESIDE if beside else OURS, *words), its
 
 
-def _compared(values: Values, who: str, *words: object) -> float | None:
+def _compared(values: Values, plane: str, *words: object) -> float | None:
     """Return a value for comparisons; None for a change that did not reach all affected sidecars.
 
     For such a change the measured time is only the limit of the wait.
     """
-    return None if values.get(name(who, *words[:-1], "missed")) else values.get(name(who, *words))
+    return None if values.get(name(plane, *words[:-1], "missed")) else values.get(name(plane, *words))
 
 
 def _beside(
     number: str,
-    what: str,
+    subject: str,
     values: Values,
     words: Sequence[object],
     limit: float,
@@ -250,20 +250,20 @@ def _beside(
     if result is not None:
         peers = [f"{value:.4g} {unit}, {who}" for value, who in ((bare, BARE), (its, NARROW)) if value]
         measured = f"{result:.4g} {unit}" + (f", {result / bare:.2f} x bare" if bare else "")
-        yield Figure(number, what, f"<= {limit:g} {unit}", measured, "; ".join(peers), result <= limit)
+        yield Figure(number, subject, f"<= {limit:g} {unit}", measured, "; ".join(peers), result <= limit)
 
 
 def _most(
-    number: str, what: str, values: Values, words: Sequence[object], limit: float, unit: str
+    number: str, subject: str, values: Values, words: Sequence[object], limit: float, unit: str
 ) -> Iterator[Figure]:
     """Yield the row of a goal that is an upper limit, if the value was measured."""
     result = values.get(name(*words))
     if result is not None:
         measured = f"{result:.4g} {unit}".rstrip()
-        yield Figure(number, what, f"<= {limit:g} {unit}".rstrip(), measured, "", result <= limit)
+        yield Figure(number, subject, f"<= {limit:g} {unit}".rstrip(), measured, "", result <= limit)
 
 
-def _ratio(number: str, what: str, mine: float, its: float, limit: float, unit: str, peer: str) -> Figure:
+def _ratio(number: str, subject: str, mine: float, its: float, limit: float, unit: str, peer: str) -> Figure:
     ratio = mine / its
     measured = f"{ratio:.3g} ({mine:.4g} {unit})"
-    return Figure(number, what, f"<= {limit:g} x {peer}", measured, f"{its:.4g} {unit}", ratio <= limit)
+    return Figure(number, subject, f"<= {limit:g} x {peer}", measured, f"{its:.4g} {unit}", ratio <= limit)

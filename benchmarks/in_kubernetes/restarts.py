@@ -28,7 +28,7 @@ class Relist:
     responses: int
 
 
-def relist(held: RunningCluster, api: Api, served: MeasuredMesh, event: Change, number: int) -> Relist:
+def relist(cluster: RunningCluster, api: Api, served: MeasuredMesh, event: Change, number: int) -> Relist:
     """Kill and restart the API server, and measure the control plane for AFTERWARDS seconds."""
     plane, clients = served.plane, served.sidecars
     if event.concerned is None:
@@ -39,8 +39,8 @@ def relist(held: RunningCluster, api: Api, served: MeasuredMesh, event: Change, 
     # Idling is measured for the same time as the restart, because its cost varies.
     idle = idled(plane.cpu, AFTERWARDS)
     before, began = plane.cpu(), time.time()
-    held.api.kill()
-    held.api.again()
+    cluster.api.kill()
+    cluster.api.again()
     # The killed server has closed this connection.
     api.close()
     ready = time.time()

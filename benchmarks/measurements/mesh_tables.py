@@ -17,16 +17,16 @@ def values(
     sizes: Sequence[MeshSizeFigures],
     latency: Latency | None = None,
     bare: Floor | None = None,
-    who: str = OURS,
+    plane: str = OURS,
 ) -> Values:
     """Return the results of a control plane as values by name."""
     result = Values()
     for size in sizes:
-        result |= _of_size(size, (who, "permissive" if size.permissive else "policy", size.services))
+        result |= _of_size(size, (plane, "permissive" if size.permissive else "policy", size.services))
     if latency is not None:
         result |= {
-            name(who, "latency", "p50_ms"): latency.last_ack_ms.p50,
-            name(who, "latency", "p99_ms"): latency.last_ack_ms.p99,
+            name(plane, "latency", "p50_ms"): latency.last_ack_ms.p50,
+            name(plane, "latency", "p99_ms"): latency.last_ack_ms.p99,
         }
     if bare is not None:
         result |= {

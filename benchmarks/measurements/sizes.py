@@ -151,14 +151,17 @@ def connect(served: MeasuredMesh, count: int) -> ConnectFigures:
     )
 
 
-def measure(bench: Bench, case: Case, plan: Plan, say: Callable[[str], None]) -> MeshSizeFigures:
+def measure(bench: Bench, case: Case, plan: Plan, print_line: Callable[[str], None]) -> MeshSizeFigures:
     """Serve one mesh, and measure all its stages."""
     mode = "permissive, " if case.permissive else ""
     with bench.serving(case, plan) as (served, plane, start):
-        say(f"{mode}{case.services} services: served after {start.cpu:.2f} s of CPU, {start.wall:.1f} s")
-        rested = at_rest(plane, say).cpu
+        print_line(
+            f"{mode}{case.services} services: served after {start.cpu:.2f} s of CPU, {start.wall:.1f} s"
+        )
+        rested = at_rest(plane, print_line).cpu
         stages = [
-            stage(served, count, _changes(case, count, plan.repeat), plan, say) for count in case.stages
+            stage(served, count, _changes(case, count, plan.repeat), plan, print_line)
+            for count in case.stages
         ]
         churned: Churn | None = None
         if plan.churn and case.whole:
@@ -177,7 +180,7 @@ def stage(
     count: int,
     wanted: Iterable[Repeated],
     plan: Plan,
-    say: Callable[[str], None],
+    print_line: Callable[[str], None],
 ) -> Stage:
     """Connect sidecars up to number `count`, and measure the cost of idling and of changes."""
     connecting: ConnectFigures | None = None
@@ -185,11 +188,11 @@ def stage(
         with served.plane.sampling(plan.profile, f"connecting {count} of {served.services}"):
             connecting = connect(served, count)
         took = connecting.configured_ms.max / 1000
-        say(f"{connecting.proxies} sidecars: {connecting.cpu:.2f} s of CPU, the last in {took:.1f} s")
+        print_line(f"{connecting.proxies} sidecars: {connecting.cpu:.2f} s of CPU, the last in {took:.1f} s")
         if connecting.refused:
-            say(f"{connecting.refused} streams were opened again: {connecting.reasons[0]}")
+            print_line(f"{connecting.refused} streams were opened again: {connecting.reasons[0]}")
     # Memory and idling are measured at rest, because work after connecting would distort both.
-    at_rest(served.plane, say)
+    at_rest(served.plane, print_line)
     held = memory(served.plane.pid)
     # With a profile, the profiler's own CPU time is part of the result.
     with served.plane.sampling(plan.profile, f"idle {count} of {served.services}"):
@@ -201,7 +204,7 @@ def stage(
             costs = _costs(served, change, repeat)
         for item in costs:
             what = f"{item.change}, {item.connected} connected"
-            say(f"{what}: {item.cpu_ms:.1f} ms to the last ACK, {item.quiet_ms:.1f} ms to quiet")
+            print_line(f"{what}: {item.cpu_ms:.1f} ms to the last ACK, {item.quiet_ms:.1f} ms to quiet")
         result += costs
     return Stage(served.sidecars.connected, connecting, held, idle, tuple(result))
 
@@ -223,11 +226,11 @@ def _costs(served: MeasuredMesh, change: changes.Change | None, repeat: int) -> 
     return coming_and_going(served, repeat) if change is None else [cost(served, change, repeat)]
 
 
-def at_rest(plane: Plane, say: Callable[[str], None]) -> QuietProcess:
+def at_rest(plane: Plane, print_line: Callable[[str], None]) -> QuietProcess:
     """Wait until the server rests; report a server that does not, because later values include its work."""
     rest = settled(plane.cpu)
     if rest.restless:
-        say("the server does not rest: later values include its work")
+        print_line("the server does not rest: later values include its work")
     return rest
 
 

@@ -97,14 +97,14 @@ def credentials(directory: Path) -> grpc.ServerCredentials:
     return grpc.ssl_server_credentials([(key, chain)], authority, require_client_auth=True)
 
 
-async def serve(told: argparse.Namespace) -> None:
+async def serve(arguments: argparse.Namespace) -> None:
     """Serve prepared bytes until SIGTERM or SIGINT."""
-    bare = BareGrpcServer(told.services, told.endpoints)
+    bare = BareGrpcServer(arguments.services, arguments.endpoints)
     server = grpc.aio.server(options=options(Limits().without_budgets()))
     server.add_generic_rpc_handlers((bare.handlers(),))
-    server.add_secure_port(f"127.0.0.1:{told.port}", credentials(told.tls_dir))
+    server.add_secure_port(f"127.0.0.1:{arguments.port}", credentials(arguments.tls_dir))
     await server.start()
-    await serve_until_signal(told, control({"bump": bare.bump}, lambda: {"streams": bare.streams}))
+    await serve_until_signal(arguments, control({"bump": bare.bump}, lambda: {"streams": bare.streams}))
     await server.stop(0.5)
 
 

@@ -107,7 +107,7 @@ class ControlPlane:
                 return dict(entry)
         return None
 
-    def until(self, condition: Callable[[], bool], what: str) -> None:
+    def until(self, condition: Callable[[], bool], outcome: str) -> None:
         """Wait for a condition; raise BenchmarkError if the process ends, or after PATIENCE seconds."""
         deadline = time.monotonic() + PATIENCE
         while not condition():
@@ -116,7 +116,7 @@ class ControlPlane:
                     f"the control plane ended with status {self.process.returncode}: {self._tail()}"
                 )
             if time.monotonic() > deadline:
-                raise BenchmarkError(f"waited {PATIENCE:.0f} s until the control plane {what}")
+                raise BenchmarkError(f"waited {PATIENCE:.0f} s until the control plane {outcome}")
             # Short, because the time of a start ends with this wait.
             time.sleep(0.005)
 

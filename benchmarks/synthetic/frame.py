@@ -49,14 +49,14 @@ def control(
     return application
 
 
-async def serve_until_signal(told: argparse.Namespace, application: web.Application) -> None:
+async def serve_until_signal(options: argparse.Namespace, application: web.Application) -> None:
     """Serve the control port until SIGTERM or SIGINT."""
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", told.control_port).start()
-    with sampled(told.profile) if told.profile is not None else contextlib.nullcontext():
+    await web.TCPSite(runner, "127.0.0.1", options.control_port).start()
+    with sampled(options.profile) if options.profile is not None else contextlib.nullcontext():
         await stopping.wait()
     await runner.cleanup()

@@ -68,20 +68,20 @@ def in_the_mesh(view: View, where: HostPort, client: ServiceIdentity) -> str:
 
 
 def explain_outside(
-    view: View, client: ServiceIdentity, where: HostPort, asked: OutsideCall
+    view: View, client: ServiceIdentity, where: HostPort, call: OutsideCall
 ) -> OutsideExplanation:
     """Explain a call to a place outside the mesh (see `in_the_mesh`). The function is pure."""
     here = [workload for workload in by_identity(view).lookup(client) if workload.uuid is not None]
     past = {workload.key: _past(workload, where) for workload in here}
     # Without a known workload the client counts as a workload whose calls are redirected to a sidecar.
     led = not past or not all(past.values())
-    decision = decide_outside(view, asked)
+    decision = decide_outside(view, call)
     # Calls that bypass the sidecar are not checked by any policy.
     answer = decision.answer if led else Answer.ALLOWED
     if led and answer is not Answer.ALLOWED and any(past.values()):
         answer = Answer.DEPENDS
-    steps = tuple(_steps(view, asked, past, decision, answer))
-    return OutsideExplanation(client, where, answer, decision.because, steps, _missing(asked, answer))
+    steps = tuple(_steps(view, call, past, decision, answer))
+    return OutsideExplanation(client, where, answer, decision.because, steps, _missing(call, answer))
 
 
 def call_to_service(
@@ -89,13 +89,13 @@ def call_to_service(
     client: ServiceIdentity,
     key: ServiceKey,
     where: HostPort,
-    asked: OutsideCall,
+    call: OutsideCall,
 ) -> OutsideCall:
     """Return a call to a Service outside the mesh, under the name in an Egress of the client."""
-    if asked.host != where.host:
-        return asked
-    host = host_named(view, client, key, asked.port)
-    return replace(asked, host=host) if host else asked
+    if call.host != where.host:
+        return call
+    host = host_named(view, client, key, call.port)
+    return replace(call, host=host) if host else call
 
 
 def call_to(
@@ -144,16 +144,16 @@ def _past(workload: Workload, where: HostPort) -> str:
 
 def _steps(
     view: View,
-    asked: OutsideCall,
+    call: OutsideCall,
     past: Mapping[WorkloadKey, str],
     decision: OutsideDecision,
     answer: Answer,
 ) -> Iterator[Step]:
-    yield _place(view, asked)
-    yield from names.client(view, asked.client)
+    yield _place(view, call)
+    yield from names.client(view, call.client)
     for key in sorted(key for key, why in past.items() if why)[:_MOST]:
         yield Step(f"Workload {key} {past[key]}")
-    yield from _egresses(view, asked, decision)
+    yield from _egresses(view, call, decision)
     yield _setting(view)
     yield Step(_EXCLUDED)
     if decision.because and answer is Answer.ALLOWED:
@@ -168,32 +168,32 @@ def _steps(
         yield Step(_CONCLUDED[answer])
 
 
-def _place(view: View, asked: OutsideCall) -> Step:
+def _place(view: View, call: OutsideCall) -> Step:
     """Return the step about the called place outside the mesh; for a Service, with the reason."""
-    called = str(asked.address or asked.host)
-    if (key := service_called(view, called, asked.client.namespace)) is not None:
+    called = str(call.address or call.host)
+    if (key := service_called(view, called, call.client.namespace)) is not None:
         text = (
             f"{called} is Service {key}, which is outside the mesh, because not all of its "
             "workloads have a sidecar. An Egress can admit calls to it; a TrafficTarget cannot."
         )
         return Step(text, origin_of(view, SERVICE, key))
-    if asked.address is None:
+    if call.address is None:
         return Step("The name is not that of a Service of the mesh, so the host is outside the mesh.")
     return Step(
         "The address belongs to neither a Service nor a workload of the mesh, so it is outside the mesh."
     )
 
 
-def _egresses(view: View, asked: OutsideCall, decision: OutsideDecision) -> Iterator[Step]:
+def _egresses(view: View, call: OutsideCall, decision: OutsideDecision) -> Iterator[Step]:
     """Yield a step for each Egress of the client at the called port."""
     what = {
-        ClientProtocol.HTTP: f"a request for {asked.host or 'no host'}",
-        ClientProtocol.TLS: f"TLS with the server name {asked.host or 'no name'}",
+        ClientProtocol.HTTP: f"a request for {call.host or 'no host'}",
+        ClientProtocol.TLS: f"TLS with the server name {call.host or 'no name'}",
         ClientProtocol.OTHER: "a connection with an unknown protocol",
-    }[asked.speaks]
-    egresses = of_port(view, asked.client, asked.port)
+    }[call.speaks]
+    egresses = of_port(view, call.client, call.port)
     if egresses:
-        yield Step(f"The call is {what}, at port {asked.port}.")
+        yield Step(f"The call is {what}, at port {call.port}.")
     for egress in egresses[:_MOST]:
         key = ObjectKey.from_name(EGRESS, egress.key)
         does = "admits the call" if key in decision.because else "does not admit the call"
@@ -201,12 +201,12 @@ def _egresses(view: View, asked: OutsideCall, decision: OutsideDecision) -> Iter
             ", ".join(egress.hosts) or "every host",
             ", ".join(egress.networks) or "every address",
         )
-        ports = ", ".join(f"{at.number} {at.protocol}" for at in egress.ports if at.number == asked.port)
+        ports = ", ".join(f"{at.number} {at.protocol}" for at in egress.ports if at.number == call.port)
         of = f", requests of {', '.join(egress.route_groups)}" if egress.route_groups else ""
         text = f"{key} {does}: it is for {ports}, {hosts}, {networks}{of}."
         yield Step(text, origin_of_object(view, key), depth=1)
         setting = setting_named(view, egress)
-        if setting is not None and setting.host == asked.host:
+        if setting is not None and setting.host == call.host:
             by = ObjectKey.from_name(UPSTREAM_TRAFFIC_SETTING, setting.key)
             text = f"{by} limits concurrent calls to {setting.host}."
             yield Step(text, origin_of_object(view, by), depth=2)
@@ -236,32 +236,32 @@ _CONCLUDED: Final = {
 }
 
 
-def _missing(asked: OutsideCall, answer: Answer) -> tuple[Manifest, ...]:
+def _missing(call: OutsideCall, answer: Answer) -> tuple[Manifest, ...]:
     """Return an Egress to admit the call: for the host, or for the address without a host."""
     if answer is Answer.ALLOWED:
         return ()
-    if asked.speaks is not ClientProtocol.OTHER and not _is_address(asked.host):
-        return (_egress(asked),)
-    return (_egress_to_address(asked, asked.address),) if asked.address is not None else ()
+    if call.speaks is not ClientProtocol.OTHER and not _is_address(call.host):
+        return (_egress(call),)
+    return (_egress_to_address(call, call.address),) if call.address is not None else ()
 
 
-def _egress(asked: OutsideCall) -> Manifest:
-    protocol = EgressProtocol.HTTPS if asked.speaks is ClientProtocol.TLS else EgressProtocol.HTTP
-    host = asked.host.lower()
-    return _manifest(asked, host, protocol, {"hosts": [host]})
+def _egress(call: OutsideCall) -> Manifest:
+    protocol = EgressProtocol.HTTPS if call.speaks is ClientProtocol.TLS else EgressProtocol.HTTP
+    host = call.host.lower()
+    return _manifest(call, host, protocol, {"hosts": [host]})
 
 
-def _egress_to_address(asked: OutsideCall, address: IpAddress) -> Manifest:
+def _egress_to_address(call: OutsideCall, address: IpAddress) -> Manifest:
     """Return an Egress for all connections, or all requests, to one address, as of the API server."""
-    protocol = EgressProtocol.HTTP if asked.speaks is ClientProtocol.HTTP else EgressProtocol.TCP
-    name = f"{asked.client.service_account}-{asked.port}"
-    return _manifest(asked, name, protocol, {"ipAddresses": [str(ip_network(address))]})
+    protocol = EgressProtocol.HTTP if call.speaks is ClientProtocol.HTTP else EgressProtocol.TCP
+    name = f"{call.client.service_account}-{call.port}"
+    return _manifest(call, name, protocol, {"ipAddresses": [str(ip_network(address))]})
 
 
 def _manifest(
-    asked: OutsideCall, name: str, protocol: EgressProtocol, where: Mapping[str, list[str]]
+    call: OutsideCall, name: str, protocol: EgressProtocol, where: Mapping[str, list[str]]
 ) -> Manifest:
-    client = asked.client
+    client = call.client
     source = {"kind": SERVICE_ACCOUNT.name, "name": client.service_account, "namespace": client.namespace}
     return {
         "apiVersion": f"{EGRESS.group}/v1alpha1",
@@ -270,7 +270,7 @@ def _manifest(
         "spec": {
             "sources": [source],
             **where,
-            "ports": [{"number": asked.port, "protocol": protocol.value}],
+            "ports": [{"number": call.port, "protocol": protocol.value}],
         },
     }
 

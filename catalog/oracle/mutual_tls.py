@@ -92,10 +92,10 @@ def _judge(view: View, request: Request, result: MutualTLS, *, is_http: bool) ->
     return PlainVerdict.ADMITS if fit else PlainVerdict.OTHER_REQUESTS
 
 
-def _is_source(view: View, request: Request, said: PlainText) -> bool:
-    if not said.services and not said.ranges:
+def _is_source(view: View, request: Request, plain_text: PlainText) -> bool:
+    if not plain_text.services and not plain_text.ranges:
         return True
-    near = [*said.ranges]
-    for key in said.services:
+    near = [*plain_text.ranges]
+    for key in plain_text.services:
         near += [IpRange(f"{item}/{128 if ':' in item else 32}") for item in addresses_behind(view, key)]
     return any(is_caller(ip_range, request.client, view.settings.trust_domain) for ip_range in near)

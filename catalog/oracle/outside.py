@@ -110,9 +110,9 @@ def _decide(view: View, call: OutsideCall, *, inside: bool) -> OutsideDecision:
     return OutsideDecision(Answer.ALLOWED if view.config.egress else Answer.UNREACHABLE)
 
 
-def _of_http(view: View, asked: OutsideCall, http: list[Egress]) -> OutsideDecision:
+def _of_http(view: View, outside_call: OutsideCall, http: list[Egress]) -> OutsideDecision:
     call = replace(
-        asked, host=asked.host.removesuffix(".")
+        outside_call, host=outside_call.host.removesuffix(".")
     )  # with a final dot (DNS root) it is the same host
     ranged = [
         egress for egress in http if egress.networks and (not egress.hosts or _names(view, egress, call))

@@ -149,7 +149,7 @@ def _numbers(view: View, key: WorkloadKey) -> Mapping[Place, tuple[int, ...]]:
     return MappingProxyType({place: tuple(numbers) for place, numbers in result.items()})
 
 
-def claims(workload: Workload, services: list[Service], given: GivenPorts = ()) -> tuple[Claim, ...]:
+def claims(workload: Workload, services: list[Service], slice_ports: GivenPorts = ()) -> tuple[Claim, ...]:
     """Return the addresses and ports claimed by a workload's sidecar.
 
     Empty without a sidecar or in transparent interception.
@@ -158,7 +158,7 @@ def claims(workload: Workload, services: list[Service], given: GivenPorts = ()) 
         return ()
     key, host = workload.key, workload.address
     inbound = (
-        [Claim(key, -1, host, port, host) for port, _, _ in served(services, workload.ports, given)]
+        [Claim(key, -1, host, port, host) for port, _, _ in served(services, workload.ports, slice_ports)]
         if workload.interception.application_address is not None
         else []
     )

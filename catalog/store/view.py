@@ -140,19 +140,19 @@ _kinds: Final[dict[type, _Kind | None]] = {}
 
 
 def kind(
-    value: type[V], of: Kind | None, table: str, key_of: Callable[[V], K] | None = None
+    value: type[V], object_kind: Kind | None, table: str, key_of: Callable[[V], K] | None = None
 ) -> DeclaredPart[View, Table[K, V]]:
     """Declare the table for a kind of objects, whose values have this type.
 
-    `of` is the kind of the objects, or `None` for several kinds with no effect on proxies. `table` is the
-    table's name. `key_of` returns the key of a value; the default is the object's own key. For example,
-    `kind(Service, SERVICE, "services", lambda service: service.key)`.
+    `object_kind` is the kind of the objects, or `None` for several kinds with no effect on proxies. `table`
+    is the table's name. `key_of` returns the key of a value; the default is the object's own key. For
+    example, `kind(Service, SERVICE, "services", lambda service: service.key)`.
     """
     declared: DeclaredPart[View, Table[K, V]] = IN_VIEW.table(table)
     if key_of is None:
-        _kinds[value] = _Kind(of, declared, lambda sourced: sourced.key)
+        _kinds[value] = _Kind(object_kind, declared, lambda sourced: sourced.key)
     else:
-        _kinds[value] = _Kind(of, declared, lambda sourced: key_of(sourced.value))  # type: ignore[arg-type]
+        _kinds[value] = _Kind(object_kind, declared, lambda sourced: key_of(sourced.value))  # type: ignore[arg-type]
     return declared
 
 

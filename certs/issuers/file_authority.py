@@ -147,12 +147,12 @@ class WatchedIssuer:
             _log.info(f"CA of {self._signs} replaced", fingerprint=signer.fingerprint)
         self._verified = now
 
-    def _read_content(self, told: CaFiles) -> _Content:
-        return _Content(_required(told.certificate), _required(told.key), self._roots(told.roots))
+    def _read_content(self, ca_files: CaFiles) -> _Content:
+        return _Content(_required(ca_files.certificate), _required(ca_files.key), self._roots(ca_files.roots))
 
-    def _opened(self, told: CaFiles, content: _Content, now: datetime) -> CertificateAuthority:
+    def _opened(self, ca_files: CaFiles, content: _Content, now: datetime) -> CertificateAuthority:
         given = content.certificate, content.key, content.roots
-        root = read_root(told, *given, self._trust_domain, now, signs_proxies=self._signs_proxies)
+        root = read_root(ca_files, *given, self._trust_domain, now, signs_proxies=self._signs_proxies)
         return CertificateAuthority(root, self._trust_domain)
 
     def _roots(self, path: Path) -> bytes | None:

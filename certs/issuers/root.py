@@ -166,7 +166,7 @@ def load_root(directory: Path, trust_domain: TrustDomain, now: datetime, seal: S
 
 
 def read_root(
-    told: CaFiles,
+    ca_files: CaFiles,
     certificate_pem: bytes,
     key_pem: bytes,
     roots_pem: bytes | None,
@@ -176,32 +176,36 @@ def read_root(
     signs_proxies: bool = True,
 ) -> Root:
     """Parse a CA from the content of the files; raise StateError, which names the faulty file."""
-    certificates = _certificates(told.certificate, certificate_pem, told.mend)
+    certificates = _certificates(ca_files.certificate, certificate_pem, ca_files.mend)
     if roots_pem is None and len(certificates) != 1:
         raise StateError(
-            f"CA certificate {told.certificate} has {len(certificates)} certificates; it must "
-            f"have exactly one, or the roots must be in {told.roots}"
+            f"CA certificate {ca_files.certificate} has {len(certificates)} certificates; it must "
+            f"have exactly one, or the roots must be in {ca_files.roots}"
         )
     certificate = certificates[0]
-    key = _read_key(told.key, key_pem, told.mend)
+    key = _read_key(ca_files.key, key_pem, ca_files.mend)
     if key.public_key() != certificate.public_key():
-        raise StateError(f"CA key {told.key} does not match CA certificate {told.certificate}; {told.mend}")
-    _check_trust_domain(told.certificate, certificate, trust_domain)
-    _check_validity(told, certificate, now)
-    roots = [] if roots_pem is None else _certificates(told.roots, roots_pem, told.mend)
-    _check_roots_domain(told.roots, roots, trust_domain)
+        raise StateError(
+            f"CA key {ca_files.key} does not match CA certificate {ca_files.certificate}; {ca_files.mend}"
+        )
+    _check_trust_domain(ca_files.certificate, certificate, trust_domain)
+    _check_validity(ca_files, certificate, now)
+    roots = [] if roots_pem is None else _certificates(ca_files.roots, roots_pem, ca_files.mend)
+    _check_roots_domain(ca_files.roots, roots, trust_domain)
     try:
         way = above(certificate, certificates[1:], roots, now, signs_proxies=signs_proxies)
     except ValueError as error:
-        where = told.certificate if roots else f"{told.certificate} (expected root in {told.roots})"
+        where = (
+            ca_files.certificate if roots else f"{ca_files.certificate} (expected root in {ca_files.roots})"
+        )
         raise StateError(f"CA certificate {where} cannot be used: {error}") from error
     return Root(certificate, key, way)
 
 
-def _content(path: Path, other: Path, told: CaFiles) -> bytes:
+def _content(path: Path, other: Path, ca_files: CaFiles) -> bytes:
     content = files.read(path)
     if content is None:
-        raise StateError(f"{path} is missing, but {other} exists; {told.mend}")
+        raise StateError(f"{path} is missing, but {other} exists; {ca_files.mend}")
     return content
 
 
@@ -264,10 +268,12 @@ def _check_roots_domain(path: Path, roots: list[x509.Certificate], trust_domain:
         )
 
 
-def _check_validity(told: CaFiles, certificate: x509.Certificate, now: datetime) -> None:
-    path = told.certificate
+def _check_validity(ca_files: CaFiles, certificate: x509.Certificate, now: datetime) -> None:
+    path = ca_files.certificate
     if now > certificate.not_valid_after_utc:
-        raise StateError(f"CA certificate {path} expired at {certificate.not_valid_after_utc}; {told.mend}")
+        raise StateError(
+            f"CA certificate {path} expired at {certificate.not_valid_after_utc}; {ca_files.mend}"
+        )
     if now < certificate.not_valid_before_utc:
         raise StateError(
             f"CA certificate {path} is not valid before {certificate.not_valid_before_utc}, "

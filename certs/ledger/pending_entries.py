@@ -30,12 +30,12 @@ class PendingEntries:
     def __len__(self) -> int:
         return len(self._noted)
 
-    def note(self, entry: LedgerEntry, stamp: Stamp, said: StampDetail) -> None:
+    def note(self, entry: LedgerEntry, stamp: Stamp, detail: StampDetail) -> None:
         """Remember a stamp for a later write, if the entry takes the stamp."""
         with self._lock:
             noted = self._noted.get(entry.serial, {})
-            if entry.stamped(noted).takes(stamp, said.at):
-                self._noted[entry.serial] = {**noted, stamp: said}
+            if entry.stamped(noted).takes(stamp, detail.at):
+                self._noted[entry.serial] = {**noted, stamp: detail}
 
     def noted(self, serial: str) -> Mapping[Stamp, StampDetail]:
         """Return the remembered stamps of a certificate, which are not yet in the file."""

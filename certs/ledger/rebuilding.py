@@ -161,9 +161,9 @@ class RebuildingLedger:
         """Ignore the call, because stamps are not remembered here."""
 
 
-def _refused(*asked: object) -> StateError:
+def _refused(*arguments: object) -> StateError:
     """Return the error for calls that need to know the issued certificates."""
-    del asked
+    del arguments
     return StateError(REBUILT)
 
 

@@ -205,14 +205,14 @@ class SqliteLedger:
             self._unwritten.write_all(connection)
             self._mark.raise_to(rows.revocations(connection))
 
-    def _remember(self, serial: str, stamp: Stamp, said: StampDetail) -> LedgerEntry:
+    def _remember(self, serial: str, stamp: Stamp, detail: StampDetail) -> LedgerEntry:
         # Stamps before the entry: another thread may write them in between (see `PendingEntries.on`).
         noted = self._unwritten.noted(serial)
         entry = self._seen.current(serial)
         if entry is None:
             with self._statements() as connection:
                 entry = self._known(connection, serial)
-        self._unwritten.note(entry.stamped(noted), stamp, said)
+        self._unwritten.note(entry.stamped(noted), stamp, detail)
         return self._unwritten.on(entry, noted)
 
     def _entries_of(self, connection: sqlite3.Connection, name: ProxyName) -> tuple[LedgerEntry, ...]:

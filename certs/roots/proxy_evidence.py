@@ -50,7 +50,7 @@ class RootAcknowledgements:
 def evidence(
     rotation: Rotation,
     entries: Iterable[LedgerEntry],
-    said: RootAcknowledgements,
+    acknowledgements: RootAcknowledgements,
     authority: ChangingAuthority,
     now: datetime,
 ) -> tuple[Evidence, ...]:
@@ -61,12 +61,21 @@ def evidence(
         if entry.in_force(now) and signed.signer in (rotation.signer, rotation.other):
             known.setdefault(entry.common_name, []).append(signed)
     taken: dict[str, list[ProxySecrets]] = {}
-    for proxy_secrets in said.taken or ():
+    for proxy_secrets in acknowledgements.taken or ():
         taken.setdefault(proxy_secrets.node, []).append(proxy_secrets)
     roots = functools.cache(authority.trusted_by)
     signer = functools.cache(authority.signer_of)
     return tuple(
-        _evidence(ProxyName.parse(name), known[name], taken.get(name, []), said, rotation, now, roots, signer)
+        _evidence(
+            ProxyName.parse(name),
+            known[name],
+            taken.get(name, []),
+            acknowledgements,
+            rotation,
+            now,
+            roots,
+            signer,
+        )
         for name in sorted(known)
     )
 
@@ -75,7 +84,7 @@ def _evidence(
     proxy: ProxyName,
     entries: list[LedgerEntry],
     taken: list[ProxySecrets],
-    said: RootAcknowledgements,
+    acknowledgements: RootAcknowledgements,
     rotation: Rotation,
     now: datetime,
     roots: Callable[[bytes], frozenset[Fingerprint]],
@@ -91,11 +100,13 @@ def _evidence(
     )
     return Evidence(
         proxy,
-        frozenset(rotation.trusted) if said.taken is None else mesh,
-        said.confirmed.get(proxy, frozenset(rotation.trusted) if given else None),
+        frozenset(rotation.trusted) if acknowledgements.taken is None else mesh,
+        acknowledgements.confirmed.get(proxy, frozenset(rotation.trusted) if given else None),
         _shown(entries, rotation),
-        rotation.signer if said.taken is None else _service(taken, rotation, signer),
-        now if proxy in said.connected else max(filter(None, (e.last_seen for e in claimed)), default=None),
+        rotation.signer if acknowledgements.taken is None else _service(taken, rotation, signer),
+        now
+        if proxy in acknowledgements.connected
+        else max(filter(None, (e.last_seen for e in claimed)), default=None),
         max(entry.issued_at for entry in entries),
     )
 

@@ -237,8 +237,8 @@ def _read(path: Path, content: bytes) -> Rotation:
         ) from error
 
 
-def _time(said: str) -> datetime:
-    at = datetime.fromisoformat(said)
+def _time(text: str) -> datetime:
+    at = datetime.fromisoformat(text)
     if at.tzinfo is None:
-        raise ValueError(f"{said} has no time zone")
+        raise ValueError(f"{text} has no time zone")
     return at

@@ -37,7 +37,7 @@ class ChangeStatus:
 def status_of(
     rotation: Rotation,
     entries: Iterable[LedgerEntry],
-    said: RootAcknowledgements,
+    acknowledgements: RootAcknowledgements,
     authority: ChangingAuthority,
     undeclared: str,
     now: datetime,
@@ -46,9 +46,9 @@ def status_of(
 
     `undeclared` is the reason why objects do not request the next stage yet; empty if they do.
     """
-    held = holdouts(rotation, evidence(rotation, entries, said, authority, now))
+    held = holdouts(rotation, evidence(rotation, entries, acknowledgements, authority, now))
     objects = (BlockingPart(Part.OBJECTS, BlockReason.NOT_DECLARED, undeclared),) if undeclared else ()
-    return ChangeStatus(rotation, held, (*behind(rotation, said.ours), *objects))
+    return ChangeStatus(rotation, held, (*behind(rotation, acknowledgements.ours), *objects))
 
 
 def given_up(

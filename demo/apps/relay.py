@@ -35,11 +35,11 @@ async def serve(socket: Path) -> None:
     await reading
 
 
-async def _answer(session: aiohttp.ClientSession, asked: dict[str, str]) -> None:
+async def _answer(session: aiohttp.ClientSession, request: dict[str, str]) -> None:
     try:
-        url = f"http://app{asked['path']}"
-        async with session.request(asked["method"], url, data=asked["body"] or None) as response:
+        url = f"http://app{request['path']}"
+        async with session.request(request["method"], url, data=request["body"] or None) as response:
             answer = {"status": response.status, "body": await response.text()}
     except (aiohttp.ClientError, OSError) as error:
         answer = {"status": 503, "body": f"{type(error).__name__}: {error}"}
-    print(json.dumps({"id": asked["id"], **answer}), flush=True)
+    print(json.dumps({"id": request["id"], **answer}), flush=True)

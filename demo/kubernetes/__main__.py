@@ -50,9 +50,9 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
 class Demo:
     """One run of the Kubernetes demo on one cluster."""
 
-    def __init__(self, cluster: OwnCluster, folder: Path, told: argparse.Namespace) -> None:
+    def __init__(self, cluster: OwnCluster, folder: Path, options: argparse.Namespace) -> None:
         self._cluster = cluster
-        self._options = told
+        self._options = options
         self._began = time.monotonic()
         pictures = Images(images.MESHWRIGHT, images.MESHWRIGHT, "Never")
         self._plane = Plane(cluster.kubectl, pictures, folder)

@@ -42,14 +42,14 @@ class Kubectl:
         at = (f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.cache}")
         return [*self.enter, self.program, *at, *words]
 
-    async def __call__(self, *words: str, given: str = "", deadline: float = SECONDS) -> str:
+    async def __call__(self, *words: str, stdin: str = "", deadline: float = SECONDS) -> str:
         """Run kubectl, and return its output; raise DemoError with the error output if it fails."""
-        return await run(self.command(*words), given=given, deadline=deadline)
+        return await run(self.command(*words), stdin=stdin, deadline=deadline)
 
     async def apply(self, documents: Iterable[Mapping[str, object]]) -> str:
         """Apply objects on the server side, and take fields over from other field managers."""
         given = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(documents)})
-        return await self("apply", "--server-side", "--force-conflicts", "-f", "-", given=given)
+        return await self("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=given)
 
     async def get(self, *words: str) -> dict[str, Any]:
         """Return an object or a list of objects, as printed by `kubectl get`."""

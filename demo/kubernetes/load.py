@@ -47,7 +47,7 @@ class LoadObserver:
 
 @contextlib.asynccontextmanager
 async def under_load(
-    store: PodStore, found: list[Verdict], name: str, what: str
+    store: PodStore, judged: list[Verdict], name: str, activity: str
 ) -> AsyncIterator[LoadObserver]:
     """Let bookbuyer buy while the block runs, and add a verdict: none of the calls may fail."""
     buyer = store.kubectl_programs[BOOKBUYER.name]
@@ -65,7 +65,7 @@ async def under_load(
     failures = f": {', '.join(totals.failures)}{await _unready(store)}" if totals.failed else ""
     observed = f"{totals.sent} sent, {totals.failed} failed{failures}"
     holds = totals.failed == 0 and totals.sent >= 2 * _LEAST
-    found.append(Verdict(name, f"calls while {what}", "0 failed", observed, holds))
+    judged.append(Verdict(name, f"calls while {activity}", "0 failed", observed, holds))
 
 
 async def _unready(store: PodStore) -> str:

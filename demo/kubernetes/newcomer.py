@@ -55,20 +55,20 @@ def steps(images: Images) -> tuple[Step, ...]:
     )
 
 
-async def walk(plane: Plane, say: Callable[[str], None]) -> Verdict:
+async def walk(plane: Plane, print_line: Callable[[str], None]) -> Verdict:
     """Run and print the commands of the first steps, delete the shop, and return a verdict about them."""
     shell = _Shell(plane)
     began, result = time.monotonic(), True
     wanted = steps(plane.images)
     for step in wanted:
-        say(f"$ {step.line}")
+        print_line(f"$ {step.line}")
         status, text = await shell.until(step)
-        say("\n".join(f"  {line}" for line in _shortened(text)))
+        print_line("\n".join(f"  {line}" for line in _shortened(text)))
         result = result and step.expected in text and status == step.status
     took = time.monotonic() - began
     await plane.kubectl("delete", "namespace", "shop", "--wait=false")
     observed = f"{len(wanted)} commands, {took:.0f} s" if result else "a command printed something else"
-    say(f"time from an empty cluster until a request was denied, explained and allowed: {observed}")
+    print_line(f"time from an empty cluster until a request was denied, explained and allowed: {observed}")
     return Verdict(
         "newcomer",
         "first steps on an empty cluster",
@@ -110,8 +110,8 @@ class _Shell:
         return ended.status, ended.output.decode(errors="replace").strip()
 
 
-def _shortened(said: str, most: int = 12) -> list[str]:
-    lines = said.splitlines()
+def _shortened(output: str, most: int = 12) -> list[str]:
+    lines = output.splitlines()
     return (
         lines
         if len(lines) <= most

@@ -49,7 +49,9 @@ async def _in_mode(
         (program, program, _HOST, "Pod without sidecar calls Pod without sidecar", True),
     )
     return [
-        await asking.judge(client, server, at, port, phase="outsider", what=f"{title}: {what}", served=served)
+        await asking.judge(
+            client, server, at, port, phase="outsider", subject=f"{title}: {what}", served=served
+        )
         for client, server, at, what, served in cases
     ]
 

@@ -40,12 +40,12 @@ class Plane:
 
     async def install(self) -> None:
         """Install the control plane as users do, and wait until it is ready."""
-        await self.kubectl("apply", "-f", "-", given=await self._manifests())
+        await self.kubectl("apply", "-f", "-", stdin=await self._manifests())
         await self.ready()
 
     async def uninstall(self) -> None:
         """Uninstall the control plane, with its resource definitions and all policies."""
-        await self.kubectl("delete", "--ignore-not-found", "-f", "-", given=await self._manifests())
+        await self.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=await self._manifests())
 
     async def _manifests(self) -> str:
         return await run([str(COMMAND), "install", "--print", "--set", self.images.values()])

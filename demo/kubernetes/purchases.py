@@ -36,10 +36,10 @@ async def settle(client: Program, server: Program, host: str, port: int, *, serv
 
 
 async def judge(
-    client: Program, server: Program, host: str, port: int, *, phase: str, what: str, served: bool
+    client: Program, server: Program, host: str, port: int, *, phase: str, subject: str, served: bool
 ) -> Verdict:
     """Wait until purchases have the expected outcome, then make 10 more; all of them must have it."""
     await settle(client, server, host, port, served=served)
     cell_result = await buy(client, server, host, port)
     holds = cell_result.is_served(REQUESTS) if served else cell_result.is_denied(REQUESTS)
-    return Verdict(phase, what, "served" if served else "denied", str(cell_result), holds)
+    return Verdict(phase, subject, "served" if served else "denied", str(cell_result), holds)

@@ -39,18 +39,18 @@ _READINESS: Final = {
 
 
 class Scenes:
-    """Scenes on a running bookstore; `say` gets a line for each finished scene.
+    """Scenes on a running bookstore; `print_line` gets a line for each finished scene.
 
     Without `node` the scenes that kill processes of the node are left out.
     """
 
     def __init__(
-        self, store: PodStore, plane: Plane, say: Callable[[str], None], node: Node | None = None
+        self, store: PodStore, plane: Plane, print_line: Callable[[str], None], node: Node | None = None
     ) -> None:
         self._store = store
         self._kubectl = store.kubectl
         self._plane = plane
-        self._print = say
+        self._print = print_line
         self._is_probed = False
         self.scenes: dict[str, Callable[[], Awaitable[list[Verdict]]]] = {
             "rolling": self._rolling,

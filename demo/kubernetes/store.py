@@ -86,7 +86,7 @@ class PodStore:
     async def remove(self, documents: Iterable[Mapping[str, object]]) -> None:
         """Delete the objects from the cluster; missing objects are ignored."""
         given = yaml.safe_dump_all(documents)
-        await self.kubectl("delete", "--ignore-not-found", "--wait=false", "-f", "-", given=given)
+        await self.kubectl("delete", "--ignore-not-found", "--wait=false", "-f", "-", stdin=given)
 
     def check(self) -> None:
         """Do nothing, because the programs are no processes of the demo.

@@ -83,11 +83,11 @@ class Agent:
         """
         await self._files.watch()
 
-    async def look_again(self, asked: asyncio.Event, manager: Manager | None) -> None:
-        """Read the credential files and the override whenever `asked` (a reload) is set, until cancelled."""
+    async def look_again(self, reload_event: asyncio.Event, manager: Manager | None) -> None:
+        """Read the credential files and the override whenever `reload_event` is set, until cancelled."""
         while True:
-            await asked.wait()
-            asked.clear()
+            await reload_event.wait()
+            reload_event.clear()
             with contextlib.nullcontext() if manager is None else manager.reloading():
                 if await self._files.look():
                     _log.info("files reloaded; changed flags and environment variables need a restart")
@@ -106,7 +106,7 @@ class Agent:
             await self._stop.wait()
         else:
             own, domain = self._settings.credentials, self._settings.trust_domain
-            await EjectionReporter(self._admin, enrolment.renewal, own, told=domain).run()
+            await EjectionReporter(self._admin, enrolment.renewal, own, configured=domain).run()
 
     async def report_statistics(self) -> None:
         """Report Envoy's statistics to the control plane until cancelled, if the renewal address is known."""

@@ -26,13 +26,13 @@ from meshwright.sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE, TRU
 
 
 def read(
-    directory: Path, *, shared: bool = False, user: int | None = None, told: TrustDomain | None = None
+    directory: Path, *, shared: bool = False, user: int | None = None, configured: TrustDomain | None = None
 ) -> Credentials:
     """Read `proxy.pem`, `proxy.key` and `ca.pem`; raise CredentialsError if they cannot be used.
 
-    The errors of `Files.taken` apply too. `told` is the mesh's trust domain, if given by an option.
+    The errors of `Files.taken` apply too. `configured` is the mesh's trust domain, if given by an option.
     """
-    files = Files.taken(directory, shared=shared, user=user, trust_domain=told)
+    files = Files.taken(directory, shared=shared, user=user, trust_domain=configured)
     return Credentials.from_files(files, judged(files))
 
 
@@ -68,17 +68,17 @@ def proxy_name(chain: Path) -> ProxyName:
     return _name(chain, certificate(chain))
 
 
-def trust_domain(directory: Path, told: TrustDomain | None = None) -> TrustDomain:
-    """Return the mesh's trust domain: `told`, else from the file beside `ca.pem`, else from `ca.pem` itself.
+def trust_domain(directory: Path, configured: TrustDomain | None = None) -> TrustDomain:
+    """Return the mesh's trust domain: `configured`, else from the file beside `ca.pem`, else from `ca.pem`.
 
     Raises CredentialsError.
     """
     path = directory / AUTHORITY_FILE
-    return domain_of(required(path), told or domain_beside(directory), path)
+    return domain_of(required(path), configured or domain_beside(directory), path)
 
 
-def domain_of(roots: bytes, told: TrustDomain | None, where: object) -> TrustDomain:
-    """Return the mesh's trust domain: `told`, or the one named by the CA certificates (PEM).
+def domain_of(roots: bytes, configured: TrustDomain | None, where: object) -> TrustDomain:
+    """Return the mesh's trust domain: `configured`, or the one named by the CA certificates (PEM).
 
     Raises CredentialsError, whose message names `where`, if both are missing or contradict each other.
     """
@@ -87,24 +87,24 @@ def domain_of(roots: bytes, told: TrustDomain | None, where: object) -> TrustDom
     except ValueError as error:
         raise CredentialsError(f"{where} is not a certificate in PEM") from error
     says = f"{where} names the trust domain {' and '.join(named)}"
-    if told is not None and set(named) - {told}:
+    if configured is not None and set(named) - {configured}:
         raise CredentialsError(
-            f"{says}, but the configured trust domain is {told} (from --trust-domain, "
+            f"{says}, but the configured trust domain is {configured} (from --trust-domain, "
             f"MESHWRIGHT_TRUST_DOMAIN or the file {TRUST_DOMAIN_FILE}); correct the one "
             "that belongs to another mesh"
         )
-    if told is None and len(named) > 1:
+    if configured is None and len(named) > 1:
         raise CredentialsError(
             f"{says}, but all roots of a mesh have the same one; remove the roots of other meshes"
         )
-    if told is None and not named:
+    if configured is None and not named:
         raise CredentialsError(
             f"{where} lacks a trust domain (a URI, for example spiffe://cluster.local), which "
             "is normal for a CA that Meshwright did not create; give the trust domain "
             "with --trust-domain (or MESHWRIGHT_TRUST_DOMAIN), or in a file "
             f"{TRUST_DOMAIN_FILE} in the same directory as {AUTHORITY_FILE}"
         )
-    return told or named[0]
+    return configured or named[0]
 
 
 def certificate(path: Path) -> PeerCertificate:

@@ -39,15 +39,15 @@ async def read(
     directory: Path,
     *,
     shared: bool = False,
-    told: TrustDomain | None = None,
+    configured: TrustDomain | None = None,
     program: Sequence[str] | None = None,
     seconds: float = PATIENCE_SECONDS,
 ) -> Credentials:
     """Read the three files; raise CredentialsError if they cannot be used, or ApartFailed.
 
-    `told` is the mesh's trust domain, if given by an option.
+    `configured` is the mesh's trust domain, if given by an option.
     """
-    files = await asyncio.to_thread(Files.taken, directory, shared=shared, trust_domain=told)
+    files = await asyncio.to_thread(Files.taken, directory, shared=shared, trust_domain=configured)
     key = files.key.reveal()
     question = Question(files.directory, files.chain, key, files.authority, files.trust_domain)
     result = await apart(program or PROGRAM, question, seconds, _WHO)

@@ -76,7 +76,7 @@ class ProxyFiles:
         settings = self._settings
         try:
             read = await reading.read(
-                settings.credentials, shared=settings.shared_credentials, told=settings.trust_domain
+                settings.credentials, shared=settings.shared_credentials, configured=settings.trust_domain
             )
         except ApartFailed:
             # The count is part of the digest, so the next check tries again although the files are the same.

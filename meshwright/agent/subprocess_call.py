@@ -25,27 +25,27 @@ def command(program: str) -> Sequence[str]:
     return bound([sys.executable, "-P", "-m", program])
 
 
-async def apart(program: str | Sequence[str], question: object, seconds: float, who: str) -> object:
+async def apart(program: str | Sequence[str], question: object, seconds: float, name: str) -> object:
     """Run a program to the end, and return the answer.
 
-    Raise ApartFailed, whose message begins with `who`.
+    Raise ApartFailed, whose message begins with `name`.
     """
     argv = command(program) if isinstance(program, str) else program
-    answer = await _run_program(argv, pickle.dumps(question), seconds, who)
+    answer = await _run_program(argv, pickle.dumps(question), seconds, name)
     try:
         return pickle.loads(answer)  # noqa: S301 - our own program wrote it
     except Exception as error:
-        raise ApartFailed(f"{who} returned an answer that cannot be read ({len(answer)} bytes)") from error
+        raise ApartFailed(f"{name} returned an answer that cannot be read ({len(answer)} bytes)") from error
 
 
-async def _run_program(argv: Sequence[str], question: bytes, seconds: float, who: str) -> bytes:
+async def _run_program(argv: Sequence[str], question: bytes, seconds: float, name: str) -> bytes:
     try:
         ended = await run(Command(argv, stdin=question), seconds)
     except TimeoutError:
-        raise ApartFailed(f"{who} took more than {seconds:g} s") from None
+        raise ApartFailed(f"{name} took more than {seconds:g} s") from None
     except OSError as error:
-        raise ApartFailed(f"cannot run {who}: {error.strerror}") from error
+        raise ApartFailed(f"cannot run {name}: {error.strerror}") from error
     if ended.status:
         last = ended.errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
-        raise ApartFailed(f"{who} ended with status {ended.status}: {last[:_MOST_WORDS]}")
+        raise ApartFailed(f"{name} ended with status {ended.status}: {last[:_MOST_WORDS]}")
     return ended.output

@@ -29,22 +29,22 @@ from meshwright.controller.process.levels import LogLevels
 from meshwright.controller.process.service_manager import ServiceManager
 
 
-def run(told: AgentCommandLine) -> None:
+def run(command_line: AgentCommandLine) -> None:
     """Run the agent until a signal stops the agent, or Envoy cannot be kept running; raise CommandFailed.
 
     Raises NegativeAnswer if Envoy has ended too often.
     """
     try:
-        style = logs.LogFormat.JSON if told.as_json else logs.LogFormat.AUTO
-        logs.configure(logs.LogLevel(told.log_level), style)
-        warn_of_unknown(os.environ, told.variables)
+        style = logs.LogFormat.JSON if command_line.as_json else logs.LogFormat.AUTO
+        logs.configure(logs.LogLevel(command_line.log_level), style)
+        warn_of_unknown(os.environ, command_line.variables)
         # On a terminal, people read Envoy's lines as Envoy wrote them. JSON logs need them as events.
-        envoy = replace(told.settings.envoy, logged=logs.is_json(style, sys.stderr))
+        envoy = replace(command_line.settings.envoy, logged=logs.is_json(style, sys.stderr))
         again, pages = asyncio.Event(), partial(add_log_levels, LogLevels())
         manager = ServiceManager.from_environment(os.environ)
         if manager.listens:
             faulthandler.enable()  # a watchdog's SIGABRT then writes a traceback of the hang
-        settings, heard = replace(told.settings, envoy=envoy), manager if manager.listens else None
+        settings, heard = replace(command_line.settings, envoy=envoy), manager if manager.listens else None
         agent = partial(app.run, settings, again=again, pages=pages, manager=heard)
         ending = asyncio.run(run_until_signal(agent, again))
     except (AgentError, ValueError) as error:

@@ -69,13 +69,13 @@ class MeshDrivers:
         driver = next(result, None)
         return Reason.CONTENT if driver is None else driver.reason(said)
 
-    def wanted(self, view: View, told: Iterable[str]) -> tuple[str, ...]:
-        """Return the drivers to start: the mesh's, those named by objects, and those in `told` (settings).
+    def wanted(self, view: View, names: Iterable[str]) -> tuple[str, ...]:
+        """Return the drivers to start: the mesh's, those named by objects, and those in `names` (settings).
 
         A driver that only objects name, and that is not installed, becomes a problem of these objects.
         UnknownDriverError is raised for an unknown driver in the settings.
         """
-        given = tuple(told)
+        given = tuple(names)
         for name in given:
             if name not in self.drivers:
                 known = ", ".join(self.drivers)

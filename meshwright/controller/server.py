@@ -158,7 +158,7 @@ class Server:
 
     async def _beating(self) -> None:
         monitors = self._parts.monitors
-        await beating(monitors.heartbeat, time.monotonic, told=monitors.watchdog.late)
+        await beating(monitors.heartbeat, time.monotonic, report_lag=monitors.watchdog.late)
 
     async def _first(self) -> None:
         """Read all sources and make the first wave; afterwards proxies can be served."""

@@ -123,13 +123,13 @@ class Answers:
     def _moment(self) -> Moment:
         return Moment(self._now(), self._clock())
 
-    def _serve(self, step: Step | None, who: str) -> None:
+    def _serve(self, step: Step | None, proxy_name: str) -> None:
         if step is None:
             return
         self._publishing.lessen()
         if step:
             now = self._now()
-            wave = Wave(0, (rejection_cause(who),), 0, now, now, self._clock())
+            wave = Wave(0, (rejection_cause(proxy_name),), 0, now, now, self._clock())
             self._publishing.withhold(wave, step)
         self._withheld.set()
         self._judged.set()

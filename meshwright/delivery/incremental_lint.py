@@ -24,7 +24,7 @@ class IncrementalLint:
     """Repeated search for problems where objects have changed.
 
     While `run` is active the search follows soon after a wave, or at once for a caller of `finish`. Otherwise
-    the wave itself searches. `model` returns the current model or `None`; `found` receives the problems of
+    the wave itself searches. `model` returns the current model or `None`; `result` receives the problems of
     the objects examined; `rest` returns when the search should begin. Use on the event loop.
     """
 

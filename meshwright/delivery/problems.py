@@ -20,10 +20,10 @@ _LOGGED: Final = "sources"
 class ProblemChanges:
     """New and solved problems of the mesh since the last call of `take`."""
 
-    def __init__(self, standing: Container[Problem], come: Iterable[Problem] = ()) -> None:
+    def __init__(self, standing: Container[Problem], current: Iterable[Problem] = ()) -> None:
         """Take the table of current problems, `standing`, and the problems that count as new at first."""
         self._standing = standing
-        self._stood = dict.fromkeys(come, False)
+        self._stood = dict.fromkeys(current, False)
 
     def note(self, problem: Problem, *, stood: bool) -> None:
         """Record a new or solved problem; `stood` is True if the problem existed until now."""
@@ -64,30 +64,30 @@ class AllProblems:
         """Return the number of problems by severity; all severities are present."""
         return {severity.value: self._counts[severity] for severity in Severity}
 
-    def report(self, who: str, of: Hashable, said: Problems) -> None:
-        """Replace the problems reported by `who` about the subject `of`.
+    def report(self, reporter: str, subject: Hashable, problems: Problems) -> None:
+        """Replace the problems reported by `reporter` about the subject `subject`.
 
         For example, `report("groups", group, ())` removes the problems of a group that can be computed again.
         """
-        before = self._reported.get((who, of), ())
-        if said is before or said == before:
+        before = self._reported.get((reporter, subject), ())
+        if problems is before or problems == before:
             return
-        if said:
-            self._reported[who, of] = said
+        if problems:
+            self._reported[reporter, subject] = problems
         else:
-            del self._reported[who, of]
-        old, new = dict.fromkeys(before), dict.fromkeys(said)
-        self._count(who, (problem for problem in new if problem not in old), 1)
-        self._count(who, (problem for problem in old if problem not in new), -1)
+            del self._reported[reporter, subject]
+        old, new = dict.fromkeys(before), dict.fromkeys(problems)
+        self._count(reporter, (problem for problem in new if problem not in old), 1)
+        self._count(reporter, (problem for problem in old if problem not in new), -1)
 
-    def of_sources(self, said: Mapping[str, Problems]) -> None:
+    def of_sources(self, by_source: Mapping[str, Problems]) -> None:
         """Replace the problems reported by each source, by name. Sources log their problems themselves."""
-        for name, problems in said.items():
+        for name, problems in by_source.items():
             self.report(_LOGGED, name, problems)
 
-    def report_lint(self, said: Iterable[tuple[Hashable, Problems]]) -> None:
+    def report_lint(self, by_object: Iterable[tuple[Hashable, Problems]]) -> None:
         """Replace the problems between objects, for each object examined by the search (lint)."""
-        for of, problems in said:
+        for of, problems in by_object:
             self.report("lint", of, problems)
 
     def failed(self, groups: Mapping[GroupKey, Failure | None]) -> None:
@@ -119,9 +119,9 @@ class AllProblems:
         self._last_logged = self._last_logged.difference(gone).union(new)
         return bool(other)
 
-    def _count(self, who: str, problems: Iterable[Problem], by: int) -> None:
+    def _count(self, reporter: str, problems: Iterable[Problem], by: int) -> None:
         for problem in problems:
-            if who == _LOGGED:
+            if reporter == _LOGGED:
                 _add(self._logged, problem, by)
             before = problem in self._times
             _add(self._times, problem, by)

@@ -73,7 +73,7 @@ def ignore_step(wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -
 class Publisher:
     """Publisher of waves: numbers them, applies the quarantine, and puts the result into the cache.
 
-    `told` and `follower` are notified of each published part in the same turn of the event loop, before any
+    `notify` and `follower` are notified of each published part in the same turn of the event loop, before any
     stream has sent the new resources. Both must be quick and must not raise. Buffered records (`noted`) of a
     proxy are written before the proxy gets other resources, because an ACK must be matched with the snapshot
     that was served then.
@@ -84,14 +84,14 @@ class Publisher:
         cache: SnapshotCache,
         quarantine: Quarantine,
         meter: WaveMeter,
-        told: OnPublished = ignore_step,
+        notify: OnPublished = ignore_step,
         follower: WaveFollower | None = None,
         noted: PendingRecords | None = None,
     ) -> None:
         self.quarantine = quarantine
         self._cache = cache
         self._meter = meter
-        self._notify = told
+        self._notify = notify
         self._follower = follower
         self._noted = noted or NoPendingRecords()
         self._number = 0

@@ -125,11 +125,13 @@ def causes(view: View, edits: Edits) -> Iterator[Cause]:
 
 
 def certificate_causes(
-    held: Mapping[ServiceIdentity, object], changed: Mapping[ServiceIdentity, object | None]
+    before: Mapping[ServiceIdentity, object], changed: Mapping[ServiceIdentity, object | None]
 ) -> Iterator[Cause]:
     """Yield a cause for each service certificate to be added, changed or removed."""
     for identity, certificate in changed.items():
-        yield Cause(kinds.CERTIFICATE, str(identity), CERTIFICATES, _change(held.get(identity), certificate))
+        yield Cause(
+            kinds.CERTIFICATE, str(identity), CERTIFICATES, _change(before.get(identity), certificate)
+        )
 
 
 def trust_bundle_cause(trust_domain: str, *, first_ever: bool) -> Cause:

@@ -45,14 +45,14 @@ class Faults:
         self._causes.flush()
         self._failures.flush()
 
-    def _log_once(self, event: str, error: Exception, say: Callable[..., object]) -> None:
+    def _log_once(self, event: str, error: Exception, log: Callable[..., object]) -> None:
         if self._failures.first(event):
-            say(event, reason=str(error))
+            log(event, reason=str(error))
 
 
 def _log_ended_again(cause: str, count: int) -> None:
     _log.warning("enrolment connections closed by the server", cause=cause, count=count)
 
 
-def _log_failed_again(what: str, count: int) -> None:
-    _log.warning("requests failed again", what=what, count=count)
+def _log_failed_again(reason: str, count: int) -> None:
+    _log.warning("requests failed again", what=reason, count=count)

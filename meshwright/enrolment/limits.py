@@ -47,9 +47,9 @@ class EnrolmentLimits:
 class LimitExhausted(Exception):
     """Error for a client with too many requests; `limit` names the limit, for example `address 10.0.0.1`."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(what)
-        self.limit = what
+    def __init__(self, limit: str) -> None:
+        super().__init__(limit)
+        self.limit = limit
 
 
 class Allowances:
@@ -60,31 +60,31 @@ class Allowances:
         self._kept = kept
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()
 
-    def take(self, who: str, now: float) -> bool:
+    def take(self, client: str, now: float) -> bool:
         """Count a request; return False above the limit. `now` is in seconds that never go back.
 
         Excess requests are not counted: a persistent client is admitted at the allowed rate, and not locked
         out.
         """
-        bucket = self._buckets.get(who)
+        bucket = self._buckets.get(client)
         if bucket is None:
-            bucket = self._buckets[who] = Bucket(self._pace.per_second, self._pace.at_once, at=now)
+            bucket = self._buckets[client] = Bucket(self._pace.per_second, self._pace.at_once, at=now)
             if len(self._buckets) > self._kept:
                 self._buckets.popitem(last=False)
         # Ordered by the last request, so the client that was silent longest is forgotten first.
-        self._buckets.move_to_end(who)
+        self._buckets.move_to_end(client)
         bucket.fill(now, 0)
         return bucket.level + 1 <= bucket.size and bucket.fill(now, 1)
 
-    def has_room(self, who: str, now: float) -> bool:
+    def has_room(self, client: str, now: float) -> bool:
         """Return whether one more request of a client is within the limit. Counts no request."""
-        bucket = self._buckets.get(who)
+        bucket = self._buckets.get(client)
         if bucket is None:
             return self._pace.at_once >= 1
         bucket.fill(now, 0)
         return bucket.level + 1 <= bucket.size
 
-    def require(self, who: str, now: float, what: str) -> None:
+    def require(self, client: str, now: float, limit: str) -> None:
         """Count a request of a client; raise LimitExhausted if the request is above the limit."""
-        if not self.take(who, now):
-            raise LimitExhausted(what)
+        if not self.take(client, now):
+            raise LimitExhausted(limit)

@@ -101,15 +101,15 @@ def _read(kind: type[Message], request: bytes) -> Message:
         raise UnreadableRequest(f"the request is not a {kind.DESCRIPTOR.name}") from error
 
 
-def _endpoint(said: wire.Endpoint) -> HostPort:
+def _endpoint(endpoint: wire.Endpoint) -> HostPort:
     """Return a reported endpoint in canonical form, for example `[fd00::1]:8080`; raise UnreadableRequest."""
     try:
-        host = str(ip_address(said.address))
+        host = str(ip_address(endpoint.address))
     except ValueError as error:
         raise UnreadableRequest("the address of an endpoint must be an IP address") from error
-    if not 0 < said.port < 65536:
+    if not 0 < endpoint.port < 65536:
         raise UnreadableRequest("the port of an endpoint must be from 1 to 65535")
-    return HostPort(host, said.port)
+    return HostPort(host, endpoint.port)
 
 
 def _granted(granted: EnrolmentGrant) -> bytes:

@@ -31,30 +31,30 @@ class BadReport(ValueError):
     """Error for an invalid report; names the field, the value, and a valid value."""
 
 
-def report(said: wire.ReportRequest) -> Report:
+def report(request: wire.ReportRequest) -> Report:
     """Return a report; raise BadReport for any invalid field, without counting such a report in part."""
-    if not 0 < len(said.run) <= MOST_NAME:
-        raise BadReport(f"run is {said.run[:MOST_NAME]!r}: must have 1 to {MOST_NAME} characters")
-    if not said.number:
+    if not 0 < len(request.run) <= MOST_NAME:
+        raise BadReport(f"run is {request.run[:MOST_NAME]!r}: must have 1 to {MOST_NAME} characters")
+    if not request.number:
         raise BadReport("number is 0: the first report of a run has number 1")
-    rows = (*map(_edge, said.edges), *map(_backend, said.backends), *map(_route, said.routes))
-    return Report(said.run, said.number, _amount("seconds", said.seconds, MOST_COUNTED), rows)
+    rows = (*map(_edge, request.edges), *map(_backend, request.backends), *map(_route, request.routes))
+    return Report(request.run, request.number, _amount("seconds", request.seconds, MOST_COUNTED), rows)
 
 
-def _edge(said: wire.Edge) -> tuple[Calls, Figures]:
-    calls = Calls(Kind.EDGE, _direction(said.direction), _protocol(said.protocol), _called(said.called))
-    return calls, _figures(said.requests, said.connections)
+def _edge(edge: wire.Edge) -> tuple[Calls, Figures]:
+    calls = Calls(Kind.EDGE, _direction(edge.direction), _protocol(edge.protocol), _called(edge.called))
+    return calls, _figures(edge.requests, edge.connections)
 
 
-def _backend(said: wire.Backend) -> tuple[Calls, Figures]:
-    calls = Calls(Kind.BACKEND, Direction.OUTBOUND, Protocol.HTTP, _called(said.called))
-    return calls, _figures(said.requests, said.connections, said.retries)
+def _backend(backend: wire.Backend) -> tuple[Calls, Figures]:
+    calls = Calls(Kind.BACKEND, Direction.OUTBOUND, Protocol.HTTP, _called(backend.called))
+    return calls, _figures(backend.requests, backend.connections, backend.retries)
 
 
-def _route(said: wire.Route) -> tuple[Calls, Figures]:
-    name = _name("the name of a route", said.name)
-    calls = Calls(Kind.ROUTE, _direction(said.direction), Protocol.HTTP, _called(said.called), name)
-    return calls, _figures(said.requests)
+def _route(route: wire.Route) -> tuple[Calls, Figures]:
+    name = _name("the name of a route", route.name)
+    calls = Calls(Kind.ROUTE, _direction(route.direction), Protocol.HTTP, _called(route.called), name)
+    return calls, _figures(route.requests)
 
 
 def _figures(
@@ -75,55 +75,55 @@ def _figures(
     )
 
 
-def _counts(what: str, said: Iterable[int], wanted: int) -> tuple[int, ...]:
-    result = tuple(said)
+def _counts(subject: str, numbers: Iterable[int], wanted: int) -> tuple[int, ...]:
+    result = tuple(numbers)
     # Protobuf leaves an empty list out, so a report without requests is short.
     if not result:
         return (0,) * wanted
     if len(result) != wanted:
-        raise BadReport(f"{what} has {len(result)} numbers: must have {wanted} or none")
-    _count(what, max(result))
+        raise BadReport(f"{subject} has {len(result)} numbers: must have {wanted} or none")
+    _count(subject, max(result))
     return result
 
 
-def _count(what: str, said: int, most: int = MOST_COUNTED) -> int:
-    if said > most:
-        raise BadReport(f"{what} is {said}: must be at most {most}")
-    return said
+def _count(subject: str, number: int, most: int = MOST_COUNTED) -> int:
+    if number > most:
+        raise BadReport(f"{subject} is {number}: must be at most {most}")
+    return number
 
 
-def _amount(what: str, said: float, most: float) -> float:
-    if not math.isfinite(said) or not 0 <= said <= most:
-        raise BadReport(f"{what} is {said}: must be from 0 to {most}")
-    return said
+def _amount(subject: str, amount: float, most: float) -> float:
+    if not math.isfinite(amount) or not 0 <= amount <= most:
+        raise BadReport(f"{subject} is {amount}: must be from 0 to {most}")
+    return amount
 
 
-def _called(said: wire.Called) -> CalledPort:
-    if said.port >= 65536:
-        raise BadReport(f"the port of a called service is {said.port}: must be at most 65535")
+def _called(called: wire.Called) -> CalledPort:
+    if called.port >= 65536:
+        raise BadReport(f"the port of a called service is {called.port}: must be at most 65535")
     return CalledPort(
-        _name("the namespace of a called service", said.namespace),
-        _name("the name of a called service", said.service),
-        said.port,
-        _name("the name of a port", said.port_name),
+        _name("the namespace of a called service", called.namespace),
+        _name("the name of a called service", called.service),
+        called.port,
+        _name("the name of a port", called.port_name),
     )
 
 
-def _name(what: str, said: str) -> str:
-    if len(said) > MOST_NAME or not said.isprintable():
+def _name(subject: str, text: str) -> str:
+    if len(text) > MOST_NAME or not text.isprintable():
         raise BadReport(
-            f"{what} is {said[:MOST_NAME]!r}: must have at most {MOST_NAME} characters, all printable"
+            f"{subject} is {text[:MOST_NAME]!r}: must have at most {MOST_NAME} characters, all printable"
         )
-    return sys.intern(said)  # the same few names are in every report and are kept for an hour, so share them
+    return sys.intern(text)  # the same few names are in every report and are kept for an hour, so share them
 
 
-def _direction(said: wire.Direction) -> Direction:
-    if (direction := _DIRECTIONS.get(said)) is None:
-        raise BadReport(f"direction is {said}: must be OUTBOUND (1) or INBOUND (2)")
+def _direction(wire_direction: wire.Direction) -> Direction:
+    if (direction := _DIRECTIONS.get(wire_direction)) is None:
+        raise BadReport(f"direction is {wire_direction}: must be OUTBOUND (1) or INBOUND (2)")
     return direction
 
 
-def _protocol(said: wire.Protocol) -> Protocol:
-    if (protocol := _PROTOCOLS.get(said)) is None:
-        raise BadReport(f"protocol is {said}: must be HTTP (1) or TCP (2)")
+def _protocol(wire_protocol: wire.Protocol) -> Protocol:
+    if (protocol := _PROTOCOLS.get(wire_protocol)) is None:
+        raise BadReport(f"protocol is {wire_protocol}: must be HTTP (1) or TCP (2)")
     return protocol

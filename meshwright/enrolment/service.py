@@ -210,7 +210,7 @@ class Enrolment:
         self.ejections.note(name, endpoints, now)
         return HOLDS
 
-    async def report(self, said: Report, certificate: bytes | None, address: str) -> int:
+    async def report(self, received: Report, certificate: bytes | None, address: str) -> int:
         """Record the calls counted by a machine's proxy; return the seconds until the next report.
 
         Raises ProofRefused and LimitExhausted.
@@ -218,7 +218,7 @@ class Enrolment:
         entitled = await self._at_hand.prove(Evidence(b"", "", address, certificate), self._clock())
         name = _name(entitled, "")
         self._reports_by_proxy.require(str(name), self._monotonic(), f"proxy {name}")
-        return self.traffic.take(name, said, self._monotonic())
+        return self.traffic.take(name, received, self._monotonic())
 
     async def _grant(
         self, proof: Proof, evidence: Evidence, request: SigningRequest

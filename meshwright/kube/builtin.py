@@ -40,12 +40,12 @@ DEFINITIONS: Final = Resource(
 _NUMBER: Final = re.compile(r"[0-9]+")
 
 
-def minor_version(said: Raw) -> tuple[int, int] | None:
+def minor_version(version: Raw) -> tuple[int, int] | None:
     """Return the version in an answer of `/version`, for example (1, 29); None if unreadable.
 
     Providers append signs to the minor number, for example `29+`, which are ignored.
     """
-    matches = [_NUMBER.match(str(said.get(name, ""))) for name in ("major", "minor")]
+    matches = [_NUMBER.match(str(version.get(name, ""))) for name in ("major", "minor")]
     match matches:
         case [re.Match() as major, re.Match() as minor]:
             return int(major[0]), int(minor[0])

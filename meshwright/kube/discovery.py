@@ -121,8 +121,8 @@ async def _add_resources(
                 unknown.add(group)
 
 
-def _bare(group: str, version: str, said: Raw) -> Iterator[Resource]:
-    for mapping in _mappings(said, "resources"):
+def _bare(group: str, version: str, answer: Raw) -> Iterator[Resource]:
+    for mapping in _mappings(answer, "resources"):
         if _is_followed(mapping) and "/" not in _text(mapping, "name"):
             namespaced = mapping.get("namespaced") is True
             yield Resource(group, version, _text(mapping, "name"), _text(mapping, "kind"), namespaced)
@@ -150,9 +150,9 @@ def _group_versions(answer: Raw, unknown: set[str]) -> Iterator[tuple[str, str]]
             raise Nonsense(f"the discovery answer of the API server has the kind {shortened(str(other))!r}")
 
 
-def _is_followed(said: Mapping[str, Any]) -> bool:
+def _is_followed(resource: Mapping[str, Any]) -> bool:
     """Return whether discovery lists the verbs list and watch for a resource; raise Nonsense."""
-    verbs = said.get("verbs") or []
+    verbs = resource.get("verbs") or []
     if not isinstance(verbs, list):
         raise Nonsense("the discovery answer of the API server has a resource whose verbs are not a list")
     return all(item in verbs for item in _NEEDED)
@@ -165,9 +165,9 @@ def _named(answer: Raw, field: str) -> list[Mapping[str, Any]]:
     return result
 
 
-def _mappings(said: Mapping[str, Any], field: str) -> list[Mapping[str, Any]]:
+def _mappings(document: Mapping[str, Any], field: str) -> list[Mapping[str, Any]]:
     """Return a list of mappings, empty if the field is missing; raise Nonsense for any other value."""
-    result = said.get(field)
+    result = document.get(field)
     if result is None:
         return []
     if not isinstance(result, list) or not all(isinstance(item, dict) for item in result):
@@ -175,10 +175,10 @@ def _mappings(said: Mapping[str, Any], field: str) -> list[Mapping[str, Any]]:
     return result
 
 
-def _mapping(said: object) -> Mapping[str, Any]:
-    return said if isinstance(said, dict) else {}
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
-def _text(said: Mapping[str, Any], name: str) -> str:
-    result = said.get(name)
+def _text(document: Mapping[str, Any], name: str) -> str:
+    result = document.get(name)
     return result if isinstance(result, str) else ""

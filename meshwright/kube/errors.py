@@ -84,8 +84,8 @@ class ApiError(KubeError):
     """The API server refused: status, reason (for example "Forbidden" or "Expired") and message.
 
     `retry_after` is the requested delay in seconds. `verb` is RBAC's: get, list, watch, create, update,
-    patch, delete. `resource` includes the subresource, for example `services/status`. `what` is the object
-    for the sentence; `named` means a single object.
+    patch, delete. `resource` includes the subresource, for example `services/status`. `object_text` is
+    the object for the sentence; `named` means a single object.
 
     `is_of_one` is True if the refusal concerns this object alone (a webhook, an invalid object), so that
     other objects can still be written.
@@ -99,7 +99,7 @@ class ApiError(KubeError):
         *,
         verb: str,
         resource: str,
-        what: str,
+        object_text: str,
         named: bool = True,
         retry_after: float | None = None,
     ) -> None:
@@ -114,10 +114,12 @@ class ApiError(KubeError):
         unfit = reason in (Reason.INVALID, Reason.TOO_LARGE)
         is_ours = reason is Reason.FORBIDDEN and (not status_reason or bool(_DENIED.search(message)))
         self.is_of_one = bool(_TURNED_AWAY.search(message)) or unfit or (status == 403 and not is_ours)
-        super().__init__(self._sentence(what), reason)
+        super().__init__(self._sentence(object_text), reason)
 
     @classmethod
-    def from_status(cls, status: Raw, *, verb: str, resource: str, what: str, named: bool = True) -> Self:
+    def from_status(
+        cls, status: Raw, *, verb: str, resource: str, object_text: str, named: bool = True
+    ) -> Self:
         """Return the error for a Status object that a watch has sent."""
         details = status.get("details")
         seconds = details.get("retryAfterSeconds") if isinstance(details, dict) else None
@@ -128,7 +130,7 @@ class ApiError(KubeError):
             str(status.get("message") or ""),
             verb=verb,
             resource=resource,
-            what=what,
+            object_text=object_text,
             named=named,
             retry_after=float(min(seconds, _DAY)) if isinstance(seconds, int) and seconds > 0 else None,
         )
@@ -153,27 +155,29 @@ class ApiError(KubeError):
         """Return whether a resourceVersion, or the continuation of a list, is too old."""
         return self.reason is Reason.GONE
 
-    def _sentence(self, what: str) -> str:
+    def _sentence(self, object_text: str) -> str:
         text = self.message or self.status_reason or "the reason is not given"
         match self.status:
             case 401:
                 return (
-                    f"cannot {self.verb} {what}: the API server rejects the credentials (401: "
+                    f"cannot {self.verb} {object_text}: the API server rejects the credentials (401: "
                     f"{text}): check the token or certificate of the kubeconfig or ServiceAccount"
                 )
             case 403 if denied := _DENIED.search(self.message):
                 missing = f"`{self.verb}` on `{self.resource}`"
-                return f"may not {self.verb} {what}: RBAC grants no {missing} to {denied[1]}"
+                return f"may not {self.verb} {object_text}: RBAC grants no {missing} to {denied[1]}"
             case 403:
-                return f"may not {self.verb} {what}: {text}"
+                return f"may not {self.verb} {object_text}: {text}"
             case 404 if self._unserved:
-                return f"cannot {self.verb} {what}: the API server does not serve {self.resource} (404)"
+                return (
+                    f"cannot {self.verb} {object_text}: the API server does not serve {self.resource} (404)"
+                )
             case _:
-                return f"cannot {self.verb} {what}: {text} ({self.status})"
+                return f"cannot {self.verb} {object_text}: {text} ({self.status})"
 
 
-def _reason(status: int, said: str) -> Reason:
-    match status, said:
+def _reason(status: int, message: str) -> Reason:
+    match status, message:
         case (410, _) | (_, "Expired" | "Gone"):
             return Reason.GONE
         case (401, _):

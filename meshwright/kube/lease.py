@@ -94,11 +94,14 @@ class Step(enum.Enum):
     WAIT = enum.auto()
 
 
-def seen(before: LeaseObservation | None, held: LeaseRecord, now: float) -> LeaseObservation:
+def seen(before: LeaseObservation | None, record: LeaseRecord, now: float) -> LeaseObservation:
     """Return the observation after reading a Lease; the time restarts when holder or renewal time changed."""
-    if before is not None and (before.record.holder, before.record.renewed) == (held.holder, held.renewed):
-        return LeaseObservation(held, before.since)
-    return LeaseObservation(held, now)
+    if before is not None and (before.record.holder, before.record.renewed) == (
+        record.holder,
+        record.renewed,
+    ):
+        return LeaseObservation(record, before.since)
+    return LeaseObservation(record, now)
 
 
 def step(known: LeaseObservation | None, me: str, now: float) -> Step:
@@ -113,7 +116,12 @@ def step(known: LeaseObservation | None, me: str, now: float) -> Step:
 
 
 def document(
-    what: Step, known: LeaseObservation | None, named: Mapping[str, str], me: str, at: datetime, terms: Terms
+    action: Step,
+    known: LeaseObservation | None,
+    named: Mapping[str, str],
+    me: str,
+    at: datetime,
+    terms: Terms,
 ) -> Raw:
     """Return the Lease to write for an action; fields of other users stay.
 
@@ -122,13 +130,13 @@ def document(
     """
     moment = at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     before = None if known is None else known.record
-    acquired = moment if before is None or what is not Step.RENEW else before.acquired or moment
+    acquired = moment if before is None or action is not Step.RENEW else before.acquired or moment
     spec = {
         "holderIdentity": me,
         "leaseDurationSeconds": terms.lasts,
         "acquireTime": acquired,
         "renewTime": moment,
-        "leaseTransitions": 0 if before is None else before.changes + (what is Step.TAKE),
+        "leaseTransitions": 0 if before is None else before.changes + (action is Step.TAKE),
     }
     there: Raw = {"metadata": named} if before is None else before.raw
     kind = {"apiVersion": LEASES.api_version, "kind": LEASES.kind}
@@ -231,11 +239,11 @@ class Lease:
         return seen(self._known, LeaseRecord.parse(raw, self._terms), self._now())
 
     async def _write(
-        self, what: Step, known: LeaseObservation | None, holder: str | None = None
+        self, action: Step, known: LeaseObservation | None, holder: str | None = None
     ) -> LeaseRecord:
         named = {"name": self.name, "namespace": self.namespace}
         me = self.me if holder is None else holder
-        lease = document(what, known, named, me, self._clock(), self._terms)
+        lease = document(action, known, named, me, self._clock(), self._terms)
         if known is None:
             raw = await self._api.create(LEASES, self.namespace, lease)
         else:

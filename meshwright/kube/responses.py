@@ -64,14 +64,14 @@ async def refusal(answer: aiohttp.ClientResponse, call: Call) -> KubeError:
         text,
         verb=call.verb,
         resource=call.granted,
-        what=call.object_text,
+        object_text=call.object_text,
         named=bool(call.name),
         retry_after=_retry_after(answer.headers.get("Retry-After", "")),
     )
 
 
-def _retry_after(said: str) -> float | None:
-    return float(said) if said.isascii() and said.isdigit() and len(said) < 6 else None
+def _retry_after(header: str) -> float | None:
+    return float(header) if header.isascii() and header.isdigit() and len(header) < 6 else None
 
 
 def connection_cause(error: Exception) -> str:

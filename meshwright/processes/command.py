@@ -95,9 +95,9 @@ class _CommandOutput(asyncio.SubprocessProtocol):
         self.over.set()
 
 
-async def _started(command: Command, said: _CommandOutput) -> asyncio.SubprocessTransport:
+async def _started(command: Command, output: _CommandOutput) -> asyncio.SubprocessTransport:
     transport, _ = await asyncio.get_running_loop().subprocess_exec(
-        lambda: said,
+        lambda: output,
         *command.argv,
         stdin=DEVNULL if command.stdin is None else PIPE,
         stdout=PIPE,
@@ -114,16 +114,16 @@ async def _started(command: Command, said: _CommandOutput) -> asyncio.Subprocess
     return transport
 
 
-async def _end(starting: "asyncio.Task[asyncio.SubprocessTransport]", said: _CommandOutput) -> None:
+async def _end(starting: "asyncio.Task[asyncio.SubprocessTransport]", output: _CommandOutput) -> None:
     """Kill the remaining processes of a command, and close its pipes, even if another process holds them."""
     await asyncio.wait([starting])
     if starting.exception() is not None:  # raised to the caller of `run`
         return
     transport = starting.result()
-    if not said.over.is_set():
+    if not output.over.is_set():
         with contextlib.suppress(ProcessLookupError):
             os.killpg(transport.get_pid(), signal.SIGKILL)
     # Closing the transport earlier would reap the process, and asyncio's child watcher would miss its exit.
-    await said.ended.wait()
+    await output.ended.wait()
     transport.close()
-    await said.over.wait()
+    await output.over.wait()

@@ -79,14 +79,14 @@ class MergedObjects:
         )
 
 
-def merge(said: Sequence[Said], before: MergedObjects | None = None) -> MergedObjects:
+def merge(states: Sequence[Said], before: MergedObjects | None = None) -> MergedObjects:
     """Merge the objects of named sources; an earlier source has precedence over later ones.
 
     A different value in a later source is a problem, an equal value is fine. For example, if the directory
     precedes the cluster and both have a Service `shop/web`, the directory's is in force. With `before`, the
     previous result, only the changes since then are examined. Without a change the result is `before` itself.
     """
-    of, before = tuple(said), before or MergedObjects()
+    of, before = tuple(states), before or MergedObjects()
     if [(name, id(objects)) for name, objects in of] == [
         (name, id(objects)) for name, objects in before.states
     ]:
@@ -98,27 +98,29 @@ def merge(said: Sequence[Said], before: MergedObjects | None = None) -> MergedOb
     return MergedObjects(of, disputes)
 
 
-def _holding(of: Iterable[Said], before: Iterable[Said]) -> set[str]:
+def _holding(states: Iterable[Said], before: Iterable[Said]) -> set[str]:
     """Return the names of the sources with objects now or before."""
-    return {name for name, objects in (*of, *before) if objects}
+    return {name for name, objects in (*states, *before) if objects}
 
 
-def _steps(of: Iterable[Said], before: Iterable[Said]) -> Iterator[Mapping[ObjectKey, SourcedObject | None]]:
+def _steps(
+    states: Iterable[Said], before: Iterable[Said]
+) -> Iterator[Mapping[ObjectKey, SourcedObject | None]]:
     """Yield the changed objects of each source."""
-    new, old = dict(of), dict(before)
+    new, old = dict(states), dict(before)
     nothing: Picture[ObjectKey, SourcedObject] = Picture()
     return (new.get(name, nothing).since(old.get(name, nothing)) for name in {**new, **old})
 
 
-def _changed(of: Iterable[Said], before: Iterable[Said]) -> dict[ObjectKey, None]:
+def _changed(states: Iterable[Said], before: Iterable[Said]) -> dict[ObjectKey, None]:
     """Return the claims under which any source has changed an object."""
-    return {key.claim: None for step in _steps(of, before) for key in step}
+    return {key.claim: None for step in _steps(states, before) for key in step}
 
 
-def _disputed(claim: ObjectKey, of: Sequence[Said]) -> Iterator[Problem]:
+def _disputed(claim: ObjectKey, states: Sequence[Said]) -> Iterator[Problem]:
     holders = [
         (name, sourced_object)
-        for name, objects in of
+        for name, objects in states
         if (sourced_object := object_under(objects, claim)) is not None
     ]
     for _, second in holders[1:]:

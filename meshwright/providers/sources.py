@@ -19,13 +19,13 @@ _NOTHING: Final[Picture[ObjectKey, SourcedObject]] = Picture()
 
 
 class Sources:
-    """Sources in their precedence: the `given` ones, then the followers of all objects.
+    """Sources in their precedence: the given `sources`, then the followers of all objects.
 
     `merged` is the result of the last `take`. All methods must be called on the event loop.
     """
 
-    def __init__(self, given: Sequence[Source], following: Sequence[Follower] = ()) -> None:
-        self.all: tuple[Source, ...] = (*given, *following)
+    def __init__(self, sources: Sequence[Source], following: Sequence[Follower] = ()) -> None:
+        self.all: tuple[Source, ...] = (*sources, *following)
         self._following = tuple(following)
         self.merged = MergedObjects()
 

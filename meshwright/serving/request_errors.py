@@ -82,10 +82,10 @@ class RequestErrors(logging.Logger):
         self._lines.error(FAILED_AGAIN, error=kind, count=count)
 
 
-def _error_of(said: object) -> BaseException | None:
-    if isinstance(said, BaseException):
-        return said
-    return sys.exc_info()[1] if said else None
+def _error_of(value: object) -> BaseException | None:
+    if isinstance(value, BaseException):
+        return value
+    return sys.exc_info()[1] if value else None
 
 
 def _place_of(error: BaseException | None) -> str:

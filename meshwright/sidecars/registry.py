@@ -21,10 +21,10 @@ class DriverRegistry:
         self._drivers: dict[str, SidecarDriver] = {}
 
     @classmethod
-    def discover(cls, found: Iterable[EntryPoint] | None = None) -> Self:
+    def discover(cls, installed: Iterable[EntryPoint] | None = None) -> Self:
         """Register every installed driver; raise DriverError for an unusable one."""
         registry = cls()
-        points = entry_points(group=GROUP) if found is None else found
+        points = entry_points(group=GROUP) if installed is None else installed
         # Sorted, so that of two drivers with the same name the same one is refused everywhere.
         for point in sorted(points, key=lambda entry_point: (entry_point.name, entry_point.value)):
             registry.register(_load(point))

@@ -292,8 +292,8 @@ class Fields:
 
 
 @functools.lru_cache(1024)
-def _meant(name: str, asked: frozenset[str]) -> str | None:
-    return nearest(name, asked, _LIKE)
+def _meant(name: str, known: frozenset[str]) -> str | None:
+    return nearest(name, known, _LIKE)
 
 
 def _cut(name: str) -> str:

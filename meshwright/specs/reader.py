@@ -100,12 +100,12 @@ def _listed(document: Mapping[str, object]) -> Mapping[str, object] | None:
 
 
 def _read_list(
-    document: Mapping[str, object], origin: Origin, of: Mapping[str, object], tally: Tally
+    document: Mapping[str, object], origin: Origin, list_document: Mapping[str, object], tally: Tally
 ) -> ManifestReading:
     notes = Notes(origin, tally=tally)
     body = Fields(document, "", notes)
     body.accept("apiVersion", "kind", "metadata")
-    if not of:
+    if not list_document:
         body.choice("apiVersion", ("v1",), "v1")
     items = body.items("items")
     body.close()
@@ -113,7 +113,7 @@ def _read_list(
         return _unread(document, notes)
     # The apiVersion and kind of an item precede those of the list.
     readings = [
-        _read_one({**of, **item} if isinstance(item, Mapping) else item, origin, path, tally)
+        _read_one({**list_document, **item} if isinstance(item, Mapping) else item, origin, path, tally)
         for path, item in items
     ]
     return ManifestReading(

@@ -117,11 +117,11 @@ class Cells(Generic[Key]):
         closed = (cell.packed for cell in cells[:-1])
         return Span(now - cells[0].start, (*closed, dict(cells[-1].packed)))
 
-    def _current(self, grain: Grain, held: deque[Cell[Key]], now: float) -> Cell[Key]:
+    def _current(self, grain: Grain, cells: deque[Cell[Key]], now: float) -> Cell[Key]:
         start = now // grain.seconds * grain.seconds
-        if not held or held[-1].start < start:
-            held.append(Cell(start))
-        return held[-1]
+        if not cells or cells[-1].start < start:
+            cells.append(Cell(start))
+        return cells[-1]
 
     def _drop_oldest(self, current: list[Cell[Key]]) -> bool:
         # From the coarsest grain, which has the oldest data.

@@ -48,9 +48,9 @@ class Row:
 _Found = Mapping[BySource, Figures]
 
 
-def rows(of: RowKind, result: _Found) -> tuple[Row, ...]:
+def rows(row_kind: RowKind, result: _Found) -> tuple[Row, ...]:
     """Return the rows of any kind except proxies, sorted by the called and the calling service."""
-    match of:
+    match row_kind:
         case RowKind.SERVICES:
             made = _services(result)
         case RowKind.EDGES:

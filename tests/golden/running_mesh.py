@@ -88,7 +88,7 @@ def _server(cache: SnapshotCache, identity: TlsIdentity) -> AdsServer:
         return "" if cache.snapshot(node) else HoldReason.WORKLOAD
 
     limits = Limits(unserved_seconds=1.0)
-    return AdsServer(cache, ByCommonName(), lambda: identity, limits=limits, held=held)
+    return AdsServer(cache, ByCommonName(), lambda: identity, limits=limits, hold_reason=held)
 
 
 @dataclass

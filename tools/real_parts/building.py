@@ -53,14 +53,14 @@ def has_go() -> bool:
     return shutil.which("go") is not None
 
 
-def build(part: Part, say: Callable[[str], None] = print) -> Path:
+def build(part: Part, print_line: Callable[[str], None] = print) -> Path:
     """Build a part, unless this version is built already; return the program, or raise PartError."""
     if is_built(part):
         return program(part)
     if not has_go():
         raise PartError(f"{part.name} is built with Go 1.26 or newer (https://go.dev), which is not in PATH")
     began = time.monotonic()
-    say(f"building {part.name} {part.version}")
+    print_line(f"building {part.name} {part.version}")
     source = cache() / "src" / part.name
     source.mkdir(parents=True, exist_ok=True)
     own = Path(download(part)["GoMod"]).read_text("utf-8") if part.staging else ""
@@ -82,7 +82,7 @@ def build(part: Part, say: Callable[[str], None] = print) -> Path:
     if part.folder:
         _share(part, Path(download(part)["Dir"]) / part.folder)
     stamp.write_text(part.stamp + "\n", "ascii")
-    say(f"built {part.name} in {time.monotonic() - began:.0f} s")
+    print_line(f"built {part.name} in {time.monotonic() - began:.0f} s")
     return program(part)
 
 

@@ -72,8 +72,8 @@ class RunningCluster(Cluster):
         """Send a GET request to the API server as the administrator; return the response."""
         return self._answer(urllib.request.Request(self.server + path))  # noqa: S310 - our own
 
-    def _etcd(self, path: str, asked: Mapping[str, object]) -> dict[str, Any]:
-        return self._answer(urllib.request.Request(self.place.etcd + path, json.dumps(asked).encode()))  # noqa: S310
+    def _etcd(self, path: str, body: Mapping[str, object]) -> dict[str, Any]:
+        return self._answer(urllib.request.Request(self.place.etcd + path, json.dumps(body).encode()))  # noqa: S310
 
     def _answer(self, request: urllib.request.Request) -> dict[str, Any]:
         def answer() -> dict[str, Any]:

@@ -61,9 +61,9 @@ class Namespaces:
         """Call a function in the node's network namespace, where its sockets are created."""
         return within(self.network_file, work)
 
-    def run(self, *words: str, given: str = "") -> str:
+    def run(self, *words: str, stdin: str = "") -> str:
         """Run a command in all namespaces of the node; return the output. Raises PartError for a failure."""
-        done = subprocess.run([*self.whole, *words], input=given, capture_output=True, text=True, check=False)
+        done = subprocess.run([*self.whole, *words], input=stdin, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise PartError(f"`{' '.join(words)}` failed: {done.stderr.strip() or done.stdout.strip()}")
         return done.stdout

@@ -137,13 +137,13 @@ def _wire(inside: Namespaces) -> None:
         f"link set {BRIDGE} up",
         f"route add default dev {BRIDGE}",
     ]
-    inside.run("ip", "-batch", "-", given="\n".join(lines) + "\n")
+    inside.run("ip", "-batch", "-", stdin="\n".join(lines) + "\n")
     inside.run("sh", "-c", f"echo 1 >/proc/sys/net/ipv4/conf/{BRIDGE}/proxy_arp")
     folders = f"{flags.CNI_PLUGINS} {flags.CNI_NETWORKS}"
     inside.run(
         "sh", "-c", f"rm -rf {folders} && mkdir -p {folders} && ln -s {flags.PLUGINS}/* {flags.CNI_PLUGINS}"
     )
-    inside.run("tee", f"{flags.CNI_NETWORKS}/10-parts.conflist", given=flags.network())
+    inside.run("tee", f"{flags.CNI_NETWORKS}/10-parts.conflist", stdin=flags.network())
 
 
 def _load(inside: Namespaces, image: Image, layers: Layers) -> None:

@@ -96,6 +96,6 @@ def remember(
 
 
 def _key(
-    variant: type[object], held: Versions, names: Layers[ResourceName, Any], *, wildcard: bool
+    variant: type[object], client_versions: Versions, names: Layers[ResourceName, Any], *, wildcard: bool
 ) -> tuple[type[object], int, int, bool]:
-    return (variant, id(held), id(names), wildcard)
+    return (variant, id(client_versions), id(names), wildcard)

@@ -69,16 +69,16 @@ class DeltaStream(Stream):
                 responses.append(self._respond(channel, version, living, heartbeat=True))
         return responses
 
-    def _resume(self, channel: Channel, request: DeltaRequest, asked: frozenset[ResourceName]) -> None:
+    def _resume(self, channel: Channel, request: DeltaRequest, requested: frozenset[ResourceName]) -> None:
         """Skip resources already held by the client (D13), but always send endpoints again (O4)."""
         wants = channel.subscription.wants
         channel.resume({name: version for name, version in request.initial_versions.items() if wants(name)})
         if channel.type_url == ENDPOINT:
-            channel.must = joined(channel.must, asked)
+            channel.must = joined(channel.must, requested)
         else:
-            new = channel.client_versions.absent(asked) if channel.client_versions else asked
+            new = channel.client_versions.absent(requested) if channel.client_versions else requested
             channel.must = joined(channel.must, new)
-            channel.dirty = joined(channel.dirty, asked - new)
+            channel.dirty = joined(channel.dirty, requested - new)
         if self._snapshot is not None:
             self._find_gone(channel, self._snapshot)
             self._renew_unknown(channel, self._snapshot)
@@ -155,7 +155,7 @@ class DeltaStream(Stream):
         news = [interims.get(resource.name, resource) for resource in news] if interims else news
         table = NO_RESOURCES if interims else snapshot.resources(channel.type_url)
         version, gone = snapshot.version(channel.type_url), sorted({*absent, *removed})
-        response = self._respond(channel, version, news, gone, of=table)
+        response = self._respond(channel, version, news, gone, whole_table=table)
         self._interim = response.nonce if interims else self._interim
         return response, changed
 

@@ -11,7 +11,7 @@ Lives = Mapping[ResourceName, float]
 """Time to live of each resource in seconds, as last sent. Names without a time to live are missing."""
 
 
-def lives_after(lives: Lives, held: Mapping[ResourceName, Version], response: Response) -> Lives:
+def lives_after(lives: Lives, client_versions: Mapping[ResourceName, Version], response: Response) -> Lives:
     """Return the times to live after a response.
 
     A resource sent without a time loses the earlier one.
@@ -26,11 +26,13 @@ def lives_after(lives: Lives, held: Mapping[ResourceName, Version], response: Re
     if not lives:
         return fields or NOTHING
     sent = {resource.name for resource in response.resources}
-    return {name: ttl for name, ttl in lives.items() if name in held and name not in sent} | fields or NOTHING
+    return {
+        name: ttl for name, ttl in lives.items() if name in client_versions and name not in sent
+    } | fields or NOTHING
 
 
 def kept_alive(
-    type_url: TypeUrl, lives: Lives, held: Mapping[ResourceName, Version], snapshot: Snapshot
+    type_url: TypeUrl, lives: Lives, client_versions: Mapping[ResourceName, Version], snapshot: Snapshot
 ) -> list[Resource]:
     """Return the resources that need a heartbeat, by name, each in the version that the client holds.
 
@@ -39,7 +41,7 @@ def kept_alive(
     """
     resources, result = snapshot.resources(type_url), []
     for name in sorted({*lives, *(item.name for item in snapshot.living(type_url))}):
-        version, resource = held.get(name, NO_VERSION), resources.get(name)
+        version, resource = client_versions.get(name, NO_VERSION), resources.get(name)
         if resource is not None and resource.version == version:
             result.append(resource)
         elif version != NO_VERSION and name in lives:

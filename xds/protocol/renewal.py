@@ -36,10 +36,12 @@ def narrowed(before: Snapshot, after: Snapshot) -> frozenset[ResourceName]:
     )
 
 
-def referring(snapshot: Snapshot, routes: frozenset[ResourceName], held: Iterable[ResourceName]) -> Renewing:
+def referring(
+    snapshot: Snapshot, routes: frozenset[ResourceName], listener_names: Iterable[ResourceName]
+) -> Renewing:
     """Return the listeners held by the client with a reference to any of these route configurations."""
     listeners = snapshot.resources(LISTENER)
-    result = {name: _referred(listeners[name], routes) for name in held if name in listeners}
+    result = {name: _referred(listeners[name], routes) for name in listener_names if name in listeners}
     return {name: reasons for name, reasons in result.items() if reasons}
 
 

@@ -62,7 +62,7 @@ class AdsStream(Stream):
             return None, []
         if channel.type_url not in FULL_STATE:  # W10: only what changed
             table = snapshot.resources(channel.type_url)
-            return self._respond(channel, table.version, news, of=table), changed
+            return self._respond(channel, table.version, news, whole_table=table), changed
         if channel.type_url == LISTENER:  # no resource refers to a listener, so it can go at once
             channel.take_removals()
         interims = self._interims(channel, snapshot)
@@ -81,7 +81,7 @@ class AdsStream(Stream):
         listed = tuple(channel.all_wanted(snapshot))
         if not (channel.retired or interims):
             table = snapshot.resources(channel.type_url)
-            return self._respond(channel, table.version, listed, of=table)
+            return self._respond(channel, table.version, listed, whole_table=table)
         # This list differs from the snapshot, so it needs a version of its own (W2).
         listed = tuple(interims.get(item.name, item) for item in listed)
         listed = tuple(sorted((*listed, *channel.retired.values()), key=lambda resource: resource.name))

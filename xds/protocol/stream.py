@@ -233,13 +233,13 @@ class Stream(abc.ABC):
         removed: Iterable[ResourceName] = (),
         *,
         heartbeat: bool = False,
-        of: Resources = NO_RESOURCES,
+        whole_table: Resources = NO_RESOURCES,
     ) -> Response:
-        """Build and record a response. `of` is the table with all of these resources, unchanged."""
+        """Build and record a response. `whole_table` is the table with all of these resources, unchanged."""
         self._responses += 1
         nonce = Nonce(sys.intern(str(self._responses)))  # W3, D15: unique on the stream
         held = tuple(resources)
-        table = of if held and len(held) == len(of) else None
+        table = whole_table if held and len(held) == len(whole_table) else None
         response = Response(channel.type_url, version, nonce, held, tuple(removed), heartbeat, table)
         channel.sent(response, supersedes=self._SUPERSEDES)
         return response

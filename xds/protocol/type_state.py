@@ -306,11 +306,11 @@ class Channel:
             return snapshot.visible(self.type_url)
         return [r for r in snapshot.ordered(self.type_url) if r.name in names or not r.on_demand]
 
-    def resume(self, held: Mapping[ResourceName, Version]) -> None:
+    def resume(self, client_versions: Mapping[ResourceName, Version]) -> None:
         """Record the versions listed by a reconnecting client."""
-        self.hold(held)
-        self.resumed, self.resumed_text = len(held), text_bytes(held.values())
-        self.resumed_text += text_bytes(held.keys() - self.subscription.names.keys())
+        self.hold(client_versions)
+        self.resumed, self.resumed_text = len(client_versions), text_bytes(client_versions.values())
+        self.resumed_text += text_bytes(client_versions.keys() - self.subscription.names.keys())
 
     def take_absent(self) -> list[ResourceName]:
         """Return requested names without a resource, at most TOLD_AT_ONCE bytes of them, and forget them."""

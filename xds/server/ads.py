@@ -68,14 +68,14 @@ class AdsServer:
         observer: Observer | None = None,
         limits: Limits | None = None,
         control_plane: str = "meshwright",
-        held: Callable[[NodeKey], str] | None = None,
+        hold_reason: Callable[[NodeKey], str] | None = None,
         further: Mapping[tuple[str, str], Serve] = NOTHING_FURTHER,
     ) -> None:
         """Make a server, not yet listening.
 
         - `tls` is called at each handshake, so certificates rotate without a restart. Plaintext is for tests,
           and for clients without TLS.
-        - `held` returns one word as the reason for an empty configuration of a node (for example
+        - `hold_reason` returns one word as the reason for an empty configuration of a node (for example
           `workload-unknown`), or "" for a node with a configuration. A client gets the word from the health
           check of the discovery service.
         - `further` are methods of other services, by service and method name. They pass the same
@@ -88,7 +88,7 @@ class AdsServer:
         self._tls = tls
         self._observer = observer or NoObserver()
         self._limits = limits or Limits()
-        self._hold_reason = held or (lambda _: "")
+        self._hold_reason = hold_reason or (lambda _: "")
         self._further = further
         self._encoder = Encoder(control_plane)
         self._decoder = Decoder()

@@ -27,7 +27,7 @@ _NOT_SERVING: Final = health_pb2.HealthCheckResponse(status=health_pb2.HealthChe
 _UNKNOWN: Final = health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVICE_UNKNOWN)
 
 
-async def check_health(held: Callable[[NodeKey], str], call: Call, transport: Transport) -> Result:
+async def check_health(hold_reason: Callable[[NodeKey], str], call: Call, transport: Transport) -> Result:
     """Serve Health/Check: SERVING for the server and for aggregated discovery, NOT_FOUND for other services.
 
     For aggregated discovery the call ends with HELD while the client's node has no configuration.
@@ -35,7 +35,7 @@ async def check_health(held: Callable[[NodeKey], str], call: Call, transport: Tr
     service = await _service(transport)
     if service not in _KNOWN:
         return StreamEnd.NOT_FOUND, "unknown service"
-    if service and (word := held(call.node_key)):
+    if service and (word := hold_reason(call.node_key)):
         return StreamEnd.HELD, word
     await transport.write(_SERVING.SerializeToString())
     return StreamEnd.CLIENT, ""

@@ -47,10 +47,10 @@ def policy(number: int, sources: Sequence[int], narrow: int | None = None) -> Ob
         where, who = place(source)
         return f"cluster.local/ns/{where}/sa/{who}"
 
-    def rule(who: Sequence[str], *methods: str) -> Document:
+    def rule(principals: Sequence[str], *methods: str) -> Document:
         paths = {"GET": f"/{name}/*", "POST": f"/{name}"}
         to = [{"operation": {"methods": [method], "paths": [paths[method]]}} for method in methods]
-        return {"from": [{"source": {"principals": list(who)}}], "to": to}
+        return {"from": [{"source": {"principals": list(principals)}}], "to": to}
 
     others = [principal(item) for item in sources if item != narrow]
     rules = [rule(others, "GET", "POST")] if others else []

@@ -68,25 +68,25 @@ def _of_requests(view: View, setting: UpstreamTrafficSetting, request: Request) 
         yield _step(view, setting, _service_request(rates.counted_requests.asked, what), 1)
 
 
-def _service_request(service: RateLimitService, what: str) -> str:
+def _service_request(service: RateLimitService, subject: str) -> str:
     silent = "passes" if service.fails_open else "is refused"
     return (
-        f"The server's sidecar asks {service.server} about {what} (domain {service.domain}), and "
+        f"The server's sidecar asks {service.server} about {subject} (domain {service.domain}), and "
         f"the rate limit service may refuse it. Without an answer it {silent}"
     )
 
 
-def _requests(view: View, setting: UpstreamTrafficSetting, limit: RateLimit, what: str) -> Step:
+def _requests(view: View, setting: UpstreamTrafficSetting, limit: RateLimit, unit: str) -> Step:
     text = (
-        f"The server's sidecar admits {_amount(limit, what)}, and answers {limit.status} to "
+        f"The server's sidecar admits {_amount(limit, unit)}, and answers {limit.status} to "
         "requests above this rate"
     )
     return _step(view, setting, text, 1)
 
 
-def _amount(limit: RateLimit, what: str) -> str:
+def _amount(limit: RateLimit, unit: str) -> str:
     burst = f" and {limit.burst} more at once" if limit.burst else ""
-    return f"{limit.amount} {what} a {limit.unit}{burst}"
+    return f"{limit.amount} {unit} a {limit.unit}{burst}"
 
 
 def _step(view: View, setting: UpstreamTrafficSetting, text: str, depth: int = 0) -> Step:

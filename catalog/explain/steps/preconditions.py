@@ -23,9 +23,9 @@ from meshwright.mesh.service import ServiceKey, ServicePort
 from meshwright.mesh.workload import Explicit, Health
 
 
-def scope(view: View, key: ServiceKey, told: Iterable[Visibility]) -> Iterator[Step]:
+def scope(view: View, key: ServiceKey, visibilities: Iterable[Visibility]) -> Iterator[Step]:
     """Yield a step for each object that limits the Services known to a client's sidecar."""
-    for item in told:
+    for item in visibilities:
         if item.by is not None:
             services = ", ".join(map(str, item.scope or ())) or "none"
             outcome = (

@@ -85,8 +85,8 @@ def _of_plain(place: Place, result: MutualTLS, its: Subjects) -> Iterator[Proble
         yield place.warning(Code.PLAIN_TEXT, "spec.mode", str(result.mode), wanted)
 
 
-def _of_sources(place: Place, said: PlainText) -> Iterator[Problem]:
-    for service in said.services:
+def _of_sources(place: Place, plain_text: PlainText) -> Iterator[Problem]:
+    for service in plain_text.services:
         if not addresses_behind(place.view, service):
             wanted = (
                 "The addresses of this Service are unknown, so this source is not in force yet. "
@@ -100,12 +100,12 @@ def _of_sources(place: Place, said: PlainText) -> Iterator[Problem]:
             yield place.warning(Code.UNKNOWN_PLAIN_SOURCE, "spec.plaintext.sources", str(service), wanted)
 
 
-def _of_matches(place: Place, said: PlainText) -> Iterator[Problem]:
+def _of_matches(place: Place, plain_text: PlainText) -> Iterator[Problem]:
     groups, namespace = http_route_groups(place.view), place.key.namespace
     meant = Suggestions(
         lambda: (key.name for key in groups.values_unrecorded() if key.namespace == namespace)
     )
-    for name in said.matches:
+    for name in plain_text.matches:
         if PolicyKey(namespace, name) not in groups:
             wanted = (
                 f"This HTTPRouteGroup does not exist in this namespace{meant.for_names(name)}, so this entry is "

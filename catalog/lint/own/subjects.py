@@ -28,10 +28,10 @@ class Subjects:
     serving: tuple[tuple[ServiceIdentity, Port, Protocol], ...]
 
     @classmethod
-    def select(cls, lint: Lint, namespace: Namespace, found: Selecting) -> "Subjects":
+    def select(cls, lint: Lint, namespace: Namespace, selecting: Selecting) -> "Subjects":
         """Return the subjects of a policy; only workloads with a sidecar count in `serving`."""
         there = tuple(workloads_in(lint).lookup(namespace))
-        accounts = frozenset(found.accounts)
+        accounts = frozenset(selecting.accounts)
         its = [item for item in there if not accounts or _account(item) in accounts]
         serving = (
             item for workload in its if workload.uuid is not None for item in _served(lint.view, workload)

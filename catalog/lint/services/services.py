@@ -134,7 +134,7 @@ def _misnamed(
     view: View,
     service: Service,
     ports: Iterable[ServicePort],
-    whose: str,
+    owner: str,
     there: Iterable[Workload | PodTemplate],
 ) -> Iterator[Problem]:
     """Yield a problem for each Service port with an unknown name as target port, with the existing names."""
@@ -148,7 +148,7 @@ def _misnamed(
     for port in ports:
         value = str(port.target_port)
         wanted = (
-            f"A port of {whose} with this name does not exist, so calls to port {port.port} fail. "
+            f"A port of {owner} with this name does not exist, so calls to port {port.port} fail. "
             f"{use}{meant.for_names(value)}."
         )
         yield problem_of(

@@ -157,5 +157,5 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _text(given: bytes) -> str:
-    return given.decode("utf-8", "surrogateescape")
+def _text(content: bytes) -> str:
+    return content.decode("utf-8", "surrogateescape")

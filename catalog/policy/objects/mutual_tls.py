@@ -65,12 +65,16 @@ def admitted_by(view: View, mutual_tls: MutualTLS) -> PlainText | None:
     return mutual_tls.plaintext
 
 
-def callers_of(view: View, said: PlainText) -> tuple[IpRange, ...]:
+def callers_of(view: View, plain_text: PlainText) -> tuple[IpRange, ...]:
     """Return the address ranges of callers in plain text, sorted.
 
     A Service without endpoints adds no range.
     """
-    return EVERYWHERE if said.from_everywhere else source_ranges(view, said.services, said.ranges)
+    return (
+        EVERYWHERE
+        if plain_text.from_everywhere
+        else source_ranges(view, plain_text.services, plain_text.ranges)
+    )
 
 
 def _for(view: View, identity: ServiceIdentity, port: Port) -> Iterator[MutualTLS]:

@@ -56,7 +56,7 @@ ServedPorts = tuple[tuple[Port, Protocol, tuple[Service, ...]], ...]
 
 
 def served(
-    services: Iterable[Service], workload_ports: tuple[WorkloadPort, ...], given: GivenPorts = ()
+    services: Iterable[Service], workload_ports: tuple[WorkloadPort, ...], slice_ports: GivenPorts = ()
 ) -> ServedPorts:
     """Return the ports at which a workload serves these services: number, protocol and services, sorted.
 
@@ -64,7 +64,7 @@ def served(
     oldest service. Services of the same age are ordered by name.
     """
     result: dict[Port, list[tuple[Service, ServicePort]]] = {}
-    by_slices = dict(given)
+    by_slices = dict(slice_ports)
     for service in sorted(services, key=lambda item: item.key):
         for port in sorted(service.ports, key=lambda service_port: service_port.port):
             for number in _numbers(service, port, workload_ports, by_slices):
@@ -92,9 +92,9 @@ def _numbers(
     service: Service,
     port: ServicePort,
     workload_ports: tuple[WorkloadPort, ...],
-    given: Mapping[ServiceKey, tuple[tuple[Port, Port], ...]],
+    slice_ports: Mapping[ServiceKey, tuple[tuple[Port, Port], ...]],
 ) -> Iterator[Port]:
-    if (pairs := given.get(service.key)) is not None:
+    if (pairs := slice_ports.get(service.key)) is not None:
         yield from (number for called, number in pairs if called == port.port)
     elif (number := target_number(port, workload_ports)) is not None:
         yield number

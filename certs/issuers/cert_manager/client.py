@@ -163,7 +163,7 @@ class CertificateRequestClient:
                         case "ERROR":
                             name = REQUESTS.name
                             raise ApiError.from_status(
-                                raw, verb="watch", resource=name, what=name, named=False
+                                raw, verb="watch", resource=name, object_text=name, named=False
                             )
                         case _:
                             raise Nonsense(f"a watch of {REQUESTS} sent an event of another type")

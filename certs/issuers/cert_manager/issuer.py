@@ -56,7 +56,7 @@ class CertManagerIssuer(RemoteIssuer):
     def __init__(
         self,
         connection: Connection,
-        asked: CertificateRequestSettings,
+        settings: CertificateRequestSettings,
         trust_domain: TrustDomain,
         known: TrustBundle,
     ) -> None:
@@ -64,18 +64,18 @@ class CertManagerIssuer(RemoteIssuer):
 
         Raises StateError for a file without roots.
         """
-        self._settings = asked
+        self._settings = settings
         self._configured_roots = self._read_configured_roots()
         super().__init__(trust_domain, self._configured_roots or known)
         api = Api(connection, answer=_ANSWER_SECONDS)
-        self._asking = CertificateRequestClient(api, asked.issuer, asked.namespace, asked.seconds)
+        self._asking = CertificateRequestClient(api, settings.issuer, settings.namespace, settings.seconds)
         self._beside = EventLoopThread("cert-manager", api)
 
     @classmethod
     def open(
         cls,
         connection: Connection,
-        asked: CertificateRequestSettings,
+        settings: CertificateRequestSettings,
         trust_domain: TrustDomain,
         known: TrustBundle,
         now: datetime,
@@ -87,7 +87,7 @@ class CertManagerIssuer(RemoteIssuer):
         Raises IssuerError or StateError on failure, because the mesh would be without a trusted root.
         `exchanges.stop()` ends the request.
         """
-        made = cls(connection, asked, trust_domain, known)
+        made = cls(connection, settings, trust_domain, known)
         exchanges.when_stopped(made.close)
         try:
             try:

@@ -24,7 +24,9 @@ _CLOCKS: Final = timedelta(minutes=5)
 """Tolerated difference between our clock and that of a request's creator."""
 
 
-def request(asked: CertificateRequest, issuer: IssuerReference, duration: timedelta, until: datetime) -> Raw:
+def request(
+    certificate_request: CertificateRequest, issuer: IssuerReference, duration: timedelta, until: datetime
+) -> Raw:
     """Return the CertificateRequest for a certificate with this duration.
 
     The object's name begins with the certificate's common name and is completed by the API server, for
@@ -32,20 +34,20 @@ def request(asked: CertificateRequest, issuer: IssuerReference, duration: timede
     of possession.
     """
     annotations = {UNTIL: until.isoformat(timespec="seconds")}
-    if asked.names.uris:
-        annotations[IDENTITY] = asked.names.uris[0]
+    if certificate_request.names.uris:
+        annotations[IDENTITY] = certificate_request.names.uris[0]
     return {
         "apiVersion": REQUESTS.api_version,
         "kind": REQUESTS.kind,
         "metadata": {
-            "generateName": f"meshwright-{asked.names.common_name}-",
+            "generateName": f"meshwright-{certificate_request.names.common_name}-",
             "labels": {LABEL: OURS},
             "annotations": annotations,
         },
         "spec": {
-            "request": base64.b64encode(asked.csr_pem).decode("ascii"),
+            "request": base64.b64encode(certificate_request.csr_pem).decode("ascii"),
             "duration": f"{max(int(duration.total_seconds()), 1)}s",
-            "usages": _usages(asked.usage),
+            "usages": _usages(certificate_request.usage),
             "isCA": False,
             "issuerRef": {"group": issuer.group, "kind": issuer.kind, "name": issuer.name},
         },

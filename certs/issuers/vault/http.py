@@ -26,8 +26,8 @@ Answer = Mapping[str, object]
 class VaultRefused(IssuerError):
     """Error for an answer of Vault without success; `status` is the HTTP status."""
 
-    def __init__(self, status: int, said: str) -> None:
-        super().__init__(said)
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
         self.status = status
 
 

@@ -117,11 +117,11 @@ class Session:
         if held is not None:
             self._leave(held, replace(self._api, seconds=_PARTING, exchanges=Exchanges()))
 
-    def _brought(self, ours: Future[Lease], held: Lease | None, now: datetime) -> Lease:
+    def _brought(self, ours: Future[Lease], lease: Lease | None, now: datetime) -> Lease:
         """Log in at Vault, or renew a valid token, and pass the result to the waiting threads."""
         try:
-            is_good = held is not None and held.is_good(now)
-            result = self._renewed(held, now) if held and is_good else self._login.login(self._api, now)
+            is_good = lease is not None and lease.is_good(now)
+            result = self._renewed(lease, now) if lease and is_good else self._login.login(self._api, now)
         # BaseException, because the waiting threads need a result whatever ends this one.
         except BaseException as error:
             with self._lock:
@@ -131,63 +131,63 @@ class Session:
         with self._lock:
             self._lease, self._coming = result, None
         ours.set_result(result)
-        if held is not None and result.token != held.token:
-            self._leave(held, self._api)
+        if lease is not None and result.token != lease.token:
+            self._leave(lease, self._api)
         return result
 
-    def _leave(self, held: Lease, api: VaultApi) -> None:
+    def _leave(self, lease: Lease, api: VaultApi) -> None:
         """Revoke a former token of our login, because Vault stores the token of each login."""
         if not self._login.makes_tokens:
             return
         try:
-            api.call("POST", "auth/token/revoke-self", {}, held.token)
+            api.call("POST", "auth/token/revoke-self", {}, lease.token)
         except CertificateError as error:
             if not _is_forbidden(error):  # 403: the token has ended already
-                until = None if held.ends is None else held.ends.isoformat()
+                until = None if lease.ends is None else lease.ends.isoformat()
                 _log.warning("Vault token cannot be revoked", until=until, reason=str(error))
 
-    def _renewed(self, held: Lease, now: datetime) -> Lease:
+    def _renewed(self, old_lease: Lease, now: datetime) -> Lease:
         """Return a longer lease: the token's renewal, or another login.
 
         A token can be renewed only up to the maximum lifetime; if the renewal does not extend the lifetime,
         log in again. If both fail, the current token is used until its end, and the reason is logged once.
         """
         try:
-            if held.renewable:
-                renewed = lease(self._api.call("POST", "auth/token/renew-self", {}, held.token), now)
-                if held.ends is not None and (renewed.ends is None or renewed.ends > held.ends):
+            if old_lease.renewable:
+                renewed = lease(self._api.call("POST", "auth/token/renew-self", {}, old_lease.token), now)
+                if old_lease.ends is not None and (renewed.ends is None or renewed.ends > old_lease.ends):
                     return renewed
         except IssuerError as error:
             if not _is_forbidden(error):
-                return self._going_on(held, error)
+                return self._going_on(old_lease, error)
         try:
             return self._login.login(self._api, now)
         except CertificateError as error:
-            return self._going_on(held, error)
+            return self._going_on(old_lease, error)
 
-    def _going_on(self, held: Lease, error: CertificateError) -> Lease:
+    def _going_on(self, lease: Lease, error: CertificateError) -> Lease:
         if str(error) != self._logged_error:
             self._logged_error = str(error)
-            until = None if held.ends is None else held.ends.isoformat()
+            until = None if lease.ends is None else lease.ends.isoformat()
             _log.warning("Vault login cannot be renewed", until=until, reason=self._logged_error)
-        return held
+        return lease
 
 
 def _is_forbidden(error: CertificateError) -> bool:
     return isinstance(error, VaultRefused) and error.status == _FORBIDDEN
 
 
-def _words(file: Path, count: int, what: str) -> list[str]:
+def _words(file: Path, count: int, expected: str) -> list[str]:
     """Return the `count` lines of a small file with secrets; errors do not contain the lines."""
     try:
         with file.open("rb") as opened:
             # Bounded, because the path may name any file, for example a device.
             lines = opened.read(_LONGEST).decode("ascii").split("\n")
     except OSError as error:
-        raise StateError(f"cannot read {file}, which must have {what}: {error.strerror}") from error
+        raise StateError(f"cannot read {file}, which must have {expected}: {error.strerror}") from error
     except ValueError:
-        raise StateError(f"{file} must have {what}, but it is not ASCII text") from None
+        raise StateError(f"{file} must have {expected}, but it is not ASCII text") from None
     words = [line.strip() for line in lines if line.strip()]
     if len(words) != count or not all(word.isprintable() and " " not in word for word in words):
-        raise StateError(f"{file} must contain only {what}")
+        raise StateError(f"{file} must contain only {expected}")
     return words

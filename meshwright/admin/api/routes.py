@@ -24,8 +24,8 @@ from meshwright.admin.proxy_names import NothingToShow
 from meshwright.traffic.statistics import RowKind
 
 
-async def _stat(of: RowKind, api: Api, request: web.Request) -> Document:
-    return await stat(api.reading, of, request.query, api.clock())
+async def _stat(row_kind: RowKind, api: Api, request: web.Request) -> Document:
+    return await stat(api.reading, row_kind, request.query, api.clock())
 
 
 async def _topology(api: Api, request: web.Request) -> Document:

@@ -82,61 +82,61 @@ def _read_query(query: Iterable[tuple[str, str]]) -> _Said:
     return result
 
 
-def _one(said: _Said, name: str) -> str:
-    return said[name][0] if said[name] else ""
+def _one(parameters: _Said, name: str) -> str:
+    return parameters[name][0] if parameters[name] else ""
 
 
-def _service(reading: ProxyReading, said: str, proxy: ProxyName | None) -> ServiceKey:
-    if not said and proxy is not None:
+def _service(reading: ProxyReading, value: str, proxy: ProxyName | None) -> ServiceKey:
+    if not value and proxy is not None:
         return ServiceKey(proxy.namespace, proxy.service)
-    namespace, _, name = said.partition("/")
+    namespace, _, name = value.partition("/")
     if not (is_dns_label(namespace) and is_dns_label(name)):
-        raise web.HTTPBadRequest(reason=f"service is {said[:80]!r}: must be namespace/service")
+        raise web.HTTPBadRequest(reason=f"service is {value[:80]!r}: must be namespace/service")
     key, view = ServiceKey(Namespace(namespace), ServiceName(name)), reading.view()
     if view is None or key not in view.services.values_unrecorded():
         raise NothingToShow(f"service {key} does not exist")
     return key
 
 
-def _caller(said: str) -> ServiceIdentity:
-    namespace, _, account = said.partition("/")
+def _caller(value: str) -> ServiceIdentity:
+    namespace, _, account = value.partition("/")
     if not (is_dns_label(namespace) and is_dns_subdomain(account)):
-        raise web.HTTPBadRequest(reason=f"from is {said[:80]!r}: must be namespace/service-account")
+        raise web.HTTPBadRequest(reason=f"from is {value[:80]!r}: must be namespace/service-account")
     return ServiceIdentity(Namespace(namespace), ServiceAccountName(account))
 
 
-def _method(said: str) -> str:
-    if said not in METHODS:
-        raise web.HTTPBadRequest(reason=f"method is {said[:40]!r}: must be one of {', '.join(METHODS)}")
-    return said
+def _method(value: str) -> str:
+    if value not in METHODS:
+        raise web.HTTPBadRequest(reason=f"method is {value[:40]!r}: must be one of {', '.join(METHODS)}")
+    return value
 
 
-def _path(said: str) -> str:
-    if said and (not said.startswith("/") or len(said) > MOST_CHARACTERS or set(said) & set("?#")):
+def _path(value: str) -> str:
+    if value and (not value.startswith("/") or len(value) > MOST_CHARACTERS or set(value) & set("?#")):
         words = f"must begin with /, have at most {MOST_CHARACTERS} characters, and contain neither ? nor #"
-        raise web.HTTPBadRequest(reason=f"path is {said[:80]!r}: {words}")
-    return said
+        raise web.HTTPBadRequest(reason=f"path is {value[:80]!r}: {words}")
+    return value
 
 
-def _statuses(said: str) -> range:
-    if not said:
+def _statuses(value: str) -> range:
+    if not value:
         return range(0)
-    match = _STATUS.fullmatch(said)
+    match = _STATUS.fullmatch(value)
     if match is None:
         raise web.HTTPBadRequest(
-            reason=f"status is {said[:40]!r}: must be a status such as 404, or a class such as 5xx"
+            reason=f"status is {value[:40]!r}: must be a status such as 404, or a class such as 5xx"
         )
     if match[1]:
         return range(int(match[1]) * 100, int(match[1]) * 100 + 100)
     return range(int(match[2]), int(match[2]) + 1)
 
 
-def _number(name: str, said: str, within: range, default: int) -> int:
-    if not said:
+def _number(name: str, value: str, within: range, default: int) -> int:
+    if not value:
         return default
     # isdigit also accepts digits of other scripts. The length is checked before int(), so that int() is
     # cheap.
-    if not (said.isascii() and said.isdigit() and len(said) < 10 and int(said) in within):
+    if not (value.isascii() and value.isdigit() and len(value) < 10 and int(value) in within):
         words = f"must be a whole number from {within[0]} to {within[-1]}"
-        raise web.HTTPBadRequest(reason=f"{name} is {said[:40]!r}: {words}")
-    return int(said)
+        raise web.HTTPBadRequest(reason=f"{name} is {value[:40]!r}: {words}")
+    return int(value)

@@ -59,15 +59,15 @@ def _values(field: Field, query: Query) -> list[str]:
     return [*result, ""] if field.several else (result[:1] or [""])
 
 
-def _input(field: Field, at: int, given: str) -> Markup:
+def _input(field: Field, at: int, value: str) -> Markup:
     label, required = text(field.label), field.required
     if field.choices:
         first = tag("option", text("all" if not required else ""), value="")
         rest = (
-            tag("option", text(choice), value=choice, selected=choice == given) for choice in field.choices
+            tag("option", text(choice), value=choice, selected=choice == value) for choice in field.choices
         )
         return tag("label", label, tag("select", first, *rest, name=field.name, required=required))
-    shown = given or None
+    shown = value or None
     entry = tag(
         "input", name=field.name, value=shown, placeholder=field.example, required=required and not at
     )

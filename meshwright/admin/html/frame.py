@@ -43,7 +43,7 @@ class PageContent:
     body: Iterable[Markup]
 
 
-def whole(asked: PageRequest, drawn: PageContent, places: Iterable[Place]) -> str:
+def whole(page_request: PageRequest, drawn: PageContent, places: Iterable[Place]) -> str:
     """Return the page as HTML."""
     title = " · ".join(filter(None, (drawn.subject, drawn.title, "Meshwright")))
     head = tag(
@@ -56,24 +56,24 @@ def whole(asked: PageRequest, drawn: PageContent, places: Iterable[Place]) -> st
         tag("script", src=SCRIPT_PATH, defer=True),
     )
     skip = tag("a", text("To the content"), class_="skip", href="#content")
-    body = tag("body", skip, _header(asked, places), _main(asked, drawn), _footer(asked))
+    body = tag("body", skip, _header(page_request, places), _main(page_request, drawn), _footer(page_request))
     return f"<!doctype html>{tag('html', head, body, lang='en')}\n"
 
 
-def _header(asked: PageRequest, places: Iterable[Place]) -> Markup:
+def _header(page_request: PageRequest, places: Iterable[Place]) -> Markup:
     entries = (
         tag(
             "a",
             text(place.label),
             href=place.path,
-            aria_current="page" if place.path == asked.path.rstrip("/") else None,
+            aria_current="page" if place.path == page_request.path.rstrip("/") else None,
         )
         for place in places
     )
     return tag("header", tag("b", text("Meshwright")), tag("nav", *entries, aria_label="Pages"))
 
 
-def _main(asked: PageRequest, drawn: PageContent) -> Markup:
+def _main(page_request: PageRequest, drawn: PageContent) -> Markup:
     about = tag("p", name(drawn.subject), class_="subject") if drawn.subject else NOTHING
     return tag(
         "main",
@@ -81,12 +81,12 @@ def _main(asked: PageRequest, drawn: PageContent) -> Markup:
         about,
         banner(drawn.verdict),
         tag("p", text(drawn.shows), class_="shows") if drawn.shows else NOTHING,
-        *(form(item, asked.path, asked.query) for item in drawn.forms),
+        *(form(item, page_request.path, page_request.query) for item in drawn.forms),
         *drawn.body,
         id="content",
     )
 
 
-def _footer(asked: PageRequest) -> Markup:
-    markup = tag("span", text("As of "), moment(asked.at), text(". Programs get JSON."), id="as-of")
+def _footer(page_request: PageRequest) -> Markup:
+    markup = tag("span", text("As of "), moment(page_request.at), text(". Programs get JSON."), id="as-of")
     return tag("footer", tag("p", markup, text(" "), tag("span", id="live")))

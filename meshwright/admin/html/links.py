@@ -97,9 +97,9 @@ def source(named: str, shown: str = "") -> Markup:
     return link(shown or named, href("/debug/sources", anchor=named))
 
 
-def resource(of: str, type_word: str, named: str) -> Markup:
+def resource(proxy: str, type_word: str, named: str) -> Markup:
     """Return a link to the inputs and pushes of a proxy's resource."""
-    return link(named, href("/debug/xds", {"proxy": of, "resource": f"{type_word}/{named}"}))
+    return link(named, href("/debug/xds", {"proxy": proxy, "resource": f"{type_word}/{named}"}))
 
 
 def in_sentence(sentence: str, known: Mapping[str, str] | None = None) -> Markup:

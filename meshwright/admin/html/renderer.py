@@ -25,23 +25,25 @@ class Entry:
     verdict: Verdict | None = None
 
 
-def drawn(look: PageLook, result: Document, asked: PageRequest, places: Iterable[Place]) -> str:
+def drawn(look: PageLook, result: Document, page_request: PageRequest, places: Iterable[Place]) -> str:
     """Return a debug page as HTML, from the page's JSON (`result`) and look."""
-    one = (value for name, value in asked.query if name in look.subjects)
+    one = (value for name, value in page_request.query if name in look.subjects)
     subject = field_text(result, "cn") or field_text(result, "proxy") or next(one, "")
-    title, body = look.label or named(asked.path), look.body(result, asked)
+    title, body = look.label or named(page_request.path), look.body(result, page_request)
     shows = "" if subject else look.shows
-    return whole(asked, PageContent(title, subject, shows, look.verdict(result), look.forms, body), places)
+    return whole(
+        page_request, PageContent(title, subject, shows, look.verdict(result), look.forms, body), places
+    )
 
 
-def failed(look: PageLook, sentence: str, asked: PageRequest, places: Iterable[Place]) -> str:
+def failed(look: PageLook, sentence: str, page_request: PageRequest, places: Iterable[Place]) -> str:
     """Return an error page with one sentence as the reason, and the forms of the page."""
     verdict = Verdict(Tone.BAD, sentence, "error")
-    title = look.label or named(asked.path)
-    return whole(asked, PageContent(title, "", look.shows, verdict, look.forms, (_back(),)), places)
+    title = look.label or named(page_request.path)
+    return whole(page_request, PageContent(title, "", look.shows, verdict, look.forms, (_back(),)), places)
 
 
-def index(entries: Sequence[Entry], asked: PageRequest, places: Iterable[Place]) -> str:
+def index(entries: Sequence[Entry], page_request: PageRequest, places: Iterable[Place]) -> str:
     """Return the page with links to all other pages, and with the worst verdicts at the top."""
     known = [entry.verdict for entry in entries if entry.verdict is not None]
     tone = worst(item.tone for item in known)
@@ -51,7 +53,7 @@ def index(entries: Sequence[Entry], asked: PageRequest, places: Iterable[Place])
     )
     cards = tag("ul", *map(_card, entries), class_="cards")
     shown = PageContent("The mesh", "", "", verdict, (_FIND,), (cards,))
-    return whole(asked, shown, places)
+    return whole(page_request, shown, places)
 
 
 def _card(entry: Entry) -> Markup:

@@ -50,10 +50,10 @@ ACTIONS: Final[Mapping[tuple[str, str], _Describe]] = {
 """Changing requests, by method and path. Every other request to the socket only reads."""
 
 
-def action(method: str, path: str, said: object) -> Described | None:
+def action(method: str, path: str, body: object) -> Described | None:
     """Return the action and object of a request, by body or query; None for a request that only reads."""
     describe = ACTIONS.get((method, path))
-    return None if describe is None else describe(said if isinstance(said, Mapping) else {})
+    return None if describe is None else describe(body if isinstance(body, Mapping) else {})
 
 
 def result(status: int) -> str:

@@ -58,11 +58,11 @@ def is_of_another_site(request: web.Request) -> bool:
     return site is None or not permitted(origin[2], request.get(_KNOWN, ()))
 
 
-def _is_at(scheme: str, came: str, asked: str) -> bool:
+def _is_at(scheme: str, origin: str, host: str) -> bool:
     """Return True if two hosts with ports are equal. Host names have no case (RFC 9110, 4.2.3)."""
     usual = _DEFAULT_PORTS[scheme]
     try:
-        one, other = urlsplit(f"//{came}"), urlsplit(f"//{asked}")
+        one, other = urlsplit(f"//{origin}"), urlsplit(f"//{host}")
         return (one.hostname, one.port or usual) == (other.hostname, other.port or usual)
     except ValueError:  # invalid port or address
         return False

@@ -57,15 +57,15 @@ async def beating(
     clock: Callable[[], float],
     beats: int | None = None,
     period: float = BEAT_SECONDS,
-    told: Callable[[float], None] = lambda _: None,
+    report_lag: Callable[[float], None] = lambda _: None,
 ) -> None:
     """Beat every `period` seconds until cancelled, or `beats` times, and measure the lateness.
 
-    `told` is called with the lateness of each beat in seconds.
+    `report_lag` is called with the lateness of each beat in seconds.
     """
     counted = itertools.count() if beats is None else range(beats)
     for _ in counted:
         due = clock() + period
         await asyncio.sleep(period)
         heartbeat.beat(clock() - due)
-        told(heartbeat.lateness)
+        report_lag(heartbeat.lateness)

@@ -25,12 +25,12 @@ class ReportMetrics:
             registry=registry,
         )
 
-    def reported(self, what: str, failed: str = "") -> None:
+    def reported(self, written_kind: str, failed: str = "") -> None:
         """Count a written `status` or `event`, or a failed request with its reason in one word."""
         if failed:
-            self._report_failures.labels(what, failed).inc()
+            self._report_failures.labels(written_kind, failed).inc()
         else:
-            self._reports.labels(what).inc()
+            self._reports.labels(written_kind).inc()
 
     def reporting(self, *, leads: bool) -> None:
         """Record whether this server is the leader, which alone writes conditions and Events."""

@@ -74,11 +74,11 @@ class WatchMetrics:
             for reason, total in watch.errors.items():
                 self._count(self._watch_errors.labels(watch.name, reason), ("errors", *place, reason), total)
 
-    def _count(self, counter: Counter, what: tuple[str, ...], total: int) -> None:
-        shown = self._watch_shown.get(what, 0)
+    def _count(self, counter: Counter, labels: tuple[str, ...], total: int) -> None:
+        shown = self._watch_shown.get(labels, 0)
         # A lower total is from a restarted watch, which counts from 0.
         counter.inc(total - shown if total >= shown else total)
-        self._watch_shown[what] = total
+        self._watch_shown[labels] = total
 
 
 def _first(moments: Iterable[tuple[str, datetime | None]]) -> dict[tuple[str, ...], datetime]:

@@ -55,12 +55,12 @@ class TrialInput:
     read: Read
 
 
-def tried(asked: TrialInput) -> Document:
+def tried(trial_input: TrialInput) -> Document:
     """Return the changes caused by manifests; must run in a thread. Raises TooLong."""
     step = _within(time.monotonic() + SECONDS)
-    objects, wrong = asked.read(asked.manifests)
-    view = View(asked.settings)
-    for part in asked.known.parts(PART):
+    objects, wrong = trial_input.read(trial_input.manifests)
+    view = View(trial_input.settings)
+    for part in trial_input.known.parts(PART):
         view.apply(part)
         step()
     drivers = DriverRegistry.discover().drivers.values()
@@ -68,7 +68,7 @@ def tried(asked: TrialInput) -> Document:
     rendering = RenderInputs(view, translation(*drivers, environment=os.environ, secrets=False))
     (before, _), standing = _served(rendering, step), frozenset(problems(view))
     claims = {key.claim for key in objects}  # a Pod replaces a Workload of the same name
-    replaced = {key: None for key in asked.known.objects if key.claim in claims}
+    replaced = {key: None for key in trial_input.known.objects if key.claim in claims}
     view.apply(Edits({**replaced, **objects}))
     after, failed = _served(rendering, step)
     # A failed group keeps its last good configuration, as on a real change.

@@ -245,7 +245,7 @@ class EnrolledCertificate:
         """Return the expiry of the certificate in the credentials directory; None if unknown."""
         try:
             domain = self._settings.trust_domain
-            credentials = await reading.read(self._directory, shared=self._shared, told=domain)
+            credentials = await reading.read(self._directory, shared=self._shared, configured=domain)
         except AgentError:
             return None  # ProxyFiles reports the fault
         return credentials.shows.certificate.not_after

@@ -107,9 +107,9 @@ def _trusting(question: Question) -> EnrolmentResult:
     return replace(result, trust_domain=domain)
 
 
-def trusted(directory: Path, told: TrustDomain | None = None) -> tuple[bytes, TrustDomain]:
+def trusted(directory: Path, configured: TrustDomain | None = None) -> tuple[bytes, TrustDomain]:
     """Return the trusted roots (PEM) and the mesh's trust domain; raise CredentialsError or OSError."""
-    return (directory / AUTHORITY_FILE).read_bytes(), trust_domain(directory, told)
+    return (directory / AUTHORITY_FILE).read_bytes(), trust_domain(directory, configured)
 
 
 def _request(directory: Path) -> bytes:

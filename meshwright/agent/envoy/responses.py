@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 
-def part(said: object, name: str) -> Mapping[str, Any]:
+def part(answer: object, name: str) -> Mapping[str, Any]:
     """Return the JSON object under a name in an answer; empty if missing or malformed."""
-    result = said.get(name) if isinstance(said, Mapping) else None
+    result = answer.get(name) if isinstance(answer, Mapping) else None
     return result if isinstance(result, dict) else {}
 
 
-def records(said: object, name: str) -> Iterator[Mapping[str, Any]]:
+def records(answer: object, name: str) -> Iterator[Mapping[str, Any]]:
     """Yield the JSON objects in the list under a name in an answer."""
-    result = said.get(name) if isinstance(said, Mapping) else None
+    result = answer.get(name) if isinstance(answer, Mapping) else None
     yield from (item for item in result if isinstance(item, dict)) if isinstance(result, list) else ()

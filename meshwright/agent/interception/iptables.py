@@ -37,11 +37,11 @@ class ProgramFailed(InterceptionError):
     """iptables or ip failed or could not be run; the message has its output."""
 
 
-def run(argv: Sequence[str], given: str = "") -> str:
+def run(argv: Sequence[str], stdin: str = "") -> str:
     """Run a program and return the output; raise ProgramFailed with the error output."""
     try:
         done = subprocess.run(
-            argv, input=given, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
+            argv, input=stdin, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
         )
     except FileNotFoundError:
         raise ProgramFailed(f"the program {argv[0]} is not installed") from None
@@ -66,19 +66,19 @@ class Tables:
         program = f"{self.name}-save"
         return saved(run([program])) if shutil.which(program) else {}
 
-    def test(self, given: str) -> None:
+    def test(self, rules: str) -> None:
         """Let iptables validate a change of rules, without making the change."""
-        if given:
-            self._restore("--test", given=given)
+        if rules:
+            self._restore("--test", rules=rules)
 
-    def make(self, given: str) -> None:
+    def make(self, rules: str) -> None:
         """Make a change of rules; an empty change has no effect."""
-        if given:
-            self._restore(given=given)
+        if rules:
+            self._restore(rules=rules)
 
-    def _restore(self, *more: str, given: str) -> None:
+    def _restore(self, *more: str, rules: str) -> None:
         # Without --wait the legacy backend fails at once if another program is changing rules.
-        run([f"{self.name}-restore", "--noflush", "--wait=30", *more], given)
+        run([f"{self.name}-restore", "--noflush", "--wait=30", *more], rules)
 
 
 def _suffix(name: str, backend: Backend) -> str:

@@ -86,9 +86,9 @@ def excluded(
 
 
 def _less(
-    said: Mapping[str, str], option: str, parse: Callable[[str, str | None], tuple[_Value, ...] | None]
+    annotations: Mapping[str, str], option: str, parse: Callable[[str, str | None], tuple[_Value, ...] | None]
 ) -> tuple[_Value, ...]:
-    return excluded(option, said.get(option, ""), parse)
+    return excluded(option, annotations.get(option, ""), parse)
 
 
 def _parse_options(words: list[str]) -> dict[str, str]:

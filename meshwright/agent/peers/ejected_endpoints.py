@@ -36,8 +36,8 @@ def ejected(clusters: Mapping[str, object]) -> tuple[HostPort, ...]:
     return tuple(sorted(set(result)))
 
 
-def _endpoint(said: Mapping[str, object]) -> HostPort | None:
-    host, port = said.get("address"), said.get("port_value")
+def _endpoint(record: Mapping[str, object]) -> HostPort | None:
+    host, port = record.get("address"), record.get("port_value")
     if not isinstance(host, str) or not isinstance(port, int):
         return None
     try:

@@ -59,7 +59,7 @@ Answer = ReportAccepted | EnrolmentFailure
 class EjectionReporter:
     """Reports of one proxy; `at` is the control plane's renewal port.
 
-    `told` is the mesh's trust domain, if given by an option.
+    `configured` is the mesh's trust domain, if given by an option.
     """
 
     def __init__(
@@ -68,14 +68,14 @@ class EjectionReporter:
         at: HostPort,
         directory: Path,
         *,
-        told: TrustDomain | None = None,
+        configured: TrustDomain | None = None,
         ask: Callable[[ReportTask], Awaitable[Answer]] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._admin = admin
         self._at = at
         self._directory = directory
-        self._trust_domain = told
+        self._trust_domain = configured
         self._ask = ask or _program
         self._monotonic = monotonic
         self._reported: tuple[HostPort, ...] = ()

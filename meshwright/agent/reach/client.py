@@ -44,9 +44,9 @@ async def ask(at: HostPort, credentials: Path, name: str, seconds: float) -> Ser
         return _answered(code.name, answer or "", await call.trailing_metadata() or ())
 
 
-def _answered(status: str, said: str, trailers: Iterable[tuple[str, str | bytes]]) -> ServerAnswer:
+def _answered(status: str, message: str, trailers: Iterable[tuple[str, str | bytes]]) -> ServerAnswer:
     fields = {name: value for name, value in trailers if isinstance(value, str)}
-    return ServerAnswer(status, said, fields.get(REASON, ""), _date(fields.get("date", "")))
+    return ServerAnswer(status, message, fields.get(REASON, ""), _date(fields.get("date", "")))
 
 
 def _date(text: str) -> datetime | None:

@@ -135,12 +135,12 @@ async def _first_words(session: _Session, seconds: float) -> Way | None:
     return None
 
 
-def _instead(heard: bytes) -> bytes:
+def _instead(received: bytes) -> bytes:
     """Return the received bytes if they are not a TLS record.
 
     A handshake (22) or an alert (21) of version 3.
     """
-    return b"" if heard[:2] in (b"", b"\x15", b"\x16", b"\x15\x03", b"\x16\x03") else heard
+    return b"" if received[:2] in (b"", b"\x15", b"\x16", b"\x15\x03", b"\x16\x03") else received
 
 
 def _reason(error: ssl.SSLError) -> str:

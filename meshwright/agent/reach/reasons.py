@@ -116,10 +116,10 @@ def unreached(seen: ReachObservation) -> UnreachableReason | None:
             return _answer(at, answer, seen.shown)
 
 
-def _not_tls(at: str, said: bytes, *, closed: bool) -> UnreachableReason:
-    if said:
-        kind = "an HTTP server" if said.startswith(b"HTTP/") else "another service"
-        text = said[:_SAID_CHARACTERS].decode("ascii", "replace")
+def _not_tls(at: str, received: bytes, *, closed: bool) -> UnreachableReason:
+    if received:
+        kind = "an HTTP server" if received.startswith(b"HTTP/") else "another service"
+        text = received[:_SAID_CHARACTERS].decode("ascii", "replace")
         return UnreachableReason(
             Reason.ANOTHER_SERVICE,
             f"{kind} is at {at}, which does not use TLS; it sends {text!r}",
@@ -290,8 +290,8 @@ def _at(address: str, at: str) -> str:
     return "" if at == address else f", which is {address},"
 
 
-def _words(said: str) -> str:
-    return f" ({said})" if said else ""
+def _words(message: str) -> str:
+    return f" ({message})" if message else ""
 
 
 def _listed(names: tuple[str, ...]) -> str:

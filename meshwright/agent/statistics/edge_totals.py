@@ -42,9 +42,9 @@ class WorkloadLabels:
     account: str = ""
 
 
-def ends(direction: Direction, at: StatTarget, who: WorkloadLabels) -> Labels:
+def ends(direction: Direction, at: StatTarget, workload: WorkloadLabels) -> Labels:
     """Return the labels for both ends of a call; for inbound calls the callers are unknown."""
-    here, there = (who.namespace, who.service, who.account), (at.namespace, at.service, "")
+    here, there = (workload.namespace, workload.service, workload.account), (at.namespace, at.service, "")
     both = (here, there) if direction is Direction.OUTBOUND else (("", "", ""), here)
     parts = ("namespace", "service", "service_account")
     named = (
@@ -67,9 +67,9 @@ class Edge:
         """Return the edge for the sum of all edges of this kind that have no series of their own."""
         return Edge(self.direction, self.protocol, OTHERS)
 
-    def labels(self, who: WorkloadLabels) -> Labels:
-        """Return the Prometheus labels of the edge; `who` is the proxy's own workload."""
-        return (*ends(self.direction, self.called, who), ("protocol", self.protocol))
+    def labels(self, workload: WorkloadLabels) -> Labels:
+        """Return the Prometheus labels of the edge; `workload` is the proxy's own workload."""
+        return (*ends(self.direction, self.called, workload), ("protocol", self.protocol))
 
 
 @dataclass(frozen=True, slots=True, order=True)

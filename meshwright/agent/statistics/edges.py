@@ -22,73 +22,75 @@ class Edges:
     def __init__(self) -> None:
         self._own = OwnRows()
 
-    def families(self, statistics: Statistics, who: WorkloadLabels) -> tuple[Family, ...]:
+    def families(self, statistics: Statistics, workload: WorkloadLabels) -> tuple[Family, ...]:
         """Return all metrics of the proxy's statistics, sorted; always the same metric families."""
         rows = self._own.rows(statistics)
         return (
-            *_edge_families([(edge.labels(who), counted) for edge, counted in rows.edges.items()]),
+            *_edge_families([(edge.labels(workload), counted) for edge, counted in rows.edges.items()]),
             *_backend_families(
-                [(_backend_labels(at, who), backend) for at, backend in rows.backends.items()]
+                [(_backend_labels(at, workload), backend) for at, backend in rows.backends.items()]
             ),
-            *_route_families([(_route_labels(at, who), route) for at, route in rows.routes.items()]),
+            *_route_families([(_route_labels(at, workload), route) for at, route in rows.routes.items()]),
         )
 
 
-def _backend_labels(at: StatTarget, who: WorkloadLabels) -> Labels:
+def _backend_labels(at: StatTarget, workload: WorkloadLabels) -> Labels:
     return (
-        ("source_namespace", who.namespace),
-        ("source_service", who.service),
-        ("source_service_account", who.account),
+        ("source_namespace", workload.namespace),
+        ("source_service", workload.service),
+        ("source_service_account", workload.account),
         ("backend_namespace", at.namespace),
         ("backend_service", at.service),
         ("backend_port", at.port),
     )
 
 
-def _route_labels(at: Route, who: WorkloadLabels) -> Labels:
-    return (*ends(at.direction, at.called, who), ("route", at.name))
+def _route_labels(at: Route, workload: WorkloadLabels) -> Labels:
+    return (*ends(at.direction, at.called, workload), ("route", at.name))
 
 
 _Told = list[tuple[Labels, EdgeTotals]]
 
 
-def _edge_families(told: _Told) -> Iterator[Family]:
+def _edge_families(edges: _Told) -> Iterator[Family]:
     yield _classes(
-        "meshwright_edge_requests_total", "Requests answered, by the class of the status.", told, "down"
+        "meshwright_edge_requests_total", "Requests answered, by the class of the status.", edges, "down"
     )
     yield _plain(
         "meshwright_edge_grpc_failed_total",
         "gRPC requests among these with another status than OK.",
-        told,
+        edges,
         GRPC_FAILED,
     )
     yield Family(
         "meshwright_edge_request_duration_seconds",
         Kind.HISTOGRAM,
         "From a request's first byte to its answer's last.",
-        tuple(sample for labels, of in told if of.times for sample in histogram(labels, of.times)),
+        tuple(sample for labels, of in edges if of.times for sample in histogram(labels, of.times)),
     )
     for name, words, what in (
         ("connections", "Connections that were opened.", "downstream_cx_total"),
         ("sent_bytes", "Bytes from the source to the destination.", "downstream_cx_rx_bytes_total"),
         ("received_bytes", "Bytes from the destination to the source.", "downstream_cx_tx_bytes_total"),
     ):
-        yield _plain(f"meshwright_edge_{name}_total", words, told, what)
+        yield _plain(f"meshwright_edge_{name}_total", words, edges, what)
 
 
-def _backend_families(told: _Told) -> Iterator[Family]:
-    yield _classes("meshwright_backend_requests_total", "Requests to a backend, without retries.", told, "up")
+def _backend_families(edges: _Told) -> Iterator[Family]:
+    yield _classes(
+        "meshwright_backend_requests_total", "Requests to a backend, without retries.", edges, "up"
+    )
     yield _plain(
         "meshwright_backend_grpc_failed_total",
         "gRPC requests among these with another status than OK.",
-        told,
+        edges,
         GRPC_FAILED,
     )
     yield Family(
         "meshwright_backend_request_duration_seconds",
         Kind.SUMMARY,
         "From a request's last byte to its answer's, by this backend.",
-        tuple(sample for labels, of in told if of.times for sample in summary(labels, of.times)),
+        tuple(sample for labels, of in edges if of.times for sample in summary(labels, of.times)),
     )
     for name, words, what in (
         ("retries", "Requests that were tried again.", "upstream_rq_retry"),
@@ -99,41 +101,41 @@ def _backend_families(told: _Told) -> Iterator[Family]:
             "upstream_cx_connect_fail",
         ),
     ):
-        yield _plain(f"meshwright_backend_{name}_total", words, told, what)
+        yield _plain(f"meshwright_backend_{name}_total", words, edges, what)
     yield _plain(
         "meshwright_backend_connections_open",
         "Connections to a backend now.",
-        told,
+        edges,
         "upstream_cx_active",
         Kind.GAUGE,
     )
 
 
-def _route_families(told: _Told) -> Iterator[Family]:
+def _route_families(edges: _Told) -> Iterator[Family]:
     yield _classes(
-        "meshwright_route_requests_total", "Requests of a route that its backend answered.", told, "up"
+        "meshwright_route_requests_total", "Requests of a route that its backend answered.", edges, "up"
     )
     yield Family(
         "meshwright_route_request_duration_seconds",
         Kind.SUMMARY,
         "From a request's last byte to its answer's, by this route.",
-        tuple(sample for labels, of in told if of.times for sample in summary(labels, of.times)),
+        tuple(sample for labels, of in edges if of.times for sample in summary(labels, of.times)),
     )
 
 
-def _classes(name: str, words: str, told: _Told, side: str) -> Family:
+def _classes(name: str, words: str, edges: _Told, side: str) -> Family:
     at = {f"{side}stream_rq_{digit}xx": f"{digit}xx" for digit in range(1, 6)}
     samples = (
         Sample((*labels, ("status_class", word)), of.numbers[what])
-        for labels, of in told
+        for labels, of in edges
         for what, word in at.items()
         if what in of.numbers
     )
     return Family(name, Kind.COUNTER, words, tuple(samples))
 
 
-def _plain(name: str, words: str, told: _Told, what: str, kind: Kind = Kind.COUNTER) -> Family:
-    samples = (Sample(labels, of.numbers[what]) for labels, of in told if what in of.numbers)
+def _plain(name: str, words: str, edges: _Told, counter: str, kind: Kind = Kind.COUNTER) -> Family:
+    samples = (Sample(labels, of.numbers[counter]) for labels, of in edges if counter in of.numbers)
     return Family(name, kind, words, tuple(samples))
 
 

@@ -29,12 +29,12 @@ def since(before: Statistics, now: Statistics) -> Statistics:
     return Statistics(numbers, times)
 
 
-def _of(numbers: Mapping[str, Mapping[str, Mapping[str, int]]], scope: str, of: str) -> Mapping[str, int]:
-    return numbers.get(scope, {}).get(of, {})
+def _of(numbers: Mapping[str, Mapping[str, Mapping[str, int]]], scope: str, key: str) -> Mapping[str, int]:
+    return numbers.get(scope, {}).get(key, {})
 
 
-def _of_bins(statistics: Statistics, scope: str, of: str) -> tuple[Bin, ...]:
-    return statistics.times.get(scope, {}).get(of, ())
+def _of_bins(statistics: Statistics, scope: str, key: str) -> tuple[Bin, ...]:
+    return statistics.times.get(scope, {}).get(key, ())
 
 
 def _grown(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:

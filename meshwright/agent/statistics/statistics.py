@@ -70,13 +70,13 @@ def read(answer: Mapping[str, Any]) -> Statistics:
     return Statistics(numbers, times)
 
 
-def _read_name(said: Mapping[str, Any]) -> tuple[str, str, str] | None:
+def _read_name(record: Mapping[str, Any]) -> tuple[str, str, str] | None:
     """Return scope, name and counter; None for counters that repeat others.
 
     For example, `cluster.shop/cart|8080.upstream_rq_2xx` gives `cluster`, `shop/cart|8080` and
     `upstream_rq_2xx`.
     """
-    match = _NAME.fullmatch(str(said.get("name")))
+    match = _NAME.fullmatch(str(record.get("name")))
     if match is None:
         return None
     scope = next(scope for scope in _COUNTS if match[scope])

@@ -174,15 +174,15 @@ class _Reader:
         self._sampled.add(name)
         return name + (b"{" + labels + b"}" if pairs else b"") + b" " + value + (at and b" " + at)
 
-    def _moment(self, said: bytes | None) -> bytes:
+    def _moment(self, timestamp: bytes | None) -> bytes:
         """Return a timestamp in milliseconds (OpenMetrics has seconds); empty without one."""
-        if said is None:
+        if timestamp is None:
             return b""
-        if self._is_open and _SECONDS.fullmatch(said):
-            return str(round(float(said) * 1000)).encode()
-        if self._is_open or not _MILLISECONDS.fullmatch(said):
+        if self._is_open and _SECONDS.fullmatch(timestamp):
+            return str(round(float(timestamp) * 1000)).encode()
+        if self._is_open or not _MILLISECONDS.fullmatch(timestamp):
             raise _LineDropped(DropReason.MALFORMED)
-        return said
+        return timestamp
 
 
 def _require_free(name: bytes) -> None:

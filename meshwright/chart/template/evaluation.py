@@ -23,12 +23,14 @@ Variables = ChainMap[str, Value]
 """Variables by name; variables of a block end with the block."""
 
 
-def rendered(template: Template, told: Value, defined: Mapping[str, Template]) -> str:
+def rendered(template: Template, chart_values: Value, defined: Mapping[str, Template]) -> str:
     """Return the text of a template; `defined` has the templates for `include`.
 
     Raises TemplateError.
     """
-    return "".join(_Renderer(template.name, defined).text(template.nodes, told, ChainMap({"$": told})))
+    return "".join(
+        _Renderer(template.name, defined).text(template.nodes, chart_values, ChainMap({"$": chart_values}))
+    )
 
 
 class _Renderer:
@@ -94,8 +96,8 @@ class _Renderer:
             given = (self._called(call, dot, variables, given),)
         return given[0]
 
-    def _called(self, call: Call, dot: Value, variables: Variables, given: tuple[Value, ...]) -> Value:
-        arguments = [*(self._value(argument, dot, variables) for argument in call.arguments), *given]
+    def _called(self, call: Call, dot: Value, variables: Variables, piped: tuple[Value, ...]) -> Value:
+        arguments = [*(self._value(argument, dot, variables) for argument in call.arguments), *piped]
         if isinstance(call.function, str):
             if (function := self._functions.get(call.function)) is None:
                 raise ValueError(f"unknown function {call.function!r} here")
@@ -121,11 +123,11 @@ class _Renderer:
                     raise ValueError(f"unknown variable {of}")
                 return _field(dot if of == "." else variables[of], fields)
 
-    def _included(self, name: str, told: Value) -> str:
+    def _included(self, name: str, dot: Value) -> str:
         if (template := self._defined.get(name)) is None:
             raise ValueError(f"unknown template {name!r}")
         # A new renderer, because the argument is both the dot and `$` in an included template.
-        return rendered(template, told, self._defined)
+        return rendered(template, dot, self._defined)
 
 
 def _field(value: Value, fields: tuple[str, ...]) -> Value:

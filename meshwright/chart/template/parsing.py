@@ -128,8 +128,8 @@ class _Reader:
         self.defined: dict[str, tuple[Node, ...]] = {}
         self._line = 1
 
-    def error(self, what: str) -> TemplateError:
-        return TemplateError(f"{self.name}:{self._line}: {what}")
+    def error(self, message: str) -> TemplateError:
+        return TemplateError(f"{self.name}:{self._line}: {message}")
 
     def nodes(self) -> tuple[Node, ...]:
         """Read nodes until an `end` or `else` that belongs to an outer block."""

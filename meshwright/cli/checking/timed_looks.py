@@ -16,12 +16,12 @@ _T = TypeVar("_T")
 class TimedLook(Generic[_T]):
     """An observation for a check in a separate thread. The thread is abandoned after the time limit."""
 
-    def __init__(self, what: str, function: Callable[[], _T], seconds: float = SECONDS) -> None:
+    def __init__(self, subject: str, function: Callable[[], _T], seconds: float = SECONDS) -> None:
         self._function = function
         self._seconds = seconds
         self._result: _T | UnavailableCheck = UnavailableCheck(f"timed out after {seconds:g} s")
         # A daemon thread, so that a hanging look does not keep the process alive.
-        self._thread = threading.Thread(target=self._run, name=f"look at {what}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"look at {subject}", daemon=True)
         self._thread.start()
 
     def seen(self) -> _T | UnavailableCheck:

@@ -162,13 +162,13 @@ def _replaced(directory: Path, state: Path) -> "tuple[_ServedConfig, SelectedSna
     return _ServedConfig(versions, resources), wanted(directory, api(state, "/config"), admitted, withdrawn)
 
 
-def _applied(directory: Path, asked: "ClusterAccess") -> "tuple[_ServedConfig, SelectedSnapshots]":
+def _applied(directory: Path, access: "ClusterAccess") -> "tuple[_ServedConfig, SelectedSnapshots]":
     """Return the configuration of a cluster as it is, and with the directory applied."""
     from meshwright.admin.pages.proxies.decoding import decoded
     from meshwright.cli.offline.cluster import before_and_after, new
     from meshwright.cli.offline.selection import served
 
-    there, after = before_and_after(asked, directory)
+    there, after = before_and_after(access, directory)
     before = served(there.view, ())
 
     def resources(proxy: str) -> Mapping[str, Any]:

@@ -181,19 +181,19 @@ def text(result: Found) -> str:
     return joined(lines)
 
 
-def _logged(said: Mapping[str, object]) -> str:
+def _logged(record: Mapping[str, object]) -> str:
     """Return time, response code and policy of a request in a line of an access log, as text."""
-    code, details = said.get("response_code", "a connection"), said.get("response_code_details", "")
-    by = str(said.get("policy") or "")
+    code, details = record.get("response_code", "a connection"), record.get("response_code_details", "")
+    by = str(record.get("policy") or "")
     # For other kinds than TrafficTarget, the log has the kind and the name.
     policy = f", admitted by {by if ' ' in by else f'TrafficTarget {by}'}" if by else ""
-    if code == "403" and (wanted := said.get("policy_looked_for")):
+    if code == "403" and (wanted := record.get("policy_looked_for")):
         policy = (
             ", the caller is not a source of any TrafficTarget"
             if wanted == "~"
             else f", no rule of TrafficTarget {wanted} fitted"
         )
-    return f"logged at {said.get('start_time', '?')}: {code}{f' ({details})' if details else ''}{policy}"
+    return f"logged at {record.get('start_time', '?')}: {code}{f' ({details})' if details else ''}{policy}"
 
 
 def _standing(result: Found) -> list[str]:

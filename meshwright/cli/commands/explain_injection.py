@@ -151,7 +151,7 @@ def document(explanation: "Explanation") -> Mapping[str, Any]:
     }
 
 
-def _offline(told: "InjectionConfig", file: Path, namespace: str, mesh: Path | None) -> "Sequence[Found]":
+def _offline(config: "InjectionConfig", file: Path, namespace: str, mesh: Path | None) -> "Sequence[Found]":
     from meshwright.kubernetes.injection.explanation import explained
     from meshwright.kubernetes.injection.manifests import namespaces_in, pods_in
     from meshwright.mesh.names import Namespace
@@ -164,7 +164,7 @@ def _offline(told: "InjectionConfig", file: Path, namespace: str, mesh: Path | N
             f"{file} lacks a Pod or a workload that creates Pods: add a manifest of kind Pod or Deployment, "
             "for example"
         )
-    known, others = _known(told, mesh)
+    known, others = _known(config, mesh)
     spaces = {**others, **namespaces_in(iter(values))}
     result = []
     for place, pod in places:
@@ -178,7 +178,7 @@ def _offline(told: "InjectionConfig", file: Path, namespace: str, mesh: Path | N
 
 
 async def _online(
-    told: "InjectionConfig",
+    injection_config: "InjectionConfig",
     config: Path | None,
     pod: tuple[str, str],
     mesh: Path | None,
@@ -198,11 +198,13 @@ async def _online(
             its = namespace_of(await api.get(NAMESPACES, None, namespace))
             registered = (await api.list(MUTATING))["items"]
             if config is None:
-                told = await _configured(api, told)
-            known, _ = _known(told, mesh)
+                injection_config = await _configured(api, injection_config)
+            known, _ = _known(injection_config, mesh)
             known = replace(known, version=minor_version(await api.read("/version")))
             if mesh is None:
-                known = replace(known, mesh_config=await _mesh_config(api, told.control_plane_namespace))
+                known = replace(
+                    known, mesh_config=await _mesh_config(api, injection_config.control_plane_namespace)
+                )
     except KubeError as error:
         raise CommandFailed(error) from error
     return explained(known, its, document, tuple(registered), runs=True)
@@ -222,7 +224,7 @@ async def _mesh_config(api: "Api", home: str) -> "configured.MeshConfig":
         return MeshConfig()
 
 
-async def _configured(api: "Api", told: "InjectionConfig") -> "InjectionConfig":
+async def _configured(api: "Api", config: "InjectionConfig") -> "InjectionConfig":
     """Return the control plane's configuration, or the default one without a ConfigMap.
 
     Raises CommandFailed for an invalid configuration, because an explanation by other values would be wrong.
@@ -233,7 +235,7 @@ async def _configured(api: "Api", told: "InjectionConfig") -> "InjectionConfig":
     from meshwright.kubernetes.injection.configuration.configuration import ConfigurationError
 
     try:
-        place, injection_config = await config_in(ClusterClient(api), told.control_plane_namespace)
+        place, injection_config = await config_in(ClusterClient(api), config.control_plane_namespace)
     except ConfigurationError as error:
         raise CommandFailed(*lines_of(error)) from error
     except ApiError as error:
@@ -247,12 +249,12 @@ async def _configured(api: "Api", told: "InjectionConfig") -> "InjectionConfig":
             f"ConfigMap {where} does not exist: using the default injection configuration; to use another, "
             "give --config FILE"
         )
-        return told
+        return config
     return injection_config
 
 
 def _known(
-    told: "InjectionConfig", mesh: Path | None
+    config: "InjectionConfig", mesh: Path | None
 ) -> "tuple[InjectionInputs, Mapping[str, NamespaceObject]]":
     import os
 
@@ -265,7 +267,7 @@ def _known(
         drivers = DriverRegistry.discover().drivers
     except DriverError as error:
         raise CommandFailed(error) from error
-    return InjectionInputs(told, drivers, mesh_config, os.environ), others
+    return InjectionInputs(config, drivers, mesh_config, os.environ), others
 
 
 def _home(control_plane: str) -> Mapping[str, Any]:

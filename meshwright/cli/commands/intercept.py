@@ -152,37 +152,37 @@ def intercept(
         raise CommandFailed(error) from error
 
 
-def wanted_of(told: Mapping[str, Any]) -> Interception | None:
+def wanted_of(options: Mapping[str, Any]) -> Interception | None:
     """Return the wanted interception from values by parameter name, or None to remove the rules.
 
     Raises InterceptionError for invalid values.
     """
-    if told["dry_run"] + told["only_check"] + told["probe"] + told["clean"] > 1:
+    if options["dry_run"] + options["only_check"] + options["probe"] + options["clean"] > 1:
         raise InterceptionError("--dry-run, --check, --probe and --clean exclude each other")
-    if told["clean"]:
+    if options["clean"]:
         return None
 
     def less(name: str, read: Callable[[str, str | None], tuple[_Value, ...] | None]) -> tuple[_Value, ...]:
-        return excluded(f"--exclude-{name.replace('_', '-')}", told[f"exclude_{name}"], read)
+        return excluded(f"--exclude-{name.replace('_', '-')}", options[f"exclude_{name}"], read)
 
     return Interception(
-        uid=told["uid"],
-        capture=told["capture"],
-        inbound=told["inbound"],
-        outbound=told["outbound"],
-        families=_families(ipv4=told["ipv4"], ipv6=told["ipv6"] or told["ipv6_by_address"]),
-        ipv6_by_address=told["ipv6_by_address"] and not told["ipv6"],
-        inbound_port=told["inbound_port"],
-        outbound_port=told["outbound_port"],
-        inbound_included=ports("--include-inbound-ports", told["include_inbound_ports"]),
+        uid=options["uid"],
+        capture=options["capture"],
+        inbound=options["inbound"],
+        outbound=options["outbound"],
+        families=_families(ipv4=options["ipv4"], ipv6=options["ipv6"] or options["ipv6_by_address"]),
+        ipv6_by_address=options["ipv6_by_address"] and not options["ipv6"],
+        inbound_port=options["inbound_port"],
+        outbound_port=options["outbound_port"],
+        inbound_included=ports("--include-inbound-ports", options["include_inbound_ports"]),
         inbound_excluded=less("inbound_ports", ports),
-        outbound_included=ports("--include-outbound-ports", told["include_outbound_ports"]),
+        outbound_included=ports("--include-outbound-ports", options["include_outbound_ports"]),
         outbound_excluded=less("outbound_ports", ports),
-        ranges_included=ranges("--include-outbound-ranges", told["include_outbound_ranges"]),
+        ranges_included=ranges("--include-outbound-ranges", options["include_outbound_ranges"]),
         ranges_excluded=less("outbound_ranges", ranges),
         interfaces_excluded=less("interfaces", interfaces),
-        mark=told["mark"],
-        route_table=told["route_table"],
+        mark=options["mark"],
+        route_table=options["route_table"],
     )
 
 

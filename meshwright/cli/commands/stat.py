@@ -109,22 +109,24 @@ def _query(window: str, namespace: str, source: str, destination: str) -> Mappin
     return {name: item for name, item in query.items() if item}
 
 
-def _request_rows(state: Path, of: RowKind, query: Mapping[str, str]) -> Found:
-    return api(state, f"/stat/{of.value}", query)
+def _request_rows(state: Path, row_kind: RowKind, query: Mapping[str, str]) -> Found:
+    return api(state, f"/stat/{row_kind.value}", query)
 
 
-def _shown(of: RowKind, result: Found, destination: str = "") -> None:
+def _shown(row_kind: RowKind, result: Found, destination: str = "") -> None:
     from meshwright.cli.printing.statistics import figures_tables, hint_without_calls, remark
     from meshwright.cli.printing.table import console
 
-    for table in figures_tables(of.value, result):
+    for table in figures_tables(row_kind.value, result):
         console().print(table)
-    for words in (hint_without_calls(of.value, destination, result), remark(result)):
+    for words in (hint_without_calls(row_kind.value, destination, result), remark(result)):
         if words:
             print_remarks(words)
 
 
-def _watched(state: Path, of: RowKind, query: Mapping[str, str], *, as_json: bool, busiest: bool) -> None:
+def _watched(
+    state: Path, row_kind: RowKind, query: Mapping[str, str], *, as_json: bool, busiest: bool
+) -> None:
     """Refresh the table in place until interrupted; with `as_json`, print one line for each refresh."""
     from rich.live import Live
 
@@ -133,14 +135,14 @@ def _watched(state: Path, of: RowKind, query: Mapping[str, str], *, as_json: boo
 
     if as_json:
         while True:
-            print(json.dumps(_request_rows(state, of, query)), flush=True)
+            print(json.dumps(_request_rows(state, row_kind, query)), flush=True)
             time.sleep(_EACH_SECONDS)
     with Live(console=console(), auto_refresh=False) as live:
         while True:
-            result = _request_rows(state, of, query)
+            result = _request_rows(state, row_kind, query)
             rows = records(result, "rows")
             live.update(
-                figures_tables(of.value, result, _busiest(rows) if busiest else rows)[0], refresh=True
+                figures_tables(row_kind.value, result, _busiest(rows) if busiest else rows)[0], refresh=True
             )
             time.sleep(_EACH_SECONDS)
 

@@ -110,7 +110,7 @@ class _TypedCommand:
     """
 
     # Typer does not export the types of commands.
-    def __init__(self, program: Any, which: UnitKind, given: tuple[str, ...]) -> None:  # noqa: ANN401
+    def __init__(self, program: Any, which: UnitKind, words: tuple[str, ...]) -> None:  # noqa: ANN401
         from meshwright.cli.process.environment import of_commands
 
         command = program.commands[which.value]
@@ -121,7 +121,7 @@ class _TypedCommand:
             known |= variables()
         self.variables: Mapping[str, str] = {n: os.environ[n] for n in sorted(known) if n in os.environ}
         # Parsed twice: first to find the missing folders, then with these folders added.
-        first = self._parsed(command, which, given)
+        first = self._parsed(command, which, words)
         lacking: Mapping[str, str] = {
             name: folder
             for name, folder in _DEFAULTS[which].items()
@@ -129,7 +129,7 @@ class _TypedCommand:
         }
         if which is UnitKind.SERVE:
             lacking = _unsaid(lacking, first)
-        self.arguments = (*(word for n, folder in lacking.items() for word in (f"--{n}", folder)), *given)
+        self.arguments = (*(word for n, folder in lacking.items() for word in (f"--{n}", folder)), *words)
         self.values: Mapping[str, Any] = self._parsed(command, which, self.arguments)
         for name, value in self.values.items():
             if isinstance(value, Path):
@@ -182,7 +182,7 @@ def _below(name: str, path: Path, folder: str) -> PurePosixPath:
     return pure_posix_path
 
 
-def _server(typed_command: _TypedCommand, told: units.Command, user: str) -> str:
+def _server(typed_command: _TypedCommand, command_line: units.Command, user: str) -> str:
     from meshwright.cli.commands.serve import named
     from meshwright.controller.errors import SettingsError
     from meshwright.controller.settings.settings import Settings, load
@@ -215,7 +215,7 @@ def _server(typed_command: _TypedCommand, told: units.Command, user: str) -> str
     ports = (host_port.port for host_port in (*addresses, *settings.driver_addresses.values()))
     return units.server_unit(
         units.Server(
-            told,
+            command_line,
             user,
             _below("state", settings.state, "/var/lib"),
             settings.drain_seconds,
@@ -227,7 +227,7 @@ def _server(typed_command: _TypedCommand, told: units.Command, user: str) -> str
 
 
 def _agent(
-    typed_command: _TypedCommand, told: units.Command, user: str, *, low_ports: bool, tproxy: bool
+    typed_command: _TypedCommand, command_line: units.Command, user: str, *, low_ports: bool, tproxy: bool
 ) -> str:
     values = typed_command.values
     if "/" in values["envoy"]:
@@ -239,7 +239,7 @@ def _agent(
     agent_settings(values)
     return units.agent_unit(
         units.Agent(
-            told,
+            command_line,
             user,
             _below("--run", values["run_directory"], "/run"),
             tuple(_written(values)),
@@ -250,7 +250,7 @@ def _agent(
     )
 
 
-def _intercept(typed_command: _TypedCommand, told: units.Command) -> str:
+def _intercept(typed_command: _TypedCommand, command_line: units.Command) -> str:
     from meshwright.agent.interception.settings import InterceptionError
     from meshwright.cli.commands.intercept import wanted_of
 
@@ -258,7 +258,7 @@ def _intercept(typed_command: _TypedCommand, told: units.Command) -> str:
         wanted_of(typed_command.values)
     except InterceptionError as error:
         raise CommandFailed(error) from error
-    return units.intercept_unit(told)
+    return units.intercept_unit(command_line)
 
 
 def _written(values: Mapping[str, Any]) -> Iterator[PurePosixPath]:

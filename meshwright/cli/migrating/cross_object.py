@@ -75,7 +75,7 @@ def _counts(problem: Problem, *, whole: bool) -> bool:
     return whole or problem.code in _CONTRADICTIONS
 
 
-def _finding(what: str, problem: Problem) -> Finding:
+def _finding(subject: str, problem: Problem) -> Finding:
     standing = MigrationStatus.NOT_ENFORCED if problem.code in _NO_EFFECT else MigrationStatus.TO_DO
     text = f"is {problem.value}: {problem.expected}" if problem.value else problem.expected
-    return Finding(what, standing, text, problem.field, problem.code)
+    return Finding(subject, standing, text, problem.field, problem.code)

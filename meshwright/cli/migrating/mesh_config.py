@@ -83,28 +83,30 @@ def configured(document: Document, home: str) -> MeshConfigMigration:
     return MeshConfigMigration(tuple(findings), {**head, "spec": spec}, settings, injection, values)
 
 
-def _metadata(given: Document, home: str) -> Document:
+def _metadata(metadata_before: Document, home: str) -> Document:
     """Return the metadata of the MeshConfig in `home`.
 
     A MeshConfig in `home` is overwritten, so its labels and annotations are kept: applying an object without
     them would delete them.
     """
-    metadata: Document = {"name": given.get("name") or "osm-mesh-config", "namespace": home}
-    if given.get("namespace") != home:
+    metadata: Document = {"name": metadata_before.get("name") or "osm-mesh-config", "namespace": home}
+    if metadata_before.get("namespace") != home:
         return metadata
-    annotations = mapping(given.get("annotations"))
+    annotations = mapping(metadata_before.get("annotations"))
     # kubectl writes this annotation itself on each apply.
     kept = {key: value for key, value in annotations.items() if key != _LAST_APPLIED}
     return metadata | {
-        name: held for name, held in (("labels", mapping(given.get("labels"))), ("annotations", kept)) if held
+        name: held
+        for name, held in (("labels", mapping(metadata_before.get("labels"))), ("annotations", kept))
+        if held
     }
 
 
-def _refused(what: str, document: Document) -> tuple[Finding, ...]:
+def _refused(subject: str, document: Document) -> tuple[Finding, ...]:
     """Return the problems of a MeshConfig outside of `spec`, which prevent a migration."""
     # With an empty spec, only problems of the other fields remain.
     without = {**document, "spec": {}} if isinstance(document.get("spec"), dict | None) else document
-    result = (of_problem(what, problem) for problem in read(without).problems)
+    result = (of_problem(subject, problem) for problem in read(without).problems)
     return tuple(item for item in result if item.standing is MigrationStatus.REFUSED)
 
 
@@ -122,23 +124,23 @@ def _put(spec: Document, section: str, name: str, value: object) -> None:
 
 
 def _of_field(
-    what: str, document: Document, section: str, name: str, value: object, path: str
+    subject: str, document: Document, section: str, name: str, value: object, path: str
 ) -> tuple[list[Finding], FieldReplacement | None]:
     alone: Document = {}
     _put(alone, section, name, value)
     # Alone, so that every problem belongs to this field.
     problems = read({**document, "spec": alone}).problems
-    result = [of_problem(what, problem) for problem in problems]
+    result = [of_problem(subject, problem) for problem in problems]
     if any(item.standing is MigrationStatus.REFUSED for item in result):
         return result, None
     if _is_without_effect(value):
-        return [Finding(what, MigrationStatus.WORKS, "is off or empty", path)], None
+        return [Finding(subject, MigrationStatus.WORKS, "is off or empty", path)], None
     if (translate := _ELSEWHERE.get(path)) is not None and (elsewhere := translate(value)) is not None:
         code = result[0].code if result else ""
-        return [Finding(what, MigrationStatus.REWRITTEN, elsewhere.description, path, code)], elsewhere
+        return [Finding(subject, MigrationStatus.REWRITTEN, elsewhere.description, path, code)], elsewhere
     if not result:
-        return [Finding(what, MigrationStatus.WORKS, "as it is", path)], None
-    return [Finding(what, item.standing, item.said, path, item.code) for item in result], None
+        return [Finding(subject, MigrationStatus.WORKS, "as it is", path)], None
+    return [Finding(subject, item.standing, item.said, path, item.code) for item in result], None
 
 
 def _is_without_effect(value: object) -> bool:

@@ -80,9 +80,9 @@ def moved(
     return MigrationResult(tuple(findings), tuple(manifests), tuple(labels), values)
 
 
-def _to_be_applied(given: list[Document], manifests: list[Document]) -> list[Document]:
+def _to_be_applied(documents: list[Document], manifests: list[Document]) -> list[Document]:
     """Return the objects to be applied: the given ones, with the new MeshConfig instead of the old."""
-    return [*(item for item in given if not _is_mesh_config(item)), *manifests]
+    return [*(item for item in documents if not _is_mesh_config(item)), *manifests]
 
 
 def _only(meshes: tuple[str, ...]) -> str:

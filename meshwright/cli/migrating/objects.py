@@ -51,11 +51,11 @@ def of_object(document: Document, between: Iterable[Finding] = ()) -> Iterator[F
         yield Finding(what, MigrationStatus.WORKS, "as it is")
 
 
-def of_problem(what: str, problem: Problem) -> Finding:
+def of_problem(subject: str, problem: Problem) -> Finding:
     """Return a problem as a line of the report."""
     value = problem.value and problem.field != "kind"  # the object's name already begins with the kind
     text = f"is {problem.value}: {problem.expected}" if value else problem.expected
-    return Finding(what, standing_of(problem), text, problem.field, problem.code)
+    return Finding(subject, standing_of(problem), text, problem.field, problem.code)
 
 
 def standing_of(problem: Problem) -> MigrationStatus:

@@ -35,7 +35,7 @@ def text(
     except ValueError:
         raise CommandFailed(f"--protocol is {protocol!r}: must be delta or sotw") from None
     try:
-        result = read(directory, shared=True, told=trust_domain)
+        result = read(directory, shared=True, configured=trust_domain)
     except CredentialsError as error:
         raise CommandFailed(error) from error
     return bootstrap(

@@ -38,14 +38,14 @@ def reached(
     return ClusterAccess(kubeconfig, context, tuple(names), selector, control_plane)
 
 
-def brought(asked: ClusterAccess, where: Path | None) -> IntroducedProblems:
+def brought(access: ClusterAccess, where: Path | None) -> IntroducedProblems:
     """Return the problems that manifests add to a cluster, or all problems of the cluster without manifests.
 
     Raises OfflineError.
     """
     if where is None:
-        return IntroducedProblems(seen(listed(asked)).problems)
-    before, after = before_and_after(asked, where)
+        return IntroducedProblems(seen(listed(access)).problems)
+    before, after = before_and_after(access, where)
     problems = new(before, after)
     return IntroducedProblems(problems, len(after.problems) - len(problems))
 
@@ -56,22 +56,22 @@ def new(before: OfflineMesh, after: OfflineMesh) -> Problems:
     return tuple(problem for problem in after.problems if problem not in known)
 
 
-def before_and_after(asked: ClusterAccess, where: Path) -> tuple[OfflineMesh, OfflineMesh]:
+def before_and_after(access: ClusterAccess, where: Path) -> tuple[OfflineMesh, OfflineMesh]:
     """Return the mesh of a cluster, without and with manifests applied; raise OfflineError."""
-    there = listed(asked)
+    there = listed(access)
     return seen(there), seen(there.below(load_nonempty_manifests(where)))
 
 
-def together(asked: ClusterAccess, where: Path | None) -> OfflineMesh:
+def together(access: ClusterAccess, where: Path | None) -> OfflineMesh:
     """Return the mesh of a cluster, with manifests applied if `where` is given; raise OfflineError."""
-    there = listed(asked)
+    there = listed(access)
     return seen(there if where is None else there.below(load_nonempty_manifests(where)))
 
 
-def listed(asked: ClusterAccess, patience: timedelta = SECONDS) -> LoadedManifests:
+def listed(access: ClusterAccess, patience: timedelta = SECONDS) -> LoadedManifests:
     """Return all selected objects of a cluster; raise OfflineError if some cannot be read."""
     try:
-        return asyncio.run(_listed(cluster(asked, lambda: datetime.now(UTC), patience=patience)))
+        return asyncio.run(_listed(cluster(access, lambda: datetime.now(UTC), patience=patience)))
     except (StartupError, SourceError) as error:
         raise OfflineError(str(error)) from error
 

@@ -53,12 +53,12 @@ def definitions(wanted: Sequence[str]) -> tuple[Structural, ...]:
     return crds([described_kind for described_kind in described() if described_kind.kind.name in chosen])
 
 
-def _known(what: str, name: str, names: Collection[str]) -> str:
+def _known(subject: str, name: str, names: Collection[str]) -> str:
     if name in names:
         return name
     near = nearest(name, names)
     meant = f"did you mean {near}?" if near else f"must be one of {', '.join(names)}"
-    raise CommandFailed(f"{what} is {name!r}: {meant}")
+    raise CommandFailed(f"{subject} is {name!r}: {meant}")
 
 
 def schemas() -> Mapping[str, str]:

@@ -16,17 +16,17 @@ from meshwright.providers.text.documents import documents
 def manifests(
     namespace: str,
     files: Iterable[Path] = (),
-    told: Iterable[str] = (),
-    told_text: Iterable[str] = (),
-    told_json: Iterable[str] = (),
+    assignments: Iterable[str] = (),
+    text_assignments: Iterable[str] = (),
+    json_assignments: Iterable[str] = (),
 ) -> Sequence[str]:
     """Return the namespace and the rendered chart, each manifest as YAML; raise CommandFailed.
 
-    `files` are files with values; `told`, `told_text` and `told_json` are arguments of --set, --set-string
-    and --set-json as in Helm, such as `image.tag=1.2.3`.
+    `files` are files with values; `assignments`, `text_assignments` and `json_assignments` are arguments of
+    --set, --set-string and --set-json as in Helm, such as `image.tag=1.2.3`.
     """
     try:
-        values = _values(files, told, told_text, told_json)
+        values = _values(files, assignments, text_assignments, json_assignments)
         return [home(namespace), *rendered(values, namespace)]
     except (ValuesError, TemplateError) as error:
         raise CommandFailed(*lines_of(error)) from error
@@ -34,9 +34,9 @@ def manifests(
 
 def _values(
     files: Iterable[Path],
-    told: Iterable[str],
-    told_text: Iterable[str],
-    told_json: Iterable[str],
+    assignments: Iterable[str],
+    text_assignments: Iterable[str],
+    json_assignments: Iterable[str],
 ) -> Mapping[str, Any]:
     """Return the chart's values, merged from files, --set-json, --set and --set-string; raise ValuesError."""
     result = defaults()
@@ -49,9 +49,9 @@ def _values(
             raise CommandFailed(f"--values is {str(path)!r}: byte {error.start} is not UTF-8") from error
         result = overriding.merged(result, _read(text, path))
     # Helm's order: later options override earlier ones, in whatever order they are typed.
-    result = overriding.merged(result, overriding.parse_set_json(told_json, result))
-    result = overriding.merged(result, overriding.parse_set(told, result))
-    return overriding.merged(result, overriding.parse_set(told_text, result, as_text=True))
+    result = overriding.merged(result, overriding.parse_set_json(json_assignments, result))
+    result = overriding.merged(result, overriding.parse_set(assignments, result))
+    return overriding.merged(result, overriding.parse_set(text_assignments, result, as_text=True))
 
 
 def _read(text: str, path: Path) -> Mapping[str, Any]:

@@ -86,29 +86,29 @@ def served(view: View, problems: Problems) -> SelectedSnapshots:
     )
 
 
-def _settings(told: Mapping[str, Any]) -> MeshSettings:
+def _settings(options: Mapping[str, Any]) -> MeshSettings:
     return MeshSettings(
-        TrustDomain(told["trust_domain"]),
-        told["cluster_domain"],
-        IPv4Network(told["virtual_addresses"]),
-        EndpointAdmission(told["endpoint_admission"]),
-        HeaderLimits(told["headers_per_message"], told["header_kibibytes"]),
-        DenialReasons(told["denial_reasons"]),
-        told["trace_sampling"],
+        TrustDomain(options["trust_domain"]),
+        options["cluster_domain"],
+        IPv4Network(options["virtual_addresses"]),
+        EndpointAdmission(options["endpoint_admission"]),
+        HeaderLimits(options["headers_per_message"], options["header_kibibytes"]),
+        DenialReasons(options["denial_reasons"]),
+        options["trace_sampling"],
         Resilience.from_settings(
-            connect_seconds=told["connect_seconds"],
-            retries=told["connect_retries"],
-            failures=told["ejecting_failures"],
-            server_errors=told["ejecting_server_errors"],
-            ejected_seconds=told["ejected_seconds"],
-            ejected_percent=told["ejected_percent"],
-            silence_seconds=told["peer_silence_seconds"],
-            reuse_seconds=told["connection_reuse_seconds"],
+            connect_seconds=options["connect_seconds"],
+            retries=options["connect_retries"],
+            failures=options["ejecting_failures"],
+            server_errors=options["ejecting_server_errors"],
+            ejected_seconds=options["ejected_seconds"],
+            ejected_percent=options["ejected_percent"],
+            silence_seconds=options["peer_silence_seconds"],
+            reuse_seconds=options["connection_reuse_seconds"],
         ),
-        IPv6Network(told["virtual_addresses_ipv6"]),
-        MethodOverrides(told.get("method_override_headers", MethodOverrides.KEEP)),
+        IPv6Network(options["virtual_addresses_ipv6"]),
+        MethodOverrides(options.get("method_override_headers", MethodOverrides.KEEP)),
         LongLived.from_settings(
-            upgrades=tuple(told["http_upgrades"]), tcp_idle_seconds=told["tcp_idle_seconds"]
+            upgrades=tuple(options["http_upgrades"]), tcp_idle_seconds=options["tcp_idle_seconds"]
         ),
-        ServiceKeys.ECDSA_P256 if told["service_certificate_key"] == "ecdsa-p256" else ServiceKeys.RSA,
+        ServiceKeys.ECDSA_P256 if options["service_certificate_key"] == "ecdsa-p256" else ServiceKeys.RSA,
     )

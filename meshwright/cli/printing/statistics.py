@@ -11,9 +11,9 @@ _WELL = 0.99
 _BADLY = 0.9
 
 
-def figures_tables(of: str, result: Found, rows: list[Found] | None = None) -> tuple[Columns]:
+def figures_tables(row_kind: str, result: Found, rows: list[Found] | None = None) -> tuple[Columns]:
     """Return the table of request statistics from `/api/v1/stat/OF`; with `rows`, of these rows only."""
-    first = _FIRST[of]
+    first = _FIRST[row_kind]
     table = columns(*first, "SUCCESS", "RPS", "P50", "P95", "P99", "FAILED", "CONNECTIONS")
     for row in records(result, "rows") if rows is None else rows:
         table.add_row(
@@ -27,12 +27,12 @@ def figures_tables(of: str, result: Found, rows: list[Found] | None = None) -> t
     return (table,)
 
 
-def hint_without_calls(of: str, destination: str, result: Found) -> str:
+def hint_without_calls(row_kind: str, destination: str, result: Found) -> str:
     """Return a sentence, with another command to try, if no calls to a service were counted; else empty."""
     if result.get("rows") or not destination:
         return ""
     words = f"no calls to {destination} were counted"
-    if of in ("edges", "routes"):
+    if row_kind in ("edges", "routes"):
         return f"{words}; calls to the apex of a TrafficSplit are in `stat backends --to {destination}`"
     return words
 

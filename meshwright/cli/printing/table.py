@@ -152,9 +152,9 @@ def styled(text: str, style: str = "") -> Text:
     return Text(on_one_line(text), style=style)
 
 
-def with_step(said: str, do: str) -> Text:
+def with_step(text: str, do: str) -> Text:
     """Return a cell with a text and, on a second line, the next step, if there is one."""
-    return styled(said) if not do else Text("\n-> ").join((styled(said), styled(do)))
+    return styled(text) if not do else Text("\n-> ").join((styled(text), styled(do)))
 
 
 def columns(*names: str) -> Columns:

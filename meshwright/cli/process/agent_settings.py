@@ -21,7 +21,7 @@ Told = Mapping[str, Any]
 """Values by the names of the command's parameters."""
 
 
-def agent_settings(told: Told) -> "AgentSettings":
+def agent_settings(options: Told) -> "AgentSettings":
     """Return the settings; raise CommandFailed for values with which the agent would not start."""
     # Imported here, because the help of the command must not wait for the agent's packages.
     from meshwright.agent.envoy.command import EnvoyOptions
@@ -30,36 +30,38 @@ def agent_settings(told: Told) -> "AgentSettings":
     from meshwright.agent.settings import AgentSettings
     from meshwright.agent.status.probes import Probes
 
-    if told["log_level"] not in LOG_LEVELS:
-        raise CommandFailed(f"--log-level is {told['log_level']!r}: must be one of {', '.join(LOG_LEVELS)}")
-    ports = frozenset(told["application_port"] or ())
+    if options["log_level"] not in LOG_LEVELS:
+        raise CommandFailed(
+            f"--log-level is {options['log_level']!r}: must be one of {', '.join(LOG_LEVELS)}"
+        )
+    ports = frozenset(options["application_port"] or ())
     try:
         return AgentSettings(
-            credentials=told["credentials"].absolute(),
-            ads=host_port("--ads", told["ads"], ADMIN_PORT),
-            run=told["run_directory"].absolute(),
+            credentials=options["credentials"].absolute(),
+            ads=host_port("--ads", options["ads"], ADMIN_PORT),
+            run=options["run_directory"].absolute(),
             envoy=EnvoyOptions(
-                told["envoy"],
-                told["concurrency"],
-                told["envoy_log_level"],
-                told["drain_seconds"],
-                told["parent_shutdown_seconds"],
-                told["hot_restart"],
+                options["envoy"],
+                options["concurrency"],
+                options["envoy_log_level"],
+                options["drain_seconds"],
+                options["parent_shutdown_seconds"],
+                options["hot_restart"],
             ),
-            admin=None if told["admin"] is None else host_port("--admin", told["admin"], ADMIN_PORT),
-            status=host_port("--status", told["status"], STATUS_PORT),
-            protocol=_protocol(told["protocol"]),
-            restart=RestartSettings(hot_restart=told["hot_restart"]),
-            drain=DrainSettings(told["termination_least_seconds"], told["termination_most_seconds"]),
-            probes=Probes(told["application_address"], _probes(told["probes"]), ports),
+            admin=None if options["admin"] is None else host_port("--admin", options["admin"], ADMIN_PORT),
+            status=host_port("--status", options["status"], STATUS_PORT),
+            protocol=_protocol(options["protocol"]),
+            restart=RestartSettings(hot_restart=options["hot_restart"]),
+            drain=DrainSettings(options["termination_least_seconds"], options["termination_most_seconds"]),
+            probes=Probes(options["application_address"], _probes(options["probes"]), ports),
             application_ports=ports,
-            metrics_url=told["application_metrics"],
-            override=_absolute(told["override"]),
-            hosts=_absolute(told["hosts_file"]),
-            cluster_domain=told["cluster_domain"],
-            shared_credentials=told["shared_credentials"],
-            enrolment=_enrolment(told),
-            trust_domain=trust_domain_of(told["trust_domain"]),
+            metrics_url=options["application_metrics"],
+            override=_absolute(options["override"]),
+            hosts=_absolute(options["hosts_file"]),
+            cluster_domain=options["cluster_domain"],
+            shared_credentials=options["shared_credentials"],
+            enrolment=_enrolment(options),
+            trust_domain=trust_domain_of(options["trust_domain"]),
         )
     except ValueError as error:
         raise CommandFailed(error) from error
@@ -97,15 +99,15 @@ def _probes(file: Path | None) -> "Mapping[str, Probe]":
     raise CommandFailed(f"--probes is {str(file)!r}: {why}")
 
 
-def _enrolment(told: Told) -> "EnrolmentSettings | None":
+def _enrolment(options: Told) -> "EnrolmentSettings | None":
     """Return the agent's settings for joining the mesh, or None without any.
 
     Raise CommandFailed for options without effect.
     """
     from meshwright.agent.enrolment.settings import EnrolmentSettings
 
-    enrol, renewal = told["enrol"], told["renewal"]
-    join_token, kubernetes_token = told["join_token"], told["kubernetes_token"]
+    enrol, renewal = options["enrol"], options["renewal"]
+    join_token, kubernetes_token = options["join_token"], options["kubernetes_token"]
     require_file("--join-token", join_token)
     require_file("--kubernetes-token", kubernetes_token)
     proofs = [item for item in (join_token, kubernetes_token) if item is not None]
@@ -114,12 +116,12 @@ def _enrolment(told: Told) -> "EnrolmentSettings | None":
             "--enrol needs exactly one of --join-token and --kubernetes-token, and these need --enrol: give "
             "the address of the enrolment server and one token file"
         )
-    if kubernetes_token is not None and told["authority"] is None:
+    if kubernetes_token is not None and options["authority"] is None:
         raise CommandFailed(
             "--kubernetes-token needs --ca, because such a token does not identify the enrolment server: "
             "give the mesh's root certificates with --ca FILE"
         )
-    if told["authority"] is not None and enrol is None:
+    if options["authority"] is not None and enrol is None:
         raise CommandFailed("--ca requires --enrol: add --enrol and a token, or remove --ca")
     if enrol is None and renewal is None:
         return None
@@ -127,7 +129,7 @@ def _enrolment(told: Told) -> "EnrolmentSettings | None":
         join=None if enrol is None else host_port("--enrol", enrol),
         kind="join-token" if kubernetes_token is None else "kubernetes",
         proof=_absolute(proofs[0]) if proofs else None,
-        authority=_absolute(told["authority"]),
+        authority=_absolute(options["authority"]),
         renewal=None if renewal is None else host_port("--renewal", renewal),
-        trust_domain=trust_domain_of(told["trust_domain"]),
+        trust_domain=trust_domain_of(options["trust_domain"]),
     )

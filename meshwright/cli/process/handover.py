@@ -30,11 +30,11 @@ class AgentCommandLine:
     variables: frozenset[str]
 
 
-def become_agent(told: AgentCommandLine) -> NoReturn:
+def become_agent(command_line: AgentCommandLine) -> NoReturn:
     """Replace this process by the agent, which keeps the process's name; never returns."""
     handed = os.memfd_create("told", 0)
     with open(handed, "wb", closefd=False) as file:
-        pickle.dump((told, _own_name()), file)
+        pickle.dump((command_line, _own_name()), file)
     os.lseek(handed, 0, os.SEEK_SET)
     # The arguments are repeated only for people who look at processes.
     os.execv(sys.executable, (sys.executable, "-P", "-m", PROGRAM, str(handed), *sys.argv[1:]))  # noqa: S606

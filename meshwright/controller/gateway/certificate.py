@@ -48,7 +48,7 @@ class GatewaySecret:
     """Controller of the Secret that the MeshConfig names, for the control plane in the namespace `home`.
 
     `places` are the Secrets written so far, to be deleted when they are no longer named. A Secret of another
-    owner is left alone. `say` receives problems, `issued` is called for each new certificate. For example,
+    owner is left alone. `report` receives problems, `issued` is called for each new certificate. For example,
     after a rename of the Secret in the MeshConfig the new one is written and the old one deleted.
     """
 
@@ -61,11 +61,11 @@ class GatewaySecret:
         view: Callable[[], View | None],
         places: PersistentValue[frozenset[SecretName]],
         issued: Callable[[], None],
-        say: Callable[[Problems], None],
+        report: Callable[[Problems], None],
         clock: Callable[[], datetime],
     ) -> None:
         self._api, self._home, self._issuer, self._making = api, home, issuer, making
-        self._view, self._kept, self._issued, self._report, self._clock = view, places, issued, say, clock
+        self._view, self._kept, self._issued, self._report, self._clock = view, places, issued, report, clock
         self._places = places.load()
         self._goal: _Goal | None = None
         self._pair: Pair | None = None
@@ -150,12 +150,12 @@ class GatewaySecret:
         fields = {"secret": str(place), "serial": pair.leaf.serial, "until": pair.leaf.not_after.isoformat()}
         _log.info("gateway certificate written", **fields, reason=why or "the Secret lacked a certificate")
 
-    def _outdated(self, held: SecretContent | None, wanted: GatewayCertificate) -> str:
-        if held is None or held.pair is None:
+    def _outdated(self, content: SecretContent | None, wanted: GatewayCertificate) -> str:
+        if content is None or content.pair is None:
             return ""
-        if held.validity != wanted.validity:
+        if content.validity != wanted.validity:
             return "the configured validity changed"
-        return outdated(held.pair, self._issuer, wanted.dns_names, self._clock())
+        return outdated(content.pair, self._issuer, wanted.dns_names, self._clock())
 
     async def _cleared(self, place: SecretName) -> None:
         """Delete a Secret of this control plane after the MeshConfig has ceased to name the Secret."""

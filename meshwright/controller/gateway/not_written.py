@@ -23,8 +23,8 @@ _NO_CLUSTER: Final = (
 class NoGatewaySecret:
     """Reporter of the problem on a server without a cluster, which cannot write a gateway's Secret."""
 
-    def __init__(self, view: Callable[[], View | None], say: Callable[[Problems], None]) -> None:
-        self._view, self._report = view, say
+    def __init__(self, view: Callable[[], View | None], report: Callable[[Problems], None]) -> None:
+        self._view, self._report = view, report
 
     @property
     def end(self) -> datetime | None:
@@ -39,7 +39,7 @@ class NoGatewaySecret:
             await asyncio.sleep(PACE_SECONDS)
 
 
-def unwritten(view: View, said: str) -> Problem:
+def unwritten(view: View, message: str) -> Problem:
     """Return the problem of an unwritten gateway certificate, attached to the active MeshConfig."""
     about = config_in_force(view)
     return Problem(
@@ -48,5 +48,5 @@ def unwritten(view: View, said: str) -> Problem:
         origin=ELSEWHERE if about is None else origin_of(view, about),
         key=about,
         field="spec.certificate.ingressGateway.secret",
-        expected=said,
+        expected=message,
     )

@@ -71,7 +71,7 @@ class Cluster:
 
 
 def cluster(
-    asked: ClusterAccess,
+    access: ClusterAccess,
     clock: Callable[[], datetime],
     answers: PersistentValue[kept.SavedState] | None = None,
     *,
@@ -84,12 +84,12 @@ def cluster(
     source.
     """
     # Checked early, because the namespace becomes part of label selectors and URLs.
-    here = asked.home or home(os.environ)
+    here = access.home or home(os.environ)
     if not is_dns_label(here):
         raise StartupError(f"the control plane's namespace is {here!r}: {_NAME_RULE}")
     try:
-        api = Api(find_connection(asked.kubeconfig, asked.context))
-        scope = Scope.from_settings(asked.namespaces, asked.selector, here)
+        api = Api(find_connection(access.kubeconfig, access.context))
+        scope = Scope.from_settings(access.namespaces, access.selector, here)
     except (KubeError, ValueError) as error:
         raise StartupError(" ".join(str(error).split())) from error
     known, keep = (None, None) if answers is None else (answers.load(), answers.keep)

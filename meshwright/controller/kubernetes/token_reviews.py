@@ -22,9 +22,9 @@ TOKEN_REVIEWS: Final = Resource(
 def kubernetes_proof(api: Api, view: Callable[[], View | None]) -> KubernetesProof:
     """Return the check of ServiceAccount tokens: the API server reviews a token, the view has its Pod."""
 
-    async def review(asked: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def review(token_review: Mapping[str, Any]) -> Mapping[str, Any]:
         try:
-            return await api.create(TOKEN_REVIEWS, None, asked)
+            return await api.create(TOKEN_REVIEWS, None, token_review)
         except KubeError as error:
             raise ProofUndecided(f"the API server has not judged the token: {error}") from error
 

@@ -130,7 +130,9 @@ def _reporter(core: CoreParts, result: Cluster) -> Reporter | None:
     return reporter(result.api, core.delivery, core.metrics, core.clock, result.home, settings.namespaces)
 
 
-def _gateway(core: CoreParts, result: Cluster, issuing: IssuerAccess, told: Reporter | None) -> GatewaySecret:
+def _gateway(
+    core: CoreParts, result: Cluster, issuing: IssuerAccess, reporter: Reporter | None
+) -> GatewaySecret:
     return GatewaySecret(
         result.api,
         result.home,
@@ -139,6 +141,6 @@ def _gateway(core: CoreParts, result: Cluster, issuing: IssuerAccess, told: Repo
         core.view,
         StateFile(core.settings.state, GATEWAY_SECRETS),
         lambda: core.metrics.issued("gateway", issuing.opened.kind.value),
-        saying(core.delivery, told, "gateway"),
+        saying(core.delivery, reporter, "gateway"),
         core.clock,
     )

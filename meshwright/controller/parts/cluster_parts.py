@@ -72,12 +72,14 @@ def without_cluster(core: CoreParts) -> ClusterParts:
     return ClusterParts(None, None, None, None, gateway, {})
 
 
-def saying(delivered: Delivery, reporter: "Reporter | None", who: str) -> Callable[[Problems], None]:
-    """Return a reporter for problems that `who` finds between waves: to the log, and to owners of objects."""
+def saying(
+    delivered: Delivery, reporter: "Reporter | None", reporter_name: str
+) -> Callable[[Problems], None]:
+    """Return a reporter of problems between waves, named `reporter_name`: to the log, and to owners."""
 
     def say(problems: Problems) -> None:
         all_problems = delivered.loop.state.all_problems
-        all_problems.report(who, None, problems)
+        all_problems.report(reporter_name, None, problems)
         if all_problems.log() and reporter is not None:
             reporter.changed()
 

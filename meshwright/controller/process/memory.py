@@ -140,18 +140,18 @@ class MemoryScan:
     estimate: int
 
 
-async def tending(held: Callable[[], int], connected: Callable[[], bool]) -> None:
+async def tending(read_estimate: Callable[[], int], connected: Callable[[], bool]) -> None:
     """Collect young objects often, and all objects when necessary, until cancelled.
 
-    `held` returns the present `estimated` number, and `connected` whether a proxy is connected.
+    `read_estimate` returns the present `estimated` number, and `connected` whether a proxy is connected.
     """
-    last = MemoryScan(gc.get_freeze_count(), held())
+    last = MemoryScan(gc.get_freeze_count(), read_estimate())
     rounds, young = round(THOROUGH_SECONDS / YOUNG_SECONDS), YoungScan()
     while True:
         for _ in range(rounds):
             await asyncio.sleep(YOUNG_SECONDS)
             young.look()
-        last = thorough(last, held(), connected=connected())
+        last = thorough(last, read_estimate(), connected=connected())
 
 
 class YoungScan:
@@ -185,13 +185,13 @@ class YoungScan:
         self._looked = self._used()
 
 
-def thorough(last: MemoryScan, held: int, *, connected: bool) -> MemoryScan:
+def thorough(last: MemoryScan, estimate: int, *, connected: bool) -> MemoryScan:
     """Collect all objects if far more are frozen than expected; return the last result.
 
-    Expected are the objects alive after the last thorough collection, plus the growth of `held` since then.
+    Expected are the objects alive after the last thorough collection, plus the growth of `estimate`.
     """
     frozen, times = gc.get_freeze_count(), _FAR_TOO_MANY if connected else _TOO_MANY
-    if frozen <= max(times * (last.alive + max(0, held - last.estimate)), LEAST):
+    if frozen <= max(times * (last.alive + max(0, estimate - last.estimate)), LEAST):
         return last
     began = time.thread_time()
     # Frozen objects are invisible to the collector, so all are unfrozen first.
@@ -203,7 +203,7 @@ def thorough(last: MemoryScan, held: int, *, connected: bool) -> MemoryScan:
     _log.info(
         "full garbage collection finished", alive=alive, frozen=frozen, unreachable=number, seconds=seconds
     )
-    return MemoryScan(alive, held)
+    return MemoryScan(alive, estimate)
 
 
 def _freeze(phase: Literal["start", "stop"], info: dict[str, int]) -> None:

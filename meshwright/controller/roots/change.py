@@ -46,29 +46,29 @@ class ManualApproval:
 class RootChange:
     """Change of the root, one step at a time.
 
-    `said` returns the acknowledgements of proxies. After each step `stepped` informs all parts that depend on
-    CA certificates. A step that raises CertificateError changes nothing. `held` is a reason against all
-    steps, for example a lost ledger: without a ledger the participants are unknown, and a step would wait for
-    none of them. `rule` decides about the wanted CAs; if objects declare them, commands other than `give_up`
-    are refused.
+    `read_acknowledgements` returns the acknowledgements of proxies. After each step `stepped` informs all
+    parts that depend on CA certificates. A step that raises CertificateError changes nothing. `hold_reason`
+    is a reason against all steps, for example a lost ledger: without a ledger the participants are unknown,
+    and a step would wait for none of them. `rule` decides about the wanted CAs; if objects declare them,
+    commands other than `give_up` are refused.
     """
 
     def __init__(
         self,
         authority: ChangingAuthority,
         ledger: Ledger,
-        said: Callable[[], Awaitable[RootAcknowledgements]],
+        read_acknowledgements: Callable[[], Awaitable[RootAcknowledgements]],
         stepped: Callable[[], Awaitable[None]],
         clock: Callable[[], datetime],
-        held: str = "",
+        hold_reason: str = "",
         rule: Rule | None = None,
     ) -> None:
         self._authority = authority
         self._ledger = ledger
-        self._read_acknowledgements = said
+        self._read_acknowledgements = read_acknowledgements
         self._stepped = stepped
         self._clock = clock
-        self._hold_reason = held
+        self._hold_reason = hold_reason
         self._rule = rule or ManualApproval()
         self._turn = asyncio.Lock()
         self._is_noted = True

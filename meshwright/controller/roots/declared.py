@@ -59,7 +59,7 @@ class DeclaredRule:
 class DeclaredRoots:
     """Controller for changing the CA to the declared ones.
 
-    `say` receives problems of objects, `state` the state of each object in OSM's words. `why_not` is the
+    `report` receives problems of objects, `state` the state of each object in OSM's words. `why_not` is the
     reason if the CA cannot be changed by this server. While an object is invalid nothing is changed, and the
     present CA stays in force.
     """
@@ -72,12 +72,12 @@ class DeclaredRoots:
         rule: DeclaredRule,
         why_not: str,
         secrets: Secrets,
-        say: Callable[[Problems], None],
+        report: Callable[[Problems], None],
         state: Callable[[Mapping[ObjectKey, str]], None],
         clock: Callable[[], datetime],
     ) -> None:
         self._view, self._authority, self._change, self._rule = view, authority, change, rule
-        self._why_not, self._secrets, self._show_problems, self._clock = why_not, secrets, say, clock
+        self._why_not, self._secrets, self._show_problems, self._clock = why_not, secrets, report, clock
         self._state = state
 
     async def run(self) -> None:
@@ -142,7 +142,7 @@ class DeclaredRoots:
         self._state(states)
 
 
-def _problem(view: View, key: PolicyKey, said: str) -> Problem:
+def _problem(view: View, key: PolicyKey, message: str) -> Problem:
     about = ObjectKey.from_name(MESH_ROOT_CERTIFICATE, key)
     return Problem(
         code=NOT_TAKEN,
@@ -150,5 +150,5 @@ def _problem(view: View, key: PolicyKey, said: str) -> Problem:
         origin=origin_of(view, about),
         key=about,
         field="spec.provider.tresor.ca.secretRef",
-        expected=said,
+        expected=message,
     )

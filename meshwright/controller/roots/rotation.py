@@ -70,7 +70,7 @@ def declared_roots(
     change: RootChange | None,
     rule: DeclaredRule,
     secrets: Secrets,
-    say: Callable[[Problems], None],
+    report: Callable[[Problems], None],
     reporter: "Reporter | None",
     clock: Callable[[], datetime],
 ) -> DeclaredRoots:
@@ -88,7 +88,7 @@ def declared_roots(
         rule,
         whose.why_not,
         secrets,
-        say,
+        report,
         state,
         clock,
     )

@@ -21,32 +21,34 @@ def read_config(path: Path) -> dict[str, object]:
     return _named(path, document or {})
 
 
-def only_document(path: Path, what: str, *, as_text: bool = False) -> object:
+def only_document(path: Path, subject: str, *, as_text: bool = False) -> object:
     """Return the only document of a YAML file, `None` for an empty file; raise SettingsError.
 
-    The error calls the file `what`, and names path and line. With `as_text` scalars stay as written.
+    The error calls the file `subject`, and names path and line. With `as_text` scalars stay as written.
     """
     try:
-        return only_in(path.read_text("utf-8-sig"), f"{what} {path}", as_text=as_text)
+        return only_in(path.read_text("utf-8-sig"), f"{subject} {path}", as_text=as_text)
     except OSError as error:
-        raise SettingsError(f"cannot read {what} {path}: {error.strerror}") from error
+        raise SettingsError(f"cannot read {subject} {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise SettingsError(
-            f"{what} {path} is not YAML: the byte at offset {error.start} is not UTF-8"
+            f"{subject} {path} is not YAML: the byte at offset {error.start} is not UTF-8"
         ) from error
 
 
-def only_in(text: str, what: str, *, as_text: bool = False) -> object:
+def only_in(text: str, subject: str, *, as_text: bool = False) -> object:
     """Return the only document of a text, `None` if empty.
 
-    Raise SettingsError, which calls the text `what`.
+    Raise SettingsError, which calls the text `subject`.
     """
     result = documents(text, as_text=as_text)
     if len(result) > 1:
-        raise SettingsError(f"{what} must have one document, but line {result[1].line} begins a second one")
+        raise SettingsError(
+            f"{subject} must have one document, but line {result[1].line} begins a second one"
+        )
     for fault in result[0].faults if result else ():
         wrong = "is not YAML: line" if fault.code is Code.BAD_SYNTAX else "is wrong in line"
-        raise SettingsError(f"{what} {wrong} {fault.line}: {fault.expected}")
+        raise SettingsError(f"{subject} {wrong} {fault.line}: {fault.expected}")
     return result[0].value if result else None
 
 

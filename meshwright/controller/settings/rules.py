@@ -97,11 +97,11 @@ def _check_signers(settings: Fields) -> None:
             )
 
 
-def _names_files(told: Collection[str], of: str) -> bool:
+def _names_files(names: Collection[str], prefix: str) -> bool:
     """Return whether settings name a CA's files in exactly one of two ways.
 
     The ways are a directory, or a certificate and a key.
     """
-    pair = sum(f"{of}_{item}" in told for item in ("certificate", "key"))
-    directory, roots = f"{of}_directory" in told, f"{of}_roots" in told
+    pair = sum(f"{prefix}_{item}" in names for item in ("certificate", "key"))
+    directory, roots = f"{prefix}_directory" in names, f"{prefix}_roots" in names
     return not (pair or roots) if directory else pair == 2

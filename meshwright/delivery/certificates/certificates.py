@@ -304,11 +304,11 @@ class ServiceCertificates:
 
 
 def _good_between(
-    held: Iterable[ServiceCertificate | None], good: tuple[datetime, datetime]
+    certificates: Iterable[ServiceCertificate | None], good: tuple[datetime, datetime]
 ) -> tuple[datetime, datetime]:
     """Return the part of the interval `good` in which no held certificate is due for renewal."""
     begin, end = good
-    there = [certificate for certificate in held if certificate is not None]
+    there = [certificate for certificate in certificates if certificate is not None]
     return max((begin, *(certificate.not_before for certificate in there))), min(
         (end, *map(renewal.renew_at, there))
     )

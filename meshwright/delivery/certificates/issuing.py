@@ -41,8 +41,8 @@ class IssuingStrategy(Protocol):
     def arrived(self) -> bool:
         """Return whether `ask` would return an issuer's answer at once; may be called from any thread."""
 
-    def when_arrived(self, tell: Callable[[], None]) -> None:
-        """Call `tell`, in any thread, for each answer of the issuer after `ask` has returned."""
+    def when_arrived(self, notify: Callable[[], None]) -> None:
+        """Call `notify`, in any thread, for each answer of the issuer after `ask` has returned."""
 
     def close(self) -> None:
         """Start no further requests; running requests finish by themselves."""
@@ -66,7 +66,7 @@ class SequentialIssuing:
         """Return False, because every answer is returned by `ask` itself."""
         return False
 
-    def when_arrived(self, tell: Callable[[], None]) -> None:
+    def when_arrived(self, notify: Callable[[], None]) -> None:
         """Do nothing, because all answers arrive within `ask`."""
 
     def close(self) -> None:
@@ -121,22 +121,22 @@ class ConcurrentIssuing:
         with self._lock:
             return any(future.done() for future in self._open.values())
 
-    def when_arrived(self, tell: Callable[[], None]) -> None:
+    def when_arrived(self, notify: Callable[[], None]) -> None:
         """Set the function to be called when an answer of the issuer arrives."""
-        self._on_arrival = tell
+        self._on_arrival = notify
 
     def close(self) -> None:
         """Start no further requests; running requests finish by themselves."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _answer_later(self, request: Request, now: datetime, asked: float) -> Answer:
+    def _answer_later(self, request: Request, now: datetime, requested_at: float) -> Answer:
         """Answer a request when a thread is free, which may be minutes after `ask`.
 
         The validity begins at the current time, not at the time of `ask`: a remote issuer begins a
         certificate by its own clock, so a certificate judged by an earlier moment would count as not valid
         yet, and be refused.
         """
-        return _answer(request, now + timedelta(seconds=self._seconds() - asked))
+        return _answer(request, now + timedelta(seconds=self._seconds() - requested_at))
 
     def _notify(self, _: Future[Answer]) -> None:
         self._on_arrival()

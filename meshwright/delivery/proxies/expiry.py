@@ -72,13 +72,13 @@ class Expiry:
     def __init__(
         self,
         registry: ProxyRegistry,
-        held: HeldCertificates,
+        held_certificates: HeldCertificates,
         ledger: Ledger,
         shown: ShownCertificates,
         gateway: Callable[[], datetime | None] = lambda: None,
     ) -> None:
         self._registry = registry
-        self._held_certificates = held
+        self._held_certificates = held_certificates
         self._ledger = ledger
         self._shown = shown
         self._gateway = gateway

@@ -186,16 +186,16 @@ Acknowledged = dict[TypeUrl, AcknowledgedVersions]
 class AcknowledgedResources:
     """The last acknowledged version of each resource by proxy, and the newest two versions by group.
 
-    `of` returns the record of a proxy. This record outlives streams, so a reconnecting proxy is known. Former
-    resources of a proxy are remembered for a while, because a route in an older version needs the old
-    clusters.
+    `read_acknowledged` returns the record of a proxy. This record outlives streams, so a reconnecting proxy
+    is known. Former resources of a proxy are remembered for a while, because a route in an older version
+    needs the old clusters.
 
     If no proxy of a group has acknowledged a resource, the version before the newest one counts as good. The
     reason is that a proxy that reconnects with the current versions gets no response to acknowledge.
     """
 
-    def __init__(self, of: Callable[[NodeKey], Acknowledged]) -> None:
-        self._of = of
+    def __init__(self, read_acknowledged: Callable[[NodeKey], Acknowledged]) -> None:
+        self._of = read_acknowledged
         self._by_group: dict[GroupKey, Acknowledged] = {}
         self._wholes: weakref.WeakValueDictionary[tuple[int, int], AcknowledgedVersions] = (
             weakref.WeakValueDictionary()
@@ -249,15 +249,15 @@ class AcknowledgedResources:
         for group in groups:
             self._by_group.pop(group, None)
 
-    def _take(self, held: Acknowledged, count: int, response: Response, served: Resources) -> None:
+    def _take(self, acknowledged: Acknowledged, count: int, response: Response, served: Resources) -> None:
         type_url, resources = response.type_url, response.resources
-        noted = held.get(type_url, _NOTHING[count])
+        noted = acknowledged.get(type_url, _NOTHING[count])
         if (after := noted.known(resources, served)) is None:
             after = self._one(noted.after(response, served))
             if after is not noted or len(resources) >= MANY:  # of few it is seen at once that nothing is new
                 noted.remember(resources, served, after)
         if after is not noted:
-            held[type_url] = after
+            acknowledged[type_url] = after
 
     def _one(self, noted: AcknowledgedVersions) -> AcknowledgedVersions:
         """Return the shared value of all proxies that have acknowledged the whole of the same large table."""
@@ -267,6 +267,6 @@ class AcknowledgedResources:
         return self._wholes.setdefault((noted.count, id(noted.whole)), noted)
 
 
-def _newest_for(held: Acknowledged, key: Reference) -> _Newest:
-    noted = held.get(key[0])
+def _newest_for(acknowledged: Acknowledged, key: Reference) -> _Newest:
+    noted = acknowledged.get(key[0])
     return () if noted is None else noted.get(key[1])

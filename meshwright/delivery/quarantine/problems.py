@@ -158,14 +158,16 @@ def _unit_text(rejected: RejectedResource, unit: Unit, key: ObjectKey | None) ->
     )
 
 
-def _resource_text(rejected: RejectedResource, behind: Iterable[InputObject], held: ObjectKey | None) -> str:
+def _resource_text(
+    rejected: RejectedResource, behind: Iterable[InputObject], object_key: ObjectKey | None
+) -> str:
     proxies = f"Proxy {rejected.proxy} (and perhaps other proxies of its group)"
     if rejected.reason.of_the_moment:
         says = f"{proxies} cannot apply the resource at the moment ({rejected.reason}). {_retried(rejected)}"
         by_likelihood = sorted(
             behind, key=lambda input_object: (unlikelihood(rejected.type_url, input_object), input_object.key)
         )
-        others = [str(input_object.key) for input_object in by_likelihood if input_object.key != held][
+        others = [str(input_object.key) for input_object in by_likelihood if input_object.key != object_key][
             :_OTHERS
         ]
         return f"{says} The objects behind it may be correct: {', '.join(others)}." if others else says

@@ -37,9 +37,9 @@ Judge = Callable[[TypeUrl, str], Reason]
 """Function that derives the reason of a rejection from the type URL and the proxy's error message."""
 
 
-def by_content(type_url: TypeUrl, said: str) -> Reason:
+def by_content(type_url: TypeUrl, message: str) -> Reason:
     """Return CONTENT as the reason of each rejection; for drivers without interpretation of messages."""
-    del type_url, said
+    del type_url, message
     return Reason.CONTENT
 
 

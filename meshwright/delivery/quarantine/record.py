@@ -199,9 +199,11 @@ class Record:
         """Return whether an accused unit or resource is in the computed snapshot `own`."""
         return any(isinstance(item, str) or item[1] in own.resources(item[0]) for item in self.accused)
 
-    def trim(self, own: Snapshot, asked: Collection[Reference]) -> None:
+    def trim(self, own: Snapshot, looked_up: Collection[Reference]) -> None:
         """Drop withheld resources needed neither by the group's snapshot nor by a fallback."""
-        self._drop({key for key in self.rejected if key not in asked and key[1] not in own.resources(key[0])})
+        self._drop(
+            {key for key in self.rejected if key not in looked_up and key[1] not in own.resources(key[0])}
+        )
 
     def _out(self) -> Iterator[Suspect]:
         return (item for trials in self.trials.values() for item in trials.out)

@@ -26,9 +26,9 @@ class LastSnapshot:
     resources: tuple[Resource, ...] = ()
     made: weakref.ref[ResourceSet] | None = None
 
-    def own_resources(self, held: ResourceSet) -> tuple[Resource, ...] | None:
-        """Return the group's own resources in order if `held` is the last set of them, or `None`."""
-        return self.resources if self.made is not None and self.made() is held else None
+    def own_resources(self, resource_set: ResourceSet) -> tuple[Resource, ...] | None:
+        """Return the group's own resources in order if `resource_set` is the last set of them, or `None`."""
+        return self.resources if self.made is not None and self.made() is resource_set else None
 
 
 NOTHING: Final = LastSnapshot()

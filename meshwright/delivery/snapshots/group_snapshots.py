@@ -102,20 +102,20 @@ class GroupSnapshots:
         """True if every touched group has been computed."""
         return not (self._new_groups or self._due)
 
-    def _begin(self, came: Iterable[ProxyGroup]) -> None:
+    def _begin(self, groups: Iterable[ProxyGroup]) -> None:
         """Start to keep the snapshots of wanted groups current, and record the other touched groups."""
-        for key in came:
+        for key in groups:
             if self.wants(key) and key not in self._groups:
                 self._groups[key] = _Group(group_name(key))
                 self._pins.add(key)
                 self._nodes.add(key)
-        for key in (*self._pins.take_changed(), *self._nodes.take_changed(), *came):
+        for key in (*self._pins.take_changed(), *self._nodes.take_changed(), *groups):
             self._due[key] = None
             if (group := self._groups.get(key)) is not None:
                 group.itself = True
         for pieces in self._shared.take_changed():
             self._due.update(self._sharing.get(pieces, {}))
-        for key in came:
+        for key in groups:
             self._due.pop(key, None)
 
     def is_touched(self, group: ProxyGroup) -> bool:

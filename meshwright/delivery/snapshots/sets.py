@@ -71,24 +71,26 @@ def _missing_in(batches: Sequence[Batch], others: Sequence[Batch]) -> list[Batch
     return [batch for batch in batches if id(batch) not in known]
 
 
-def _replaced(held: ResourceSet, fresh: Batch, gone: Batch) -> ResourceSet | None:
+def _replaced(resource_set: ResourceSet, fresh: Batch, gone: Batch) -> ResourceSet | None:
     """Return the set with some resources replaced; `None` if two have the same type and name."""
     left = {(resource.type_url, resource.name) for resource in gone}
     put = {(resource.type_url, resource.name): resource for resource in fresh}
-    if len(put) != len(fresh) or any(key not in left and _at(held, key) is not None for key in put):
+    if len(put) != len(fresh) or any(key not in left and _at(resource_set, key) is not None for key in put):
         return None
     changed = [
         resource
         for key, resource in put.items()
-        if (old := _at(held, key)) is not resource and old != resource
+        if (old := _at(resource_set, key)) is not resource and old != resource
     ]
     removed = [key for key in sorted(left) if key not in put]
-    return held.changed(changed, removed) if changed or removed else held
+    return resource_set.changed(changed, removed) if changed or removed else resource_set
 
 
-def _at(held: ResourceSet, key: Reference) -> Resource | None:
-    return held.resources(key[0]).get(key[1])
+def _at(resource_set: ResourceSet, key: Reference) -> Resource | None:
+    return resource_set.resources(key[0]).get(key[1])
 
 
-def _common(held: ResourceSet, resources: tuple[Resource, ...]) -> int:
-    return sum(held.resources(resource.type_url).get(resource.name) is resource for resource in resources)
+def _common(resource_set: ResourceSet, resources: tuple[Resource, ...]) -> int:
+    return sum(
+        resource_set.resources(resource.type_url).get(resource.name) is resource for resource in resources
+    )

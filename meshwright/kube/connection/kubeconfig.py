@@ -74,81 +74,83 @@ def _named(files: Iterable[Stanza], plural: str, single: str) -> dict[str, Stanz
     return stanzas
 
 
-def _of(context: Stanza, single: str, found: Mapping[str, Stanza], shown: str) -> Stanza:
+def _of(context: Stanza, single: str, stanzas: Mapping[str, Stanza], shown: str) -> Stanza:
     name = context.text(single)
     if not name:
         raise context.fault(single, "is missing")
-    if name not in found:
-        raise context.fault(single, f"is {name!r}, which {shown} does not define; defined: {_listed(found)}")
-    return found[name]
+    if name not in stanzas:
+        raise context.fault(
+            single, f"is {name!r}, which {shown} does not define; defined: {_listed(stanzas)}"
+        )
+    return stanzas[name]
 
 
-def _server(said: Stanza, name: str) -> Server:
-    url = said.text("server").rstrip("/")
+def _server(stanza: Stanza, name: str) -> Server:
+    url = stanza.text("server").rstrip("/")
     if not is_url(url):
-        raise said.fault("server", "must be a URL, for example https://10.0.0.1:6443")
+        raise stanza.fault("server", "must be a URL, for example https://10.0.0.1:6443")
     if "@" in urlsplit(url).netloc:
-        raise said.fault(
+        raise stanza.fault(
             "server", "must not contain credentials, because messages show the URL: put them into `users`"
         )
-    proxy = said.text("proxy-url")
+    proxy = stanza.text("proxy-url")
     if proxy and not is_url(proxy):
-        raise said.fault("proxy-url", PROXY_RULE)
-    ca, insecure = said.material("certificate-authority"), said.flag("insecure-skip-tls-verify")
+        raise stanza.fault("proxy-url", PROXY_RULE)
+    ca, insecure = stanza.material("certificate-authority"), stanza.flag("insecure-skip-tls-verify")
     if ca and insecure:
-        raise said.fault(
+        raise stanza.fault(
             "insecure-skip-tls-verify",
             "must not be true together with a certificate-authority: remove one of the two",
         )
-    return Server(name, url, ca, insecure, said.text("tls-server-name"), proxy)
+    return Server(name, url, ca, insecure, stanza.text("tls-server-name"), proxy)
 
 
-def _user(said: Stanza, server: Server) -> User:
-    if (provider := said.part("auth-provider")) is not None:
-        raise said.fault(
+def _user(stanza: Stanza, server: Server) -> User:
+    if (provider := stanza.part("auth-provider")) is not None:
+        raise stanza.fault(
             "auth-provider",
             f"({provider.text('name')}) was removed from Kubernetes; use an exec plug-in such as kubelogin",
         )
-    certificate, key = said.material("client-certificate"), said.material("client-key")
+    certificate, key = stanza.material("client-certificate"), stanza.material("client-key")
     if bool(certificate) != bool(key):
         missing = "client-key" if certificate else "client-certificate"
-        raise said.fault(missing, "is missing: a client certificate and its key must be given together")
-    name = said.text("username")
-    plugin = said.part("exec")
+        raise stanza.fault(missing, "is missing: a client certificate and its key must be given together")
+    name = stanza.text("username")
+    plugin = stanza.part("exec")
     return User(
-        token=said.text("token"),
-        token_file=said.path("tokenFile"),
-        basic=(name, said.text("password")) if name else None,
+        token=stanza.text("token"),
+        token_file=stanza.path("tokenFile"),
+        basic=(name, stanza.text("password")) if name else None,
         certificate=certificate,
         key=key,
         plugin=None if plugin is None else _plugin(plugin, server),
-        acting_as=tuple(_acting_as(said)),
+        acting_as=tuple(_acting_as(stanza)),
     )
 
 
-def _plugin(said: Stanza, server: Server) -> Plugin:
-    version, command = said.text("apiVersion"), said.text("command")
+def _plugin(stanza: Stanza, server: Server) -> Plugin:
+    version, command = stanza.text("apiVersion"), stanza.text("command")
     if version not in EXEC_VERSIONS:
-        raise said.fault("apiVersion", f"is {version or 'missing'}: must be {' or '.join(EXEC_VERSIONS)}")
+        raise stanza.fault("apiVersion", f"is {version or 'missing'}: must be {' or '.join(EXEC_VERSIONS)}")
     if not command:
-        raise said.fault("command", "is missing")
-    mode = said.text("interactiveMode") or "IfAvailable"
+        raise stanza.fault("command", "is missing")
+    mode = stanza.text("interactiveMode") or "IfAvailable"
     if mode == "Always":
-        raise said.fault(
+        raise stanza.fault(
             "interactiveMode",
             "is Always, but Meshwright cannot answer questions of a plug-in: log in before, or "
             "use a plug-in without questions",
         )
     if mode not in ("Never", "IfAvailable"):
-        raise said.fault("interactiveMode", f"is {mode!r}: must be Never or IfAvailable")
+        raise stanza.fault("interactiveMode", f"is {mode!r}: must be Never or IfAvailable")
     return Plugin(
         version=version,
         # As in a shell: a bare name is searched in $PATH, and other paths are relative to the file's folder.
-        command=str(said.path("command")) if "/" in command else command,
-        arguments=said.texts("args"),
-        environment=tuple((part.text("name"), part.text("value")) for part in said.parts("env")),
-        cluster=_cluster(server) if said.flag("provideClusterInfo") else None,
-        hint=said.text("installHint"),
+        command=str(stanza.path("command")) if "/" in command else command,
+        arguments=stanza.texts("args"),
+        environment=tuple((part.text("name"), part.text("value")) for part in stanza.parts("env")),
+        cluster=_cluster(server) if stanza.flag("provideClusterInfo") else None,
+        hint=stanza.text("installHint"),
     )
 
 
@@ -167,15 +169,15 @@ def _cluster(server: Server) -> Mapping[str, Any]:
     return fields
 
 
-def _acting_as(said: Stanza) -> Iterable[tuple[str, str]]:
+def _acting_as(stanza: Stanza) -> Iterable[tuple[str, str]]:
     """Yield the impersonation headers; without them requests would have more permissions than intended."""
-    if name := said.text("as"):
+    if name := stanza.text("as"):
         yield "Impersonate-User", name
-    if uid := said.text("as-uid"):
+    if uid := stanza.text("as-uid"):
         yield "Impersonate-Uid", uid
-    for group in said.texts("as-groups"):
+    for group in stanza.texts("as-groups"):
         yield "Impersonate-Group", group
-    extra = said.part("as-user-extra")
+    extra = stanza.part("as-user-extra")
     for name in extra.mapping if extra is not None else ():
         for text in extra.texts(name) if extra is not None else ():
             yield f"Impersonate-Extra-{quote(name.lower(), safe='')}", text

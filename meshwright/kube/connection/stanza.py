@@ -80,5 +80,7 @@ class Stanza:
         return self.path(name) or b""
 
 
-def _kind(said: object) -> str:
-    return {dict: "a mapping", list: "a list", str: "text", bool: "true or false"}.get(type(said), "a number")
+def _kind(value: object) -> str:
+    return {dict: "a mapping", list: "a list", str: "text", bool: "true or false"}.get(
+        type(value), "a number"
+    )

@@ -29,15 +29,15 @@ class Pacing:
     streaming: float = 300.0
     relist: float = 3600.0
 
-    def pause(self, failures: int, chance: float, asked: float | None = None) -> float:
+    def pause(self, failures: int, chance: float, requested: float | None = None) -> float:
         """Return the pause after consecutive failures; 0 without any.
 
-        A longer delay requested by the server (`asked`) is respected, up to ten times `longest`.
+        A longer delay requested by the server (`requested`) is respected, up to ten times `longest`.
         """
-        if not failures and asked is None:
+        if not failures and requested is None:
             return 0.0
         doubled = min(self.first * 2.0 ** min(failures - 1, 16), self.longest) if failures else 0.0
-        return max(doubled * (0.5 + chance / 2), min(asked or 0.0, 10 * self.longest))
+        return max(doubled * (0.5 + chance / 2), min(requested or 0.0, 10 * self.longest))
 
     def watch_for(self, chance: float) -> int:
         """Return the whole seconds for one watch, with jitter so that watches end at different times."""

@@ -272,7 +272,7 @@ class Reflector(Generic[T]):
         if kind != "ERROR":
             return Nonsense(f"a watch of {self.resource} sent an event of type {shortened(kind)!r}")
         name = self.resource.name
-        return ApiError.from_status(raw, verb="watch", resource=name, what=name, named=False)
+        return ApiError.from_status(raw, verb="watch", resource=name, object_text=name, named=False)
 
 
 _OF_OBJECTS: Final = ("ADDED", "MODIFIED", "DELETED")

@@ -168,7 +168,7 @@ def _home(webhook: object) -> str:
 
 
 def is_as(result: object, wanted: object) -> bool:
-    """Return whether `found` contains all of `wanted`. Further fields belong to other clients.
+    """Return whether `result` contains all of `wanted`. Further fields belong to other clients.
 
     Webhooks are matched by their names, in any order.
     """

@@ -90,9 +90,9 @@ class Registration:
         wanted: Callable[[], Configuration],
         clock: Callable[[], datetime],
         resource: Resource = VALIDATING,
-        what: str = "webhook",
+        subject: str = "webhook",
     ) -> None:
-        self._api, self._wanted, self._resource, self.subject = api, wanted, resource, what
+        self._api, self._wanted, self._resource, self.subject = api, wanted, resource, subject
         first = wanted()
         self._name: str = first["metadata"]["name"]
         self._webhooks = names_of(first)

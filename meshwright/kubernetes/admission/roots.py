@@ -41,7 +41,7 @@ class TrustedRoots:
 
 
 def trusting(wanted: Configuration, result: object, now: datetime, *, settled: bool) -> Configuration:
-    """Return the configuration `wanted` with its own roots and with the other servers' roots from `found`.
+    """Return the configuration `wanted` with its own roots and with the other servers' roots from `result`.
 
     `settled` is False soon after a start. Until then roots without a recent confirmation stay, because their
     servers may be about to confirm them.
@@ -96,12 +96,12 @@ def agreed(ours: TrustBundle, there: TrustedRoots, now: datetime, *, settled: bo
     return TrustedRoots(ours.union(there.bundle.among(newest)), moments)
 
 
-def _counts(said: datetime, now: datetime, settled: bool) -> bool:
+def _counts(confirmed: datetime, now: datetime, settled: bool) -> bool:
     """Return whether another server's confirmation is still valid.
 
     A confirmation in the future is accepted up to RENEWED, because clocks may differ.
     """
-    return now - said > -RENEWED and (not settled or now - said < KEPT)
+    return now - confirmed > -RENEWED and (not settled or now - confirmed < KEPT)
 
 
 def _trusted(result: object, names: Collection[str]) -> TrustedRoots:
@@ -122,8 +122,8 @@ def _bundle(configuration: Mapping[str, Any], names: Collection[str]) -> TrustBu
     return TrustBundle.from_pems([base64.b64decode(str(config.get("caBundle") or "")) for config in configs])
 
 
-def _moments(said: object) -> Iterator[tuple[str, datetime]]:
-    for item, at in _mapping(said).items():
+def _moments(annotation: object) -> Iterator[tuple[str, datetime]]:
+    for item, at in _mapping(annotation).items():
         moment = datetime.fromisoformat(str(at))
         # A time without a time zone cannot be compared with the clock.
         if moment.tzinfo is not None:

@@ -27,10 +27,10 @@ Told = Callable[[str], None]
 """Callback with the outcome of each review: allowed, warned, refused or unchecked."""
 
 
-def application(judge: Judge, told: Told = lambda _: None) -> web.Application:
+def application(judge: Judge, record_verdict: Told = lambda _: None) -> web.Application:
     """Return the application, which answers every client and changes nothing.
 
-    `told` is called with the outcome of each review.
+    `record_verdict` is called with the outcome of each review.
     """
     app = web.Application(client_max_size=LARGEST)
 
@@ -40,20 +40,20 @@ def application(judge: Judge, told: Told = lambda _: None) -> web.Application:
         except BadReviewError as error:
             return web.Response(status=400, text=f"{error}\n")
         verdict = await judge.judge(question, patience(request.query.get("timeout", "")))
-        told(_became(verdict.refused, verdict.warnings, looked=verdict.looked))
+        record_verdict(_became(verdict.refused, verdict.warnings, looked=verdict.looked))
         return web.json_response(answered(question.uid, refused=verdict.refused, warnings=verdict.warnings))
 
     app.router.add_post(PATH, review)
     return app
 
 
-def patience(asked_for: str, most: int = SECONDS) -> float:
+def patience(requested: str, most: int = SECONDS) -> float:
     """Return the seconds for a review, from the `timeout` in an API server's query, for example `5s`.
 
     `most` is the timeout in the webhook's registration, and the default. SPARE_SECONDS are subtracted; the
     result is at least half a second.
     """
-    match = _TIMEOUT.fullmatch(asked_for)
+    match = _TIMEOUT.fullmatch(requested)
     seconds = float(match[1]) if match else float(most)
     return max(_LEAST_SECONDS, min(seconds, float(most)) - SPARE_SECONDS)
 

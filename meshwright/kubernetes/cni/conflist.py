@@ -82,7 +82,7 @@ def without_entry(text: str) -> str:
 
 
 def as_list(text: str, result: Mapping[str, Any], entry: Mapping[str, Any]) -> str:
-    """Return the text of a list with the one plug-in of a file, parsed as `found`, and with our entry.
+    """Return the text of a list with the one plug-in of a file, parsed as `result`, and with our entry.
 
     For example `{"name": "pods", "plugins": [{"type": "bridge", ...}, {"type": "meshwright-cni", ...}]}`.
     """

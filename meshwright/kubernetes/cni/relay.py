@@ -47,23 +47,23 @@ class CniRefusal(Exception):
         self.code, self.msg, self.details = code, msg, details
 
 
-def run(environment: Mapping[str, str], given: bytes) -> str:
+def run(environment: Mapping[str, str], stdin: bytes) -> str:
     """Carry out a CNI request of the runtime; return the text for standard output. Raises CniRefusal."""
     command = environment.get("CNI_COMMAND", "")
     match command:
         case "VERSION":
-            return json.dumps({"cniVersion": _answer_version(given), "supportedVersions": list(VERSIONS)})
+            return json.dumps({"cniVersion": _answer_version(stdin), "supportedVersions": list(VERSIONS)})
         case "DEL":
             with suppress(CniRefusal, OSError):  # DEL must succeed, as the specification demands
-                _note(_config(given), _container(environment)).unlink()
+                _note(_config(stdin), _container(environment)).unlink()
             return ""
         case "GC":
             return ""
         case "STATUS":
-            _require_notes(_config(given))
+            _require_notes(_config(stdin))
             return ""
         case "ADD" | "CHECK":
-            config = _config(given)
+            config = _config(stdin)
             result = config.get("prevResult")
             if not isinstance(result, dict):
                 raise CniRefusal(
@@ -100,13 +100,13 @@ def _carry_out(command: str, config: Mapping[str, Any], environment: Mapping[str
         raise CniRefusal(int(answer["code"]), str(answer.get("msg", "")), str(answer.get("details", "")))
 
 
-def _ask_daemon(path: str, asked: Mapping[str, str]) -> dict[str, Any] | None:
+def _ask_daemon(path: str, request: Mapping[str, str]) -> dict[str, Any] | None:
     """Send a request to the daemon's socket; return the answer, or None if missing or incomplete."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as made:
             made.settimeout(_SECONDS)
             made.connect(path)
-            made.sendall(json.dumps(asked).encode())
+            made.sendall(json.dumps(request).encode())
             made.shutdown(socket.SHUT_WR)
             answer = json.loads(b"".join(iter(lambda: made.recv(65536), b"")))
     except (OSError, ValueError):
@@ -114,14 +114,14 @@ def _ask_daemon(path: str, asked: Mapping[str, str]) -> dict[str, Any] | None:
     return answer if isinstance(answer, dict) else None
 
 
-def _leave(note: Path, asked: Mapping[str, str]) -> None:
+def _leave(note: Path, request: Mapping[str, str]) -> None:
     """Write a note of the request for a later daemon, completely or not at all. Raises CniRefusal."""
     new = note.with_suffix(".new")
     try:
         note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         new.unlink(missing_ok=True)  # remains of a plug-in that was killed
         with new.open("x") as file:  # "x" follows no link and empties no file
-            file.write(json.dumps(asked))
+            file.write(json.dumps(request))
         new.replace(note)
     except OSError as error:
         words = f"the daemon of meshwright-cni does not answer, and {note} cannot be written"
@@ -154,9 +154,9 @@ def _container(environment: Mapping[str, str]) -> str:
     return result
 
 
-def _config(given: bytes) -> dict[str, Any]:
+def _config(config: bytes) -> dict[str, Any]:
     try:
-        result = json.loads(given)
+        result = json.loads(config)
     except (ValueError, RecursionError) as error:
         raise CniRefusal(UNDECODABLE, "the standard input must be JSON", str(error)) from error
     if not isinstance(result, dict):
@@ -171,10 +171,10 @@ def _config(given: bytes) -> dict[str, Any]:
     return result
 
 
-def _answer_version(given: bytes) -> str:
+def _answer_version(config: bytes) -> str:
     """Return the CNI version of the answer: the caller's version if supported, otherwise the newest."""
     with suppress(ValueError, AttributeError, RecursionError):
-        answer = json.loads(given).get("cniVersion")
+        answer = json.loads(config).get("cniVersion")
         if answer in VERSIONS:
             return str(answer)
     return VERSIONS[-1]

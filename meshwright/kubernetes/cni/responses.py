@@ -99,25 +99,25 @@ class Answerer:
                 Outcome.FAILED, UNDECODABLE, "the message is not a request of meshwright-cni", str(error)
             )
 
-    async def answer(self, asked: Request) -> Answer:
+    async def answer(self, request: Request) -> Answer:
         """Carry out a request of the plug-in; a failure is an answer too. Existing rules stay unchanged."""
         async with self._room:
-            result = await self._answer(asked)
-        self._counted(asked.command, result.outcome)
-        pod = f"{asked.namespace}/{asked.name}"
-        words = {"pod": pod, "container": asked.container[:12], "outcome": result.outcome.value}
+            result = await self._answer(request)
+        self._counted(request.command, result.outcome)
+        pod = f"{request.namespace}/{request.name}"
+        words = {"pod": pod, "container": request.container[:12], "outcome": result.outcome.value}
         if result.code:
             _log.error(
-                "request failed", command=asked.command, **words, reason=f"{result.msg}: {result.details}"
+                "request failed", command=request.command, **words, reason=f"{result.msg}: {result.details}"
             )
         else:
-            _log.info("request answered", command=asked.command, **words, reason=result.details)
+            _log.info("request answered", command=request.command, **words, reason=result.details)
         return result
 
-    async def _answer(self, asked: Request) -> Answer:
-        pod = f"pod {asked.namespace}/{asked.name}"
+    async def _answer(self, request: Request) -> Answer:
+        pod = f"pod {request.namespace}/{request.name}"
         try:
-            wanted = decide(await self._pods(asked.namespace, asked.name), asked.uid)
+            wanted = decide(await self._pods(request.namespace, request.name), request.uid)
         except LookupFailed as error:
             return Answer(Outcome.FAILED, AGAIN, f"{pod} cannot be looked up", str(error))
         except InterceptionError as error:
@@ -127,7 +127,7 @@ class Answerer:
         if isinstance(wanted, ForeignPod):
             return Answer(Outcome.NOT_OURS, details=wanted.why)
         try:
-            return await asyncio.to_thread(_done, asked, wanted)
+            return await asyncio.to_thread(_done, request, wanted)
         except NodesNetwork as error:
             return Answer(Outcome.FAILED, INVALID, f"{pod} uses the network of the node", str(error))
         except NoSuchNetwork as error:
@@ -136,13 +136,13 @@ class Answerer:
             return Answer(Outcome.FAILED, AGAIN, f"the rules of {pod} cannot be set", str(error))
 
 
-def _done(asked: Request, wanted: Interception) -> Answer:
+def _done(request: Request, wanted: Interception) -> Answer:
     """Set (ADD) or check (CHECK) the interception rules in the Pod's network namespace."""
-    network = seen(asked.netns)
-    if asked.command == "ADD":
+    network = seen(request.netns)
+    if request.command == "ADD":
         changed = within(network, lambda: put(wanted))
         return Answer(Outcome.SET if changed else Outcome.SET_ALREADY)
     if result := within(network, lambda: check(wanted)):
-        words = f"the rules of pod {asked.namespace}/{asked.name} differ from the expected rules"
+        words = f"the rules of pod {request.namespace}/{request.name} differ from the expected rules"
         return Answer(Outcome.FAILED, DIFFERENT, words, "; ".join(result))
     return Answer(Outcome.AS_WANTED)

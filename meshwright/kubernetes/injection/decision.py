@@ -152,7 +152,7 @@ def _other_data_plane(namespace: Mapping[str, str], pod: Pod) -> str:
 
 
 def _switched(
-    reason: Reason, whose: str, labels: Mapping[str, str], annotations: Mapping[str, str]
+    reason: Reason, owner: str, labels: Mapping[str, str], annotations: Mapping[str, str]
 ) -> Decision | None:
     """Return the decision by our label, then by our annotation, then by Open Service Mesh's annotation."""
     for kind, words, name, known in (
@@ -164,9 +164,9 @@ def _switched(
             continue
         if text not in known:
             raise CannotPatchError(
-                f"{whose}{kind} {name} is {text!r}: must be one of {', '.join(sorted(known))}"
+                f"{owner}{kind} {name} is {text!r}: must be one of {', '.join(sorted(known))}"
             )
-        return Decision(known[text], reason, f"{whose}{kind} {name} is {text}")
+        return Decision(known[text], reason, f"{owner}{kind} {name} is {text}")
     return None
 
 

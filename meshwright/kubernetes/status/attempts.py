@@ -55,7 +55,7 @@ class WrittenKind(enum.StrEnum):
 class Meter(Protocol):
     """Counter of writes of status and Events. Its methods must return at once and must not raise."""
 
-    def reported(self, what: WrittenKind, failed: str = "") -> None:
+    def reported(self, written_kind: WrittenKind, failed: str = "") -> None:
         """Count a write of status or Event. `failed` is the reason of a failure in one word, or empty."""
 
     def reporting(self, *, leads: bool) -> None:
@@ -91,7 +91,12 @@ class Attempts:
         self._failures, self._paused = 0, float("-inf")
 
     async def make(
-        self, what: WrittenKind, on: str, request: Callable[[], Awaitable[_T]], *at: str, writes: bool = False
+        self,
+        written_kind: WrittenKind,
+        on: str,
+        request: Callable[[], Awaitable[_T]],
+        *at: str,
+        writes: bool = False,
     ) -> _T:
         """Make a request of the kind `on`, for example `create events`, and count it if `writes` is True.
 
@@ -109,7 +114,7 @@ class Attempts:
         except KubeError as error:
             if error.reason in (Reason.NOT_FOUND, Reason.CONFLICT) and not _is_of_one(error):
                 raise
-            raise self._failed(what, on, at, error) from error
+            raise self._failed(written_kind, on, at, error) from error
         self._failures = 0
         for item in places:
             self._barred.pop(item, None)
@@ -118,21 +123,21 @@ class Attempts:
             if (place := self._logged_failures[lines][0]) == at[: len(place)]:
                 del self._logged_failures[lines]
         if writes:
-            self._meter.reported(what)
+            self._meter.reported(written_kind)
         return result
 
-    def _failed(self, what: WrittenKind, on: str, at: _Place, error: KubeError) -> WritePostponed:
+    def _failed(self, written_kind: WrittenKind, on: str, at: _Place, error: KubeError) -> WritePostponed:
         """Count and log a failed request; return the exception with the time of the next attempt."""
-        self._meter.reported(what, error.reason.value)
+        self._meter.reported(written_kind, error.reason.value)
         is_of_one = _is_of_one(error) and len(at) == _DEPTH
         if not is_of_one and error.reason not in _REFUSED:
-            self._log_failure(what, on, (), error)
+            self._log_failure(written_kind, on, (), error)
             self._failures += 1
             asked = error.retry_after if isinstance(error, ApiError) else None
             self._paused = self._now() + PACING.pause(self._failures, self._chance(), asked)
             return WritePostponed(self._paused)
         place = at if is_of_one else at[:1] if error.reason is Reason.FORBIDDEN else ()
-        self._log_failure(what, on, place, error)
+        self._log_failure(written_kind, on, place, error)
         return WritePostponed(self._bar((on, place), BARRED if is_of_one else FIRST), is_refused=True)
 
     def _bar(self, barred: _Barred, first: float) -> float:
@@ -145,7 +150,7 @@ class Attempts:
         self._barred[barred] = until, times + 1
         return until
 
-    def _log_failure(self, what: WrittenKind, on: str, place: _Place, error: KubeError) -> None:
+    def _log_failure(self, written_kind: WrittenKind, on: str, place: _Place, error: KubeError) -> None:
         """Log a failure, unless the same failure was logged within SAID seconds without a success since."""
         reason, now = error.reason, self._now()
         logged = self._logged_failures.get((on, reason))
@@ -153,7 +158,11 @@ class Attempts:
             self._logged_failures[on, reason] = place, now
             of = {"of": place[-1]} if len(place) == _DEPTH else {}
             _log.warning(
-                "status report not written", what=what.value, reason=reason.value, error=str(error), **of
+                "status report not written",
+                what=written_kind.value,
+                reason=reason.value,
+                error=str(error),
+                **of,
             )
 
 

@@ -154,7 +154,7 @@ def _rough() -> Iterator[int]:
 
 def due(
     wanted: Mapping[str, Notice],
-    told: Mapping[tuple[str, bool], WrittenEvent],
+    written: Mapping[tuple[str, bool], WrittenEvent],
     now: datetime,
     *,
     mending: bool = True,
@@ -166,31 +166,31 @@ def due(
     problems only.
     """
     for problem, item in wanted.items():
-        there = told.get((problem, False))
+        there = written.get((problem, False))
         if there is None:
             yield Action(EventAction.BEGIN, item)
-        elif not is_open(there, told) or now - there.last >= RENEWED:
+        elif not is_open(there, written) or now - there.last >= RENEWED:
             yield Action(EventAction.GO_ON, there.notice, there)
     places = {(item.reason, item.field) for item in wanted.values()}
-    for (problem, is_mended), there in told.items():
+    for (problem, is_mended), there in written.items():
         over = there.notice
         if not mending or is_mended or problem in wanted or (over.reason, over.field) in places:
             continue
-        if is_open(there, told):
-            before = told.get((problem, True))
+        if is_open(there, written):
+            before = written.get((problem, True))
             yield Action(EventAction.BEGIN if before is None else EventAction.GO_ON, over.mended(), before)
 
 
-def is_open(there: WrittenEvent, told: Mapping[tuple[str, bool], WrittenEvent]) -> bool:
+def is_open(there: WrittenEvent, written: Mapping[tuple[str, bool], WrittenEvent]) -> bool:
     """Return whether the problem of an Event is open: not reported as resolved after the Event."""
-    mended = told.get((there.notice.problem, True))
+    mended = written.get((there.notice.problem, True))
     return mended is None or there.last >= mended.last
 
 
-def standing(told: Mapping[tuple[str, bool], WrittenEvent]) -> int:
+def standing(written: Mapping[tuple[str, bool], WrittenEvent]) -> int:
     """Return the number of open problems among one object's Events."""
     return sum(
-        not is_mended and is_open(written_event, told) for (_, is_mended), written_event in told.items()
+        not is_mended and is_open(written_event, written) for (_, is_mended), written_event in written.items()
     )
 
 
@@ -199,39 +199,41 @@ def namespace_of(about: ObjectKey) -> str:
     return about.namespace or (about.name if about.kind == NAMESPACE else "default")
 
 
-def begun(said: Notice, uid: str, now: datetime) -> WrittenEvent:
+def begun(notice: Notice, uid: str, now: datetime) -> WrittenEvent:
     """Return a new Event. Its name follows from the object and the problem.
 
     All replicas therefore choose the same name, and a second creation fails as a conflict.
     """
-    identity = "\0".join((uid, said.problem, said.reason if said.is_mended else ""))
-    named = said.about.name[:_NAME].rstrip(".-")
+    identity = "\0".join((uid, notice.problem, notice.reason if notice.is_mended else ""))
+    named = notice.about.name[:_NAME].rstrip(".-")
     name = f"{named}.{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
-    return WrittenEvent(said, namespace_of(said.about), name, now)
+    return WrittenEvent(notice, namespace_of(notice.about), name, now)
 
 
-def body(told: WrittenEvent, api_version: str, metadata: Raw, who: EventReporter) -> dict[str, object]:
+def body(
+    written: WrittenEvent, api_version: str, metadata: Raw, reporter: EventReporter
+) -> dict[str, object]:
     """Return the JSON of a new Event; `metadata` belongs to the object that the Event is about."""
-    notice = told.notice
+    notice = written.notice
     return {
         "apiVersion": EVENTS.api_version,
         "kind": EVENTS.kind,
         "metadata": {
-            "name": told.name,
-            "namespace": told.namespace,
-            "labels": {OURS: "meshwright", HOME: who.home, PROBLEM: notice.problem},
+            "name": written.name,
+            "namespace": written.namespace,
+            "labels": {OURS: "meshwright", HOME: reporter.home, PROBLEM: notice.problem},
             "annotations": {FIELD: notice.field},
         },
-        "eventTime": micro(told.last),
+        "eventTime": micro(written.last),
         "reportingController": CONTROLLER,
-        "reportingInstance": who.instance[:_INSTANCE],
+        "reportingInstance": reporter.instance[:_INSTANCE],
         "action": notice.action,
         "reason": notice.reason,
         "regarding": {
             "apiVersion": api_version,
             "kind": notice.about.kind.name,
             "name": notice.about.name,
-            "namespace": told.namespace,
+            "namespace": written.namespace,
             "uid": str(metadata.get("uid", "")),
             "resourceVersion": str(metadata.get("resourceVersion", "")),
         },
@@ -240,14 +242,14 @@ def body(told: WrittenEvent, api_version: str, metadata: Raw, who: EventReporter
     }
 
 
-def again(told: WrittenEvent, now: datetime) -> WrittenEvent:
+def again(written: WrittenEvent, now: datetime) -> WrittenEvent:
     """Return the Event with one more observation at the time `now`."""
-    return replace(told, last=now, count=told.count + 1)
+    return replace(written, last=now, count=written.count + 1)
 
 
-def series(told: WrittenEvent) -> dict[str, object]:
+def series(written: WrittenEvent) -> dict[str, object]:
     """Return the merge patch of the Event's `series`, for another observation."""
-    return {"series": {"count": max(2, told.count), "lastObservedTime": micro(told.last)}}
+    return {"series": {"count": max(2, written.count), "lastObservedTime": micro(written.last)}}
 
 
 def read(raw: Raw) -> WrittenEvent | None:

@@ -61,12 +61,12 @@ class Writer:
         finally:
             self._meter.reporting(leads=False)
 
-    async def _remember(self, statuses: StatusWriter, told: EventWriter) -> None:
+    async def _remember(self, statuses: StatusWriter, event_writer: EventWriter) -> None:
         """Read the present status and Events. If RBAC forbids this, some may be written a second time."""
         for namespace in self._namespaces:
             for kind in self._status_kinds:
                 await self._while_away(partial(statuses.remember, kind, namespace))
-            await self._while_away(partial(told.remember, namespace))
+            await self._while_away(partial(event_writer.remember, namespace))
 
     async def _while_away(self, request: Callable[[], Awaitable[None]]) -> None:
         """Repeat a request until the API server answers or refuses it."""
@@ -78,7 +78,7 @@ class Writer:
                     return None
                 await asyncio.sleep(max(0.0, error.until - self._now()))
 
-    async def _write(self, statuses: StatusWriter, told: EventWriter, words: WordWriter) -> None:
+    async def _write(self, statuses: StatusWriter, event_writer: EventWriter, words: WordWriter) -> None:
         later: dict[ObjectKey, float] = {}
         looked = self._now()
         while True:
@@ -88,7 +88,7 @@ class Writer:
             worded = [key for key in touched if self._standing.is_worded(key.kind)]
             for report, keys in (
                 (statuses.report, with_status),
-                (told.report, others),
+                (event_writer.report, others),
                 (words.report, worded),
             ):
                 await self._some(report, keys, later)
@@ -98,7 +98,7 @@ class Writer:
             self._standing.touch([key for key, at in later.items() if at <= now])
             if now >= looked + LOOK:
                 looked = now
-                told.look()
+                event_writer.look()
 
     async def _some(
         self,

@@ -32,10 +32,10 @@ class CachedHash:
 H = TypeVar("H", bound=CachedHash)
 
 
-def hashed_once(of: type[H]) -> type[H]:
+def hashed_once(wrapped: type[H]) -> type[H]:
     """Make the instances of a frozen dataclass compute their hash only once."""
     # The generated method of the dataclass, which hashes all fields.
-    computed: Callable[[Any], int] = of.__hash__
+    computed: Callable[[Any], int] = wrapped.__hash__
 
     def __hash__(self: H) -> int:  # noqa: N807 - it becomes that method
         try:
@@ -45,5 +45,5 @@ def hashed_once(of: type[H]) -> type[H]:
             object.__setattr__(self, "_hash", number)
             return number
 
-    of.__hash__ = __hash__  # type: ignore[assignment, method-assign]
-    return of
+    wrapped.__hash__ = __hash__  # type: ignore[assignment, method-assign]
+    return wrapped

@@ -163,9 +163,12 @@ def _state(answer: _Answer) -> QuestionState:
     return QuestionState(LONG_DUE, answer.answered, addresses, known, nameserver=answer.nameserver)
 
 
-def _slice(found_slice: FoundSlice) -> _Slice:
+def _slice(endpoint_slice: FoundSlice) -> _Slice:
     return _Slice(
-        found_slice.value.name, found_slice.value.addresses, found_slice.value.ports, found_slice.said
+        endpoint_slice.value.name,
+        endpoint_slice.value.addresses,
+        endpoint_slice.value.ports,
+        endpoint_slice.said,
     )
 
 

@@ -182,7 +182,9 @@ class ProviderSource:
         log_gone(_log, before.problems, after.problems)
 
 
-def _ask(provider: Provider, loop: asyncio.AbstractEventLoop, asked: "asyncio.Future[Sequence[str]]") -> None:
+def _ask(
+    provider: Provider, loop: asyncio.AbstractEventLoop, pending_call: "asyncio.Future[Sequence[str]]"
+) -> None:
     """Call the provider in this thread, and pass the manifests or the error to the event loop."""
     answer, failed = list[str](), None
     try:
@@ -190,19 +192,21 @@ def _ask(provider: Provider, loop: asyncio.AbstractEventLoop, asked: "asyncio.Fu
     except BaseException as error:  # noqa: BLE001 - a thread can report only through the future
         failed = NoAnswer(_words(error))  # a future rejects some exceptions, for example StopIteration
     try:
-        loop.call_soon_threadsafe(_settle, asked, answer, failed)
+        loop.call_soon_threadsafe(_settle, pending_call, answer, failed)
     except RuntimeError:
         return  # the server has exited meanwhile
 
 
-def _settle(asked: "asyncio.Future[Sequence[str]]", answer: Sequence[str], failed: NoAnswer | None) -> None:
-    if asked.done():
+def _settle(
+    pending_call: "asyncio.Future[Sequence[str]]", answer: Sequence[str], failed: NoAnswer | None
+) -> None:
+    if pending_call.done():
         return
     if failed is None:
-        asked.set_result(answer)
+        pending_call.set_result(answer)
     else:
-        asked.set_exception(failed)
-        asked.exception()  # marks the exception as retrieved: the caller may have given up waiting
+        pending_call.set_exception(failed)
+        pending_call.exception()  # marks the exception as retrieved: the caller may have given up waiting
 
 
 def _text(manifest: object) -> str:

@@ -56,8 +56,8 @@ class ClusterIdentifier:
         self.has_result = False
         self.refusal = ""
 
-    async def run(self, told: Callable[[], None]) -> None:
-        """Request the cluster's UID until known; call `told` after each answer and each failure."""
+    async def run(self, notify: Callable[[], None]) -> None:
+        """Request the cluster's UID until known; call `notify` after each answer and each failure."""
         while not self.known.uid:
             again = self._again
             try:
@@ -69,16 +69,16 @@ class ClusterIdentifier:
             else:
                 self.known, self.refusal = replace(self.known, uid=uid), ""
             self.has_result = True
-            told()
+            notify()
             if not self.known.uid:
                 await asyncio.sleep(again.total_seconds())
 
-    def _refuse(self, said: str) -> None:
+    def _refuse(self, reason: str) -> None:
         if not self.refusal:
             _log.warning(
-                "cluster UID cannot be read; the cluster is identified by its address only", reason=said
+                "cluster UID cannot be read; the cluster is identified by its address only", reason=reason
             )
-        self.refusal = said
+        self.refusal = reason
 
 
 async def uid_of(api: Api) -> str:

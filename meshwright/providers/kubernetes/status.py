@@ -130,5 +130,5 @@ def _versions(kind: Kind) -> str:
     return ", ".join(READ[kind].versions)
 
 
-def _problem(code: Code, severity: Severity, what: str, expected: str) -> Problem:
-    return Problem(code=str(code), severity=severity, origin=FromSource(NAME, what), expected=expected)
+def _problem(code: Code, severity: Severity, subject: str, expected: str) -> Problem:
+    return Problem(code=str(code), severity=severity, origin=FromSource(NAME, subject), expected=expected)

@@ -47,8 +47,8 @@ _log = structlog.get_logger("providers.kubernetes.source")
 class Watches:
     """The watches of a cluster.
 
-    `heard` is called on the event loop with changes, or with an empty mapping if only statistics or errors
-    have changed. `known` are objects of a previous run, which stay until the server has answered.
+    `on_changes` is called on the event loop with changes, or with an empty mapping if only statistics or
+    errors have changed. `known` are objects of a previous run, which stay until the server has answered.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Watches:
         api: Api,
         scope: Scope,
         clock: Callable[[], datetime],
-        heard: Callable[[Changes], None],
+        on_changes: Callable[[Changes], None],
         *,
         hold: timedelta,
         discover: timedelta,
@@ -67,7 +67,7 @@ class Watches:
         self._api = api
         self.scope = scope
         self._clock = clock
-        self._on_changes = heard
+        self._on_changes = on_changes
         self._hold = hold
         self._discover = discover
         self._monotonic = monotonic
@@ -207,7 +207,7 @@ class Watches:
         return items, min(heard, default=None)
 
     def _begun(
-        self, place: Place, known: Items, heard: datetime | None, group: asyncio.TaskGroup
+        self, place: Place, known: Items, last_heard: datetime | None, group: asyncio.TaskGroup
     ) -> RunningWatch:
         resource, name = place
         kind = kind_of(resource)
@@ -223,7 +223,7 @@ class Watches:
             # Without resource versions, since another release may have stored other fields of them.
             known={key: Item("", item.body) for key, item in known.items()},
         )
-        watching = RunningWatch(reflector, heard)
+        watching = RunningWatch(reflector, last_heard)
         watching.task = group.create_task(
             reflector.run(lambda changes: self._pass_changes(place, watching, changes)),
             name=f"kubernetes watch of {shown(place)}",

@@ -38,18 +38,18 @@ def document(policy: ProxyPolicy, *places: ServiceDestination) -> Resource:
     return _resource(DOCUMENT, content)
 
 
-def credentials(held: Credentials) -> Resource:
+def credentials(service_credentials: Credentials) -> Resource:
     """Return the resource with the workload's certificate, private key and roots, as PEM."""
     content = {
-        "certificateChain": held.certificate.chain_pem.decode("ascii"),
-        "privateKey": held.certificate.key.reveal().decode("ascii"),
-        "trustBundle": held.trust_bundle.decode("ascii"),
+        "certificateChain": service_credentials.certificate.chain_pem.decode("ascii"),
+        "privateKey": service_credentials.certificate.key.reveal().decode("ascii"),
+        "trustBundle": service_credentials.trust_bundle.decode("ascii"),
     }
     return replace(_resource(CREDENTIALS, content), secret=True)
 
 
-def _resource(type_url: TypeUrl, said: dict[str, Any]) -> Resource:
-    body = json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
+def _resource(type_url: TypeUrl, document: dict[str, Any]) -> Resource:
+    body = json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
     return Resource(type_url, NAME, Version(hashlib.sha256(body).hexdigest()[:16]), body)
 
 

@@ -23,7 +23,7 @@ async def start(context: ControllerContext) -> HealthProbes:
         context.server_certificate,
         observer=clients.observer,
         limits=clients.limits,
-        held=clients.held,
+        hold_reason=clients.held,
         further={METHOD: alone(partial(take_requests, context.tapped))},
     )
     port = await server.start(f"{_bracketed(context.host)}:{context.port}")

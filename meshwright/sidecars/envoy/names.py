@@ -61,9 +61,13 @@ def cluster(place: WeightedBackend | Destination) -> str:
     return f"{name}|as-called" if place.as_called else name
 
 
-def authorizer_cluster(asked: ExternalAuthorizer) -> str:
+def authorizer_cluster(authorizer: ExternalAuthorizer) -> str:
     """Return the cluster's name of an external authorizer: the mesh's, or an object's own."""
-    return AUTHORIZER_CLUSTER if asked.by is None else f"{AUTHORIZER_CLUSTER}|{asked.authorizer.server}"
+    return (
+        AUTHORIZER_CLUSTER
+        if authorizer.by is None
+        else f"{AUTHORIZER_CLUSTER}|{authorizer.authorizer.server}"
+    )
 
 
 def rate_limit_cluster(server: HostPort) -> str:

@@ -202,9 +202,9 @@ def _ports_out(policy: ProxyPolicy) -> tuple[OutsidePort, ...]:
     return tuple(outside_port for outside_port in policy.outside if outside_port.port != names.OUTBOUND_PORT)
 
 
-def _goes_on(what: OutsideRange) -> bool:
+def _goes_on(outside_range: OutsideRange) -> bool:
     """Return whether connections to a range continue to their original destination."""
-    return what.connections or bool(what.server_names)
+    return outside_range.connections or bool(outside_range.server_names)
 
 
 def _batches(terms: MeshTerms, part: ReachableServices) -> Iterator[Pieces]:

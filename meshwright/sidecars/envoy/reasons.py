@@ -29,8 +29,8 @@ _SYSTEM: Final = {
 """Reason for each system message. Setting a socket option fails if a capability is missing."""
 
 
-def reason(said: str) -> Reason:
+def reason(message: str) -> Reason:
     """Return the kind of reason in Envoy's rejection message."""
-    if _SOCKET.search(said) is None:
+    if _SOCKET.search(message) is None:
         return Reason.CONTENT
-    return next((result for words, result in _SYSTEM.items() if words in said), Reason.CONTENT)
+    return next((result for words, result in _SYSTEM.items() if words in message), Reason.CONTENT)

@@ -36,11 +36,11 @@ _ONE_OF: Final[Mapping[str, frozenset[str]]] = {
 """Fields that exclude each other, by the field (or list) that contains them."""
 
 
-def merged(base: Mapping[str, object], patch: Mapping[str, object], of: str = "") -> dict[str, object]:
-    """Return a mapping with a patch applied; `of` is the field (or list) whose value it is."""
+def merged(base: Mapping[str, object], patch: Mapping[str, object], field: str = "") -> dict[str, object]:
+    """Return a mapping with a patch applied; `field` is the field (or list) whose value it is."""
     if patch.get(DIRECTIVE) == "replace":
         base = {}
-    alone = _alone(of, base, patch)
+    alone = _alone(field, base, patch)
     result = {name: copy.deepcopy(value) for name, value in base.items() if name not in alone}
     for name, value in patch.items():
         if name == DIRECTIVE:
@@ -58,28 +58,28 @@ def merged(base: Mapping[str, object], patch: Mapping[str, object], of: str = ""
 
 
 def merged_list(
-    base: Sequence[Mapping[str, object]], patch: Sequence[Mapping[str, object]], of: str
+    base: Sequence[Mapping[str, object]], patch: Sequence[Mapping[str, object]], field: str
 ) -> list[dict[str, object]]:
-    """Return a list with a patch applied; `of` is one of MERGE_KEYS.
+    """Return a list with a patch applied; `field` is one of MERGE_KEYS.
 
     For example, `{"name": "x", "$patch": "delete"}` in a patch of `env` removes the variable `x`.
     """
-    key = MERGE_KEYS[of]
+    key = MERGE_KEYS[field]
     result = {item.get(key): dict(item) for item in base}
     for item in patch:
         name = item.get(key)
         if item.get(DIRECTIVE) == "delete":
             result.pop(name, None)
         else:
-            result[name] = merged(result.get(name, {}), item, of)
+            result[name] = merged(result.get(name, {}), item, field)
     return list(result.values())
 
 
-def _alone(of: str, base: Mapping[str, object], patch: Mapping[str, object]) -> frozenset[str]:
+def _alone(field: str, base: Mapping[str, object], patch: Mapping[str, object]) -> frozenset[str]:
     """Return the fields of the base that an exclusive field of the patch replaces."""
     # Every field of a volume except its name is a source, so the many kinds of sources need no list here.
-    kinds = frozenset(base) - {"name"} if of == "volumes" else _ONE_OF.get(of, frozenset())
+    kinds = frozenset(base) - {"name"} if field == "volumes" else _ONE_OF.get(field, frozenset())
     names = {name for name in patch if patch[name] is not None and name not in ("name", DIRECTIVE)}
-    if not (names if of == "volumes" else names & kinds):
+    if not (names if field == "volumes" else names & kinds):
         return frozenset()
     return kinds - names

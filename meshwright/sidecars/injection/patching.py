@@ -63,12 +63,12 @@ def patch(context: InjectorContext, sidecar: Sidecar) -> Pod:
     return pod
 
 
-def _require_room(pod: Pod, said: Mapping[str, str]) -> None:
+def _require_room(pod: Pod, added: Mapping[str, str]) -> None:
     """Raise CannotPatchError if an API server would refuse the pod for the size of its annotations."""
     annotations = pod["metadata"]["annotations"]
     sizes = {name: len(name.encode()) + len(annotation.encode()) for name, annotation in annotations.items()}
     if (total := sum(sizes.values())) > MOST_ANNOTATED:
-        largest = max(said, key=lambda item: sizes[item])
+        largest = max(added, key=lambda item: sizes[item])
         raise CannotPatchError(
             f"the annotations of the pod would have {total} bytes, but at most {MOST_ANNOTATED} "
             f"are allowed; the largest annotation of the injector is {largest}, with "
@@ -140,7 +140,7 @@ def _noted(
     pod: Pod,
     kept: tuple[OriginalProbe, ...],
     called: tuple[OriginalHook, ...],
-    told: Mapping[str, Probe],
+    probes: Mapping[str, Probe],
 ) -> dict[str, str]:
     """Return the annotations with the agent's calls, and with the probes and hooks that these replaced."""
     originals: dict[str, dict[str, object]] = {}
@@ -150,18 +150,18 @@ def _noted(
     for hook in called:
         originals.setdefault(hook.container, {})["lifecycle"] = lifecycles[hook.container]
     return {
-        names.PROBES_ANNOTATION: json.dumps(told, sort_keys=True),
+        names.PROBES_ANNOTATION: json.dumps(probes, sort_keys=True),
         names.ORIGINALS_ANNOTATION: json.dumps(originals),  # not sorted: the author's order is restored
     }
 
 
-def _mark(pod: Pod, context: InjectorContext, said: dict[str, str], added: AddedParts) -> None:
+def _mark(pod: Pod, context: InjectorContext, annotated: dict[str, str], added: AddedParts) -> None:
     """Set labels and annotations on the pod, and record which of them the author did not write."""
     metadata = pod.setdefault("metadata", {})
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     uuid = {names.PROXY_UUID_LABEL: OWN_UID if context.proxy is None else context.proxy.uuid}
     # An author's annotation for other tools, such as kubectl's default container, is kept.
-    more = {key: value for key, value in said.items() if key.startswith(_OURS) or key not in annotations}
+    more = {key: value for key, value in annotated.items() if key.startswith(_OURS) or key not in annotations}
     new = replace(
         added,
         annotations=tuple(sorted(set(more) - set(annotations))),

@@ -101,10 +101,10 @@ def _numbered(original: OriginalProbe, way: ByNetwork, call: HttpGet, ports: Map
     return asked
 
 
-def numbered(call: HttpGet, ports: Mapping[str, int], what: str) -> HttpGet:
+def numbered(call: HttpGet, ports: Mapping[str, int], subject: str) -> HttpGet:
     """Return an HTTP, TCP or gRPC call with a numeric port.
 
-    Raises CannotPatchError, with a message that begins with `what`.
+    Raises CannotPatchError, with a message that begins with `subject`.
     """
     how = call.copy()
     port = how.get("port")
@@ -112,7 +112,9 @@ def numbered(call: HttpGet, ports: Mapping[str, int], what: str) -> HttpGet:
         # Like a kubelet: first the name of a port, then a number written as text.
         number = ports.get(port, int(port) if port.isascii() and port.isdigit() else 0)
         if not number:
-            raise CannotPatchError(f"{what} names port {port!r}, but the container lacks a port of that name")
+            raise CannotPatchError(
+                f"{subject} names port {port!r}, but the container lacks a port of that name"
+            )
         how["port"] = number
     return how
 

@@ -137,18 +137,18 @@ def _put_back(container: dict[str, Any], originals: Mapping[str, Any]) -> None:
             container[field] = _called(there, original)
 
 
-def _called(there: Mapping[str, Any], said: Mapping[str, Any]) -> Mapping[str, Any]:
+def _called(there: Mapping[str, Any], original: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a probe with the call of the author's probe and the times of the pod's present one."""
     times = {name: value for name, value in there.items() if name != "httpGet"}
-    call = {name: value for name, value in said.items() if name in BY_NETWORK}
+    call = {name: value for name, value in original.items() if name in BY_NETWORK}
     result = call | times
     # In the author's order. The notation of numbers comes from the pod, because the records do not have it.
-    return {name: result[name] for name in said} if result == said else result
+    return {name: result[name] for name in original} if result == original else result
 
 
-def _asks_agent(asked: object) -> bool:
+def _asks_agent(value: object) -> bool:
     """Return whether a probe or hook calls the agent."""
-    call = asked.get("httpGet") if isinstance(asked, Mapping) else None
+    call = value.get("httpGet") if isinstance(value, Mapping) else None
     if not isinstance(call, Mapping) or call.get("port") != STATUS_PORT:
         return False
     return str(call.get("path")).startswith(PROBE_PREFIX)

@@ -116,9 +116,9 @@ def _nearness(annotations: Fields) -> Iterator[tuple[str, str]]:
             yield f"metadata.annotations[{name}]", value
 
 
-def _parse_addresses(spec: Fields, said: str | None) -> tuple[IpAddress, ...]:
-    """Return the addresses of a Service, each once in canonical form; `said` is the value of `clusterIP`."""
-    first = None if said in (None, "", "None") else address(spec, "clusterIP")
+def _parse_addresses(spec: Fields, cluster_ip: str | None) -> tuple[IpAddress, ...]:
+    """Return the addresses of a Service, each once in canonical form; `cluster_ip` is its `clusterIP`."""
+    first = None if cluster_ip in (None, "", "None") else address(spec, "clusterIP")
     texts = tuple(text for text in spec.texts("clusterIPs", ADDRESS_RULE) if text not in ("", "None"))
     every = addresses(spec, "clusterIPs", texts)
     return tuple(dict.fromkeys(every if first is None else (first, *every)))

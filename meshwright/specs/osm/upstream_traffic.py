@@ -100,7 +100,7 @@ def _rates(fields: Fields) -> RateLimits:
     rate_limits = RateLimits(
         connections=_rate(tcp, "connections") if local.has("tcp") else None,
         requests=_request_rate(http) if local.has("http") else None,
-        routes=tuple(_routes(fields, asked=asking.has("http"))),
+        routes=tuple(_routes(fields, has_service=asking.has("http"))),
         counted_connections=global_rates.counted_connections(all_tcp) if asking.has("tcp") else None,
         counted_requests=global_rates.counted_requests(all_http) if asking.has("http") else None,
     )
@@ -109,8 +109,8 @@ def _rates(fields: Fields) -> RateLimits:
     return rate_limits
 
 
-def _routes(fields: Fields, *, asked: bool) -> Iterator[RouteRate]:
-    """Yield the routes with a limit; `asked` is True if the object has a rate limit service for requests."""
+def _routes(fields: Fields, *, has_service: bool) -> Iterator[RouteRate]:
+    """Yield the routes with a limit; `has_service` is True if the object has a rate limit service."""
     sections = fields.sections("httpRoutes")
     paths = [
         item.required_text(
@@ -127,10 +127,10 @@ def _routes(fields: Fields, *, asked: bool) -> Iterator[RouteRate]:
         local, asking = limits.section("local"), limits.section("global")
         limit = _request_rate(local) if limits.has("local") else None
         messages = global_rates.descriptors(asking) if limits.has("global") else ()
-        if messages and not asked:
+        if messages and not has_service:
             limits.warn("global", _NOBODY_ASKED, Code.NOT_ENFORCED)
-        if limit is not None or (messages and asked):
-            yield RouteRate(path, limit, messages if asked else ())
+        if limit is not None or (messages and has_service):
+            yield RouteRate(path, limit, messages if has_service else ())
         asking.close()
         limits.close()
         section.close()

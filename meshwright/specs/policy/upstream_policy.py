@@ -103,7 +103,7 @@ def _load(fields: Fields) -> LoadBalancing:
     policy = BalancingAlgorithm(
         fields.choice("policy", tuple(BalancingAlgorithm), BalancingAlgorithm.ROUND_ROBIN)
     )
-    key = _key(fields.section("hash"), given=fields.has("hash"))
+    key = _key(fields.section("hash"), required=fields.has("hash"))
     fields.close()
     if policy is BalancingAlgorithm.CONSISTENT_HASH:
         if not fields.has("hash"):
@@ -114,7 +114,7 @@ def _load(fields: Fields) -> LoadBalancing:
     return LoadBalancing(policy)
 
 
-def _key(fields: Fields, *, given: bool) -> HashKey | None:
+def _key(fields: Fields, *, required: bool) -> HashKey | None:
     header, query = fields.text("header"), fields.text("query")
     cookie = fields.section("cookie")
     hash_keys = [
@@ -129,7 +129,7 @@ def _key(fields: Fields, *, given: bool) -> HashKey | None:
         fields.wrong("query", QUERY_RULE)
     fields.close()
     keys = [hash_key for hash_key in hash_keys if hash_key is not None]
-    if given and len(keys) != 1:
+    if required and len(keys) != 1:
         fields.notes.refuse(Code.WRONG_VALUE, fields.path, HASH_RULE)
     return keys[0] if keys else None
 

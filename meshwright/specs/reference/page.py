@@ -236,9 +236,9 @@ _PLAIN: Final[Mapping[type[Asked], str]] = {
 }
 
 
-def _words(asked: Asked, field: Field) -> str:
+def _words(field_type: Asked, field: Field) -> str:
     form = field.meaning.form
-    match asked:
+    match field_type:
         case Text():
             return form.words if form else "text"
         case Choice(allowed=allowed):
@@ -246,7 +246,7 @@ def _words(asked: Asked, field: Field) -> str:
         case WholeNumber(low=low, high=high):
             return f"{low} to {high}"
         case Flag() | Percent() | Section() | Pairs():
-            return _PLAIN[type(asked)]
+            return _PLAIN[type(field_type)]
         case Texts() | Items() if form:
             return f"list of: {form.words}"
         case Texts():

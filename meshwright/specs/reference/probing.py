@@ -121,8 +121,8 @@ class _Answers:
         mapping[name] = value
 
 
-def _empty(asked: Collection[Asked]) -> object:
-    for item in asked:
+def _empty(field_types: Collection[Asked]) -> object:
+    for item in field_types:
         match item:
             case Text():
                 return ""
@@ -186,7 +186,7 @@ def _mapped(parent: str, answers: _Answers, meanings: Meanings) -> MappingShape:
 
 
 def _field(
-    parent: str, name: str, asked: tuple[Asked, ...], answers: _Answers, meanings: Mapping[str, Meaning]
+    parent: str, name: str, field_types: tuple[Asked, ...], answers: _Answers, meanings: Mapping[str, Meaning]
 ) -> Field:
     where = place(parent, name)
     if where not in meanings:
@@ -194,7 +194,7 @@ def _field(
     return Field(
         where,
         name,
-        asked,
+        field_types,
         meanings[where],
         where in answers.required,
         where in answers.not_empty,

@@ -142,10 +142,10 @@ class Recorder(Fields):
     def _inside(self, mapping: Mapping[str, object], path: str) -> "Recorder":
         return Recorder(mapping, path, self.notes, self._record)
 
-    def _note(self, name: str, asked: Asked | None) -> None:
+    def _note(self, name: str, field_type: Asked | None) -> None:
         result = self._record.fields.setdefault(self._place, {}).setdefault(name, set())
-        if asked is not None:
-            result.add(asked)
+        if field_type is not None:
+            result.add(field_type)
 
     def raw(self, name: str) -> object:
         """Record the field without a type, and return its value."""

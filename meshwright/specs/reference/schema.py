@@ -193,10 +193,10 @@ def _alternatives(field: Field) -> list[Schema]:
     return result if text or form is None else [*result, _formed(form)]
 
 
-def _schema(asked: Asked, field: Field) -> Schema:
+def _schema(field_type: Asked, field: Field) -> Schema:
     form = field.meaning.form
     filled: Schema = {"minItems": 1} if field.not_empty else {}
-    match asked:
+    match field_type:
         case Text():
             return _text(form, not_empty=field.not_empty)
         case Choice(allowed=allowed):

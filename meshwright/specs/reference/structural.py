@@ -110,23 +110,25 @@ def _mapping(schema: Mapping[str, object]) -> Structural:
     return result
 
 
-def merged(own: Structural, other: Structural, said: str) -> Structural:
+def merged(own: Structural, other: Structural, prefix: str) -> Structural:
     """Return `own` with the additional fields of `other`, which are not required.
 
-    The descriptions of these fields begin with `said`. A field in both has the schema of `own`.
+    The descriptions of these fields begin with `prefix`. A field in both has the schema of `own`.
     """
     result = dict(own)
     if own.get("type") == "object" and isinstance(more := other.get("properties"), Mapping):
         named = own.get("properties")
         mine = named if isinstance(named, Mapping) else {}
-        both = {name: merged(item, more[name], said) if name in more else item for name, item in mine.items()}
+        both = {
+            name: merged(item, more[name], prefix) if name in more else item for name, item in mine.items()
+        }
         result["properties"] = both | {
-            name: _of_others(item, said) for name, item in more.items() if name not in mine
+            name: _of_others(item, prefix) for name, item in more.items() if name not in mine
         }
     elif isinstance(items := own.get("items"), Mapping) and isinstance(there := other.get("items"), Mapping):
-        result["items"] = merged(dict(items), dict(there), said)
+        result["items"] = merged(dict(items), dict(there), prefix)
     return result
 
 
-def _of_others(schema: Structural, said: str) -> Structural:
-    return {**schema, "description": f"{said} {schema.get('description', '')}".rstrip()}
+def _of_others(schema: Structural, prefix: str) -> Structural:
+    return {**schema, "description": f"{prefix} {schema.get('description', '')}".rstrip()}

@@ -66,7 +66,7 @@ async def test_failed_command_is_reported_with_status_and_standard_error() -> No
     """The error has the status and standard error. A successful command returns its output."""
     with pytest.raises(DemoError, match=r"status 3.*\n.*no such thing"):
         await run(["sh", "-c", "echo no such thing >&2; exit 3"])
-    assert await run(["cat"], given="text") == "text"
+    assert await run(["cat"], stdin="text") == "text"
 
 
 def test_children_die_with_a_killed_supervisor(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ async def test_issued_credentials_include_the_trust_domain(serve: Serve, tmp_pat
     (out / "trust-domain").unlink()
     with pytest.raises(CredentialsError, match=r"in a file trust-domain in the same directory as ca\.pem"):
         certificates.read(out)
-    assert certificates.read(out, told=MESHS).trust_domain == MESHS
+    assert certificates.read(out, configured=MESHS).trust_domain == MESHS
     (out / "trust-domain").write_text("Not a name")
     with pytest.raises(CredentialsError, match="trust-domain must contain only the trust domain of the mesh"):
         certificates.read(out)

@@ -174,7 +174,7 @@ async def test_compacted_versions_are_refused_as_gone(
                     answer: dict[str, Any] = json.loads(batch[0])
                     assert answer["type"] == "ERROR", answer
                     raise ApiError.from_status(
-                        answer["object"], verb="watch", resource="configmaps", what="configmaps"
+                        answer["object"], verb="watch", resource="configmaps", object_text="configmaps"
                     )
             return {}
 

@@ -40,13 +40,13 @@ def test_refusal_names_verb_resource_and_missing_grant(
     status: int, reason: str, message: str, named: bool, expected: Reason, sentence: str
 ) -> None:
     """The reason follows status and text of the answer."""
-    error = ApiError(status, reason, message, verb="list", resource="Y", what="X", named=named)
+    error = ApiError(status, reason, message, verb="list", resource="Y", object_text="X", named=named)
     assert (error.reason, str(error)) == (expected, sentence)
 
 
 def test_long_message_of_a_server_is_shortened() -> None:
     """The message is one line of fewer than 400 characters."""
-    error = ApiError(500, "", "x\n" * 100_000, verb="list", resource="Y", what="X")
+    error = ApiError(500, "", "x\n" * 100_000, verb="list", resource="Y", object_text="X")
     assert len(str(error)) < 400
     assert "\n" not in str(error)
 
@@ -54,14 +54,14 @@ def test_long_message_of_a_server_is_shortened() -> None:
 def test_status_object_of_a_watch_is_read_as_an_answer() -> None:
     """Malformed fields have defaults, and the retry time is limited to a day."""
     answer = {"code": 429, "reason": "TooManyRequests", "details": {"retryAfterSeconds": 3}}
-    error = ApiError.from_status(answer, verb="watch", resource="Y", what="X")
+    error = ApiError.from_status(answer, verb="watch", resource="Y", object_text="X")
     assert (error.status, error.retry_after, error.reason) == (429, 3.0, Reason.THROTTLED)
     error = ApiError.from_status(
-        {"code": "x", "details": 5, "message": []}, verb="watch", resource="Y", what="X"
+        {"code": "x", "details": 5, "message": []}, verb="watch", resource="Y", object_text="X"
     )
     assert (error.status, error.retry_after) == (500, None)
     error = ApiError.from_status(
-        {"details": {"retryAfterSeconds": 10**400}}, verb="watch", resource="Y", what="X"
+        {"details": {"retryAfterSeconds": 10**400}}, verb="watch", resource="Y", object_text="X"
     )
     assert error.retry_after == 86400
 
@@ -70,7 +70,7 @@ def test_write_to_a_terminating_namespace_counts_as_not_found() -> None:
     """The API server answers 403, although no right is missing. Only for writes can the text mean this."""
     text = "unable to create new content in namespace shop because it is being terminated"
     errors = (
-        ApiError(403, "Forbidden", text, verb=item, resource="Y", what="X")
+        ApiError(403, "Forbidden", text, verb=item, resource="Y", object_text="X")
         for item in ("create", "patch", "list")
     )
     assert [error.reason for error in errors] == [Reason.NOT_FOUND, Reason.NOT_FOUND, Reason.FORBIDDEN]

@@ -93,7 +93,7 @@ def test_tap_receives_only_requests_that_match_its_subscription(watched: TapSubs
 
 
 def test_proxy_reports_requests_of_its_own_services_only() -> None:
-    """`told` returns False for a proxy of another service, for an unknown proxy, and without taps.
+    """`handle_report` returns False for a proxy of another service, for an unknown proxy, and without taps.
 
     The result tells the proxy to end its stream.
     """

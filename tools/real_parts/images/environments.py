@@ -83,8 +83,8 @@ def _needed(name: str, distributions: dict[str, Distribution]) -> dict[str, Dist
     return distributions
 
 
-def _required(of: Distribution) -> Iterator[str]:
-    for text in of.requires or ():
+def _required(distribution: Distribution) -> Iterator[str]:
+    for text in distribution.requires or ():
         requirement = Requirement(text)
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
             yield requirement.name

@@ -21,9 +21,9 @@ class SnapshotError(XdsError, ValueError):
     """Error for resources in conflict within one snapshot."""
 
 
-def identity(held: "Resources | tuple[Resource, ...]") -> Hashable:
+def identity(resources: "Resources | tuple[Resource, ...]") -> Hashable:
     """Return a key for the identity of a table or of resources, valid as long as they are held."""
-    return identities(held) if isinstance(held, tuple) else id(held)
+    return identities(resources) if isinstance(resources, tuple) else id(resources)
 
 
 def digest(resources: Iterable[Resource | None]) -> int:

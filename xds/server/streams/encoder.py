@@ -177,20 +177,20 @@ class Encoder:
             response.heartbeat,
         )
 
-    def _is_dear(self, held: Resources | tuple[Resource, ...]) -> bool:
+    def _is_dear(self, resources: Resources | tuple[Resource, ...]) -> bool:
         """Return whether the key of many resources (`_identity`) still has to be computed."""
-        return isinstance(held, tuple) and len(held) >= MANY and id(held) not in self._tuples
+        return isinstance(resources, tuple) and len(resources) >= MANY and id(resources) not in self._tuples
 
-    def _identity(self, held: Resources | tuple[Resource, ...]) -> Hashable:
+    def _identity(self, resources: Resources | tuple[Resource, ...]) -> Hashable:
         """Return a cache key for the resources of a response; for a large tuple it is computed once."""
-        if not isinstance(held, tuple) or len(held) < MANY:
-            return identity(held)
-        known = self._tuples.get(id(held))
+        if not isinstance(resources, tuple) or len(resources) < MANY:
+            return identity(resources)
+        known = self._tuples.get(id(resources))
         if known is None:
             if len(self._tuples) >= ENTRIES:
                 self._tuples.clear()
             # The entry keeps the tuple alive, so no other object can get its id.
-            known = self._tuples[id(held)] = (held, identity(held))
+            known = self._tuples[id(resources)] = (resources, identity(resources))
         return known[1]
 
     def _parts(self, variant: Variant, response: Response) -> Sequence[bytes]:

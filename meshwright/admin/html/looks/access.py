@@ -58,7 +58,7 @@ _ACCESS: Final = (
 )
 
 
-def _access(result: Document, _asked: PageRequest) -> Iterable[Markup]:
+def _access(result: Document, _page_request: PageRequest) -> Iterable[Markup]:
     empty = "Nobody calls anybody. It fills when a Service and a Workload with a serviceAccount are read."
     yield table(records(result, "access"), _ACCESS, empty)
 

@@ -145,9 +145,9 @@ def _moment(result: Document, field: str) -> datetime | None:
     return _read(field_text(result, field))
 
 
-def _read(said_: str) -> datetime | None:
+def _read(value: str) -> datetime | None:
     try:
-        return datetime.fromisoformat(said_)
+        return datetime.fromisoformat(value)
     except ValueError:
         return None
 
@@ -168,8 +168,8 @@ def _timeline(result: Document, now: datetime | None) -> Iterable[Markup]:
         yield tag("p", text(words_), class_="empty")
 
 
-def _certificates(result: Document, asked: PageRequest) -> Iterable[Markup]:
-    yield from _timeline(result, _read(asked.at))
+def _certificates(result: Document, page_request: PageRequest) -> Iterable[Markup]:
+    yield from _timeline(result, _read(page_request.at))
     yield tag("h2", text("Of services"))
     empty = "None yet: one is made for each serviceAccount of a Workload."
     yield table(

@@ -66,7 +66,7 @@ _ENDPOINT: Final = (
 )
 
 
-def _connectivity(result: Document, _asked: PageRequest) -> Iterable[Markup]:
+def _connectivity(result: Document, _page_request: PageRequest) -> Iterable[Markup]:
     if "usage" in result:
         return
     yield tag("h2", text("The caller's sidecars"))

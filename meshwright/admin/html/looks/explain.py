@@ -32,7 +32,7 @@ def of_explained(result: Document) -> Verdict:
 _IN_FORCE: Final = {"yes": Tone.GOOD, "no": Tone.BAD, "unknown": Tone.WARNING}
 
 
-def _explained(result: Document, _asked: PageRequest) -> Iterable[Markup]:
+def _explained(result: Document, _page_request: PageRequest) -> Iterable[Markup]:
     if "usage" in result:
         return
     yield pairs(

@@ -16,7 +16,7 @@ def _counts(result: Document) -> Verdict:
     return Verdict(Tone.PLAIN, f"{', '.join(counts) or 'As it is now'}.")
 
 
-def _as_it_is(result: Document, _asked: PageRequest) -> Iterable[Markup]:
+def _as_it_is(result: Document, _page_request: PageRequest) -> Iterable[Markup]:
     return (shown(result),)
 
 

@@ -110,7 +110,7 @@ _WATCH: Final = (
 )
 
 
-def _sources(result: Document, _asked: PageRequest) -> Iterable[Markup]:
+def _sources(result: Document, _page_request: PageRequest) -> Iterable[Markup]:
     empty = "No source is configured: `meshwright serve --mesh DIRECTORY` reads manifests of a directory."
     sources = records(result, "sources")
     yield table(sources, _SOURCE, empty, lambda source: field_text(source, "name"))
@@ -129,7 +129,7 @@ def of_config(result: Document) -> Verdict:
     )
 
 
-def _config(result: Document, _asked: PageRequest) -> Iterable[Markup]:
+def _config(result: Document, _page_request: PageRequest) -> Iterable[Markup]:
     for title, field in ((MESH_CONFIG.name, "mesh_config"), ("Settings", "settings")):
         yield tag("h2", text(title))
         yield shown(result.get(field))
@@ -153,7 +153,7 @@ _LATE: Final = (
 )
 
 
-def _loop(result: Document, _asked: PageRequest) -> Iterable[Markup]:
+def _loop(result: Document, _page_request: PageRequest) -> Iterable[Markup]:
     yield table(records(result, "late"), _LATE, "It fills when the loop turns late.")
 
 

@@ -75,9 +75,9 @@ def _in_force(result: Document) -> Markup:
     return joined((state, *(badge(f"with {word}", tone_of(word)) for word in words(result, "wrong"))), " ")
 
 
-def _key(found: Document) -> str:
-    place = filter(None, (field_text(found, "namespace"), field_text(found, "name")))
-    return f"{field_text(found, 'kind')} {'/'.join(place)}"
+def _key(document: Document) -> str:
+    place = filter(None, (field_text(document, "namespace"), field_text(document, "name")))
+    return f"{field_text(document, 'kind')} {'/'.join(place)}"
 
 
 _OBJECT: Final = (
@@ -88,8 +88,8 @@ _OBJECT: Final = (
 )
 
 
-def _policies(result: Document, asked: PageRequest) -> Iterable[Markup]:
-    one = any(item == "object" for item, _ in asked.query)
+def _policies(result: Document, page_request: PageRequest) -> Iterable[Markup]:
+    one = any(item == "object" for item, _ in page_request.query)
     yield tag("h2", text("Problems"))
     order = list(Tone)
     problems = sorted(

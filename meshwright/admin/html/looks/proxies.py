@@ -131,7 +131,7 @@ def tabs(cn: str, here: str) -> Markup:
     return tag("p", *drawn, class_="tabs")
 
 
-def _configured(result: Document, asked: PageRequest) -> Iterable[Markup]:
+def _configured(result: Document, page_request: PageRequest) -> Iterable[Markup]:
     if "proxies" in result:
         yield from _all(result)
         return
@@ -140,7 +140,7 @@ def _configured(result: Document, asked: PageRequest) -> Iterable[Markup]:
         part(result, "configuration"),
         words(result, "comparable"),
     )
-    yield tabs(cn, asked.path)
+    yield tabs(cn, page_request.path)
     yield facts(result)
     if not types:
         yield tag("p", text("Nothing is published for it: its workload must be known first."), class_="empty")
@@ -166,10 +166,10 @@ def _resource(cn: str, word: str, named: str, content: Document, *, changed: boo
     return detail(name(named), tag("p", *ways, class_="tabs"), raw(content.get("resource")))
 
 
-def _description(result: Document, asked: PageRequest) -> Iterable[Markup]:
+def _description(result: Document, page_request: PageRequest) -> Iterable[Markup]:
     if "usage" in result:
         return
-    yield tabs(field_text(result, "cn"), asked.path)
+    yield tabs(field_text(result, "cn"), page_request.path)
     yield facts(result)
     for title, lines in (("Not served", "left_out"), ("Rejected", "rejected")):
         if lacking := words(result, lines):

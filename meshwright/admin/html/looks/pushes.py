@@ -117,7 +117,7 @@ def _answer(push: Document) -> Markup:
     return joined((badge(field_text(push, "answer")), took, said_so))
 
 
-def _xds(result: Document, _asked: PageRequest) -> Iterable[Markup]:
+def _xds(result: Document, _page_request: PageRequest) -> Iterable[Markup]:
     if cn := field_text(result, "proxy"):
         yield tag("p", links.proxy(cn, "What this proxy was told"), class_="tabs")
     if "objects" in result:

@@ -48,8 +48,8 @@ def _tone(edge: Document) -> Tone:
     return Tone.WARNING if is_claimed and tone is Tone.BAD else tone
 
 
-def _topology(result: Document, asked: PageRequest) -> Iterable[Markup]:
-    nodes, edges, query = records(result, "nodes"), records(result, "edges"), dict(asked.query)
+def _topology(result: Document, page_request: PageRequest) -> Iterable[Markup]:
+    nodes, edges, query = records(result, "nodes"), records(result, "edges"), dict(page_request.query)
     leads = {field_text(node, "id"): _href(node, query.get("window", "")) for node in nodes}
     if 0 < len(nodes) <= MOST_DRAWN:
         yield _drawn(result, leads, query.get("service", ""))

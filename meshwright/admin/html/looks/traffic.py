@@ -111,7 +111,7 @@ _NAMES: Final = {
 _PROTOCOL: Final = Column("Protocol", lambda row: text(field_text(row, "protocol")), ("protocol",))
 
 
-def _traffic(result: Document, _asked: PageRequest) -> Iterable[Markup]:
+def _traffic(result: Document, _page_request: PageRequest) -> Iterable[Markup]:
     rows = sorted(records(result, "rows"), key=lambda row: list(Tone).index(tone(row)))
     first = [column for field, column in _NAMES.items() if any(row.get(field) for row in rows)]
     empty = (

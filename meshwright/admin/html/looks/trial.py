@@ -18,24 +18,28 @@ _PARTS: Final = ("origin", "field", "value", "expected")
 MOST_NAMED: Final = 20
 
 
-def of_trial(found: Document) -> Verdict:
+def of_trial(document: Document) -> Verdict:
     """Return the verdict of the page Try: the numbers of problems and of proxies with a change."""
-    if error := field_text(found, "error"):
+    if error := field_text(document, "error"):
         return Verdict(Tone.BAD, error, "error")
-    if "objects" not in found:
+    if "objects" not in document:
         return Verdict(Tone.PLAIN, "Nothing is applied: a second copy of the mesh is asked.")
-    proxies = sum(len(words(record, "proxies")) for record in records(found, "changed"))
-    more = f", and more in {counted(int(number(found, 'more')), 'further way')}" if found.get("more") else ""
-    read = f"{counted(int(number(found, 'objects')), 'object')} read"
+    proxies = sum(len(words(record, "proxies")) for record in records(document, "changed"))
+    more = (
+        f", and more in {counted(int(number(document, 'more')), 'further way')}"
+        if document.get("more")
+        else ""
+    )
+    read = f"{counted(int(number(document, 'objects')), 'object')} read"
     concerns = f"{counted(proxies, 'proxy', 'proxies')} would be served something else{more}"
-    wrong = [*records(found, "problems"), *records(found, "failed")]
+    wrong = [*records(document, "problems"), *records(document, "failed")]
     if not wrong:
         return Verdict(Tone.GOOD if proxies else Tone.PLAIN, f"{read}; {concerns}. Nothing was applied.")
     return Verdict(Tone.BAD, f"{read}; {counted(len(wrong), 'problem')}; {concerns}. Nothing was applied.")
 
 
-def _trial(result: Document, asked: PageRequest) -> Iterable[Markup]:
-    yield _form(field_text(result, "manifests"), asked.path)
+def _trial(result: Document, page_request: PageRequest) -> Iterable[Markup]:
+    yield _form(field_text(result, "manifests"), page_request.path)
     if "objects" not in result:
         return
     if problems := records(result, "problems"):
@@ -56,8 +60,8 @@ def _trial(result: Document, asked: PageRequest) -> Iterable[Markup]:
     yield tag("p", text(f"{same} would be served what they are."), class_="shows")
 
 
-def _form(given: str, path: str) -> Markup:
-    shown = text("\n" + given)  # HTML parsers drop the first line break of a textarea
+def _form(manifests: str, path: str) -> Markup:
+    shown = text("\n" + manifests)  # HTML parsers drop the first line break of a textarea
     area = tag("textarea", shown, name="manifests", rows=_ROWS, spellcheck="false", required=True)
     label = tag("label", text("Manifests: YAML, as kubectl apply has it"), area)
     button = tag("button", text("Try"), type="submit")

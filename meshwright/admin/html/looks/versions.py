@@ -30,7 +30,7 @@ def of_difference(result: Document) -> Verdict:
     return Verdict(Tone.PLAIN, f"{named}: {counted(more, 'line')} more, {less} less.")
 
 
-def _difference(result: Document, _asked: PageRequest) -> Iterable[Markup]:
+def _difference(result: Document, _page_request: PageRequest) -> Iterable[Markup]:
     if "usage" in result:
         return
     versions = {item: code(field_text(result, item)) for item in ("from", "to")}
@@ -60,7 +60,7 @@ def of_published(result: Document) -> Verdict:
     return Verdict(Tone.GOOD, f"{many} served {counted(len(snapshots), 'configuration')}.")
 
 
-def _published(result: Document, _asked: PageRequest) -> Iterable[Markup]:
+def _published(result: Document, _page_request: PageRequest) -> Iterable[Markup]:
     snapshots = records(result, "snapshots")
     if not snapshots:
         yield tag("p", text("It fills as soon as a Workload with a uuid is read."), class_="empty")

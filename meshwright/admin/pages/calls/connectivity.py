@@ -95,9 +95,9 @@ async def connectivity(
     }
 
 
-def _callers(view: View, asked: Request) -> dict[ProxyName, Workload]:
+def _callers(view: View, request: Request) -> dict[ProxyName, Workload]:
     """Return the workloads with the caller's identity, by the proxy names of their sidecars."""
-    running = () if asked.identity is None else by_identity(view).lookup(asked.identity)
+    running = () if request.identity is None else by_identity(view).lookup(request.identity)
     return {workload.proxy_name: workload for workload in running if workload.proxy_name is not None}
 
 

@@ -17,9 +17,9 @@ from meshwright.mesh.service import Service, ServicePort
 from meshwright.mesh.workload import Endpoint, Explicit, Workload
 
 
-def behind(view: View, asked: Request, port: ServicePort) -> tuple[Endpoint, ...]:
+def behind(view: View, request: Request, port: ServicePort) -> tuple[Endpoint, ...]:
     """Return the endpoints of all backends of a request, including endpoints without traffic."""
-    arrived = oracle.arriving(view, asked)
+    arrived = oracle.arriving(view, request)
     if isinstance(arrived, LocalReply):
         return ()
     split = oracle.split_for(view, arrived, port)
@@ -51,7 +51,7 @@ def endpoint(view: View, result: Endpoint, policies: Iterable[ProxyPolicy]) -> D
 
 
 def dialled(
-    view: View, caller: Workload, asked: Request, service: Service, there: Iterable[Endpoint]
+    view: View, caller: Workload, request: Request, service: Service, there: Iterable[Endpoint]
 ) -> Document:
     """Return the interception of a workload, and the addresses at which it calls a service port.
 
@@ -62,15 +62,15 @@ def dialled(
         at: list[Json] = [
             str(HostPort(upstream.local_address, upstream.local_port))
             for upstream in kind.upstreams
-            if (upstream.service, upstream.service_port) == (asked.service, asked.port)
+            if (upstream.service, upstream.service_port) == (request.service, request.port)
         ]
         return {"interception": "explicit", "called_at": at}
-    places = _places(view, asked, service, there)
+    places = _places(view, request, service, there)
     led: list[Json] = [str(place) for place in places if kind.ipv6 or ":" not in place.host]
     return {"interception": "transparent", "called_at": led}
 
 
-def _places(view: View, asked: Request, service: Service, there: Iterable[Endpoint]) -> Iterator[HostPort]:
+def _places(view: View, request: Request, service: Service, there: Iterable[Endpoint]) -> Iterator[HostPort]:
     if service.headless:
         for item in there:
             if not why_withheld(view, item):
@@ -78,7 +78,7 @@ def _places(view: View, asked: Request, service: Service, there: Iterable[Endpoi
         return
     with contextlib.suppress(ValueError):  # the address range is exhausted, which is a problem of its own
         yield from (
-            HostPort(called_address, asked.port) for called_address in called_addresses(view, service)
+            HostPort(called_address, request.port) for called_address in called_addresses(view, service)
         )
 
 

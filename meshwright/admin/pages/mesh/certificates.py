@@ -90,7 +90,7 @@ def service_certificate(certificate: ServiceCertificate, uri: str, now: datetime
     }
 
 
-def participation(result: Participation, held: HeldCertificate | None) -> Document:
+def participation(result: Participation, certificate: HeldCertificate | None) -> Document:
     """Return whether a proxy takes part in the mesh, missing requirements, and its service certificate."""
     return {
         "cn": str(result.name),
@@ -98,8 +98,8 @@ def participation(result: Participation, held: HeldCertificate | None) -> Docume
         "lacks": [lack.value for lack in result.lacks],
         "serial": None if result.entry is None else result.entry.serial,
         "service_certificate": None
-        if held is None
-        else {"serial": held.serial, "not_after": jsonable(held.not_after)},
+        if certificate is None
+        else {"serial": certificate.serial, "not_after": jsonable(certificate.not_after)},
     }
 
 

@@ -33,20 +33,26 @@ class MeshTrafficReading(ProxyReading, TrafficReading, Protocol):
     """Access to the server's state, as the page Traffic needs it."""
 
 
-async def stat(reading: MeshTrafficReading, of: RowKind, query: Mapping[str, str], now: datetime) -> Document:
+async def stat(
+    reading: MeshTrafficReading, row_kind: RowKind, query: Mapping[str, str], now: datetime
+) -> Document:
     """Return the requested rows of traffic statistics. Raises web.HTTPBadRequest for an invalid query."""
     traffic, at = reading.traffic(), time.monotonic()
     window, shown = window_seconds(query, traffic), page(query)
     wanted = _wanted(
-        query, backends_of(reading.view(), query.get("to", "")) if of is RowKind.BACKENDS else frozenset()
+        query,
+        backends_of(reading.view(), query.get("to", "")) if row_kind is RowKind.BACKENDS else frozenset(),
     )
     # In a thread, because a large mesh has many entries to add up.
-    if of is RowKind.PROXIES:
+    if row_kind is RowKind.PROXIES:
         by_proxy = traffic.by_proxy(window, at)
         result, seconds = of_proxies(await asyncio.to_thread(by_proxy.summed)), by_proxy.seconds
     else:
         by_source = traffic.by_source(window, at)
-        result, seconds = await asyncio.to_thread(_rows, of, by_source, reading.view()), by_source.seconds
+        result, seconds = (
+            await asyncio.to_thread(_rows, row_kind, by_source, reading.view()),
+            by_source.seconds,
+        )
     result = wanted.select(result)
     connected = sum(proxy.state is ProxyState.CONNECTED for proxy in reading.proxies())
     return {
@@ -62,16 +68,16 @@ async def stat(reading: MeshTrafficReading, of: RowKind, query: Mapping[str, str
     }
 
 
-def _rows(of: RowKind, span: Span[BySource], view: View | None) -> tuple[Row, ...]:
+def _rows(row_kind: RowKind, span: Span[BySource], view: View | None) -> tuple[Row, ...]:
     """Return all rows; statistics of services include allowed requests only.
 
     A service's own proxies are the preferred reporters. Without their reports, those of the callers are used.
     A caller can report any request, so a caller that may not call the service must not change its statistics.
     """
     summed = span.summed()
-    if of is RowKind.SERVICES and view is not None:
+    if row_kind is RowKind.SERVICES and view is not None:
         summed = verified(view, summed)
-    return rows(of, summed)
+    return rows(row_kind, summed)
 
 
 def row_document(row: Row, seconds: float) -> Document:

@@ -21,26 +21,33 @@ def routes(ports: Iterable[OutsidePort]) -> list[Document]:
     return [line for port in ports for outside_range in port.ranges for line in _routes(port, outside_range)]
 
 
-def _range(port: OutsidePort, what: OutsideRange) -> Document:
-    passing = [f"TLS for {', '.join(what.server_names)}"] if what.server_names else []
-    passing += [f"requests for {', '.join(host.name for host in what.hosts)}"] if what.hosts else []
-    passing += ["every connection"] if what.connections else []
+def _range(port: OutsidePort, outside_range: OutsideRange) -> Document:
+    passing = [f"TLS for {', '.join(outside_range.server_names)}"] if outside_range.server_names else []
+    passing += (
+        [f"requests for {', '.join(host.name for host in outside_range.hosts)}"]
+        if outside_range.hosts
+        else []
+    )
+    passing += ["every connection"] if outside_range.connections else []
     egresses = [str(key) for key in port.by]
     return {
         "direction": "outside",
         "port": port.port,
-        "networks": list(what.networks),
-        "connections": what.connections,
-        "server_names": list(what.server_names),
-        "hosts": [host.name for host in what.hosts],
+        "networks": list(outside_range.networks),
+        "connections": outside_range.connections,
+        "server_names": list(outside_range.server_names),
+        "hosts": [host.name for host in outside_range.hosts],
         "egresses": list(egresses),
-        "text": f"outside the mesh {_where(port, what)}: {'; '.join(passing)} (Egress {', '.join(egresses)})",
+        "text": (
+            f"outside the mesh {_where(port, outside_range)}: {'; '.join(passing)} "
+            f"(Egress {', '.join(egresses)})"
+        ),
     }
 
 
-def _routes(port: OutsidePort, what: OutsideRange) -> Iterator[Document]:
-    for host in what.hosts:
-        called = f"outside the mesh {_where(port, what)}, host {host.name}"
+def _routes(port: OutsidePort, outside_range: OutsideRange) -> Iterator[Document]:
+    for host in outside_range.hosts:
+        called = f"outside the mesh {_where(port, outside_range)}, host {host.name}"
         for route in host.routes:
             yield _route(port, host, route, called)
         if not host.routes:
@@ -66,9 +73,11 @@ def _route(port: OutsidePort, host: OutsideHost, route: OutsideRoute, called: st
     }
 
 
-def _where(port: OutsidePort, what: OutsideRange) -> str:
+def _where(port: OutsidePort, outside_range: OutsideRange) -> str:
     """Return the place of a range with at most _LISTED networks, because every route of a host repeats it."""
-    if not what.networks:
+    if not outside_range.networks:
         return f"port {port.port}"
-    more = f" and {len(what.networks) - _LISTED} more" if len(what.networks) > _LISTED else ""
-    return f"port {port.port} at {', '.join(what.networks[:_LISTED])}{more}"
+    more = (
+        f" and {len(outside_range.networks) - _LISTED} more" if len(outside_range.networks) > _LISTED else ""
+    )
+    return f"port {port.port} at {', '.join(outside_range.networks[:_LISTED])}{more}"

@@ -35,9 +35,9 @@ async def without(api: Api, pods: Sequence[Mapping[str, Any]]) -> tuple[PodFindi
     return tuple(item for item in result if item is not None)
 
 
-def remark(said: str) -> str:
+def remark(page: str) -> str:
     """Return the agent's remark on the readiness page of a ready proxy; empty without a remark."""
-    lines = (line for line in said.splitlines() if line.startswith(_BUT))
+    lines = (line for line in page.splitlines() if line.startswith(_BUT))
     return next(lines, "").removeprefix(_BUT)
 
 

@@ -26,13 +26,15 @@ class Certificate:
     not_after: datetime
 
 
-def authority(found: Validity, now: datetime) -> Check:
+def authority(validity: Validity, now: datetime) -> Check:
     """Judge the CA of a state directory."""
-    name, until = "CA", stamp(found.not_after)
-    if now < found.not_before:
-        text = f"the CA certificate is valid from {stamp(found.not_before)}, and the clock shows {stamp(now)}"
+    name, until = "CA", stamp(validity.not_after)
+    if now < validity.not_before:
+        text = (
+            f"the CA certificate is valid from {stamp(validity.not_before)}, and the clock shows {stamp(now)}"
+        )
         return Check.failed(name, text, "set the clock, or install the right CA")
-    if now > found.not_after:
+    if now > validity.not_after:
         do = (
             "create a new CA, and let machines join again with tokens (docs/certificates.md, "
             "Changing the root)"
@@ -42,8 +44,8 @@ def authority(found: Validity, now: datetime) -> Check:
             f"the CA certificate expired at {until}, so proxies reject all certificates that this CA signs",
             do,
         )
-    left = f"valid until {until}, {length(found.not_after - now)} left"
-    if found.not_after - now < CA_ENDS_SOON:
+    left = f"valid until {until}, {length(validity.not_after - now)} left"
+    if validity.not_after - now < CA_ENDS_SOON:
         do = (
             "rotate the root while it is valid (`meshwright certs rotate-root`): certificates expire "
             "with their CA"
@@ -53,7 +55,7 @@ def authority(found: Validity, now: datetime) -> Check:
 
 
 def judge_files_of_other(result: Validity | None, now: datetime, place: str) -> Check:
-    """Judge a CA in files at `place`, renewed by another program; `found` is None without files."""
+    """Judge a CA in files at `place`, renewed by another program; `result` is None without files."""
     name, do = (
         "CA",
         f"put a valid CA into {place} with the tool that renews the CA; the server then uses it at once",

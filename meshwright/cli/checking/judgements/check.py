@@ -24,19 +24,19 @@ class Check:
     do: str = ""
 
     @classmethod
-    def ok(cls, name: str, said: str) -> Self:
+    def ok(cls, name: str, finding: str) -> Self:
         """Return a check without anything to do."""
-        return cls(name, Status.OK, said)
+        return cls(name, Status.OK, finding)
 
     @classmethod
-    def warning(cls, name: str, said: str, do: str) -> Self:
+    def warning(cls, name: str, finding: str, do: str) -> Self:
         """Return a check with status WARNING."""
-        return cls(name, Status.WARNING, said, do)
+        return cls(name, Status.WARNING, finding, do)
 
     @classmethod
-    def failed(cls, name: str, said: str, do: str) -> Self:
+    def failed(cls, name: str, finding: str, do: str) -> Self:
         """Return a check with status FAILED."""
-        return cls(name, Status.FAILED, said, do)
+        return cls(name, Status.FAILED, finding, do)
 
     @classmethod
     def unseen(cls, name: str, seen: "UnavailableCheck") -> Self:

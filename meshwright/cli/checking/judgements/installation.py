@@ -86,33 +86,36 @@ def no_control_plane(replicas: Mapping[str, int], home: str) -> Check:
     return Check.failed(name, f"namespace {home} lacks a Pod of the control plane", do)
 
 
-def webhook(name: str, found: WebhookRegistration | None, now: datetime, *, wanted: bool) -> Check:
+def webhook(name: str, registration: WebhookRegistration | None, now: datetime, *, wanted: bool) -> Check:
     """Judge a webhook configuration: existence, contained webhooks, and a valid root certificate."""
-    if found is None and not wanted:
+    if registration is None and not wanted:
         return Check.ok(name, "not installed and not registered")
-    if found is None:
+    if registration is None:
         return Check.failed(
             name,
             "the webhook is not registered",
             "see the log of the control plane, which registers the webhook",
         )
-    if not found.webhooks:
+    if not registration.webhooks:
         do = "the running control plane adds the webhook: see its log and its permissions"
-        return Check.failed(name, f"{found.name} exists but does not contain a webhook", do)
+        return Check.failed(name, f"{registration.name} exists but does not contain a webhook", do)
     # API servers verify the webhook with caBundle, so each call fails without a valid root in it.
-    if not found.ends:
+    if not registration.ends:
         return Check.failed(
             name,
-            f"{found.name} trusts no certificate, because its caBundle is empty",
+            f"{registration.name} trusts no certificate, because its caBundle is empty",
             "see the log of the control plane, which fills in caBundle",
         )
-    until = max(found.ends)
+    until = max(registration.ends)
     if until <= now:
         do = "rotate the root: docs/certificates.md"
         return Check.failed(
-            name, f"all roots in {found.name} have expired, the last one at {stamp(until)}", do
+            name, f"all roots in {registration.name} have expired, the last one at {stamp(until)}", do
         )
-    text = f"{found.name} has {counted(found.webhooks, 'webhook')}; its root is valid until {stamp(until)}"
+    text = (
+        f"{registration.name} has {counted(registration.webhooks, 'webhook')}; "
+        f"its root is valid until {stamp(until)}"
+    )
     if until - now < CA_ENDS_SOON:
         left = f"{text}, {length(until - now)} left"
         return Check.warning(name, left, "rotate the root while it is valid (`meshwright certs rotate-root`)")
@@ -178,7 +181,7 @@ class Offer:
 def offers(name: str, result: Sequence[Offer], namespaces: int) -> tuple[Check, ...]:
     """Judge the injection webhook, and whether namespaces that request sidecars accept Pods with one.
 
-    `namespaces` is the number of such namespaces; `found` may be only the first of them.
+    `namespaces` is the number of such namespaces; `result` may be only the first of them.
     """
     if not result:
         return ()
@@ -195,12 +198,12 @@ def offers(name: str, result: Sequence[Offer], namespaces: int) -> tuple[Check, 
     return (*lines, takes(refused, len(result), namespaces))
 
 
-def takes(refused: Sequence[PodFinding], asked: int, namespaces: int) -> Check:
+def takes(refused: Sequence[PodFinding], tried: int, namespaces: int) -> Check:
     """Judge whether Pods with sidecars can be created; if not, their controllers retry without success."""
     name = "Pods with sidecar"
     if not refused:
-        more = f"; {namespaces - asked} more were not checked" if namespaces > asked else ""
-        return Check.ok(name, f"{counted(asked, 'namespace')} would accept such a Pod{more}")
+        more = f"; {namespaces - tried} more were not checked" if namespaces > tried else ""
+        return Check.ok(name, f"{counted(tried, 'namespace')} would accept such a Pod{more}")
     do = (
         "give sidecars limits and requests that fit (`injection.config.sidecar.resources`), raise the quota, "
         "or, for Pod Security, let the node set the rules (`cni.enabled`): "
@@ -260,7 +263,7 @@ def outdated(result: Sequence[PodFinding], injected: int) -> Check:
 def sidecars(result: Sequence[PodFinding], late: Sequence[PodFinding], injected: int) -> Check:
     """Judge the sidecars of all Pods, also of Pods with failed starts.
 
-    `found` are sidecars that are not ready or cannot start. `late` are sidecars that have not started in
+    `result` are sidecars that are not ready or cannot start. `late` are sidecars that have not started in
     time, or were killed lately.
     """
     name = "sidecars"
@@ -278,17 +281,18 @@ def sidecars(result: Sequence[PodFinding], late: Sequence[PodFinding], injected:
     return Check.ok(name, f"all of {injected} are ready, or starting" if injected else "no Pod has a sidecar")
 
 
-def streams(found: Sequence[PodFinding], ready: int, most: int) -> Check:
+def streams(findings: Sequence[PodFinding], ready: int, most: int) -> Check:
     """Judge whether proxies of ready Pods have their control plane; at most `most` Pods are asked."""
     name, asked = "proxies of Pods", min(ready, most)
-    if found:
+    if findings:
         do = (
             "their traffic continues with the last configuration, without updates: follow the advice "
             "for each proxy"
         )
         return Check.failed(
             name,
-            f"{len(found)} of {asked} not connected to the control plane: {listed(map(str, found), _NAMED)}",
+            f"{len(findings)} of {asked} not connected to the control plane: "
+            f"{listed(map(str, findings), _NAMED)}",
             do,
         )
     if not ready:

@@ -121,12 +121,12 @@ def workload(name: str, why: UnreachableReason | None) -> Check:
     )
 
 
-def envoy_program(program: str, said: str, version: Version | None) -> Check:
-    """Judge Envoy's program by its version output; `said` is the error if there is no version."""
+def envoy_program(program: str, error: str, version: Version | None) -> Check:
+    """Judge Envoy's program by its version output; `error` is the error if there is no version."""
     name, tried = "Envoy's program", f"supported versions: {OLDEST} to {NEWEST}"
     if version is None:
         do = f"install Envoy ({tried}), and give its path with --envoy (or MESHWRIGHT_ENVOY)"
-        return Check.failed(name, f"{program} cannot be used: {said}", do)
+        return Check.failed(name, f"{program} cannot be used: {error}", do)
     if not is_tried(version):
         return Check.warning(
             name,
@@ -240,30 +240,30 @@ def _ports(ports: Iterable[int]) -> str:
     return f"port{'s' if len(result) > 1 else ''} {', '.join(map(str, result))}"
 
 
-def hosts_file(found: Hosts) -> Check:
+def hosts_file(hosts: Hosts) -> Check:
     """Judge whether the hosts file has the names of all callable services, if the agent writes them."""
     name = "hosts file"
-    if found.error:
-        return Check.failed(name, found.error, "let the proxy's user read and write it")
-    if not found.kept:
-        return Check.ok(name, f"the agent does not write names of services into {found.path}")
-    if not found.whole:
+    if hosts.error:
+        return Check.failed(name, hosts.error, "let the proxy's user read and write it")
+    if not hosts.kept:
+        return Check.ok(name, f"the agent does not write names of services into {hosts.path}")
+    if not hosts.whole:
         do = "delete the rest of the block; the agent writes a new one when it starts"
         return Check.failed(
-            name, f"the block with the names of services in {found.path} lacks its end line", do
+            name, f"the block with the names of services in {hosts.path} lacks its end line", do
         )
-    if found.lacking is None:
+    if hosts.lacking is None:
         return Check.warning(
             name,
-            f"{found.path} has names of services, which cannot be checked because Envoy does not answer",
+            f"{hosts.path} has names of services, which cannot be checked because Envoy does not answer",
             "see `Envoy`",
         )
-    if found.lacking:
-        text = f"{found.path} lacks {counted(len(found.lacking), 'name')}: {listed(found.lacking)}"
+    if hosts.lacking:
+        text = f"{hosts.path} lacks {counted(len(hosts.lacking), 'name')}: {listed(hosts.lacking)}"
         return Check.failed(
             name, text, "let the proxy's user write the file; see the agent's log for the error"
         )
-    return Check.ok(name, f"{found.path} has the names of all services that the proxy may call")
+    return Check.ok(name, f"{hosts.path} has the names of all services that the proxy may call")
 
 
 def application(

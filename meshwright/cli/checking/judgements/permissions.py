@@ -73,7 +73,11 @@ def _granted(manifests: Iterable[Manifest]) -> Iterator[Need]:
 
 
 def permitted(
-    name: str, who: str, answers: Mapping[Need, bool | UnavailableCheck], do: str, unknown: Sequence[str] = ()
+    name: str,
+    account: str,
+    answers: Mapping[Need, bool | UnavailableCheck],
+    do: str,
+    unknown: Sequence[str] = (),
 ) -> Check:
     """Judge the authorizer's answer to each need; `unknown` are kinds missing in the cluster."""
     if unknown:
@@ -83,7 +87,9 @@ def permitted(
         )
     denied = [str(need) for need, answer in answers.items() if answer is False]
     if denied:
-        return Check.failed(name, f"{who} may not: {listed(denied, 5)}", do)
+        return Check.failed(name, f"{account} may not: {listed(denied, 5)}", do)
     if unseen := next((item for item in answers.values() if isinstance(item, UnavailableCheck)), None):
         return Check.unseen(name, unseen)
-    return Check.ok(name, f"{who} may do everything that is needed ({counted(len(answers), 'permission')})")
+    return Check.ok(
+        name, f"{account} may do everything that is needed ({counted(len(answers), 'permission')})"
+    )

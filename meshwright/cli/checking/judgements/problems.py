@@ -16,10 +16,12 @@ class ObjectProblem:
     line: str
 
 
-def judged(name: str, object_problems: Sequence[ObjectProblem], do: str, none: str, what: str = "") -> Check:
+def judged(
+    name: str, object_problems: Sequence[ObjectProblem], do: str, none: str, prefix: str = ""
+) -> Check:
     """Return FAILED for errors and WARNING for warnings, else OK with the text `none`.
 
-    `what` is a prefix for the number of problems.
+    `prefix` is a prefix for the number of problems.
     """
     errors, warnings = (
         [object_problem.line for object_problem in object_problems if object_problem.severity is severity]
@@ -27,6 +29,6 @@ def judged(name: str, object_problems: Sequence[ObjectProblem], do: str, none: s
     )
     if not (errors or warnings):
         return Check.ok(name, none)
-    text = f"{what}{counted(len(errors), 'error')}, {counted(len(warnings), 'warning')}; "
+    text = f"{prefix}{counted(len(errors), 'error')}, {counted(len(warnings), 'warning')}; "
     text += (errors or warnings)[0]
     return Check.failed(name, text, do) if errors else Check.warning(name, text, do)

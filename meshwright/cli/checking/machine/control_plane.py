@@ -88,7 +88,7 @@ def files_of(where: DialSettings) -> Credentials | str:
     """Return the proxy's credentials, or the reason why their owner cannot use them."""
     try:
         user = user_of(where.credentials) if where.credentials.exists() else None
-        return read(where.credentials, shared=where.shared, user=user, told=where.trust_domain)
+        return read(where.credentials, shared=where.shared, user=user, configured=where.trust_domain)
     except (CredentialsError, OSError) as error:
         return " ".join(str(error).split())
 

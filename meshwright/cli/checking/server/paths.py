@@ -72,10 +72,10 @@ def paths_of_flags(flags: Mapping[str, object]) -> ServerPaths:
         raise CommandFailed(error) from error
 
 
-def directory(told: ServerPaths) -> Check:
+def directory(paths: ServerPaths) -> Check:
     """Check the state directory by writing and removing a small file, as the server does."""
-    return TimedLook("state directory", lambda: _seen(told.state)).judged(
-        "state directory", lambda state: server.state_directory(state, shared=told.shared)
+    return TimedLook("state directory", lambda: _seen(paths.state)).judged(
+        "state directory", lambda state: server.state_directory(state, shared=paths.shared)
     )
 
 
@@ -92,32 +92,32 @@ def _seen(path: Path) -> State:
     )
 
 
-def authority(told: ServerPaths, now: datetime) -> Check:
+def authority(paths: ServerPaths, now: datetime) -> Check:
     """Check the CA's certificate, without reading the CA's key."""
-    result, files = TimedLook("CA", lambda: _ca(told)).seen(), told.custody.authority
+    result, files = TimedLook("CA", lambda: _ca(paths)).seen(), paths.custody.authority
     if isinstance(result, UnavailableCheck):
         return Check.unseen("CA", result)
     if files is not None:
         return certificates.judge_files_of_other(result, now, str(files.place))
     if result is None:
-        return Check.warning("CA", f"{told.state} does not have a CA yet", "the first start creates one")
+        return Check.warning("CA", f"{paths.state} does not have a CA yet", "the first start creates one")
     return certificates.authority(result, now)
 
 
-def _ca(told: ServerPaths) -> PeerCertificate | None:
-    files = told.custody.authority
-    path = told.state / "ca" / "ca.pem" if files is None else files.now().certificate
+def _ca(paths: ServerPaths) -> PeerCertificate | None:
+    files = paths.custody.authority
+    path = paths.state / "ca" / "ca.pem" if files is None else files.now().certificate
     return read_peer(path.read_bytes()) if path.exists() else None
 
 
-def clock(told: ServerPaths, issued: Iterable[datetime]) -> Check:
+def clock(paths: ServerPaths, issued: Iterable[datetime]) -> Check:
     """Check the clock against the creation times of the CA and of proxy certificates."""
-    result = TimedLook("CA", lambda: _ca(told)).seen()
+    result = TimedLook("CA", lambda: _ca(paths)).seen()
     made = [] if result is None or isinstance(result, UnavailableCheck) else [result.not_before]
     return clocks.beside_certificates(kernel.clock(), [*made, *issued])
 
 
-def all_ports(told: ServerPaths, judge: Callable[[ports.Port], Check]) -> Iterator[Check]:
+def all_ports(paths: ServerPaths, judge: Callable[[ports.Port], Check]) -> Iterator[Check]:
     """Yield the result of `judge` for each address of the server, with the present listeners."""
-    for purpose, setting, at in told.addresses:
+    for purpose, setting, at in paths.addresses:
         yield judge(kernel.port(purpose, setting, at))

@@ -39,9 +39,9 @@ def _request(state: Path, path: str, read: Callable[[Page], _T]) -> _T:
         raise UnexpectedResponse(f"the server's answer to {API}{path} is not understood: {error}") from error
 
 
-def checks(told: ServerPaths) -> Iterator[Check]:
-    """Make all checks; `told` has the settings of the running server."""
-    state, now = told.state, datetime.now(UTC)
+def checks(paths: ServerPaths) -> Iterator[Check]:
+    """Make all checks; `paths` has the settings of the running server."""
+    state, now = paths.state, datetime.now(UTC)
     sources, certs, proxies, policies, late = (
         _look(state, "/sources", answers.sources),
         _look(state, "/certificates", answers.every_certificate),
@@ -49,16 +49,16 @@ def checks(told: ServerPaths) -> Iterator[Check]:
         _look(state, "/policies", answers.policies),
         _look(state, "/loop", answers.moments),
     )
-    at = next((host_port for purpose, _, host_port in told.addresses if purpose == "HTTP"), None)
+    at = next((host_port for purpose, _, host_port in paths.addresses if purpose == "HTTP"), None)
     ready, alive = (
         TimedLook(path, partial(_health, at, path)) for path in ("/healthz/ready", "/healthz/live")
     )
-    mine = TimedLook("ports", lambda: list(all_ports(told, lambda port: ports.ours(port, pids(state)))))
+    mine = TimedLook("ports", lambda: list(all_ports(paths, lambda port: ports.ours(port, pids(state)))))
 
-    yield directory(told)
+    yield directory(paths)
     pid = holder(state)
     yield Check.ok(
-        "server", f"running{'' if pid is None else f' (pid {pid})'}; its sources are {listed(told.sources)}"
+        "server", f"running{'' if pid is None else f' (pid {pid})'}; its sources are {listed(paths.sources)}"
     )
     yield ready.judged("readiness", server.readiness)
     yield certs.judged("ledger", lambda result: server.ledger(result.proxies.known))
@@ -66,7 +66,7 @@ def checks(told: ServerPaths) -> Iterator[Check]:
     yield from (
         [Check.unseen("sources", read)] if isinstance(read, UnavailableCheck) else map(server.source, read)
     )
-    yield authority(told, now)
+    yield authority(paths, now)
     yield certs.judged("service certificates", lambda result: certificates.services(result.services, now))
     here = proxies.seen()
     # Without the list of proxies, the certificates of all proxies are judged.
@@ -77,7 +77,7 @@ def checks(told: ServerPaths) -> Iterator[Check]:
     listening = mine.seen()
     yield from [Check.unseen("ports", listening)] if isinstance(listening, UnavailableCheck) else listening
     known = certs.seen()
-    yield clock(told, () if isinstance(known, UnavailableCheck) else known.proxies.moments)
+    yield clock(paths, () if isinstance(known, UnavailableCheck) else known.proxies.moments)
     yield proxies.judged("proxies", server.connected)
     yield proxies.judged("in step", server.in_step)
     yield from _policy(policies.seen(), () if isinstance(here, UnavailableCheck) else here)

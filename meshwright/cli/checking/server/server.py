@@ -15,18 +15,18 @@ _SILENT: Final = (
 )
 
 
-def checks(told: ServerPaths) -> Iterator[Check]:
-    """Check the server of a state directory; `told` is used only if the server does not run."""
+def checks(paths: ServerPaths) -> Iterator[Check]:
+    """Check the server of a state directory; `paths` is used only if the server does not run."""
     try:
         # A running server reports its own settings, which may differ from this command's options.
-        server_paths = running.read_paths(told.state)
+        server_paths = running.read_paths(paths.state)
     except ServerNotRunning as error:
-        yield from stopped.checks(told, str(error))
+        yield from stopped.checks(paths, str(error))
     except CommandFailed as error:
-        yield directory(told)
+        yield directory(paths)
         yield Check.failed(
             "server", str(error), error.do if isinstance(error, UnexpectedResponse) else _SILENT
         )
-        yield from all_ports(told, lambda port: ports.ours(port, running.pids(told.state)))
+        yield from all_ports(paths, lambda port: ports.ours(port, running.pids(paths.state)))
     else:
         yield from running.checks(server_paths)

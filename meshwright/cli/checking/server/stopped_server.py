@@ -36,29 +36,29 @@ _START: Final = (
 )
 
 
-def checks(told: ServerPaths, why: str) -> Iterator[Check]:
+def checks(paths: ServerPaths, why: str) -> Iterator[Check]:
     """Yield the checks of a stopped server. `why` is the message about the missing server."""
     now = datetime.now(UTC)
-    mesh, ledger = _Mesh(told), TimedLook("ledger", lambda: _ledger(told, now))
-    yield directory(told)
+    mesh, ledger = _Mesh(paths), TimedLook("ledger", lambda: _ledger(paths, now))
+    yield directory(paths)
     yield Check.failed("server", why, _START)
     result = ledger.seen()
-    yield _of_ledger(result, told.state)
+    yield _of_ledger(result, paths.state)
     yield from mesh.checks()
-    yield authority(told, now)
+    yield authority(paths, now)
     if isinstance(result, IssuedCertificates):
         yield certificates.proxies(result.newest(), now)
-    yield from all_ports(told, ports.free)
-    yield clock(told, result.moments if isinstance(result, IssuedCertificates) else ())
+    yield from all_ports(paths, ports.free)
+    yield clock(paths, result.moments if isinstance(result, IssuedCertificates) else ())
 
 
-def before(told: ServerPaths, envoy: str) -> Iterator[Check]:
+def before(paths: ServerPaths, envoy: str) -> Iterator[Check]:
     """Check a machine before a server is set up."""
-    mesh = _Mesh(told)
+    mesh = _Mesh(paths)
     yield kernel.python()
-    yield fitness.directory("state directory", kernel.directory(told.state), "--state")
+    yield fitness.directory("state directory", kernel.directory(paths.state), "--state")
     yield from mesh.checks()
-    yield from all_ports(told, ports.free)
+    yield from all_ports(paths, ports.free)
     need = "each sidecar needs Envoy, but the server does not"
     do = "install Envoy on machines with sidecars, or give its path with --envoy"
     yield fitness.program("Envoy", shutil.which(envoy), need, do)
@@ -68,13 +68,13 @@ def before(told: ServerPaths, envoy: str) -> Iterator[Check]:
 class _Mesh:
     """Concurrent reads of the mesh's sources, which begin when this object is created."""
 
-    def __init__(self, told: ServerPaths) -> None:
-        self._sources = told.sources
+    def __init__(self, paths: ServerPaths) -> None:
+        self._sources = paths.sources
         self._looks: list[tuple[str, TimedLook[Check]]] = []
-        if told.mesh is not None:
-            self._looks.append((_DIRECTORY, TimedLook(_DIRECTORY, partial(_directory, told.mesh))))
-        if told.cluster is not None:
-            self._looks.append((_CLUSTER, TimedLook(_CLUSTER, partial(_cluster, told.cluster))))
+        if paths.mesh is not None:
+            self._looks.append((_DIRECTORY, TimedLook(_DIRECTORY, partial(_directory, paths.mesh))))
+        if paths.cluster is not None:
+            self._looks.append((_CLUSTER, TimedLook(_CLUSTER, partial(_cluster, paths.cluster))))
 
     def checks(self) -> Iterator[Check]:
         """Yield one check for each source of the mesh, after the reads have ended."""
@@ -110,22 +110,22 @@ def _object_problems(seen: OfflineMesh) -> list[ObjectProblem]:
     return [ObjectProblem(problem.code, problem.severity, str(problem)) for problem in seen.problems]
 
 
-def _ledger(told: ServerPaths, now: datetime) -> IssuedCertificates | str | UnavailableCheck | None:
+def _ledger(paths: ServerPaths, now: datetime) -> IssuedCertificates | str | UnavailableCheck | None:
     """Open CA and ledger as a server would; return their certificates, or why they cannot be used.
 
     Returns None if neither exists. Only the owner opens them, because another user would leave files behind
     that the server cannot use.
     """
     try:
-        if not begun(told.state):
+        if not begun(paths.state):
             return None
         # Checked before the directory is locked, because locking creates a file.
-        if (user := user_of(told.state)) != os.geteuid():
+        if (user := user_of(paths.state)) != os.geteuid():
             return UnavailableCheck(
                 f"it belongs to {named(user)}", f"repeat the command as {named(user)} (`runuser -u`)"
             )
-        domain = TrustDomain(told.trust_domain)
-        with hold_lock(told.state), opened(told.state, domain, now, custody=told.custody) as ledger:
+        domain = TrustDomain(paths.trust_domain)
+        with hold_lock(paths.state), opened(paths.state, domain, now, custody=paths.custody) as ledger:
             return issued(
                 offline_certificates(ledger.ledger.entries(), now, ledger.opened_authority.standing())
             )

@@ -97,8 +97,8 @@ class Reach:
                 moved |= self._pod(key, has_sidecar=change is not None and _has_sidecar(change))
         return moved
 
-    def _namespace(self, name: str, said: SourcedObject | None) -> bool:
-        value = None if said is None else said.value
+    def _namespace(self, name: str, sourced: SourcedObject | None) -> bool:
+        value = None if sourced is None else sourced.value
         before = self._has(name)
         self._requested.discard(name)
         self._others.discard(name)
@@ -143,8 +143,8 @@ def is_injected(config: InjectionConfig, namespace: NamespaceObject, revision: s
     return decision.inject and (decision.reason is Reason.NAMESPACE or OSM_MONITORED in labels or chooses)
 
 
-def _has_sidecar(said: SourcedObject) -> bool:
-    value = said.value
+def _has_sidecar(sourced: SourcedObject) -> bool:
+    value = sourced.value
     if not isinstance(value, Workload | PodTemplate):
         return False
     return any(name == PROXY_UUID_LABEL for name, _ in value.labels)

@@ -111,13 +111,13 @@ def digest(roots: bytes) -> str:
     return hashlib.sha256(roots).hexdigest()[:32]
 
 
-def step(held: PodSecretState, *, has_pod: bool, roots: bytes, now: datetime) -> Step | None:
+def step(secret_state: PodSecretState, *, has_pod: bool, roots: bytes, now: datetime) -> Step | None:
     """Return the next step for a Secret, or None.
 
     `has_pod` counts only for a Secret without an owner.
     """
-    if not held.owned:
+    if not secret_state.owned:
         if has_pod:
             return Step.OWN
-        return Step.REMOVE if now - held.made >= ORPHANED_AFTER else None
-    return Step.RENEW if held.is_due(now) or held.roots != digest(roots) else None
+        return Step.REMOVE if now - secret_state.made >= ORPHANED_AFTER else None
+    return Step.RENEW if secret_state.is_due(now) or secret_state.roots != digest(roots) else None

@@ -81,14 +81,14 @@ class PodSecrets:
         self._failures = 0
         self.error = ""
 
-    def uuid_for(self, namespace: str, said: str | None) -> ProxyUuid:
+    def uuid_for(self, namespace: str, annotated: str | None) -> ProxyUuid:
         """Return the UUID of a Pod under review.
 
         The Pod keeps its own UUID only if its Secret was created a moment ago, because API servers may review
         a Pod twice. Any other Pod with a UUID is a copy, for example of a manifest, and gets a new UUID.
         """
-        if said is not None and (namespace, said) in self._created:
-            return ProxyUuid(said)
+        if annotated is not None and (namespace, annotated) in self._created:
+            return ProxyUuid(annotated)
         return ProxyUuid(str(uuid.uuid4()))
 
     async def give(self, name: ProxyName) -> None:
@@ -156,11 +156,11 @@ class PodSecrets:
             raise wrong[0]
         return young
 
-    async def _mended(self, held: PodSecretState) -> bool:
-        name = held.name
-        pod = None if held.owned else await self._pod(name)
+    async def _mended(self, secret_state: PodSecretState) -> bool:
+        name = secret_state.name
+        pod = None if secret_state.owned else await self._pod(name)
         roots, now = self._proxies.trust_bundle(), self._clock()
-        match step(held, has_pod=pod is not None, roots=roots, now=now):
+        match step(secret_state, has_pod=pod is not None, roots=roots, now=now):
             case Step.OWN if pod is not None:
                 await self._patch(name, owned_by(pod))
                 self._created.discard((name.namespace, name.uuid))
@@ -169,9 +169,9 @@ class PodSecrets:
                 await self._patch(name, content(anew, roots, now))
                 _log.info("pod certificate renewed", proxy=str(name), serial=anew.serial)
             case Step.REMOVE:
-                await self._remove(held)
+                await self._remove(secret_state)
             case _:
-                return not held.owned
+                return not secret_state.owned
         return False
 
     async def _list(self, namespace: str | None) -> tuple[PodSecretState, ...]:
@@ -191,15 +191,15 @@ class PodSecrets:
             if error.reason is not Reason.NOT_FOUND:  # deleted together with its Pod
                 raise
 
-    async def _remove(self, held: PodSecretState) -> None:
-        self._created.discard((held.name.namespace, held.name.uuid))
-        await self._revoke(held.serial, "its pod was never created")
+    async def _remove(self, secret_state: PodSecretState) -> None:
+        self._created.discard((secret_state.name.namespace, secret_state.name.uuid))
+        await self._revoke(secret_state.serial, "its pod was never created")
         try:
-            await self._api.delete(SECRETS, held.name.namespace, secret_name(held.name.uuid))
+            await self._api.delete(SECRETS, secret_state.name.namespace, secret_name(secret_state.name.uuid))
         except KubeError as error:
             if error.reason is not Reason.NOT_FOUND:
                 raise
-        _log.info("pod Secret deleted: its pod was never created", proxy=str(held.name))
+        _log.info("pod Secret deleted: its pod was never created", proxy=str(secret_state.name))
 
     async def _revoke(self, serial: str, why: str) -> None:
         try:

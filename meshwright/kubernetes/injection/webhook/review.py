@@ -110,22 +110,22 @@ def operations(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[
             yield _add(f"/spec/{field}", now[field])
 
 
-def response(uid: str, said: Answer) -> Mapping[str, object]:
+def response(uid: str, decision: Answer) -> Mapping[str, object]:
     """Return the `response` of an AdmissionReview, with the review's `uid`."""
-    words = f"{said.result}: {said.words}"
+    words = f"{decision.result}: {decision.words}"
     result: dict[str, object] = {
         "uid": uid,
-        "allowed": said.result is not Result.REFUSED,
+        "allowed": decision.result is not Result.REFUSED,
         "auditAnnotations": {DECISION: words},
     }
-    if said.result is Result.REFUSED:
-        refused = f"this pod must have a sidecar, but the sidecar cannot be injected: {said.words}"
+    if decision.result is Result.REFUSED:
+        refused = f"this pod must have a sidecar, but the sidecar cannot be injected: {decision.words}"
         result["status"] = {"code": 422, "reason": "Invalid", "message": refused}
-    if said.patch:
+    if decision.patch:
         result["patchType"] = "JSONPatch"
-        result["patch"] = base64.b64encode(json.dumps(said.patch).encode()).decode("ascii")
-    if said.warnings:
-        result["warnings"] = list(said.warnings)
+        result["patch"] = base64.b64encode(json.dumps(decision.patch).encode()).decode("ascii")
+    if decision.warnings:
+        result["warnings"] = list(decision.warnings)
     return result
 
 

@@ -59,13 +59,13 @@ class Injection:
         drivers: Mapping[str, SidecarDriver],
         environment: Mapping[str, str],
         mesh_config: Callable[[], MeshConfig],
-        told: Told,
+        record_review: Told,
         secrets: PodSecrets,
         followers: Sequence[Callable[[], None]] = (),
     ) -> None:
         self._configured, self._lookup = configured, lookup
         self._drivers, self._environment = drivers, environment
-        self._mesh_config, self._record_review = mesh_config, told
+        self._mesh_config, self._record_review = mesh_config, record_review
         self._secrets = secrets
         self._turns = Turns("injection")
         self._followers = followers
@@ -200,9 +200,9 @@ class Injection:
         return answered
 
 
-def _written(uid: str, said: Answer) -> str:
+def _written(uid: str, decision: Answer) -> str:
     """Return the AdmissionReview with the answer for a Pod, as JSON."""
-    return json.dumps({"apiVersion": API_VERSION, "kind": KIND, "response": response(uid, said)})
+    return json.dumps({"apiVersion": API_VERSION, "kind": KIND, "response": response(uid, decision)})
 
 
 def _metadata(question: Review, field: str) -> str:

@@ -155,25 +155,25 @@ def _first(problems: Iterable[Problem]) -> str:
     return reason(code)
 
 
-def _since(said: Condition, before: Condition | None, now: datetime) -> Condition:
+def _since(previous: Condition, before: Condition | None, now: datetime) -> Condition:
     """Return the condition with its last transition: as in `before` if `status` is equal, otherwise `now`."""
-    if before is not None and before.status == said.status and before.since is not None:
-        return replace(said, since=before.since)
-    return replace(said, since=now.replace(microsecond=0))
+    if before is not None and before.status == previous.status and before.since is not None:
+        return replace(previous, since=before.since)
+    return replace(previous, since=now.replace(microsecond=0))
 
 
-def differ(said: Conditions, before: Conditions) -> bool:
+def differ(reported: Conditions, before: Conditions) -> bool:
     """Return whether any condition differs from the one in the cluster and must be written."""
     known = {condition.type: condition for condition in before}
-    return any(known.get(condition.type) != condition for condition in said)
+    return any(known.get(condition.type) != condition for condition in reported)
 
 
-def differ_in_words(said: Conditions, before: Conditions) -> bool:
+def differ_in_words(reported: Conditions, before: Conditions) -> bool:
     """Return whether status, reason or message differ, except in a condition of a pending rollout."""
     known = {condition.type: (condition.status, condition.reason, condition.message) for condition in before}
     return any(
         known.get(condition.type) != (condition.status, condition.reason, condition.message)
-        for condition in said
+        for condition in reported
         if condition.reason != _PENDING
     )
 

@@ -108,12 +108,15 @@ class StatusWriter:
             WrittenKind.STATUS, f"find {kind}", lambda: self._cluster.resource(kind)
         )
 
-    async def _write(self, key: ObjectKey, said: Conditions, now: float) -> None:
+    async def _write(self, key: ObjectKey, reported: Conditions, now: float) -> None:
         resource = await self._served(key.kind)
         if resource is None:
             return
         metadata = {"name": key.name, "namespace": key.namespace}
-        body = {"metadata": metadata, "status": {"conditions": [condition.written() for condition in said]}}
+        body = {
+            "metadata": metadata,
+            "status": {"conditions": [condition.written() for condition in reported]},
+        }
         apply = partial(
             self._cluster.api.apply,
             resource,

@@ -39,9 +39,15 @@ class OneObject:
     """
 
     def __init__(
-        self, api: Api, about: ObjectKey, reason: str, who: EventReporter, clock: Callable[[], datetime]
+        self, api: Api, about: ObjectKey, reason: str, reporter: EventReporter, clock: Callable[[], datetime]
     ) -> None:
-        self._api, self._about, self._reason, self._reporter, self._clock = api, about, reason, who, clock
+        self._api, self._about, self._reason, self._reporter, self._clock = (
+            api,
+            about,
+            reason,
+            reporter,
+            clock,
+        )
         self._wanted: dict[str, Notice] = {}
         self._metadata: Raw = {}
         self._written: dict[tuple[str, bool], WrittenEvent] | None = None
@@ -96,7 +102,7 @@ class OneObject:
             if written_event.notice.about == self._about
         }
 
-    async def _write(self, action: Action, told: dict[tuple[str, bool], WrittenEvent]) -> None:
+    async def _write(self, action: Action, written: dict[tuple[str, bool], WrittenEvent]) -> None:
         if action.act is EventAction.GO_ON and action.written is not None:
             after = events.again(action.written, self._clock())
             await self._api.patch(EVENTS, after.namespace, after.name, events.series(after))
@@ -108,4 +114,4 @@ class OneObject:
             except ApiError as error:
                 if not error.is_conflict:
                     raise
-        told[after.known_as] = after
+        written[after.known_as] = after

@@ -155,16 +155,18 @@ class EventWriter:
             # Counted now, because the limit also applies to further problems of the object.
             self._open[about] = self._open.get(about, 0) + 1
 
-    async def _go_on(self, told: WrittenEvent) -> None:
-        after = events.again(told, self._clock())
-        patch = partial(self._cluster.api.patch, EVENTS, told.namespace, told.name, events.series(after))
-        at = told.namespace, str(told.notice.about)
+    async def _go_on(self, written: WrittenEvent) -> None:
+        after = events.again(written, self._clock())
+        patch = partial(
+            self._cluster.api.patch, EVENTS, written.namespace, written.name, events.series(after)
+        )
+        at = written.namespace, str(written.notice.about)
         try:
             await self._attempts.make(WrittenKind.EVENT, "patch events", patch, *at, writes=True)
         except ApiError:
             # The API server has deleted the Event; a new one begins.
-            self._written[told.notice.about].pop(told.known_as, None)
-            self._standing.touch([told.notice.about])
+            self._written[written.notice.about].pop(written.known_as, None)
+            self._standing.touch([written.notice.about])
         else:
             self._keep(after)
 
@@ -188,8 +190,8 @@ class EventWriter:
             return None
         return (resource.api_version, result[0]["metadata"]) if result else None
 
-    def _keep(self, told: WrittenEvent) -> None:
-        self._written.setdefault(told.notice.about, {})[told.known_as] = told
+    def _keep(self, written: WrittenEvent) -> None:
+        self._written.setdefault(written.notice.about, {})[written.known_as] = written
 
 
 def _within(namespace: str | None) -> tuple[str, ...]:

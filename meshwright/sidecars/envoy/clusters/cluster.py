@@ -111,9 +111,9 @@ def extension(service: ExtensionService) -> Resource:
     return _grpc(names.extension_cluster(service.key), service.server, limits)
 
 
-def collector(told: TracingProtocol, server: HostPort) -> Resource:
+def collector(protocol: TracingProtocol, server: HostPort) -> Resource:
     """Return the cluster of a tracing collector in plaintext: HTTP/1.1 for Zipkin, gRPC for OTLP."""
-    match told:
+    match protocol:
         case TracingProtocol.ZIPKIN:
             # Without protocol options Envoy uses HTTP/1.1, as Zipkin's collectors expect.
             alike = _limited(HeaderLimits(), UNLIMITED, is_http=False)

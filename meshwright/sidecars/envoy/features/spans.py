@@ -51,14 +51,14 @@ class Spans(Feature):
         manager.request_id_extension.typed_config.CopyFrom(packed(kept))
 
 
-def _provider(told: Tracing) -> http_tracer_pb2.Tracing.Http:
-    match told.protocol:
+def _provider(tracing: Tracing) -> http_tracer_pb2.Tracing.Http:
+    match tracing.protocol:
         case TracingProtocol.ZIPKIN:
             zipkin = zipkin_pb2.ZipkinConfig(
                 collector_cluster=names.TRACING_CLUSTER,
-                collector_endpoint=told.endpoint,
+                collector_endpoint=tracing.endpoint,
                 collector_endpoint_version=zipkin_pb2.ZipkinConfig.CollectorEndpointVersion.HTTP_JSON,
-                collector_hostname=told.collector.host,
+                collector_hostname=tracing.collector.host,
                 shared_span_context=BoolValue(value=False),
             )
             return http_tracer_pb2.Tracing.Http(name="envoy.tracers.zipkin", typed_config=packed(zipkin))

@@ -130,7 +130,7 @@ def _without_proof(
         chain.name = f"{_chain_name(policy, port)}_encrypted_{number}"
         chain.filter_chain_match.transport_protocol = "tls"
         chain.filter_chain_match.server_names.extend(item for item in there if item)
-        chain.transport_socket.CopyFrom(tls.without_proof(policy.terms, asked=asked))
+        chain.transport_socket.CopyFrom(tls.without_proof(policy.terms, requested=asked))
         yield chain, references
 
 

@@ -65,31 +65,33 @@ def inspectors(ports: Iterable[OutsidePort]) -> tuple[_ListenerFilter, ...]:
 
 
 def _range_chains(
-    terms: MeshTerms, port: OutsidePort, what: OutsideRange, networks: list[str]
+    terms: MeshTerms, port: OutsidePort, outside_range: OutsideRange, networks: list[str]
 ) -> Iterator[tuple[_Chain, frozenset[Reference]]]:
     out = chains.to_cluster(terms, f"egress.{port.port}", names.PASSTHROUGH_CLUSTER)
-    if what.connections:
+    if outside_range.connections:
         yield (
             _Chain(
-                name=names.outside_chain("tcp", port.port, what),
+                name=names.outside_chain("tcp", port.port, outside_range),
                 filter_chain_match=_match(port.port, networks),
                 filters=out.messages,
             ),
             out.references,
         )
-    if what.server_names:
+    if outside_range.server_names:
         match = _match(port.port, networks)
         match.transport_protocol = "tls"
-        match.server_names.extend(server_name for server_name in what.server_names if server_name != ANY_HOST)
-        name = names.outside_chain("https", port.port, what)
+        match.server_names.extend(
+            server_name for server_name in outside_range.server_names if server_name != ANY_HOST
+        )
+        name = names.outside_chain("https", port.port, outside_range)
         yield _Chain(name=name, filter_chain_match=match, filters=out.messages), out.references
-    if what.hosts:
+    if outside_range.hosts:
         match = _match(port.port, networks)
         match.transport_protocol = "raw_buffer"
         match.application_protocols.extend(_HTTP if port.told_apart else ())
-        route = names.outside_routes(port.port, what)
+        route = names.outside_routes(port.port, outside_range)
         manager = connection_manager(route, terms, None, order.outside())
-        name = names.outside_chain("http", port.port, what)
+        name = names.outside_chain("http", port.port, outside_range)
         chain = _Chain(name=name, filter_chain_match=match, filters=[manager])
         yield chain, frozenset({reference(ROUTE, route), *chains.written(terms)})
 

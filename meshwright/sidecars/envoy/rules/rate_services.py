@@ -88,8 +88,8 @@ def rate_limits(descriptors: Iterable[Descriptor]) -> list[_RateLimit]:
     return [_RateLimit(actions=map(_action, descriptor)) for descriptor in descriptors]
 
 
-def _service(asked: RateLimitService) -> rls_pb2.RateLimitServiceConfig:
-    cluster = names.rate_limit_cluster(asked.server)
+def _service(rate_limit_service: RateLimitService) -> rls_pb2.RateLimitServiceConfig:
+    cluster = names.rate_limit_cluster(rate_limit_service.server)
     return rls_pb2.RateLimitServiceConfig(
         grpc_service=grpc_service_pb2.GrpcService(
             envoy_grpc=grpc_service_pb2.GrpcService.EnvoyGrpc(cluster_name=cluster)

@@ -61,15 +61,15 @@ def downstream(
     return base_pb2.TransportSocket(name=_TLS, typed_config=packed(context))
 
 
-def without_proof(terms: MeshTerms, *, asked: bool) -> base_pb2.TransportSocket:
+def without_proof(terms: MeshTerms, *, requested: bool) -> base_pb2.TransportSocket:
     """Return TLS for callers without a certificate.
 
-    With `asked` a certificate of the mesh is requested and verified.
+    With `requested` a certificate of the mesh is requested and verified.
 
     If none is requested, none is presented, because an unverified name is worthless.
     """
     common = _common(terms, ())
-    if not asked:
+    if not requested:
         common.ClearField("combined_validation_context")
     # Set explicitly although it is the default, because Envoy logs a warning otherwise.
     context = tls_pb2.DownstreamTlsContext(common_tls_context=common, require_client_certificate=_NO)

@@ -72,8 +72,8 @@ def _port(address: address_pb2.Address) -> Port:
     return Port(address.socket_address.port_value)
 
 
-def _grpc_status(said: str) -> int | None:
-    return int(said) if said.isascii() and said.isdigit() and len(said) < 4 else None
+def _grpc_status(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 4 else None
 
 
 def _flags(flags: accesslog_pb2.ResponseFlags) -> Iterator[str]:

@@ -130,8 +130,8 @@ def _logs(
     return tuple(access_logs)
 
 
-def _format(said: LogFormat | None, fields: dict[str, str]) -> _Format:
-    match said:
+def _format(log_format: LogFormat | None, fields: dict[str, str]) -> _Format:
+    match log_format:
         case None:
             return _Format(json_format=_struct(fields))
         case JsonFormat(text):
@@ -149,10 +149,10 @@ def _struct(fields: dict[str, str]) -> Struct:
 
 
 def _export(
-    to: ExtensionService, export: LogExport, said: LogFormat | None, fields: dict[str, str]
+    to: ExtensionService, export: LogExport, log_format: LogFormat | None, fields: dict[str, str]
 ) -> logs_service_pb2.OpenTelemetryAccessLogConfig:
     """Return the export to a collector; the record's body is the line, or a map of the fields."""
-    match said:
+    match log_format:
         case TextFormat(text):
             body = common_pb2.AnyValue(string_value=text)
         case JsonFormat(text):

@@ -164,11 +164,11 @@ def _match_keys(match: listener_components_pb2.FilterChainMatch) -> Iterator[tup
         yield prefix_range.address_prefix, prefix_range.prefix_len.value, other
 
 
-def _different(values: Iterable[Hashable], way: Way, what: str, faults: list[Fault]) -> None:
+def _different(values: Iterable[Hashable], way: Way, subject: str, faults: list[Fault]) -> None:
     for value, times in Counter(values).items():
         if times > 1:
             shown = value if isinstance(value, str) else None
-            faults.append(fault(way, f"must not have the same {what} twice", shown))
+            faults.append(fault(way, f"must not have the same {subject} twice", shown))
 
 
 CODE: Final[dict[str, CodeCheck]] = {

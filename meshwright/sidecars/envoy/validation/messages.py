@@ -95,9 +95,9 @@ def prepare(descriptors: Iterable[Descriptor]) -> frozenset[str]:
     return frozenset(descriptor.full_name for descriptor in known)
 
 
-def _option(of: Descriptor | FieldDescriptor | OneofDescriptor, option: FieldDescriptor) -> _Value:
+def _option(descriptor: Descriptor | FieldDescriptor | OneofDescriptor, option: FieldDescriptor) -> _Value:
     """Return the value of an option of a type or field in Envoy's API, or None."""
-    options: _Value = of.GetOptions()
+    options: _Value = descriptor.GetOptions()
     return options.Extensions[option] if options.HasExtension(option) else None
 
 
@@ -330,7 +330,7 @@ def _check_any(packed: any_pb2.Any, way: Way, result: list[Fault]) -> None:
     if digest in _right:
         return
     before = len(result)
-    # `found` has the faults of the whole message, so only a longer list means that this part has one.
+    # `result` has the faults of the whole message, so only a longer list means that this part has one.
     problem, message = _unpacked(kind, part)
     if message is None:
         result.append(fault(way, problem, kind))

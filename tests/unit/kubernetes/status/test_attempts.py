@@ -36,7 +36,13 @@ class Clock:
 def refusal(status: int, reason: str = "", retry_after: float | None = None) -> ApiError:
     """Return the error of a refused request."""
     return ApiError(
-        status, reason, "no", verb="create", resource="events", what="events x", retry_after=retry_after
+        status,
+        reason,
+        "no",
+        verb="create",
+        resource="events",
+        object_text="events x",
+        retry_after=retry_after,
     )
 
 
@@ -72,7 +78,7 @@ async def test_refused_kind_of_write_is_logged_once_and_other_kinds_continue() -
 
 
 @pytest.mark.parametrize(
-    "refused", [refusal(403), ApiError(404, "", "", verb="list", resource="x", what="x")]
+    "refused", [refusal(403), ApiError(404, "", "", verb="list", resource="x", object_text="x")]
 )
 async def test_refusals_of_a_starting_server_are_retried_soon_and_then_less_often(refused: ApiError) -> None:
     """A server that starts has not read its roles or kinds yet.
@@ -168,7 +174,7 @@ async def test_refusal_about_one_object_bars_only_that_object(status: int, reaso
     """
     clock = Clock()
     attempts = Attempts(RecordingMeter(), lambda: 0.5, clock)
-    refused = ApiError(status, reason, message, verb="create", resource="events", what="events")
+    refused = ApiError(status, reason, message, verb="create", resource="events", object_text="events")
     with capture_logs() as logs:
         for _ in range(2):
             with pytest.raises(WritePostponed) as raised:
@@ -186,7 +192,7 @@ async def test_forbidden_namespace_leaves_other_namespaces_writable() -> None:
     The refusal is logged once, however many namespaces lack the Role.
     """
     attempts = Attempts(RecordingMeter(), lambda: 0.5, Clock())
-    denied = ApiError(403, "Forbidden", DENIED, verb="create", resource="events", what="events")
+    denied = ApiError(403, "Forbidden", DENIED, verb="create", resource="events", object_text="events")
     with capture_logs() as logs:
         for namespace in ("shop", "other"):
             with pytest.raises(WritePostponed):

@@ -198,7 +198,7 @@ def _refusal(status: int, reason: str, said: str) -> ApiError:
         "certificaterequests.cert-manager.io in namespace here",
         "certificaterequests.cert-manager.io",
     )
-    return ApiError(status, reason, said, verb="create", resource=resource, what=what, named=False)
+    return ApiError(status, reason, said, verb="create", resource=resource, object_text=what, named=False)
 
 
 _DENIED = 'certificaterequests.cert-manager.io is forbidden: User "u" cannot create resource'
