@@ -44,8 +44,8 @@ def _of_backend(
     service = view.services.get(backend.service)
     if service is None:
         wanted = (
-            f"Namespace {key.namespace} does not have this Service{meant.for_names(backend.service.name)}, so this "
-            "backend does not admit callers. Create the Service, or correct the name."
+            f"Namespace {key.namespace} does not have this Service{meant.for_names(backend.service.name)}, "
+            "so this backend does not admit callers. Create the Service, or correct the name."
         )
         yield problem_of(
             view,
@@ -132,8 +132,8 @@ def _of_sources(view: View, key: ObjectKey, ingress_backend: IngressBackend) -> 
                 service.namespace, Suggestions(partial(_services, view, service.namespace))
             )
             wanted = (
-                f"This Service does not exist{here.for_names(service.name)}, {OR_OUTSIDE}, so this source is not in "
-                "force yet. Create the Service, or correct the name."
+                f"This Service does not exist{here.for_names(service.name)}, {OR_OUTSIDE}, so this source is "
+                "not in force yet. Create the Service, or correct the name."
             )
         yield problem_of(
             view, key, Code.UNKNOWN_INGRESS_SOURCE, Severity.WARNING, "spec.sources", str(service), wanted

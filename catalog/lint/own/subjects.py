@@ -45,8 +45,9 @@ class Subjects:
         for index, name in enumerate(result.accounts):
             if name not in names:
                 wanted = (
-                    f"A workload of the namespace with this ServiceAccount does not exist{meant.for_names(name)}, "
-                    "so this entry is not in force. Create the workload, or correct the name."
+                    f"A workload of the namespace with this ServiceAccount does not "
+                    f"exist{meant.for_names(name)}, so this entry is not in force. "
+                    "Create the workload, or correct the name."
                 )
                 yield place.warning(code, f"spec.serviceAccounts[{index}]", name, wanted)
 

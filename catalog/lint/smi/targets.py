@@ -83,8 +83,9 @@ def _of_rule(
     kept = rule_matches(view, key.namespace, rule)
     effect = "The other matches of this rule are in force" if kept else "This rule is not in force"
     wanted = (
-        f"HTTPRouteGroup {route} does not have this match; it has {there}{meant[rule.name].for_names(*unknown)}. "
-        f"{effect}. Add the match to the group, or correct the name."
+        f"HTTPRouteGroup {route} does not have this match; it has "
+        f"{there}{meant[rule.name].for_names(*unknown)}. {effect}. "
+        "Add the match to the group, or correct the name."
     )
     return problem_of(
         view, key, Code.UNKNOWN_MATCH, Severity.ERROR, f"{place}.matches", ", ".join(unknown), wanted
