@@ -15,7 +15,7 @@ import pytest
 from demo.kubernetes import images
 from demo.kubernetes.newcomer import MANIFESTS
 from demo.kubernetes.store import SCENES, applications, scene
-from tests.tools.dockerfile import FILE, Stage, stages
+from tools.dockerfile import FILE, Stage, stages
 from tools.real_parts.images import own_images
 from tools.real_parts.images.archives import Image
 from tools.real_parts.images.layers import Text

@@ -4,7 +4,7 @@ import re
 import shlex
 from pathlib import Path
 
-from tests.tools.dockerfile import FILE, defaults, published, stages
+from tools.dockerfile import FILE, defaults, published, stages
 from tests.tools.forked_cli import ROOT
 
 TEXT = FILE.read_text("utf-8")

@@ -2,7 +2,7 @@
 
 import re
 
-from tests.tools.dockerfile import FILE
+from tools.dockerfile import FILE
 from tools.licences import LOCKS, WRITTEN, is_allowed, licence, locked, pins
 
 ROW = re.compile(r"^\| ([a-z0-9._-]+) \| (\d\S*) \| (.+) \|$", re.MULTILINE)

@@ -3,11 +3,10 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
-from tests.tools.forked_cli import ROOT
-
-FILE: Final = ROOT / "Dockerfile"
+FILE: Final = Path(__file__).parents[1] / "Dockerfile"
 _FROM: Final = re.compile(r"--from=(\S+)")
 
 
