@@ -19,7 +19,14 @@ RUN python3 -m venv /opt/meshwright
 FROM installer AS environment
 COPY requirements/run.txt requirements/run.txt
 RUN /opt/meshwright/bin/pip install --no-cache-dir --require-hashes -r requirements/run.txt
-COPY . .
+COPY pyproject.toml README.md LICENSE ./
+COPY tools/build_protos.py tools/build_protos.py
+COPY catalog catalog
+COPY certs certs
+COPY meshwright meshwright
+COPY protos protos
+COPY xds xds
+COPY deploy/chart deploy/chart
 RUN /opt/meshwright/bin/pip install --no-cache-dir --no-deps . \
  && /opt/meshwright/bin/pip uninstall -y pip setuptools \
  && install -d /mesh \
