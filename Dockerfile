@@ -1,6 +1,6 @@
 # Both images of a release. Each is a target:
-#   docker build --target control-plane -t meshwright/control-plane:0.1.0 .
-#   docker build --target proxy -t meshwright/proxy:0.1.0 .
+#   docker build --target control-plane -t meshwright/control-plane:0.2.0 .
+#   docker build --target proxy -t meshwright/proxy:0.2.0 .
 # Without --target the last stage is built, which is the control plane. All stages are Debian 12, with whose Python
 # the environment is made.
 # Tags move: a release pins both bases by digest (docs/install.md, "As images").

@@ -87,7 +87,7 @@ def inject(
     Use the command if the cluster does not inject sidecars itself. Manifests
     without Pods are printed unchanged. For example:
 
-      meshwright inject -f deployment.yaml --image meshwright/proxy:0.1.0 \
+      meshwright inject -f deployment.yaml --image meshwright/proxy:0.2.0 \
           | kubectl apply -f -
 
     Standard error lists objects that get no sidecar, with the reason. Exit

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import yaml
 
 from tests.tools.forked_cli import ROOT, Done
 
-VERSION = "0.1.0\n"
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"] + "\n"
 CLOSED = "it is closed, or not open for"
 FULL = "meshwright: standard output cannot be written: No space left on device\n"
 NO_OUTPUT = f"meshwright: standard output cannot be written: {CLOSED} writing\n"

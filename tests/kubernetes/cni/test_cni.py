@@ -6,6 +6,7 @@ With it, Pods without privileges are in the mesh, where Pod Security `restricted
 import contextlib
 import json
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,7 +62,7 @@ class Plugin:
 
     def __init__(self, node: Node, administrator: Kubectl) -> None:
         self._node, self._kubectl = node, administrator
-        text = MANIFEST.read_text("utf-8").replace("meshwright/proxy:0.1.0", containers.MESH)
+        text = re.sub(r"meshwright/proxy:[\d.]+", containers.MESH, MANIFEST.read_text("utf-8"))
         self._documents = list(yaml.safe_load_all(text))
         self.file = node.inside.seen(f"{CNI_NETWORKS}/10-parts.conflist")
         self.program = node.inside.seen(f"{CNI_PLUGINS}/meshwright-cni")

@@ -74,7 +74,9 @@ def _injection(**values: Any) -> InjectionConfig:
 def test_injector_reads_the_configuration_of_the_chart() -> None:
     """Image, namespace and owner of the rules follow the values, and `injection.config` takes precedence."""
     made = _injection()
-    assert (made.image, made.control_plane_namespace) == ("meshwright/proxy:0.1.0", Namespace("mesh"))
+    chart = libyaml.load((ROOT / "deploy/chart/meshwright/Chart.yaml").read_text("utf-8"))
+    image = f"meshwright/proxy:{chart['appVersion']}"
+    assert (made.image, made.control_plane_namespace) == (image, Namespace("mesh"))
     assert made.rules_by is RulesOwner.INIT_CONTAINER
     injection_config = _injection(
         cni={"enabled": True},

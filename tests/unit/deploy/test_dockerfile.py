@@ -4,8 +4,8 @@ import re
 import shlex
 from pathlib import Path
 
-from tools.dockerfile import FILE, defaults, published, stages
 from tests.tools.forked_cli import ROOT
+from tools.dockerfile import FILE, defaults, published, stages
 
 TEXT = FILE.read_text("utf-8")
 STAGES = stages(TEXT)
