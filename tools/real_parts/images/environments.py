@@ -57,7 +57,8 @@ def ours(site: str) -> Files:
     result: dict[str, Entry] = {}
     wheel = fields["tool"]["hatch"]["build"]["targets"]["wheel"]
     for source, target in (*((name, name) for name in wheel["packages"]), *wheel["force-include"].items()):
-        result.update(tree(_ROOT / source, f"{site}/{target}"))
+        # `make setup` leaves a stamp beside the generated modules, which no wheel has.
+        result.update(tree(_ROOT / source, f"{site}/{target}", (".built",)))
     return result
 
 
