@@ -10,8 +10,8 @@ from tools.dockerfile import FILE, defaults, published, stages
 TEXT = FILE.read_text("utf-8")
 STAGES = stages(TEXT)
 TARGETS = ["control-plane", "proxy"]
-_BUILD = re.compile(r"^(?:#  |\$)? *(docker build .*)$", re.MULTILINE)
-"""A build as pages type it: alone, behind a prompt, or in a comment."""
+_BUILD = re.compile(r"^(?:#  |\$)? *(docker build (?!.* - < ).*)$", re.MULTILINE)
+"""A build as pages type it: alone, behind a prompt, or in a comment, but none of a release's context."""
 
 
 def test_published_images_are_the_control_plane_and_the_proxy() -> None:
