@@ -17,8 +17,10 @@ RUN python3 -m venv /opt/meshwright
 
 # The environment with the wheel, which both images have, and the control plane's folders.
 FROM installer AS environment
-COPY requirements/run.txt requirements/run.txt
-RUN /opt/meshwright/bin/pip install --no-cache-dir --require-hashes -r requirements/run.txt
+COPY requirements/run.txt requirements/build.txt requirements/
+# The requirements of the build are in a folder that no image has, because one of them owns the name `xds`.
+RUN /opt/meshwright/bin/pip install --no-cache-dir --require-hashes -r requirements/run.txt \
+ && /opt/meshwright/bin/pip install --no-cache-dir --require-hashes --target /build -r requirements/build.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY tools/build_protos.py tools/build_protos.py
 COPY catalog catalog
@@ -27,7 +29,7 @@ COPY meshwright meshwright
 COPY protos protos
 COPY xds xds
 COPY deploy/chart deploy/chart
-RUN /opt/meshwright/bin/pip install --no-cache-dir --no-deps . \
+RUN PYTHONPATH=/build /opt/meshwright/bin/pip install --no-cache-dir --no-index --no-build-isolation --no-deps . \
  && /opt/meshwright/bin/pip uninstall -y pip setuptools \
  && install -d /mesh \
  && install -d -o 1337 -g 1337 -m 0700 /state
