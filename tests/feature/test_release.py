@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from meshwright import guard
-from tests.tools.commit import TIME, commit, tracked_files
+from tests.tools.commit import TIME, commit, source_files
 from tools.real_parts.images.environments import ours
 from tools.release.__main__ import NOT_SIGNED
 from tools.release.archives import unpack
@@ -77,7 +77,7 @@ class Release:
 def releases(tmp_path_factory: pytest.TempPathFactory) -> tuple[Release, Release]:
     """The releases of one commit, from two clones."""
     origin = tmp_path_factory.mktemp("origin")
-    files = tracked_files(ROOT)
+    files = source_files(ROOT)
     write_tree(files, origin)
     made = commit(origin)
     plain = _clone(origin, tmp_path_factory.mktemp("a") / "clone", 0o022)
@@ -182,7 +182,7 @@ def test_every_time_in_archives_is_the_commits(release: Release) -> None:
         }
 
 
-def test_sdist_has_exactly_the_tracked_files(release: Release) -> None:
+def test_sdist_has_exactly_the_source_files(release: Release) -> None:
     """Generated and ignored files are missing; PKG-INFO is the only addition."""
     with tarfile.open(release.path(release.names.sdist)) as archive:
         names = {member.name.partition("/")[2] for member in archive if member.isfile()}
@@ -290,7 +290,7 @@ def _run(command: Path, folder: Path, *words: str) -> str:
 
 def test_installed_wheel_prints_its_version(installed: Path, tmp_path: Path) -> None:
     """The version comes from the metadata of the wheel, and pyproject.toml decides it."""
-    tree = tracked_files(ROOT, "pyproject.toml")
+    tree = source_files(ROOT, "pyproject.toml")
     assert _run(installed, tmp_path, "--version") == f"{version(tree)}\n"
 
 

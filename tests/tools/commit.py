@@ -1,9 +1,12 @@
-"""The repository's files as a commit of their own, so that tests of releases see uncommitted changes."""
+"""The repository's files, and a commit of them, so that tests of releases see uncommitted changes."""
 
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
+
+from pathspec import GitIgnoreSpec
 
 from tools.release.archives import File
 
@@ -12,19 +15,26 @@ TIME: Final = 1_700_000_000
 _ROLES: Final = ("AUTHOR", "COMMITTER")
 
 
-def tracked_files(root: Path, *paths: str) -> dict[str, File]:
-    """Return the files that git tracks or would add, with their content in the working tree.
+def source_files(root: Path, *only: str) -> dict[str, File]:
+    """Return the files of the working tree that git does not ignore, by path and sorted.
 
-    `paths` are files and folders; without them all files are returned.
+    `only` are the wanted files and folders; without them all files are returned. Git itself is not needed,
+    because continuous integration may have the files without the repository.
     """
-    listed = subprocess.run(
-        ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard", *paths],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    found = ((name, root / name) for name in sorted(set(listed.split("\0"))) if name)
-    return {name: File(path.read_bytes(), os.access(path, os.X_OK)) for name, path in found if path.is_file()}
+    ignored = GitIgnoreSpec.from_lines((root / ".gitignore").read_text("utf-8").splitlines())
+    result: dict[str, File] = {}
+    for parent, folders, names in os.walk(root):
+        at = Path(parent).relative_to(root)
+        folders[:] = [each for each in folders if each != ".git" and not ignored.match_file(f"{at / each}/")]
+        paths = ((at / name).as_posix() for name in names)
+        for path in paths:
+            if _is_within(path, only) and not ignored.match_file(path):
+                result[path] = File((root / path).read_bytes(), os.access(root / path, os.X_OK))
+    return dict(sorted(result.items()))
+
+
+def _is_within(path: str, only: Sequence[str]) -> bool:
+    return not only or any(path == each or path.startswith(f"{each}/") for each in only)
 
 
 def commit(folder: Path) -> str:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.kubernetes.tools.helm import CHART, Helm
-from tests.tools.commit import tracked_files
+from tests.tools.commit import source_files
 from tools.release.archives import unpack
 from tools.release.artifacts import Names
 from tools.release.chart import FOLDER, package
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("helm_part")
 @pytest.fixture
 def ours(tmp_path: Path) -> Path:
     """The chart package of a release, under its name."""
-    files = tracked_files(ROOT, FOLDER, PROJECT)
+    files = source_files(ROOT, FOLDER, PROJECT)
     path = tmp_path / Names(version(files)).chart
     path.write_bytes(package(files, 1_700_000_000))
     return path

@@ -10,7 +10,7 @@ from cyclonedx.schema import OutputFormat, SchemaVersion
 from cyclonedx.validation import make_schemabased_validator
 from packaging.requirements import Requirement
 
-from tests.tools.commit import tracked_files
+from tests.tools.commit import source_files
 from tools.licences import pins
 from tools.release.archives import File
 from tools.release.bill import LICENCES, LOCK, BillError, Pin, Wheel, bill, locked, required
@@ -139,7 +139,7 @@ def test_package_without_a_listed_licence_is_refused() -> None:
 
 def test_bill_of_this_repository_is_valid_and_complete() -> None:
     """CycloneDX's schema accepts it, each pin is a component, and only Windows packages are optional."""
-    files = tracked_files(ROOT, "requirements", "pyproject.toml")
+    files = source_files(ROOT, "requirements", "pyproject.toml")
     lock = pins(files[LOCK].text)
     text = bill(files, WHEEL, {name: requires(name) or [] for name in lock if name != "colorama"})
     assert _problems(text) == []

@@ -4,7 +4,7 @@ import io
 import tarfile
 from pathlib import Path
 
-from tests.tools.commit import tracked_files
+from tests.tools.commit import source_files
 from tools.release.archives import below, unpack
 from tools.release.chart import FOLDER, package
 
@@ -14,7 +14,7 @@ TIME = 1_700_000_000
 
 def test_package_is_the_chart_in_one_folder_and_begins_with_its_metadata() -> None:
     """Helm finds the chart's name by the folder, and registries read Chart.yaml first."""
-    files = tracked_files(ROOT, FOLDER)
+    files = source_files(ROOT, FOLDER)
     archive = package(files, TIME)
     assert unpack(archive) == {f"meshwright/{name}": file for name, file in below(files, FOLDER).items()}
     with tarfile.open(fileobj=io.BytesIO(archive)) as opened:

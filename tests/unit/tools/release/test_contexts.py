@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.commit import tracked_files
+from tests.tools.commit import source_files
 from tools.dockerfile import stages
 from tools.release.archives import File, unpack
 from tools.release.artifacts import IMAGES
@@ -85,7 +85,7 @@ def test_stage_with_a_blank_line_is_refused() -> None:
 @pytest.fixture(scope="module")
 def ours() -> dict[str, File]:
     """The files of this repository."""
-    return tracked_files(ROOT)
+    return source_files(ROOT)
 
 
 @pytest.mark.parametrize("image", IMAGES)

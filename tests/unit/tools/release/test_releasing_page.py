@@ -4,7 +4,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from tests.tools.commit import tracked_files
+from tests.tools.commit import source_files
 from tools.release.artifacts import IMAGES, SIGNATURE, SUMS, Names
 from tools.release.signatures import NAMESPACE, VARIABLE
 from tools.release.versions import version
@@ -12,7 +12,7 @@ from tools.release.versions import version
 ROOT = Path(__file__).parents[4]
 PAGE = (ROOT / "docs/releasing.md").read_text("utf-8")
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text("utf-8")
-NAMES = Names(version(tracked_files(ROOT, "pyproject.toml")))
+NAMES = Names(version(source_files(ROOT, "pyproject.toml")))
 HEADINGS = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")
 """Headings of Keep a Changelog, in the order in which a version has them here."""
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.commit import tracked_files
+from tests.tools.commit import source_files
 from tools.release.archives import File
 from tools.release.versions import VersionsDisagree, check, stated, version
 
@@ -25,7 +25,7 @@ def _files(**changed: str) -> dict[str, File]:
 
 def test_all_places_of_this_repository_state_the_projects_version() -> None:
     """After a change of the version in pyproject.toml the error lists every other place to change."""
-    files = tracked_files(ROOT)
+    files = source_files(ROOT)
     places = {each.place.split(":")[0] for each in stated(files)}
     assert {CHART, "Dockerfile", "README.md", "docs/install.md", "docs/kubernetes/cni.yaml"} <= places
     assert "meshwright/cli/commands/inject.py" in places
