@@ -51,7 +51,7 @@ def test_check_before_setup_reports_what_a_machine_lacks(before: Before, tmp_pat
     _, lines = before("--ads", at, "--run", str(program / "run"), "--uid", "4711", "--envoy", "no-envoy")
     assert lines["control plane"]["said"].startswith("port-closed: no server listens at")
     assert lines["run directory"]["status"] == "failed"
-    assert lines["proxy's user"]["do"].startswith("useradd --system --uid 4711")
+    assert lines["proxy's user"]["do"].startswith("useradd --uid 4711")
     assert "the program does not exist" in lines["Envoy's program"]["said"]
 
 

@@ -82,5 +82,5 @@ def user(uid: int, *, known: bool) -> Check:
     """Judge whether a user with the proxy's uid exists on this machine."""
     if known:
         return Check.ok("proxy's user", f"{named(uid)} exists")
-    do = f"useradd --system --uid {uid} --no-create-home meshwright-proxy"
+    do = f"useradd --uid {uid} --no-create-home --shell /usr/sbin/nologin meshwright-proxy"
     return Check.warning("proxy's user", f"no user has the uid {uid}", do)

@@ -147,7 +147,7 @@ WARNINGS = [
     ),
     (machine.envoy(LIVE, Version(1, 39, 3)), "the installed program is now 1.39.3", "restart the agent"),
     (machine.hosts_file(Hosts(HOSTS, kept=True)), "Envoy does not answer", "Envoy"),
-    (fitness.user(4711, known=False), "no user has the uid 4711", "useradd --system --uid 4711"),
+    (fitness.user(4711, known=False), "no user has the uid 4711", "useradd --uid 4711"),
 ]
 WELL = [
     machine.credentials(CREDENTIALS, CN, ""),
