@@ -19,7 +19,7 @@ PROXY: Final = ("meshwright-proxy", 1500)
 SECONDS: Final = 60.0
 _NEEDED: Final = ("ip", "mount", "nsenter", "systemctl", "umount", "unshare")
 
-# Its cgroup is the root of its own hierarchy; files of services below /var/lib and /run are removed with it.
+# Its cgroup is the root of its own hierarchy; files below /var/lib, /run and /etc are removed with it.
 _BOOT: Final = """
 set -e
 mount -t tmpfs tmpfs /run
@@ -28,9 +28,12 @@ mount -t tmpfs tmpfs /opt
 mount --bind "$FOLDER/srv" /srv
 mkdir /opt/meshwright
 mount --bind "$PROGRAMS" /opt/meshwright
-touch /opt/envoy
-mount --bind "$ENVOY" /opt/envoy
-mount --bind "$FOLDER/passwd" /etc/passwd
+mkdir -p /opt/envoy/bin
+touch /opt/envoy/bin/envoy
+mount --bind "$ENVOY" /opt/envoy/bin/envoy
+mkdir /run/etc /run/etc/upper /run/etc/work
+mount -t overlay overlay -o lowerdir=/etc,upperdir=/run/etc/upper,workdir=/run/etc/work /etc
+cat "$FOLDER/passwd" > /etc/passwd
 mount -t proc proc /proc
 umount -R /sys/fs/cgroup
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
@@ -116,10 +119,13 @@ def dropped_in(unit: str, more: str = "") -> str:
 
 
 @contextmanager
-def booted(folder: Path, units: Mapping[str, str], envoy: str) -> Iterator[Systemd]:
+def booted(
+    folder: Path, units: Mapping[str, str], envoy: str, *, with_user: bool = True
+) -> Iterator[Systemd]:
     """Boot with units by name (drop-ins: `name.d/file`), all stopped; everything ends with the block.
 
-    Inside, this Python's commands are in /opt/meshwright/bin, and Envoy is /opt/envoy.
+    Inside, this Python's commands are in /opt/meshwright/bin, Envoy is /opt/envoy/bin/envoy, and changes of
+    /etc are not seen outside. The proxy's user exists unless `with_user` is false.
     """
     for name, text in {**units, "tested.target": _TARGET}.items():
         path = folder / "units" / name
@@ -129,7 +135,7 @@ def booted(folder: Path, units: Mapping[str, str], envoy: str) -> Iterator[Syste
     (folder / "srv").chmod(0o755)
     user, number = PROXY
     own = f"{user}:x:{number}:{number}::/:/usr/sbin/nologin\n"
-    (folder / "passwd").write_text(Path("/etc/passwd").read_text() + own)
+    (folder / "passwd").write_text(Path("/etc/passwd").read_text() + (own if with_user else ""))
     hierarchy = _hierarchy()
     assert hierarchy is not None
     group = hierarchy / f"meshwright-test-{os.getpid()}"

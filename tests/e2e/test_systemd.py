@@ -28,7 +28,7 @@ TOLD = {
     SERVER_UNIT: ("serve", "--mesh", "/srv/mesh", *STATE, "--http-address", "127.0.0.1:80"),
     AGENT_UNIT: (
         *("agent", "--credentials", "/srv/credentials", "--ads", "127.0.0.1:15128"),
-        *("--envoy", "/opt/envoy", "--concurrency", "1", "--termination-least-seconds", "0"),
+        *("--envoy", "/opt/envoy/bin/envoy", "--concurrency", "1", "--termination-least-seconds", "0"),
         *("--override", "/srv/override.json", "--hosts-file", "/srv/hosts"),
     ),
     INTERCEPT_UNIT: ("intercept", *CAPTURED),
