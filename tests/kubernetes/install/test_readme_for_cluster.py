@@ -106,7 +106,7 @@ def _write_manifests(folder: Path) -> None:
 
 def _commands() -> list[str]:
     """Return the commands of the README's block about Kubernetes."""
-    text = (ROOT / "README.md").read_text("utf-8").partition("**On Kubernetes.**")[2]
+    text = (ROOT / "README.md").read_text("utf-8").partition("### Kubernetes\n")[2].partition("\n##")[0]
     (block,) = re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     lines = block.replace("\\\n", "").splitlines()
     return [line for line in lines if line and not line.startswith("#")]

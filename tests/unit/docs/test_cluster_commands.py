@@ -51,7 +51,7 @@ def _commands(block: str) -> list[str]:
 
 
 def _readme() -> list[str]:
-    (block,) = _blocks("sh", README.partition("**On Kubernetes.**")[2])
+    (block,) = _blocks("sh", _section(README, "### Kubernetes\n"))
     return _commands(block)
 
 
@@ -151,7 +151,7 @@ def test_explain_prints_the_text_of_the_pages(tmp_path: Path) -> None:
     assert _without_places(
         denied.stdout.partition("  Whether sidecars enforce this decision is unknown")[0]
     ) == _without_places(text)
-    assert '"No\n# TrafficTarget has the destination bookstore/bookstore."' in README
+    assert '"No TrafficTarget has the destination bookstore/bookstore."' in " ".join(README.split())
     (tmp_path / "policies.yaml").write_text(POLICIES.read_text("utf-8"))
     assert CliRunner().invoke(app, asked).exit_code == 0
 

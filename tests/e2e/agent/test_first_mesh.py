@@ -1,4 +1,4 @@
-"""Test of the README's walk-through, run exactly as written, on a separate machine."""
+"""Test of the walk-through in docs/first-mesh.md, run exactly as written, on a separate machine."""
 
 import os
 import re
@@ -21,16 +21,16 @@ pytestmark = [
     pytest.mark.skipif(bool(missing_for_namespaces()), reason=missing_for_namespaces() or "it can run"),
 ]
 ROOT = Path(__file__).parents[3]
-PLACE, LOOKING = "/tmp/hello", "export MESHWRIGHT_STATE="  # text of the README; the folder is replaced
-README = (ROOT / "README.md").read_text()
+PLACE, LOOKING = "/tmp/hello", "export MESHWRIGHT_STATE="  # text of the page; the folder is replaced
+PAGE = (ROOT / "docs" / "first-mesh.md").read_text("utf-8")
 COMMANDS = re.findall(
-    r"`(meshwright [^`]+)`", "".join(re.findall(r"^\| `meshwright .*\n", README, re.MULTILINE))
+    r"`(meshwright [^`]+)`", "".join(re.findall(r"^\| `meshwright .*\n", PAGE, re.MULTILINE))
 )
 AGENTS = ("127.0.0.1:15020", "127.0.0.1:15030")
 
 
 class Walker:
-    """A reader who types the README's commands, in a directory of the test."""
+    """A reader who types the page's commands, in a directory of the test."""
 
     def __init__(self, at: Machine, folder: Path, envoy: str) -> None:
         self.at = at
@@ -73,12 +73,12 @@ def walker(tmp_path: Path, envoy: str) -> Iterator[Walker]:
         yield Walker(at, tmp_path / "hello", envoy)
 
 
-async def test_readme_walk_through_gives_the_documented_results(walker: Walker, tmp_path: Path) -> None:
+async def test_first_mesh_gives_the_documented_results(walker: Walker, tmp_path: Path) -> None:
     """Both sidecars are connected and synced, the allowed call is answered and the other one refused.
 
-    Every command of the README's table exits with status 0.
+    Every command of the page's table exits with status 0.
     """
-    (walk,) = [item for item in _shell(README) if PLACE in item]
+    (walk,) = [item for item in _shell(PAGE) if PLACE in item]
     first, looking, rest = walk.partition(LOOKING)
     assert "\nenvoy " not in walk
     begun = walker.begin(first)
