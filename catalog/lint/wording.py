@@ -73,7 +73,7 @@ class Suggestions:
         self._there: list[str] | None = None
         self._count = 0
 
-    def for_names(self, *unknown: str) -> str:
+    def hint(self, *unknown: str) -> str:
         """Return a clause with existing names similar to `unknown`, for example ` (did you mean shop?)`.
 
         The text is empty without a similar name, and once SUGGESTED names of the object were compared.

@@ -67,7 +67,7 @@ def _groups(view: View, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
         group = known.get(PolicyKey(key.namespace, name))
         if group is not None and group.matches:
             continue
-        what, do = f"does not exist or is invalid{names.for_names(name)}", "Create or correct the group"
+        what, do = f"does not exist or is invalid{names.hint(name)}", "Create or correct the group"
         if group is not None:
             what, do = "has no matches", "Add a match to the group"
         wanted = f"HTTPRouteGroup {key.namespace}/{name} {what}, so it is not in force. {do}."

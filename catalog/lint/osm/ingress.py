@@ -44,7 +44,7 @@ def _of_backend(
     service = view.services.get(backend.service)
     if service is None:
         wanted = (
-            f"Namespace {key.namespace} does not have this Service{meant.for_names(backend.service.name)}, "
+            f"Namespace {key.namespace} does not have this Service{meant.hint(backend.service.name)}, "
             "so this backend does not admit callers. Create the Service, or correct the name."
         )
         yield problem_of(
@@ -132,7 +132,7 @@ def _of_sources(view: View, key: ObjectKey, ingress_backend: IngressBackend) -> 
                 service.namespace, Suggestions(partial(_services, view, service.namespace))
             )
             wanted = (
-                f"This Service does not exist{here.for_names(service.name)}, {OR_OUTSIDE}, so this source is "
+                f"This Service does not exist{here.hint(service.name)}, {OR_OUTSIDE}, so this source is "
                 "not in force yet. Create the Service, or correct the name."
             )
         yield problem_of(

@@ -40,7 +40,7 @@ def problems(lint: Lint, retry: Retry) -> Iterator[Problem]:
             here = meant.setdefault(namespace, Suggestions(partial(_services, view, namespace)))
             or_outside = "" if namespace == key.namespace else f", {OR_OUTSIDE}"
             wanted = (
-                f"This Service does not exist{here.for_names(destination.name)}{or_outside}, so calls to it "
+                f"This Service does not exist{here.hint(destination.name)}{or_outside}, so calls to it "
                 "are not retried. Create the Service, or correct the name."
             )
             yield _of(view, key, Code.UNKNOWN_RETRY_DESTINATION, destination, wanted)

@@ -108,7 +108,7 @@ def _of_matches(place: Place, plain_text: PlainText) -> Iterator[Problem]:
     for name in plain_text.matches:
         if PolicyKey(namespace, name) not in groups:
             wanted = (
-                f"This HTTPRouteGroup does not exist in this namespace{meant.for_names(name)}, so this entry "
+                f"This HTTPRouteGroup does not exist in this namespace{meant.hint(name)}, so this entry "
                 "is not in force. Create the group, or correct the name."
             )
             yield place.warning(Code.UNKNOWN_PLAIN_MATCH, "spec.plaintext.matches", name, wanted)

@@ -82,7 +82,7 @@ def _of_mirror(
     key = ServiceKey(policy.service.namespace, mirror.service)
     if key not in view.services:
         wanted = (
-            f"This Service does not exist{services.for_names(key.name)}, so requests are not copied. Create "
+            f"This Service does not exist{services.hint(key.name)}, so requests are not copied. Create "
             "the Service, or correct the name."
         )
         yield place.warning(Code.NO_MIRROR, field, key.name, wanted)
@@ -105,7 +105,7 @@ def _of_match(place: Place, field: str, reference: Rule, known: Suggestions) -> 
     group = groups.get(PolicyKey(namespace, reference.name))
     if group is None:
         wanted = (
-            f"This HTTPRouteGroup does not exist in this namespace{known.for_names(reference.name)}, so this "
+            f"This HTTPRouteGroup does not exist in this namespace{known.hint(reference.name)}, so this "
             "entry is not in force. Create the group, or correct the name."
         )
         yield place.warning(Code.UNKNOWN_ROUTE_MATCH, f"{field}.name", reference.name, wanted)

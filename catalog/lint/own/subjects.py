@@ -46,7 +46,7 @@ class Subjects:
             if name not in names:
                 wanted = (
                     f"A workload of the namespace with this ServiceAccount does not "
-                    f"exist{meant.for_names(name)}, so this entry is not in force. "
+                    f"exist{meant.hint(name)}, so this entry is not in force. "
                     "Create the workload, or correct the name."
                 )
                 yield place.warning(code, f"spec.serviceAccounts[{index}]", name, wanted)

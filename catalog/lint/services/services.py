@@ -149,7 +149,7 @@ def _misnamed(
         value = str(port.target_port)
         wanted = (
             f"A port of {owner} with this name does not exist, so calls to port {port.port} fail. "
-            f"{use}{meant.for_names(value)}."
+            f"{use}{meant.hint(value)}."
         )
         yield problem_of(
             view, key, Code.NO_ENDPOINTS, Severity.WARNING, "spec.ports.targetPort", value, wanted

@@ -84,7 +84,7 @@ def _of_rule(
     effect = "The other matches of this rule are in force" if kept else "This rule is not in force"
     wanted = (
         f"HTTPRouteGroup {route} does not have this match; it has "
-        f"{there}{meant[rule.name].for_names(*unknown)}. {effect}. "
+        f"{there}{meant[rule.name].hint(*unknown)}. {effect}. "
         "Add the match to the group, or correct the name."
     )
     return problem_of(
