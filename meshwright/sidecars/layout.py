@@ -38,7 +38,7 @@ DENIED_HEADER: Final = "x-meshwright-denied"
 """Response header with the reason for a denied request, for callers in the mesh (docs/debugging.md)."""
 
 UNDELIVERED_HEADER: Final = "x-meshwright-undelivered"
-"""Response header that tells the caller's proxy that the application was not reached (docs/resilience.md)."""
+"""Response header for the caller's proxy: the application was not reached (docs/resilience.md)."""
 
 DIAGNOSIS_HEADER: Final = "x-meshwright-diagnosis"
 """Request header of a diagnosis, which finds out which hop answers (`meshwright connectivity`)."""

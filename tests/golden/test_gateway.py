@@ -1,4 +1,4 @@
-"""Tests of the gateway recipe of docs/osm.md, exactly as written: a real nginx in front of a real Envoy.
+"""Tests of the gateway recipe of docs/osm.md, exactly as written: nginx in front of a real Envoy.
 
 nginx uses the certificate that a MeshConfig requests for it, in the form of its Secret.
 """

@@ -1,4 +1,4 @@
-"""Tests that docs/kubernetes-fields.md has every field of Kubernetes' API once, with the right verdict."""
+"""Tests of docs/kubernetes-fields.md: every field of Kubernetes' API once, with the right verdict."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Tests of docs/osm.md: its examples are read without a problem, and its table has every unused field."""
+"""Tests of docs/osm.md: its examples are read without a problem; a table has every unused field."""
 
 import re
 from pathlib import Path

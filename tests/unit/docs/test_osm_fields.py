@@ -1,4 +1,4 @@
-"""Tests that docs/osm-fields.md has each field of each of OSM's kinds once, with tests that mention it."""
+"""Tests of docs/osm-fields.md: each field of OSM's kinds once, with tests that mention the field."""
 
 import re
 from collections.abc import Iterator

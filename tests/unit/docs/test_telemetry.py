@@ -1,4 +1,4 @@
-"""Tests of docs/telemetry.md: its examples are read without a problem, and its tables have every field."""
+"""Tests of docs/telemetry.md: examples are read without a problem, and tables have every field."""
 
 import re
 from pathlib import Path

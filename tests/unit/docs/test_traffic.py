@@ -1,4 +1,4 @@
-"""Tests of docs/traffic.md: its examples are read without a problem, and each of our kinds has a section."""
+"""Tests of docs/traffic.md: examples are read without a problem, and each kind has a section."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tests of docs/xds-rules.md: a row for each rule, tests for each row, a row for each numbered test."""
+"""Tests of docs/xds-rules.md: a row for each rule, tests for each row, a row for each test."""
 
 import ast
 import re

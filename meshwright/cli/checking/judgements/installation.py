@@ -80,9 +80,7 @@ def no_control_plane(replicas: Mapping[str, int], home: str) -> Check:
             return Check.failed(name, f"StatefulSet {home}/{item} is scaled to 0", do)
         do = f"for the reason: `kubectl -n {home} describe statefulset {item}`"
         return Check.failed(name, f"StatefulSet {home}/{item} has no Pod", do)
-    do = (
-        "install the control plane (docs/kubernetes.md), or give its namespace with --control-plane-namespace"
-    )
+    do = "install the control plane (docs/kubernetes.md), or set --control-plane-namespace"
     return Check.failed(name, f"namespace {home} lacks a Pod of the control plane", do)
 
 

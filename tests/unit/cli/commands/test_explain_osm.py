@@ -1,4 +1,4 @@
-"""Tests of the commands in docs/osm.md that explain external callers, with the objects of that page."""
+"""Tests of the commands in docs/osm.md that explain external callers, with the objects there."""
 
 import re
 import shlex

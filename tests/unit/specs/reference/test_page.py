@@ -29,7 +29,7 @@ def test_reference_page_equals_the_generated_one() -> None:
 
 
 def test_schema_files_equal_the_generated_ones(tmp_path: Path) -> None:
-    """`meshwright schema --directory docs/schemas` corrects them; no file of a removed kind may remain."""
+    """`meshwright schema --directory docs/schemas` corrects them. Files of removed kinds fail."""
     reference.write(tmp_path)
     made = {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()}
     assert {path.name: path.read_text("utf-8") for path in (DOCS / "schemas").iterdir()} == made
