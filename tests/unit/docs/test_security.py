@@ -9,7 +9,6 @@ ROOT: Final = Path(__file__).parents[3]
 PAGE: Final = (ROOT / "SECURITY.md").read_text("utf-8")
 _NAMED: Final = re.compile(r"`(tests/[^`:]*)::([^`]*)`")
 _FUNCTION: Final = re.compile(r"^(?:async )?def (\w+)", re.MULTILINE)
-_LINK: Final = re.compile(r"\]\(([^)#]+)(?:#([^)]+))?\)")
 _PROMISES: Final = PAGE.partition("\n## Promises\n")[2].partition("\n## ")[0]
 
 
@@ -26,11 +25,6 @@ def _missing(text: str) -> list[str]:
     """Return the named tests that do not exist, such as `tests/unit/x/test_y.py::test_z`."""
     named = _NAMED.findall(text)
     return [f"{file}::{name}" for file, name in named if name not in _functions(file)]
-
-
-def _anchors(text: str) -> set[str]:
-    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def test_every_test_that_is_named_exists() -> None:
@@ -52,15 +46,3 @@ def test_every_promise_names_a_test() -> None:
     promises = re.split(r"^- ", _PROMISES, flags=re.MULTILINE)[1:]
     assert len(promises) > 40
     assert [promise.splitlines()[0] for promise in promises if not _NAMED.search(promise)] == []
-
-
-def test_links_in_the_security_policy_resolve() -> None:
-    """Files of the repository and headings in them exist."""
-    links = [item for item in _LINK.findall(PAGE) if "://" not in item[0]]
-    assert links
-    assert [
-        (file, anchor)
-        for file, anchor in links
-        if not (ROOT / file).is_file()
-        or (anchor and anchor not in _anchors((ROOT / file).read_text("utf-8")))
-    ] == []
