@@ -3,7 +3,7 @@
 #   docker build --target proxy -t meshwright/proxy:0.2.0 .
 # Without --target the last stage is built, which is the control plane. All stages are Debian 12, with whose Python
 # the environment is made.
-# Tags move: a release pins both bases by digest (docs/install.md, "As images").
+# Tags move: a release pins both bases by digest (docs/start/install.md, "As images").
 ARG DEBIAN=debian:12-slim
 ARG PYTHON=gcr.io/distroless/python3-debian12:nonroot
 

@@ -1,8 +1,8 @@
 """Measure how plain the project's English is: `python -m tools.prose`.
 
-docs/style.md has the rules. A few of them can be counted, for example how often a sentence has "who" or
-"what" where a noun would do. The program counts them per package (docstrings and comments) and per area that
-users read (docs, help, messages), and compares each figure with its record in `tools/prose.json`.
+docs/extend/style.md has the rules. A few of them can be counted, for example how often a sentence has "who"
+or "what" where a noun would do. The program counts them per package (docstrings and comments) and per area
+that users read (docs, help, messages), and compares each figure with its record in `tools/prose.json`.
 
 A figure that is worse than its record fails `make lint`, unless the figure still meets its goal. `--record`
 writes better figures into the record, and never worse ones. `--table` prints all figures.
@@ -171,7 +171,7 @@ def main(arguments: list[str]) -> int:
     result = list(failures(texts, record, terms))
     print(*result, sep="\n", end="\n" if result else "")
     if result:
-        print("docs/style.md has the rules; `python -m tools.prose --table` prints all figures")
+        print("docs/extend/style.md has the rules; `python -m tools.prose --table` prints all figures")
     return 1 if result else 0
 
 

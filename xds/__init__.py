@@ -5,8 +5,8 @@ puts a `Snapshot` for each group of nodes into a `SnapshotCache` and starts an `
 each change, in both variants of the protocol (state of the world and incremental).
 
 The protocol itself (`xds.protocol`) is pure: requests and snapshots go in, responses come out. Therefore
-every rule of docs/xds-rules.md is tested without a socket. Only `xds.server` and `xds.connections` use
-asyncio and gRPC.
+every rule of docs/understand/xds-rules.md is tested without a socket. Only `xds.server` and `xds.connections`
+use asyncio and gRPC.
 
 The library never knows a mesh, a policy or an issuer. An `Authenticator` (`xds.hooks`) identifies the node of
 a client, and a snapshot decides the configuration of the node. Read `xds.protocol.stream` next.

@@ -1,6 +1,6 @@
 """External authorization of admitted requests: a part of the oracle, see `catalog.oracle.decide`.
 
-Written from docs/traffic.md. The authorizer's answer is unknown here, and can only deny. One
+Written from docs/policy/traffic.md. The authorizer's answer is unknown here, and can only deny. One
 ExternalAuthorization counts for a port of a workload: one with the ServiceAccount before one for the
 namespace, then one with the port, then the oldest, or else the first by name. Without any, the MeshConfig's
 counts. Ports without HTTP have no authorization.

@@ -25,9 +25,9 @@ Besides policy, three conditions prevent a call:
   headless service's endpoint does not depend on readiness.
 - Another Service has the workload's port for another protocol (`speaks_otherwise`).
 
-docs/policy.md explains the interpretation of SMI, and the deviations from the text. No code is shared with
-the translation (`catalog.policy`, `relations.permissive`, `relations.scope`); both read the endpoints and
-their readiness from `catalog.relations.backends`.
+docs/policy/policy.md explains the interpretation of SMI, and the deviations from the text. No code is shared
+with the translation (`catalog.policy`, `relations.permissive`, `relations.scope`); both read the endpoints
+and their readiness from `catalog.relations.backends`.
 """
 
 import enum

@@ -12,7 +12,7 @@ Ranges hold for every protocol; without ranges every address is allowed. Hosts o
 ports where servers speak first TLS names are not read. A request refused for its host stays refused; with
 passthrough all other traffic goes to the original destination.
 
-Written from docs/osm.md; no code is shared with `catalog.policy.objects.egress`.
+Written from docs/policy/osm.md; no code is shared with `catalog.policy.objects.egress`.
 """
 
 import enum

@@ -1,9 +1,9 @@
 """Policies in force for calls to a service: UpstreamTrafficSetting, Retry and UpstreamPolicy.
 
-Written from docs/osm.md and docs/traffic.md, like the rest of the oracle. Of several objects for one service
-the oldest is in force, else the first by name. An UpstreamTrafficSetting must be in the namespace of the
-service in the host. The setting limits connections at callers, and request rates at the called workload; at a
-port of several services, the first setting with rates is in force.
+Written from docs/policy/osm.md and docs/policy/traffic.md, like the rest of the oracle. Of several objects
+for one service the oldest is in force, else the first by name. An UpstreamTrafficSetting must be in the
+namespace of the service in the host. The setting limits connections at callers, and request rates at the
+called workload; at a port of several services, the first setting with rates is in force.
 """
 
 from collections.abc import Iterable

@@ -40,7 +40,7 @@ class Step:
 
 
 def steps(images: Images) -> tuple[Step, ...]:
-    """Return the first steps in docs/kubernetes.md as commands, with the images to install."""
+    """Return the first steps in docs/start/kubernetes.md as commands, with the images to install."""
     return (
         Step(f"meshwright install --print --set {images.values()} | kubectl apply -f -"),
         Step("kubectl -n meshwright-system rollout status statefulset/meshwright", "roll"),

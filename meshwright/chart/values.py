@@ -62,11 +62,11 @@ class Injection(On):
     """Injection of sidecars into new Pods. Needs the webhook."""
 
     config: dict[str, Any] = Field(default_factory=dict)
-    """Injection configuration (docs/injection.md): policy, overlays and others."""
+    """Injection configuration (docs/start/injection.md): policy, overlays and others."""
 
 
 class Cni(Switch):
-    """CNI plug-in, which sets the iptables rules of Pods (docs/cni.md)."""
+    """CNI plug-in, which sets the iptables rules of Pods (docs/operate/cni.md)."""
 
     namespace: Annotated[str, Field(pattern=_NAMESPACE)] = "kube-system"
     """Namespace of the DaemonSet. Pod Security must allow privileged Pods there."""
@@ -97,7 +97,7 @@ class SecretPlace(Part):
 
 
 class IngressGateway(Part):
-    """Certificate that the MeshConfig requests for an ingress gateway (docs/osm.md)."""
+    """Certificate that the MeshConfig requests for an ingress gateway (docs/policy/osm.md)."""
 
     secrets: list[SecretPlace] = Field(default_factory=list)
     """Secrets to which the server may write the certificate."""
@@ -133,7 +133,7 @@ class ServiceMonitor(Switch):
 
 
 class PrometheusRule(Switch):
-    """Alerts and recording rules (docs/alerts.md)."""
+    """Alerts and recording rules (docs/operate/alerts.md)."""
 
     labels: Labels = Field(default_factory=dict)
     """Labels by which the operator selects the object."""
@@ -158,7 +158,7 @@ class Values(Part):
     image_pull_secrets: list[Annotated[str, Field(pattern=_NAME)]] = Field(default_factory=list)
     """Names of the Secrets for pulling images."""
     settings: dict[str, Any] = Field(default_factory=dict)
-    """Settings of the server, by their names in docs/settings.md. For example, log_level: debug."""
+    """Settings of the server, by their names in docs/operate/settings.md. For example, log_level: debug."""
     webhook: On = Field(default_factory=On)
     """Validating webhook, which checks policies before the cluster stores them."""
     injection: Injection = Field(default_factory=Injection)
@@ -221,7 +221,7 @@ def checked(values: Mapping[str, Any], settings: Collection[str]) -> None:
         messages = (f"{'.'.join(map(str, item['loc']))}: {_expected(item)}" for item in error.errors())
         raise ValuesError(*messages) from error
     unknown = [
-        f"settings.{name}: is not a setting of the server: docs/settings.md lists all"
+        f"settings.{name}: is not a setting of the server: docs/operate/settings.md lists all"
         for name in result.settings
         if name not in settings
     ]

@@ -7,5 +7,5 @@ builds a mesh from manifests without a server. The other folders each serve one 
 
 The package never does work that a program without a terminal could need, because such work belongs to the
 packages below. Read next: `main`, `process/exit_status`, then one command such as `commands/explain`. For
-users: docs/cli.md.
+users: docs/debug/cli.md.
 """

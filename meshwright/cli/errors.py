@@ -20,7 +20,7 @@ from meshwright.mesh.terminal.printable import on_one_line
 
 
 class Status(enum.IntEnum):
-    """Exit status of a command; docs/cli.md has the meaning for each command.
+    """Exit status of a command; docs/debug/cli.md has the meaning for each command.
 
     NO: the command has an answer, which is no, a difference, or a problem. UNKNOWN: the command failed, so
     there is only an error.

@@ -9,5 +9,6 @@ number of ports, a function that counts the ports runs again, and its readers do
 functions are pure, so a result never depends on earlier computations or their order.
 
 The engine does not know the meaning of the values, does not wait or read a clock, and uses only the standard
-library. Read next: `docs/engine.md`, then `derived` (the interface), `graph` (the algorithm) and `index`.
+library. Read next: `docs/understand/engine.md`, then `derived` (the interface), `graph` (the algorithm) and
+`index`.
 """

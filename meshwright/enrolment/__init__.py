@@ -10,7 +10,7 @@ proof. `store/` keeps join tokens; `tokens`, `limits`, `entry`, `readmission`, `
 cannot join again.
 
 The package has a token's secret only while the token is read. Read next: `service`, then `proofs.contract`.
-For users: docs/vm.md.
+For users: docs/start/vm.md.
 
 Enrolment never knows discovery or a proxy's configuration, and never receives a private key.
 """

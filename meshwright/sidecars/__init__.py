@@ -8,5 +8,6 @@
 - `envoy` and `document` are drivers, one package for each kind of proxy.
 
 A driver never decides policy: `catalog` does so, once for all kinds of proxies. Therefore a new kind of proxy
-is a separate package, without changes in other files. Read `contract.driver` next, then docs/drivers.md.
+is a separate package, without changes in other files. Read `contract.driver` next, then
+docs/extend/drivers.md.
 """

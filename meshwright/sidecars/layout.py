@@ -35,10 +35,10 @@ DRAIN_PATH: Final = "/drain"
 """Path for a POST from this machine only; the proxy then begins to discourage calls to its workload."""
 
 DENIED_HEADER: Final = "x-meshwright-denied"
-"""Response header with the reason for a denied request, for callers in the mesh (docs/debugging.md)."""
+"""Response header with the reason for a denied request, for callers in the mesh (docs/debug/debugging.md)."""
 
 UNDELIVERED_HEADER: Final = "x-meshwright-undelivered"
-"""Response header for the caller's proxy: the application was not reached (docs/resilience.md)."""
+"""Response header for the caller's proxy: the application was not reached (docs/policy/resilience.md)."""
 
 DIAGNOSIS_HEADER: Final = "x-meshwright-diagnosis"
 """Request header of a diagnosis, which finds out which hop answers (`meshwright connectivity`)."""
@@ -47,7 +47,7 @@ OWN_ANSWER_HEADER: Final = "x-meshwright-own-answer"
 """Response header of an answer that a sidecar itself gives to a diagnosis.
 
 Its value has the side, Envoy's response flags and its response code details, separated by spaces
-(docs/envoy-defaults.md), for example `caller NR route_not_found`.
+(docs/debug/envoy-defaults.md), for example `caller NR route_not_found`.
 """
 
 

@@ -31,7 +31,7 @@ MOST_REPORT_SECONDS: Final = 600
 SECONDS_PER_PROXY: Final = 0.3
 """Seconds between two reports of a proxy, per proxy in the mesh.
 
-Reports then take less than 2 % of a processor of the control plane (see docs/telemetry.md).
+Reports then take less than 2 % of a processor of the control plane (see docs/operate/telemetry.md).
 """
 
 

@@ -1,4 +1,4 @@
-"""Test of the example in docs/xds.md: our xDS server alone, with a real Envoy."""
+"""Test of the example in docs/extend/xds.md: our xDS server alone, with a real Envoy."""
 
 import asyncio
 import contextlib

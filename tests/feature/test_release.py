@@ -106,7 +106,7 @@ def _clone(origin: Path, folder: Path, umask: int) -> Path:
 
 
 def _key(clone: Path) -> Path:
-    """Make a key, and the list of trusted keys from docs/releasing.md; return the private key's path."""
+    """Make a key and the list of trusted keys as in docs/extend/releasing.md; return the key's path."""
     key = clone / ".state/key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(key)], check=True)
     signer = f"maintainer@mesh.example {key.with_suffix('.pub').read_text()}"
@@ -301,7 +301,7 @@ def test_installed_wheel_has_the_data_of_its_commands(installed: Path, tmp_path:
     manifests = _run(installed, tmp_path, "install", "--print")
     assert f"image: meshwright/control-plane:{PROJECT['project']['version']}\n" in manifests.replace('"', "")
     page = _run(installed, tmp_path, "schema", "--page")
-    assert page == (ROOT / "docs/reference.md").read_text("utf-8")
+    assert page == (ROOT / "docs/policy/reference.md").read_text("utf-8")
 
 
 @pytest.mark.skipif(KEYGEN is None, reason="ssh-keygen is not installed")

@@ -1,4 +1,4 @@
-"""Tests of third-party providers: the one in docs/providers.md, and faulty ones."""
+"""Tests of third-party providers: the one in docs/extend/providers.md, and faulty ones."""
 
 import json
 import os
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(300)
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the installed provider of the page."""
-    return installed("providers.md", tmp_path_factory.mktemp("inventory"))
+    return installed("extend/providers.md", tmp_path_factory.mktemp("inventory"))
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Tests of the gateway recipe of docs/osm.md, exactly as written: nginx in front of a real Envoy.
+"""Tests of the gateway recipe of docs/policy/osm.md, exactly as written: nginx in front of a real Envoy.
 
 nginx uses the certificate that a MeshConfig requests for it, in the form of its Secret.
 """
@@ -49,7 +49,7 @@ spec: {{address: {SERVER}, applicationAddress: {APPLICATION}, serviceAccount: bo
 
 def _recipe() -> tuple[list[str], list[str]]:
     """Return the manifests and the nginx locations of the page, with the addresses of this test."""
-    page = (ROOT / "docs" / "osm.md").read_text("utf-8")
+    page = (ROOT / "docs" / "policy" / "osm.md").read_text("utf-8")
     before = page.partition("## IngressBackend")[2].partition("### A gateway")[0]
     section = page.partition("### A gateway")[2].partition("## What Open Service Mesh tried")[0]
     plain = re.findall("```yaml\n(.*?)```", before, re.DOTALL)

@@ -20,7 +20,8 @@ ERRORS: Final = (
 )
 NOT_SIGNED: Final = (
     f"NOT SIGNED: {SUMS}, the bill of materials and the provenance have no signatures, because no key is"
-    f" configured. To sign, run `make release {signatures.VARIABLE}=FILE` with an SSH key (docs/releasing.md)"
+    f" configured. To sign, run `make release {signatures.VARIABLE}=FILE` with an SSH key"
+    " (docs/extend/releasing.md)"
 )
 
 

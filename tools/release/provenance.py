@@ -17,7 +17,7 @@ from tools.release.checksums import digest
 _STATEMENT: Final = "https://in-toto.io/Statement/v1"
 _PREDICATE: Final = "https://slsa.dev/provenance/v1"
 BUILD_TYPE: Final = "https://meshwright.dev/release/v1"
-"""Identifier of `make release`; the files and their order are described in docs/releasing.md."""
+"""Identifier of `make release`; the files and their order are described in docs/extend/releasing.md."""
 _LOCKS: Final = (
     "requirements/bootstrap.txt",
     "requirements/build.txt",

@@ -33,7 +33,7 @@ class VersionsDisagree(Exception):
 
 @dataclass(frozen=True, slots=True)
 class StatedVersion:
-    """A version and where it is stated, for example `docs/install.md:9`."""
+    """A version and where it is stated, for example `docs/start/install.md:9`."""
 
     place: str
     version: str

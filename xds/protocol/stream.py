@@ -2,8 +2,8 @@
 
 Requests and snapshots in, responses out.
 
-A stream works without await, clock and transport. The rules of docs/xds-rules.md decide what is sent and
-when; their numbers are cited at the lines that implement them.
+A stream works without await, clock and transport. The rules of docs/understand/xds-rules.md decide what is
+sent and when; their numbers are cited at the lines that implement them.
 
 A push has three steps, so traffic never refers to a resource missing at the client (make before break, O2).
 First come clusters, endpoints and secrets. When the client has acknowledged the clusters, listeners and

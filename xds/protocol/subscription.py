@@ -1,7 +1,7 @@
 """The subscription of a client to one type, in each variant of the protocol.
 
-The module implements the rules W12, W13, D1, D7 and D8 of docs/xds-rules.md. The source is "How the client
-specifies what resources to return" in Envoy's xDS protocol page.
+The module implements the rules W12, W13, D1, D7 and D8 of docs/understand/xds-rules.md. The source is "How
+the client specifies what resources to return" in Envoy's xDS protocol page.
 """
 
 from dataclasses import dataclass

@@ -18,7 +18,7 @@ from meshwright.kube.resource import Raw
 _UNAPPROVED: Final = (
     "it is not approved yet: cert-manager's approver does not approve it if its settings "
     "(disableAutoApproval, approveSignerNames) forbid this; then add an approval policy "
-    "(docs/certificates.md)"
+    "(docs/operate/certificates.md)"
 )
 _BEGUN: Final = (
     "it is approved, but its issuer has not answered yet; check that a controller for this "

@@ -57,7 +57,7 @@ def lint(
     The manifests must be the whole mesh, because references to missing objects
     are errors. With --kubernetes, the manifests are evaluated together with the
     objects of the cluster, and only the problems that they add are printed;
-    without manifests, all problems of the cluster. docs/codes.md explains the
+    without manifests, all problems of the cluster. docs/debug/codes.md explains the
     codes.
 
     Exit status: 0 without errors, 1 with errors (with --strict also with

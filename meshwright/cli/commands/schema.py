@@ -23,7 +23,7 @@ def schema(
         bool,
         typer.Option(
             "--page",
-            help="Print the page docs/reference.md. With --json, print all kinds and fields.",
+            help="Print the page docs/policy/reference.md. With --json, print all kinds and fields.",
         ),
     ] = False,
     directory: Annotated[

@@ -33,7 +33,7 @@ _BESIDE: Final = (
 _PODS: Final = tuple(Kind(name, group) for group, name in TEMPLATES)
 _POLICY: Final = tuple(kind for kind in READ if kind.group in {item.group for item in INSTALLED})
 _CONVERSION: Final = "conversion webhook"
-_UNCONVERTED: Final = "docs/from-osm.md has how to do without that conversion (Step by step, 2)"
+_UNCONVERTED: Final = "docs/start/from-osm.md has how to do without that conversion (Step by step, 2)"
 
 
 def from_files(where: Path) -> list[Document]:

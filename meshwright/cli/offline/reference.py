@@ -26,7 +26,7 @@ ALL: Final = "all"
 
 
 def page() -> str:
-    """Return the content of docs/reference.md."""
+    """Return the content of docs/policy/reference.md."""
     return pages.page(described(), text_of)
 
 

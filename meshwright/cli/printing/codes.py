@@ -1,4 +1,4 @@
-"""Generator of `docs/codes.md`: every problem code, from the enums with the codes."""
+"""Generator of `docs/debug/codes.md`: every problem code, from the enums with the codes."""
 
 from typing import Final
 
@@ -79,7 +79,7 @@ def meanings() -> tuple[tuple[str, str], ...]:
 
 
 def document() -> str:
-    """Return the page docs/codes.md, in Markdown."""
+    """Return the page docs/debug/codes.md, in Markdown."""
     reading = [(code.value, code.doc) for code in ReaderCode]
     between = [(code.value, code.doc) for code in CatalogCode]
     parts = (

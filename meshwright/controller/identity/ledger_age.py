@@ -16,7 +16,7 @@ from meshwright.serving.repeated_lines import RepeatedLines
 REMEMBERED: Final = 1000
 DO: Final = (
     "if an older copy replaced the ledger, restore the newest one and revoke unwanted proxies again "
-    "(see docs/operations.md)"
+    "(see docs/operate/operations.md)"
 )
 
 _log = structlog.get_logger("controller.older_ledger")

@@ -249,7 +249,7 @@ class Fields(BaseSettings):
     collector."""
     trace_collector: MaybeListening = None
     """Address to which the control plane sends its own spans (OTLP over gRPC), for example
-    otel-collector:4317. If empty, the control plane creates no spans (docs/debugging.md)."""
+    otel-collector:4317. If empty, the control plane creates no spans (docs/debug/debugging.md)."""
     trace_collector_tls: bool = False
     """Connect to `trace_collector` with TLS."""
     trace_collector_ca: MaybePath = None
@@ -283,7 +283,8 @@ class Fields(BaseSettings):
     are answered 503. 0: Envoy's default of one hour."""
     tcp_idle_seconds: Annotated[int, Field(ge=0, le=31_536_000)] = 604_800
     """Seconds without data in either direction after which each sidecar on the path closes a TCP
-    connection. TCP keep-alive probes do not count as data. 0: without limit (docs/envoy-defaults.md)."""
+    connection. TCP keep-alive probes do not count as data. 0: without limit
+    (docs/debug/envoy-defaults.md)."""
     http_upgrades: Upgrades = ("websocket",)
     """Values of the Upgrade header that sidecars pass to applications, in upper or lower case. Sidecars
     remove all other values, and the request stays plain HTTP."""
@@ -294,7 +295,7 @@ class Fields(BaseSettings):
     """Seconds to wait before an empty result is accepted from a source that had objects. The last known
     objects stay in force meanwhile. 0: accept an empty result at once."""
     providers: Providers = {}
-    """Installed third-party sources and their options (docs/providers.md)."""
+    """Installed third-party sources and their options (docs/extend/providers.md)."""
     dns_nameservers: Nameservers = ()
     """IP addresses of the name servers that resolve DNS names of services, with optional ports, for
     example 10.0.0.10:53. If empty, the name servers of the system."""
@@ -315,9 +316,9 @@ class Fields(BaseSettings):
     """Create the webhook configurations in the cluster and keep them up to date. `no`: apply the output
     of `meshwright webhook` yourself."""
     injection: bool = False
-    """Inject sidecars into new Pods, by a webhook at `webhook_address` (docs/injection.md)."""
+    """Inject sidecars into new Pods, by a webhook at `webhook_address` (docs/start/injection.md)."""
     injection_config: MaybePath = None
-    """File with the injection configuration (docs/injection.md). The server reads the file again when
+    """File with the injection configuration (docs/start/injection.md). The server reads the file again when
     it changes."""
     injection_config_map: MaybeConfigMap = None
     """ConfigMap with the injection configuration, instead of `injection_config`: NAMESPACE/NAME, or

@@ -1,4 +1,4 @@
-"""Reference page docs/settings.md, generated from the settings."""
+"""Reference page docs/operate/settings.md, generated from the settings."""
 
 import enum
 import typing
@@ -102,7 +102,7 @@ def as_records() -> list[dict[str, object]]:
 
 
 def page() -> str:
-    """Return docs/settings.md as Markdown."""
+    """Return docs/operate/settings.md as Markdown."""
     return _HEAD + "".join(map(_line, rows()))
 
 

@@ -80,7 +80,7 @@ def _check_signers(settings: Fields) -> None:
         ):
             raise ValueError(f"{of[0]} requires issuer {kind}: set issuer to {kind}, or remove {of[0]}")
     if settings.issuer is IssuerKind.CERT_MANAGER and settings.cert_manager_issuer is None:
-        raise ValueError("issuer cert-manager needs cert_manager_issuer (docs/certificates.md)")
+        raise ValueError("issuer cert-manager needs cert_manager_issuer (docs/operate/certificates.md)")
     if settings.issuer is IssuerKind.FILES and not _names_files(messages, "ca"):
         raise ValueError("issuer files needs either ca_directory, or ca_certificate and ca_key")
     if any(item.startswith("authority_") for item in messages) and not _names_files(messages, "authority"):
@@ -89,7 +89,7 @@ def _check_signers(settings: Fields) -> None:
         )
     if settings.issuer is IssuerKind.VAULT:
         if lacking := [name for name in ("vault_address", "vault_role") if name not in messages]:
-            raise ValueError(f"issuer vault needs {lacking[0]} (docs/certificates.md)")
+            raise ValueError(f"issuer vault needs {lacking[0]} (docs/operate/certificates.md)")
         logins = [name for name in _VAULT_LOGINS if name in messages]
         if len(logins) != 1:
             raise ValueError(

@@ -23,7 +23,7 @@ _REACHED_BY: Final = ("kubeconfig", "kube_context")
 
 _NO_SOURCE: Final = (
     "a source for the mesh is required: give --mesh DIR (or MESHWRIGHT_MESH) or --kubernetes, or set "
-    "providers (docs/sources.md)"
+    "providers (docs/operate/sources.md)"
 )
 
 

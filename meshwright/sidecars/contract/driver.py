@@ -5,7 +5,8 @@ Translation works in pieces: `pieces` returns pure functions with their argument
 calls each distinct piece once, however many proxies need its resources. Therefore the cost of a change is the
 number of pieces with changed arguments, and arguments should contain only values that the function uses.
 
-Inputs are in `contexts` and `pod`, the end of a driver in `lifetime`. docs/drivers.md shows how to write one.
+Inputs are in `contexts` and `pod`, the end of a driver in `lifetime`. docs/extend/drivers.md shows how to
+write one.
 """
 
 import enum

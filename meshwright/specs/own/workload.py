@@ -1,7 +1,7 @@
 """Our own kind `Workload`, apiVersion `meshwright.dev/v1alpha1`: a process on a machine without Kubernetes.
 
 The meaning of its fields is in `meshwright.specs.reference.meanings.own_kinds` and, with examples, in
-docs/reference.md. Interception is explicit if `applicationAddress` or `upstreams` is present, else
+docs/policy/reference.md. Interception is explicit if `applicationAddress` or `upstreams` is present, else
 transparent.
 """
 

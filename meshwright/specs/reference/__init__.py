@@ -1,4 +1,4 @@
-"""Generator for the reference of manifests: docs/reference.md, JSON Schemas for editors, and CRDs.
+"""Generator for the reference of manifests: docs/policy/reference.md, JSON Schemas for editors, and CRDs.
 
 `probing` reads examples with the real readers, through a recording cursor (`recording`). Types, ranges,
 choices, defaults, and whether further fields are allowed therefore come from the readers themselves. Only the

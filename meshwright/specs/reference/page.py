@@ -1,4 +1,4 @@
-"""Generator for docs/reference.md: every kind with a reader, its fields and examples."""
+"""Generator for docs/policy/reference.md: every kind with a reader, its fields and examples."""
 
 import itertools
 import json
@@ -40,7 +40,7 @@ as absent.
 - Unknown annotations and labels that begin with `meshwright.dev/` are a warning (MW1025), and so are unknown
   fields of `metadata` (MW1027).
 
-[codes.md](codes.md) explains the codes, and [policy.md](policy.md) the effect of policy.
+[codes.md](../debug/codes.md) explains the codes, and [policy.md](policy.md) the effect of policy.
 
 ## In an editor
 

@@ -1,7 +1,7 @@
 """Two machines in the mesh: `meshwright serve` on a switch; agent, Envoy and rules on each machine.
 
-All programs except the applications and their callers are processes, started as in docs/vm.md. Machines are
-network namespaces.
+All programs except the applications and their callers are processes, started as in docs/start/vm.md. Machines
+are network namespaces.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Test of the walk-through in docs/first-mesh.md, run exactly as written, on a separate machine."""
+"""Test of the walk-through in docs/start/first-mesh.md, run exactly as written, on a separate machine."""
 
 import os
 import re
@@ -22,7 +22,7 @@ pytestmark = [
 ]
 ROOT = Path(__file__).parents[3]
 PLACE, LOOKING = "/tmp/hello", "export MESHWRIGHT_STATE="  # text of the page; the folder is replaced
-PAGE = (ROOT / "docs" / "first-mesh.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "start" / "first-mesh.md").read_text("utf-8")
 COMMANDS = re.findall(
     r"`(meshwright [^`]+)`", "".join(re.findall(r"^\| `meshwright .*\n", PAGE, re.MULTILINE))
 )

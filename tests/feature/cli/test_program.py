@@ -207,8 +207,8 @@ def test_every_command_has_the_json_option() -> None:
 
 
 def test_cli_page_lists_every_command_in_both_tables() -> None:
-    """Both tables of docs/cli.md, of statuses and of output, list all commands in order."""
-    rows = re.findall(r"^\| `([a-z -]+)` \|", (ROOT / "docs" / "cli.md").read_text(), re.MULTILINE)
+    """Both tables of docs/debug/cli.md, of statuses and of output, list all commands in order."""
+    rows = re.findall(r"^\| `([a-z -]+)` \|", (ROOT / "docs" / "debug" / "cli.md").read_text(), re.MULTILINE)
     assert rows == sorted(COMMANDS) * 2
 
 

@@ -1,4 +1,4 @@
-"""Tests of the complete driver in docs/drivers.md: installed, found, and served."""
+"""Tests of the complete driver in docs/extend/drivers.md: installed, found, and served."""
 
 import os
 import socket
@@ -24,7 +24,7 @@ POLICY = texts.joined(
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[Program]:
     """The program with the installed driver of the page and a workload of that driver."""
-    site = installed("drivers.md", tmp_path)
+    site = installed("extend/drivers.md", tmp_path)
     made = Program(tmp_path / "state", tmp_path, Executed())
     made.environment["PYTHONPATH"] = os.pathsep.join(map(str, (ROOT, site)))
     more = "service: store, ports: [{port: 18080}], applicationAddress: 127.0.0.1"

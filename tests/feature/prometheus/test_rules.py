@@ -96,12 +96,12 @@ def alerts() -> list[dict[str, Any]]:
 
 
 def test_every_alert_has_a_section_in_the_docs() -> None:
-    """docs/alerts.md has one heading for each alert, in order and without others."""
-    page = (ROOT / "docs" / "alerts.md").read_text()
+    """docs/operate/alerts.md has one heading for each alert, in order and without others."""
+    page = (ROOT / "docs" / "operate" / "alerts.md").read_text()
     headings = re.findall(r"^## (Meshwright\w+)$", page, re.MULTILINE)
     assert headings == [alert["alert"] for alert in alerts()]
     for alert in alerts():
-        assert alert["annotations"]["runbook_url"] == f"docs/alerts.md#{alert['alert'].lower()}"
+        assert alert["annotations"]["runbook_url"] == f"docs/operate/alerts.md#{alert['alert'].lower()}"
         assert {"summary", "description"} <= alert["annotations"].keys()
         assert alert["labels"]["severity"] in ("critical", "warning", "info")
 

@@ -157,7 +157,7 @@ def test_label_on_namespace_or_pod_injects_a_sidecar(
 def test_pod_creation_fails_without_the_control_plane_and_is_retried_by_controllers(
     inject: Inject, kubectl: Kubectl
 ) -> None:
-    """Users get the Kubernetes error that docs/injection.md quotes.
+    """Users get the Kubernetes error that docs/start/injection.md quotes.
 
     A ReplicaSet creates its Pod once the control plane is back.
     """

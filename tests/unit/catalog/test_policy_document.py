@@ -1,4 +1,4 @@
-"""Tests of docs/policy.md: its manifests are valid, and its calls are decided as documented."""
+"""Tests of docs/policy/policy.md: its manifests are valid, and its calls are decided as documented."""
 
 import re
 import shlex
@@ -11,7 +11,7 @@ from catalog.store.view import MeshSettings, View
 from meshwright.admin.pages.calls.explain import read_request
 from meshwright.providers.directory.manifests import Manifests
 
-DOCUMENT = (Path(__file__).parents[3] / "docs" / "policy.md").read_text()
+DOCUMENT = (Path(__file__).parents[3] / "docs" / "policy" / "policy.md").read_text()
 SECTIONS = {part.partition("\n")[0]: part for part in DOCUMENT.split("\n## ")[1:]}
 BASE = "The mesh of the examples"
 BLOCK = re.compile(r"```(\w+)(?: refused=(\w+))?\n(.*?)```", re.DOTALL)

@@ -179,11 +179,11 @@ def test_alerts_query_existing_series_and_labels(known: list[Series]) -> None:
 
 
 def test_documented_queries_use_existing_series(known: list[Series]) -> None:
-    """The queries of docs/metrics.md and the rules of docs/kubernetes.md are checked."""
-    page = (ROOT / "docs" / "metrics.md").read_text("utf-8")
+    """The queries of docs/operate/metrics.md and the rules of docs/start/kubernetes.md are checked."""
+    page = (ROOT / "docs" / "operate" / "metrics.md").read_text("utf-8")
     (block,) = [item for item in re.findall(r"```\n(.+?)```", page, re.DOTALL) if "rate(" in item]
     queries = re.split(r"\n(?=\S)", block.strip())
-    manual = (ROOT / "docs" / "kubernetes.md").read_text("utf-8")
+    manual = (ROOT / "docs" / "start" / "kubernetes.md").read_text("utf-8")
     queries += re.findall(r"^ +expr: (.+)$", manual, re.MULTILINE)
     assert len(queries) == 4
     for query in queries:

@@ -64,8 +64,8 @@ def test_every_documented_build_names_its_target() -> None:
     assert {page for page, *_ in builds} == {
         "Dockerfile",
         "README.md",
-        "docs/install.md",
-        "docs/kubernetes.md",
+        "docs/start/install.md",
+        "docs/start/kubernetes.md",
     }
     assert {(page, target) for page, target, *_ in builds} == {
         (page, target) for page, *_ in builds for target in TARGETS

@@ -1,4 +1,4 @@
-"""Tests of the README's commands for a cluster, and those of docs/kubernetes.md.
+"""Tests of the README's commands for a cluster, and those of docs/start/kubernetes.md.
 
 They are few, both pages have the same ones, and the files, images and objects that they name exist.
 """
@@ -22,7 +22,7 @@ from tests.tools import libyaml
 
 ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text("utf-8")
-PAGE = (ROOT / "docs" / "kubernetes.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "start" / "kubernetes.md").read_text("utf-8")
 MOST = 12
 """The commands that a newcomer types at most, images included, up to the first request through the mesh."""
 OSM = "$OSM/"
@@ -121,7 +121,7 @@ def _named(document: dict[str, Any]) -> tuple[str, str]:
 
 
 def test_kubernetes_page_has_the_commands_of_the_readme() -> None:
-    """docs/kubernetes.md shows the README's commands in their order, with their output."""
+    """docs/start/kubernetes.md shows the README's commands in their order, with their output."""
     typed = re.findall(r"^\$ (.*)$", _joined(_transcript()), re.MULTILINE)
     assert _commands("\n".join(typed)) == _readme()
 

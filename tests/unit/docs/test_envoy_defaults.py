@@ -1,4 +1,4 @@
-"""Tests of docs/envoy-defaults.md against the resources of a mesh whose objects change no default."""
+"""Tests of docs/debug/envoy-defaults.md against the resources of a mesh whose objects change no default."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from meshwright.sidecars.envoy.bootstrap.bootstrap import BootstrapSettings, boo
 from tests.golden.cases import MESSAGES, case_groups
 from tests.unit.docs.fields import fields
 
-PAGE: Final = (Path(__file__).parents[3] / "docs" / "envoy-defaults.md").read_text("utf-8")
+PAGE: Final = (Path(__file__).parents[3] / "docs" / "debug" / "envoy-defaults.md").read_text("utf-8")
 MESHES: Final = ("several_ports", "http_overlap", "headless")
 """Golden meshes of every protocol, without an object that changes how Envoy treats a request."""
 

@@ -1,4 +1,4 @@
-"""Tests of docs/kubernetes-fields.md: every field of Kubernetes' API once, with the right verdict."""
+"""Tests of docs/policy/kubernetes-fields.md: every field of Kubernetes' API once, with the right verdict."""
 
 import re
 from collections import Counter
@@ -10,9 +10,9 @@ from typing import Final
 import pytest
 
 ROOT: Final = Path(__file__).parents[3]
-PAGE: Final = (ROOT / "docs" / "kubernetes-fields.md").read_text("utf-8")
-REFERENCE: Final = (ROOT / "docs" / "reference.md").read_text("utf-8")
-CODES: Final = (ROOT / "docs" / "codes.md").read_text("utf-8")
+PAGE: Final = (ROOT / "docs" / "policy" / "kubernetes-fields.md").read_text("utf-8")
+REFERENCE: Final = (ROOT / "docs" / "policy" / "reference.md").read_text("utf-8")
+CODES: Final = (ROOT / "docs" / "debug" / "codes.md").read_text("utf-8")
 VERDICTS: Final = {"obeyed", "without effect, reported", "without effect", "irrelevant", "irrelevant here"}
 
 _PORT: Final = "name protocol appProtocol port"
@@ -82,7 +82,7 @@ def _rows(section: str) -> Iterator[tuple[str, str]]:
 
 
 def read_fields(kind: str) -> set[str]:
-    """Return the fields that the reader of a kind uses, from docs/reference.md."""
+    """Return the fields that the reader of a kind uses, from docs/policy/reference.md."""
     section = re.search(rf"^## {kind}\n(.*?)(?=^## |\Z)", REFERENCE, re.MULTILINE | re.DOTALL)
     assert section is not None
     every = re.findall(r"^\| `([^`]*)` \|", section[1], re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Tests of docs/osm.md: its examples are read without a problem; a table has every unused field."""
+"""Tests of docs/policy/osm.md: its examples are read without a problem; a table has every unused field."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from meshwright.providers.directory.manifests import Manifests
 from meshwright.specs.osm.mesh_config import NOT_USED
 
 ROOT: Final = Path(__file__).parents[3]
-PAGE: Final = (ROOT / "docs" / "osm.md").read_text("utf-8")
+PAGE: Final = (ROOT / "docs" / "policy" / "osm.md").read_text("utf-8")
 EXAMPLES: Final = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""Tests of docs/osm-fields.md: each field of OSM's kinds once, with tests that mention the field."""
+"""Tests of docs/policy/osm-fields.md: each field of OSM's kinds once, with tests that mention the field."""
 
 import re
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ from typing import Final
 import pytest
 
 ROOT: Final = Path(__file__).parents[3]
-PAGE: Final = (ROOT / "docs" / "osm-fields.md").read_text("utf-8")
-REFERENCE: Final = (ROOT / "docs" / "reference.md").read_text("utf-8")
+PAGE: Final = (ROOT / "docs" / "policy" / "osm-fields.md").read_text("utf-8")
+REFERENCE: Final = (ROOT / "docs" / "policy" / "reference.md").read_text("utf-8")
 KINDS: Final = re.findall(r"^## (\w+)$", PAGE, re.MULTILINE)
 SECTION: Final = r"^## {}\n(.*?)(?=^## |\Z)"
 STRUCTURE: Final = frozenset({"kind", "name", "namespace", "apiGroup", "number", "host", "port", "path"})

@@ -81,7 +81,7 @@ def test_missing_names_are_found() -> None:
 
 
 def test_every_package_has_its_line_in_the_table() -> None:
-    """The table of packages in docs/architecture.md is complete."""
+    """The table of packages in docs/understand/architecture.md is complete."""
     inner = [path.parent for room in _ROOMS for path in (ROOT / room).glob("*/__init__.py")]
     packages = {*PACKAGES, *(str(path.relative_to(ROOT)) for path in inner)} - {*_ROOMS}
     assert sorted(_PACKAGE.findall(_page("architecture.md"))) == sorted(packages)

@@ -1,4 +1,4 @@
-"""Tests of docs/telemetry.md: examples are read without a problem, and tables have every field."""
+"""Tests of docs/operate/telemetry.md: examples are read without a problem, and tables have every field."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from meshwright.mesh.kinds import EXTENSION_SERVICE, TELEMETRY, Kind
 from meshwright.providers.directory.manifests import Manifests
 from meshwright.specs.reference.meanings.kinds import KINDS
 
-PAGE: Final = (Path(__file__).parents[3] / "docs" / "telemetry.md").read_text("utf-8")
+PAGE: Final = (Path(__file__).parents[3] / "docs" / "operate" / "telemetry.md").read_text("utf-8")
 EXAMPLES: Final = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""Tests of docs/traffic.md: examples are read without a problem, and each kind has a section."""
+"""Tests of docs/policy/traffic.md: examples are read without a problem, and each kind has a section."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from meshwright.providers.directory.manifests import Manifests
 from meshwright.specs.kinds import READ
 
-PAGE: Final = (Path(__file__).parents[3] / "docs" / "traffic.md").read_text("utf-8")
+PAGE: Final = (Path(__file__).parents[3] / "docs" / "policy" / "traffic.md").read_text("utf-8")
 EXAMPLES: Final = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""Tests of docs/xds-rules.md: a row for each rule, tests for each row, a row for each test."""
+"""Tests of docs/understand/xds-rules.md: a row for each rule, tests for each row, a row for each test."""
 
 import ast
 import re
@@ -13,7 +13,7 @@ NUMBERED = re.compile(r"test_((?:[swdon]\d+_)+)")
 
 def rows() -> dict[str, tuple[str, list[str]]]:
     """Return the text of each rule's row, and the tests that it names."""
-    page = (REPOSITORY / "docs" / "xds-rules.md").read_text()
+    page = (REPOSITORY / "docs" / "understand" / "xds-rules.md").read_text()
     result = re.findall(r"^\| ([A-Z]\d+) \| (.*) \|([^|]*)\|$", page, re.MULTILINE)
     assert max(Counter(rule for rule, _, _ in result).values()) == 1
     return {rule: (what, re.findall(r"`(test_\w+)`", tests)) for rule, what, tests in result}

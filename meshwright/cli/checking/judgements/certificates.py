@@ -36,7 +36,7 @@ def authority(validity: Validity, now: datetime) -> Check:
         return Check.failed(name, text, "set the clock, or install the right CA")
     if now > validity.not_after:
         do = (
-            "create a new CA, and let machines join again with tokens (docs/certificates.md, "
+            "create a new CA, and let machines join again with tokens (docs/operate/certificates.md, "
             "Changing the root)"
         )
         return Check.failed(

@@ -49,7 +49,7 @@ def api_server(version: tuple[int, int], text: str) -> Check:
         native = ".".join(map(str, NATIVE_SINCE))
         message += f": sidecars are ordinary containers, because native sidecars need {native}"
         return Check.warning(
-            name, message, "see docs/injection.md for the limits of sidecars as ordinary containers"
+            name, message, "see docs/start/injection.md for the limits of sidecars as ordinary containers"
         )
     return Check.ok(name, f"{message}, with native sidecars")
 
@@ -64,7 +64,7 @@ def other_meshes(injectors: Sequence[Injector], daemons: Sequence[str]) -> Check
     if not meshes:
         return Check.ok(name, "no other mesh found")
     do = (
-        "enable only one mesh in each namespace (docs/from-istio.md); Pods with a sidecar of another "
+        "enable only one mesh in each namespace (docs/start/from-istio.md); Pods with a sidecar of another "
         "mesh are left unchanged"
     )
     return Check.warning(name, f"also installed: {listed(sorted(set(meshes)))}", do)
@@ -96,7 +96,7 @@ def open_service_mesh(control_plane: Sequence[str], webhooks: Sequence[str], pod
         return Check.failed(name, text, do)
     text = f"{listed(control_plane) or 'control plane not connected'}, {with_sidecar}"
     return Check.warning(
-        name, text, "migrate as described in docs/from-osm.md: `meshwright migrate osm --kubernetes`"
+        name, text, "migrate as described in docs/start/from-osm.md: `meshwright migrate osm --kubernetes`"
     )
 
 
@@ -107,7 +107,7 @@ def conversions(result: Mapping[str, Sequence[str]], away: Sequence[str]) -> Che
     """
     name = "conversion"
     do = (
-        "remove the conversion webhook (docs/from-osm.md), and apply `meshwright crds`, which works "
+        "remove the conversion webhook (docs/start/from-osm.md), and apply `meshwright crds`, which works "
         "without one"
     )
     if gone := {service: result[service] for service in away}:

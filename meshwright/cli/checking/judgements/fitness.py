@@ -64,7 +64,7 @@ def cluster(objects: int, object_problems: Sequence[ObjectProblem], error: str =
         return Check.failed(
             name,
             error,
-            "see docs/kubernetes.md for access to the cluster and the permissions of the server",
+            "see docs/start/kubernetes.md for access to the cluster and the permissions of the server",
         )
     what = f"the cluster has {counted(objects, 'object')}"
     do = "for the whole list: `meshwright lint --kubernetes`"

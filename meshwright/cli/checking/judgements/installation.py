@@ -80,7 +80,7 @@ def no_control_plane(replicas: Mapping[str, int], home: str) -> Check:
             return Check.failed(name, f"StatefulSet {home}/{item} is scaled to 0", do)
         do = f"for the reason: `kubectl -n {home} describe statefulset {item}`"
         return Check.failed(name, f"StatefulSet {home}/{item} has no Pod", do)
-    do = "install the control plane (docs/kubernetes.md), or set --control-plane-namespace"
+    do = "install the control plane (docs/start/kubernetes.md), or set --control-plane-namespace"
     return Check.failed(name, f"namespace {home} lacks a Pod of the control plane", do)
 
 
@@ -106,7 +106,7 @@ def webhook(name: str, registration: WebhookRegistration | None, now: datetime, 
         )
     until = max(registration.ends)
     if until <= now:
-        do = "rotate the root: docs/certificates.md"
+        do = "rotate the root: docs/operate/certificates.md"
         return Check.failed(
             name, f"all roots in {registration.name} have expired, the last one at {stamp(until)}", do
         )
@@ -205,7 +205,7 @@ def takes(refused: Sequence[PodFinding], tried: int, namespaces: int) -> Check:
     do = (
         "give sidecars limits and requests that fit (`injection.config.sidecar.resources`), raise the quota, "
         "or, for Pod Security, let the node set the rules (`cni.enabled`): "
-        "docs/injection.md#quotas-limits-and-pod-security"
+        "docs/start/injection.md#quotas-limits-and-pod-security"
     )
     return Check.failed(name, f"Pods cannot be created in {listed(map(str, refused), _NAMED)}", do)
 

@@ -110,7 +110,7 @@ def broken_ledger(why: str) -> Check:
     """Return the failed check for a ledger or CA with which the server cannot start."""
     # The sentence has the remedy after the semicolon.
     text, _, do = why.partition("; ")
-    return Check.failed("ledger", text, do or "see docs/operations.md for the remedy")
+    return Check.failed("ledger", text, do or "see docs/operate/operations.md for the remedy")
 
 
 def readiness(answer: Answer) -> Check:
@@ -126,7 +126,7 @@ def readiness(answer: Answer) -> Check:
         )
     if remarks:
         message = "; ".join(remark.removeprefix("but: ") for remark in remarks)
-        return Check.warning(name, message, "correct this; see docs/operations.md")
+        return Check.warning(name, message, "correct this; see docs/operate/operations.md")
     return Check.ok(name, "the server is ready, without warnings")
 
 

@@ -1,4 +1,4 @@
-"""Outlier detection and keepalive of clusters of peers; docs/resilience.md has the reasons."""
+"""Outlier detection and keepalive of clusters of peers; docs/policy/resilience.md has the reasons."""
 
 from datetime import timedelta
 from typing import Final

@@ -42,7 +42,7 @@ THEN = datetime.now(UTC) - VALIDITY - timedelta(days=1)
 async def test_machines_enrol_again_after_the_root_certificate_has_expired(
     envoy: str, tmp_path: Path, ends: AsyncExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The steps of docs/certificates.md, and nothing else, restore traffic."""
+    """The steps of docs/operate/certificates.md, and nothing else, restore traffic."""
     tmp_path.chmod(0o755)
     control = tmp_path / "control"
     with opened(control, TrustDomain("cluster.local"), THEN) as authority:

@@ -43,7 +43,7 @@ spec: {service: shop, rules: [{fault: {abort: {status: 503, percent: 100}}}]}
 
 @asynccontextmanager
 async def scraping(meshed: Meshed, prometheus: str) -> AsyncIterator[None]:
-    """Run a Prometheus on the switch that scrapes agents and control plane as in docs/metrics.md."""
+    """Run a Prometheus on the switch that scrapes agents and control plane as in docs/operate/metrics.md."""
     folder = meshed.state / "prometheus"
     folder.mkdir()
     for name in ("recording.yaml", "alerts.yaml"):

@@ -1,4 +1,4 @@
-"""Tests of the client's view of each outcome: the table of docs/policy.md, cell by cell."""
+"""Tests of the client's view of each outcome: the table of docs/policy/policy.md, cell by cell."""
 
 import socket
 

@@ -93,7 +93,7 @@ async def test_pending_requests_above_the_limit_get_503(mesh: PolicyMesh) -> Non
     With one, a waiting request is answered later and further ones get 503.
     """
     await mesh.enforce(*OPEN, at_once(tcp={"maxConnections": 1}, http={"maxPendingRequests": 0}))
-    # A request passes over a connection that is there, and waits for one that is not: see docs/osm.md.
+    # A request passes over a connection that is there, and waits for one that is not: see docs/policy/osm.md.
     assert await statuses(mesh, 1) == {503: 1}
     for connections in (0, 1):
         limits = at_once(tcp={"maxConnections": connections}, http={"maxPendingRequests": 1})

@@ -17,7 +17,7 @@ from meshwright.admin.metrics.tallies import Durations
 from meshwright.providers.contract import Watch
 
 CLUSTER: Final = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
-PAGE: Final = Path(__file__).parents[4] / "docs" / "metrics.md"
+PAGE: Final = Path(__file__).parents[4] / "docs" / "operate" / "metrics.md"
 
 
 def _samples(metrics: Metrics) -> dict[tuple[str, str], float]:
@@ -166,7 +166,7 @@ def test_histogram_bounds_span_a_millisecond_to_half_a_minute() -> None:
 
 
 def test_metrics_page_lists_every_metric_and_no_other() -> None:
-    """The tables of docs/metrics.md have the name, type and labels of each registered metric.
+    """The tables of docs/operate/metrics.md have the name, type and labels of each registered metric.
 
     The metrics of sidecars have a section of their own.
     """

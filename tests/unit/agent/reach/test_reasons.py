@@ -27,8 +27,8 @@ def _seen(way: Way, now: datetime = NOW) -> ReachObservation:
 
 
 def test_every_reason_is_documented() -> None:
-    """Each reason is in docs/vm.md."""
-    text = (Path(__file__).parents[4] / "docs" / "vm.md").read_text()
+    """Each reason is in docs/start/vm.md."""
+    text = (Path(__file__).parents[4] / "docs" / "start" / "vm.md").read_text()
     assert [reason.value for reason in Reason if f"`{reason.value}`" not in text] == []
 
 

@@ -288,8 +288,8 @@ def test_label_values_are_escaped(value: str, words: str, number: float) -> None
 
 
 def test_each_edge_metric_is_documented() -> None:
-    """Each family is in docs/metrics.md with its type."""
-    documented = (Path(__file__).parents[4] / "docs" / "metrics.md").read_text()
+    """Each family is in docs/operate/metrics.md with its type."""
+    documented = (Path(__file__).parents[4] / "docs" / "operate" / "metrics.md").read_text()
     for family in Edges().families(read({}), ALICE):
         assert f"| `{family.name}` | {family.kind} |" in documented
 

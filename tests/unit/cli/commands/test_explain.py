@@ -400,9 +400,9 @@ def test_strict_lint_fails_for_warnings(run: Run, mesh: Path) -> None:
 
 
 def test_page_of_codes_equals_the_program_s_output(run: Run) -> None:
-    """docs/codes.md is generated with `meshwright lint --codes`."""
+    """docs/debug/codes.md is generated with `meshwright lint --codes`."""
     done = run("lint", "--codes")
-    assert (done.returncode, done.stdout) == (0, (ROOT / "docs" / "codes.md").read_text())
+    assert (done.returncode, done.stdout) == (0, (ROOT / "docs" / "debug" / "codes.md").read_text())
     text = (
         "manifests are required: give a directory or a file, - for standard input, --kubernetes "
         "for a "

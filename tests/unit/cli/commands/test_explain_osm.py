@@ -1,4 +1,4 @@
-"""Tests of the commands in docs/osm.md that explain external callers, with the objects there."""
+"""Tests of the commands in docs/policy/osm.md that explain external callers, with the objects there."""
 
 import re
 import shlex
@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.cli.commands.test_explain import Run
 
-PAGE: Final = (Path(__file__).parents[4] / "docs" / "osm.md").read_text("utf-8")
+PAGE: Final = (Path(__file__).parents[4] / "docs" / "policy" / "osm.md").read_text("utf-8")
 SECTION: Final = PAGE.partition("\n## IngressBackend\n")[2].partition("\n## ")[0]
 EXAMPLES: Final = re.findall(r"^```yaml\n(.*?)^```$", SECTION, re.MULTILINE | re.DOTALL)
 TYPED: Final = re.findall(r"^\$ meshwright (explain .*)$", SECTION, re.MULTILINE)

@@ -557,8 +557,8 @@ def test_remains_of_osm_must_be_removed(migrate: Callable[..., Document]) -> Non
 
 
 def test_migration_page_shows_the_program_s_output(run: Run, tmp_path: Path) -> None:
-    """The output in docs/from-osm.md is that for the objects on the page."""
-    page = (ROOT / "docs" / "from-osm.md").read_text("utf-8")
+    """The output in docs/start/from-osm.md is that for the objects on the page."""
+    page = (ROOT / "docs" / "start" / "from-osm.md").read_text("utf-8")
     (manifests,) = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     ((command, shown),) = re.findall(
         r"^```console\n\$ meshwright (.*?)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL

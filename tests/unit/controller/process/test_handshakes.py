@@ -62,6 +62,6 @@ def test_first_failure_of_a_reason_is_logged_at_once_and_later_ones_together() -
 
 
 def test_every_handshake_failure_is_documented() -> None:
-    """Each reason is in docs/operations.md."""
-    text = (Path(__file__).parents[4] / "docs" / "operations.md").read_text()
+    """Each reason is in docs/operate/operations.md."""
+    text = (Path(__file__).parents[4] / "docs" / "operate" / "operations.md").read_text()
     assert [failure.value for failure in Failure if f"`{failure.value}`" not in text] == []

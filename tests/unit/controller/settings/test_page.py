@@ -1,4 +1,4 @@
-"""Tests of docs/settings.md: the page equals the program's output and describes each setting."""
+"""Tests of docs/operate/settings.md: the page equals the program's output and describes each setting."""
 
 import os
 from pathlib import Path
@@ -13,8 +13,8 @@ GIVEN = {"mesh": "m", "state": "s"}
 
 
 def test_settings_page_equals_the_program_s_output() -> None:
-    """The page is generated with `meshwright serve --settings > docs/settings.md`."""
-    assert (ROOT / "docs" / "settings.md").read_text() == page()
+    """The page is generated with `meshwright serve --settings > docs/operate/settings.md`."""
+    assert (ROOT / "docs" / "operate" / "settings.md").read_text() == page()
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row.name)

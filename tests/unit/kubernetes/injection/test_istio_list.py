@@ -151,7 +151,7 @@ NOT_HERE: Final[Mapping[str, tuple[str, ...]]] = {
         "status_annotations_zeroport",
         "status_params",
     ),
-    "a pod without interception has a driver that captures none (docs/drivers.md)": (
+    "a pod without interception has a driver that captures none (docs/extend/drivers.md)": (
         "init-no-intercept-no-native-sidecar",
     ),
     "a pod of nothing but a sidecar is a gateway's, and there are none": ("only-proxy-container",),

@@ -1,4 +1,4 @@
-"""Tests that docs/reference.md and docs/schemas equal the text generated from the readers."""
+"""Tests that docs/policy/reference.md and docs/policy/schemas equal the text generated from the readers."""
 
 from pathlib import Path
 
@@ -24,15 +24,15 @@ EXAMPLES = [(kind, item) for kind in KINDS for item in documents(reference.text_
 
 
 def test_reference_page_equals_the_generated_one() -> None:
-    """`meshwright schema --page > docs/reference.md` corrects it."""
-    assert (DOCS / "reference.md").read_text("utf-8") == reference.page()
+    """`meshwright schema --page > docs/policy/reference.md` corrects it."""
+    assert (DOCS / "policy" / "reference.md").read_text("utf-8") == reference.page()
 
 
 def test_schema_files_equal_the_generated_ones(tmp_path: Path) -> None:
-    """`meshwright schema --directory docs/schemas` corrects them. Files of removed kinds fail."""
+    """`meshwright schema --directory docs/policy/schemas` corrects them. Files of removed kinds fail."""
     reference.write(tmp_path)
     made = {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()}
-    assert {path.name: path.read_text("utf-8") for path in (DOCS / "schemas").iterdir()} == made
+    assert {path.name: path.read_text("utf-8") for path in (DOCS / "policy" / "schemas").iterdir()} == made
 
 
 def test_every_kind_that_is_read_is_in_the_reference() -> None:

@@ -32,7 +32,7 @@ def test_sums_are_read_by_sha256sum(tmp_path: Path) -> None:
 
 
 def test_every_file_of_a_release_has_its_name_and_place() -> None:
-    """Users, scripts and docs/releasing.md depend on these names; a file is replaced by the next release."""
+    """Users, scripts and docs/extend/releasing.md depend on these names."""
     names = Names("1.2.3")
     assert names.summed == (
         "meshwright-1.2.3.tar.gz",

@@ -1,4 +1,4 @@
-"""Tests of docs/releasing.md and the changelog: names of files, commands, and the form of the headings."""
+"""Tests of docs/extend/releasing.md and the changelog: names of files, commands, form of headings."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ from tools.release.signatures import NAMESPACE, VARIABLE
 from tools.release.versions import version
 
 ROOT = Path(__file__).parents[4]
-PAGE = (ROOT / "docs/releasing.md").read_text("utf-8")
+PAGE = (ROOT / "docs/extend/releasing.md").read_text("utf-8")
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text("utf-8")
 NAMES = Names(version(source_files(ROOT, "pyproject.toml")))
 HEADINGS = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")

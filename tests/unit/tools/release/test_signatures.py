@@ -26,7 +26,7 @@ def _key(folder: Path, passphrase: str = "") -> Path:
 
 
 def _verify(folder: Path, key: Path, content: bytes, namespace: str = "meshwright-release") -> int:
-    """Verify as docs/releasing.md shows it; return the exit status."""
+    """Verify as docs/extend/releasing.md shows it; return the exit status."""
     (folder / "allowed_signers").write_text(f"maintainer@mesh.example {key.with_suffix('.pub').read_text()}")
     words = ("-Y", "verify", "-f", "allowed_signers", "-I", "maintainer@mesh.example", "-n", namespace)
     return subprocess.run(

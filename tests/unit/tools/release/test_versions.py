@@ -14,7 +14,7 @@ TREE = {
     "pyproject.toml": '[project]\nname = "meshwright"\nversion = "1.2.3"\n',
     CHART: "version: 1.2.3\nappVersion: 1.2.3\n",
     "CHANGELOG.md": "# Changelog\n\n## [Unreleased]\n\n## [1.2.3] - 2030-01-01\n\nmeshwright/proxy:1.0.0\n",
-    "docs/install.md": "docker build -t registry.example/meshwright/proxy:1.2.3 .\n",
+    "docs/start/install.md": "docker build -t registry.example/meshwright/proxy:1.2.3 .\n",
     "README.md": "uv tool install dist/meshwright-1.2.3-py3-none-any.whl\n",
 }
 
@@ -27,7 +27,7 @@ def test_all_places_of_this_repository_state_the_projects_version() -> None:
     """After a change of the version in pyproject.toml the error lists every other place to change."""
     files = source_files(ROOT)
     places = {each.place.split(":")[0] for each in stated(files)}
-    assert {CHART, "Dockerfile", "README.md", "docs/install.md", "docs/kubernetes/cni.yaml"} <= places
+    assert {CHART, "Dockerfile", "README.md", "docs/start/install.md", "docs/kubernetes/cni.yaml"} <= places
     assert "meshwright/cli/commands/inject.py" in places
     assert check(files) == version(files)
 
@@ -37,7 +37,11 @@ def test_all_places_of_this_repository_state_the_projects_version() -> None:
     [
         (CHART, "version: 1.2.4\nappVersion: 1.2.3\n", f"{CHART}: version states 1.2.4"),
         (CHART, "version: 1.2.3\nappVersion: 1.2\n", f"{CHART}: appVersion states 1.2"),
-        ("docs/install.md", "\nmeshwright/control-plane:1.2.2\n", "docs/install.md:2 states 1.2.2"),
+        (
+            "docs/start/install.md",
+            "\nmeshwright/control-plane:1.2.2\n",
+            "docs/start/install.md:2 states 1.2.2",
+        ),
         ("README.md", "dist/meshwright-1.2.30.tgz", "README.md:1 states 1.2.30"),
         (
             "CHANGELOG.md",

@@ -1,4 +1,4 @@
-"""Tests of incremental xDS, rule by rule; the numbers are those of docs/xds-rules.md."""
+"""Tests of incremental xDS, rule by rule; the numbers are those of docs/understand/xds-rules.md."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Tests of state-of-the-world xDS, rule by rule; the numbers are those of docs/xds-rules.md."""
+"""Tests of state-of-the-world xDS, rule by rule; the numbers are those of docs/understand/xds-rules.md."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -178,7 +178,7 @@ def test_classic_sidecar_in_a_pod_of_a_job_has_a_warning() -> None:
 
 
 def test_every_reason_of_the_pod_metric_is_documented() -> None:
-    """docs/metrics.md lists each value of the label at `meshwright_injection_pods_total`."""
-    lines = (ROOT / "docs" / "metrics.md").read_text("utf-8").splitlines()
+    """docs/operate/metrics.md lists each value of the label at `meshwright_injection_pods_total`."""
+    lines = (ROOT / "docs" / "operate" / "metrics.md").read_text("utf-8").splitlines()
     (line,) = [item for item in lines if item.startswith("| `meshwright_injection_pods_total`")]
     assert [item for item in (*Reason, *Cause) if f"`{item}`" not in line] == []
