@@ -5,6 +5,7 @@ command. Output goes to files, so that no terminal is involved. The status of a 
 separate pipe, so that many may run at once.
 """
 
+import contextlib
 import ctypes
 import gc
 import importlib
@@ -132,16 +133,25 @@ class Executed(Commands):
 
 
 class Typed(Commands):
-    """Commands that are forked, until the block ends."""
+    """Commands that are forked, until the block ends.
 
-    def __init__(self) -> None:
+    They are the commands of this clone, or of another release whose packages are in `source`.
+    """
+
+    def __init__(self, source: Path = ROOT) -> None:
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", __name__, str(theirs.fileno())],
                 cwd=ROOT,
-                # As `serve` has it before it imports gRPC.
-                env={"PATH": PATH, "PYTHONPATH": str(ROOT), "GRPC_VERBOSITY": "NONE"},
+                # GRPC_VERBOSITY: as `serve` has it before it imports gRPC. PYTHONSAFEPATH: the working
+                # directory must not come before `source`, because it has packages of the same names.
+                env={
+                    "PATH": PATH,
+                    "PYTHONPATH": os.pathsep.join(dict.fromkeys((str(source), str(ROOT)))),
+                    "PYTHONSAFEPATH": "1",
+                    "GRPC_VERBOSITY": "NONE",
+                },
                 pass_fds=(theirs.fileno(),),
             )
 
@@ -264,6 +274,9 @@ def _await_command(here: socket.socket) -> None:
 
 def preload() -> None:
     """Import the modules of commands, and the drivers."""
+    (packages,) = importlib.import_module("meshwright").__path__
+    # Another release may lack some of these modules; its commands then import what they need.
+    missing = () if Path(packages) == ROOT / "meshwright" else (ModuleNotFoundError,)
     for module in (
         "meshwright.admin.pages.proxies.decoding",
         "meshwright.cli.offline.bootstrap",
@@ -273,7 +286,8 @@ def preload() -> None:
         "meshwright.cli.process.server_program",
         "meshwright.cli.printing.table",
     ):
-        importlib.import_module(module)
+        with contextlib.suppress(*missing):
+            importlib.import_module(module)
     for package in (
         "listener",
         "route",
