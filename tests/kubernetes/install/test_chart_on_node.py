@@ -1,8 +1,12 @@
-"""Test of the chart on a real node: install, upgrade, rollback and uninstall without leftovers."""
+"""Test of the chart on a real node: install, upgrade, rollback and uninstall without leftovers.
+
+The first installation is the release before this one: its chart, control plane and sidecars.
+"""
 
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +23,9 @@ from tests.tools.deadline import wait_until
 from tests.tools.forked_cli import Command, Commands, Networked, Typed
 from tools.real_parts.images import own_images
 from tools.real_parts.node import Node
-from tools.real_parts.node_flags import CNI_NETWORKS, CNI_PLUGINS, NODE, SOCKET
+from tools.real_parts.node_flags import CNI_NETWORKS, CNI_PLUGINS, NODE
+from tools.release_before import before as version_before
+from tools.release_before import unpacked
 
 pytestmark = [
     pytest.mark.envoy,
@@ -30,7 +36,8 @@ pytestmark = [
 
 HOME: Final = "meshwright-system"
 _VOLUME: Final = "/run/meshwright-volume"
-_TAGS: Final = ("1", "2")
+BEFORE, NOW = "before", "now"
+"""Tags of the images of the release before, and of this clone."""
 _SWITCHES: Final = ("cni", "podDisruptionBudget", "dashboards")
 _WRITTEN_BY_OTHERS: Final = ("events", "events.events.k8s.io", "leases.coordination.k8s.io")
 """What comes and goes with whatever happens on a cluster."""
@@ -41,7 +48,7 @@ def _values(tag: str, identity: str = "token", *, cni: bool = False, **settings:
     image = {"tag": tag, "pullPolicy": "Never"}
     return {
         "image": image,
-        "proxyImage": {**image, "tag": _TAGS[0]},
+        "proxyImage": image,
         "persistence": {"keep": False},
         "cni": {"enabled": cni, "networks": CNI_NETWORKS, "programs": CNI_PLUGINS},
         "injection": {"config": {"identity": identity, "sidecar": {"resources": {}}}},
@@ -68,6 +75,10 @@ class Release:
         """Return the image of the control plane's Pod."""
         return str(self._kubectl.get("pod", "meshwright-0")["spec"]["containers"][0]["image"])
 
+    def version(self) -> str:
+        """Return the version of the program in the control plane's Pod."""
+        return self._kubectl("exec", "meshwright-0", "--", "meshwright", "--version").strip()
+
     def webhooks(self) -> list[tuple[str, int]]:
         """Return the CA bundle and the generation of each webhook configuration, once it is set."""
         return [self._registered(item) for item in ("validating", "mutating")]
@@ -82,10 +93,10 @@ class Release:
 @pytest.fixture
 def home(real_node: Node, node_administrator: Kubectl) -> Iterator[None]:
     """Prepare the control plane's namespace, which enforces `restricted`, and a volume for it."""
-    first, second = (own_images.CONTROL_PLANE.format(tag) for tag in _TAGS)
-    real_node.load(own_images.control_plane(_TAGS[0]))
-    real_node.inside.run("ctr", f"--address={SOCKET}", "--namespace=k8s.io", "images", "tag", first, second)
-    real_node.load(own_images.proxy(_TAGS[0], Path(envoy.program() or "")))
+    program = Path(envoy.program() or "")
+    for tag in (BEFORE, NOW):
+        for image in (own_images.control_plane(tag), own_images.proxy(tag, program)):
+            real_node.load(own_images.of_release(image, unpacked()) if tag == BEFORE else image)
     real_node.inside.run("mkdir", "-p", _VOLUME)
     # Helm refuses existing objects, such as the Lease of a server that was configured for this namespace.
     node_administrator("delete", "namespace", HOME, "--ignore-not-found")
@@ -132,9 +143,9 @@ class Shop:
             routes("all"),
             target("buyers", kubectl.namespace, "buyer", "shop", "all"),
         )
-        self._begin("shop", "buyer")
+        self._begin(BEFORE, "shop", "buyer")
 
-    def _begin(self, *names: str, **container: object) -> None:
+    def _begin(self, tag: str, *names: str, **container: object) -> None:
         for name in names:
             # A namespace ends no sooner than half of the grace period of its Pods allows.
             made = pod(
@@ -147,7 +158,7 @@ class Shop:
         for name in names:
             self._kubectl.until_pod(name)
             result = self._kubectl.get("pod", name)["spec"]["initContainers"]
-            assert {item["image"] for item in result} == {"meshwright/proxy:1"}
+            assert {item["image"] for item in result} == {f"meshwright/proxy:{tag}"}
 
     def buyer_without_rights(self) -> None:
         """Recreate the buyer's Pod without privileges, so that the node sets its rules.
@@ -156,7 +167,7 @@ class Shop:
         """
         self._kubectl("delete", "pod", "buyer", "--grace-period=1")
         self._kubectl("label", "namespace", self._kubectl.namespace, ENFORCE)
-        self._begin("buyer", securityContext=NO_RIGHT)
+        self._begin(NOW, "buyer", securityContext=NO_RIGHT)
         made = self._kubectl.get("pod", "buyer")
         name = f"meshwright-proxy-{made['metadata']['labels']['meshwright.dev/proxy-uuid']}"
         assert name in [volume.get("secret", {}).get("secretName") for volume in made["spec"]["volumes"]]
@@ -197,7 +208,8 @@ def test_chart_is_installed_upgraded_rolled_back_and_removed_without_leftovers(
 ) -> None:
     """Pods can call each other at every step, and Helm leaves the webhooks' configurations unchanged.
 
-    At the end no object is left.
+    The control plane keeps its CA, and the shop keeps its sidecar of the release before. At the end no object
+    is left.
     """
     administrator, commands = node_administrator, Networked(typed, real_node.inside.network_file)
     administrator("delete", "crd", "-l", "app.kubernetes.io/name=meshwright")
@@ -208,8 +220,10 @@ def test_chart_is_installed_upgraded_rolled_back_and_removed_without_leftovers(
     printed = helm("template", "meshwright", str(CHART), "-n", HOME, *switched)
     administrator("apply", "--dry-run=server", "-f", "-", given=printed)
 
-    assert "meshwright check" in release.do("install", str(CHART), values=_values("1"))
-    assert release.image() == "meshwright/control-plane:1"
+    before_chart = unpacked() / "deploy" / "chart" / "meshwright"
+    assert "meshwright check" in release.do("install", str(before_chart), values=_values(BEFORE))
+    assert release.image() == f"meshwright/control-plane:{BEFORE}"
+    assert release.version() == version_before()
     webhooks = release.webhooks()
     _judges(administrator)
     with namespaced(administrator) as kubectl:
@@ -218,17 +232,19 @@ def test_chart_is_installed_upgraded_rolled_back_and_removed_without_leftovers(
         assert shop.connectivity(administrator) == ("allowed by policy, and the mesh agrees", ["ok"] * 6)
         _is_well(administrator, commands, tmp_path)
 
-        release.do("upgrade", str(CHART), values=_values("2", "secret", cni=True, log_level="debug"))
-        assert release.image() == "meshwright/control-plane:2"
-        assert release.webhooks() == webhooks, "Helm left it as it was"
+        release.do("upgrade", str(CHART), values=_values(NOW, "secret", cni=True, log_level="debug"))
+        assert release.image() == f"meshwright/control-plane:{NOW}"
+        assert release.version() == installed_version("meshwright")
+        assert release.webhooks() == webhooks, "the same CA, and Helm left them as they were"
         _judges(administrator)
         shop.answers()
         shop.buyer_without_rights()
         shop.answers()
 
         release.do("rollback", "1")
-        assert release.image() == "meshwright/control-plane:1"
-        assert release.webhooks() == webhooks, "Helm left it as it was"
+        assert release.image() == f"meshwright/control-plane:{BEFORE}"
+        assert release.version() == version_before()
+        assert release.webhooks() == webhooks, "the same CA, and Helm left them as they were"
         shop.answers()
         _is_missed(administrator, commands, {f"{kubectl.namespace}/{each}" for each in ("buyer", "shop")})
 

@@ -5,10 +5,12 @@ with this machine's Python, Envoy and iptables in place of Debian's.
 """
 
 import functools
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from tools.real_parts.images.archives import PATH, Image, iptables, program
+from tools.real_parts.images.archives import PATH, Image, iptables, program, tree
+from tools.real_parts.images.bytecode import compiled
 from tools.real_parts.images.environments import HOME, compiled_environment
 from tools.real_parts.images.layers import Files, Folder
 
@@ -17,6 +19,9 @@ PROXY: Final = "docker.io/meshwright/proxy:{}"
 """Full image names of the chart with a container engine's default registry; `{}` is the tag."""
 CONTROL_PLANE_UID: Final = 1337
 PROXY_UID: Final = 1500
+
+_RELEASE: Final = "/opt/release"
+"""Path of the packages of another release in an image."""
 
 _LICENSE: Final = {"org.opencontainers.image.licenses": "Apache-2.0"}
 _TITLE: Final = "org.opencontainers.image.title"
@@ -59,3 +64,18 @@ def proxy(tag: str, envoy: Path) -> Image:
         labels={_TITLE: "Meshwright's sidecar", **_LICENSE},
         below=(compiled_environment(), envoy_layer(envoy)),
     )
+
+
+def of_release(image: Image, folder: Path) -> Image:
+    """Return an image that runs the packages of another release, from an unpacked archive.
+
+    The packages come first in the import path, before the ones in the environment of the image.
+    """
+    environment = {**image.environment, "PYTHONPATH": _RELEASE}
+    return replace(image, environment=environment, below=(*image.below, _release_layer(folder)))
+
+
+@functools.cache
+def _release_layer(folder: Path) -> Files:
+    result = tree(folder, _RELEASE, ("bin",))
+    return {**result, **compiled(result)}
