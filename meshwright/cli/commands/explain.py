@@ -21,7 +21,7 @@ from meshwright.cli.options import (
     require_cluster,
 )
 from meshwright.cli.printing.lines import joined
-from meshwright.cli.printing.responses import Found, print_json, records, texts
+from meshwright.cli.printing.responses import Found, print_json, records, required_records, texts
 from meshwright.cli.process.standard_streams import read_text
 from meshwright.cli.socket.client import api
 from meshwright.providers.text.yaml_documents import printed
@@ -165,7 +165,7 @@ def text(result: Found) -> str:
         lines.append(_logged(dict(logged) if isinstance(logged, Mapping) else {}))
     lines.append("")
     number = count(1)
-    for step in records(result, "steps"):
+    for step in required_records(result, "steps"):
         # Only top-level steps have numbers, because deeper ones are details of the step before.
         depth = int(str(step["depth"]))
         indent = _INDENT * (1 + depth)

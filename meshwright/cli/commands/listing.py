@@ -7,7 +7,7 @@ import typer
 from meshwright.cli.errors import understood
 from meshwright.cli.options import AsJson, State
 from meshwright.cli.printing.lines import print_lines
-from meshwright.cli.printing.responses import print_json, records, texts
+from meshwright.cli.printing.responses import print_json, required_records, texts
 from meshwright.cli.socket.client import api
 
 
@@ -53,5 +53,5 @@ def hosts(
         print_json(result)
         return
     with understood():
-        for line in records(result, "hosts"):
+        for line in required_records(result, "hosts"):
             print_lines(f"{line['address']} {' '.join(texts(line, 'names'))}")

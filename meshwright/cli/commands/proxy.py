@@ -10,7 +10,7 @@ import typer
 from meshwright.cli.errors import understood
 from meshwright.cli.options import AsJson, State
 from meshwright.cli.printing.lines import joined, print_lines
-from meshwright.cli.printing.responses import Found, print_json, records, texts
+from meshwright.cli.printing.responses import Found, print_json, records, required_texts, texts
 from meshwright.cli.socket import completion as completing
 from meshwright.cli.socket.client import api, ask, proxy_path
 
@@ -88,7 +88,7 @@ def retry(
     if as_json:
         print_json(result)
         return
-    offered = texts(result, "offered") if isinstance(result, dict) else []
+    offered = required_texts(result, "offered")
     if not offered:
         print_lines("cannot retry: the proxy has accepted all resources")
     for line in offered:

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import typer
 
 from meshwright.cli.durations import duration
-from meshwright.cli.errors import CommandFailed
+from meshwright.cli.errors import CommandFailed, understood
 from meshwright.cli.options import AsJson, State
 from meshwright.cli.printing.lines import print_lines
 from meshwright.cli.printing.responses import Found, print_json, records, texts
@@ -78,11 +78,17 @@ def rotate_root(
         age = None if older_than is None else duration("--give-up-older-than", older_than).total_seconds()
         body = {"abort": abort, "give_up": give_up or [], "older_than_seconds": age}
         result = ask(state, "POST", "/certs/rotate-root", body=body)
-    if as_json or not isinstance(result, dict):
+    if not isinstance(result, dict):
+        print_json(result)
+        return
+    # Without the field the command would report that no rotation is running, which may be wrong.
+    with understood():
+        stage = result["stage"]
+    if as_json:
         print_json(result)
     else:
         print_lines(*text(result))
-    if status and isinstance(result, dict) and result.get("stage") is not None:
+    if status and stage is not None:
         raise typer.Exit(1)
 
 

@@ -12,7 +12,7 @@ import typer
 from meshwright.cli.durations import duration
 from meshwright.cli.options import AsJson, State
 from meshwright.cli.printing.lines import print_remarks
-from meshwright.cli.printing.responses import Found, print_json, records
+from meshwright.cli.printing.responses import Found, print_json, required_records
 from meshwright.cli.socket.client import api
 from meshwright.traffic.statistics import RowKind
 
@@ -94,7 +94,7 @@ def top(
     # A table cannot be refreshed in place in a file or a pipe.
     if as_json or not sys.stdout.isatty():
         result = _request_rows(state, of, query)
-        result = {**result, "rows": _busiest(records(result, "rows"))}
+        result = {**result, "rows": _busiest(required_records(result, "rows"))}
         if as_json:
             print_json(result)
         else:
@@ -140,7 +140,7 @@ def _watched(
     with Live(console=console(), auto_refresh=False) as live:
         while True:
             result = _request_rows(state, row_kind, query)
-            rows = records(result, "rows")
+            rows = required_records(result, "rows")
             live.update(
                 figures_tables(row_kind.value, result, _busiest(rows) if busiest else rows)[0], refresh=True
             )

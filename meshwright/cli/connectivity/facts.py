@@ -116,6 +116,8 @@ def read_facts(result: Found) -> Facts:
     """Read the facts about a request from the server's answer; raise ValueError for an invalid answer."""
     try:
         explained = _object(result["explained"])
+        if lacking := [name for name in ("callers", "endpoints", "called") if name not in result]:
+            raise KeyError(lacking[0])
         return Facts(
             str(explained["from"]),
             str(explained["to"]),

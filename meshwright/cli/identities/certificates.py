@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from certs.errors import RequestError
 from certs.keys.serial import read_serial
-from meshwright.cli.printing.responses import Found, records
+from meshwright.cli.printing.responses import Found, records, required_records
 
 
 def about(result: Found, wanted: str) -> Found | None:
@@ -15,7 +15,8 @@ def about(result: Found, wanted: str) -> Found | None:
     participant, and the service certificate presented to other proxies.
     """
     serial = _serial(wanted)
-    proxies = [record for record in records(result, "proxy_certificates") if _is_of(record, wanted, serial)]
+    listed = required_records(result, "proxy_certificates")
+    proxies = [record for record in listed if _is_of(record, wanted, serial)]
     names = {proxy.get("cn") for proxy in proxies}
     taking = [
         record

@@ -16,7 +16,7 @@ from meshwright.admin.pages.mesh.certificates import offline_certificates
 from meshwright.cli.errors import IssuingError, NegativeAnswer, ServerNotRunning, ServerRefused
 from meshwright.cli.offline.mesh import read
 from meshwright.cli.printing.files import place_for_credentials, write_credentials
-from meshwright.cli.printing.responses import Found, records
+from meshwright.cli.printing.responses import Found, required_records
 from meshwright.cli.process.structlog_alone import on_standard_error
 from meshwright.cli.socket.client import api, ask
 from meshwright.controller.errors import MissingAuthority, SettingsError, StartupError, StateInUse
@@ -129,7 +129,7 @@ def candidates(state: Path, confirm: Sequence[str], *, everybody: bool) -> dict[
     try:
         serials = list(confirm)
         if everybody:
-            shown = records(_mapping(ask(state, "GET", "/certs/rebuild-ledger")), "candidates")
+            shown = required_records(ask(state, "GET", "/certs/rebuild-ledger"), "candidates")
             serials = [str(item["serial"]) for item in shown]
         if serials:
             return _mapping(ask(state, "POST", "/certs/rebuild-ledger", body={"serials": serials}))

@@ -7,7 +7,7 @@ from pathlib import Path
 from meshwright.cli.errors import IssuingError, NegativeAnswer
 from meshwright.cli.identities import tokens
 from meshwright.cli.identities.issuing import by_either, listed, opened_here, post_to_server
-from meshwright.cli.printing.responses import records
+from meshwright.cli.printing.responses import required_records
 from meshwright.controller.errors import MissingAuthority
 from meshwright.enrolment.tokens import token_of
 
@@ -82,7 +82,7 @@ def usable_tokens(
     if not (result := _tokens(revoked)):
         return []
     everything = tokens.listed(state, trust_domain, shared=shared)
-    known = records(everything, "join_tokens") if isinstance(everything, dict) else ()
+    known = required_records(everything, "join_tokens")
     return sorted(str(item["id"]) for item in known if item["id"] in result and item["state"] == "usable")
 
 
@@ -91,5 +91,5 @@ def _tokens(revoked: Iterable[RevokedCertificate]) -> set[str]:
 
 
 def _in_force(everything: object, proxy: str) -> list[str]:
-    entries = records(everything, "proxy_certificates") if isinstance(everything, dict) else ()
+    entries = required_records(everything, "proxy_certificates")
     return [str(entry["serial"]) for entry in entries if entry["cn"] == proxy and entry.get("in_force")]

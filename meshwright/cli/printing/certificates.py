@@ -5,7 +5,7 @@ from typing import Final
 
 from rich.text import Text
 
-from meshwright.cli.printing.responses import Found, records, texts
+from meshwright.cli.printing.responses import Found, records, required_records, texts
 from meshwright.cli.printing.table import Columns, columns, styled
 
 _STATES: Final = {"claimed": "green", "issued": "yellow", "revoked": "red"}
@@ -38,7 +38,7 @@ def certificates_tables(result: Found) -> tuple[Columns, ...]:
         record.get("cn"): ", ".join(texts(record, "lacks")) for record in records(result, "participants")
     }
     proxies = columns("PROXY", "SERIAL", "STATE", "VALID UNTIL", "LAST SEEN", *(["LACKS"] if lacks else []))
-    for record in records(result, "proxy_certificates"):
+    for record in required_records(result, "proxy_certificates"):
         state = str(record["state"])
         row: list[str | Text] = [
             str(record["cn"]),
@@ -59,7 +59,7 @@ def certificates_tables(result: Found) -> tuple[Columns, ...]:
 def candidates_tables(result: Found) -> tuple[Columns, ...]:
     """Return the table of the certificates presented by proxies during the rebuilding of a ledger."""
     made = columns("PROXY", "SERIAL", "FROM", "SHOWN", "VALID SINCE", "VALID UNTIL", "WORKLOAD", "CONFIRMED")
-    for record in records(result, "candidates"):
+    for record in required_records(result, "candidates"):
         moments = (str(record.get(name)) for name in ("shown_at", "not_before", "not_after"))
         made.add_row(
             *(str(record.get(name) or "-") for name in ("cn", "serial", "from")),

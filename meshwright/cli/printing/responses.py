@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 
-from meshwright.cli.errors import NegativeAnswer
+from meshwright.cli.errors import NegativeAnswer, UnexpectedResponse
 
 Found = Mapping[str, object]
 
@@ -32,7 +32,30 @@ def records(result: Found, name: str) -> list[Found]:
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
+def required_records(result: object, name: str) -> list[Found]:
+    """Return the objects of a list that every answer has. Raise UnexpectedResponse without the list.
+
+    An empty list in place of a missing one would tell the user that nothing exists, for example no valid
+    certificate, although the server only has another version.
+    """
+    return records(_having(result, name), name)
+
+
+def _having(result: object, name: str) -> Found:
+    if not isinstance(result, Mapping) or not isinstance(result.get(name), list):
+        raise UnexpectedResponse(
+            f"the server's answer has no list {name!r}, because the server has another version than this "
+            "command"
+        )
+    return result
+
+
 def texts(result: Found, name: str) -> list[str]:
     """Return the entries of a list in an answer as text, or an empty list without it."""
     value = result.get(name)
     return [str(item) for item in value] if isinstance(value, list) else []
+
+
+def required_texts(result: object, name: str) -> list[str]:
+    """Return the entries of a list that every answer has, as text. Raise as `required_records` does."""
+    return texts(_having(result, name), name)

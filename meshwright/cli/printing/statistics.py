@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from rich.text import Text
 
-from meshwright.cli.printing.responses import Found, records
+from meshwright.cli.printing.responses import Found, required_records
 from meshwright.cli.printing.table import Columns, columns, styled
 
 _WELL = 0.99
@@ -15,7 +15,7 @@ def figures_tables(row_kind: str, result: Found, rows: list[Found] | None = None
     """Return the table of request statistics from `/api/v1/stat/OF`; with `rows`, of these rows only."""
     first = _FIRST[row_kind]
     table = columns(*first, "SUCCESS", "RPS", "P50", "P95", "P99", "FAILED", "CONNECTIONS")
-    for row in records(result, "rows") if rows is None else rows:
+    for row in required_records(result, "rows") if rows is None else rows:
         table.add_row(
             *(_cell(row, name) for name in first),
             _success(row.get("success")),

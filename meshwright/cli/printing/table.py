@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from meshwright.cli.errors import understood
-from meshwright.cli.printing.responses import Found, print_json, records, texts
+from meshwright.cli.printing.responses import Found, print_json, records, required_records, texts
 from meshwright.mesh.terminal import screened_stream as screened
 from meshwright.mesh.terminal.printable import on_one_line
 
@@ -40,7 +40,7 @@ def proxies_tables(result: Found) -> tuple["Columns"]:
 
     The columns POD and NODE appear only if at least one proxy has a value.
     """
-    listed = records(result, "proxies")
+    listed = required_records(result, "proxies")
     places = [name for name in ("pod", "node") if any(proxy.get(name) for proxy in listed)]
     table = columns("PROXY", "SERVICE", *map(str.upper, places), "STATE", "FOR", "SYNC", "ADDRESS", "BEHIND")
     for proxy in listed:
@@ -77,7 +77,7 @@ def _sync(sync: object) -> Text:
 def tokens_tables(result: Found) -> tuple["Columns"]:
     """Return the table of join tokens."""
     table = columns("TOKEN", "SERVICE", "PROXY", "STATE", "USED", "VALID UNTIL", "MADE BY")
-    for record in records(result, "join_tokens"):
+    for record in required_records(result, "join_tokens"):
         table.add_row(
             str(record["id"]),
             f"{record['namespace']}/{record['service']}",
@@ -96,7 +96,7 @@ def sources_tables(result: Found) -> tuple["Columns", ...]:
     Sources with separate watches for their kinds have one more table, with a row for each watch.
     """
     made = columns("SOURCE", "READ", "CHANGED", "GOOD", "STALE", "REFUSED", "HELD BACK", "ERROR")
-    for record in records(result, "sources"):
+    for record in required_records(result, "sources"):
         objects = record.get("objects")
         counts = objects if isinstance(objects, Mapping) else {}
         made.add_row(

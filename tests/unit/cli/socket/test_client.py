@@ -4,7 +4,7 @@ import http.server
 import json
 import socketserver
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from meshwright.cli.main import app
 from meshwright.cli.socket.client import SOCKET_NAME, api, ask, proxy_path
 from tests.tools.command_runner import CliRunner
 
-ANSWERS: Mapping[str, tuple[int, object]] = {
+ANSWERS: dict[str, tuple[int, object]] = {
     "/no": (400, {"error": "because"}),
     "/found-out": (409, {"error": "nobody has it"}),
     "/odd": (409, ["no reason"]),
@@ -95,6 +95,35 @@ def test_explanation_without_an_answer_gives_status_2(state: Path, more: tuple[s
         "meshwright: the server's answer has no 'answer', because the server has another version: use the "
         "`meshwright` of the server's version; `meshwright version` prints the version of this one\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "path"),
+    [
+        (("proxies",), "/api/v1/proxies"),
+        (("proxy", "retry", "a"), "/proxies/retry"),
+        (("sources",), "/api/v1/sources"),
+        (("hosts", "--namespace", "a"), "/api/v1/hosts"),
+        (("stat", "services"), "/api/v1/stat/services"),
+        (("top", "services"), "/api/v1/stat/services"),
+        (("certs", "list"), "/api/v1/certificates"),
+        (("certs", "show", "a"), "/api/v1/certificates"),
+        (("certs", "revoke", "a.b.c"), "/api/v1/certificates"),
+        (("certs", "token", "list"), "/certs/tokens"),
+        (("certs", "rebuild-ledger"), "/certs/rebuild-ledger"),
+        (("certs", "rotate-root", "--status"), "/certs/rotate-root"),
+    ],
+    ids=lambda item: " ".join(item) if isinstance(item, tuple) else "",
+)
+def test_answer_without_its_list_is_no_empty_list(
+    state: Path, words: tuple[str, ...], path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer of another version gives status 2, and not "none", "no" or an empty table."""
+    monkeypatch.setitem(ANSWERS, path, (200, {"renamed": []}))
+    done = CliRunner().invoke(app, (*words, "--state", str(state)))
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith("meshwright: the server's answer has no ")
+    assert "because the server has another version than this command" in done.stderr
 
 
 def test_refusal_has_the_server_s_text(state: Path) -> None:
