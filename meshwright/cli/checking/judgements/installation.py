@@ -58,7 +58,12 @@ def control_plane(runners: Sequence[Runner], home: str) -> Check:
     if not runners:
         return no_control_plane({}, home)
     if away := [f"{item.name}{f' ({item.why})' if item.why else ''}" for item in runners if not item.ready]:
-        do = f"`kubectl -n {home} describe pod {away[0].split()[0]}`, and its log"
+        pod = away[0].split()[0]
+        do = (
+            f"`kubectl -n {home} describe pod {pod}`, and its log; after an upgrade or rollback that removes "
+            f"the cause, `kubectl -n {home} delete pod {pod}`, because a StatefulSet does not replace a Pod "
+            "that is not ready"
+        )
         return Check.failed(name, f"not ready: {listed(away)}", do)
     images = sorted({runner.image for runner in runners})
     # During an update, Pods of two versions run at the same time.

@@ -147,6 +147,17 @@ def test_control_plane_runs_in_one_version() -> None:
     assert installed.control_plane([good, Runner("a-1", True, "i:2")], "home").status is Status.WARNING
 
 
+def test_unready_control_plane_is_deleted_after_a_rollback() -> None:
+    """A StatefulSet does not replace a Pod that is not ready, so the remedy has the command."""
+    check = installed.control_plane([Runner("meshwright-0", False, "i:2", "ImagePullBackOff")], "mesh")
+    assert check.said == "not ready: meshwright-0 (ImagePullBackOff)"
+    assert check.do == (
+        "`kubectl -n mesh describe pod meshwright-0`, and its log; after an upgrade or rollback that removes "
+        "the cause, `kubectl -n mesh delete pod meshwright-0`, because a StatefulSet does not replace a Pod "
+        "that is not ready"
+    )
+
+
 @pytest.mark.parametrize(
     ("found", "status"),
     [
