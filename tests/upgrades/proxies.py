@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import grpc.aio
-from tests.feature.identity.enrolling import JOIN, Answered, Machine, call
 
+from tests.feature.identity.grpc_machine import JOIN, Answered, Machine, call
 from tests.feature.rejection import conftest as rejecting
 from tests.feature.rejection.test_rejections import SHOP
 from tests.feature.serve.delta_sidecar import Sidecar

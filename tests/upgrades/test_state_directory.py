@@ -10,9 +10,9 @@ from pathlib import Path
 
 import grpc
 import pytest
-from tests.feature.dns.test_served import FOUND
 
 from tests.feature.dns.dnsmasq import needs_dnsmasq, running
+from tests.feature.dns.test_dns_service import FOUND
 from tests.feature.rejection.test_rejections import DOCUMENTS, SHOP
 from tests.meshes import texts
 from tests.tools.deadline import wait_until

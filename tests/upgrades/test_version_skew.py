@@ -11,9 +11,9 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from tests.golden.live import serve
 
 from tests.e2e.agent.scenes import APPLICATION, MESH, NET, PORT, Agent, answer, answered, end, get
+from tests.golden.running_mesh import serve
 from tests.tools.deadline import until, wait_until
 from tests.tools.envoy import program as envoy_program
 from tests.tools.forked_cli import Commands, Typed

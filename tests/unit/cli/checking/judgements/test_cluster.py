@@ -150,7 +150,7 @@ def test_control_plane_runs_in_one_version() -> None:
 def test_unready_control_plane_is_deleted_after_a_rollback() -> None:
     """A StatefulSet does not replace a Pod that is not ready, so the remedy has the command."""
     check = installed.control_plane([Runner("meshwright-0", False, "i:2", "ImagePullBackOff")], "mesh")
-    assert check.said == "not ready: meshwright-0 (ImagePullBackOff)"
+    assert check.finding == "not ready: meshwright-0 (ImagePullBackOff)"
     assert check.do == (
         "`kubectl -n mesh describe pod meshwright-0`, and its log; after an upgrade or rollback that removes "
         "the cause, `kubectl -n mesh delete pod meshwright-0`, because a StatefulSet does not replace a Pod "
