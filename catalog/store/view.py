@@ -162,7 +162,7 @@ def without_table(*values: type) -> None:
 
 
 def kind_in(table: str) -> Kind | None:
-    """Return the kind of the objects in a table, by its name; `None` for any other table."""
+    """Return the kind of the objects in the table of this name; `None` if the table has no kind of object."""
     return next((item.kind for item in _kinds.values() if item and item.table.name == table), None)
 
 

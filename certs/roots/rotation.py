@@ -86,7 +86,10 @@ def begun(signer: Fingerprint, new: Fingerprint, now: datetime) -> Rotation:
 
 
 def advanced(rotation: Rotation, now: datetime) -> Rotation | None:
-    """Return the next step of a change; None after the last one, when the other root can be removed."""
+    """Return the rotation in its next step; None after the last one.
+
+    After the last step the root that does not sign can be removed.
+    """
     match rotation.stage:
         case Stage.TRUSTING:
             swapped = replace(rotation, signer=rotation.other, other=rotation.signer)

@@ -17,7 +17,7 @@ class Manager(Protocol):
         """Report regularly to the service manager (watchdog) that the event loop runs, until cancelled."""
 
     def reloading(self) -> AbstractContextManager[None]:
-        """Report to the service manager that a reload starts, and at exit of the context the end."""
+        """Return a context that reports the start of a reload to the service manager, and at exit its end."""
 
     def stopping(self) -> None:
         """Report to the service manager that the agent ends."""

@@ -11,9 +11,10 @@ Matches = Callable[[str], bool]
 
 
 def node_predicate(matchers: Iterable[node_pb2.NodeMatcher]) -> Callable[[Node | None], bool]:
-    """Return a predicate for nodes with one matching matcher; without matchers every node matches.
+    """Return a predicate that accepts a node if at least one matcher matches it.
 
-    A node without an identifier matches as the empty one. Raises WireError for an unsupported matcher.
+    Without matchers every node is accepted. A missing node counts as a node with empty fields. Raises
+    WireError for an unsupported matcher.
     """
     each_of = [_id_matches(matcher) for matcher in matchers]
     return lambda node: not each_of or any(item(node.id if node else "") for item in each_of)

@@ -64,7 +64,7 @@ class Edge:
     called: StatTarget
 
     def others(self) -> "Edge":
-        """Return the edge for the sum of all edges of this kind that have no series of their own."""
+        """Return the overflow edge, which counts all edges without a series of their own together."""
         return Edge(self.direction, self.protocol, OTHERS)
 
     def labels(self, workload: WorkloadLabels) -> Labels:
@@ -84,7 +84,7 @@ class Route:
     name: str
 
     def others(self) -> "Route":
-        """Return the route for the sum of all routes of this direction that have no series of their own."""
+        """Return the overflow route, which counts all routes without a series of their own together."""
         return Route(self.direction, OTHERS, "others")
 
 

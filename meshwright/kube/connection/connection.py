@@ -98,9 +98,10 @@ class Connection:
             return (again.headers, again.tls) != (ready.headers, ready.tls)
 
     def _renounce(self) -> None:
-        """Read the sources again, and discard the plug-in's answer unless it was discarded within _REST.
+        """Read the kubeconfig again after a 401, and discard the credential from its exec plug-in.
 
-        A plug-in other than the earlier one runs at once.
+        The credential is discarded at most once per _REST, because a plug-in may be slow. If the kubeconfig
+        has another plug-in than before, that plug-in runs at once.
         """
         now, before = self._clock(), self._access.user.plugin
         self._access = self._made()

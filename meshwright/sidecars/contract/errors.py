@@ -30,4 +30,4 @@ class CannotPatchError(DriverError):
 
 
 class NothingThereError(DriverError):
-    """A driver's debug page has no content for the query; the message is one sentence."""
+    """A driver's debug page has no content for the query. Users read the message, which is one sentence."""

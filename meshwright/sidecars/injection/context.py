@@ -101,9 +101,10 @@ def injector_context(
 ) -> InjectorContext:
     """Return the inputs of a driver's `patch` for a pod whose proxy gets this UUID.
 
-    A `uuid` of None means the pod's own UID. A UUID in the pod's label takes precedence. The bootstrap
-    certificate is missing in the result; the issuer adds it for `proxy`. Raises CannotPatchError for an
-    invalid annotation or operating system, and DriverError if no driver can be chosen.
+    The UUID is the one in the pod's label, otherwise `uuid`, otherwise the pod's UID. The result lacks the
+    bootstrap certificate: the certificate issuer adds one for the name in the field `proxy`. Raises
+    CannotPatchError for an invalid annotation or operating system, and DriverError if a driver cannot be
+    chosen.
     """
     annotations = read_annotations(pod)
     service = _service(pod, annotations)
