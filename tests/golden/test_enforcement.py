@@ -414,30 +414,44 @@ async def test_rsa_keys_and_intermediate_chains_are_used_by_both_envoys(
                 issuer, pairs, timedelta(hours=1), lambda: 0.0, KeyPairOptions(kind)
             )
             mesh.publish(mesh.view)
-            await until(lambda: _shows(mesh))
-            async with aiohttp.ClientSession() as session:
+            await _has_certificates(mesh)
+            async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(60)) as session:
                 answer = await session.get(f"http://{ALICE}:80/books/1")
                 assert (answer.status, await answer.text()) == (200, "/books/1")
     finally:
         mesh.manager = before
         mesh.publish(mesh.view)
-        await until(lambda: _shows(mesh))
+        await _has_certificates(mesh)
 
 
 def _files(made: Ca) -> tuple[tuple[str, bytes], ...]:
     return ("ca.pem", made.pem), ("ca.key", made.key_pem)
 
 
-async def _shows(mesh: LiveMesh) -> bool:
-    """Return whether both Envoys use the current certificates."""
-    held = {
-        service_certificate.serial
-        for service_certificate in map(mesh.manager.get, by_identity(mesh.view))
-        if service_certificate is not None
-    }
-    result = [json.loads(await envoy.text("/certs"))["certificates"] for envoy in mesh.envoys.values()]
-    serials = [{c["serial_number"].lstrip("0") for one in item for c in one["cert_chain"]} for item in result]
-    return all(held & serial for serial in serials)
+async def _has_certificates(mesh: LiveMesh) -> None:
+    """Wait until both Envoys use the current certificates and have everything else that was published.
+
+    The error names the Envoys' certificates and the state of their streams.
+    """
+    shown: dict[str, str] = {}
+
+    async def all_shown() -> bool:
+        current = {
+            service_certificate.serial
+            for service_certificate in map(mesh.manager.get, by_identity(mesh.view))
+            if service_certificate is not None
+        }
+        result = []
+        for uuid, envoy in mesh.envoys.items():
+            answer = json.loads(await envoy.text("/certs"))["certificates"]
+            serials = {c["serial_number"].lstrip("0") for one in answer for c in one["cert_chain"]}
+            streams = await envoy.text("/stats?filter=control_plane|sds.*(update|version)|warming")
+            shown[uuid] = f"has {sorted(serials)} and not one of {sorted(current)}; {streams}"
+            result.append(bool(current & serials))
+        return all(result)
+
+    await until(all_shown, explain=lambda: shown)
+    await mesh.in_force()
 
 
 async def test_websocket_upgrade_passes_only_if_admitted(mesh: LiveMesh) -> None:
