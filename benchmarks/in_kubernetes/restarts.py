@@ -32,7 +32,7 @@ def relist(cluster: RunningCluster, api: Api, served: MeasuredMesh, event: Chang
     """Kill and restart the API server, and measure the control plane for AFTERWARDS seconds."""
     plane, clients = served.plane, served.sidecars
     if event.concerned is None:
-        raise BenchmarkError(f"the change must name the affected services: {event.name}")
+        raise BenchmarkError(f"change {event.name} cannot be measured here: its field `concerned` is not set")
     concerned = served.concerned(event.concerned(served.services))
     settled(plane.cpu)
     clients.wait(0, 0)

@@ -189,7 +189,8 @@ def _leave(folder: Path) -> None:
     except OSError as error:
         raise StateError(f"cannot rename {folder}: {error.strerror}") from error
     _log.warning(
-        "CA folder renamed, because no root rotation is recorded; delete it unless a rotation was running",
+        "CA folder renamed, because the record of a root rotation is missing; delete the folder if no "
+        "rotation was running, otherwise keep it until its certificates have expired",
         path=str(aside),
         lacking=FILE,
     )
