@@ -11,17 +11,18 @@ generator needs packages that are not in the environment of the tests.
 """
 
 import hashlib
-import io
 import lzma
 import shutil
-import subprocess
 import sys
-import tarfile
 import tempfile
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+
+from tools.release import versions
+from tools.release.archives import File, tar, unpack
+from tools.release.source import SourceError, committed
+from tools.release.wheels import write_tree
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 ARCHIVES: Final = ROOT / "tests" / "upgrades"
@@ -55,38 +56,19 @@ def before() -> str:
 def archive(root: Path, version: str) -> bytes:
     """Return the archive of the commit that is checked out in `root`.
 
-    Equal content gives equal bytes: members are sorted, and have no owner and the time 0. Raises ArchiveError
-    if the commit has another version, or if modules of `protos/` are not generated.
+    Equal content gives equal bytes: files are sorted, without owner, with time 0. Raises ArchiveError if the
+    commit has another version, or if modules of `protos/` are not generated.
     """
-    members = dict(_committed(root))
-    found = tomllib.loads(members["pyproject.toml"].decode())["project"]["version"]
-    if found != version:
-        raise ArchiveError(f"the commit has version {found}, not {version}: check out the release {version}")
+    files = committed(root, *CONTENT)
+    if (present := versions.version(files)) != version:
+        raise ArchiveError(
+            f"the commit has version {present}, not {version}: check out the release {version}"
+        )
     generated = {str(path.relative_to(root)): path for path in (root / "protos").rglob("*.py")}
     if "protos/envoy/__init__.py" not in generated:
         raise ArchiveError("protos/ has no generated modules: run `make setup`")
-    members |= {name: path.read_bytes() for name, path in generated.items()}
-    written = io.BytesIO()
-    with tarfile.open(fileobj=written, mode="w", format=tarfile.USTAR_FORMAT) as tar:
-        for name in sorted(members):
-            member = tarfile.TarInfo(name)
-            member.size = len(members[name])
-            tar.addfile(member, io.BytesIO(members[name]))
-    return lzma.compress(written.getvalue(), preset=9 | lzma.PRESET_EXTREME)
-
-
-def _committed(root: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of each file of CONTENT in the commit."""
-    command = ["git", "-C", str(root), "archive", "--format=tar", "HEAD", *CONTENT]
-    yield from _members(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-
-
-def _members(content: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of each file in a tar archive."""
-    with tarfile.open(fileobj=io.BytesIO(content)) as tar:
-        for member in tar:
-            if member.isfile() and (file := tar.extractfile(member)) is not None:
-                yield member.name, file.read()
+    files |= {name: File(path.read_bytes()) for name, path in generated.items()}
+    return lzma.compress(tar(dict(sorted(files.items())), "", 0), preset=9 | lzma.PRESET_EXTREME)
 
 
 def unpacked() -> Path:
@@ -104,9 +86,7 @@ def unpacked() -> Path:
     UNPACKED.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(dir=UNPACKED, prefix=".draft-"))
     try:
-        for name, file in _members(lzma.decompress(content)):
-            (draft / name).parent.mkdir(parents=True, exist_ok=True)
-            (draft / name).write_bytes(file)
+        write_tree(unpack(lzma.decompress(content)), draft)
         _install(draft, folder)
         draft.chmod(0o755)  # commands of other users, such as a proxy's, start here too
         draft.rename(folder)
@@ -145,7 +125,7 @@ def main() -> None:
     version = sys.argv[1]
     try:
         content = archive(ROOT, version)
-    except ArchiveError as error:
+    except (ArchiveError, SourceError) as error:
         sys.exit(f"release_before: {error}")
     path = ARCHIVES / f"{version}{_SUFFIX}"
     path.write_bytes(content)

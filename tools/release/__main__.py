@@ -75,7 +75,7 @@ def release(root: Path, out: Path, key: Path | None) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="meshwright-release-") as scratch:
         files = release_files(source, version, Path(scratch))
     signed = _signed(files, version, key)
-    # Written at the end, so that an error leaves the release of before complete.
+    # Written at the end, so that an error leaves the earlier release complete.
     write_release({**files, **signed}, out)
     yield from (f"{digest(content)}  {out / name}" for name, content in files.items())
     by_key = f"signed with the key {by} for the namespace {signatures.NAMESPACE}"

@@ -29,23 +29,27 @@ Files = Mapping[str, File]
 
 
 def pack(files: Files, folder: str, time: int) -> bytes:
-    """Return a tar.gz of files, in the order of the mapping.
+    """Return a tar.gz of files: the archive of `tar`, with `time` in gzip's header too."""
+    packed = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=time, compresslevel=_LEVEL) as out:
+        out.write(tar(files, folder, time))
+    return packed.getvalue()
+
+
+def tar(files: Files, folder: str, time: int) -> bytes:
+    """Return a tar archive of files, in the order of the mapping.
 
     Every path is below `folder`, or at the top if `folder` is empty. Owner, group and mode are fixed, so that
-    neither the user nor the umask of a build matters. `time` is in seconds since 1970, for each file and for
-    gzip's header.
+    neither the user nor the umask of a build matters. `time` of each file is in seconds since 1970.
     """
-    packed = io.BytesIO()
-    with (
-        gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=time, compresslevel=_LEVEL) as out,
-        tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive,
-    ):
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for path, file in files.items():
             member = tarfile.TarInfo(f"{folder}/{path}" if folder else path)
             member.size, member.mtime = len(file.content), time
             member.mode = 0o755 if file.executable else 0o644
             archive.addfile(member, io.BytesIO(file.content))
-    return packed.getvalue()
+    return written.getvalue()
 
 
 def unpack(archive: bytes) -> dict[str, File]:

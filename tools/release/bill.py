@@ -46,8 +46,6 @@ _HASH: Final = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 _LICENCE: Final = re.compile(r"^\| ([a-z0-9._-]+) \| \S+ \| (.+) \|$", re.MULTILINE)
 _MARKER: Final = "meshwright:marker"
 """Property of a package for some platforms only, for example `sys_platform == 'win32'`."""
-
-
 _PLATFORM: Final = MappingProxyType(
     {
         "implementation_name": "cpython",
@@ -109,10 +107,10 @@ def _counts(requirement: Requirement, extras: frozenset[str]) -> bool:
 
 def _graph(parsed: Mapping[str, Sequence[Requirement]]) -> dict[str, tuple[str, ...]]:
     """Return the names of required packages by package. An extra counts if any package requires the extra."""
-    every = [item for items in parsed.values() for item in items]
+    requirements = [item for items in parsed.values() for item in items]
     extras = {
         name: frozenset(
-            extra for item in every if canonicalize_name(item.name) == name for extra in item.extras
+            extra for item in requirements if canonicalize_name(item.name) == name for extra in item.extras
         )
         for name in parsed
     }
@@ -139,7 +137,9 @@ def bill(files: Files, wheel: Wheel, requires: Mapping[str, Iterable[str]]) -> s
     graph = _graph({name: [Requirement(text) for text in texts] for name, texts in stated.items()})
     for name, component in {described.name: described, **made}.items():
         # Some required packages are not locked, because newer Pythons have them built in.
-        result.register_dependency(component, [made[each] for each in graph[name] if each in made])
+        result.register_dependency(
+            component, [made[required_name] for required_name in graph[name] if required_name in made]
+        )
     outputter = make_outputter(result, OutputFormat.JSON, SchemaVersion.V1_6)
     return outputter.output_as_string(indent=2) + "\n"
 
@@ -190,5 +190,5 @@ def _distribution(package: Pin) -> ExternalReference:
     return ExternalReference(
         type=ExternalReferenceType.DISTRIBUTION,
         url=XsUri(f"https://pypi.org/simple/{package.name}/"),
-        hashes=[HashType(alg=HashAlgorithm.SHA_256, content=each) for each in package.hashes],
+        hashes=[HashType(alg=HashAlgorithm.SHA_256, content=digest) for digest in package.hashes],
     )

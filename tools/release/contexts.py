@@ -43,15 +43,15 @@ def context_files(files: Files, image: str, version: str) -> dict[str, File]:
     return {"Dockerfile": dockerfile, **dict(sorted(result.items()))}
 
 
-def stages_of(image: str, every: Mapping[str, Stage]) -> dict[str, Stage]:
+def stages_of(image: str, known: Mapping[str, Stage]) -> dict[str, Stage]:
     """Return the stages for an image, in the order of the Dockerfile."""
     needed, waiting = set[str](), [image]
     while waiting:
         name = waiting.pop()
-        if name in every and name not in needed:
+        if name in known and name not in needed:
             needed.add(name)
-            waiting += every[name].sources
-    return {name: stage for name, stage in every.items() if name in needed}
+            waiting += known[name].sources
+    return {name: stage for name, stage in known.items() if name in needed}
 
 
 def copied(stage: Stage) -> Iterator[str]:

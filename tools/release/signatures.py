@@ -52,10 +52,10 @@ def sign(files: Mapping[str, bytes], key: Path, scratch: Path) -> dict[str, byte
     return {f"{path.name}{SIGNATURE}": Path(f"{path}{SIGNATURE}").read_bytes() for path in paths}
 
 
-def _keygen(key: Path, words: Sequence[str], given: bytes = b"") -> str:
+def _keygen(key: Path, words: Sequence[str], content: bytes = b"") -> str:
     try:
         done = subprocess.run(
-            ["ssh-keygen", *words], input=given, capture_output=True, timeout=_SECONDS, check=False
+            ["ssh-keygen", *words], input=content, capture_output=True, timeout=_SECONDS, check=False
         )
     except FileNotFoundError:
         raise _error(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tools.release.archives import Files, unpack
+from tools.release.archives import File, Files, unpack
 
 _MOST: Final = 5
 """Number of changed files in the error."""
@@ -32,7 +32,12 @@ def read_source(root: Path) -> Source:
         _git(root, "status", "--porcelain", "--untracked-files=normal").decode("utf-8", "replace")
     )
     commit, time = _git(root, "log", "-1", "--format=%H %ct").decode().split()
-    return Source(commit, int(time), unpack(_git(root, "archive", "--format=tar", commit)))
+    return Source(commit, int(time), committed(root))
+
+
+def committed(root: Path, *paths: str) -> dict[str, File]:
+    """Return the files of the commit that is checked out at `root`, or only those at and below `paths`."""
+    return unpack(_git(root, "archive", "--format=tar", "HEAD", *paths))
 
 
 def _refuse_changes(status: str) -> None:

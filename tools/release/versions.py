@@ -62,7 +62,7 @@ def _in_text(path: str, text: str) -> Iterator[StatedVersion]:
 def check(files: Files) -> str:
     """Return the version, which all places state alike. Raises VersionsDisagree."""
     result = version(files)
-    wrong = [f"{each.place} states {each.version}" for each in stated(files) if each.version != result]
+    wrong = [f"{item.place} states {item.version}" for item in stated(files) if item.version != result]
     if f"\n## [{result}] - " not in files[CHANGELOG].text:
         wrong.append(f"{CHANGELOG} has no heading `## [{result}] - YYYY-MM-DD`")
     if wrong:

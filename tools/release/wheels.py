@@ -13,7 +13,8 @@ from tools.release.archives import Files
 
 BUILD_LOCK: Final = "requirements/build.txt"
 _SECONDS: Final = 600
-_SAID: Final = 2000
+_OUTPUT: Final = 2000
+"""Characters of a failed program's output in the error."""
 
 
 class WheelError(Exception):
@@ -75,17 +76,20 @@ def _run(command: list[str], folder: Path, time: int = 0) -> None:
     """Run a program in the locale and time zone of every release."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     fixed = {"LC_ALL": "C.UTF-8", "TZ": "UTC", "SOURCE_DATE_EPOCH": str(time)}
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env={**kept, **fixed},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=_SECONDS,
-        check=False,
-    )
+    name = Path(command[0]).name
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env={**kept, **fixed},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise WheelError(f"{name} did not end within {_SECONDS} s") from None
     if done.returncode:
-        said = done.stdout.strip()[-_SAID:]
-        raise WheelError(f"{Path(command[0]).name} ended with status {done.returncode}:\n{said}")
+        raise WheelError(f"{name} ended with status {done.returncode}:\n{done.stdout.strip()[-_OUTPUT:]}")
