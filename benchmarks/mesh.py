@@ -41,7 +41,9 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
         default=200,
         help="connected sidecars in meshes of more than 1000 services [200]",
     )
-    parser.add_argument("--nobody", action="store_true", help="connect no sidecars to permissive meshes")
+    parser.add_argument(
+        "--unconnected", action="store_true", help="permissive meshes without connected sidecars"
+    )
     parser.add_argument(
         "--repeat", type=int, default=18, help="moves of an endpoint; other changes a third as often [18]"
     )
@@ -89,7 +91,9 @@ def main() -> None:
     console = Console(width=220)
     checkout = Checkout.at(options.server) if options.server else Checkout()
     plan = Plan(options.repeat, options.churn, options.profile, checkout)
-    wanted = list(cases(options.services, options.permissive, options.connected, unconnected=options.nobody))
+    wanted = list(
+        cases(options.services, options.permissive, options.connected, unconnected=options.unconnected)
+    )
     small = Case(min([LATENCY, *options.services]), (2 * min([LATENCY, *options.services]),))
     where = machine()
     if options.profile:
