@@ -15,6 +15,7 @@ Every message is one sentence for the person at the terminal.
 import contextlib
 import enum
 from collections.abc import Iterator
+from typing import Self
 
 from meshwright.mesh.terminal.printable import on_one_line
 
@@ -67,6 +68,13 @@ class UnexpectedResponse(ServerRefused):
 
     do = "use the `meshwright` of the server's version; `meshwright version` prints the version of this one"
 
+    @classmethod
+    def without(cls, field: str) -> Self:
+        """Return the error for an answer that lacks a field, as an older or newer server's does."""
+        return cls(
+            f"the server's answer has no {field!r}, because the server has another version than this command"
+        )
+
     def in_words(self) -> str:
         """Return the message with the next step."""
         return f"meshwright: {self}: {self.do}\n"
@@ -84,9 +92,7 @@ def understood() -> Iterator[None]:
     try:
         yield
     except KeyError as error:
-        raise UnexpectedResponse(
-            f"the server's answer has no {error}, because the server has another version than this command"
-        ) from error
+        raise UnexpectedResponse.without(str(error.args[0])) from error
 
 
 class OfflineError(CommandFailed):

@@ -59,10 +59,9 @@ def test_package_that_shadows_one_of_ours_is_named(ours: Path, name: str, tmp_pa
     code, out, err = _run(ours, theirs)
     assert (code, out) == (2, "")
     assert err == (
-        f"meshwright: its package {name!r} is shadowed by {theirs / name} "
-        "(of the distribution somebodys 1.0), "
-        f"which is entry 1 of sys.path (PYTHONPATH, or a .pth file), before {ours / name}: "
-        "take that away, or install meshwright as an application of its own\n"
+        f"meshwright: its package {name!r} is shadowed by {theirs / name} (of the distribution somebodys "
+        f"1.0), which is entry 1 of sys.path (PYTHONPATH, or a .pth file), before {ours / name}: take that "
+        "away, or install meshwright as an application of its own\n"
     )
 
 

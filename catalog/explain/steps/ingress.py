@@ -36,15 +36,15 @@ def _ingress_steps(view: View, request: Request, place: tuple[Place, bool]) -> I
     services = {
         key for service_keys in oracle.called_there(view, request.service, where) for key in service_keys
     }
-    nobody = True
+    is_named = False
     for key in sorted(services):
         for ingress_backend, backend, verdict in oracle.ingress_verdicts(
             view, request, key, where.port, is_http=is_http
         ):
-            nobody = False
+            is_named = True
             text = f"IngressBackend {ingress_backend.key}, for {backend.proof.value}, {verdict.value}."
             yield Step(text, origin_of(view, INGRESS_BACKEND, ingress_backend.key), depth=1)
-    if nobody:
+    if not is_named:
         named = ", ".join(map(str, sorted(services)))
         yield Step(f"No IngressBackend is for target port {where.port} of Service {named}.", depth=1)
     if (answer := oracle.plain_verdict(view, request, place)) is not None:

@@ -57,8 +57,7 @@ def _no_port(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
         ports = listed([f"{number} ({protocol.value})" for number, protocol in called])
         wanted = (
             f"The rules do not fit any target port of {target.destination}, so the TrafficTarget does not "
-            "admit requests. "
-            f"Correct the rules; the target ports are {ports}."
+            f"admit requests. Correct the rules; the target ports are {ports}."
         )
         yield _problem(view, target, Code.NO_PORT, "spec.rules", "", wanted)
 

@@ -122,8 +122,7 @@ def _unknown_subjects(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
         )
         wanted = (
             "A workload with this ServiceAccount does not exist, so the TrafficTarget does not admit "
-            "requests. Create the workload, or correct "
-            f"the name{near_names}."
+            f"requests. Create the workload, or correct the name{near_names}."
         )
         yield _problem(
             view,
@@ -153,8 +152,7 @@ def _unknown_subjects(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
         )
         wanted = (
             f"Workloads with these ServiceAccounts do not exist{or_outside}, so the TrafficTarget does not "
-            "admit callers. "
-            f"Create the workload, or correct the name{near}."
+            f"admit callers. Create the workload, or correct the name{near}."
         )
         yield _problem(view, target, Code.UNKNOWN_SOURCES, Severity.WARNING, "spec.sources", named, wanted)
 

@@ -89,9 +89,8 @@ def _request_facts(
     """Request the policy and the proxies' states for this request from the running server."""
     if state is None:
         raise CommandFailed(
-            "a server is required: give --state DIR of the running server, or --facts FILE with the "
-            "output of "
-            "`meshwright connectivity --json` from the server's machine"
+            "a server is required: give --state DIR of the running server, or --facts FILE with the output "
+            "of `meshwright connectivity --json` from the server's machine"
         )
     if not (source and to):
         raise CommandFailed(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from meshwright.cli.errors import CommandFailed, Status, UnexpectedResponse
+from meshwright.cli.errors import CommandFailed, Status, understood
 from meshwright.cli.options import (
     AsJson,
     Context,
@@ -126,16 +126,11 @@ def explain(
         result = _from_server(state, query, header or [])
     else:
         raise CommandFailed(
-            "a mesh is required: give --state DIR of the running server, --mesh DIR for a "
-            "directory of "
+            "a mesh is required: give --state DIR of the running server, --mesh DIR for a directory of "
             "manifests, or --kubernetes for a cluster"
         )
-    try:
+    with understood():
         answer, message = result["answer"], "" if as_json else text(result)
-    except KeyError as error:
-        raise UnexpectedResponse(
-            f"the server's answer has no {error}, because the server has another version"
-        ) from error
     if as_json:
         print_json(result)
     else:

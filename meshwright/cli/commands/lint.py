@@ -95,8 +95,7 @@ def _problems(where: Path | None) -> "Problems":
 
     if where is None:
         raise CommandFailed(
-            "manifests are required: give a directory or a file, - for standard input, "
-            "--kubernetes for a "
+            "manifests are required: give a directory or a file, - for standard input, --kubernetes for a "
             "cluster, or --codes for the meaning of codes"
         )
     return seen(load_nonempty_manifests(where)).problems

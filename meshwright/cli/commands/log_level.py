@@ -65,8 +65,7 @@ def log_level(
         result = ask(state, "GET" if body is None else "POST", _PATH, body=body)
     else:
         raise CommandFailed(
-            "a program is required: give --state DIR for a server (or set MESHWRIGHT_STATE), or "
-            "--agent "
+            "a program is required: give --state DIR for a server (or set MESHWRIGHT_STATE), or --agent "
             "HOST:PORT for an agent"
         )
     levels = result.get("levels") if isinstance(result, dict) else None

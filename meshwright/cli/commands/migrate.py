@@ -73,9 +73,8 @@ def osm(
 
     if kubernetes == (file is not None):
         raise CommandFailed(
-            "exactly one source is required: give either --kubernetes, or --file "
-            "with a file or "
-            "directory of manifests"
+            "exactly one source is required: give either --kubernetes, or --file with a file or directory of "
+            "manifests"
         )
     documents = from_files(file) if file is not None else from_cluster(kubeconfig, context)
     try:

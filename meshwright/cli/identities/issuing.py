@@ -109,8 +109,7 @@ def _place(out: Path) -> Iterator[None]:
         except OSError as error:
             raise IssuingError(
                 f"cannot write to {out}: {error.strerror}; the certificate was not issued: give another "
-                "directory "
-                "with --out"
+                "directory with --out"
             ) from error
         yield
 

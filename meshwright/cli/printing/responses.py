@@ -38,15 +38,12 @@ def required_records(result: object, name: str) -> list[Found]:
     An empty list in place of a missing one would tell the user that nothing exists, for example no valid
     certificate, although the server only has another version.
     """
-    return records(_having(result, name), name)
+    return records(_require_list(result, name), name)
 
 
-def _having(result: object, name: str) -> Found:
+def _require_list(result: object, name: str) -> Found:
     if not isinstance(result, Mapping) or not isinstance(result.get(name), list):
-        raise UnexpectedResponse(
-            f"the server's answer has no list {name!r}, because the server has another version than this "
-            "command"
-        )
+        raise UnexpectedResponse.without(name)
     return result
 
 
@@ -58,4 +55,4 @@ def texts(result: Found, name: str) -> list[str]:
 
 def required_texts(result: object, name: str) -> list[str]:
     """Return the entries of a list that every answer has, as text. Raise as `required_records` does."""
-    return texts(_having(result, name), name)
+    return texts(_require_list(result, name), name)

@@ -179,9 +179,8 @@ def _of_user(context: str, environment: Mapping[str, str]) -> Access:
     if not files:
         looked = ", ".join(map(str, named)) or "~/.kube/config"
         raise ConfigError(
-            "no kubeconfig was found: this process is not in a Pod with a ServiceAccount token, "
-            f"and {looked} does not exist; "
-            "name one with --kubeconfig"
+            "no kubeconfig was found: this process is not in a Pod with a ServiceAccount token, and "
+            f"{looked} does not exist; name one with --kubeconfig"
         )
     return access([read(file) for file in files], context)
 

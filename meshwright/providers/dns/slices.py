@@ -154,8 +154,8 @@ def _unresolved(key: ServiceKey, name: DnsName, failing: list[Question], known: 
     severity = Severity.WARNING if kept else Severity.ERROR
     reasons = ", ".join(f"{item}: {known[item].error}" for item in failing)
     stays = (
-        "the addresses of the last good answer "
-        f"({min(answered).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}) stay in force"
+        f"the addresses of the last good answer ({min(answered).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}) stay in "
+        "force"
         if kept
         else "without an earlier answer, the name does not have addresses"
     )

@@ -98,8 +98,7 @@ def warnings(context: InjectorContext, pod: Pod) -> list[str]:
     return [
         (
             f"the sidecar refuses Prometheus at {at}, because Prometheus does not have a certificate: "
-            f"{remedy} "
-            f"exclude the port ({INBOUND_PORTS})"
+            f"{remedy} exclude the port ({INBOUND_PORTS})"
         )
     ]
 

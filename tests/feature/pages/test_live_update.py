@@ -53,10 +53,9 @@ async def at_policies(browser: Browser, mesh: Server) -> AsyncIterator[Browser]:
 async def could_have_looked(browser: Browser, change: Callable[[], object]) -> None:
     """Make a change, and wait until after its event plus the time in which the page would update."""
     await browser.run(
-        "(() => { window.told = 0; const source = new EventSource('/api/v1/events');"
-        " source.onopen = () => { window.listens = 1; };"
-        " source.addEventListener('changed',"
-        " () => { window.told = performance.now(); source.close(); }); })()"
+        "(() => { window.told = 0; const source = new EventSource('/api/v1/events'); source.onopen = () => { "
+        "window.listens = 1; }; source.addEventListener('changed', () => { window.told = performance.now(); "
+        "source.close(); }); })()"
     )
     await holds(browser, "window.listens")
     change()

@@ -190,16 +190,14 @@ def interception(led: Redirection, listeners: Iterable[Listener], waits_at: Sequ
             at = ", ".join(map(str, sorted(waits_at)))
             text = (
                 f"the proxy expects redirected traffic at port {at}, but rules that redirect traffic are "
-                "missing, so "
-                "traffic bypasses the proxy"
+                "missing, so traffic bypasses the proxy"
             )
             return Check.failed(name, text, "as root: `meshwright intercept`")
         if waits_at is None:
             return Check.warning(
                 name,
                 "rules that redirect traffic are missing, and Envoy does not answer, so whether the proxy "
-                "needs "
-                "rules is unknown",
+                "needs rules is unknown",
                 "see `Envoy`",
             )
         return Check.ok(name, "no rules redirect traffic, and the proxy does not need any")

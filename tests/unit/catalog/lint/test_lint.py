@@ -384,8 +384,7 @@ def test_misspelt_account_is_reported_with_a_suggestion() -> None:
     )
     wanted = (
         "A workload with this ServiceAccount does not exist, so the TrafficTarget does not admit requests. "
-        "Create the workload, or "
-        "correct the name."
+        "Create the workload, or correct the name."
     )
     assert result == [
         (Code.UNKNOWN_DESTINATION, "default/byer", f"{wanted.removesuffix('.')} (did you mean buyer?)."),
@@ -395,8 +394,7 @@ def test_misspelt_account_is_reported_with_a_suggestion() -> None:
             "default/shopp",
             (
                 "Workloads with these ServiceAccounts do not exist, so the TrafficTarget does not admit "
-                "callers. "
-                "Create the workload, or correct the name (did you mean shop?)."
+                "callers. Create the workload, or correct the name (did you mean shop?)."
             ),
         ),
     ]

@@ -296,8 +296,7 @@ NO_SERVER = (
     "directory with --state"
 )
 NOBODY = (
-    "a mesh is required: give --state DIR of the running server, --mesh DIR for a directory of "
-    "manifests, or "
+    "a mesh is required: give --state DIR of the running server, --mesh DIR for a directory of manifests, or "
     "--kubernetes for a cluster"
 )
 
@@ -404,8 +403,7 @@ def test_page_of_codes_equals_the_program_s_output(run: Run) -> None:
     done = run("lint", "--codes")
     assert (done.returncode, done.stdout) == (0, (ROOT / "docs" / "debug" / "codes.md").read_text())
     text = (
-        "manifests are required: give a directory or a file, - for standard input, --kubernetes "
-        "for a "
+        "manifests are required: give a directory or a file, - for standard input, --kubernetes for a "
         "cluster, or --codes for the meaning of codes"
     )
     assert run("lint").stderr == f"meshwright: {text}\n"

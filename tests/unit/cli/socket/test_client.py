@@ -92,8 +92,9 @@ def test_explanation_without_an_answer_gives_status_2(state: Path, more: tuple[s
     done = CliRunner().invoke(app, asked)
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr == (
-        "meshwright: the server's answer has no 'answer', because the server has another version: use the "
-        "`meshwright` of the server's version; `meshwright version` prints the version of this one\n"
+        "meshwright: the server's answer has no 'answer', because the server has another version than this "
+        "command: use the `meshwright` of the server's version; `meshwright version` prints the version of "
+        "this one\n"
     )
 
 

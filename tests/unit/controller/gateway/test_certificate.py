@@ -275,8 +275,7 @@ async def test_secret_of_another_owner_is_kept(tmp_path: Path, labels: dict[str,
         assert await kept.look() == ["GET ingress/tls"]
         (problem,) = kept.said
         assert problem.clause == (
-            "spec.certificate.ingressGateway.secret: "
-            f"Secret ingress/tls {whose}, so it is not overwritten; "
+            f"spec.certificate.ingressGateway.secret: Secret ingress/tls {whose}, so it is not overwritten; "
             "name another Secret in the MeshConfig, or delete this one"
         )
         kept.wanted = None
