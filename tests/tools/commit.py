@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -21,20 +21,28 @@ def source_files(root: Path, *only: str) -> dict[str, File]:
     `only` are the wanted files and folders; without them all files are returned. Git itself is not needed,
     because continuous integration may have the files without the repository.
     """
-    ignored = GitIgnoreSpec.from_lines((root / ".gitignore").read_text("utf-8").splitlines())
     result: dict[str, File] = {}
-    for parent, folders, names in os.walk(root):
-        at = Path(parent).relative_to(root)
-        folders[:] = [each for each in folders if each != ".git" and not ignored.match_file(f"{at / each}/")]
-        paths = ((at / name).as_posix() for name in names)
-        for path in paths:
-            if _is_within(path, only) and not ignored.match_file(path):
-                result[path] = File((root / path).read_bytes(), os.access(root / path, os.X_OK))
+    for path in _not_ignored(root, ()):
+        name = path.relative_to(root).as_posix()
+        if not only or any(name == place or name.startswith(f"{place}/") for place in only):
+            result[name] = File(path.read_bytes(), os.access(path, os.X_OK))
     return dict(sorted(result.items()))
 
 
-def _is_within(path: str, only: Sequence[str]) -> bool:
-    return not only or any(path == each or path.startswith(f"{each}/") for each in only)
+def _not_ignored(folder: Path, above: Sequence[tuple[Path, GitIgnoreSpec]]) -> Iterator[Path]:
+    """Yield the files in a folder and below. Each `.gitignore` applies to its own folder and below."""
+    specs = above
+    if (own := folder / ".gitignore").exists():
+        specs = (*above, (folder, GitIgnoreSpec.from_lines(own.read_text("utf-8").splitlines())))
+    for path in folder.iterdir():
+        is_folder = path.is_dir() and not path.is_symlink()
+        suffix = "/" if is_folder else ""
+        if any(spec.match_file(f"{path.relative_to(base)}{suffix}") for base, spec in specs):
+            continue
+        if not is_folder:
+            yield path
+        elif path.name != ".git":
+            yield from _not_ignored(path, specs)
 
 
 def commit(folder: Path) -> str:
@@ -45,7 +53,7 @@ def commit(folder: Path) -> str:
     environment = {"PATH": os.environ["PATH"], **alone, **person, **date}
     for words in (("init", "-q", "-b", "main"), ("add", "--all"), ("commit", "-q", "-m", "A release")):
         subprocess.run(["git", *words], cwd=folder, env=environment, check=True)
-    said = subprocess.run(
+    done = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True
     )
-    return said.stdout.strip()
+    return done.stdout.strip()
