@@ -18,6 +18,12 @@ from typing import Final
 CGROUPS: Final = Path("/sys/fs/cgroup")
 _PATIENCE: Final = 30.0
 """Maximum seconds until killed processes have left their control groups."""
+_WEIGHTS: Final = {"cpu.shares": 10 * 1024, "cpu.weight": 10 * 100}
+"""CPU weight of all Pods of a node, in version 1 and 2: as much as ten processes of this machine together.
+
+With the default, all Pods together have the weight of one process. Beside a few busy processes the Pods then
+get almost no time: probes run into their time limits, and Jobs do not end.
+"""
 _WITHIN: Final = """
 set -e
 mount -t tmpfs -o mode=0755 run /run
@@ -44,6 +50,9 @@ def _make(group: Path) -> None:
     for name in ("cpuset.cpus", "cpuset.mems"):
         if group.parent.name == "cpuset":  # version 1 accepts no process while these are empty
             (group / name).write_text((group.parent / name).read_text())
+    for name, weight in _WEIGHTS.items():
+        if (group / name).exists():
+            (group / name).write_text(str(weight))
 
 
 def _remove(group: Path) -> bool:

@@ -140,3 +140,17 @@ def test_killed_tool_leaves_nothing_of_a_node(
         finally:
             started.kill()
     until_nothing_is_left(folder, group)
+
+
+def test_pods_together_have_the_cpu_weight_of_ten_processes(real_node: Node) -> None:
+    """A busy machine must not starve the Pods: their probes would fail, and their Jobs would not end.
+
+    The weight of a process is 1024 in control groups of version 1, and 100 in version 2.
+    """
+    weights = {
+        (name, int((group / name).read_text()) / default)
+        for group in real_node.inside.groups()
+        for name, default in (("cpu.shares", 1024), ("cpu.weight", 100))
+        if (group / name).exists()
+    }
+    assert weights in ({("cpu.shares", 10)}, {("cpu.weight", 10)})
