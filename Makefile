@@ -145,8 +145,8 @@ NIGHTLY := audit fuzz acceptance differential conformance demo-matrix newcomer s
 nightly: ## run the long tests that CI does not run: new random examples, matrices, soaks (hours)
 	@$(PYTHON) tools/steps.py --keep-going setup envoy,openbao,kubectl+system $(NIGHTLY)
 
-demo-matrix: setup envoy system ## check the demo's matrix with each kind of interception
-	MESHWRIGHT_SOAK=long $(PYTEST) tests/e2e/test_demo.py
+demo-matrix: setup envoy system ## check the demo, its matrix and a crash of its control plane, with each kind of interception
+	MESHWRIGHT_SOAK=long $(PYTEST) tests/e2e/test_demo.py tests/e2e/test_control_plane.py
 
 newcomer: setup envoy kubectl system node-packages parts ## run the README's commands for a cluster on a real node
 	MESHWRIGHT_SOAK=long $(PYTEST) tests/kubernetes/install/test_readme_for_cluster.py
