@@ -1,0 +1,100 @@
+"""Changes of a record with a pure function: read, decide, compared write, and once more after a conflict."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+from meshwright.records.content import Content, Fields
+from meshwright.records.contract import (
+    NO_LEADER,
+    Epoch,
+    Record,
+    RecordsError,
+    RecordStore,
+    ReplicaId,
+    Revision,
+    StoreUnavailableError,
+    WriteConflictError,
+)
+from meshwright.records.key import Key
+
+Change = Callable[[Fields | None], Fields | None]
+"""Return the new fields of a record from the present ones, or None to leave the record as it is.
+
+The argument is None where there is no record. The function may be called several times, and must be pure and
+idempotent: after a write with an unknown outcome it may see its own result, with a later change by another
+replica on top. It may raise an error of its own, which `update` passes on without a write.
+"""
+
+ATTEMPTS: Final = 50
+"""Limit of attempts: each lost one is a write of another replica, so more would mean a fault of a writer."""
+
+
+class OldEpochError(RecordsError):
+    """Error for a write of a former leader: the record has the epoch of a later one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """The replica that writes, with the epoch of its leadership; 0 for writes that need no leader."""
+
+    replica: ReplicaId
+    epoch: Epoch = NO_LEADER
+
+    def next(self, before: Content | None, fields: Fields) -> Content:
+        """Return the content to write after `before`; raise OldEpochError for a former leader.
+
+        A write without leadership keeps the epoch that is there, so that a fence stays in place.
+        """
+        if before is None:
+            return Content(fields, self.replica, 1, self.epoch)
+        if self.epoch and self.epoch < before.epoch:
+            raise OldEpochError(
+                f"this server led in epoch {self.epoch}, and the record is of epoch {before.epoch}"
+            )
+        return Content(fields, self.replica, before.count + 1, max(self.epoch, before.epoch))
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A content as it is in the store, with its revision; both are None where there is no record."""
+
+    content: Content | None = None
+    revision: Revision | None = None
+    encoded: bytes = field(default=b"", repr=False)
+
+    @classmethod
+    def of(cls, record: Record | None) -> Self:
+        """Return the version of a record; raises UnreadableContentError."""
+        if record is None:
+            return cls()
+        return cls(Content.decode(record.content), record.revision, record.content)
+
+
+async def update(store: RecordStore, key: Key, change: Change, writer: Writer) -> Version:
+    """Change a record, and return the version that is there afterwards, written or left as it was.
+
+    The write is compared, so a change by another replica in between is never lost: `change` is called again
+    with it. If the outcome of a write is unknown, the record is read again, and the same bytes mean that the
+    write was done. Raises StoreUnavailableError if the store does not answer; OldEpochError for a former
+    leader; UnreadableContentError for a content that must not be replaced; and the errors of `change`.
+    """
+    version = Version.of(await store.read(key))
+    uncertain = b""
+    for _ in range(ATTEMPTS):
+        # An uncertain write is compared with the same revision as the next one, so at most one takes effect,
+        # and its bytes show that it did.
+        if uncertain and version.encoded == uncertain:
+            return version
+        fields = change(None if version.content is None else version.content.fields)
+        if fields is None:
+            return version
+        encoded = writer.next(version.content, fields).encode()
+        try:
+            return Version.of(await store.write(key, encoded, version.revision))
+        except WriteConflictError as conflict:
+            version = Version.of(conflict.current)
+        except StoreUnavailableError:
+            uncertain = encoded
+            version = Version.of(await store.read(key))
+    raise RecordsError(f"{key} was changed by others {ATTEMPTS} times in a row")
