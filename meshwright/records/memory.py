@@ -48,9 +48,11 @@ class Memory:
         self._deliver(key, Changes(removed=(key,)))
 
     def show(self, replica: ReplicaId, state: bytes | None) -> None:
-        """Set the state of a replica, or remove the replica where the state is None."""
+        """Set the state of a replica, or remove the replica where the state is None; deliver a change."""
+        if self.states.get(replica) == state:
+            return
         if state is None:
-            self.states.pop(replica, None)
+            del self.states[replica]
         else:
             self.states[replica] = state
         for receive in tuple(self.watchers):
@@ -112,11 +114,13 @@ class MemoryRecords:
         self, state: Callable[[], bytes], receive: Callable[[Mapping[ReplicaId, bytes]], None]
     ) -> None:
         """Show this replica to the others until cancelled, and call `receive` with all replicas."""
+        self._memory.show(self._replica, state())
         self._memory.watchers.append(receive)
         try:
+            receive(dict(self._memory.states))
             while True:
-                self._memory.show(self._replica, state())
                 await asyncio.sleep(self._renew_every)
+                self._memory.show(self._replica, state())
         finally:
             self._memory.watchers.remove(receive)
             self._memory.show(self._replica, None)
