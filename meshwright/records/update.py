@@ -29,6 +29,9 @@ replica on top. It may raise an error of its own, which `update` passes on witho
 ATTEMPTS: Final = 50
 """Limit of attempts: each lost one is a write of another replica, so more would mean a fault of a writer."""
 
+UNANSWERED: Final = 3
+"""Limit of writes without an answer: a store that answers only reads is unavailable for a change."""
+
 
 class OldEpochError(RecordsError):
     """Error for a write of a former leader: the record has the epoch of a later one."""
@@ -80,7 +83,7 @@ async def update(store: RecordStore, key: Key, change: Change, writer: Writer) -
     leader; UnreadableContentError for a content that must not be replaced; and the errors of `change`.
     """
     version = Version.of(await store.read(key))
-    uncertain = b""
+    uncertain, unanswered = b"", 0
     for _ in range(ATTEMPTS):
         # An uncertain write is compared with the same revision as the next one, so at most one takes effect,
         # and its bytes show that it did.
@@ -95,6 +98,8 @@ async def update(store: RecordStore, key: Key, change: Change, writer: Writer) -
         except WriteConflictError as conflict:
             version = Version.of(conflict.current)
         except StoreUnavailableError:
-            uncertain = encoded
+            uncertain, unanswered = encoded, unanswered + 1
             version = Version.of(await store.read(key))
+            if unanswered == UNANSWERED and version.encoded != uncertain:
+                raise
     raise RecordsError(f"{key} was changed by others {ATTEMPTS} times in a row")
