@@ -10,6 +10,7 @@ A pure module.
 """
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Self
@@ -41,7 +42,7 @@ class Content:
     def decode(cls, content: bytes) -> Self:
         """Return a stored content; raises UnreadableContentError, without a part of the fields."""
         try:
-            value = json.loads(content)
+            value = _read(content)
         except (ValueError, RecursionError):
             raise UnreadableContentError("the content is not JSON") from None
         if not isinstance(value, dict):
@@ -65,7 +66,10 @@ class Content:
         return cls(fields, ReplicaId(by), count, Epoch(epoch), form)
 
     def encode(self) -> bytes:
-        """Return the stored form: equal contents have equal bytes."""
+        """Return the stored form: equal contents have equal bytes.
+
+        Raises TypeError or ValueError for fields that JSON cannot store, for example NaN.
+        """
         value = {
             "form": self.form,
             "count": self.count,
@@ -73,4 +77,23 @@ class Content:
             "by": self.by,
             "fields": self.fields,
         }
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode()
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
+        return text.encode()
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("a number of JSON is finite")
+    return number
+
+
+_DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
+
+
+def _read(content: bytes) -> object:
+    """Return the value of a content; raise ValueError for a value that `encode` could not write again."""
+    value: object = _DECODER.decode(content.decode())
+    if b"\\u" in content:
+        json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair has no UTF-8
+    return value
