@@ -139,9 +139,13 @@ class Api:
         call = Call("patch", resource, namespace, name, subresource, _dry(dry_run), patch, content)
         return await self._object(call)
 
-    async def delete(self, resource: Resource, namespace: str | None, name: str) -> Raw:
-        """Delete an object. Return the object being deleted, or a Status object."""
-        return await self._object(Call("delete", resource, namespace, name))
+    async def delete(self, resource: Resource, namespace: str | None, name: str, *, version: str = "") -> Raw:
+        """Delete an object. Return the object being deleted, or a Status object.
+
+        A conflict is raised if `version` is given and is not the current resourceVersion.
+        """
+        body = {"preconditions": {"resourceVersion": version}} if version else None
+        return await self._object(Call("delete", resource, namespace, name, body=body))
 
     async def read(self, path: str, accept: str = JSON) -> Raw:
         """Return the JSON answer at a path outside of the resources, for example `/apis` or `/version`."""

@@ -122,11 +122,12 @@ def document(
     me: str,
     at: datetime,
     terms: Terms,
+    least: int = 0,
 ) -> Raw:
     """Return the Lease to write for an action; fields of other users stay.
 
     A new Lease gets the metadata `named`. An existing one keeps the resourceVersion, so a concurrent write is
-    a conflict.
+    a conflict. `least` is the lower limit of `leaseTransitions` in a new term.
     """
     moment = at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     before = None if known is None else known.record
@@ -136,11 +137,17 @@ def document(
         "leaseDurationSeconds": terms.lasts,
         "acquireTime": acquired,
         "renewTime": moment,
-        "leaseTransitions": 0 if before is None else before.changes + (action is Step.TAKE),
+        "leaseTransitions": _transitions(action, before, least),
     }
     there: Raw = {"metadata": named} if before is None else before.raw
     kind = {"apiVersion": LEASES.api_version, "kind": LEASES.kind}
     return {**there, **kind, "spec": {**_mapping(there.get("spec")), **spec}}
+
+
+def _transitions(action: Step, before: LeaseRecord | None, least: int) -> int:
+    if before is None:
+        return least
+    return max(before.changes + 1, least) if action is Step.TAKE else before.changes
 
 
 class Lease:
@@ -162,6 +169,14 @@ class Lease:
         self._clock, self._now = clock, monotonic
         self._known: LeaseObservation | None = None
         self._sure_until = float("-inf")
+        # A Lease that was deleted by hand must not begin from 0 again, so the number is also kept here.
+        self._most_transitions = -1
+        self._term = 0
+
+    @property
+    def term(self) -> int:
+        """Return the number of the current or last term, from 1; a later term of any holder is greater."""
+        return self._term
 
     @property
     def is_held(self) -> bool:
@@ -171,13 +186,15 @@ class Lease:
     async def run(self, lead: Callable[[], Coroutine[object, object, None]]) -> None:
         """Run `lead` whenever the Lease is held; return only when cancelled or when `lead` raises.
 
-        `lead` is cancelled when the Lease is lost. An error of `lead` is re-raised in an exception group. The
-        Lease is released at the end.
+        `lead` is cancelled when the Lease is lost. An error of `lead` is re-raised in an exception group. If
+        `lead` ends by itself, the Lease is released, and acquired again after a pause. The Lease is released
+        at the end.
         """
         while True:
-            if not await self._try():
+            if not await self._try(begins=True):
                 await self._pause()
                 continue
+            self._term = self._most_transitions + 1
             _log.info("lease acquired", namespace=self.namespace, lease=self.name, holder=self.me)
             try:
                 async with asyncio.TaskGroup() as group:
@@ -185,7 +202,11 @@ class Lease:
                     await self._keep(leading)
             finally:
                 await self._give_back()
-            _log.warning("lease lost", namespace=self.namespace, lease=self.name, error=self.error)
+            if leading.cancelled():
+                _log.warning("lease lost", namespace=self.namespace, lease=self.name, error=self.error)
+            else:  # another replica comes first, and work that fails at once does not fail in a loop
+                _log.info("lease released", namespace=self.namespace, lease=self.name, holder=self.me)
+                await self._pause()
 
     async def _keep(self, leading: asyncio.Task[None]) -> None:
         """Renew the Lease until lost, then cancel the task that runs only while the Lease is held."""
@@ -200,8 +221,8 @@ class Lease:
                     self._sure_until = float("-inf")
         leading.cancel()
 
-    async def _try(self) -> bool:
-        """Do one step; return whether the Lease is held now.
+    async def _try(self, *, begins: bool = False) -> bool:
+        """Do one step; return whether the Lease is held now. `begins` means that a success begins a term.
 
         A failure is logged once for each new text.
         """
@@ -212,6 +233,10 @@ class Lease:
             what = step(known, self.me, self._now())
             if what is Step.WAIT:
                 return False
+            if begins and what is Step.RENEW:
+                what = (
+                    Step.TAKE
+                )  # a new term of the same holder, for example after an outage, has a new number
             self._known = seen(known, await self._write(what, known), self._now())
         except KubeError as error:
             if isinstance(error, ApiError) and error.is_conflict:
@@ -236,19 +261,25 @@ class Lease:
             if error.is_not_found:
                 return None
             raise
-        return seen(self._known, LeaseRecord.parse(raw, self._terms), self._now())
+        return seen(self._known, self._parsed(raw), self._now())
 
     async def _write(
         self, action: Step, known: LeaseObservation | None, holder: str | None = None
     ) -> LeaseRecord:
         named = {"name": self.name, "namespace": self.namespace}
         me = self.me if holder is None else holder
-        lease = document(action, known, named, me, self._clock(), self._terms)
+        least = self._most_transitions + 1
+        lease = document(action, known, named, me, self._clock(), self._terms, least)
         if known is None:
             raw = await self._api.create(LEASES, self.namespace, lease)
         else:
             raw = await self._api.replace(LEASES, self.namespace, self.name, lease)
-        return LeaseRecord.parse(raw, self._terms)
+        return self._parsed(raw)
+
+    def _parsed(self, raw: Raw) -> LeaseRecord:
+        record = LeaseRecord.parse(raw, self._terms)
+        self._most_transitions = max(self._most_transitions, record.changes)
+        return record
 
     async def _give_back(self) -> None:
         """Release the Lease if the server answers soon, so that the next holder need not wait."""

@@ -96,6 +96,37 @@ async def test_disconnected_leader_stops_before_another_begins(
         one.cancel()
 
 
+async def test_each_term_has_a_greater_number(shared_cluster: RunningCluster, namespace: str) -> None:
+    """Also the next term of the same holder after an outage: its late writes must differ from later ones.
+
+    Work that ends by itself releases the Lease, and is called again in a later term.
+    """
+    terms: list[tuple[int, bool]] = []
+
+    async def lead() -> None:
+        terms.append((lease.term, lease.is_held))
+        if len(terms) != 2:
+            await asyncio.Event().wait()
+
+    async with Cut(find_connection(shared_cluster.kubeconfig, "")) as api:
+        lease = Lease(api, namespace, "writing", "one", lambda: datetime.now(UTC), terms=TERMS)
+        task = asyncio.create_task(lease.run(lead))
+        async with asyncio.timeout(SECONDS):
+            while not terms:
+                await asyncio.sleep(0.01)
+            api.is_cut = True
+            while lease.is_held:
+                await asyncio.sleep(0.01)
+            api.is_cut = False
+            while len(terms) < 3:
+                await asyncio.sleep(0.01)
+        assert terms == [(1, True), (2, True), (3, True)]
+        held = (await api.get(LEASES, namespace, "writing"))["spec"]
+        assert (held["holderIdentity"], held["leaseTransitions"]) == ("one", 2)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
 async def test_foreign_labels_and_annotations_of_a_lease_are_kept(namespace: str, api: Api) -> None:
     """They are kept over renewals and a change of the leader."""
     leading = Leading()

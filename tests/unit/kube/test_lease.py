@@ -72,6 +72,19 @@ def test_written_lease_has_the_right_acquire_time_and_transitions() -> None:
     assert renewed["spec"] == there | {"acquireTime": "t0", "leaseTransitions": 3}
 
 
+def test_transitions_of_a_new_term_are_above_all_that_were_seen() -> None:
+    """A Lease that was deleted or edited by hand does not begin from 0 again; a renewal keeps the number."""
+    known = LeaseObservation(held("b"), 0.0)
+
+    def transitions(action: Step, known: LeaseObservation | None, least: int) -> int:
+        return int(document(action, known, NAMED, "a", NOW, TERMS, least)["spec"]["leaseTransitions"])
+
+    assert transitions(Step.CREATE, None, 8) == 8
+    assert transitions(Step.TAKE, known, 8) == 8
+    assert transitions(Step.TAKE, known, 2) == 4
+    assert transitions(Step.RENEW, known, 8) == 3
+
+
 @pytest.mark.parametrize("what", [Step.TAKE, Step.RENEW])
 def test_foreign_metadata_of_a_lease_are_kept(what: Step) -> None:
     """Labels and annotations stay.
