@@ -416,13 +416,14 @@ class RecordContract:
         standing: dict[str, asyncio.Task[None]] = {
             name: asyncio.create_task(stand(name)) for name in ("a", "b", "c")
         }
-        for number in range(1, TERMS):
+        resting: list[str] = []
+        for number in range(1, TERMS + 1):
             await until(partial(_has_length, terms, number))
             leader, _ = terms[-1]
+            standing |= {name: asyncio.create_task(stand(name)) for name in resting}
             await ended(standing.pop(leader))
             assert leader not in leading, "the work was cancelled with the leader"
-            standing[leader] = asyncio.create_task(stand(leader))
-        await until(lambda: len(terms) == TERMS)
+            resting = [leader]
         for task in standing.values():
             await ended(task)
         epochs = [epoch for _, epoch in terms]

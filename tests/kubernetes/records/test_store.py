@@ -1,0 +1,155 @@
+"""Tests of records as objects of a cluster: outages, permissions, and the view of kubectl."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+import pytest
+
+from meshwright.kube.api import Api
+from meshwright.kube.connection.connection import find_connection
+from meshwright.kube.lease import LEASES
+from meshwright.records.contract import Epoch, RecordsError, ReplicaId, StoreUnavailableError
+from meshwright.records.key import key_of
+from meshwright.records.kubernetes.definition import RECORDS
+from meshwright.records.kubernetes.objects import UnreadableObjectError, object_of
+from meshwright.records.kubernetes.store import LEASE, KubernetesRecords
+from tests.kubernetes.tools.accounts import Accounts
+from tests.kubernetes.tools.kubectl import Kubectl
+from tests.kubernetes.tools.record_stores import TIMES, KubernetesStores
+from tests.tools.deadline import until
+from tests.unit.records.test_contract import CART, following, running
+from tools.real_parts.cluster import RunningCluster
+
+GRANTS: Final = (
+    {
+        "apiGroups": [RECORDS.group],
+        "resources": [RECORDS.plural],
+        "verbs": ["get", "list", "watch", "create", "patch", "delete"],
+    },
+    {"apiGroups": [LEASES.group], "resources": [LEASES.plural], "verbs": ["get", "create", "update"]},
+)
+"""The permissions that the package's documentation names."""
+
+
+async def test_feed_and_presence_survive_an_api_server_that_restarts(
+    shared_cluster: RunningCluster, stores: KubernetesStores
+) -> None:
+    """Only differences are delivered after the outage, and no replica is gone by it."""
+    store = stores.client("a")
+    first = await store.write(CART, b"one", None)
+    other = await store.write(key_of("proxies", "other"), b"x", None)
+    seen: list[Mapping[ReplicaId, bytes]] = []
+    both = {"a": b"", "b": b""}
+    async with (
+        following(stores.client("b"), "proxies") as follower,
+        running(store.announce(lambda: b"", seen.append)),
+        running(stores.client("b").announce(lambda: b"", lambda _: None)),
+    ):
+        await until(lambda: seen[-1:] == [both])
+        count = len(seen)
+        await asyncio.to_thread(shared_cluster.api.kill)
+        for call in (store.read(CART), store.write(CART, b"two", first.revision)):
+            with pytest.raises(StoreUnavailableError):
+                await call
+        await asyncio.to_thread(shared_cluster.compact)
+        await asyncio.to_thread(shared_cluster.api.again)
+        second = await store.write(CART, b"two", first.revision)
+        await store.remove(other.key, other.revision)
+        await until(lambda: follower.known == {CART: second})
+        assert follower.contents_of(CART) == [b"one", b"two"]
+        assert follower.contents_of(other.key) == [b"x", None]
+        assert seen[count:] == []
+    assert await store.read(key_of("replicas", "a")) is None, "a clean end removes the record"
+
+
+async def test_documented_permissions_are_enough(
+    record_kind: None, accounts: Accounts, namespace: str
+) -> None:
+    """An account with these verbs can do all that the contract has; another one is refused."""
+    permitted, other = accounts.make("records", GRANTS), accounts.make("other", ())
+    seen: list[Mapping[ReplicaId, bytes]] = []
+    epochs: list[Epoch] = []
+
+    async def work(epoch: Epoch) -> None:
+        epochs.append(epoch)
+        await asyncio.Event().wait()
+
+    def store_of(api: Api) -> KubernetesRecords:
+        return KubernetesRecords(api, namespace, ReplicaId("a"), lambda: datetime.now(UTC), TIMES)
+
+    async with Api(find_connection(permitted.kubeconfig, "")) as api:
+        store = store_of(api)
+        created = await store.write(CART, b"one", None)
+        async with (
+            following(store, "proxies") as follower,
+            running(store.announce(lambda: b"here", seen.append)),
+            running(store.lead(work)),
+        ):
+            replaced = await store.write(CART, b"two", created.revision)
+            await until(lambda: follower.known == {CART: replaced} and seen and epochs)
+            assert (seen, epochs) == ([{"a": b"here"}], [1])
+            await store.remove(CART, replaced.revision)
+            await until(lambda: not follower.known)
+    async with Api(find_connection(other.kubeconfig, "")) as api:
+        with pytest.raises(RecordsError, match=r"RBAC grants no `get` on `records\.state\.meshwright\.dev`"):
+            await store_of(api).read(CART)
+        with pytest.raises(RecordsError, match="RBAC grants no `create`"):
+            await store_of(api).write(CART, b"one", None)
+
+
+async def test_damaged_object_is_passed_over(api: Api, home: str, stores: KubernetesStores) -> None:
+    """Other records are delivered, and the damaged one is neither read nor replaced."""
+    store = stores.client("a")
+    good = await store.write(key_of("proxies", "good"), b"x", None)
+    damaged = object_of(CART, b"", "w")
+    damaged["spec"]["content"] = "!"
+    await api.create(RECORDS, home, damaged)
+    async with following(store, "proxies") as follower:
+        assert follower.known == {good.key: good}
+        with pytest.raises(UnreadableObjectError, match=r"proxies\.shop\.cart\.9f0c: spec\.content"):
+            await store.read(CART)
+        later = await store.write(key_of("proxies", "later"), b"x", None)
+        await until(lambda: follower.known == {good.key: good, later.key: later})
+
+
+async def test_kubectl_shows_the_keys(record_kind: None, api: Api, kubectl: Kubectl, namespace: str) -> None:
+    """The columns are the key, the writes and the age, also where the name is a hash."""
+    store = KubernetesStores(api, namespace).client("a")
+    first = await store.write(CART, b"one", None)
+    await store.write(CART, b"two", first.revision)
+    await store.write(key_of("tokens", "4F1C"), b"x", None)
+    lines = (await asyncio.to_thread(kubectl, "get", "records")).splitlines()
+    rows = [line.split() for line in lines]
+    assert rows[0] == ["NAME", "KEY", "WRITES", "AGE"]
+    assert [row[1:3] for row in rows[1:]] == [["proxies/shop/cart/9f0c", "2"], ["tokens/4F1C", "1"]]
+    assert rows[1][0] == "proxies.shop.cart.9f0c"
+
+
+async def test_epoch_grows_over_a_lease_that_is_deleted_by_hand(
+    api: Api, home: str, stores: KubernetesStores
+) -> None:
+    """The records have the epochs of former leaders, so that a number from the beginning would be refused."""
+    epochs: list[Epoch] = []
+
+    async def work(epoch: Epoch) -> None:
+        epochs.append(epoch)
+        if len(epochs) < 3:
+            return
+        await asyncio.Event().wait()
+
+    async with running(stores.client("a").lead(work)):
+        await until(lambda: len(epochs) == 3)
+        assert epochs == [1, 2, 3]
+        before = (await api.get(LEASES, home, LEASE))["metadata"]["uid"]
+        await api.delete(LEASES, home, LEASE)
+
+        async def is_new() -> bool:
+            leases = (await api.list(LEASES, home))["items"]
+            return any(lease["metadata"]["uid"] != before for lease in leases)
+
+        await until(is_new)
+    async with running(stores.client("b").lead(work)):
+        await until(lambda: len(epochs) == 4)
+    assert epochs[3] > epochs[2]
