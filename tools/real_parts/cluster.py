@@ -51,9 +51,10 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class RunningCluster(Cluster):
-    """A cluster started here, with CA and API server; the API server can be killed and restarted."""
+    """A cluster started here, with CA, etcd and API server; the programs can be killed and restarted."""
 
     keys: Keys
+    etcd: Service
     api: Service
     inside: Namespaces | None = None
 
@@ -115,14 +116,13 @@ def cluster(
         return Program(programs[name], words, log, ready, tls, inside=inside)
 
     with contextlib.ExitStack() as ends:
-        etcd = program(ETCD.name, flags.etcd(place), f"{place.etcd}/health")
-        ends.enter_context(running(etcd))
+        etcd = ends.enter_context(running(program(ETCD.name, flags.etcd(place), f"{place.etcd}/health")))
         words = flags.api_server(place, controlled=controlled)
         api = ends.enter_context(running(program(API_SERVER.name, words, f"{place.server}/readyz")))
         if controlled:
             at = f"https://{LOOPBACK}:{place.controllers}/healthz"
             ends.enter_context(running(program(CONTROLLERS.name, flags.controllers(place), at)))
-        yield RunningCluster(place, keys, api, inside)
+        yield RunningCluster(place, keys, etcd, api, inside)
 
 
 def _place(folder: Path, host: str) -> Place:

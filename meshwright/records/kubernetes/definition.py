@@ -11,7 +11,7 @@ from meshwright.kube.resource import Resource
 GROUP: Final = "state.meshwright.dev"
 RECORDS: Final = Resource(GROUP, "v1alpha1", "records", "Record")
 
-# There is no pattern and no format for the content, because the API server's message about a wrong value
+# The content has neither pattern nor format, because the API server's message about a wrong value
 # would quote the content.
 _SPEC: Final = {
     "type": "object",
@@ -73,7 +73,7 @@ DEFINITION: Final[dict[str, Any]] = {
                 "schema": {
                     "openAPIV3Schema": {
                         "type": "object",
-                        "description": "State that the control planes of a mesh share; not for users.",
+                        "description": "State of the control planes of a mesh; not for users.",
                         "required": ["spec"],
                         "properties": {
                             "apiVersion": {"type": "string"},

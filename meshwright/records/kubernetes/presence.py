@@ -2,8 +2,8 @@
 
 Each replica renews its own record `replicas/ID` every few seconds, and follows the records of all. A replica
 is gone after four renewals of one's own record in which the other record has not changed. One's own record
-comes back over the same watch as the others', so while the store is away, nobody is judged. Clocks of other
-machines, and pauses of this process, have no influence either.
+arrives over the same watch as the others', so the judgement pauses while the store is away. Clocks of
+other machines, and pauses of this process, are without influence too.
 """
 
 import base64
@@ -20,11 +20,11 @@ GONE_AFTER: Final = 4
 """Own renewals after which another replica without a renewal is gone: 15 to 20 s, with one every 5 s."""
 
 FORGOTTEN_AFTER: Final = 24
-"""Own renewals after which the record of a replica that is gone is removed: two minutes."""
+"""Own renewals after which the record of a silent replica is removed: two minutes."""
 
 
 def key_of_replica(replica: ReplicaId) -> Key:
-    """Return the key of a replica's record; raises ValueError for an id that is no word of a key."""
+    """Return the key of a replica's record; raises ValueError for an unsuitable id."""
     return key_of(*words_of(REPLICAS), replica)
 
 
@@ -43,7 +43,7 @@ class _Observation:
 
 
 class Presence:
-    """The replicas that are here, for the replica `me`."""
+    """The present replicas, as the replica `me` sees them."""
 
     def __init__(self, me: ReplicaId) -> None:
         self._me = me
@@ -51,9 +51,9 @@ class Presence:
         self._delivered: dict[ReplicaId, bytes] | None = None
 
     def take(self, changes: Changes) -> dict[ReplicaId, bytes] | None:
-        """Take changes of records; return the states of all replicas that are here, or None without news.
+        """Take changes of records; return the states of all present replicas, or None without news.
 
-        Nothing is news before one's own record is there. Unreadable records are left out.
+        News begins with one's own record. Unreadable records are left out.
         """
         for key in changes.removed:
             self._seen.pop(_replica_of(key), None)

@@ -35,7 +35,7 @@ from meshwright.records.kubernetes.presence import REPLICAS, Presence, key_of_re
 from meshwright.records.kubernetes.refusals import failure, is_conflict, is_missing_object
 
 LEASE: Final = "meshwright-leader"
-"""Name of the Lease of the replica that leads."""
+"""Name of the Lease of the leader."""
 
 _log = structlog.get_logger("records.kubernetes")
 
@@ -105,8 +105,8 @@ class KubernetesRecords:
     async def remove(self, key: Key, before: Revision) -> None:
         """Remove the record with revision `before`.
 
-        A removal that the HTTP client has repeated may raise WriteConflictError without a present record,
-        although the first request removed it.
+        A removal repeated by the HTTP client may raise WriteConflictError without a present record,
+        although the first request removed the record.
         """
         async with self._compared(key):
             await self._api.delete(RECORDS, self._namespace, name_of(key), version=before)
@@ -142,7 +142,7 @@ class KubernetesRecords:
             await self._withdraw()
 
     async def _renew(self, state: Callable[[], bytes], presence: Presence) -> None:
-        """Write the own record again and again, and remove records of replicas that ended long ago."""
+        """Write the own record again and again, and remove records of replicas without renewals."""
         key, count, error_text = key_of_replica(self._replica), 0, ""
         before: Revision | None = None
         while True:
@@ -152,7 +152,7 @@ class KubernetesRecords:
                 before = (await self.write(key, content, before)).revision
                 error_text = ""
             except WriteConflictError as conflict:
-                # The write before had no answer and was done, or others found this replica gone.
+                # The unanswered write before was done, or others found this replica gone.
                 before = None if conflict.current is None else conflict.current.revision
                 await asyncio.sleep(self._times.renew / 10)
                 continue

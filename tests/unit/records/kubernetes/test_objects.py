@@ -108,7 +108,7 @@ def test_record_comes_back_from_its_object() -> None:
 def test_replacement_is_compared_and_always_a_change() -> None:
     """The patch names the revision, and differs from an earlier patch with the same content."""
     assert patch_of(CONTENT, Revision("77"), "w1") == {
-        "metadata": {"resourceVersion": "77"},
+        "metadata": {"resourceVersion": "77", "managedFields": [{}]},
         "spec": {"content": "AP9zZWNyZXQ=", "write": "w1"},
     }
     assert patch_of(CONTENT, Revision("77"), "w2") != patch_of(CONTENT, Revision("77"), "w1")
