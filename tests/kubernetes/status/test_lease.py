@@ -20,6 +20,7 @@ class Cut(Api):
     """An API client that can be disconnected."""
 
     is_cut = False
+    refused = 0
 
     async def get(self, resource: Resource, namespace: str | None, name: str, **more: Any) -> Raw:
         """Send the request unless disconnected."""
@@ -35,6 +36,7 @@ class Cut(Api):
 
     def _try(self) -> None:
         if self.is_cut:
+            self.refused += 1
             raise ApiUnreachable("nobody is there")
 
 
@@ -116,6 +118,10 @@ async def test_each_term_has_a_greater_number(shared_cluster: RunningCluster, na
                 await asyncio.sleep(0.01)
             api.is_cut = True
             while lease.is_held:
+                await asyncio.sleep(0.01)
+            # The release fails, and then the first attempt to acquire the Lease again.
+            refused = api.refused
+            while api.refused < refused + 2:
                 await asyncio.sleep(0.01)
             api.is_cut = False
             while len(terms) < 3:

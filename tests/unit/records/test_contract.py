@@ -199,10 +199,11 @@ class RecordContract:
         store = stores.client("a")
         first = await store.write(CART, b"one", None)
         second = await store.write(CART, b"one", first.revision)
-        assert second.revision != first.revision
+        third = await store.write(CART, b"one", second.revision)
+        assert len({first.revision, second.revision, third.revision}) == 3
         with pytest.raises(WriteConflictError) as caught:
-            await stores.client("b").write(CART, b"one", first.revision)
-        assert caught.value.current == second
+            await stores.client("b").write(CART, b"one", second.revision)
+        assert caught.value.current == third
 
     async def test_removal_by_a_wrong_revision_is_a_conflict(self, stores: Stores) -> None:
         """Neither an older revision nor a missing record can be removed."""
