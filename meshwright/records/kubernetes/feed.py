@@ -1,4 +1,8 @@
-"""Feed of changes: from the differences of a reflector to the calls of one receiver."""
+"""Feed of changes: from the differences of a reflector to the calls of one receiver.
+
+The reflector keeps all objects to find differences, but contents are half of the memory, and receivers keep
+their own form of them. The feed therefore drops each content as soon as the receiver has it.
+"""
 
 from collections.abc import Callable, Mapping
 
@@ -7,22 +11,48 @@ import structlog
 from meshwright.kube.reflector.object_cache import Item
 from meshwright.kube.reflector.reflector import Reflector
 from meshwright.kube.resource import Key as ObjectKey
+from meshwright.kube.resource import Raw
 from meshwright.records.contract import Changes, Record
 from meshwright.records.key import Key, is_within
+from meshwright.records.kubernetes.objects import record_of
 
 _log = structlog.get_logger("records.kubernetes")
+
+
+class CachedRecord:
+    """A record in the cache of a reflector; equal to another one with the same key and revision."""
+
+    __slots__ = ("_record", "key", "revision")
+
+    def __init__(self, raw: Raw) -> None:
+        self._record: Record | None = record_of(raw)
+        self.key, self.revision = self._record.key, self._record.revision
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CachedRecord):
+            return NotImplemented
+        return (self.key, self.revision) == (other.key, other.revision)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def pop(self) -> Record | None:
+        """Return the record the first time, and drop it here."""
+        record, self._record = self._record, None
+        return record
 
 
 class Feed:
     """Calls of a receiver: one for the first list, also if it is empty, and one for each batch of changes."""
 
-    def __init__(self, prefix: Key, receive: Callable[[Changes], None], reflector: Reflector[Record]) -> None:
+    def __init__(
+        self, prefix: Key, receive: Callable[[Changes], None], reflector: Reflector[CachedRecord]
+    ) -> None:
         self._prefix, self._receive, self._reflector = prefix, receive, reflector
         self._keys: dict[ObjectKey, Key] = {}
         self._is_first = True
         self._error = self._unread = ""
 
-    def take(self, changes: Mapping[ObjectKey, Item[Record] | None]) -> None:
+    def take(self, changes: Mapping[ObjectKey, Item[CachedRecord] | None]) -> None:
         """Deliver the changes within the prefix; a reflector also calls with {} for news of an error."""
         self._log_news()
         if not self._reflector.listed.is_set():
@@ -32,16 +62,16 @@ class Feed:
             self._is_first = False
             self._receive(result)
 
-    def _within(self, changes: Mapping[ObjectKey, Item[Record] | None]) -> Changes:
+    def _within(self, changes: Mapping[ObjectKey, Item[CachedRecord] | None]) -> Changes:
         records: list[Record] = []
         removed: list[Key] = []
         for object_key, item in changes.items():
             if item is None:
                 if (key := self._keys.pop(object_key, None)) is not None:
                     removed.append(key)
-            elif is_within(item.body.key, self._prefix):
-                self._keys[object_key] = item.body.key
-                records.append(item.body)
+            elif (record := item.body.pop()) is not None and is_within(record.key, self._prefix):
+                self._keys[object_key] = record.key
+                records.append(record)
         return Changes(tuple(sorted(records, key=_key)), tuple(sorted(removed)))
 
     def _log_news(self) -> None:

@@ -29,7 +29,7 @@ from meshwright.records.contract import (
 )
 from meshwright.records.key import Key
 from meshwright.records.kubernetes.definition import RECORDS
-from meshwright.records.kubernetes.feed import Feed
+from meshwright.records.kubernetes.feed import CachedRecord, Feed
 from meshwright.records.kubernetes.objects import name_of, object_of, patch_of, record_of, selector_of
 from meshwright.records.kubernetes.presence import REPLICAS, Presence, key_of_replica, presence_content
 from meshwright.records.kubernetes.refusals import failure, is_conflict, is_missing_object
@@ -116,7 +116,7 @@ class KubernetesRecords:
         reflector = Reflector(
             self._api,
             RECORDS,
-            record_of,
+            CachedRecord,
             self._clock,
             namespace=self._namespace,
             labels=selector_of(prefix),

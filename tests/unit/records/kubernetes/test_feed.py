@@ -9,6 +9,7 @@ import structlog
 from meshwright.kube.reflector.pacing import Pacing
 from meshwright.records.contract import Changes, Record, ReplicaId, Revision
 from meshwright.records.key import key_of
+from meshwright.records.kubernetes.feed import CachedRecord
 from meshwright.records.kubernetes.objects import object_of
 from meshwright.records.kubernetes.store import KubernetesRecords, Times
 from tests.tools.deadline import until
@@ -70,3 +71,17 @@ async def test_outage_before_the_first_list_is_logged_and_not_delivered() -> Non
     assert "the server begins" in logs[0]["error"]
     assert "tokens.a.damaged: spec.content: expected base64" in logs[1]["error"]
     assert "secret" not in str(logs)
+
+
+def test_cache_has_no_contents_after_their_delivery() -> None:
+    """A cached record still differs from its next revision, and from other records."""
+    raw = stored("tokens", "a", version=2)
+    cached = CachedRecord(raw)
+    assert cached == CachedRecord(raw)
+    assert cached.pop() == Record(TOKENS, b"secret", Revision("2"))
+    assert cached.pop() is None
+    assert cached == CachedRecord(raw)
+    assert cached != CachedRecord(stored("tokens", "a", version=3))
+    assert cached != CachedRecord(stored("tokens", "b", version=2))
+    kept = [getattr(cached, name) for name in CachedRecord.__slots__]
+    assert sorted(map(str, kept)) == ["2", "None", "tokens/a"]
