@@ -110,6 +110,8 @@ async def test_damaged_object_is_passed_over(api: Api, home: str, stores: Kubern
         assert follower.known == {good.key: good}
         with pytest.raises(UnreadableObjectError, match=r"proxies\.shop\.cart\.9f0c: spec\.content"):
             await store.read(CART)
+        with pytest.raises(UnreadableObjectError):
+            await store.write(CART, b"one", None)
         later = await store.write(key_of("proxies", "later"), b"x", None)
         await until(lambda: follower.known == {good.key: good, later.key: later})
 
