@@ -92,6 +92,7 @@ LOGGER_NAMES: Final = (
     "providers.dns.source",
     "providers.installed.source",
     "providers.kubernetes.source",
+    "records.memory",
     "reporting",
     "reporting.one_object",
     "reporting.reporter",
