@@ -1,4 +1,7 @@
-"""Changes of a record with a pure function: read, decide, compared write, and once more after a conflict."""
+"""Changes and removals of a record with a pure function.
+
+Each is a read, a decision and a compared write, and once more after a conflict.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -105,4 +108,28 @@ async def update(store: RecordStore, key: Key, change: Change, writer: Writer) -
             version = Version.of(await store.read(key))
             if unanswered == UNANSWERED and version.encoded != uncertain:
                 raise
+    raise RecordsError(f"{key} was changed by others {ATTEMPTS} times in a row")
+
+
+async def remove(store: RecordStore, key: Key, condition: Callable[[Fields], bool]) -> bool:
+    """Remove a record if its fields meet a condition; return whether the record is gone.
+
+    The removal is compared, so a change by another replica in between is judged too. Raises
+    StoreUnavailableError if the store does not answer, and UnreadableContentError for a content that must not
+    be removed.
+    """
+    version = Version.of(await store.read(key))
+    for _ in range(ATTEMPTS):
+        if version.content is None or version.revision is None:
+            return True
+        if not condition(version.content.fields):
+            return False
+        try:
+            await store.remove(key, version.revision)
+        except WriteConflictError as conflict:
+            version = Version.of(conflict.current)
+        except StoreUnavailableError:
+            version = Version.of(await store.read(key))
+        else:
+            return True
     raise RecordsError(f"{key} was changed by others {ATTEMPTS} times in a row")
