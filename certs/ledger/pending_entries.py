@@ -1,20 +1,16 @@
 """Stamps of proxy certificates (times of use and revocation), which apply before they are in the file."""
 
 import sqlite3
-import threading
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
-from typing import Final
+from collections.abc import Iterable
 
 from certs.ledger import rows
 from certs.ledger.cache import LedgerCache
-from certs.ledger.entry import LedgerEntry, Stamp, StampDetail
+from certs.ledger.entry import Stamp
+from certs.ledger.remembered_stamps import RememberedStamps
 from certs.state.database import GIVE_UP_PAGES, is_full
 
-NOTHING: Final[Mapping[Stamp, StampDetail]] = MappingProxyType({})
 
-
-class PendingEntries:
+class PendingEntries(RememberedStamps):
     """Stamps of proxy certificates, kept in memory until they are written to the ledger's file.
 
     Any thread may add and look up stamps, also during a write, without waiting for the disk. `failing` is
@@ -22,33 +18,9 @@ class PendingEntries:
     """
 
     def __init__(self, seen: LedgerCache) -> None:
+        super().__init__()
         self._seen = seen
-        self._noted: dict[str, dict[Stamp, StampDetail]] = {}
-        self._lock = threading.Lock()
         self.failing = False
-
-    def __len__(self) -> int:
-        return len(self._noted)
-
-    def note(self, entry: LedgerEntry, stamp: Stamp, detail: StampDetail) -> None:
-        """Remember a stamp for a later write, if the entry takes the stamp."""
-        with self._lock:
-            noted = self._noted.get(entry.serial, {})
-            if entry.stamped(noted).takes(stamp, detail.at):
-                self._noted[entry.serial] = {**noted, stamp: detail}
-
-    def noted(self, serial: str) -> Mapping[Stamp, StampDetail]:
-        """Return the remembered stamps of a certificate, which are not yet in the file."""
-        return self._noted.get(serial, NOTHING)
-
-    def on(self, entry: LedgerEntry, before: Mapping[Stamp, StampDetail] = NOTHING) -> LedgerEntry:
-        """Return a ledger entry with the remembered stamps of its certificate added.
-
-        `before` are the remembered stamps that the caller read with `noted` before it read `entry` from the
-        file. Without `before`, stamps that another thread writes in between would be in neither of the two.
-        """
-        noted = {**before, **self.noted(entry.serial)}
-        return entry.stamped(noted) if noted else entry
 
     def write_all(self, connection: sqlite3.Connection) -> None:
         """Write all stamps in one transaction, or on a full disk one certificate at a time."""
@@ -90,18 +62,5 @@ class PendingEntries:
                 rows.stamp(connection, stamp, stamp_details)
         for serial, noted in result.items():
             self._seen.stamped(serial, noted)
-            self._forget(serial, noted)
+            self.forget(serial, noted)
         self._seen.wrote(connection)
-
-    def _forget(self, serial: str, written: dict[Stamp, StampDetail]) -> None:
-        """Forget the written stamps of a certificate, and keep the stamps added during the write."""
-        with self._lock:
-            left = {
-                stamp: stamp_detail
-                for stamp, stamp_detail in self._noted[serial].items()
-                if stamp_detail is not written.get(stamp)
-            }
-            if left:
-                self._noted[serial] = left
-            else:
-                del self._noted[serial]
