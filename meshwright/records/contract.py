@@ -63,6 +63,13 @@ class WriteConflictError(RecordsError):
         self.current = current
 
 
+class TooLargeError(RecordsError, ValueError):
+    """Error for a content above LARGEST_CONTENT. The other records are not affected."""
+
+    def __init__(self, key: Key, size: int) -> None:
+        super().__init__(f"content of {key}: {size} bytes, at most {LARGEST_CONTENT} are allowed")
+
+
 class RecordStore(Protocol):
     """Records that servers share; each is written whole or not at all.
 
@@ -82,9 +89,9 @@ class RecordStore(Protocol):
         """Replace the record with revision `before`, or create one where `before` is None.
 
         Return the new record, which has a new revision, also with an equal content. Raises WriteConflictError
-        if the record has another revision, is missing, or exists where `before` is None; ValueError for a
-        content above LARGEST_CONTENT. After StoreUnavailableError the write may be done or not, and may still
-        happen: read the record before the next attempt (`meshwright.records.update`).
+        if the record has another revision, is missing, or exists where `before` is None; TooLargeError for
+        a content above LARGEST_CONTENT. After StoreUnavailableError the write may be done or not, and may
+        still happen: read the record before the next attempt (`meshwright.records.update`).
 
         A late replacement is refused as soon as another write has replaced or removed the record. A late
         creation is refused only while the record is there, so after a removal the record may reappear.

@@ -14,6 +14,7 @@ from meshwright.records.contract import (
     Record,
     ReplicaId,
     Revision,
+    TooLargeError,
     WriteConflictError,
 )
 from meshwright.records.key import Key, is_within
@@ -83,7 +84,7 @@ class MemoryRecords:
     async def write(self, key: Key, content: bytes, before: Revision | None) -> Record:
         """Replace the record with revision `before`, or create one."""
         if len(content) > LARGEST_CONTENT:
-            raise ValueError(f"content of {key}: {len(content)} bytes, at most {LARGEST_CONTENT} are allowed")
+            raise TooLargeError(key, len(content))
         await asyncio.sleep(0)
         self._compare(key, before)
         return self._memory.put(key, content)

@@ -3,11 +3,12 @@
 Each is a read, a decision and a compared write, and once more after a conflict.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Self
 
-from meshwright.records.content import Content, Fields
+from meshwright.records.content import Content, Fields, UnreadableContentError
 from meshwright.records.contract import (
     NO_LEADER,
     Epoch,
@@ -85,9 +86,26 @@ async def update(store: RecordStore, key: Key, change: Change, writer: Writer) -
     The write is compared, so a change by another replica in between is never lost: `change` is called again
     with it. If the outcome of a write is unknown, the record is read again, and the same bytes mean that the
     write was done. Raises StoreUnavailableError if the store does not answer, or answers only reads; then the
-    change may still happen. Raises OldEpochError for a former leader; UnreadableContentError for a damaged or
-    newer content; and the errors of `change`.
+    change may still happen. Raises OldEpochError for a former leader; UnreadableContentError, with the key,
+    for a damaged or newer content; and the errors of `change`, which may be an UnreadableContentError without
+    the key.
     """
+    with _naming(key):
+        return await _update(store, key, change, writer)
+
+
+async def remove(store: RecordStore, key: Key, condition: Callable[[Fields], bool]) -> bool:
+    """Remove a record if its fields meet a condition; return whether the record is gone.
+
+    The removal is compared, so a change by another replica in between is judged too. Raises
+    StoreUnavailableError if the store does not answer, and UnreadableContentError, with the key, for a
+    content that must not be removed.
+    """
+    with _naming(key):
+        return await _remove(store, key, condition)
+
+
+async def _update(store: RecordStore, key: Key, change: Change, writer: Writer) -> Version:
     version = Version.of(await store.read(key))
     uncertain, unanswered = b"", 0
     for _ in range(ATTEMPTS):
@@ -111,13 +129,7 @@ async def update(store: RecordStore, key: Key, change: Change, writer: Writer) -
     raise RecordsError(f"{key} was changed by others {ATTEMPTS} times in a row")
 
 
-async def remove(store: RecordStore, key: Key, condition: Callable[[Fields], bool]) -> bool:
-    """Remove a record if its fields meet a condition; return whether the record is gone.
-
-    The removal is compared, so a change by another replica in between is judged too. Raises
-    StoreUnavailableError if the store does not answer, and UnreadableContentError for a content that must not
-    be removed.
-    """
+async def _remove(store: RecordStore, key: Key, condition: Callable[[Fields], bool]) -> bool:
     version = Version.of(await store.read(key))
     for _ in range(ATTEMPTS):
         if version.content is None or version.revision is None:
@@ -133,3 +145,12 @@ async def remove(store: RecordStore, key: Key, condition: Callable[[Fields], boo
         else:
             return True
     raise RecordsError(f"{key} was changed by others {ATTEMPTS} times in a row")
+
+
+@contextmanager
+def _naming(key: Key) -> Iterator[None]:
+    """Add the key to errors of an unreadable content."""
+    try:
+        yield
+    except UnreadableContentError as error:
+        raise UnreadableContentError(f"record {key}: {error}") from error
