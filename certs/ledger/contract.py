@@ -2,8 +2,8 @@
 
 Each event of a certificate is a stamp on its entry. A stamp is remembered and counts from then on in this
 process. The stamp is written together with others, or later if the disk refuses. `certs.ledger.sqlite`
-implements the contract with a file shared by the processes of one machine. A ledger shared by several
-machines would implement the contract too.
+implements the contract with a file shared by the processes of one machine. `certs.ledger.records` implements
+it with records shared by the servers of several machines.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,8 +14,14 @@ from certs.errors import RequestError, StateError
 from certs.ledger.entry import LedgerEntry
 from meshwright.mesh.identity import ProxyName
 
+Receive = Callable[[tuple[LedgerEntry, ...]], None]
+"""Receiver of entries; it must not raise, and must not wait."""
+
 Judge = Callable[[tuple[LedgerEntry, ...]], None]
-"""Check with all entries of a name; raises if another certificate must not be issued for the name."""
+"""Check with all entries of a name; raises if another certificate must not be issued for the name.
+
+The check must be pure and quick. It may be called several times, and in another thread.
+"""
 
 
 class UnwrittenError(StateError):
@@ -99,7 +105,10 @@ class Ledger(Protocol):
         """
 
     def see(self, serial: str, now: datetime) -> LedgerEntry:
-        """Record that a claimed certificate is in use, at most once per SEEN_EVERY; otherwise as `claim`."""
+        """Record that a claimed certificate is in use, at most once per SEEN_EVERY; otherwise as `claim`.
+
+        A shared ledger remembers the use on this server only, because most writes would be of this kind.
+        """
 
     def admit(self, names: Iterable[ProxyName], now: datetime) -> None:
         """Record that these proxies acknowledged their first listeners, and write everything remembered.
@@ -119,6 +128,29 @@ class Ledger(Protocol):
 
     def write_unwritten(self) -> None:
         """Write all remembered stamps to the file. Raises StateError as long as writing fails."""
+
+
+class SharedLedger(Ledger, Protocol):
+    """A ledger of several servers, which read from memory what the others have written a moment ago.
+
+    Writes of other servers are known here as soon as `follow` has heard of them. Methods that write wait for
+    the store, so they are for threads. If the outcome of `record` stays unknown, the call raises StateError,
+    and the ledger may have the entry, of which nobody has the certificate.
+    """
+
+    async def follow(self, receive: Receive) -> None:
+        """Keep the entries up to date until cancelled; call on the event loop of the store.
+
+        `receive` is called with each entry that has become another one by a write elsewhere, first with all
+        entries that are there. For example, a certificate revoked on another server is received here, so that
+        the streams of its proxy end on this server too.
+        """
+
+    async def fetch(self, name: ProxyName) -> tuple[LedgerEntry, ...]:
+        """Ask the store once for the certificates of a proxy, and return them; raise StateError.
+
+        A proxy may have joined on another server a moment ago, before `follow` has heard of the certificate.
+        """
 
 
 def unknown(serial: str, near: Iterable[tuple[str, str]]) -> RequestError:

@@ -31,6 +31,7 @@ LOGGER_NAMES: Final = (
     "certs.issuers.vault.login",
     "certs.issuers.watched",
     "certs.ledger",
+    "certs.ledger.records",
     "certs.manager",
     "certs.opening",
     "certs.roots.kept",

@@ -1,6 +1,6 @@
 """Tests of the contract of ledgers: the behaviour of each one, and of two ledgers on one record.
 
-Another implementation can be added to the two that are run here.
+Another implementation can be added to the ones that are run here.
 """
 
 from collections.abc import Iterator
@@ -14,16 +14,23 @@ import pytest
 
 from certs.errors import RequestError, StateError
 from certs.keys.serial import read_serial, serial_text
-from certs.ledger.contract import Ledger, UnwrittenError
+from certs.ledger.contract import Judge, Ledger, UnwrittenError
 from certs.ledger.entry import MOST_WORDS, SEEN_EVERY, LedgerEntry, LedgerState
+from certs.ledger.records.ledger import RecordedLedger
 from certs.ledger.sqlite import SqliteLedger
 from meshwright.mesh.names import ProxyUuid
+from meshwright.records.contract import ReplicaId
+from meshwright.records.memory import Memory, MemoryRecords
+from tests.tools.shared_records import FaultyRecords, LoopThread, away
 from tests.unit.certs.ledger.entries import START, YEAR, new_entry, proxy
 from tests.unit.certs.ledger.memory import MemoryLedger, Record
 
 
 class Ledgers(Protocol):
     """Factory of ledgers with one record."""
+
+    writes_use: bool
+    """Whether the last use of a certificate is written, and not only remembered."""
 
     def open(self) -> Ledger:
         """Open another ledger, as another process would; it is closed with the test."""
@@ -39,6 +46,7 @@ class SqliteLedgers:
     path: Path
     stack: ExitStack
     opened: list[SqliteLedger] = field(default_factory=list)
+    writes_use: bool = True
 
     def open(self) -> Ledger:
         """Open another ledger."""
@@ -62,6 +70,7 @@ class MemoryLedgers:
     """Factory of ledgers with one record in memory."""
 
     record: Record = field(default_factory=Record)
+    writes_use: bool = True
 
     def open(self) -> Ledger:
         """Open another ledger."""
@@ -75,11 +84,72 @@ class MemoryLedgers:
         self.record.full = False
 
 
-@pytest.fixture(params=["sqlite", "memory"])
+@dataclass
+class RecordedLedgers:
+    """Factory of ledgers with one store of records: each is another server."""
+
+    thread: LoopThread
+    memory: Memory = field(default_factory=Memory)
+    stores: list[FaultyRecords] = field(default_factory=list)
+    are_issued_elsewhere: bool = False
+    writes_use: bool = False
+
+    def open(self) -> Ledger:
+        """Start another server, or another two of which one issues the certificates of the other."""
+        ledger = self._followed(RecordedLedger(*self._client(), self.thread.loop))
+        if self.are_issued_elsewhere:
+            return self._followed(IssuedElsewhere(ledger, *self._client(), self.thread))
+        return ledger
+
+    def _client(self) -> tuple[FaultyRecords, ReplicaId]:
+        replica = ReplicaId(f"server-{len(self.stores)}")
+        self.stores.append(FaultyRecords(MemoryRecords(self.memory, replica)))
+        return self.stores[-1], replica
+
+    def _followed(self, ledger: RecordedLedger) -> Ledger:
+        self.thread.start(ledger.follow(lambda entries: None))
+        return ledger
+
+    def hindered(self) -> AbstractContextManager[None]:
+        """Let the store be away."""
+        return away(*self.stores)
+
+
+class IssuedElsewhere(RecordedLedger):
+    """Ledger of one server whose certificates are issued by another server."""
+
+    def __init__(self, issuing: Ledger, store: FaultyRecords, replica: ReplicaId, thread: LoopThread) -> None:
+        super().__init__(store, replica, thread.loop)
+        self._issuing = issuing
+
+    def record(self, entry: LedgerEntry, judge: Judge | None = None) -> None:
+        """Let the other server record the entry; a judge needs what is remembered here."""
+        if judge is None:
+            self._issuing.record(entry)
+        else:
+            super().record(entry, judge)
+
+    def name_authority(self, fingerprint: str) -> None:
+        """Let the other server record the signing CA."""
+        self._issuing.name_authority(fingerprint)
+
+    def change_authority(self, fingerprint: str) -> None:
+        """Let the other server record that another CA signs."""
+        self._issuing.change_authority(fingerprint)
+
+
+@pytest.fixture(params=["sqlite", "memory", "recorded", "recorded-elsewhere"])
 def ledgers(request: pytest.FixtureRequest, state: Path) -> Iterator[Ledgers]:
     """Provide ledgers of an empty record, of each kind in turn."""
     with ExitStack() as stack:
-        yield SqliteLedgers(state / "ledger.db", stack) if request.param == "sqlite" else MemoryLedgers()
+        match request.param:
+            case "sqlite":
+                yield SqliteLedgers(state / "ledger.db", stack)
+            case "memory":
+                yield MemoryLedgers()
+            case _:
+                thread = stack.enter_context(LoopThread())
+                yield RecordedLedgers(thread, are_issued_elsewhere=request.param == "recorded-elsewhere")
 
 
 @pytest.fixture
@@ -137,7 +207,11 @@ def test_details_of_the_first_claim_and_revocation_are_kept(ledgers: Ledgers) ->
 
 
 def test_use_of_a_certificate_is_recorded_every_quarter_of_an_hour(ledgers: Ledgers) -> None:
-    """Only claimed certificates that are not revoked are recorded. The time is written with other stamps."""
+    """Only claimed certificates that are not revoked are recorded.
+
+    The time is written with other stamps. A ledger of several servers remembers the time where the
+    certificate is used, and writes none.
+    """
     first, second = ledgers.open(), ledgers.open()
     for serial in ("1a", "2a", "3a"):
         first.record(new_entry(serial))
@@ -148,11 +222,13 @@ def test_use_of_a_certificate_is_recorded_every_quarter_of_an_hour(ledgers: Ledg
     first.admit((), START)
     second.revoke("3a", START)
     assert (first.see("2a", soon).last_seen, first.see("3a", later).last_seen) == (START, START)
-    assert (first.unwritten, first.see("2a", later).last_seen, first.unwritten) == (0, later, 1)
+    unwritten = int(ledgers.writes_use)
+    assert (first.unwritten, first.see("2a", later).last_seen, first.unwritten) == (0, later, unwritten)
     second.see("2a", last)
     second.write_unwritten()
     first.write_unwritten()
-    assert [entry.last_seen for entry in first.entries()] == [None, last, START]
+    expected = [None, last if ledgers.writes_use else later, START]
+    assert [entry.last_seen for entry in first.entries()] == expected
 
 
 def test_deadline_of_a_claim_is_kept_and_applies_to_unclaimed_certificates(ledger: Ledger) -> None:

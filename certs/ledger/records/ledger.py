@@ -1,0 +1,211 @@
+"""Ledger of several servers, in records of a store that they share."""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from functools import partial
+
+from certs.errors import StateError
+from certs.keys.serial import read_serial
+from certs.ledger.contract import Judge, Receive, UnwrittenError
+from certs.ledger.entry import LedgerEntry, Stamp, StampDetail
+from certs.ledger.records.entries import SharedEntries
+from certs.ledger.records.fields import PROXIES, key_of_proxy
+from certs.ledger.records.header import HEADER, Header, with_authority, with_first, with_first_authority
+from certs.ledger.records.writes import RecordWrites, UnchangeableRecordsError
+from meshwright.mesh.identity import ProxyName
+from meshwright.records.content import UnreadableContentError
+from meshwright.records.contract import Changes, RecordsError, RecordStore, ReplicaId
+from meshwright.records.key import Key
+from meshwright.records.threads import ThreadCalls
+from meshwright.records.update import Change, Writer, update
+
+
+class RecordedLedger:
+    """A server's view of the shared ledger, implementing `certs.ledger.contract.SharedLedger`.
+
+    Reads are answered from memory, which `follow` keeps up to date. Methods that wait for the store are for
+    threads; on the event loop of the store they raise `CallOnLoopError`. The time of the last use (SEEN) is
+    kept in memory only, because writing it would be most of all writes.
+    """
+
+    def __init__(self, store: RecordStore, replica: ReplicaId, loop: asyncio.AbstractEventLoop) -> None:
+        self._store = store
+        self._writer = Writer(replica)
+        self._calls = ThreadCalls(loop)
+        self._entries = SharedEntries()
+        self._writes = RecordWrites(store, self._writer, self._entries)
+        self._is_failing = False
+
+    async def follow(self, receive: Receive) -> None:
+        """Keep the entries up to date until cancelled; see `SharedLedger.follow`."""
+        self._entries.receive = receive
+        first = {PROXIES, HEADER}
+
+        def heard(prefix: Key, changes: Changes) -> None:
+            if prefix in first:  # the first call has all records, so others are gone
+                first.discard(prefix)
+                there = {record.key for record in changes.records}
+                removed = (
+                    key for key in self._entries.known.proxies() if prefix == PROXIES and key not in there
+                )
+                changes = Changes(changes.records, tuple(removed))
+            for record in changes.records:
+                self._entries.take(record.key, record)
+            for key in changes.removed:
+                self._entries.take(key, None)
+
+        async with asyncio.TaskGroup() as group:
+            for prefix in (HEADER, PROXIES):
+                group.create_task(self._store.follow(prefix, partial(heard, prefix)))
+
+    async def fetch(self, name: ProxyName) -> tuple[LedgerEntry, ...]:
+        """Ask the store for the certificates of a proxy, and return them; raise StateError."""
+        key = key_of_proxy(name)
+        with _explained(f"the certificates of {name} cannot be read"):
+            self._entries.take(key, await self._store.read(key))
+        return self.entries_of(name)
+
+    @property
+    def unwritten(self) -> int:
+        """Return the number of certificates with stamps not yet written, and of records lost by the store."""
+        return len(self._entries.stamps) + len(self._entries.known.behind())
+
+    def record(self, entry: LedgerEntry, judge: Judge | None = None) -> None:
+        """Write a new entry, unless `judge` raises. Raises StateError for an existing serial."""
+        present = self._entries.entry(entry.serial)
+        if present is not None and present.common_name != entry.common_name:
+            raise StateError(f"serial {entry.serial} is given to {present.common_name}")
+        with _explained(f"certificate {entry.serial} of {entry.common_name} is not recorded"):
+            self._calls.run(self._record(entry, judge))
+
+    def entry(self, serial: str) -> LedgerEntry | None:
+        """Return the entry of a serial, or None."""
+        return self._entries.entry(serial)
+
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """Return all entries, sorted by common name, then time of issue, then serial."""
+        return self._entries.all()
+
+    def entries_of(self, name: ProxyName) -> tuple[LedgerEntry, ...]:
+        """Return the entries of one proxy, sorted by time of issue, then serial."""
+        return self._entries.of((key_of_proxy(name),))
+
+    def entries_of_all(self, names: Iterable[ProxyName]) -> tuple[LedgerEntry, ...]:
+        """Return the entries of these proxies, sorted by common name, then time of issue, then serial."""
+        return self._entries.of(set(map(key_of_proxy, names)))
+
+    def first(self) -> str | None:
+        """Return the serial of the first issued certificate, or None if the ledger is empty."""
+        firsts = [
+            first for first in (self._entries.header.first, self._entries.known.first) if first is not None
+        ]
+        return min(firsts)[1] if firsts else None
+
+    def last_issued_at(self) -> datetime | None:
+        """Return the time of the newest issue, or None if the ledger is empty."""
+        newest = self._entries.known.newest
+        return None if newest is None else newest.issued_at
+
+    def authority(self) -> str | None:
+        """Return the recorded fingerprint of the signing CA; None if unknown."""
+        return self._entries.header.authority
+
+    def name_authority(self, fingerprint: str) -> None:
+        """Record the signing CA, unless one is recorded; without the store, a later start records the CA."""
+        change = partial(with_first_authority, fingerprint=fingerprint)
+        with _explained("the signing CA is not recorded"), suppress(RecordsError):
+            self._calls.run(self._change_header(change))
+
+    def change_authority(self, fingerprint: str) -> None:
+        """Record that another CA signs from now on. Raises StateError if writing fails."""
+        with _explained("the signing CA is not recorded"):
+            self._calls.run(self._change_header(partial(with_authority, fingerprint=fingerprint)))
+
+    def claim(self, serial: str, now: datetime, address: str = "") -> LedgerEntry:
+        """Remember the first connection with a certificate, and return the entry; does not wait.
+
+        Raises RequestError for an unknown serial.
+        """
+        entry = self._entries.require(serial)
+        self._entries.stamps.note(entry, Stamp.CLAIMED, StampDetail.shorten(now, address))
+        return self._entries.require(serial)
+
+    def see(self, serial: str, now: datetime) -> LedgerEntry:
+        """Remember that a certificate is in use at `now`, on this server; otherwise as `claim`."""
+        entry = self._entries.require(serial)
+        self._entries.see(entry, now)
+        return self._entries.require(serial)
+
+    def admit(self, names: Iterable[ProxyName], now: datetime) -> None:
+        """Stamp the claimed certificates of these proxies as admitted, and write all remembered stamps."""
+        for entry in self.entries_of_all(names):
+            if entry.claimed_at is not None:
+                self._entries.stamps.note(entry, Stamp.ADMITTED, StampDetail.shorten(now))
+        # After a failure leave it to `write_unwritten`: each attempt may wait for the store.
+        if not self._is_failing:
+            with suppress(StateError):
+                self.write_unwritten()
+
+    def revoke(self, serial: str, now: datetime, why: str = "") -> LedgerEntry:
+        """Revoke a certificate and return its entry. Raises RequestError, UnwrittenError."""
+        entry = self._entries.require(read_serial(serial))
+        # Remember it first: the revocation must hold even if it cannot be written.
+        self._entries.stamps.note(entry, Stamp.REVOKED, StampDetail.shorten(now, why))
+        try:
+            self._calls.run(self._writes.write(self._entries.keys_of((entry.serial,))))
+        except RecordsError as error:
+            words = f"the revocation of {entry.serial} is not stored"
+            raise UnwrittenError(
+                f"the shared ledger cannot be written ({error}): {words}", self._entries.require(entry.serial)
+            ) from error
+        return self._entries.require(entry.serial)
+
+    def write_unwritten(self) -> None:
+        """Write all remembered stamps, and what the store has lost.
+
+        Raises StateError as long as writing fails.
+        """
+        self._is_failing = True
+        with _explained("changes of proxy certificates are not written"):
+            try:
+                self._calls.run(self._write_all())
+            except UnchangeableRecordsError:  # the store answers, so others need not wait
+                self._is_failing = False
+                raise
+        self._is_failing = False
+
+    async def _record(self, entry: LedgerEntry, judge: Judge | None) -> None:
+        self._entries.recording.add(entry.serial)
+        try:
+            await self._writes.record(entry, judge)
+        finally:
+            self._entries.recording.discard(entry.serial)
+        with suppress(RecordsError, UnreadableContentError):  # written with the next certificate
+            await self._note_first()
+
+    async def _write_all(self) -> None:
+        entries = self._entries
+        keys = entries.keys_of(entries.stamps.serials()) | entries.known.behind()
+        await self._writes.write(sorted(keys))
+        await self._note_first()
+
+    async def _note_first(self) -> None:
+        first, recorded = self._entries.known.first, self._entries.header.first
+        if first is not None and (recorded is None or first < recorded):
+            await self._change_header(partial(with_first, first=first))
+
+    async def _change_header(self, change: Change) -> None:
+        version = await update(self._store, HEADER, change, self._writer)
+        if version.content is not None:
+            self._entries.header = Header.read(version.content.fields)
+
+
+@contextmanager
+def _explained(words: str) -> Iterator[None]:
+    """Raise errors of the store as StateError."""
+    try:
+        yield
+    except (RecordsError, UnreadableContentError) as error:
+        raise StateError(f"the shared ledger cannot be used: {words}: {error}") from error
