@@ -29,13 +29,15 @@ def no_fault() -> Fault:
 class FaultyRecords:
     """Client of a store, as one server sees the store: with calls that fail, and changes that are late.
 
-    `fault` is asked at each write and removal. While `is_away`, all calls fail and changes are held back;
-    while `is_cut`, only changes. `heal` hands them over in their last form, as a store does after a break.
+    `fault` is asked at each write and removal, and `read_fault` at each read. While `is_away`, all calls fail
+    and changes are held back; while `is_cut`, only changes. `heal` hands them over in their last form, as a
+    store does after a break.
     """
 
     def __init__(self, store: RecordStore, fault: Callable[[], Fault] = no_fault) -> None:
         self._store = store
         self.fault = fault
+        self.read_fault = no_fault
         self.is_away = False
         self._late: list[tuple[Key, Callable[[Changes], None], dict[Key, Record | None]]] = []
         self.is_cut = False
@@ -43,7 +45,9 @@ class FaultyRecords:
     async def read(self, key: Key) -> Record | None:
         """Return the present record of a key."""
         self._require()
-        return await self._store.read(key)
+        record = await self._store.read(key)
+        _answer(self.read_fault())
+        return record
 
     async def write(self, key: Key, content: bytes, before: Revision | None) -> Record:
         """Write a record, with the fault of this call."""
@@ -105,7 +109,7 @@ class FaultyRecords:
 
 
 def _answer(fault: Fault) -> None:
-    if fault is Fault.AFTER:
+    if fault is not Fault.NONE:
         raise StoreUnavailableError("the store of the test lost the answer")
 
 

@@ -33,9 +33,9 @@ class KnownEntries:
     """The last readable form of each proxy's record. Only the event loop changes it; any thread may read.
 
     A store can go back to an older snapshot, and a record can be deleted by hand. Both must not make a
-    revocation unknown. Therefore a record with no higher count than before, and a removal, take no entry or
-    stamp away: the record is `behind` then, until the store has everything that is known here. An orderly
-    removal of a proxy is a write of its record without certificates, and then the removal.
+    revocation unknown. Therefore no record takes a stamp away, and only one with a higher count takes a
+    certificate away: otherwise the record is `behind`, until the store has everything that is known here. An
+    orderly removal of a proxy is a write of its record without certificates, and then the removal.
     """
 
     def __init__(self) -> None:
@@ -117,16 +117,24 @@ class KnownEntries:
                 self._behind.discard(key)
 
     def _put(self, key: Key, stored: _ProxyRecord) -> None:
-        before = self._records.get(key)
-        result, is_behind = stored, False
-        if before is not None and (key in self._behind or stored.count <= before.count):
-            entries = merged(before.entries, stored.entries)
-            if is_behind := entries != stored.entries:
-                result = _ProxyRecord(entries, max(before.count, stored.count))
+        before = self._records.get(key, _ProxyRecord((), 0))
+        entries = merged(self._kept(key, before, stored), stored.entries)
+        is_behind = entries != stored.entries
+        result = _ProxyRecord(entries, max(before.count, stored.count)) if is_behind else stored
         with self._lock:
             self._records[key] = result
             (self._behind.add if is_behind else self._behind.discard)(key)
-            self._index(key, () if before is None else before.entries, result.entries)
+            self._index(key, before.entries, result.entries)
+
+    def _kept(self, key: Key, before: _ProxyRecord, stored: _ProxyRecord) -> Iterable[LedgerEntry]:
+        """Return the entries known before that must be in the store now.
+
+        A later write may have removed certificates in order, and never takes a stamp away.
+        """
+        if key in self._behind or stored.count <= before.count:
+            return before.entries
+        serials = {entry.serial for entry in stored.entries}
+        return (entry for entry in before.entries if entry.serial in serials)
 
     def _index(self, key: Key, before: Iterable[LedgerEntry], after: tuple[LedgerEntry, ...]) -> None:
         serials = {entry.serial for entry in after}

@@ -285,6 +285,31 @@ def test_store_that_went_back_loses_no_revocation(servers: Servers, here: Server
     assert (here.ledger.unwritten, there.ledger.unwritten) == (0, 0)
 
 
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_store_that_went_back_and_went_on_loses_no_revocation(
+    servers: Servers, here: Server, *, is_cut: bool
+) -> None:
+    """A server that started after the loss has written to the record before this server writes it again.
+
+    This server hears of each write, or of the last one only.
+    """
+    here.ledger.record(new_entry("1a"))
+    older = servers.memory.records[U1].content
+    revoked = here.ledger.revoke("1a", LATER)
+    here.store.is_cut = is_cut
+    servers.put(U1, older)
+    new = servers.start().ledger
+    new.claim("1a", LATER)
+    new.admit((), LATER)
+    for serial in ("2a", "3a"):
+        new.record(new_entry(serial), NEVER_REVOKED)
+    servers.heal(here)
+    assert here.ledger.entry("1a") == replace(revoked, claimed_at=LATER)
+    here.ledger.write_unwritten()
+    assert new.entries() == here.ledger.entries()
+    assert new.entry("1a") == replace(revoked, claimed_at=LATER)
+
+
 def test_late_changes_take_nothing_away(servers: Servers, here: Server, there: Server) -> None:
     """The answer of an own write is newer than changes that arrive after it."""
     here.ledger.record(new_entry("1a"))
