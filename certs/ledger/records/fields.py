@@ -37,7 +37,7 @@ _TEXTS: Final = ("claimed_from", "revoked_why", "signer", "joined_by")
 
 def key_of_proxy(name: ProxyName) -> Key:
     """Return the key of the record with all certificates of a proxy."""
-    return key_of(*PROXIES.split("/"), name.namespace, name.service, name.uuid)
+    return key_of(*words_of(PROXIES), name.namespace, name.service, name.uuid)
 
 
 def name_of_record(key: Key) -> ProxyName:

@@ -82,6 +82,7 @@ LOGGER_NAMES: Final = (
     "enrolment",
     "enrolment.server",
     "enrolment.store",
+    "enrolment.store.records",
     "envoy",
     "injector.configured",
     "injector.keeper",

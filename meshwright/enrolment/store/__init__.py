@@ -1,4 +1,8 @@
-"""The store of join tokens: the contract, and SQLite.
+"""The store of join tokens: the contract, SQLite, and records that several servers share.
 
+- `contract`: the interface.
+- `sqlite`: join tokens in a file of the state directory.
+- `records`: join tokens in shared records, with `token_fields` (the form of the records) and `known_tokens`
+  (the tokens in memory).
 The package never stores the secret of a token, only a hash.
 """

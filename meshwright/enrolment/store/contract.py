@@ -1,14 +1,17 @@
 """Contract of the storage of join tokens.
 
-The implementation is a file in the state directory (`enrolment.store.sqlite`). A store shared by servers on
-several machines would be another implementation.
+Implementations are a file in the state directory (`enrolment.store.sqlite`), and records that servers on
+several machines share (`enrolment.store.records`).
 """
 
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Protocol
+from datetime import datetime, timedelta
+from typing import Final, Protocol
 
 from meshwright.enrolment.tokens import JoinToken, TokenRecord, TokenRefusal
+
+REMEMBERED: Final = timedelta(days=90)
+"""Time after the end for which a token is still listed."""
 
 
 class TokenRefused(Exception):
@@ -35,7 +38,8 @@ class TokenStore(Protocol):
     """Join tokens, and the keys that have used them. Safe to use from several threads.
 
     Every method raises `certs.errors.StateError` if the store cannot be read or written. A call is atomic,
-    and its result is on disk when it returns.
+    and its result is stored when it returns. A shared store knows the tokens and uses of other servers a
+    moment later; what decides, the present state of a token and its uses, is always asked of the store.
     """
 
     def add(self, token: JoinToken, record: TokenRecord) -> None:

@@ -4,7 +4,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -14,13 +14,11 @@ import structlog
 from certs.errors import RequestError
 from certs.state import files
 from certs.state.database import GIVE_UP_PAGES, Schema, changing, explained, is_full, open_private
-from meshwright.enrolment.store.contract import TokenRedemption, TokenRefused
+from meshwright.enrolment.store.contract import REMEMBERED, TokenRedemption, TokenRefused
 from meshwright.enrolment.tokens import JoinToken, TokenRecord, TokenRefusal, has_secret, refusal
 from meshwright.mesh.names import Namespace, ProxyUuid, ServiceName
 
 TOKENS_FILE: Final = "tokens.sqlite"
-REMEMBERED: Final = timedelta(days=90)
-"""Time after the end for which a token is still listed."""
 
 # Times are whole seconds since 1970, UTC; digests hexadecimal.
 _SCHEMA: Final = Schema(

@@ -16,8 +16,8 @@ from meshwright.enrolment.store.sqlite import SqliteTokens
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName
 from meshwright.mesh.workload import WorkloadKey
+from tests.unit.enrolment.store.tokens import NOW, TOKEN, record
 from tests.unit.enrolment.test_service import DATA, Signs, csr, enrolment
-from tests.unit.enrolment.test_tokens import NOW, TOKEN, record
 
 NAT = "203.0.113.7"
 GUESS = f"{TOKEN.id}.{'A' * 43}".encode()

@@ -30,7 +30,7 @@ from meshwright.enrolment.store.sqlite import SqliteTokens
 from meshwright.enrolment.trust import Confirmation
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
-from tests.unit.enrolment.test_tokens import NOW, TOKEN, record
+from tests.unit.enrolment.store.tokens import NOW, TOKEN, record
 
 NAME = ProxyName.parse("one.shop.market")
 

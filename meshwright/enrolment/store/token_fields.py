@@ -1,0 +1,151 @@
+"""Fields of the records of join tokens, and of their uses.
+
+The token `0123456789ab` has the key `tokens/0123456789ab`, and its uses have the keys
+`tokens/0123456789ab/uses/0` and so on, as many as the token allows. A use is created where there is none, so
+that a token never has more uses than allowed, although many servers take them at once. Of the secret there is
+only the SHA-256. Times are whole seconds since 1970, UTC.
+
+A pure module.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+from meshwright.enrolment.tokens import JoinToken, TokenRecord
+from meshwright.mesh.names import Namespace, ProxyUuid, ServiceName
+from meshwright.records.content import Fields, UnreadableContentError
+from meshwright.records.key import Key, key_of, words_of
+
+TOKENS: Final = key_of("tokens")
+"""Common beginning of the keys of all tokens and their uses."""
+
+_USES: Final = "uses"
+_LONGEST_ID: Final = 64
+_LAST_SECOND: Final = int(datetime.max.replace(tzinfo=UTC).timestamp()) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class StoredToken:
+    """A join token as it is stored, with the digest of its secret; the number of uses is not a part."""
+
+    record: TokenRecord
+    secret_digest: str = field(repr=False)
+
+
+def is_token_id(token: str) -> bool:
+    """Return whether a text may be the id of a token, so that it can be a part of a key."""
+    return token.isascii() and token.isalnum() and len(token) <= _LONGEST_ID
+
+
+def key_of_token(token: str) -> Key:
+    """Return the key of the token with this id."""
+    return key_of(*words_of(TOKENS), token)
+
+
+def key_of_use(token: str, slot: int) -> Key:
+    """Return the key of one use of a token, from 0."""
+    return key_of(*words_of(TOKENS), token, _USES, str(slot))
+
+
+def token_and_slot(key: Key) -> tuple[str, int | None]:
+    """Return the token of a key, and the use, or None for the token itself; raise UnreadableContentError."""
+    match words_of(key):
+        case (_, token):
+            return token, None
+        case (_, token, "uses", slot) if slot.isdecimal():
+            return token, int(slot)
+        case _:
+            raise UnreadableContentError("the key is not of the form tokens/ID or tokens/ID/uses/NUMBER")
+
+
+def first_slot(key_digest: str, uses: int) -> int:
+    """Return the use that a key tries first.
+
+    A repeated request finds the use of the first one, and requests of different keys seldom meet.
+    """
+    return int.from_bytes(hashlib.sha256(key_digest.encode()).digest()[:8]) % uses
+
+
+def token_fields(token: JoinToken, record: TokenRecord) -> Fields:
+    """Return the fields of a new token."""
+    fields = {
+        "secret_digest": token.secret_digest,
+        "service": record.service,
+        "namespace": record.namespace,
+        "uuid": record.uuid,
+        "uses": record.uses,
+        "days": record.days,
+        "made_at": seconds(record.made_at),
+        "expires_at": seconds(record.expires_at),
+        "made_by": record.made_by,
+        "revoked_at": None if record.revoked_at is None else seconds(record.revoked_at),
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def read_token_fields(token: str, fields: Fields) -> StoredToken:
+    """Return the token with an id from the fields of its record; raise UnreadableContentError."""
+    texts = {name: _text(fields, name) for name in ("secret_digest", "service", "namespace", "made_by")}
+    uuid, days = fields.get("uuid"), fields.get("days")
+    if uuid is not None and not isinstance(uuid, str):
+        raise UnreadableContentError("uuid: expected a text")
+    record = TokenRecord(
+        id=token,
+        service=ServiceName(texts["service"]),
+        namespace=Namespace(texts["namespace"]),
+        uuid=None if uuid is None else ProxyUuid(uuid),
+        uses=_number(fields, "uses", 1),
+        used=0,
+        made_at=_time(fields, "made_at"),
+        expires_at=_time(fields, "expires_at"),
+        made_by=texts["made_by"],
+        days=None if days is None else _number(fields, "days", 1),
+        revoked_at=None if fields.get("revoked_at") is None else _time(fields, "revoked_at"),
+    )
+    return StoredToken(record, texts["secret_digest"])
+
+
+def with_revocation(fields: Fields, now: datetime) -> Fields | None:
+    """Return the fields of a token that is revoked, or None if it is revoked already."""
+    return None if fields.get("revoked_at") is not None else {**fields, "revoked_at": seconds(now)}
+
+
+def use_fields(key_digest: str, now: datetime) -> Fields:
+    """Return the fields of a use by a key."""
+    return {"key": key_digest, "at": seconds(now)}
+
+
+def read_use(fields: Fields) -> str:
+    """Return the digest of the key that has a use; raise UnreadableContentError."""
+    return _text(fields, "key")
+
+
+def is_use_of(key_digest: str) -> Callable[[Fields], bool]:
+    """Return a condition for the fields of a use: the key has the use."""
+    return lambda fields: read_use(fields) == key_digest
+
+
+def seconds(moment: datetime) -> int:
+    """Return a time in stored form."""
+    return int(moment.timestamp())
+
+
+def _text(fields: Fields, name: str) -> str:
+    value = fields.get(name)
+    if not isinstance(value, str):
+        raise UnreadableContentError(f"{name}: expected a text")
+    return value
+
+
+def _number(fields: Fields, name: str, least: int) -> int:
+    value = fields.get(name)
+    if type(value) is not int or not least <= value <= _LAST_SECOND:
+        raise UnreadableContentError(f"{name}: expected a whole number from {least}")
+    return value
+
+
+def _time(fields: Fields, name: str) -> datetime:
+    return datetime.fromtimestamp(_number(fields, name, 0), UTC)
