@@ -23,6 +23,10 @@ _STATUS: Final = {
     StreamEnd.TOO_MANY: (grpc.StatusCode.RESOURCE_EXHAUSTED, "too many streams: try again later"),
     StreamEnd.NOT_FOUND: (grpc.StatusCode.NOT_FOUND, ""),
     StreamEnd.HELD: (grpc.StatusCode.UNAVAILABLE, "the configuration of this proxy is not ready yet"),
+    StreamEnd.UNAVAILABLE: (
+        grpc.StatusCode.UNAVAILABLE,
+        "the control plane cannot look up this certificate now: try again later",
+    ),
     StreamEnd.FAILED: (grpc.StatusCode.INTERNAL, "internal error of the control plane: see its log"),
 }
 """Status code and details for each ending.

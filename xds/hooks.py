@@ -1,6 +1,7 @@
 """Hooks of the server's owner: an Authenticator identifies clients, an Observer is notified of events."""
 
 import enum
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -32,6 +33,21 @@ class StreamRefused(XdsError):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class AuthenticationUnavailable(XdsError):
+    """An answer is not possible now, because a part of the server is away. The client must try again later.
+
+    `reason` is one word for the log and the metric.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+Prepare = Callable[[Peer], Awaitable[None]]
+"""Get the data that an Authenticator needs for a new client; raises AuthenticationUnavailable."""
 
 
 class Authenticator(Protocol):
@@ -74,6 +90,7 @@ class StreamEnd(enum.StrEnum):
     TOO_MANY = "too-many-streams"
     TOO_LARGE = "too-large"
     NOT_FOUND = "not-found"
+    UNAVAILABLE = "unavailable"
     AGED = "maximum-age"
     SHUTDOWN = "shutdown"
     FAILED = "failed"

@@ -8,7 +8,7 @@ it with records shared by the servers of several machines.
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from certs.errors import RequestError, StateError
 from certs.ledger.entry import LedgerEntry
@@ -130,6 +130,7 @@ class Ledger(Protocol):
         """Write all remembered stamps to the file. Raises StateError as long as writing fails."""
 
 
+@runtime_checkable
 class SharedLedger(Ledger, Protocol):
     """A ledger of several servers, which read from memory what the others have written a moment ago.
 

@@ -135,7 +135,13 @@ def _context(parts: Parts, name: str, address: HostPort, lifetime: Lifetime) -> 
         config=view_config,
         catalog=OwnSnapshots(delivery.cache, proxies.drivers.drivers[name].types),
         certificates=delivery.certificates,
-        clients=Clients(authenticator, delivery.observer, _limits(core.settings), authenticator.hold_reason),
+        clients=Clients(
+            authenticator,
+            delivery.observer,
+            _limits(core.settings),
+            authenticator.hold_reason,
+            authenticator.prepare,
+        ),
         events=proxies.events,
         debug=proxies.pages,
         lifetime=lifetime,
@@ -165,6 +171,7 @@ def _authenticator(parts: Parts, driver: str) -> MeshAuthenticator:
         unknown=identity.older_ledger.show if rebuilding is None else rebuilding.show,
         trusts=identity.opened.authority.trusts,
         shown=core.delivery.shown_certificates,
+        unknown_serials=identity.unknown_serials,
     )
 
 

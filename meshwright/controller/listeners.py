@@ -101,6 +101,7 @@ def enrolling(parts: Parts) -> "EnrolmentPorts | None":
         core.clock,
         trusts=identity.opened.authority.trusts,
         shown=core.delivery.shown_certificates,
+        unknown_serials=identity.unknown_serials,
     )
     return EnrolmentPorts(
         core.settings,

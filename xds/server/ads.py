@@ -28,7 +28,16 @@ from xds.cache import NodeKey, Snapshots
 from xds.connections.guard import ConnectionGuard
 from xds.discovery import AGGREGATED, CLIENT_STATUS, DISCOVERY, HEALTH, Discovery
 from xds.grpc_call import GrpcTransport, set_status
-from xds.hooks import Authenticator, NoObserver, Observer, Peer, StreamEnd, StreamRefused
+from xds.hooks import (
+    AuthenticationUnavailable,
+    Authenticator,
+    NoObserver,
+    Observer,
+    Peer,
+    Prepare,
+    StreamEnd,
+    StreamRefused,
+)
 from xds.limits import Limits, StreamQuota
 from xds.protocol.stream import Accepted
 from xds.server.auxiliary import check_health, fetch_status, stream_status, watch_health
@@ -70,6 +79,7 @@ class AdsServer:
         control_plane: str = "meshwright",
         hold_reason: Callable[[NodeKey], str] | None = None,
         further: Mapping[tuple[str, str], Serve] = NOTHING_FURTHER,
+        prepare: Prepare | None = None,
     ) -> None:
         """Make a server, not yet listening.
 
@@ -78,6 +88,7 @@ class AdsServer:
         - `hold_reason` returns one word as the reason for an empty configuration of a node (for example
           `workload-unknown`), or "" for a node with a configuration. A client gets the word from the health
           check of the discovery service.
+        - `prepare` is awaited before a new client is authenticated, for data that another server has.
         - `further` are methods of other services, by service and method name. They pass the same
           authentication and limits.
         - `control_plane` is the identifier in every response (rule N4). The identifier must be the same on
@@ -85,6 +96,7 @@ class AdsServer:
         """
         self._cache = cache
         self._authenticator = authenticator
+        self._prepare = prepare
         self._tls = tls
         self._observer = observer or NoObserver()
         self._limits = limits or Limits()
@@ -218,10 +230,15 @@ class AdsServer:
     ) -> Result:
         """Authenticate a call, wait for its turn, and serve the call until the end."""
         try:
+            if self._prepare is not None:
+                await self._prepare(peer)
             node_key = self._authenticator.authenticate(peer)
         except StreamRefused as refused:
             self._observer.refused(peer, refused.reason)
             return StreamEnd.REFUSED, refused.reason
+        except AuthenticationUnavailable as unavailable:
+            self._observer.refused(peer, unavailable.reason)
+            return StreamEnd.UNAVAILABLE, unavailable.reason
         await asyncio.sleep(wait)
         number = next(self._numbers)
         until = asyncio.get_running_loop().time() + self._limits.age(random.random())  # noqa: S311 - no secret

@@ -17,7 +17,7 @@ from meshwright.enrolment.limits import EnrolmentLimits
 from meshwright.enrolment.methods import joining, renewing
 from meshwright.enrolment.proofs import certificate, join_token
 from meshwright.enrolment.proofs.certificate import CertificateProof
-from meshwright.enrolment.proofs.contract import Proof, ProofRefused
+from meshwright.enrolment.proofs.contract import Proof, ProofRefused, ProofUndecided
 from meshwright.enrolment.proofs.join_token import JoinTokenProof
 from meshwright.enrolment.proofs.registry import accepted
 from meshwright.enrolment.server import EnrolmentPort
@@ -26,7 +26,7 @@ from meshwright.enrolment.trust import Confirmations
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName
 from meshwright.traffic.traffic import Traffic
-from xds.hooks import Peer, StreamRefused
+from xds.hooks import AuthenticationUnavailable, Peer, StreamRefused
 from xds.server.tls import TlsIdentity
 
 
@@ -92,7 +92,7 @@ class EnrolmentPorts:
         return Enrolment(
             self._proxies,
             proofs,
-            CertificateProof(self._holder_of),
+            CertificateProof(self._holder_of, self._prepare),
             clock=self._clock,
             monotonic=time.monotonic,
             limits=self._limits,
@@ -102,6 +102,13 @@ class EnrolmentPorts:
             traffic=self._traffic,
             ask_again_seconds=self._settings.trust_seconds,
         )
+
+    async def _prepare(self, shown: bytes, address: str) -> None:
+        """Look up a certificate that is unknown here, in a ledger that is shared; raise ProofUndecided."""
+        try:
+            await self._authenticator.prepare(Peer(shown, address))
+        except AuthenticationUnavailable as error:
+            raise ProofUndecided("the shared ledger cannot be asked for this certificate now") from error
 
     def _holder_of(self, shown: bytes, address: str) -> LedgerEntry:
         """Return the ledger entry of a certificate, with the same checks as for every RPC."""

@@ -1,5 +1,6 @@
 """Parts for certificates, trust, and the change of the mesh's root."""
 
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -23,6 +24,7 @@ from meshwright.controller.parts.proxies import ProxyParts
 from meshwright.controller.roots.change import RootChange
 from meshwright.controller.roots.declared import DeclaredRoots, DeclaredRule
 from meshwright.controller.roots.rotation import declared_roots, root_change, roots_changed
+from meshwright.delivery.proxies.unknown_serials import UnknownSerials, unknown_serials
 from meshwright.enrolment.trust import Confirmations
 from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.contract.contexts import AcknowledgedSecrets
@@ -34,7 +36,7 @@ class IdentityParts:
 
     `proxy_certificates` issues and revokes on request, `tokens` makes join tokens. `confirmations` are the CA
     bundles confirmed by machines. `roots` is `None` if the CA is not managed by this server; `foreign_ca`
-    then follows the CA.
+    then follows the CA. `unknown_serials` is `None` if the ledger is not shared with other servers.
     """
 
     opened: AuthorityWithLedger
@@ -47,6 +49,7 @@ class IdentityParts:
     roots: RootChange | None
     declared_roots: DeclaredRoots
     foreign_ca: ForeignAuthorityWatch
+    unknown_serials: UnknownSerials | None
 
     def works(
         self, taken: Callable[[], Iterator[AcknowledgedSecrets]], clock: Callable[[], datetime]
@@ -111,6 +114,7 @@ def join_identity(
         roots=change,
         declared_roots=_declared_roots(core, opened, change, rule, in_cluster),
         foreign_ca=ForeignAuthorityWatch(opened, changed),
+        unknown_serials=unknown_serials(opened.ledger, time.monotonic),
     )
 
 

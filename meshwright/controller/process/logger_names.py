@@ -79,6 +79,7 @@ LOGGER_NAMES: Final = (
     "delivery.proxies.identity",
     "delivery.proxies.journal",
     "delivery.proxies.readiness",
+    "delivery.proxies.unknown_serials",
     "enrolment",
     "enrolment.server",
     "enrolment.store",

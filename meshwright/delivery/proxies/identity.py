@@ -18,6 +18,7 @@ from certs.keys.material import PeerCertificate
 from certs.ledger.contract import Ledger
 from certs.peer import AdmittedPeer, admitted, presence, read_peer
 from meshwright.delivery.proxies.shown_certificates import ShownCertificates
+from meshwright.delivery.proxies.unknown_serials import UnknownSerials
 from meshwright.mesh.identity import ProxyName
 from xds.cache import NodeKey
 from xds.hooks import Peer, StreamRefused
@@ -91,7 +92,7 @@ class MeshAuthenticator:
     does not serve a proxy (its driver has another server), else an empty text; the result is cached per
     revision of the view. `failed` returns the reason why a proxy with a known workload has no snapshot.
     `trusts` returns whether certificates signed by a CA are accepted now. `shown` records accepted
-    certificates.
+    certificates. `unknown_serials` looks up certificates in a ledger that several servers share.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class MeshAuthenticator:
         unknown: Unknown | None = None,
         trusts: Callable[[str], bool] = _trust_all,
         shown: ShownCertificates | None = None,
+        unknown_serials: UnknownSerials | None = None,
     ) -> None:
         self._ledger = ledger
         self._view = view
@@ -113,9 +115,24 @@ class MeshAuthenticator:
         self._unknown = unknown
         self._trusts = trusts
         self._shown = shown or ShownCertificates()
+        self._unknown_serials = unknown_serials
         self._certificates: WeakKeyDictionary[Peer, PeerCertificate] = WeakKeyDictionary()
         self._mesh: tuple[View | None, int] = (None, 0)
         self._undisputed: set[ProxyName] = set()  # valid for the revision in `_mesh`
+
+    async def prepare(self, peer: Peer) -> None:
+        """Look up a certificate that is unknown here, before a new client is authenticated.
+
+        Raises AuthenticationUnavailable if the shared ledger cannot be asked now. A ledger that is not shared
+        knows all certificates.
+        """
+        if self._unknown_serials is None or not peer.certificate:
+            return
+        try:
+            shown = self._read(peer, peer.certificate)
+        except PeerRefused:  # the authentication refuses the client, and logs the reason
+            return
+        await self._unknown_serials.look_up(shown, peer.address)
 
     def authenticate(self, peer: Peer) -> NodeKey:
         """Return the node key of the peer; raises like `admit`."""

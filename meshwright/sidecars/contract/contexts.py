@@ -12,7 +12,7 @@ from meshwright.mesh.tap import TappedRequest
 from meshwright.sidecars.contract.events import Events
 from meshwright.sidecars.contract.lifetime import Lifetime
 from xds.cache import NodeKey, Snapshots
-from xds.hooks import Authenticator, Observer
+from xds.hooks import Authenticator, Observer, Peer, Prepare
 from xds.limits import Limits
 from xds.server.tls import TlsIdentity
 from xds.stream_status import StreamStatus
@@ -64,19 +64,26 @@ class DebugHandlers(Protocol):
         """Add the driver's streams to the common pages: `/debug/xds`, and `/debug/proxy` for each proxy."""
 
 
+async def _prepared(peer: Peer) -> None:
+    """Return at once: the authenticator has all data, the default of `prepare`."""
+    del peer
+
+
 @dataclass(frozen=True, slots=True)
 class Clients:
     """Authentication, observation and limits of clients, the same for every driver.
 
     `authenticator` uses the ledger and the mesh, and refuses proxies of other drivers. Calls of `observer`
     appear in the list of proxies, the metrics and the log. `held` returns one word for the reason why an
-    admitted proxy still waits for configuration, or "" if the proxy has configuration.
+    admitted proxy still waits for configuration, or "" if the proxy has configuration. A driver awaits
+    `prepare` before it authenticates a new client, and answers AuthenticationUnavailable with "try again".
     """
 
     authenticator: Authenticator
     observer: Observer
     limits: Limits
     held: Callable[[NodeKey], str] = lambda _: ""
+    prepare: Prepare = _prepared
 
 
 TappedHere = Callable[[NodeKey, Sequence[TappedRequest]], bool]

@@ -28,7 +28,7 @@ from meshwright.sidecars.document.readers import Readers
 from meshwright.sidecars.document.tls import server_context
 from meshwright.sidecars.document.translate import CREDENTIALS, DOCUMENT, NAME
 from xds.cache import NodeKey
-from xds.hooks import Peer, StreamRefused
+from xds.hooks import AuthenticationUnavailable, Peer, StreamRefused
 from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Nonce, Response
 
@@ -91,6 +91,7 @@ class DocumentServer:
         except ValueError:
             return _text_response(400, "wait must be a number of seconds")
         try:
+            await self._clients.prepare(peer)
             node = self._clients.authenticator.authenticate(peer)
             if self.readers.too_many(node, self._clients.limits):
                 return _text_response(429, "too many requests at once")
@@ -110,6 +111,9 @@ class DocumentServer:
         except StreamRefused as refused:
             self._clients.observer.refused(peer, refused.reason)
             return _text_response(403, "refused")
+        except AuthenticationUnavailable as unavailable:
+            self._clients.observer.refused(peer, unavailable.reason)
+            return _text_response(503, "this certificate cannot be looked up now: try again later")
 
     @contextlib.contextmanager
     def _reading(self, node: NodeKey, peer: Peer) -> Iterator[None]:

@@ -25,6 +25,7 @@ async def start(context: ControllerContext) -> HealthProbes:
         limits=clients.limits,
         hold_reason=clients.held,
         further={METHOD: alone(partial(take_requests, context.tapped))},
+        prepare=clients.prepare,
     )
     port = await server.start(f"{_bracketed(context.host)}:{context.port}")
 

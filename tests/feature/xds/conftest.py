@@ -22,7 +22,7 @@ from protos.envoy.service.discovery.v3 import discovery_pb2
 from tests.tools.deadline import until
 from xds.budget import Excess, LimitKind
 from xds.cache import NodeKey, SnapshotCache
-from xds.hooks import AnyNode, Authenticator, Cause, Peer, StreamEnd
+from xds.hooks import AnyNode, Authenticator, Cause, Peer, Prepare, StreamEnd
 from xds.limits import Limits
 from xds.protocol.wire import Node, Rejection, Response
 from xds.server.ads import SERVICE, AdsServer
@@ -156,11 +156,20 @@ async def serve(pki: Pki) -> AsyncIterator[Serve]:
     running: list[AdsServer] = []
 
     async def start(
-        authenticator: Authenticator | None = None, limits: Limits | None = None, *, host: str = LOCAL
+        authenticator: Authenticator | None = None,
+        limits: Limits | None = None,
+        *,
+        host: str = LOCAL,
+        prepare: Prepare | None = None,
     ) -> Served:
         cache, seen, tls = SnapshotCache(), Seen(), [pki.tls]
         server = AdsServer(
-            cache, authenticator or AnyNode(NodeKey("n")), lambda: tls[0], observer=seen, limits=limits
+            cache,
+            authenticator or AnyNode(NodeKey("n")),
+            lambda: tls[0],
+            observer=seen,
+            limits=limits,
+            prepare=prepare,
         )
         running.append(server)
         return Served(server, cache, seen, await server.start(f"{_bracketed(host)}:0"), tls)

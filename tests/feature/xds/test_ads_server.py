@@ -14,7 +14,7 @@ import pytest
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.hooks import AnyNode, Peer, StreamEnd, StreamRefused
+from xds.hooks import AnyNode, AuthenticationUnavailable, Peer, StreamEnd, StreamRefused
 from xds.limits import Limits
 from xds.protocol.resources.resource import CLUSTER, ENDPOINT, Resource, encode
 from xds.protocol.resources.snapshot import Snapshot
@@ -201,6 +201,29 @@ async def test_s4_refused_client_gets_no_reason_and_no_response(
     )
     assert served.seen.sent_bytes == 0
     assert (keeper.certificates[0] or b"").startswith(b"-----BEGIN CERTIFICATE-----")
+
+
+async def test_client_that_is_not_known_yet_is_looked_up_first(serve: Serve, connect: Connect) -> None:
+    """The look-up comes before the authentication. If it is not possible now, the client must try again."""
+    keeper, is_away = Doorkeeper(at_door="unknown"), True
+
+    async def prepare(peer: Peer) -> None:
+        assert peer.certificate is not None
+        if is_away:
+            raise AuthenticationUnavailable("away")
+        keeper.at_door = ""
+
+    served = await serve(keeper, prepare=prepare)
+    publish(served.cache, endpoints("a"))
+    assert await connect(served.port).status() == (
+        grpc.StatusCode.UNAVAILABLE,
+        "the control plane cannot look up this certificate now: try again later",
+    )
+    assert (served.seen.refusals, keeper.certificates) == (["away"], [])
+    is_away = False
+    client = connect(served.port)
+    await client.ask(ENDPOINT, "a")
+    assert len((await client.response()).resources) == 1
 
 
 async def test_s4_stream_ends_when_its_client_is_refused_later(serve: Serve, connect: Connect) -> None:

@@ -30,7 +30,7 @@ from meshwright.sidecars.document.translate import CREDENTIALS, DOCUMENT, NAME
 from tests.meshes import values as a
 from tests.meshes.views import POLICY, view, workload
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.hooks import AnyNode, NoObserver, Peer, StreamEnd
+from xds.hooks import AnyNode, AuthenticationUnavailable, NoObserver, Peer, StreamEnd
 from xds.limits import Limits
 from xds.protocol.resources.resource import Resource
 from xds.protocol.resources.snapshot import Snapshot
@@ -316,6 +316,23 @@ async def test_unknown_document_is_an_error() -> None:
         NothingThereError, match=r"the driver does not have a document for proxy 'two\.store\.shop'"
     ):
         await server.shown({"proxy": "two.store.shop"})
+
+
+async def test_reader_whose_certificate_cannot_be_looked_up_must_try_again() -> None:
+    """Another server may have issued the certificate, and the store that both share is away."""
+
+    async def prepare(peer: Peer) -> None:
+        raise AuthenticationUnavailable("away")
+
+    clients = Clients(AnyNode(NODE), NoObserver(), Limits(), prepare=prepare)
+    server = DocumentServer(SimpleNamespace(catalog=SnapshotCache(), clients=clients))  # type: ignore[arg-type]
+    async with TestClient(TestServer(server.application())) as client:
+        answer = await client.get(PATH)
+        assert (answer.status, await answer.text()) == (
+            503,
+            '{"error": "this certificate cannot be looked up now: try again later"}',
+        )
+    assert server.readers.shown() == []
 
 
 async def _asked(cache: SnapshotCache, method: str = "GET", **headers: str) -> tuple[int, str, bytes, Any]:
