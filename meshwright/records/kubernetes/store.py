@@ -25,6 +25,7 @@ from meshwright.records.contract import (
     ReplicaId,
     Revision,
     StoreUnavailableError,
+    TooLargeError,
     WriteConflictError,
 )
 from meshwright.records.key import Key
@@ -92,7 +93,7 @@ class KubernetesRecords:
         conflict with the caller's own write. POST and PATCH are never repeated.
         """
         if len(content) > LARGEST_CONTENT:
-            raise ValueError(f"content of {key}: {len(content)} bytes, at most {LARGEST_CONTENT} are allowed")
+            raise TooLargeError(key, len(content))
         write = secrets.token_hex(4)
         async with self._compared(key):
             if before is None:

@@ -21,6 +21,7 @@ from meshwright.records.contract import (
     RecordStore,
     ReplicaId,
     Revision,
+    TooLargeError,
     WriteConflictError,
 )
 from meshwright.records.key import Key, key_of
@@ -224,7 +225,7 @@ class RecordContract:
         store = stores.client("a")
         largest = await store.write(CART, b"x" * LARGEST_CONTENT, None)
         for key, before in ((CART, largest.revision), (key_of("other"), None)):
-            with pytest.raises(ValueError, match=f"{LARGEST_CONTENT + 1} bytes"):
+            with pytest.raises(TooLargeError, match=f"{LARGEST_CONTENT + 1} bytes"):
                 await store.write(key, b"x" * (LARGEST_CONTENT + 1), before)
         assert await stores.client("b").read(CART) == largest
         assert await store.read(key_of("other")) is None
