@@ -11,7 +11,8 @@ from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from certs.contract import CertificateRequest, Usage
 from certs.errors import IssuerError
-from certs.issuers.root import Root, open_root
+from certs.issuers.ca_folder import open_root
+from certs.issuers.root import Root
 from certs.keys.leaf import is_signed_by_bundle
 from certs.keys.profile import PURPOSES, alternative_names, key_usage, subject
 from certs.keys.serial import new_serial

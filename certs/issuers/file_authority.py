@@ -10,7 +10,7 @@ import structlog
 from certs.contract import CertificateRequest
 from certs.errors import StateError
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.root import CaFiles, read_root
+from certs.issuers.root import CaNames, read_root
 from certs.state import files
 from meshwright.mesh.names import TrustDomain
 
@@ -18,6 +18,20 @@ _MEND: Final = "restore the right files"
 _DATA: Final = "..data"
 
 _log = structlog.get_logger("certs.issuers.watched")
+
+
+@dataclass(frozen=True, slots=True)
+class CaFiles:
+    """The files of a CA: certificate (followed by intermediates), key, and the roots of an intermediate."""
+
+    certificate: Path
+    key: Path
+    roots: Path
+
+    @property
+    def names(self) -> CaNames:
+        """Return the paths for error messages."""
+        return CaNames(str(self.certificate), str(self.key), str(self.roots), _MEND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +65,7 @@ class WatchedFiles:
             data = self.directory / _DATA
             base = data.resolve() if data.is_symlink() else self.directory
         roots = base / self.roots if self.roots is not None else Path(self.roots_setting)
-        return CaFiles(base / self.certificate, base / self.key, roots, _MEND)
+        return CaFiles(base / self.certificate, base / self.key, roots)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +166,8 @@ class WatchedIssuer:
 
     def _opened(self, ca_files: CaFiles, content: _Content, now: datetime) -> CertificateAuthority:
         given = content.certificate, content.key, content.roots
-        root = read_root(ca_files, *given, self._trust_domain, now, signs_proxies=self._signs_proxies)
+        names, domain = ca_files.names, self._trust_domain
+        root = read_root(names, *given, domain, now, signs_proxies=self._signs_proxies)
         return CertificateAuthority(root, self._trust_domain)
 
     def _roots(self, path: Path) -> bytes | None:

@@ -1,10 +1,7 @@
-"""Key and certificate of a CA: in the state directory, made once and then loaded, or in other files."""
+"""A CA that can sign: made here, or parsed from its certificate, key and roots. A pure module."""
 
-import os
-import shutil
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Final
 
 from cryptography import x509
@@ -19,8 +16,6 @@ from certs.keys.pem import as_pem, certificates_in
 from certs.keys.profile import key_usage, subject
 from certs.keys.serial import new_serial
 from certs.lifetimes import BACKDATED
-from certs.state import files
-from certs.state.sealing import PLAIN, Seal, UnopenedError
 from meshwright.mesh.names import TrustDomain
 
 VALIDITY: Final = timedelta(days=3652)
@@ -30,10 +25,6 @@ SigningKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 """Type of a CA's key. CAs made here use ECDSA P-256; one put into the directory may use RSA."""
 
 _LEAST_RSA: Final = 2048
-_AWAY: Final = (
-    "restore the right files, or move the directory away so that the server creates a "
-    "new CA (then all proxy certificates must be issued again)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,41 +39,6 @@ class Root:
     def fingerprint(self) -> str:
         """Return the SHA-256 of the public key in X.509 form, which a renewed certificate keeps."""
         return fingerprint_of(self.certificate)
-
-
-def fingerprint_in(directory: Path) -> str:
-    """Return the fingerprint of the CA in a directory, valid or not; empty without a CA."""
-    content = files.read(directory / "ca.pem")
-    return "" if content is None else fingerprint_of(_certificates(directory / "ca.pem", content, _AWAY)[0])
-
-
-def is_there(state: Path) -> bool:
-    """Return whether a state directory has a CA, even partly; raise StateError for a broken link."""
-    directory = state / "ca"
-    if directory.is_symlink() and not directory.exists():
-        raise StateError(f"{directory} is a symbolic link to a missing directory")
-    return any(_exists(directory / name) for name in ("ca.pem", "ca.key"))
-
-
-def open_root(state: Path, trust_domain: TrustDomain, now: datetime, seal: Seal = PLAIN) -> Root:
-    """Load `<state>/ca/ca.pem` and `ca.key`, and make them first if both are missing.
-
-    Safe against a concurrent process. Both files appear together by the rename of a directory, so a crash
-    never leaves only one of them. Raises StateError.
-    """
-    files.private_directory(state)
-    directory = state / "ca"
-    with files.locked(state / ".ca.lock"):
-        if not is_there(state):
-            write_root(directory, state / ".ca.new", new_root(trust_domain, now), seal)
-    return load_root(directory, trust_domain, now, seal)
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.is_symlink() or path.exists()
-    except OSError as error:
-        raise StateError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def new_root(trust_domain: TrustDomain, now: datetime) -> Root:
@@ -113,60 +69,26 @@ def new_root(trust_domain: TrustDomain, now: datetime) -> Root:
     return Root(certificate, key, above(certificate, (), (), second))
 
 
-def write_root(directory: Path, staging: Path, root: Root, seal: Seal) -> None:
-    """Write a CA's files to a directory atomically, by the rename of `staging`. Raises StateError.
-
-    `seal` encrypts the key if configured. An intermediate is stored with the CAs above, and their roots.
-    """
-    key = root.key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    try:
-        if staging.exists():
-            shutil.rmtree(staging)  # left by a process that crashed here; the lock excludes a running one
-        files.private_directory(staging)
-        files.write_private(staging / "ca.key", seal.closed(key))
-        own = root.certificate.public_bytes(serialization.Encoding.PEM)
-        files.write_private(staging / "ca.pem", root.above.chain_pem or own)
-        if root.above.chain_pem:
-            files.write_private(staging / "roots.pem", root.above.roots.pem)
-        os.rename(staging, directory)  # noqa: PTH104 - this one replaces an empty directory, as we need
-        files.sync_directory(directory.parent)
-    except OSError as error:
-        raise StateError(f"cannot create the CA in {directory}: {error.strerror}") from error
-
-
 @dataclass(frozen=True, slots=True)
-class CaFiles:
-    """The files of a CA: certificate (followed by intermediates), key, and the roots of an intermediate.
+class CaNames:
+    """Names of a CA's certificate, key and roots in error messages, for example paths of files.
 
-    `mend` is the remedy for error messages.
+    `mend` is the remedy, for example "restore the right files".
     """
 
-    certificate: Path
-    key: Path
-    roots: Path
+    certificate: str
+    key: str
+    roots: str
     mend: str
 
 
-def load_root(directory: Path, trust_domain: TrustDomain, now: datetime, seal: Seal = PLAIN) -> Root:
-    """Load `ca.pem` and `ca.key` of a directory, and `roots.pem` for an intermediate.
-
-    Raises StateError unless the files are a CA able to sign now.
-    """
-    ca_files = CaFiles(directory / "ca.pem", directory / "ca.key", directory / "roots.pem", _AWAY)
-    certificate_pem = _content(ca_files.certificate, ca_files.key, ca_files)
-    try:
-        key_pem = seal.opened(_content(ca_files.key, ca_files.certificate, ca_files))
-    except UnopenedError as error:
-        raise StateError(f"CA key {ca_files.key} cannot be used: {error}") from None
-    except ValueError as error:
-        raise StateError(f"CA key {ca_files.key} cannot be used: {error}; {_AWAY}") from None
-    return read_root(ca_files, certificate_pem, key_pem, files.read(ca_files.roots), trust_domain, now)
+def fingerprint_of_ca(name: str, content: bytes, mend: str) -> str:
+    """Return the fingerprint of a CA certificate, valid or not. Raises StateError, which has the `name`."""
+    return fingerprint_of(_certificates(name, content, mend)[0])
 
 
 def read_root(
-    ca_files: CaFiles,
+    names: CaNames,
     certificate_pem: bytes,
     key_pem: bytes,
     roots_pem: bytes | None,
@@ -175,41 +97,32 @@ def read_root(
     *,
     signs_proxies: bool = True,
 ) -> Root:
-    """Parse a CA from the content of the files; raise StateError, which names the faulty file."""
-    certificates = _certificates(ca_files.certificate, certificate_pem, ca_files.mend)
+    """Parse a CA; raise StateError, which names the faulty part, unless the CA can sign now."""
+    certificates = _certificates(names.certificate, certificate_pem, names.mend)
     if roots_pem is None and len(certificates) != 1:
         raise StateError(
-            f"CA certificate {ca_files.certificate} has {len(certificates)} certificates; it must "
-            f"have exactly one, or the roots must be in {ca_files.roots}"
+            f"CA certificate {names.certificate} has {len(certificates)} certificates; it must "
+            f"have exactly one, or the roots must be in {names.roots}"
         )
     certificate = certificates[0]
-    key = _read_key(ca_files.key, key_pem, ca_files.mend)
+    key = _read_key(names.key, key_pem, names.mend)
     if key.public_key() != certificate.public_key():
         raise StateError(
-            f"CA key {ca_files.key} does not match CA certificate {ca_files.certificate}; {ca_files.mend}"
+            f"CA key {names.key} does not match CA certificate {names.certificate}; {names.mend}"
         )
-    _check_trust_domain(ca_files.certificate, certificate, trust_domain)
-    _check_validity(ca_files, certificate, now)
-    roots = [] if roots_pem is None else _certificates(ca_files.roots, roots_pem, ca_files.mend)
-    _check_roots_domain(ca_files.roots, roots, trust_domain)
+    _check_trust_domain(names.certificate, certificate, trust_domain)
+    _check_validity(names, certificate, now)
+    roots = [] if roots_pem is None else _certificates(names.roots, roots_pem, names.mend)
+    _check_roots_domain(names.roots, roots, trust_domain)
     try:
         way = above(certificate, certificates[1:], roots, now, signs_proxies=signs_proxies)
     except ValueError as error:
-        where = (
-            ca_files.certificate if roots else f"{ca_files.certificate} (expected root in {ca_files.roots})"
-        )
+        where = names.certificate if roots else f"{names.certificate} (expected root in {names.roots})"
         raise StateError(f"CA certificate {where} cannot be used: {error}") from error
     return Root(certificate, key, way)
 
 
-def _content(path: Path, other: Path, ca_files: CaFiles) -> bytes:
-    content = files.read(path)
-    if content is None:
-        raise StateError(f"{path} is missing, but {other} exists; {ca_files.mend}")
-    return content
-
-
-def _certificates(path: Path, content: bytes, mend: str) -> list[x509.Certificate]:
+def _certificates(path: str, content: bytes, mend: str) -> list[x509.Certificate]:
     try:
         certificates = certificates_in(content)
     except ValueError as error:
@@ -218,7 +131,7 @@ def _certificates(path: Path, content: bytes, mend: str) -> list[x509.Certificat
     return certificates
 
 
-def _check_is_ca(path: Path, certificate: x509.Certificate) -> None:
+def _check_is_ca(path: str, certificate: x509.Certificate) -> None:
     try:
         constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
         usage = certificate.extensions.get_extension_for_class(x509.KeyUsage).value
@@ -230,7 +143,7 @@ def _check_is_ca(path: Path, certificate: x509.Certificate) -> None:
         raise StateError(f"{path} is not a CA certificate: it may not sign other certificates")
 
 
-def _read_key(path: Path, content: bytes, mend: str) -> SigningKey:
+def _read_key(path: str, content: bytes, mend: str) -> SigningKey:
     # `from None`, because a parser's message could quote the content of the key file.
     try:
         key = serialization.load_pem_private_key(content, password=None)
@@ -248,7 +161,7 @@ def _read_key(path: Path, content: bytes, mend: str) -> SigningKey:
     return key
 
 
-def _check_trust_domain(path: Path, certificate: x509.Certificate, trust_domain: TrustDomain) -> None:
+def _check_trust_domain(path: str, certificate: x509.Certificate, trust_domain: TrustDomain) -> None:
     """Refuse a CA of another trust domain; an external CA may be without a trust domain."""
     uris = read_leaf(certificate.public_bytes(serialization.Encoding.PEM)).names.uris
     if uris and uris != (f"spiffe://{trust_domain}",):
@@ -258,7 +171,7 @@ def _check_trust_domain(path: Path, certificate: x509.Certificate, trust_domain:
         )
 
 
-def _check_roots_domain(path: Path, roots: list[x509.Certificate], trust_domain: TrustDomain) -> None:
+def _check_roots_domain(path: str, roots: list[x509.Certificate], trust_domain: TrustDomain) -> None:
     """Refuse roots of another trust domain: agents would look for a control plane of this domain."""
     named = trust_domains(as_pem(roots)) if roots else ()
     if others := [f"spiffe://{item}" for item in named if item != trust_domain]:
@@ -268,12 +181,10 @@ def _check_roots_domain(path: Path, roots: list[x509.Certificate], trust_domain:
         )
 
 
-def _check_validity(ca_files: CaFiles, certificate: x509.Certificate, now: datetime) -> None:
-    path = ca_files.certificate
+def _check_validity(names: CaNames, certificate: x509.Certificate, now: datetime) -> None:
+    path = names.certificate
     if now > certificate.not_valid_after_utc:
-        raise StateError(
-            f"CA certificate {path} expired at {certificate.not_valid_after_utc}; {ca_files.mend}"
-        )
+        raise StateError(f"CA certificate {path} expired at {certificate.not_valid_after_utc}; {names.mend}")
     if now < certificate.not_valid_before_utc:
         raise StateError(
             f"CA certificate {path} is not valid before {certificate.not_valid_before_utc}, "

@@ -16,7 +16,9 @@ from typing import Any, Final
 import structlog
 
 from certs.errors import StateError
-from certs.issuers.root import Root, fingerprint_in, load_root, new_root, write_root
+from certs.issuers.ca_folder import fingerprint_in, names_in, read_ca, write_ca
+from certs.issuers.root import Root, new_root
+from certs.issuers.stored_ca import StoredCa, root_of
 from certs.roots.rotation import Fingerprint, Rotation, Stage, begun
 from certs.state import files
 from certs.state.sealing import PLAIN, Seal
@@ -53,7 +55,7 @@ def begin(
             "its origin"
         )
     rotation = begun(
-        Fingerprint(load_root(state / _SIGNER, trust_domain, now, seal).fingerprint),
+        Fingerprint(_load(state / _SIGNER, trust_domain, now, seal).fingerprint),
         _put(state, root or new_root(trust_domain, now), seal),
         since or now,
     )
@@ -135,12 +137,16 @@ def require_signer(
     """
     for folder in (state / _SIGNER, state / _OTHER):
         if any(_is(folder, fingerprint) for fingerprint in {rotation.signer, rotation.new}):
-            load_root(folder, trust_domain, now, seal)
+            _load(folder, trust_domain, now, seal)
+
+
+def _load(folder: Path, trust_domain: TrustDomain, now: datetime, seal: Seal) -> Root:
+    return root_of(read_ca(folder, seal), names_in(folder), trust_domain, now)
 
 
 def _put(state: Path, root: Root, seal: Seal) -> Fingerprint:
     _leave(state / _OTHER)
-    write_root(state / _OTHER, state / f".{_OTHER}.new", root, seal)
+    write_ca(state / _OTHER, state / f".{_OTHER}.new", StoredCa.of(root), seal)
     return Fingerprint(root.fingerprint)
 
 

@@ -49,7 +49,7 @@ def root_in(folder: Path, trust_domain: TrustDomain, now: datetime) -> Root | No
             f"{missing.name} is missing in {folder}, which must have the keys tls.crt, "
             f"tls.key and ca.crt, or ca.crt and {_OSM_KEY}"
         )
-    return read_root(ca_files, certificate, key, roots, trust_domain, now)
+    return read_root(ca_files.names, certificate, key, roots, trust_domain, now)
 
 
 @dataclass(frozen=True, slots=True)

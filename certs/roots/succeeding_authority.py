@@ -12,7 +12,7 @@ from typing import Final
 
 from certs.contract import Authority, IssuerKind
 from certs.errors import DamagedError, StateError
-from certs.issuers import root
+from certs.issuers.ca_folder import FOLDER, read_ca
 from certs.issuers.file_authority import WatchedFiles, WatchedIssuer
 from certs.issuers.succeeding_issuer import CHANNEL, SucceedingIssuer, known
 from certs.issuers.succession import FormerIssuer, Succession
@@ -124,8 +124,13 @@ class OpenedAuthority:
 
 
 def has_authority(state: Path, watched: WatchedFiles | None) -> bool:
-    """Return whether there is a CA or a part of one; otherwise one would be created."""
-    return watched is not None or root.is_there(state) or kept.is_under_way(state)
+    """Return whether there is a CA or a part of one; otherwise one would be created.
+
+    Raises StateError for a broken link in place of the CA.
+    """
+    stored = read_ca(state / FOLDER)
+    own = stored is not None and stored.is_there
+    return watched is not None or own or kept.is_under_way(state)
 
 
 def open_authority(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from certs.issuers.root import fingerprint_in
+from certs.issuers.ca_folder import fingerprint_in
 from certs.keys.leaf import fingerprint_of, is_signed_by_bundle
 from tests.feature.identity.root_follower import Follower
 from tests.feature.identity.test_enrolment import PORTS

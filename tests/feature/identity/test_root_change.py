@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from certs.custody import LEDGER_FILE, opened
-from certs.issuers.root import fingerprint_in
+from certs.issuers.ca_folder import fingerprint_in
 from certs.keys.leaf import is_signed_by_bundle
 from certs.proxy import issue_proxy
 from certs.roots import rotation_file as kept

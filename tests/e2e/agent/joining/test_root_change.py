@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from certs.issuers.root import fingerprint_in
+from certs.issuers.ca_folder import fingerprint_in
 from certs.keys.leaf import is_signed_by_bundle, read_leaf
 from demo.plane import COMMAND
 from meshwright.mesh.workload import Capture, Transparent

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from certs.contract import CertificateRequest, Issuer, Names, Usage
 from certs.errors import IssuerError, RequestError, StateError
 from certs.issuers import authority as authorities
-from certs.issuers import root
+from certs.issuers import ca_folder, root
 from certs.issuers.authority import CertificateAuthority
 from certs.keys.leaf import is_signed_by_bundle
 from certs.keys.pair import issue_pair
@@ -297,7 +297,7 @@ def test_chain_is_verified_only_by_its_own_root(
 
 def test_repr_of_a_root_contains_no_key(state: Path, now: datetime) -> None:
     """A repr may end up in logs."""
-    assert "key" not in repr(root.open_root(state, DOMAIN, now)).lower()
+    assert "key" not in repr(ca_folder.open_root(state, DOMAIN, now)).lower()
 
 
 def test_constant_parts_of_certificates_are_computed_once(

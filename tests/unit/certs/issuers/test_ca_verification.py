@@ -20,7 +20,7 @@ from certs.contract import Names, Usage
 from certs.errors import StateError
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.file_authority import WatchedFiles, WatchedIssuer
-from certs.issuers.root import CaFiles, read_root
+from certs.issuers.root import CaNames, read_root
 from certs.keys.pair import Pair, issue_pair
 from meshwright.mesh.names import TrustDomain
 from tests.unit.certs.issuers.example_cas import Ca, ca
@@ -91,11 +91,9 @@ def _cas(extensions: Extensions, *, at_root: bool) -> tuple[Ca, Ca]:
     return root, ca("between", NOW, root, more=() if at_root else extensions)
 
 
-def _taken(folder: Path, root: Ca, between: Ca) -> CertificateAuthority:
-    ca_files = CaFiles(folder / "tls.crt", folder / "tls.key", folder / "ca.crt", "give another")
-    return CertificateAuthority(
-        read_root(ca_files, between.pem, between.key_pem, root.pem, DOMAIN, NOW), DOMAIN
-    )
+def _taken(root: Ca, between: Ca) -> CertificateAuthority:
+    names = CaNames("tls.crt", "tls.key", "ca.crt", "give another")
+    return CertificateAuthority(read_root(names, between.pem, between.key_pem, root.pem, DOMAIN, NOW), DOMAIN)
 
 
 def _issued(authority: CertificateAuthority) -> tuple[Pair, Pair]:
@@ -163,7 +161,7 @@ def _gets_in(server: Pair, proxy: Pair, roots: bytes) -> bool:
 def test_proxy_can_connect_below_every_accepted_ca(tmp_path: Path, case: str, at_root: bool) -> None:
     """Both gRPC and OpenSSL verify the issued certificates."""
     root, between = _cas(CASES[case], at_root=at_root)
-    issued = _issued(_taken(tmp_path, root, between))
+    issued = _issued(_taken(root, between))
     assert _gets_in(*issued, root.pem)
     assert _shakes_hands(tmp_path, *issued, root.pem)
 
@@ -179,13 +177,13 @@ def test_ca_below_which_no_proxy_could_connect_is_refused(
     """
     root, between = _cas(CASES[case], at_root=at_root)
     with pytest.raises(StateError) as refused:
-        _taken(tmp_path, root, between)
+        _taken(root, between)
     assert BAD[case][1] in str(refused.value)
     assert f"CN={'root' if at_root else 'between'}" in str(refused.value)
 
     monkeypatch.setattr("certs.issuers.chain._check_use", lambda certificate: None)
     monkeypatch.setattr("certs.issuers.chain._has", lambda certificate, kind: False)
-    issued = _issued(_taken(tmp_path, root, between))
+    issued = _issued(_taken(root, between))
     assert not (_gets_in(*issued, root.pem) and _shakes_hands(tmp_path, *issued, root.pem))
 
 

@@ -12,7 +12,7 @@ import pytest
 import structlog
 
 from certs.errors import StateError
-from certs.issuers.root import fingerprint_in, open_root
+from certs.issuers.ca_folder import fingerprint_in, open_root
 from certs.roots import rotation_file as kept
 from certs.roots.rotation import Rotation, Stage, aborted, advanced, without
 from certs.state import files
