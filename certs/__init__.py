@@ -6,7 +6,8 @@
   interface.
 - `ledger` records every proxy certificate and its revocation. `peer` checks a connecting proxy against the
   ledger.
-- `state` has the files of the state directory, and `roots` the change from one root to the next.
+- `roots` has the change from one root to the next, with the interface of the store for the authority's state.
+  `authority_files` implements this store, and `state` has the other files of the state directory.
 - `custody` opens CA and ledger together; `manager` keeps one certificate for each service identity.
 
 The bytes of a private key never reach a log, an error or a repr. Time is always an argument, so expiry and

@@ -19,6 +19,7 @@ from typing import Final
 
 import structlog
 
+from certs.authority_files.store import AuthorityFiles
 from certs.contract import Authority
 from certs.errors import CorruptPairError, DamagedError, RequestError, StateError
 from certs.issuers.file_authority import WatchedFiles
@@ -28,72 +29,39 @@ from certs.ledger.mark import ENDING
 from certs.ledger.rebuilding import RebuildingLedger
 from certs.ledger.sqlite import SqliteLedger
 from certs.lifetimes import VALIDITY
-from certs.roots.succeeding_authority import OpenedAuthority, has_authority, open_authority
-from certs.state import files, sealed_state
+from certs.roots.authority_store import AuthorityStore
+from certs.roots.first_proxy import FirstProxy
+from certs.roots.succeeding_authority import OpenedAuthority, open_authority
+from certs.state import sealed_state
 from certs.state.pair_files import PairFiles
 from certs.state.sealing import Seal
 from certs.state.stored_pair import ADS_SERVER
-from certs.state_check import Loss, MissingState, StateContents, loss, sentence
+from certs.state_check import REBUILT, Loss, StateContents, loss, sentence
 from meshwright.mesh.names import TrustDomain
 
 LEDGER_FILE: Final = "ledger.sqlite"
 REBUILDING_FILE: Final = "ledger.rebuilding.sqlite"
-_MARK: Final = "first-proxy"
 _LEDGER_FILES: Final = (ENDING, "", "-journal", "-wal", "-shm")
 """Suffixes of the files of one ledger; moved from the last to the first.
 
 The mark of revocations is moved after the ledger, because a ledger without its mark could be an older one.
 """
-_REBUILT: Final = frozenset(
-    {MissingState.LEDGER, MissingState.OTHER_LEDGER, MissingState.DAMAGED_LEDGER, MissingState.OLDER_LEDGER}
-)
-"""Losses that can be repaired from proxies' certificates, because the signing CA is present."""
 
 _log = structlog.get_logger("certs.opening")
-
-
-class FirstProxy:
-    """The serial of the first proxy certificate of a CA, stored beside the CA to identify the ledger.
-
-    If it cannot be stored now, the next issuance or the next start tries again.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / _MARK
-        self._noted = False
-
-    def read(self) -> str | None:
-        """Return the stored serial of the first proxy certificate, or None if not stored.
-
-        Raises StateError.
-        """
-        content = files.read(self._path)
-        return None if content is None else content.decode("ascii", "replace").strip()
-
-    def note(self, ledger: Ledger) -> None:
-        """Store the ledger's first serial, unless the ledger is empty or a serial is stored already."""
-        if not self._noted and (serial := ledger.first()) is not None:
-            with suppress(StateError):
-                if self.read() is None:
-                    files.write_private(self._path, f"{serial}\n".encode("ascii"))
-                self._noted = True
-
-    def forget(self) -> None:
-        """Remove the stored serial of the first proxy certificate."""
-        self._path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorityWithLedger:
     """A CA with its ledger, and the mark that connects both; `made` is True for a new CA.
 
-    `seal` encrypts stored private keys. `rebuilding` is set while a lost ledger is being rebuilt; then all
-    proxies are refused.
+    `seal` encrypts stored private keys, and `store` has the state of the authority. `rebuilding` is set while
+    a lost ledger is being rebuilt; then all proxies are refused.
     """
 
     ledger: Ledger
     first: FirstProxy
     seal: Seal
+    store: AuthorityStore
     opened_authority: OpenedAuthority
     made: bool
     rebuilding: RebuildingLedger | None = None
@@ -106,10 +74,9 @@ class AuthorityWithLedger:
 
 @dataclass(frozen=True, slots=True)
 class Custody:
-    """The location of a mesh's keys.
+    """The location of a mesh's keys: the file with their passphrase, and the files of an external CA.
 
-    `passphrase` is the file with the passphrase for stored private keys, or None for unencrypted ones.
-    `authority` are the files of an external CA, None for the CA of the state directory.
+    `passphrase` is None for unencrypted keys, and `authority` for the CA of the state directory.
     """
 
     passphrase: Path | None = None
@@ -121,7 +88,7 @@ _PLAIN: Final = Custody()
 
 def begun(state: Path) -> bool:
     """Return whether a state directory has a CA or a ledger, even partly."""
-    return has_authority(state, None) or (state / LEDGER_FILE).exists()
+    return AuthorityFiles(state).read().state.has_ca or (state / LEDGER_FILE).exists()
 
 
 @contextmanager
@@ -136,18 +103,19 @@ def opened(
 ) -> Iterator[AuthorityWithLedger]:
     """Open CA and ledger for the context, and make them at the first start; the caller must hold the lock.
 
-    A lost part raises StateError with a serial. If `begin_anew` is this serial, the rest of the ledger is
-    moved aside. If `rebuild` is this serial, a lost ledger is rebuilt beside the rest. `usual` is the
-    validity of proxy certificates without an explicit request. `custody` has the location of the keys.
-    StateError is also raised for unusable files.
+    Unusable files raise StateError, and a lost part StateError with a serial. If `begin_anew` is this serial,
+    the rest of the ledger is moved aside. If `rebuild` is this serial, a lost ledger is rebuilt beside the
+    rest. `usual` is the validity of proxy certificates without an explicit request.
     """
     seal, ledger_path = sealed_state.opened(state, custody.passphrase), state / LEDGER_FILE
-    first = FirstProxy(state if custody.authority else state / "ca")
+    store = AuthorityFiles(state, seal, is_foreign=custody.authority is not None)
+    first = FirstProxy(store)
 
     def authority() -> OpenedAuthority:
-        return open_authority(state, trust_domain, now, seal, ledger_path, custody.authority)
+        ends = partial(_last_end, PairFiles(state, seal), ledger_path)
+        return open_authority(store, trust_domain, now, ends, custody.authority)
 
-    made = not has_authority(state, custody.authority)
+    made = custody.authority is None and not store.read().state.has_ca
     whose = None if made else authority()
     lost = _lost(state, ledger_path, first, whose, seal)
     if lost is not None:
@@ -155,7 +123,7 @@ def opened(
             with SqliteLedger.open(state / REBUILDING_FILE) as confirmed:
                 confirmed.name_authority(whose.authority.fingerprint)
                 rebuilding = RebuildingLedger(confirmed, partial(_signer_of, whose.authority), usual)
-                yield AuthorityWithLedger(rebuilding, first, seal, whose, made=False, rebuilding=rebuilding)
+                yield AuthorityWithLedger(rebuilding, first, seal, store, whose, False, rebuilding)
             return
         if not begin_anew or read_serial(begin_anew) != lost.serial:
             raise StateError(sentence(lost, state, ledger_path))
@@ -169,7 +137,16 @@ def opened(
             ledger.change_authority(signer)
         first.note(ledger)
         ledger.note_revocations()
-        yield AuthorityWithLedger(ledger, first, seal, whose, made)
+        yield AuthorityWithLedger(ledger, first, seal, store, whose, made)
+
+
+def _last_end(pairs: PairFiles, ledger_path: Path) -> datetime | None:
+    """Return the latest end of validity of all proxy certificates in the ledger and of stored pairs."""
+    moments = [moment] if (moment := pairs.last_end()) is not None else []
+    if ledger_path.exists():
+        with suppress(DamagedError), SqliteLedger.open(ledger_path) as ledger:  # reported when opened next
+            moments += [entry.not_after for entry in ledger.entries()]
+    return max(moments, default=None)
 
 
 def _signer_of(authority: Authority, pem: bytes) -> str:
@@ -182,7 +159,7 @@ def _signer_of(authority: Authority, pem: bytes) -> str:
 
 
 def _is_to_be_rebuilt(lost: Loss, rebuild: str) -> bool:
-    return bool(rebuild) and lost.lost in _REBUILT and read_serial(rebuild) == lost.serial
+    return bool(rebuild) and lost.lost in REBUILT and read_serial(rebuild) == lost.serial
 
 
 def rebuilt(state: Path) -> int:
@@ -203,7 +180,8 @@ def rebuilt(state: Path) -> int:
                 "no certificate is confirmed yet, so the rebuilt ledger would refuse every "
                 "proxy; confirm certificates first"
             )
-    _begin_anew(ledger_path, FirstProxy(state), FirstProxy(state / "ca"))
+    stores = (AuthorityFiles(state, is_foreign=is_foreign) for is_foreign in (True, False))
+    _begin_anew(ledger_path, *map(FirstProxy, stores))
     try:
         for end in reversed(_LEDGER_FILES):  # the file itself last: until then the ledger counts as lost
             with suppress(FileNotFoundError):
@@ -261,9 +239,8 @@ def _begin_anew(ledger_path: Path, *notes: FirstProxy) -> None:
         number = 1
         while (aside := ledger_path.with_name(f"{ledger_path.name}.lost-{number}")).exists():
             number += 1
-        for end in reversed(
-            _LEDGER_FILES
-        ):  # the ledger itself last, so that an interrupted start can be repeated
+        # The ledger itself last, so that an interrupted start can be repeated.
+        for end in reversed(_LEDGER_FILES):
             with suppress(FileNotFoundError):
                 ledger_path.with_name(ledger_path.name + end).rename(aside.with_name(aside.name + end))
         for first in notes:

@@ -14,14 +14,14 @@ from certs.errors import IssuerError
 from certs.issuers.exchanges import Exchanges
 from certs.issuers.file_authority import WatchedFiles, WatchedIssuer
 from certs.issuers.reference import IssuerReference
-from certs.issuers.succeeding_issuer import SucceedingIssuer, known
+from certs.issuers.succeeding_issuer import SucceedingIssuer
 from certs.issuers.succession import Succession
+from certs.issuers.succession_store import SuccessionStore
 from certs.issuers.vault.http import VaultApi
 from certs.issuers.vault.issuer import VaultIssuer, VaultPki
 from certs.issuers.vault.login import SERVICE_ACCOUNT_TOKEN, ByAppRole, ByKubernetes, ByToken, Login
 from certs.keys.bundle import TrustBundle
 from certs.roots.succeeding_authority import OpenedAuthority
-from certs.state.pair_files import PairFiles
 
 if TYPE_CHECKING:
     from certs.issuers.cert_manager.issuer import CertManagerIssuer
@@ -109,27 +109,28 @@ class OpenedIssuer:
 def open_issuer(
     settings: Told,
     opened_authority: OpenedAuthority,
-    state: Path,
+    succession_store: SuccessionStore,
+    ends: Callable[[], datetime | None],
     now: datetime,
     exchanges: Exchanges | None = None,
 ) -> OpenedIssuer:
     """Open the configured issuer. Raises IssuerError or StateError if the issuer has never been able to sign.
 
-    `exchanges` runs requests over a network; a stop ends these requests, so stopping does not wait until an
-    issuer is open.
+    `succession_store` records the issuers of service certificates, and `ends` returns the end of their last
+    stored certificate, None without any. `exchanges` runs requests over a network; a stop ends these
+    requests, so stopping does not wait until an issuer is open.
     """
     authority = opened_authority.authority
     own = TrustBundle.from_pems([authority.trust_bundle()])
     # Without a record the authority has signed, because there was no other issuer.
-    before = known(state) or Succession(IssuerKind.BUILT_IN, own, now)
+    before = succession_store.read() or Succession(IssuerKind.BUILT_IN, own, now)
     if before.name == IssuerKind.BUILT_IN:
         before = replace(
             before, roots=own
         )  # the authority changes its roots itself, and may have done so since
-    ends = PairFiles(state).services_end
 
     def succeeding(inner: Issuer, name: str, *, drops: bool) -> SucceedingIssuer:
-        return SucceedingIssuer(inner, name, state, before, ends, now, drops=drops)
+        return SucceedingIssuer(inner, name, succession_store, before, ends, now, drops=drops)
 
     match settings:
         case None if opened_authority.kind is IssuerKind.FILES:

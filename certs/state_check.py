@@ -8,6 +8,7 @@ loss has another serial, so an option left in place is without effect a second t
 import enum
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from certs.ledger.mark import ENDING
 
@@ -22,6 +23,12 @@ class MissingState(enum.Enum):
     AUTHORITY = enum.auto()
     OTHER_AUTHORITY = enum.auto()
     BOTH = enum.auto()
+
+
+REBUILT: Final = frozenset(
+    {MissingState.LEDGER, MissingState.OTHER_LEDGER, MissingState.DAMAGED_LEDGER, MissingState.OLDER_LEDGER}
+)
+"""Losses that can be repaired from proxies' certificates, because the signing CA is present."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,66 +1,56 @@
-"""An issuer with its predecessors, recorded in a file so that they survive a restart."""
+"""An issuer with its predecessors, recorded in a store so that they survive a restart."""
 
+import enum
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import lru_cache
-from pathlib import Path
+from functools import lru_cache, partial
 from typing import Final
 
 import structlog
 
 from certs.contract import CertificateRequest, Issuer
 from certs.errors import IssuerError, StateError
-from certs.issuers.succession import SETTLING, FormerIssuer, Succession, followed, read, written
+from certs.issuers.succession import SETTLING, FormerIssuer, Succession, followed
+from certs.issuers.succession_store import SuccessionStore
 from certs.keys.bundle import TrustBundle
 from certs.keys.leaf import is_signed_by_bundle
 from certs.keys.pem import first_in
-from certs.state import files
 from meshwright.mesh.names import TrustDomain
 
-ISSUER_FILE: Final = "issuer.json"
-AUTHORITY_FILE: Final = "authority.json"
+_AGENTS_SETTLING: Final = timedelta(hours=1)
 
 _log = structlog.get_logger("certs.issuers.succeeding")
 
 
-@dataclass(frozen=True, slots=True)
-class Role:
-    """Role of an issuer: its certificates, the file of the succession, and the time to distribute a root."""
+class Role(enum.Enum):
+    """Role of an issuer in the mesh: SERVICES for service certificates, CHANNEL for the authority itself.
 
-    file: str
-    signs: str
-    settling: timedelta
+    `signs` describes the certificates in messages.
+    """
 
+    SERVICES = "service certificates"
+    CHANNEL = "proxy certificates"
 
-SERVICES: Final = Role(ISSUER_FILE, "service certificates", SETTLING)
-CHANNEL: Final = Role(AUTHORITY_FILE, "proxy certificates", timedelta(hours=1))
-"""Role of the authority: sidecars get new roots at once, agents only when they ask."""
+    @property
+    def signs(self) -> str:
+        """Return a description of the signed certificates, for example `service certificates`."""
+        return self.value
 
-
-def known(state: Path, role: Role = SERVICES) -> Succession | None:
-    """Return the recorded succession of issuers, or None without a record. Raises StateError."""
-    path = state / role.file
-    content = files.read(path)
-    if content is None:
-        return None
-    try:
-        return read(content)
-    except ValueError as error:
-        raise StateError(
-            f"{path} is damaged: {error}. The file has the roots of earlier issuers, which "
-            "the mesh still trusts; restore it from a backup, or move it away if this is the first issuer "
-            "or if all certificates of earlier issuers have expired"
-        ) from error
+    @property
+    def settling(self) -> timedelta:
+        """Return the time to distribute a new root: sidecars get it at once, agents only when they ask."""
+        return SETTLING if self is Role.SERVICES else _AGENTS_SETTLING
 
 
 class SucceedingIssuer:
     """An Issuer that also trusts certificates of its predecessors.
 
-    `name` is unique. `ends` returns the end of the last stored certificate, None without any. Certificates
-    signed since the start count too, although never stored, or replaced by a certificate with an earlier end.
+    `name` is unique. `before` is the recorded succession, or the presumed one without a record. `ends`
+    returns the end of the last stored certificate, None without any. Certificates signed since the start
+    count too, although never stored, or replaced by a certificate with an earlier end.
     With `drops` the inner issuer decides when a root of its own is not trusted any more. `look` is for one
     caller at a time; any thread may call the rest.
     """
@@ -69,21 +59,22 @@ class SucceedingIssuer:
         self,
         inner: Issuer,
         name: str,
-        state: Path,
+        succession_store: SuccessionStore,
         before: Succession,
         ends: Callable[[], datetime | None],
         now: datetime,
         *,
         drops: bool,
-        role: Role = SERVICES,
+        role: Role = Role.SERVICES,
     ) -> None:
         """Record the issuer `name` if new. Raises StateError if the record cannot be written."""
         self._inner = inner
         self._name = name
         self._role = role
-        self._path = state / role.file
+        self._succession_store = succession_store
         self._ends = ends
         self._drops = drops
+        self._recorded = succession_store.read()
         self._succession = before
         self._lock = threading.Lock()
         self._ending = threading.Lock()
@@ -153,9 +144,12 @@ class SucceedingIssuer:
 
         Raises StateError, without a change.
         """
+
+        def heard(before: Succession) -> Succession:
+            return replace(before, is_acknowledged=True) if before.roots == roots else before
+
         with self._lock:
-            if self._succession.roots == roots and not self._succession.is_acknowledged:
-                self._note(replace(self._succession, is_acknowledged=True))
+            if self._record(heard):
                 _log.info("connected sidecars have all acknowledged the issuer's roots", issuer=self._name)
 
     def look(self, now: datetime) -> None:
@@ -164,28 +158,36 @@ class SucceedingIssuer:
         Raises StateError, without a change.
         """
         with self._lock:
-            self._look(now)
+            before, roots = self._succession, TrustBundle.from_pems([self._inner.trust_bundle()])
+            if self._record(partial(self._looked, roots, now)):
+                _log_change(before, self._succession, self._role)
 
-    def _look(self, now: datetime) -> None:
-        before, roots = self._succession, TrustBundle.from_pems([self._inner.trust_bundle()])
-        succession = before.lasting(now)
-        if (self._name, roots) != (before.name, before.roots):
-            succession = followed(
-                before,
-                self._name,
-                roots,
-                max(filter(None, (self._ends(), self._last_end)), default=None),
-                now,
-                drops=self._drops,
-                settling=self._role.settling,
-            )
-        if succession != before:  # a mesh that only had its own CA needs no file
-            self._note(succession)
-            _log_change(before, succession, self._role)
+    def _looked(self, roots: TrustBundle, now: datetime, before: Succession) -> Succession:
+        if (self._name, roots) == (before.name, before.roots):
+            return before.lasting(now)
+        return followed(
+            before,
+            self._name,
+            roots,
+            max(filter(None, (self._ends(), self._last_end)), default=None),
+            now,
+            drops=self._drops,
+            settling=self._role.settling,
+        )
 
-    def _note(self, succession: Succession) -> None:
-        files.write_private(self._path, written(succession))
-        self._succession = succession
+    def _record(self, change: Callable[[Succession], Succession]) -> bool:
+        """Record the result of `change`; return whether the succession has changed.
+
+        If another server has recorded another succession first, `change` is applied to that one. An unchanged
+        succession is not recorded, because a mesh that only had its own CA needs no record.
+        """
+        before = self._succession
+        while (after := change(self._succession)) != self._succession:
+            self._recorded = there = self._succession_store.replace(self._recorded, after)
+            self._succession = there
+            if there == after:
+                break
+        return self._succession != before
 
     def _with_others(self, bundle: bytes) -> bytes:
         noted = self._succession  # read once: a look may exchange it meanwhile

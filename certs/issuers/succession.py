@@ -9,9 +9,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from certs.keys.bundle import TrustBundle
+from certs.state.json_fields import json_field, json_object, parse_time
 
 SETTLING: Final = timedelta(minutes=1)
 """Time after which sidecars have reconnected after a restart and must have a new root.
@@ -115,29 +116,20 @@ def written(succession: Succession) -> bytes:
 
 
 def read(content: bytes) -> Succession:
-    """Parse a succession from the JSON of `written`. Raises ValueError for anything else."""
-    try:
-        document = json.loads(content)
-        return Succession(
-            str(document["issuer"]),
-            _bundle(document["roots"]),
-            _moment(document["settled"]),
-            tuple(_former(item) for item in document["formers"]),
-            bool(document.get("heard", True)),
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"a field is missing or has another form ({error})") from error
+    """Parse a succession from the JSON of `written`. Raises ValueError, which names the field."""
+    document = json_object(content)
+    return Succession(
+        json_field(document, "issuer", str),
+        json_field(document, "roots", _bundle),
+        json_field(document, "settled", parse_time),
+        json_field(document, "formers", lambda items: tuple(map(_former, items))),
+        # Earlier versions recorded no acknowledgements.
+        json_field({"heard": True, **document}, "heard", bool),
+    )
 
 
-def _former(result: Mapping[str, str]) -> FormerIssuer:
-    return FormerIssuer(_bundle(result["roots"]), _moment(result["until"]))
-
-
-def _moment(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        raise ValueError(f"{text} is not a time with a time zone")
-    return moment
+def _former(item: Mapping[str, Any]) -> FormerIssuer:
+    return FormerIssuer(json_field(item, "roots", _bundle), json_field(item, "until", parse_time))
 
 
 def _text(bundle: TrustBundle) -> str:

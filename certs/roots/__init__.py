@@ -6,9 +6,11 @@ ready.
 - `rotation`: the stages as a value. Start here.
 - `evidence`, `proxy_evidence`, `status`: the roots that each proxy and the server trust and show, and the
   parties that block the next stage.
-- `rotation_file`: the folders and `rotation.json`, recovered after a crash.
+- `authority_state`, `authority_store`: the stored state as one value, and the interface of its store. Files
+  are in `certs.authority_files`.
 - `authority`, `succeeding_authority`: the Authority during the change.
 - `declared_roots`, `secrets`: roots declared by MeshRootCertificate objects.
+- `first_proxy`, `role_succession`: other parts of the stored state.
 The package never asks a proxy: the roots trusted by proxies and the certificates presented by them are
-arguments.
+arguments. It never opens a file.
 """

@@ -1,18 +1,18 @@
 """The mesh's own Authority during a change of its root: one root signs, and others may be trusted too."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
-from typing import Self
 
 from certs.contract import CertificateRequest
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.root import Root
+from certs.issuers.root import Root, new_root
+from certs.issuers.stored_ca import StoredCa, readable, root_of
 from certs.keys.bundle import TrustBundle
 from certs.keys.leaf import is_signed_by_bundle
-from certs.roots import rotation_file as kept
-from certs.roots.rotation import Fingerprint, Rotation
-from certs.state.sealing import PLAIN, Seal
+from certs.roots.authority_state import AuthorityState
+from certs.roots.authority_store import AuthorityStore, CaSlot, Overtaken, StoredAuthority, changed
+from certs.roots.rotation import Fingerprint, Rotation, begun
 from meshwright.mesh.names import TrustDomain
 
 
@@ -22,17 +22,19 @@ class ChangingAuthority:
     `rotation` is the change under way, or None. Steps are for one caller at a time.
     """
 
-    def __init__(self, state: Path, trust_domain: TrustDomain, now: datetime, seal: Seal = PLAIN) -> None:
-        """Open the CA; create it at the first start. Raises StateError as CertificateAuthority.open does."""
-        self._state = state
-        self._trust_domain = trust_domain
-        self._seal = seal
-        self._take(kept.recovered(state), now)
+    def __init__(self, authority_store: AuthorityStore, trust_domain: TrustDomain, now: datetime) -> None:
+        """Open the CA, and continue a root rotation under way; create the CA at the first start.
 
-    @classmethod
-    def open(cls, state: Path, trust_domain: TrustDomain, now: datetime, seal: Seal = PLAIN) -> Self:
-        """Open the CA of a state directory, and continue a root rotation under way."""
-        return cls(state, trust_domain, now, seal)
+        Raises StateError if the CA is damaged or cannot sign at `now`.
+        """
+        self._authority_store = authority_store
+        self._trust_domain = trust_domain
+
+        def created(state: AuthorityState) -> AuthorityState:
+            return state if state.has_ca else replace(state, ca=StoredCa.of(new_root(trust_domain, now)))
+
+        authority_store.recover()
+        self._take(changed(authority_store, created), now)
 
     @property
     def trust_domain(self) -> TrustDomain:
@@ -104,31 +106,83 @@ class ChangingAuthority:
     def begin(self, now: datetime, since: datetime | None = None, root: Root | None = None) -> Rotation:
         """Start a change to a new root, or to the given one, which is trusted from now on.
 
-        `since` is the recorded begin of the stage, `now` by default. Raises StateError.
+        Only without a change under way. `since` is the recorded begin of the stage, `now` by default;
+        certificates issued later have the roots of this stage. Raises StateError, also if the present root
+        cannot sign.
         """
-        rotation = kept.begin(self._state, self._trust_domain, now, self._seal, since, root)
-        self._take(rotation, now)
+        other = root or new_root(self._trust_domain, now)
+
+        signer = Fingerprint(self.fingerprint)
+        rotation = begun(signer, Fingerprint(other.fingerprint), since or now)
+
+        def change(state: AuthorityState) -> AuthorityState:
+            self._root(CaSlot.SIGNER, state.ca, now)
+            return replace(state, other=StoredCa.of(other), rotation=rotation)
+
+        self._replace(change, now)
         return rotation
 
     def step(self, rotation: Rotation | None, now: datetime) -> None:
-        """Store and apply the next step of a root rotation; None ends the rotation. Raises StateError."""
-        if rotation is None:
-            kept.end(self._state)
-        else:
-            kept.require_signer(self._state, self._trust_domain, rotation, now, self._seal)
-            kept.keep(self._state, rotation)
-        self._take(rotation, now)
+        """Store and apply the next step of a root rotation; None ends the rotation. Raises StateError.
 
-    def _take(self, rotation: Rotation | None, now: datetime) -> None:
-        signer = CertificateAuthority.open(self._state, self._trust_domain, now, self._seal)
+        If another server has taken a step first, that step is applied, and Overtaken is raised.
+        """
+
+        def change(state: AuthorityState) -> AuthorityState:
+            if rotation is not None:
+                self._require_signers(state, rotation, now)
+            return state.stepped(rotation)
+
+        self._replace(change, now)
+
+    def _replace(self, change: Callable[[AuthorityState], AuthorityState], now: datetime) -> None:
+        """Store and apply a step from the present root rotation, whatever else of the state has changed."""
+        there = self._authority_store.read()
+        while self._is_present(there.state):
+            try:
+                there = self._authority_store.replace(there.revision, change(there.state))
+            except Overtaken as overtaken:
+                there = overtaken.there
+            else:
+                self._take(there, now)
+                return
+        self._take(there, now)
+        raise Overtaken(self._authority_store.place, there)
+
+    def _is_present(self, state: AuthorityState) -> bool:
+        """Return whether the root rotation and the signing CA are still those of this server."""
+        certificate = None if state.ca is None else state.ca.certificate
+        return (readable(state.rotation), certificate) == (self.rotation, self._certificate)
+
+    def _require_signers(self, state: AuthorityState, rotation: Rotation, now: datetime) -> None:
+        """Raise StateError if a root cannot sign that must sign now or after the change.
+
+        Otherwise the server would not start, or an aborted change would never end.
+        """
+        before = rotation if self.rotation is None else self.rotation
+        slots = ((CaSlot.SIGNER, before.signer, state.ca), (CaSlot.OTHER, before.other, state.other))
+        for slot, fingerprint, stored in slots:
+            if fingerprint in (rotation.signer, rotation.new):
+                self._root(slot, stored, now)
+
+    def _root(self, slot: CaSlot, stored: StoredCa | None, now: datetime) -> Root:
+        return root_of(stored, self._authority_store.names(slot), self._trust_domain, now)
+
+    def _take(self, there: StoredAuthority, now: datetime) -> None:
+        """Apply a stored state: sign with its CA, and trust the roots of its root rotation."""
+        state, rotation = there.state, readable(there.state.rotation)
+        signer = CertificateAuthority(self._root(CaSlot.SIGNER, state.ca, now), self._trust_domain)
         own = TrustBundle.from_pems([signer.trust_bundle()])
-        other = TrustBundle.from_pems([] if rotation is None else [kept.other_roots(self._state)])
+        other = TrustBundle.from_pems(
+            [] if rotation is None or state.other is None else [state.other.trusted]
+        )
         both = own.union(other)
         trusts_both = rotation is not None and rotation.other in rotation.trusted
         roots = {Fingerprint(signer.fingerprint): own}
         if rotation is not None:
             roots[rotation.other] = other
         self.rotation: Rotation | None = rotation
+        self._certificate = None if state.ca is None else state.ca.certificate
         self._other = other
         self._own: Mapping[Fingerprint, TrustBundle] = roots
         self._bundles = {

@@ -7,10 +7,13 @@ other is trusted until the last object declaring it is deleted. For example, obj
 """
 
 import enum
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from certs.roots.rotation import Fingerprint, Rotation, Stage
+from certs.state.json_fields import json_object
+from meshwright.mesh.names import Namespace, SecretName
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,28 @@ def state_of(root: Fingerprint | None, rotation: Rotation | None, signer: Finger
             return "issuingRollout" if is_signer else "issuingRollback"
         case Stage.RETIRING:
             return "active" if is_signer else "validatingRollback"
+
+
+def written_records(roots: Mapping[SecretName, Fingerprint]) -> bytes:
+    """Return the CA of each Secret as JSON, in the form parsed by `read_records`.
+
+    For example: `{"mesh/root-2026": "5f2c8a..."}`.
+    """
+    fingerprints = {str(name): root for name, root in sorted(roots.items())}
+    return (json.dumps(fingerprints, indent=2) + "\n").encode("ascii")
+
+
+def read_records(content: bytes) -> Mapping[SecretName, Fingerprint]:
+    """Parse the CA of each Secret from the JSON of `written_records`. Raises ValueError for anything else."""
+    return {secret_name(name): Fingerprint(str(root)) for name, root in json_object(content).items()}
+
+
+def secret_name(text: str) -> SecretName:
+    """Parse the name of a Secret, for example `mesh/root-2026`. Raises ValueError."""
+    namespace, slash, rest = text.partition("/")
+    if not slash:
+        raise ValueError(f"{text[:80]} is not of the form NAMESPACE/NAME")
+    return SecretName(Namespace(namespace), rest)
 
 
 def _begun(signer: Fingerprint, declared: Declared) -> DeclaredRoot | None:

@@ -10,6 +10,7 @@ a root trusted by all verifiers.
 """
 
 import enum
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -17,6 +18,7 @@ from types import MappingProxyType
 from typing import Final, NewType
 
 from certs.errors import RequestError
+from certs.state.json_fields import json_field, json_object, parse_time
 
 Fingerprint = NewType("Fingerprint", str)
 """Identifier of a root's key: `Root.fingerprint`."""
@@ -133,6 +135,38 @@ def without(rotation: Rotation, proxies: Iterable[str], now: datetime) -> Rotati
     second = now.replace(microsecond=0)
     given_up = {**dict.fromkeys(proxies, second), **rotation.given_up}
     return replace(rotation, given_up=MappingProxyType(dict(sorted(given_up.items()))))
+
+
+def written(rotation: Rotation) -> bytes:
+    """Return a root rotation as JSON, in the form parsed by `read`."""
+    document = {
+        "stage": rotation.stage.value,
+        "signer": rotation.signer,
+        "other": rotation.other,
+        "began": rotation.began.isoformat(),
+        "since": rotation.since.isoformat(),
+        "aborted": rotation.aborted,
+        "given_up": {name: at.isoformat() for name, at in rotation.given_up.items()},
+    }
+    return (json.dumps(document, indent=2) + "\n").encode("ascii")
+
+
+def read(content: bytes) -> Rotation:
+    """Parse a root rotation from the JSON of `written`. Raises ValueError, which names the field."""
+    document = json_object(content)
+    return Rotation(
+        json_field(document, "stage", Stage),
+        Fingerprint(json_field(document, "signer", str)),
+        Fingerprint(json_field(document, "other", str)),
+        json_field(document, "began", parse_time),
+        json_field(document, "since", parse_time),
+        aborted=json_field(document, "aborted", bool),
+        given_up=json_field(document, "given_up", _given_up),
+    )
+
+
+def _given_up(field: Mapping[str, str]) -> Mapping[str, datetime]:
+    return MappingProxyType({str(name): parse_time(at) for name, at in field.items()})
 
 
 def _at(rotation: Rotation, stage: Stage, now: datetime) -> Rotation:

@@ -1,55 +1,35 @@
-"""CAs in Secrets named by objects, and the record of CAs created or adopted by this server.
+"""CAs in Secrets named by objects, and the record of CAs created or adopted by this server."""
 
-A folder is a mounted Secret: `tls.crt`, `tls.key` and `ca.crt` as in the type `kubernetes.io/tls`, or
-`ca.crt` and `private.key` as written by Open Service Mesh.
-"""
-
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from certs.errors import StateError
-from certs.issuers.file_authority import WatchedFiles
-from certs.issuers.root import Root, read_root
-from certs.roots.declared_roots import DeclaredRoot
+from certs.issuers.root import Root
+from certs.issuers.stored_ca import readable
+from certs.roots.authority_state import AuthorityState
+from certs.roots.authority_store import AuthorityStore, changed
+from certs.roots.declared_roots import DeclaredRoot, secret_name
 from certs.roots.rotation import Fingerprint
-from certs.state import files
-from meshwright.mesh.names import Namespace, SecretName, TrustDomain
+from meshwright.mesh.names import SecretName
 from meshwright.mesh.policies.roots import MeshRootCertificate, Role
 from meshwright.mesh.policies.smi import PolicyKey
 
-NOTES: Final = "declared-roots.json"
-
-_OSM_KEY: Final = "private.key"
 _ANOTHER: Final = (
     "has another CA than the one that the mesh took from it before; put the new CA into "
     "a Secret of another name, with its own MeshRootCertificate"
 )
 
 
-def root_in(folder: Path, trust_domain: TrustDomain, now: datetime) -> Root | None:
-    """Return the CA in a folder, or None without a CA. Raises StateError if the CA cannot sign."""
-    try:
-        if not folder.is_dir():
-            return None
-    except OSError as error:
-        raise StateError(f"cannot read {folder}: {error.strerror}") from error
-    watched = WatchedFiles.within(folder)
-    if (folder / _OSM_KEY).exists():
-        watched = WatchedFiles(Path("ca.crt"), Path(_OSM_KEY), directory=folder)
-    ca_files = watched.now()
-    roots = None if watched.roots is None else files.read(ca_files.roots)
-    certificate, key = files.read(ca_files.certificate), files.read(ca_files.key)
-    if certificate is None or key is None:
-        missing = ca_files.key if key is None else ca_files.certificate
-        raise StateError(
-            f"{missing.name} is missing in {folder}, which must have the keys tls.crt, "
-            f"tls.key and ca.crt, or ca.crt and {_OSM_KEY}"
-        )
-    return read_root(ca_files.names, certificate, key, roots, trust_domain, now)
+class SecretReader(Protocol):
+    """Reader for CAs in Secrets; `certs.issuers.mounted_secrets` implements it with mounted ones."""
+
+    def read(self, secret: SecretName, now: datetime) -> Root | None:
+        """Return the CA in a Secret, or None without a CA. Raises StateError if the CA cannot sign."""
+
+    def place(self, secret: SecretName) -> str:
+        """Return the location of a Secret for messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +47,14 @@ class DeclaredRootSecrets:
 
 
 class Secrets:
-    """The keys of declared roots: in `folder` if given, or in the state directory.
+    """The keys of declared roots: in Secrets, if `reader` is not None, or in the store of the authority.
 
-    A file in the state directory records which root belongs to which Secret, while the root is in use, for
-    example `mesh/root-2026`.
+    The store records which root belongs to which Secret, while the root is in use, for example
+    `mesh/root-2026`.
     """
 
-    def __init__(self, state: Path, folder: Path | None, trust_domain: TrustDomain) -> None:
-        self._state, self._folder, self._trust_domain = state, folder, trust_domain
+    def __init__(self, authority_store: AuthorityStore, reader: SecretReader | None) -> None:
+        self._authority_store, self._reader = authority_store, reader
 
     def declared_roots(
         self, used: Sequence[MeshRootCertificate], signer: Fingerprint, other: Fingerprint, now: datetime
@@ -83,99 +63,86 @@ class Secrets:
 
         A Secret without a CA is matched with a root in force that no other Secret has. Raises StateError.
         """
-        before = self._noted()
         in_force = {fingerprint for fingerprint in (signer, other) if fingerprint}
-        notes = {name: root for name, root in before.items() if root in in_force}
-        read, errors = self._read(used, notes, now)
-        good = [
-            mesh_root_certificate for mesh_root_certificate in used if mesh_root_certificate.key not in errors
-        ]
-        for mesh_root_certificate in good:
-            if (
-                root := read.get(str(mesh_root_certificate.secret))
-            ) is not None and root.fingerprint in in_force:
-                notes[mesh_root_certificate.secret] = Fingerprint(root.fingerprint)
-        for mesh_root_certificate in good:
-            if mesh_root_certificate.secret not in notes and str(mesh_root_certificate.secret) not in read:
-                free = [root for root in (signer, other) if root in in_force.difference(notes.values())]
-                if mesh_root_certificate.role is Role.PASSIVE:
-                    free = [root for root in free if root != signer]
-                if free:
-                    notes[mesh_root_certificate.secret] = free[0]
-        self._note(before, notes)
-        is_ruled = bool(used) or other in notes.values()
-        return DeclaredRootSecrets(
-            tuple(_declared(mesh_root_certificate, notes, read) for mesh_root_certificate in good),
-            is_ruled,
-            read,
-            errors,
-        )
+        recorded = readable(self._authority_store.read().state.declared_roots)
+        read, errors = self._read(used, _among(recorded, in_force), now)
+        good = [root_certificate for root_certificate in used if root_certificate.key not in errors]
+
+        def change(state: AuthorityState) -> AuthorityState:
+            before = _among(readable(state.declared_roots), in_force)
+            return replace(state, declared_roots=_matched(good, read, before, signer, other))
+
+        recorded = readable(changed(self._authority_store, change).state.declared_roots)
+        is_ruled = bool(used) or other in recorded.values()
+        roots = tuple(_declared(root_certificate, recorded, read) for root_certificate in good)
+        return DeclaredRootSecrets(roots, is_ruled, read, errors)
 
     def note(self, name: str, root: Fingerprint) -> None:
         """Record the fingerprint of the root in the Secret `name`. Raises StateError."""
-        before = self._noted()
-        self._note(before, {**before, _secret(name): root})
+
+        def change(state: AuthorityState) -> AuthorityState:
+            recorded = {**readable(state.declared_roots), secret_name(name): root}
+            return replace(state, declared_roots=recorded)
+
+        changed(self._authority_store, change)
 
     def _read(
-        self, used: Sequence[MeshRootCertificate], notes: Mapping[SecretName, Fingerprint], now: datetime
+        self, used: Sequence[MeshRootCertificate], recorded: Mapping[SecretName, Fingerprint], now: datetime
     ) -> tuple[Mapping[str, Root], Mapping[PolicyKey, str]]:
         read: dict[str, Root] = {}
         errors: dict[PolicyKey, str] = {}
-        for mesh_root_certificate in used if self._folder is not None else ():
-            folder = (
-                Path(self._folder or "")
-                / mesh_root_certificate.secret.namespace
-                / mesh_root_certificate.secret.name
-            )
+        if (reader := self._reader) is None:
+            return read, errors
+        for root_certificate in used:
+            secret = root_certificate.secret
             try:
-                root = root_in(folder, self._trust_domain, now)
+                root = reader.read(secret, now)
             except StateError as error:
-                errors[mesh_root_certificate.key] = str(error)
+                errors[root_certificate.key] = str(error)
                 continue
-            if (
-                root is not None
-                and notes.get(mesh_root_certificate.secret, root.fingerprint) != root.fingerprint
-            ):
-                errors[mesh_root_certificate.key] = f"{folder} {_ANOTHER}"
-            elif root is not None:
-                read[str(mesh_root_certificate.secret)] = root
+            if root is None:
+                continue
+            if recorded.get(secret, root.fingerprint) == root.fingerprint:
+                read[str(secret)] = root
+            else:
+                errors[root_certificate.key] = f"{reader.place(secret)} {_ANOTHER}"
         return read, errors
 
-    def _noted(self) -> Mapping[SecretName, Fingerprint]:
-        content = files.read(self._state / NOTES)
-        if content is None:
-            return {}
-        try:
-            return {_secret(name): Fingerprint(str(root)) for name, root in json.loads(content).items()}
-        except (ValueError, AttributeError, TypeError) as error:
-            raise StateError(
-                f"{self._state / NOTES} is damaged: {error}; restore it from a backup, or "
-                "remove it (then the server takes an active MeshRootCertificate as the "
-                "root in force)"
-            ) from error
 
-    def _note(
-        self, before: Mapping[SecretName, Fingerprint], notes: Mapping[SecretName, Fingerprint]
-    ) -> None:
-        if notes != before:
-            fingerprints = {str(name): root for name, root in sorted(notes.items())}
-            files.write_private(
-                self._state / NOTES, (json.dumps(fingerprints, indent=2) + "\n").encode("ascii")
-            )
+def _among(
+    recorded: Mapping[SecretName, Fingerprint], in_force: set[Fingerprint]
+) -> dict[SecretName, Fingerprint]:
+    return {name: root for name, root in recorded.items() if root in in_force}
+
+
+def _matched(
+    good: Sequence[MeshRootCertificate],
+    read: Mapping[str, Root],
+    recorded: Mapping[SecretName, Fingerprint],
+    signer: Fingerprint,
+    other: Fingerprint,
+) -> Mapping[SecretName, Fingerprint]:
+    """Return the root of each Secret: the one in the Secret, or a root in force that no other Secret has."""
+    in_force, result = {fingerprint for fingerprint in (signer, other) if fingerprint}, dict(recorded)
+    for root_certificate in good:
+        root = read.get(str(root_certificate.secret))
+        if root is not None and root.fingerprint in in_force:
+            result[root_certificate.secret] = Fingerprint(root.fingerprint)
+    for root_certificate in good:
+        if root_certificate.secret not in result and str(root_certificate.secret) not in read:
+            free = [root for root in (signer, other) if root in in_force.difference(result.values())]
+            if root_certificate.role is Role.PASSIVE:
+                free = [root for root in free if root != signer]
+            if free:
+                result[root_certificate.secret] = free[0]
+    return result
 
 
 def _declared(
-    mesh_root_certificate: MeshRootCertificate,
-    notes: Mapping[SecretName, Fingerprint],
+    root_certificate: MeshRootCertificate,
+    recorded: Mapping[SecretName, Fingerprint],
     read: Mapping[str, Root],
 ) -> DeclaredRoot:
-    name = str(mesh_root_certificate.secret)
-    root = Fingerprint(read[name].fingerprint) if name in read else notes.get(mesh_root_certificate.secret)
-    return DeclaredRoot(name, root, mesh_root_certificate.role is Role.ACTIVE)
-
-
-def _secret(name: str) -> SecretName:
-    namespace, slash, rest = name.partition("/")
-    if not slash:
-        raise ValueError(f"{name[:80]} is not of the form NAMESPACE/NAME")
-    return SecretName(Namespace(namespace), rest)
+    name = str(root_certificate.secret)
+    root = Fingerprint(read[name].fingerprint) if name in read else recorded.get(root_certificate.secret)
+    return DeclaredRoot(name, root, root_certificate.role is Role.ACTIVE)

@@ -7,22 +7,19 @@ valid until they expire, because proxies may be away. The roots are trusted unti
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Final
 
 from certs.contract import Authority, IssuerKind
-from certs.errors import DamagedError, StateError
-from certs.issuers.ca_folder import FOLDER, read_ca
+from certs.errors import StateError
 from certs.issuers.file_authority import WatchedFiles, WatchedIssuer
-from certs.issuers.succeeding_issuer import CHANNEL, SucceedingIssuer, known
+from certs.issuers.succeeding_issuer import Role, SucceedingIssuer
 from certs.issuers.succession import FormerIssuer, Succession
+from certs.issuers.succession_store import SuccessionStore
 from certs.keys.bundle import TrustBundle
-from certs.ledger.sqlite import SqliteLedger
-from certs.roots import rotation_file as kept
 from certs.roots.authority import ChangingAuthority
-from certs.state import files
-from certs.state.pair_files import PairFiles
-from certs.state.sealing import Seal
+from certs.roots.authority_state import AuthorityState
+from certs.roots.authority_store import AuthorityStore
+from certs.roots.role_succession import RoleSuccession
 from meshwright.mesh.names import TrustDomain
 
 LOOKING: Final = 5.0
@@ -42,7 +39,7 @@ class SucceedingAuthority(SucceedingIssuer):
         self,
         inner: Authority,
         name: str,
-        state: Path,
+        succession_store: SuccessionStore,
         before: Succession,
         ends: Callable[[], datetime | None],
         now: datetime,
@@ -50,7 +47,7 @@ class SucceedingAuthority(SucceedingIssuer):
         drops: bool,
     ) -> None:
         """Record the CA `name` as the signer if new. Raises StateError if writing fails."""
-        super().__init__(inner, name, state, before, ends, now, drops=drops, role=CHANNEL)
+        super().__init__(inner, name, succession_store, before, ends, now, drops=drops, role=Role.CHANNEL)
         self._authority = inner
 
     @property
@@ -106,7 +103,7 @@ class OpenedAuthority:
 
     authority: Authority
     kind: IssuerKind
-    place: Path
+    place: str
     changing: ChangingAuthority | None = None
     why_not: str = ""
     succeeding: SucceedingAuthority | None = None
@@ -116,61 +113,47 @@ class OpenedAuthority:
         """Return the current status."""
         formers = () if self.succeeding is None else self.succeeding.formers
         signs = self.authority
-        return AuthorityStatus(self.kind, str(self.place), signs.fingerprint, signs.not_after, formers)
+        return AuthorityStatus(self.kind, self.place, signs.fingerprint, signs.not_after, formers)
 
     def may_follow(self, signer: str) -> bool:
         """Return whether a ledger of this signer may be ours, because this CA may have replaced that one."""
         return signer == self.authority.other or self.succeeding is not None
 
 
-def has_authority(state: Path, watched: WatchedFiles | None) -> bool:
-    """Return whether there is a CA or a part of one; otherwise one would be created.
-
-    Raises StateError for a broken link in place of the CA.
-    """
-    stored = read_ca(state / FOLDER)
-    own = stored is not None and stored.is_there
-    return watched is not None or own or kept.is_under_way(state)
-
-
 def open_authority(
-    state: Path,
+    authority_store: AuthorityStore,
     trust_domain: TrustDomain,
     now: datetime,
-    seal: Seal,
-    ledger: Path,
+    ends: Callable[[], datetime | None],
     watched: WatchedFiles | None,
 ) -> OpenedAuthority:
-    """Open the authority: the CA in the `watched` files, or in the state directory.
+    """Open the authority: the CA in the `watched` files, or the one of the store.
 
-    `ledger` is the file with the record of certificates. Raises StateError.
+    `ends` returns the latest end of validity of all certificates of the authority. Raises StateError.
     """
-    before, place = known(state, CHANNEL), state / "ca"
-
-    def ends() -> datetime | None:
-        return _last_end(state, ledger)
-
+    issuers, place = RoleSuccession(authority_store, Role.CHANNEL), authority_store.place
+    before = issuers.read()
     if watched is None:
-        own = ChangingAuthority.open(state, trust_domain, now, seal)
+        own = ChangingAuthority(authority_store, trust_domain, now)
         if before is None:
             return OpenedAuthority(own, IssuerKind.BUILT_IN, place, own)
         if before.name == IssuerKind.BUILT_IN:
             before = replace(before, roots=TrustBundle.from_pems([own.trust_bundle()]))
-        made = SucceedingAuthority(own, IssuerKind.BUILT_IN, state, before, ends, now, drops=True)
+        made = SucceedingAuthority(own, IssuerKind.BUILT_IN, issuers, before, ends, now, drops=True)
         if not made.formers:
             return OpenedAuthority(own, IssuerKind.BUILT_IN, place, own, succeeding=made)
         until = max(former_issuer.until for former_issuer in made.formers).isoformat()
         why = _FORMER.format(until)
         return OpenedAuthority(made, IssuerKind.BUILT_IN, place, None, why, made, made.look)
-    if kept.is_under_way(state):
+    state = authority_store.read().state
+    if state.rotation is not None:
         raise StateError(
             f"the root in {place} is being rotated; finish or abort this rotation before "
             "you use another CA (authority_directory or authority_certificate)"
         )
-    ca = WatchedIssuer(watched, trust_domain, now, CHANNEL.signs, signs_proxies=True)
-    files.private_directory(state)
+    ca = WatchedIssuer(watched, trust_domain, now, Role.CHANNEL.signs, signs_proxies=True)
     before = before or _begun(state, now)
-    made = SucceedingAuthority(ca, IssuerKind.FILES, state, before, ends, now, drops=False)
+    made = SucceedingAuthority(ca, IssuerKind.FILES, issuers, before, ends, now, drops=False)
 
     def tend(at: datetime) -> None:
         try:
@@ -179,22 +162,10 @@ def open_authority(
             made.look(at)
 
     why = _NOT_OURS.format(watched.place)
-    return OpenedAuthority(made, IssuerKind.FILES, watched.place, None, why, made, tend)
+    return OpenedAuthority(made, IssuerKind.FILES, str(watched.place), None, why, made, tend)
 
 
-def _begun(state: Path, now: datetime) -> Succession:
-    """Return the succession if none is recorded: the CA of the state directory, if there is one."""
-    own = TrustBundle.from_pems([kept.signing_roots(state)])
+def _begun(state: AuthorityState, now: datetime) -> Succession:
+    """Return the succession if none is recorded: the CA of the store, if there is one."""
+    own = TrustBundle.from_pems([b"" if state.ca is None else state.ca.trusted])
     return Succession(IssuerKind.BUILT_IN if own.fingerprints else "", own, now)
-
-
-def _last_end(state: Path, path: Path) -> datetime | None:
-    """Return the latest end of validity of all proxy certificates in the ledger and of stored pairs."""
-    moments = [moment] if (moment := PairFiles(state).last_end()) is not None else []
-    if path.exists():
-        try:
-            with SqliteLedger.open(path) as ledger:
-                moments += [entry.not_after for entry in ledger.entries()]
-        except DamagedError:  # reported when the ledger is opened next
-            return max(moments, default=None)
-    return max(moments, default=None)

@@ -8,5 +8,6 @@ must survive a crash at any moment, a full disk and other users of the machine.
 - `sealing`, `sealed_state`: encryption of the private keys with a passphrase.
 - `stored_pair`, `pair_files`: certificates with keys, kept across restarts, for example in
   `services/shop/cart/certificate.pem`.
+- `json_fields`: fields of small JSON files, named in errors.
 The package never decides what a certificate contains. Continue with `files`.
 """

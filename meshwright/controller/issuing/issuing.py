@@ -19,7 +19,10 @@ from certs.issuer_selection import CertManagerSettings, OpenedIssuer, Told, Vaul
 from certs.issuers.exchanges import Exchanges
 from certs.issuers.file_authority import WatchedFiles
 from certs.issuers.reference import IssuerReference
+from certs.issuers.succeeding_issuer import Role
 from certs.keys.pair import KeyPairOptions
+from certs.roots.role_succession import RoleSuccession
+from certs.state.pair_files import PairFiles
 from meshwright.controller.issuing.periodic import tending
 from meshwright.controller.kubernetes.home import home
 from meshwright.controller.settings.settings import Settings
@@ -64,7 +67,13 @@ async def issuing(
     exchanges = Exchanges()
     opening = asyncio.create_task(
         asyncio.to_thread(
-            open_issuer, issuer_settings(settings), authority.opened_authority, settings.state, now, exchanges
+            open_issuer,
+            issuer_settings(settings),
+            authority.opened_authority,
+            RoleSuccession(authority.store, Role.SERVICES),
+            PairFiles(settings.state).services_end,
+            now,
+            exchanges,
         )
     )
     stopping = asyncio.create_task(stop.wait())

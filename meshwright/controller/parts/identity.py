@@ -8,6 +8,7 @@ from functools import partial
 
 from certs.contract import IssuerKind
 from certs.custody import AuthorityWithLedger
+from certs.issuers.mounted_secrets import MountedSecrets
 from certs.lifetimes import ProxyTerms
 from certs.roots.secrets import Secrets
 from certs.state.pair_files import PairFiles
@@ -152,6 +153,7 @@ def _declared_roots(
     in_cluster: ClusterParts,
 ) -> DeclaredRoots:
     settings, reporter = core.settings, in_cluster.reporter
-    secrets = Secrets(settings.state, settings.root_secrets, TrustDomain(settings.trust_domain))
+    folder, domain = settings.root_secrets, TrustDomain(settings.trust_domain)
+    secrets = Secrets(opened.store, None if folder is None else MountedSecrets(folder, domain))
     say = saying(core.delivery, reporter, "roots")
     return declared_roots(opened, core.delivery, change, rule, secrets, say, reporter, core.clock)

@@ -13,7 +13,6 @@ from certs.custody import LEDGER_FILE, opened
 from certs.issuers.ca_folder import fingerprint_in
 from certs.keys.leaf import is_signed_by_bundle
 from certs.proxy import issue_proxy
-from certs.roots import rotation_file as kept
 from certs.roots.rotation import advanced
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
@@ -21,6 +20,7 @@ from tests.feature.identity.root_follower import Follower
 from tests.feature.identity.test_enrolment import PORTS
 from tests.feature.identity.test_identity import workload
 from tests.tools.deadline import Deadline
+from tests.unit.certs.authority_files.steps import begin, recovered, step
 from tests.unit.certs.issuers.example_cas import ca
 
 Serve = Callable[..., Awaitable[Any]]
@@ -123,16 +123,16 @@ async def test_rotation_does_not_advance_while_the_ledger_is_rebuilt(serve: Serv
         name = ProxyName.parse(ENROLLED)
         serial = issue_proxy(authority.authority, authority.ledger, name, timedelta(hours=1), now).serial
         authority.first.note(authority.ledger)
-    rotation = advanced(kept.begin(state, DOMAIN, now), now)
+    rotation = advanced(begin(state, DOMAIN, now), now)
     assert rotation is not None
-    kept.keep(state, rotation)
+    step(state, rotation)
     (state / LEDGER_FILE).unlink()
     server = await serve(*MESH, rebuild_ledger=serial)
     for body in ({"abort": True}, {"give_up": [ENROLLED]}, {}):
         with pytest.raises(AssertionError, match="the ledger is being rebuilt"):
             await server.ask("POST", ROTATE, body)
     assert (await server.ask("GET", ROTATE))["stage"] == "replacing"
-    assert kept.recovered(state) == rotation
+    assert recovered(state) == rotation
 
 
 @pytest.mark.parametrize(

@@ -16,14 +16,17 @@ import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
+from certs.authority_files.store import AuthorityFiles
 from certs.contract import Issuer, IssuerKind, KeyKind, Usage
 from certs.errors import IssuerError, StateError
 from certs.issuer_selection import CertManagerSettings, open_issuer
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.reference import IssuerReference
+from certs.issuers.succeeding_issuer import Role
 from certs.issuers.succession import SETTLING
 from certs.keys.bundle import TrustBundle
 from certs.keys.pair import KeyPairOptions
+from certs.roots.role_succession import RoleSuccession
 from certs.roots.succeeding_authority import OpenedAuthority
 from certs.state.pair_files import PairFiles
 from certs.state.stored_pair import Holder
@@ -145,7 +148,9 @@ def test_new_ca_is_trusted_before_it_signs(controllers: Service, signing: Signin
     state = tmp_path / "state"
     state.mkdir()
     own = CertificateAuthority.open(tmp_path / "own", DOMAIN, now())
-    whose = OpenedAuthority(own, IssuerKind.BUILT_IN, tmp_path)
+    whose = OpenedAuthority(own, IssuerKind.BUILT_IN, str(tmp_path))
+    record = RoleSuccession(AuthorityFiles(state), Role.SERVICES)
+    ends = PairFiles(state).services_end
     roots = {name: TrustBundle.from_pems([item]) for name, item in (("own", own.trust_bundle()),)}
     first, second = new_ca("first"), new_ca("second")
     roots |= {name: TrustBundle.from_pems([ca.pem]) for name, ca in (("first", first), ("second", second))}
@@ -156,14 +161,14 @@ def test_new_ca_is_trusted_before_it_signs(controllers: Service, signing: Signin
     def kept(issuer: Issuer, account: str) -> None:
         PairFiles(state).keep(Holder(f"services/shop/{account}"), issued(issuer))
 
-    built_in = open_issuer(None, whose, state, now())
+    built_in = open_issuer(None, whose, record, ends, now())
     kept(built_in.issuer, "before")
     signing.secret(first)
     reference = IssuerReference.parse(signing.ca_issuer())
     cert_manager_settings = CertManagerSettings(
         reference, signing.namespace, SECONDS, kubeconfig=signing.kubeconfig
     )
-    now_asked = open_issuer(cert_manager_settings, whose, state, now())
+    now_asked = open_issuer(cert_manager_settings, whose, record, ends, now())
     try:
         assert now_asked.issuer.trust_bundle() == trusted("own", "first")
         assert now_asked.issuer.signing_bundle() == trusted("own", "first")
@@ -178,7 +183,7 @@ def test_new_ca_is_trusted_before_it_signs(controllers: Service, signing: Signin
         kept(now_asked.issuer, "at-last")
     finally:
         now_asked.close()
-    back = open_issuer(None, whose, state, now())
+    back = open_issuer(None, whose, record, ends, now())
     assert back.issuer.trust_bundle() == trusted("own", "first", "second")
     assert issued(back.issuer).leaf.names == NAMES
 

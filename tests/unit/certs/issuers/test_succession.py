@@ -8,15 +8,17 @@ from pathlib import Path
 import pytest
 import structlog
 
+from certs.authority_files.store import AuthorityFiles
 from certs.contract import IssuerKind, Names, Usage
 from certs.errors import IssuerError, StateError
 from certs.issuer_selection import open_issuer
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.file_authority import WatchedFiles, WatchedIssuer
-from certs.issuers.succeeding_issuer import ISSUER_FILE, SucceedingIssuer, known
+from certs.issuers.succeeding_issuer import Role, SucceedingIssuer
 from certs.issuers.succession import SETTLING, FormerIssuer, Succession, read, written
 from certs.keys.bundle import TrustBundle
 from certs.keys.pair import issue_pair
+from certs.roots.role_succession import RoleSuccession
 from certs.roots.succeeding_authority import OpenedAuthority
 from certs.state.pair_files import PairFiles
 from certs.state.stored_pair import Holder
@@ -24,7 +26,13 @@ from meshwright.mesh.names import TrustDomain
 
 DOMAIN = TrustDomain("mesh.example")
 DAY = timedelta(days=1)
+ISSUER_FILE = "issuer.json"
 NAMES = Names("service-1", uris=("spiffe://mesh.example/ns/shop/sa/store",))
+
+
+def _record(state: Path) -> RoleSuccession:
+    """Return the record of the issuers of service certificates in a state directory."""
+    return RoleSuccession(AuthorityFiles(state), Role.SERVICES)
 
 
 class Scene:
@@ -39,9 +47,10 @@ class Scene:
         """Start with one of the issuers, as a server does."""
         first = Succession("issuer 0", self.roots(0), self.now)
         ends = PairFiles(self.state).services_end
-        before = known(self.state) or first
+        before = _record(self.state).read() or first
         called = name or f"issuer {number}"
-        return SucceedingIssuer(self.issuers[number], called, self.state, before, ends, self.now, drops=drops)
+        store = _record(self.state)
+        return SucceedingIssuer(self.issuers[number], called, store, before, ends, self.now, drops=drops)
 
     def issued(self, issuer: SucceedingIssuer, account: str = "store") -> None:
         """Issue and store a certificate."""
@@ -130,7 +139,7 @@ def test_issuer_that_is_used_again_is_no_longer_a_former_issuer(scene: Scene) ->
     assert changed.trust_bundle() == changed.signing_bundle() == scene.roots(1, 2).pem
     again = scene.start(1)
     assert again.trust_bundle() == scene.roots(1, 2).pem
-    assert [item.roots for item in known(scene.state).formers] == [scene.roots(2)]  # type: ignore[union-attr]
+    assert [item.roots for item in _record(scene.state).read().formers] == [scene.roots(2)]  # type: ignore[union-attr]
 
 
 def test_former_issuer_keeps_only_roots_that_are_not_in_use(scene: Scene, now: datetime) -> None:
@@ -171,6 +180,36 @@ def test_new_root_is_in_use_once_connected_sidecars_have_acknowledged_it(scene: 
     assert scene.start(2).waits(scene.now + DAY / 2)
 
 
+def test_servers_of_one_mesh_share_the_record_of_issuers(scene: Scene, tmp_path: Path) -> None:
+    """A server that was overtaken takes the other server's record, and makes its own change to that one.
+
+    So the time of a new root begins once, and an acknowledgement is not lost.
+    """
+    path = tmp_path / "told"
+    shutil.copytree(tmp_path / "0" / "ca", path)
+    watched = WatchedFiles(path / "ca.pem", path / "ca.key")
+    before, ends = Succession("files", scene.roots(0), scene.now), PairFiles(scene.state).services_end
+    cas = [WatchedIssuer(watched, DOMAIN, scene.now) for _ in range(2)]
+    early, late = (
+        SucceedingIssuer(ca, "files", _record(scene.state), before, ends, scene.now, drops=False)
+        for ca in cas
+    )
+    scene.issued(early)
+    shutil.copytree(tmp_path / "1" / "ca", path, dirs_exist_ok=True)
+    for ca in cas:
+        ca.look(scene.now)
+    early.look(scene.now)
+    recorded = _record(scene.state).read()
+    late.look(scene.now + timedelta(seconds=30))
+    assert late.settled() == early.settled() == scene.now + SETTLING
+    assert late.formers == early.formers != ()
+    assert _record(scene.state).read() == recorded
+    early.have_taken(scene.roots(1))
+    late.look(scene.now + DAY)
+    assert _record(scene.state).read() == Succession("files", scene.roots(1), scene.now + SETTLING)
+    assert not late.waits(scene.now + DAY)
+
+
 def test_record_of_an_older_version_is_settled_by_time_alone(scene: Scene) -> None:
     """An older version stored no acknowledgements."""
     scene.issued(scene.start(0))
@@ -208,7 +247,7 @@ def test_unrecorded_root_adds_to_the_bundle_but_does_not_sign(scene: Scene, tmp_
     shutil.copytree(tmp_path / "0" / "ca", path)
     ca = WatchedIssuer(WatchedFiles(path / "ca.pem", path / "ca.key"), DOMAIN, scene.now)
     ends, before = PairFiles(scene.state).services_end, Succession("files", scene.roots(0), scene.now)
-    issuer = SucceedingIssuer(ca, "files", scene.state, before, ends, scene.now, drops=False)
+    issuer = SucceedingIssuer(ca, "files", _record(scene.state), before, ends, scene.now, drops=False)
     scene.issued(issuer)
     shutil.copytree(tmp_path / "1" / "ca", path, dirs_exist_ok=True)
     ca.look(scene.now)
@@ -231,7 +270,7 @@ def test_certificate_that_was_not_stored_extends_the_trust_in_its_issuer(
     shutil.copytree(tmp_path / "0" / "ca", path)
     ca = WatchedIssuer(WatchedFiles(path / "ca.pem", path / "ca.key"), DOMAIN, scene.now)
     ends, before = PairFiles(scene.state).services_end, Succession("files", scene.roots(0), scene.now)
-    issuer = SucceedingIssuer(ca, "files", scene.state, before, ends, scene.now, drops=False)
+    issuer = SucceedingIssuer(ca, "files", _record(scene.state), before, ends, scene.now, drops=False)
     issue_pair(issuer, Usage.SERVICE, NAMES, 3 * DAY, scene.now)
     scene.issued(issuer)
     shutil.copytree(tmp_path / "1" / "ca", path, dirs_exist_ok=True)
@@ -263,14 +302,14 @@ def test_damaged_issuer_file_is_an_error(scene: Scene, content: bytes) -> None:
     with pytest.raises(
         StateError, match=r"issuer.json is damaged: .*or move it away if this is the first issuer"
     ):
-        known(scene.state)
+        _record(scene.state).read()
 
 
 def test_written_succession_is_read_back_unchanged(scene: Scene) -> None:
     """Only the owner may read the file."""
     scene.issued(scene.start(0))
     scene.start(1)
-    succession = known(scene.state)
+    succession = _record(scene.state).read()
     assert succession is not None
     assert (succession.name, len(succession.formers)) == ("issuer 1", 1)
     assert read(written(succession)) == succession
@@ -281,7 +320,8 @@ def test_built_in_issuer_is_the_authority_and_writes_no_file(tmp_path: Path) -> 
     """Its bundle is that of the authority, byte for byte, and a full disk cannot stop it."""
     now = datetime.now(UTC)
     authority = CertificateAuthority.open(tmp_path, DOMAIN, now)
-    opened = open_issuer(None, OpenedAuthority(authority, IssuerKind.BUILT_IN, tmp_path), tmp_path, now)
+    whose = OpenedAuthority(authority, IssuerKind.BUILT_IN, str(tmp_path))
+    opened = open_issuer(None, whose, _record(tmp_path), PairFiles(tmp_path).services_end, now)
     assert opened.issuer.trust_bundle() == opened.issuer.signing_bundle() == authority.trust_bundle()
     assert (opened.kind.value, opened.remote) == ("built-in", False)
     opened.tend(now)

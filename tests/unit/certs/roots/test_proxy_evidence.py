@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 
+from certs.authority_files.store import AuthorityFiles
 from certs.ledger.entry import LedgerEntry
 from certs.roots.authority import ChangingAuthority
 from certs.roots.evidence import Evidence, ServerEvidence
@@ -22,7 +23,7 @@ NOTHING: Final = RootAcknowledgements((), frozenset(), {}, ServerEvidence(frozen
 @pytest.fixture
 def authority(tmp_path: Path) -> ChangingAuthority:
     """Return an authority whose new root signs."""
-    made = ChangingAuthority.open(tmp_path, TrustDomain("cluster.local"), NOW)
+    made = ChangingAuthority(AuthorityFiles(tmp_path), TrustDomain("cluster.local"), NOW)
     made.step(advanced(made.begin(NOW), NOW), NOW)
     return made
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from certs.authority_files.store import AuthorityFiles
 from certs.contract import Names, Usage
 from certs.errors import StateError
 from certs.issuers.root import VALIDITY
@@ -37,7 +38,7 @@ def _verified(chain: bytes, bundle: bytes, folder: Path) -> bool:
 def test_bundles_of_adjacent_steps_verify_each_others_certificates(tmp_path: Path) -> None:
     """A peer may be one step behind. Our verifier and OpenSSL agree, and a restart finds the same state."""
     state = tmp_path / "state"
-    authority = ChangingAuthority.open(state, DOMAIN, NOW)
+    authority = ChangingAuthority(AuthorityFiles(state), DOMAIN, NOW)
     old = authority.fingerprint
     seen = [(authority.trust_bundle(), _issued(authority))]
     authority.begin(NOW)
@@ -47,7 +48,7 @@ def test_bundles_of_adjacent_steps_verify_each_others_certificates(tmp_path: Pat
             for _, shown in seen[-2:]:
                 assert is_signed_by_bundle(shown.chain_pem, trusted)
                 assert _verified(shown.chain_pem, trusted, tmp_path)
-        reopened = ChangingAuthority.open(state, DOMAIN, NOW)
+        reopened = ChangingAuthority(AuthorityFiles(state), DOMAIN, NOW)
         assert reopened.rotation == authority.rotation
         assert reopened.trust_bundle() == authority.trust_bundle()
         assert reopened.signing_bundle() == authority.signing_bundle()
@@ -62,7 +63,7 @@ def test_bundles_of_adjacent_steps_verify_each_others_certificates(tmp_path: Pat
 @pytest.mark.parametrize("steps", [0, 1, 2])
 def test_abort_restores_the_old_root_and_its_bundle(tmp_path: Path, steps: int) -> None:
     """Old certificates are valid during the whole abort, and finally the new root is not trusted."""
-    authority = ChangingAuthority.open(tmp_path, DOMAIN, NOW)
+    authority = ChangingAuthority(AuthorityFiles(tmp_path), DOMAIN, NOW)
     before, bundle = _issued(authority), authority.trust_bundle()
     rotation = authority.begin(NOW)
     for _ in range(steps):
@@ -85,7 +86,7 @@ def test_intermediate_ca_can_be_rotated_to_a_root_and_back(tmp_path: Path) -> No
     (state / "ca").mkdir(parents=True)
     for name, content in (("ca.pem", below.pem), ("ca.key", below.key_pem), ("roots.pem", above.pem)):
         (state / "ca" / name).write_bytes(content)
-    authority = ChangingAuthority.open(state, DOMAIN, NOW)
+    authority = ChangingAuthority(AuthorityFiles(state), DOMAIN, NOW)
     shown, intermediate = _issued(authority), authority.fingerprint
     rotation = advanced(authority.begin(NOW), NOW)
     assert rotation is not None
@@ -107,7 +108,7 @@ def test_abort_to_an_expired_root_is_refused(tmp_path: Path, number: int) -> Non
 
     Otherwise the rotation could not continue.
     """
-    authority = ChangingAuthority.open(tmp_path, DOMAIN, NOW)
+    authority = ChangingAuthority(AuthorityFiles(tmp_path), DOMAIN, NOW)
     rotation: Rotation | None = authority.begin(NOW + VALIDITY - timedelta(days=1))
     later = NOW + VALIDITY + timedelta(days=1)
     for _ in range(number):
@@ -117,6 +118,6 @@ def test_abort_to_an_expired_root_is_refused(tmp_path: Path, number: int) -> Non
     signed, back = authority.fingerprint, aborted(rotation, later)
     with pytest.raises(StateError, match="expired at"):
         authority.step(back, later)
-    again = ChangingAuthority.open(tmp_path, DOMAIN, later)
+    again = ChangingAuthority(AuthorityFiles(tmp_path), DOMAIN, later)
     assert again.fingerprint == signed
     assert again.rotation == authority.rotation

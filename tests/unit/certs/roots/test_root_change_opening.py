@@ -9,10 +9,10 @@ from certs.custody import LEDGER_FILE, begun, opened, rebuilt
 from certs.ledger.progress import Progress, progress
 from certs.peer import read_peer
 from certs.proxy import issue_proxy
-from certs.roots import rotation_file as kept
 from certs.roots.rotation import advanced
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
+from tests.unit.certs.authority_files.steps import begin, step
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 DOMAIN = TrustDomain("mesh.example")
@@ -28,9 +28,9 @@ def test_ledger_learns_the_new_signer_after_a_crash_during_a_step(tmp_path: Path
     with opened(tmp_path, DOMAIN, NOW) as authority:
         issued = issue_proxy(authority.authority, authority.ledger, CART, timedelta(days=1), NOW)
         authority.first.note(authority.ledger)
-    rotation = advanced(kept.begin(tmp_path, DOMAIN, NOW), NOW)
+    rotation = advanced(begin(tmp_path, DOMAIN, NOW), NOW)
     assert rotation is not None
-    kept.keep(tmp_path, rotation)
+    step(tmp_path, rotation)
     if halfway:
         (tmp_path / "ca").rename(tmp_path / "ca.halfway")
         (tmp_path / "ca.other").rename(tmp_path / "ca.moving")
@@ -46,7 +46,7 @@ def test_ledger_learns_the_new_signer_after_a_crash_during_a_step(tmp_path: Path
         again = issue_proxy(authority.authority, authority.ledger, CART, timedelta(days=1), NOW)
         signers = {entry.serial: entry.signer for entry in authority.ledger.entries()}
     assert signers == {issued.serial: rotation.other, again.serial: rotation.signer}
-    kept.end(tmp_path)
+    step(tmp_path, None)
     with opened(tmp_path, DOMAIN, NOW) as authority:
         assert (authority.made, authority.authority.fingerprint) == (False, rotation.signer)
 
@@ -61,11 +61,11 @@ def test_certificate_confirmed_during_a_rotation_keeps_its_signer(tmp_path: Path
         issued = issue_proxy(authority.authority, authority.ledger, CART, timedelta(days=1), NOW)
         authority.first.note(authority.ledger)
     serial, pem = issued.serial, issued.chain_pem
-    rotation = kept.begin(tmp_path, DOMAIN, NOW)
+    rotation = begin(tmp_path, DOMAIN, NOW)
     old = rotation.signer
     for _ in range(steps):
         rotation = advanced(rotation, NOW) or rotation
-        kept.keep(tmp_path, rotation)
+        step(tmp_path, rotation)
     (tmp_path / LEDGER_FILE).unlink()
     with opened(tmp_path, DOMAIN, NOW, rebuild=serial) as authority:
         assert authority.rebuilding is not None

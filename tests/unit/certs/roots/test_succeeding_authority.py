@@ -81,7 +81,7 @@ def test_external_ca_signs_and_no_key_is_stored_in_the_state_directory(scene: Sc
         )
         assert (authority.opened_authority.kind, authority.opened_authority.place) == (
             IssuerKind.FILES,
-            scene.files,
+            str(scene.files),
         )
         assert authority.opened_authority.changing is None
         assert f"rotate the CA in {scene.files}" in authority.opened_authority.why_not

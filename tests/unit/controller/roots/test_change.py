@@ -7,6 +7,7 @@ from typing import Final
 
 import pytest
 
+from certs.authority_files.store import AuthorityFiles
 from certs.ledger.entry import LedgerEntry
 from certs.roots.authority import ChangingAuthority
 from certs.roots.evidence import BlockReason, ServerEvidence
@@ -24,7 +25,7 @@ CART: Final = ProxyName.parse("cart.shop.prod")
 @pytest.fixture
 def authority(tmp_path: Path) -> ChangingAuthority:
     """Return a CA without a root change."""
-    return ChangingAuthority.open(tmp_path, TrustDomain("cluster.local"), NOW)
+    return ChangingAuthority(AuthorityFiles(tmp_path), TrustDomain("cluster.local"), NOW)
 
 
 def _change(authority: ChangingAuthority, ledger: MemoryLedger) -> RootChange:
@@ -70,7 +71,7 @@ async def test_step_of_a_root_change_succeeds_although_the_ledger_cannot_be_writ
 
 
 async def test_stage_begins_after_the_newest_certificate_although_the_clock_is_behind(
-    authority: ChangingAuthority,
+    authority: ChangingAuthority, tmp_path: Path
 ) -> None:
     """An earlier start would count proxies with old files as proxies that were given both roots."""
     ledger, later = MemoryLedger(Record()), NOW + timedelta(hours=1)
@@ -85,6 +86,6 @@ async def test_stage_begins_after_the_newest_certificate_although_the_clock_is_b
         (BlockReason.NEVER_CONNECTED, BlockReason.CHANNEL_TRUST)
     ]
     assert (
-        ChangingAuthority.open(authority._state, TrustDomain("cluster.local"), NOW).rotation
+        ChangingAuthority(AuthorityFiles(tmp_path), TrustDomain("cluster.local"), NOW).rotation
         == change_status.rotation
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import structlog
 
+from certs.authority_files.store import AuthorityFiles
 from certs.contract import CertificateRequest
 from certs.errors import IssuerError
 from certs.issuers.authority import CertificateAuthority
@@ -145,7 +146,7 @@ def test_changed_root_is_trusted_at_once_and_replaces_certificates_once(
 
     After a restart the replaced certificates are still in force.
     """
-    authority = ChangingAuthority.open(tmp_path, TrustDomain("cluster.local"), now)
+    authority = ChangingAuthority(AuthorityFiles(tmp_path), TrustDomain("cluster.local"), now)
     issued: list[int] = []
     keeper = ServiceCertificates(
         authority,

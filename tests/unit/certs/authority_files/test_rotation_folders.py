@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 import structlog
 
+from certs.authority_files.store import AuthorityFiles
 from certs.errors import StateError
 from certs.issuers.ca_folder import fingerprint_in, open_root
-from certs.roots import rotation_file as kept
 from certs.roots.rotation import Rotation, Stage, aborted, advanced, without
 from certs.state import files
 from meshwright.mesh.names import TrustDomain
+from tests.unit.certs.authority_files.steps import Died, begin, dies_at, recovered, step
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 DOMAIN = TrustDomain("mesh.example")
@@ -36,23 +37,21 @@ def test_rotation_is_stored_from_its_beginning_to_its_end(state: Path) -> None:
     At the end only this folder is left.
     """
     old = fingerprint_in(state / "ca")
-    first = kept.begin(state, DOMAIN, NOW)
+    first = begin(state, DOMAIN, NOW)
     assert (first.stage, first.signer) == (Stage.TRUSTING, old)
-    assert kept.recovered(state) == first
+    assert recovered(state) == first
     assert fingerprint_in(state / "ca.other") == first.other != old
-    assert kept.other_roots(state) == (state / "ca.other" / "ca.pem").read_bytes()
+    other = AuthorityFiles(state).read().state.other
+    assert other is not None
+    assert other.trusted == (state / "ca.other" / "ca.pem").read_bytes()
     second = without(advanced(first, NOW) or first, ["a.b.c"], NOW)
-    kept.keep(state, second)
-    assert kept.recovered(state) == second
+    step(state, second)
+    assert recovered(state) == second
     assert (fingerprint_in(state / "ca"), fingerprint_in(state / "ca.other")) == (first.other, old)
     assert (state / "ca" / "first-proxy").read_text() == "0a\n"
-    kept.end(state)
-    assert kept.recovered(state) is None
+    step(state, None)
+    assert recovered(state) is None
     assert sorted(path.name for path in state.iterdir() if path.is_dir()) == ["ca"]
-
-
-class Died(Exception):
-    """Signal that the simulated process has died."""
 
 
 @pytest.mark.parametrize("number", range(12))
@@ -60,25 +59,25 @@ def test_crash_at_any_point_of_a_step_leaves_the_state_before_or_after_it(
     state: Path, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The step can be repeated after the crash."""
-    first = kept.begin(state, DOMAIN, NOW)
+    first = begin(state, DOMAIN, NOW)
     second = advanced(first, NOW)
     assert second is not None
     with monkeypatch.context() as patch:
-        _dies_at(number, patch)
+        dies_at(number, patch)
         try:
-            kept.keep(state, second)
+            step(state, second)
         except Died:
             died = True
         else:
             died = False
-    rotation = kept.recovered(state)
+    rotation = recovered(state)
     assert rotation in (first, second)
     assert rotation is not None
     assert fingerprint_in(state / "ca") == rotation.signer
     assert fingerprint_in(state / "ca.other") == rotation.other
     assert (state / "ca" / "first-proxy").exists()
     assert died or rotation == second
-    kept.keep(state, second)
+    step(state, second)
     assert fingerprint_in(state / "ca") == second.signer
 
 
@@ -87,16 +86,16 @@ def test_crash_at_the_beginning_or_end_leaves_a_rotation_or_no_trace_of_it(
     state: Path, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The CA itself is never lost."""
-    steps: list[Callable[[], object]] = [lambda: kept.begin(state, DOMAIN, NOW), lambda: kept.end(state)]
+    steps: list[Callable[[], object]] = [lambda: begin(state, DOMAIN, NOW), lambda: step(state, None)]
     left_before = 0
-    for step in steps:
+    for act in steps:
         with monkeypatch.context() as patch:
-            _dies_at(number, patch)
+            dies_at(number, patch)
             with contextlib.suppress(Died):
-                step()
-        rotation = kept.recovered(state)
+                act()
+        rotation = recovered(state)
         assert (rotation is not None) == (state / "ca.other").exists()
-        if step is steps[1]:  # the remains of a finished rotation do not count as a CA
+        if act is steps[1]:  # the remains of a finished rotation do not count as a CA
             assert len(list(state.glob("ca.other.lost-*"))) == left_before
         left_before = len(list(state.glob("ca.other.lost-*")))
         assert fingerprint_in(state / "ca")
@@ -108,7 +107,7 @@ def test_step_whose_folders_cannot_be_swapped_is_undone(
     state: Path, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A folder may be a mount, for example. The state is as before, and a server can start with it."""
-    first = kept.begin(state, DOMAIN, NOW)
+    first = begin(state, DOMAIN, NOW)
     second = advanced(first, NOW)
     assert second is not None
     left, real = number, Path.rename
@@ -123,8 +122,8 @@ def test_step_whose_folders_cannot_be_swapped_is_undone(
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", refused)
         with pytest.raises(StateError, match=r"cannot swap the roots in .*: Device or resource busy"):
-            kept.keep(state, second)
-    assert kept.recovered(state) == first
+            step(state, second)
+    assert recovered(state) == first
     assert fingerprint_in(state / "ca") == first.signer
     assert fingerprint_in(state / "ca.other") == first.other
     assert not (state / "ca.moving").exists()
@@ -135,7 +134,7 @@ def test_step_that_the_disk_does_not_confirm_is_not_taken(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The operator gets an error, so a later start must not continue with the step."""
-    first = kept.begin(state, DOMAIN, NOW)
+    first = begin(state, DOMAIN, NOW)
     failures, real = [OSError(errno.EIO, os.strerror(errno.EIO))], files.sync_directory
 
     def failing(path: Path) -> None:
@@ -146,8 +145,28 @@ def test_step_that_the_disk_does_not_confirm_is_not_taken(
     with monkeypatch.context() as patch:
         patch.setattr(files, "sync_directory", failing)
         with pytest.raises(StateError, match=r"rotation\.json cannot be written: Input/output error"):
-            kept.keep(state, aborted(first, NOW))
-    assert kept.recovered(state) == first
+            step(state, aborted(first, NOW))
+    assert recovered(state) == first
+
+
+def test_rotation_that_the_disk_does_not_confirm_has_not_begun(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The operator gets an error, so a later start must not find a rotation. A second command begins one."""
+    real = files.sync_directory
+
+    def failing(path: Path) -> None:
+        if (path / "rotation.json").exists():
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        real(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "sync_directory", failing)
+        with pytest.raises(StateError, match=r"rotation\.json cannot be written: Input/output error"):
+            begin(state, DOMAIN, NOW)
+    assert AuthorityFiles(state).read().state.rotation is None
+    rotation = begin(state, DOMAIN, NOW)
+    assert recovered(state) == rotation
 
 
 def test_rotation_of_a_ca_in_a_mount_point_is_refused_at_the_beginning(
@@ -159,7 +178,7 @@ def test_rotation_of_a_ca_in_a_mount_point_is_refused_at_the_beginning(
     with pytest.raises(
         StateError, match="ca is a mount point, which cannot be swapped with the folder of another root"
     ):
-        kept.begin(state, DOMAIN, NOW)
+        begin(state, DOMAIN, NOW)
     assert sorted(state.iterdir()) == before
 
 
@@ -170,64 +189,45 @@ def test_ca_folder_behind_a_link_can_be_rotated(
     elsewhere = tmp_path_factory.mktemp("elsewhere") / "ca"
     (state / "ca").rename(elsewhere)
     (state / "ca").symlink_to(elsewhere)
-    second = advanced(kept.begin(state, DOMAIN, NOW), NOW)
+    second = advanced(begin(state, DOMAIN, NOW), NOW)
     assert second is not None
-    kept.keep(state, second)
+    step(state, second)
     assert (state / "ca.other").is_symlink()
-    kept.end(state)
-    assert kept.recovered(state) is None
+    step(state, None)
+    assert recovered(state) is None
     assert not (state / "ca.other").is_symlink()
     assert not (elsewhere / "ca.key").exists()
     assert fingerprint_in(state / "ca") == second.signer
 
 
-def _dies_at(number: int, patch: pytest.MonkeyPatch) -> None:
-    """Let the process die after `number` calls that change the file system."""
-    left = number
-
-    def dying(real: Callable[..., object]) -> Callable[..., object]:
-        def call(*args: object, **more: object) -> object:
-            nonlocal left
-            if left == 0:
-                raise Died
-            left -= 1
-            return real(*args, **more)
-
-        return call
-
-    for owner, name in ((Path, "rename"), (Path, "replace"), (Path, "unlink"), (os, "rename"), (os, "fsync")):
-        patch.setattr(owner, name, dying(getattr(owner, name)))
-    patch.setattr(shutil, "rmtree", dying(shutil.rmtree))
-
-
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"stage": "x"}', "null", '"a"'])
 def test_damaged_rotation_file_is_an_error_and_removes_no_key(state: Path, text: str) -> None:
     """The key of the other root may be needed after the file is restored."""
-    kept.begin(state, DOMAIN, NOW)
-    (state / kept.FILE).write_text(text)
+    begin(state, DOMAIN, NOW)
+    (state / "rotation.json").write_text(text)
     with pytest.raises(StateError, match=r"rotation\.json is damaged"):
-        kept.recovered(state)
+        recovered(state)
     assert (state / "ca.other" / "ca.key").exists()
 
 
 def test_rotation_with_other_roots_than_recorded_is_an_error(state: Path) -> None:
     """This happens if `ca/` alone is restored from a backup."""
-    rotation: Rotation = kept.begin(state, DOMAIN, NOW)
+    rotation: Rotation = begin(state, DOMAIN, NOW)
     shutil.rmtree(state / "ca")
     open_root(state, DOMAIN, NOW)
     with pytest.raises(StateError, match=f"does not have the root {rotation.signer[:16]}"):
-        kept.recovered(state)
+        recovered(state)
 
 
 def test_other_ca_is_moved_aside_when_the_rotation_file_is_missing(state: Path) -> None:
     """The key of each other CA is kept, and a warning has the path."""
     keys = []
     for number in (1, 2):
-        kept.begin(state, DOMAIN, NOW)
+        begin(state, DOMAIN, NOW)
         keys.append((state / "ca.other" / "ca.key").read_bytes())
-        (state / kept.FILE).unlink()
+        (state / "rotation.json").unlink()
         with structlog.testing.capture_logs() as logs:
-            assert kept.recovered(state) is None
+            assert recovered(state) is None
         aside = state / f"ca.other.lost-{number}"
         (answer,) = logs
         assert (answer["log_level"], answer["path"]) == ("warning", str(aside))
@@ -239,5 +239,5 @@ def test_unknown_ca_in_place_of_the_other_root_is_moved_aside(state: Path) -> No
     """A rotation can begin, and the key of the unknown CA is kept."""
     shutil.copytree(state / "ca", state / "ca.other")
     key = (state / "ca" / "ca.key").read_bytes()
-    kept.begin(state, DOMAIN, NOW)
+    begin(state, DOMAIN, NOW)
     assert (state / "ca.other.lost-1" / "ca.key").read_bytes() == key
