@@ -35,7 +35,7 @@ from certs.roots.succeeding_authority import OpenedAuthority, open_authority
 from certs.state import sealed_state
 from certs.state.pair_files import PairFiles
 from certs.state.sealing import Seal
-from certs.state.stored_pair import ADS_SERVER
+from certs.state.stored_pair import ADS_SERVER, Pairs
 from certs.state_check import REBUILT, Loss, StateContents, loss, sentence
 from meshwright.mesh.names import TrustDomain
 
@@ -140,7 +140,7 @@ def opened(
         yield AuthorityWithLedger(ledger, first, seal, store, whose, made)
 
 
-def _last_end(pairs: PairFiles, ledger_path: Path) -> datetime | None:
+def _last_end(pairs: Pairs, ledger_path: Path) -> datetime | None:
     """Return the latest end of validity of all proxy certificates in the ledger and of stored pairs."""
     moments = [moment] if (moment := pairs.last_end()) is not None else []
     if ledger_path.exists():

@@ -14,7 +14,7 @@ from certs.errors import RequestError
 from certs.keys.leaf import is_signed_by_bundle
 from certs.keys.material import ServiceCertificate
 from certs.keys.pair import MAKING, KeyPairOptions, Pair
-from certs.state.stored_pair import Pairs, holder_of, issued_pair, kept
+from certs.state.stored_pair import IssuedPair, Pairs, holder_of, issued_pair, kept
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import TrustDomain, is_dns_label, is_dns_subdomain
 
@@ -24,11 +24,8 @@ JITTER_SHARE: Final = 0.1
 _log = structlog.get_logger("certs.manager")
 
 
-Request = Callable[[datetime], tuple[Pair, str]]
-"""Function that issues a certificate now, and returns the pair with the reason for a failed storing.
-
-May be called in any thread. The reason is empty if the pair was stored.
-"""
+Request = Callable[[datetime], IssuedPair]
+"""Function that issues a certificate now, and returns the pair to use. May be called in any thread."""
 
 
 class CertificateManager:
@@ -54,6 +51,7 @@ class CertificateManager:
         self._making = making
         self._certificates: dict[ServiceIdentity, ServiceCertificate] = {}
         self._below: dict[ServiceIdentity, bytes] = {}
+        self._unusable: dict[ServiceIdentity, str | None] = {}
         self.issued = 0
 
     def get(self, identity: ServiceIdentity) -> ServiceCertificate | None:
@@ -68,6 +66,7 @@ class CertificateManager:
         """Stop renewing an identity's certificate. The stored one stays, in case the identity returns."""
         self._certificates.pop(identity, None)
         self._below.pop(identity, None)
+        self._unusable.pop(identity, None)
 
     def fitting(
         self,
@@ -90,6 +89,8 @@ class CertificateManager:
             stored_pair = kept(self._pairs, holder_of(identity), self._issuer, Usage.SERVICE, names, now)
             if stored_pair.pair is not None:
                 held = self._hold(identity, stored_pair.pair)
+            else:
+                self._unusable[identity] = stored_pair.seen
         if held is None or held.dns_names != names.dns_names:
             return None
         if renewal.due(held, now) and not (patient and held.not_before <= now < renewal.alarm_at(held)):
@@ -102,7 +103,7 @@ class CertificateManager:
         Raises RequestError for invalid names; the function raises IssuerError or RequestError.
         """
         names = service_names(identity, dns_names, self._issuer.trust_domain)
-        lifetime = jittered(self.validity, self._jitter())
+        lifetime, held = jittered(self.validity, self._jitter()), self._certificates.get(identity)
         return partial(
             issued_pair,
             self._pairs,
@@ -112,16 +113,21 @@ class CertificateManager:
             names,
             lifetime,
             making=self._making,
+            before=self._unusable.get(identity) if held is None else held.serial,
         )
 
-    def take(self, identity: ServiceIdentity, pair: Pair, unkept: str) -> ServiceCertificate:
-        """Use a newly issued certificate for the identity.
+    def take(self, identity: ServiceIdentity, issued: IssuedPair) -> ServiceCertificate:
+        """Use the result of a request for the identity.
 
         A certificate that is not stored lasts until a restart.
         """
-        self.issued += 1
-        _log_issued(identity, pair, unkept)
-        return self._hold(identity, pair)
+        if issued.is_new:
+            self.issued += 1
+            _log_issued(identity, issued.pair, issued.unkept)
+        else:
+            serial = issued.pair.leaf.serial
+            _log.info("service certificate of another server used", identity=str(identity), serial=serial)
+        return self._hold(identity, issued.pair)
 
     def ensure(
         self, identity: ServiceIdentity, dns_names: tuple[str, ...], now: datetime
@@ -131,7 +137,7 @@ class CertificateManager:
         Raises the errors of `fitting`, and IssuerError; then the certificate in force stays.
         """
         held = self.fitting(identity, dns_names, now)
-        return held or self.take(identity, *self.request(identity, dns_names)(now))
+        return held or self.take(identity, self.request(identity, dns_names)(now))
 
     def _hold(self, identity: ServiceIdentity, pair: Pair) -> ServiceCertificate:
         certificate = ServiceCertificate(
@@ -143,6 +149,7 @@ class CertificateManager:
             pair.chain_pem,
             pair.key,
         )
+        self._unusable.pop(identity, None)
         self._certificates[identity] = certificate
         self._below[identity] = self._issuer.signing_bundle()
         return certificate

@@ -1,9 +1,11 @@
 """Certificates with keys as files of the state directory."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 from certs.errors import CorruptPairError, StateError
 from certs.keys.leaf import read_leaf
@@ -12,6 +14,13 @@ from certs.keys.pair import Pair, matched_pair
 from certs.state import files
 from certs.state.sealing import PLAIN, Seal, UnopenedError, private_keys, without_keys
 from certs.state.stored_pair import ADS_SERVER, WEBHOOK, Holder
+
+_COMPARING: Final = threading.Lock()
+"""Held between the comparison with the stored pair and the write.
+
+One lock for all stores of this process, because several may have one state directory. The lock of the
+directory excludes other processes.
+"""
 
 
 class PairFiles:
@@ -47,15 +56,33 @@ class PairFiles:
             # `from None`: a parser's message about a file with a key must not get into logs.
             raise CorruptPairError(f"{path} cannot be used: {error}") from None
 
-    def keep(self, holder: Holder, pair: Pair) -> None:
+    def keep(self, holder: Holder, pair: Pair, before: str | None) -> Pair:
         """Write a pair to one file, key first: only one file can be replaced atomically.
+
+        Another pair than the one with the serial `before` stays, and is returned.
 
         The call does not wait for the disk. `load` detects damage by a power failure, and a new pair is made.
         With hundreds of pairs two fsync calls for each would be most of the cost.
         """
         path = self._path(holder)
-        files.private_directory(path.parent)
-        files.write_private(path, self._seal.closed(pair.key.reveal() + pair.chain_pem), durable=False)
+        with _COMPARING:
+            if (there := self._other(holder, before)) is not None:
+                return there
+            files.private_directory(path.parent)
+            files.write_private(path, self._seal.closed(pair.key.reveal() + pair.chain_pem), durable=False)
+        return pair
+
+    def _other(self, holder: Holder, before: str | None) -> Pair | None:
+        """Return the stored pair, unless it is the one with the serial `before`, missing or corrupt."""
+        content = files.read(self._path(holder))
+        if content is None:
+            return None
+        with suppress(ValueError):  # a certificate is read faster than it is compared with its key
+            if read_leaf(without_keys(content)).serial == before:
+                return None
+        with suppress(CorruptPairError):
+            return self.load(holder)
+        return None
 
     def place(self, holder: Holder) -> str:
         """Return the path of a holder's file."""

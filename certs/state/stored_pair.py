@@ -37,8 +37,9 @@ class Pairs(Protocol):
     """Store of pairs, one for each holder; `certs.state.pair_files` implements it with files.
 
     Unlike other stored data, an unreadable key is an error and not silently replaced, because the cause may
-    be a mistake of the administrator. Safe to use from several threads and processes: a pair is replaced
-    atomically, and the last writer wins. A power failure may lose or damage a pair stored just before.
+    be a mistake of the administrator. Several threads, and the servers of one store, may use it at once: a
+    pair is replaced atomically, and only in the place of the pair that the writer has seen. A power failure
+    may lose or damage a pair stored just before.
     """
 
     def load(self, holder: Holder) -> Pair | None:
@@ -48,22 +49,47 @@ class Pairs(Protocol):
         read.
         """
 
-    def keep(self, holder: Holder, pair: Pair) -> None:
-        """Store a pair privately and replace the holder's previous one.
+    def keep(self, holder: Holder, pair: Pair, before: str | None) -> Pair:
+        """Store a pair privately in the place of the one with the serial `before`; return the stored pair.
 
-        After a StateError the previous pair is unchanged.
+        `before` is None if the caller has seen no pair. If another pair is stored, that one stays and is
+        returned: the first writer wins, and the others take its pair. A removed or corrupt pair does not
+        count. After a StateError the previous pair is unchanged.
         """
 
     def place(self, holder: Holder) -> str:
         """Return the location of a holder's pair for messages."""
 
+    def services_end(self) -> datetime | None:
+        """Return the latest end of all service certificates, or None without any. Raises StateError."""
+
+    def last_end(self) -> datetime | None:
+        """Return the latest end of all certificates, including those of servers, or None without any."""
+
 
 @dataclass(frozen=True, slots=True)
 class StoredPair:
-    """A usable stored certificate with its key, or None; `due` is True if a renewal is due."""
+    """A usable stored certificate with its key, or None; `due` is True if a renewal is due.
+
+    `seen` is the serial of the stored certificate, usable or not, which a new one replaces; None without one.
+    """
 
     pair: Pair | None = None
     due: bool = False
+    seen: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedPair:
+    """The pair to use after an issuance. `unkept` is the reason for a failed storing, empty if stored.
+
+    `is_new` is False if another server has stored a usable pair meanwhile; its pair is used, and the new key
+    is forgotten.
+    """
+
+    pair: Pair
+    unkept: str = ""
+    is_new: bool = True
 
 
 def kept(
@@ -90,18 +116,25 @@ def kept(
         return StoredPair()
     if pair is None:
         return StoredPair()
-    known = pair.leaf.names
+    return _judged(pair, pairs.place(holder), issuer, usage, names, now, patient=patient)
+
+
+def _judged(
+    pair: Pair, place: str, issuer: Issuer, usage: Usage, names: Names, now: datetime, *, patient: bool
+) -> StoredPair:
+    """Return whether a stored pair can still be used; the log has the reason if it is to be replaced."""
+    known, serial = pair.leaf.names, pair.leaf.serial
     others = bool(names.uris) and known.uris == names.uris and known.alternatives != names.alternatives
     reason = misfit(pair, usage, known if others else names, issuer.signing_bundle())
-    fields = {"path": pairs.place(holder), "serial": pair.leaf.serial}
+    fields = {"path": place, "serial": serial}
     if reason:
         _log.info("stored certificate replaced", **fields, reason=reason)
-        return StoredPair()
+        return StoredPair(seen=serial)
     valid = pair.leaf.not_before <= now <= pair.leaf.not_after
     if (patient and valid) or not (others or due(pair.leaf, now)):
-        return StoredPair(pair)
+        return StoredPair(pair, seen=serial)
     _log.info("stored certificate replaced", **fields, reason=_OTHERS if others else "it is due for renewal")
-    return StoredPair(pair, due=True) if valid else StoredPair()
+    return StoredPair(pair, due=True, seen=serial) if valid else StoredPair(seen=serial)
 
 
 def issued_pair(
@@ -113,18 +146,25 @@ def issued_pair(
     lifetime: timedelta,
     now: datetime,
     making: KeyPairOptions = MAKING,
-) -> tuple[Pair, str]:
-    """Return a new pair, and the reason for a failed storing; empty if stored.
+    *,
+    before: str | None,
+) -> IssuedPair:
+    """Return a new pair, stored in the place of the one with the serial `before`, or the pair to use instead.
 
-    The pair is returned in both cases: otherwise a full disk would stop the mesh when the previous
-    certificate expires. Raises RequestError, IssuerError.
+    If another server has stored a usable pair first, its pair is used, so that all servers show one
+    certificate. A pair that cannot be stored is returned too: otherwise a full disk would stop the mesh when
+    the previous certificate expires. Raises RequestError, IssuerError.
     """
     pair = issue_pair(issuer, usage, names, lifetime, now, making)
     try:
-        pairs.keep(holder, pair)
+        while (there := pairs.keep(holder, pair, before)).leaf.serial != pair.leaf.serial:
+            stored_pair = _judged(there, pairs.place(holder), issuer, usage, names, now, patient=False)
+            if stored_pair.pair is not None and not stored_pair.due:
+                return IssuedPair(stored_pair.pair, is_new=False)
+            before = stored_pair.seen
     except StateError as error:
-        return pair, str(error)
-    return pair, ""
+        return IssuedPair(pair, str(error))
+    return IssuedPair(pair)
 
 
 def kept_pair(
@@ -147,14 +187,16 @@ def kept_pair(
     stored_pair = kept(pairs, holder, issuer, usage, names, now, patient=patient)
     if stored_pair.pair is not None and not stored_pair.due:
         return stored_pair.pair, None
+    before = stored_pair.seen
     try:
-        return issued_pair(pairs, holder, issuer, usage, names, lifetime(), now)
+        issued = issued_pair(pairs, holder, issuer, usage, names, lifetime(), now, before=before)
     except IssuerError as error:
         if stored_pair.pair is None:
             raise
         fields = {"path": pairs.place(holder), "until": stored_pair.pair.leaf.not_after.isoformat()}
         _log.error("stored certificate stays in use: a new one cannot be issued", **fields, reason=str(error))
         return stored_pair.pair, None
+    return issued.pair, issued.unkept if issued.is_new else None
 
 
 def misfit(pair: Pair, usage: Usage, names: Names, bundle_pem: bytes) -> str:

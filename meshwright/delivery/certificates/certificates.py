@@ -251,8 +251,8 @@ class ServiceCertificates:
             if isinstance(answer, CertificateError):
                 fail(identity, answer)
                 continue
-            renewed += manager.get(identity) is not None
-            manager.take(identity, *answer)
+            renewed += answer.is_new and manager.get(identity) is not None
+            manager.take(identity, answer)
             self._retries.done(identity)
         self._counted(IssuanceCounts(manager.issued - issued, renewed, failed))
         return looked

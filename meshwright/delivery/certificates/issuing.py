@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 from certs.errors import CertificateError
-from certs.keys.pair import Pair
 from certs.manager import Request
+from certs.state.stored_pair import IssuedPair
 from meshwright.mesh.identity import ServiceIdentity
 
 AT_ONCE: Final = 8
@@ -19,8 +19,8 @@ PATIENCE_SECONDS: Final = 1.0
 Need = tuple[ServiceIdentity, tuple[str, ...]]
 """An identity, and the DNS names in the certificate, for example `("cart.shop.svc.cluster.local",)`."""
 
-Answer = tuple[Pair, str] | CertificateError
-"""Result of a request: the key pair with the reason why it could not be stored (else empty), or the error."""
+Answer = IssuedPair | CertificateError
+"""Result of a request: the key pair to use, or the error."""
 
 
 class IssuingStrategy(Protocol):

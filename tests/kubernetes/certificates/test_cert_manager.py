@@ -159,7 +159,7 @@ def test_new_ca_is_trusted_before_it_signs(controllers: Service, signing: Signin
         return TrustBundle.from_pems(roots[name].pem for name in names).pem
 
     def kept(issuer: Issuer, account: str) -> None:
-        PairFiles(state).keep(Holder(f"services/shop/{account}"), issued(issuer))
+        PairFiles(state).keep(Holder(f"services/shop/{account}"), issued(issuer), None)
 
     built_in = open_issuer(None, whose, record, ends, now())
     kept(built_in.issuer, "before")

@@ -153,6 +153,23 @@ def _swap_key(content: bytes, other: bytes) -> bytes:
     return other[: other.index(b"-----BEGIN CERTIFICATE-----")] + content[end:]
 
 
+def test_replaced_certificate_is_logged_once(
+    start: Start, authority: CertificateAuthority, now: datetime, tmp_path: Path
+) -> None:
+    """The reason is logged when a stored certificate is found unusable. A renewal has its own event."""
+    start().ensure(STORE, NAMES, now)
+    other = CertificateAuthority.open(tmp_path / "other", authority.trust_domain, now)
+    manager = start(issuer=other)
+    with structlog.testing.capture_logs() as logs:
+        for at in (now, now + timedelta(hours=20)):
+            manager.ensure(STORE, NAMES, at)
+    assert [log["event"] for log in logs] == [
+        "stored certificate replaced",
+        "service certificate issued",
+        "service certificate issued",
+    ]
+
+
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [

@@ -55,7 +55,9 @@ class Scene:
     def issued(self, issuer: SucceedingIssuer, account: str = "store") -> None:
         """Issue and store a certificate."""
         pair = issue_pair(issuer, Usage.SERVICE, NAMES, DAY, self.now)
-        PairFiles(self.state).keep(Holder(f"services/shop/{account}"), pair)
+        pairs, holder = PairFiles(self.state), Holder(f"services/shop/{account}")
+        before = pairs.load(holder)
+        pairs.keep(holder, pair, None if before is None else before.leaf.serial)
 
     def roots(self, *numbers: int) -> TrustBundle:
         """Return the roots of these issuers."""

@@ -54,7 +54,7 @@ def begun(state: Path, now: datetime, passphrase: Path | None = None) -> None:
         pairs = PairFiles(state, authority.seal)
         for holder in HOLDERS:
             pair = issue_pair(authority.authority, Usage.SERVICE, Names("a"), timedelta(days=1), now)
-            pairs.keep(holder, pair)
+            pairs.keep(holder, pair, None)
         assert isinstance(authority.authority, ChangingAuthority)
         authority.authority.begin(now)
 
@@ -149,7 +149,9 @@ def test_ledger_can_be_rebuilt_and_ca_replaced_with_encrypted_keys(
         (former,) = authority.opened_authority.standing().formers
         assert (former.roots.pem, former.until) == (own, ends)
         pair = issue_pair(authority.authority, Usage.SERVICE, Names("a"), timedelta(days=1), now)
-        PairFiles(state, authority.seal).keep(HOLDERS[2], pair)
+        pairs = PairFiles(state, authority.seal)
+        before = pairs.load(HOLDERS[2])
+        assert pairs.keep(HOLDERS[2], pair, None if before is None else before.leaf.serial) == pair
     assert plain(state) == []
 
 
@@ -175,7 +177,7 @@ def test_each_kind_of_key_is_encrypted(kind: KeyKind, state: Path, now: datetime
         pair = issue_pair(
             authority.authority, Usage.SERVICE, Names("a"), timedelta(days=1), now, KeyPairOptions(key=kind)
         )
-        PairFiles(state, authority.seal).keep(HOLDERS[2], pair)
+        PairFiles(state, authority.seal).keep(HOLDERS[2], pair, None)
         assert PairFiles(state, authority.seal).load(HOLDERS[2]) == pair
     assert plain(state) == []
 

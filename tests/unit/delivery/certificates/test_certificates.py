@@ -15,11 +15,11 @@ from certs.contract import CertificateRequest
 from certs.errors import IssuerError
 from certs.issuers.authority import CertificateAuthority
 from certs.keys.material import ServiceCertificate
-from certs.keys.pair import Pair
 from certs.manager import CertificateManager
 from certs.roots.authority import ChangingAuthority
 from certs.roots.rotation import advanced
 from certs.state.pair_files import PairFiles
+from certs.state.stored_pair import IssuedPair
 from meshwright.delivery.certificates import certificates
 from meshwright.delivery.certificates.certificates import ServiceCertificates
 from meshwright.delivery.certificates.issuance_problems import remarks_on
@@ -93,6 +93,27 @@ def _needed(
     """Update the needed certificates; return the certificates in force, and the problems."""
     problems = keeper.update(needed, validity, now).problems
     return keeper.certificates, problems
+
+
+def test_certificate_of_another_server_is_used_and_not_counted(
+    issuer: _Issuer, tmp_path: Path, now: datetime
+) -> None:
+    """Two servers renew one stored certificate. Only the first one has issued and renewed a certificate."""
+    counts: list[tuple[int, int]] = []
+    keepers = [
+        ServiceCertificates(
+            issuer, PairFiles(tmp_path), lambda item: counts.append((item.issued, item.renewed)), lambda: 0.0
+        )
+        for _ in range(2)
+    ]
+    seen = []
+    for at in (now, now + timedelta(hours=17)):
+        for keeper in keepers:
+            certificates, _ = _needed(keeper, {STORE: NAMES}, DAY, at)
+            seen.append(certificates[STORE].serial)
+    assert seen == [seen[0]] * 2 + [seen[2]] * 2
+    assert seen[0] != seen[2]
+    assert counts == [(1, 0), (0, 0), (1, 1), (0, 0)]
 
 
 def test_certificate_is_kept_until_its_renewal_is_due(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
@@ -342,7 +363,7 @@ def test_queued_certificate_is_requested_with_the_time_of_its_turn(
     manager = CertificateManager(issuer, PairFiles(tmp_path), DAY, lambda: 0.0)
     issuer.gate = threading.Event()
 
-    def last(at: datetime) -> tuple[Pair, str]:
+    def last(at: datetime) -> IssuedPair:
         moments.append(at)
         return manager.request(STORE, NAMES)(at)
 
