@@ -31,7 +31,8 @@ class Overtaken(StateError):
 
     def __init__(self, place: str, there: StoredAuthority) -> None:
         super().__init__(
-            f"the state of the authority in {place} has been changed by another server meanwhile"
+            f"the state of the authority in {place} was changed by another server first; see the rotation "
+            "with `meshwright certs rotate-root --status`, and repeat the command if it is still needed"
         )
         self.there = there
 

@@ -3,44 +3,25 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from datetime import datetime, timedelta
-from typing import Final, Protocol
+from typing import Final, ParamSpec
 
 import structlog
 
 from certs.errors import CertificateError, RequestError, StateError
 from certs.ledger.contract import Ledger
 from certs.roots.authority import ChangingAuthority
+from certs.roots.authority_store import Overtaken
 from certs.roots.proxy_evidence import RootAcknowledgements
 from certs.roots.rotation import Rotation, aborted, advanced, without
 from certs.roots.status import ChangeStatus, given_up, status_of
+from meshwright.controller.roots.rule import ManualApproval, Rule
+
+P = ParamSpec("P")
 
 LOOK_SECONDS: Final = 2.0
 """Seconds between two checks of the participants."""
 
 _log = structlog.get_logger("controller.root_change")
-
-
-class Rule(Protocol):
-    """Decision over the mesh's CAs during root rotations: made by MeshRootCertificates, or by commands."""
-
-    def refusal(self) -> str:
-        """Return the reason why commands must not start or change a root rotation; empty if they may."""
-
-    def hold_reason(self, rotation: Rotation) -> str:
-        """Return the reason why the root rotation must not take the next stage yet; empty if it may."""
-
-
-class ManualApproval:
-    """Rule under which only commands start and change root rotations."""
-
-    def refusal(self) -> str:
-        """Return an empty text: commands may change the CA."""
-        return ""
-
-    def hold_reason(self, rotation: Rotation) -> str:
-        """Return an empty text: the next stage is never delayed by this rule."""
-        del rotation
-        return ""
 
 
 class RootChange:
@@ -102,8 +83,7 @@ class RootChange:
                     f"a rotation of the root is in progress ({rotation.stage}, since {since}): "
                     "wait until it is done, or abort it"
                 )
-            await asyncio.to_thread(begin, self._clock(), await self._moment())
-            await self._announce_step()
+            await self._apply(begin, self._clock(), await self._moment())
 
     async def abort(self) -> ChangeStatus:
         """Abort the change on command.
@@ -190,8 +170,7 @@ class RootChange:
         await self._step(advanced(rotation, await self._moment()))
 
     async def _step(self, rotation: Rotation | None) -> None:
-        await asyncio.to_thread(self._authority.step, rotation, self._clock())
-        await self._announce_step()
+        await self._apply(self._authority.step, rotation, self._clock())
         # `stepping` repeats the note until the ledger has the new signer.
         self._is_noted = False
         try:  # after the step itself; an interrupted server repeats this at its next start
@@ -200,6 +179,20 @@ class RootChange:
             _log.warning(
                 "ledger does not record the new signing root yet; the server tries again", reason=str(error)
             )
+
+    async def _apply(self, step: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Take a step in a thread, and inform all parts that depend on CA certificates.
+
+        If another server has taken a step first, that step is applied: the parts are informed of it, and
+        `stepping` notes its signer. Then Overtaken is raised.
+        """
+        try:
+            await asyncio.to_thread(step, *args, **kwargs)
+        except Overtaken:
+            self._is_noted = False
+            await self._announce_step()
+            raise
+        await self._announce_step()
 
     async def _announce_step(self) -> None:
         rotation = self._authority.rotation

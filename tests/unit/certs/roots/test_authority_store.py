@@ -359,11 +359,11 @@ def test_step_of_another_server_is_taken_over(stores: Stores, now: datetime) -> 
     """Two servers never take two steps for one: the late one gets an error, and has the new state."""
     one, two = ChangingAuthority(stores.open(), DOMAIN, now), ChangingAuthority(stores.open(), DOMAIN, now)
     rotation = one.begin(now)
-    with pytest.raises(Overtaken, match="has been changed by another server"):
+    with pytest.raises(Overtaken, match="was changed by another server first"):
         two.begin(now)
     assert (two.rotation, two.trust_bundle()) == (rotation, one.trust_bundle())
     two.step(second := advanced(rotation, now), now)
-    with pytest.raises(StateError, match="has been changed by another server"):
+    with pytest.raises(StateError, match="was changed by another server first"):
         one.step(advanced(rotation, now + timedelta(hours=1)), now)
     assert (one.rotation, one.fingerprint) == (second, two.fingerprint)
 

@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 
 from certs.authority_files.store import AuthorityFiles
+from certs.errors import StateError
 from certs.ledger.entry import LedgerEntry
 from certs.roots.authority import ChangingAuthority
 from certs.roots.evidence import BlockReason, ServerEvidence
@@ -28,8 +29,13 @@ def authority(tmp_path: Path) -> ChangingAuthority:
     return ChangingAuthority(AuthorityFiles(tmp_path), TrustDomain("cluster.local"), NOW)
 
 
-def _change(authority: ChangingAuthority, ledger: MemoryLedger) -> RootChange:
-    """Return a root change with a fixed clock, for a server that always follows at once."""
+def _change(
+    authority: ChangingAuthority, ledger: MemoryLedger, followed: list[str] | None = None
+) -> RootChange:
+    """Return a root change with a fixed clock, for a server that always follows at once.
+
+    The roots that the server has followed are added to `followed`.
+    """
 
     async def said() -> RootAcknowledgements:
         trusted = authority.trusted_by(authority.trust_bundle())
@@ -39,6 +45,8 @@ def _change(authority: ChangingAuthority, ledger: MemoryLedger) -> RootChange:
 
     async def stepped() -> None:
         await asyncio.sleep(0)
+        if followed is not None:
+            followed.append(authority.fingerprint)
 
     return RootChange(authority, ledger, said, stepped, lambda: NOW)
 
@@ -89,3 +97,24 @@ async def test_stage_begins_after_the_newest_certificate_although_the_clock_is_b
         ChangingAuthority(AuthorityFiles(tmp_path), TrustDomain("cluster.local"), NOW).rotation
         == change_status.rotation
     )
+
+
+async def test_step_of_another_server_is_followed_in_place_of_the_own_one(
+    authority: ChangingAuthority, tmp_path: Path
+) -> None:
+    """All parts are informed of the other server's step, as of an own one. The command gets an error.
+
+    The ledger learns the new signer at the next look.
+    """
+    other = ChangingAuthority(AuthorityFiles(tmp_path), TrustDomain("cluster.local"), NOW)
+    ledger, followed = MemoryLedger(Record()), list[str]()
+    ledger.name_authority(authority.fingerprint)
+    change = _change(authority, ledger, followed)
+    second = advanced(other.begin(NOW), NOW)
+    other.step(second, NOW)
+    with pytest.raises(StateError, match="was changed by another server first"):
+        await change.begin()
+    assert (authority.rotation, followed) == (second, [other.fingerprint])
+    await change.give_up([])
+    assert ledger.authority() == other.fingerprint
+    assert followed == [other.fingerprint] * 2
