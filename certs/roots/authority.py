@@ -6,7 +6,7 @@ from datetime import datetime
 
 from certs.contract import CertificateRequest
 from certs.issuers.authority import CertificateAuthority
-from certs.issuers.root import Root, new_root
+from certs.issuers.root import Root, fingerprint_of_ca, new_root
 from certs.issuers.stored_ca import StoredCa, readable, root_of
 from certs.keys.bundle import TrustBundle
 from certs.keys.leaf import is_signed_by_bundle
@@ -111,9 +111,7 @@ class ChangingAuthority:
         cannot sign.
         """
         other = root or new_root(self._trust_domain, now)
-
-        signer = Fingerprint(self.fingerprint)
-        rotation = begun(signer, Fingerprint(other.fingerprint), since or now)
+        rotation = begun(Fingerprint(self.fingerprint), Fingerprint(other.fingerprint), since or now)
 
         def change(state: AuthorityState) -> AuthorityState:
             self._root(CaSlot.SIGNER, state.ca, now)
@@ -150,9 +148,12 @@ class ChangingAuthority:
         raise Overtaken(self._authority_store.place, there)
 
     def _is_present(self, state: AuthorityState) -> bool:
-        """Return whether the root rotation and the signing CA are still those of this server."""
-        certificate = None if state.ca is None else state.ca.certificate
-        return (readable(state.rotation), certificate) == (self.rotation, self._certificate)
+        """Return whether the root rotation and the key of the signing CA are still those of this server."""
+        names = self._authority_store.names(CaSlot.SIGNER)
+        certificate = None if state.ca is None else readable(state.ca.certificate)
+        # By the key: an operator may have renewed the certificate, which may be expired too.
+        signer = certificate and fingerprint_of_ca(names.certificate, certificate, names.mend)
+        return (readable(state.rotation), signer) == (self.rotation, self.fingerprint)
 
     def _require_signers(self, state: AuthorityState, rotation: Rotation, now: datetime) -> None:
         """Raise StateError if a root cannot sign that must sign now or after the change.
@@ -182,7 +183,6 @@ class ChangingAuthority:
         if rotation is not None:
             roots[rotation.other] = other
         self.rotation: Rotation | None = rotation
-        self._certificate = None if state.ca is None else state.ca.certificate
         self._other = other
         self._own: Mapping[Fingerprint, TrustBundle] = roots
         self._bundles = {

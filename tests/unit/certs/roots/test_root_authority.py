@@ -121,3 +121,24 @@ def test_abort_to_an_expired_root_is_refused(tmp_path: Path, number: int) -> Non
     again = ChangingAuthority(AuthorityFiles(tmp_path), DOMAIN, later)
     assert again.fingerprint == signed
     assert again.rotation == authority.rotation
+
+
+def test_certificate_renewed_by_hand_does_not_stop_a_rotation(tmp_path: Path) -> None:
+    """The key is the same, so the step is taken, and the new certificate is used from then on."""
+    old = ca("own", NOW, days=5)
+    (tmp_path / "ca").mkdir()
+    (tmp_path / "ca" / "ca.pem").write_bytes(old.pem)
+    (tmp_path / "ca" / "ca.key").write_bytes(old.key_pem)
+    authority = ChangingAuthority(AuthorityFiles(tmp_path), DOMAIN, NOW)
+    renewed = ca("own", NOW, days=50, key=old.key)
+    (tmp_path / "ca" / "ca.pem").write_bytes(renewed.pem)
+    rotation = authority.begin(NOW)
+    assert (rotation.signer, authority.signing_bundle()) == (authority.fingerprint, renewed.pem)
+
+
+def test_rotation_away_from_an_expired_root_goes_on(tmp_path: Path) -> None:
+    """Only a root that must sign later has to be valid."""
+    authority = ChangingAuthority(AuthorityFiles(tmp_path), DOMAIN, NOW)
+    rotation = advanced(authority.begin(NOW + VALIDITY - timedelta(days=1)), NOW)
+    authority.step(rotation, NOW + VALIDITY + timedelta(days=1))
+    assert authority.fingerprint == (None if rotation is None else rotation.signer)
