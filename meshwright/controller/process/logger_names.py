@@ -95,6 +95,7 @@ LOGGER_NAMES: Final = (
     "providers.dns.source",
     "providers.installed.source",
     "providers.kubernetes.source",
+    "records.kubernetes",
     "records.memory",
     "reporting",
     "reporting.one_object",
