@@ -16,8 +16,9 @@ from benchmarks.processes.usage import memory
 from catalog.relations.groups import group_of
 from catalog.relations.identities import dns_names
 from catalog.store.view import MeshSettings, View
-from certs.issuers.authority import CertificateAuthority
+from certs.authority_files.store import AuthorityFiles
 from certs.manager import CertificateManager
+from certs.roots.authority import ChangingAuthority
 from certs.state.pair_files import PairFiles
 from meshwright.delivery.snapshots.rendering import RenderInputs, resources
 from meshwright.delivery.snapshots.translation import translation
@@ -66,7 +67,7 @@ def messages(services: int, state: Path) -> list[bytes]:
     """Return the first responses to a sidecar, each as a line with the type and the encoded response."""
     view, now = View.build(dict(meshes.mesh(services).objects), MeshSettings()), datetime.now(UTC)
     group = group_of(view, view.workloads[meshes.workload(SERVICE, 0).key])
-    authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
+    authority = ChangingAuthority(AuthorityFiles(state), TrustDomain("cluster.local"), now)
     manager = CertificateManager(authority, PairFiles(state), timedelta(days=1), lambda: 0.0)
     rendering = RenderInputs(view, translation(EnvoyDriver()))
     # The manager logs the new certificate, which is of no interest here.

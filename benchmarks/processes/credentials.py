@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from certs.authority_files.store import AuthorityFiles
 from certs.custody import LEDGER_FILE
-from certs.issuers.authority import CertificateAuthority
 from certs.ledger.sqlite import SqliteLedger
 from certs.proxy import issue_proxy
+from certs.roots.authority import ChangingAuthority
 from certs.server import ads_server_certificate
 from certs.state.pair_files import PairFiles
 from meshwright.mesh.identity import ProxyName
@@ -18,7 +19,7 @@ def issue(directory: Path) -> None:
     """Write `ca.pem`, `s.pem`, `s.key` (server, for 127.0.0.1), `c.pem` and `c.key` (client)."""
     now = datetime.now(UTC)
     state = directory / "state"
-    authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
+    authority = ChangingAuthority(AuthorityFiles(state), TrustDomain("cluster.local"), now)
     server = ads_server_certificate(authority, PairFiles(state), now)
     with SqliteLedger.open(state / "ledger.db") as ledger:
         proxy = issue_proxy(authority, ledger, ProxyName.parse("u1.load.ns"), timedelta(days=1), now)
@@ -35,7 +36,7 @@ def issue(directory: Path) -> None:
 def issue_each(state: Path, directory: Path, names: Iterable[str]) -> None:
     """Write `ca.pem`, and `NAME.pem` and `NAME.key` for each proxy; the ledger of `state` has them all."""
     now = datetime.now(UTC)
-    authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
+    authority = ChangingAuthority(AuthorityFiles(state), TrustDomain("cluster.local"), now)
     _write(directory, {"ca.pem": authority.trust_bundle()})
     with SqliteLedger.open(state / LEDGER_FILE) as ledger:
         for name in names:

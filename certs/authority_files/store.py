@@ -48,8 +48,12 @@ class AuthorityFiles:
         return names_in(self._state / (FOLDER if slot is CaSlot.SIGNER else rotation_folders.OTHER))
 
     def recover(self) -> StoredAuthority:
-        """Put the folders of the CAs in order after a crash, and return the state. Raises StateError."""
-        with self._turn:
+        """Put the folders of the CAs in order after a crash, and return the state.
+
+        Raises StateError, also for a state directory that is not writable.
+        """
+        files.private_directory(self._state)
+        with self._turn, files.locked(self._state / _LOCK):
             rotation_folders.recover(self._state)
             return self.read()
 

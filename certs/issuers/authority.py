@@ -1,8 +1,7 @@
 """The mesh's own certificate authority, which signs below one root."""
 
 from datetime import datetime
-from pathlib import Path
-from typing import Self, cast
+from typing import cast
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -11,12 +10,10 @@ from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from certs.contract import CertificateRequest, Usage
 from certs.errors import IssuerError
-from certs.issuers.ca_folder import open_root
 from certs.issuers.root import Root
 from certs.keys.leaf import is_signed_by_bundle
 from certs.keys.profile import PURPOSES, alternative_names, key_usage, subject
 from certs.keys.serial import new_serial
-from certs.state.sealing import PLAIN, Seal
 from meshwright.mesh.names import TrustDomain
 
 
@@ -30,15 +27,6 @@ class CertificateAuthority:
         self._fingerprint = root.fingerprint
         self._begun = {usage: _begun(root, usage) for usage in Usage}
         self._key_identifier = _authority_key_identifier(root)
-
-    @classmethod
-    def open(cls, state: Path, trust_domain: TrustDomain, now: datetime, seal: Seal = PLAIN) -> Self:
-        """Load the CA of a state directory, and make it at the first start.
-
-        `seal` decrypts the key. Raises StateError, with one sentence, if the directory is not writable or the
-        files are not a valid CA of this trust domain at `now`.
-        """
-        return cls(open_root(state, trust_domain, now, seal), trust_domain)
 
     @property
     def trust_domain(self) -> TrustDomain:

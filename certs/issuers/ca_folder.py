@@ -2,17 +2,15 @@
 
 import os
 import shutil
-from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from certs.errors import StateError
-from certs.issuers.root import CaNames, Root, fingerprint_of_ca, new_root
-from certs.issuers.stored_ca import StoredCa, Unreadable, root_of
+from certs.issuers.root import CaNames, fingerprint_of_ca
+from certs.issuers.stored_ca import StoredCa, Unreadable
 from certs.keys.material import PrivateKey
 from certs.state import files
 from certs.state.sealing import PLAIN, Seal, UnopenedError
-from meshwright.mesh.names import TrustDomain
 
 FOLDER: Final = "ca"
 """Name of the signing CA's folder in the state directory."""
@@ -71,19 +69,6 @@ def write_ca(directory: Path, staging: Path, stored: StoredCa, seal: Seal) -> No
         files.sync_directory(directory.parent)
     except OSError as error:
         raise StateError(f"cannot create the CA in {directory}: {error.strerror}") from error
-
-
-def open_root(state: Path, trust_domain: TrustDomain, now: datetime, seal: Seal = PLAIN) -> Root:
-    """Load the CA in `<state>/ca`, and make it first if both files are missing. Raises StateError.
-
-    Safe against a concurrent process.
-    """
-    files.private_directory(state)
-    directory = state / FOLDER
-    with files.locked(state / ".ca.lock"):
-        if read_ca(directory, seal) is None:
-            write_ca(directory, state / ".ca.new", StoredCa.of(new_root(trust_domain, now)), seal)
-    return root_of(read_ca(directory, seal), names_in(directory), trust_domain, now)
 
 
 def _opened(path: Path, content: bytes, seal: Seal) -> PrivateKey | Unreadable:

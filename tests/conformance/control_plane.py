@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
 
-from certs.issuers.authority import CertificateAuthority
 from certs.ledger.sqlite import SqliteLedger
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
@@ -14,6 +13,7 @@ from certs.state.pair_files import PairFiles
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 from tests.tools.deadline import until
+from tests.tools.own_authority import own_authority
 from tools.ports import free_port
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.hooks import AnyNode
@@ -42,7 +42,7 @@ class Keys:
     def make(cls, state: Path) -> Self:
         """Issue everything below a folder."""
         now = datetime.now(UTC)
-        authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
+        authority = own_authority(state, TrustDomain("cluster.local"), now)
         server = ads_server_certificate(authority, PairFiles(state), now)
         with SqliteLedger.open(state / "ledger.db") as ledger:
             client = issue_proxy(authority, ledger, ProxyName.parse("u1.svc.ns"), timedelta(days=1), now)

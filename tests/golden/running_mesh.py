@@ -44,6 +44,7 @@ from tests.golden.envoys import HERE, Place, RunningEnvoy, keep
 from tests.meshes.resources import resources
 from tests.tools.deadline import until
 from tests.tools.envoy import program as envoy_program
+from tests.tools.own_authority import own_authority
 from tools.ports import free_port
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.hooks import Peer
@@ -116,7 +117,7 @@ class LiveMesh:
     async def start(cls, state: Path, manifests: str, ends: AsyncExitStack) -> Self:
         """Start an ADS server for these manifests."""
         now = datetime.now(UTC)
-        authority = CertificateAuthority.open(state, TRUST_DOMAIN, now)
+        authority = own_authority(state, TRUST_DOMAIN, now)
         shown = ads_server_certificate(authority, PairFiles(state), now)
         identity = TlsIdentity(shown.chain_pem, shown.key.reveal(), authority.trust_bundle())
         ledger = SqliteLedger.open(state / "ledger.db")

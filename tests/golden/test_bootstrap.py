@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from certs.issuers.authority import CertificateAuthority
 from certs.ledger.sqlite import SqliteLedger
 from certs.proxy import issue_proxy
 from meshwright.agent.envoy.command import EnvoyOptions, validate
@@ -14,6 +13,7 @@ from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.envoy.bootstrap.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
 from tests.tools import envoy
+from tests.tools.own_authority import own_authority
 
 pytestmark = pytest.mark.envoy
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.envoy
 def credentials(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Credentials of a proxy with a name longer than X.520 allows for a common name."""
     folder = tmp_path_factory.mktemp("credentials")
-    authority = CertificateAuthority.open(folder, TrustDomain("cluster.local"), datetime.now(UTC))
+    authority = own_authority(folder, TrustDomain("cluster.local"), datetime.now(UTC))
     with SqliteLedger.open(folder / "ledger.db") as ledger:
         proxy = issue_proxy(authority, ledger, _name(), timedelta(days=1), datetime.now(UTC))
     (folder / "proxy.pem").write_bytes(proxy.chain_pem)

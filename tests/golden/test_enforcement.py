@@ -20,7 +20,6 @@ from catalog.explain import explain
 from catalog.oracle.decide import Answer, Request, decide
 from catalog.store.inventory import by_identity
 from certs.contract import KeyKind
-from certs.issuers.authority import CertificateAuthority
 from certs.keys.pair import KeyPairOptions
 from certs.manager import CertificateManager
 from certs.state.pair_files import PairFiles
@@ -33,6 +32,7 @@ from tests.golden import rules_in_listeners
 from tests.golden.running_mesh import TRUST_DOMAIN, LiveMesh, serve
 from tests.meshes.resources import resources
 from tests.tools.deadline import until
+from tests.tools.own_authority import own_authority
 from tests.unit.certs.issuers.example_cas import Ca, ca
 
 pytestmark = [
@@ -405,7 +405,7 @@ async def test_rsa_keys_and_intermediate_chains_are_used_by_both_envoys(
     (tmp_path / "ca").mkdir()
     for name, content in (("roots.pem", root.pem), *_files(ca("lower", now, root))):
         (tmp_path / "ca" / name).write_bytes(content)
-    below = CertificateAuthority.open(tmp_path, TRUST_DOMAIN, now)
+    below = own_authority(tmp_path, TRUST_DOMAIN, now)
     cases = [(mesh.authority, KeyKind.RSA_2048), (below, KeyKind.RSA_2048), (below, KeyKind.ECDSA_P256)]
     try:
         for issuer, kind in cases:

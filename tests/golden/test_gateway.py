@@ -17,10 +17,10 @@ import pytest
 import pytest_asyncio
 
 from certs.gateway import gateway_pair
-from certs.issuers.authority import CertificateAuthority
 from tests.golden.running_mesh import LiveMesh, serve, view_of
 from tests.tools import nginx
 from tests.tools.forked_cli import ROOT
+from tests.tools.own_authority import own_authority
 
 pytestmark = [
     pytest.mark.envoy,
@@ -133,7 +133,7 @@ async def test_gateway_without_any_one_part_of_the_recipe_is_refused(
     locations, now = TO_ENCRYPTED, datetime.now(UTC)
     other = folder / "other"
     other.mkdir()
-    stranger = CertificateAuthority.open(other, mesh.authority.trust_domain, now)
+    stranger = own_authority(other, mesh.authority.trust_domain, now)
     match lacks:
         case "a certificate":
             locations = re.sub("proxy_ssl_certificate[_ ].*", "", locations)

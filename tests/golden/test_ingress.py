@@ -22,6 +22,7 @@ from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
 from meshwright.mesh.policies.callers import Outsider
 from meshwright.mesh.service import ServiceKey
 from tests.golden.running_mesh import LiveMesh, serve
+from tests.tools.own_authority import own_authority
 
 pytestmark = [
     pytest.mark.envoy,
@@ -179,12 +180,8 @@ class Shown:
         context = ssl.create_default_context(cadata=authority.trust_bundle().decode())
         context.check_hostname = False
         if name == "foreign":
-            from certs.issuers.authority import CertificateAuthority
-
             (self._state / "foreign").mkdir(exist_ok=True)
-            authority = CertificateAuthority.open(
-                self._state / "foreign", authority.trust_domain, datetime.now(UTC)
-            )
+            authority = own_authority(self._state / "foreign", authority.trust_domain, datetime.now(UTC))
         if name:
             uris = (name,) if "://" in name else ()
             names = Names("gateway", dns_names=() if uris else (name,), **({"uris": uris} if uris else {}))

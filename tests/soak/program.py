@@ -19,7 +19,6 @@ import grpc.aio
 
 from certs.contract import Names, Usage
 from certs.custody import LEDGER_FILE
-from certs.issuers.authority import CertificateAuthority
 from certs.keys.pair import Pair, issue_pair
 from certs.ledger.sqlite import SqliteLedger
 from certs.proxy import issue_proxy
@@ -28,6 +27,7 @@ from meshwright.mesh.names import TrustDomain
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from tests.meshes import texts
+from tests.tools.own_authority import own_authority
 from xds.protocol.resources.resource import CLUSTER
 
 ROOT = Path(__file__).parents[2]
@@ -182,7 +182,7 @@ async def _serving(program: Program) -> Program:
 
 def _issue(folder: Path) -> None:
     now, hour = datetime.now(UTC), timedelta(hours=1)
-    authority = CertificateAuthority.open(folder / "state", TrustDomain("cluster.local"), now)
+    authority = own_authority(folder / "state", TrustDomain("cluster.local"), now)
     (folder / "roots.pem").write_bytes(authority.trust_bundle())
     uris = ("spiffe://cluster.local/ns/shop/sa/store",)
     pairs: dict[str, Pair] = {

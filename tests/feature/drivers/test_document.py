@@ -16,7 +16,6 @@ import grpc.aio
 import pytest
 
 from certs.contract import Names, Usage
-from certs.issuers.authority import CertificateAuthority
 from certs.keys.pair import issue_pair
 from meshwright.controller import driver_runner
 from meshwright.controller.app import run
@@ -25,6 +24,7 @@ from meshwright.controller.settings.settings import load
 from meshwright.mesh.names import TrustDomain
 from tests.feature.drivers.consumer import enforcing, mutual
 from tests.meshes import texts
+from tests.tools.own_authority import own_authority
 
 Start = Callable[..., Any]
 Read = Callable[..., Any]
@@ -92,7 +92,7 @@ async def test_reader_with_an_invalid_certificate_is_refused(
 ) -> None:
     """A missing or foreign certificate fails the handshake, and an unissued certificate gets 403."""
     server = await documents(workload())
-    other = CertificateAuthority.open(tmp_path / "other", TrustDomain("cluster.local"), datetime.now(UTC))
+    other = own_authority(tmp_path / "other", TrustDomain("cluster.local"), datetime.now(UTC))
     foreign = issue_pair(other, Usage.PROXY, Names(NAME), timedelta(hours=1), datetime.now(UTC))
     for pair in (None, foreign):
         async with read(server, pair) as get:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from certs.contract import Names, Usage
-from certs.issuers.authority import CertificateAuthority
 from certs.keys.material import ServiceCertificate
 from certs.keys.pair import issue_pair
 from meshwright.controller.driver_runner import DriverTasks
@@ -26,6 +25,7 @@ from meshwright.sidecars.contract.health import HealthProbes
 from meshwright.sidecars.document.driver import DocumentDriver
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from meshwright.sidecars.snapshots import OwnSnapshots
+from tests.tools.own_authority import own_authority
 from xds.cache import NodeKey, SnapshotCache
 from xds.hooks import AnyNode, NoObserver
 from xds.limits import Limits
@@ -62,7 +62,7 @@ class Running:
     """A running driver and a client that waits at it."""
 
     def __init__(self, directory: Path, tasks: DriverTasks) -> None:
-        self.authority = CertificateAuthority.open(directory, TrustDomain("cluster.local"), datetime.now(UTC))
+        self.authority = own_authority(directory, TrustDomain("cluster.local"), datetime.now(UTC))
         self.directory = directory
         self.tasks = tasks
         self.pages = Pages()

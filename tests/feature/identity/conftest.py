@@ -16,7 +16,6 @@ import pytest
 
 from certs.contract import Authority, Names, Usage
 from certs.custody import LEDGER_FILE
-from certs.issuers.authority import CertificateAuthority
 from certs.issuers.file_authority import WatchedFiles, WatchedIssuer
 from certs.keys.pair import Pair, issue_pair
 from certs.ledger.entry import LedgerEntry
@@ -31,6 +30,7 @@ from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from tests.meshes import texts
 from tests.tools.deadline import until
+from tests.tools.own_authority import own_authority
 from xds.protocol.resources.resource import CLUSTER
 
 DELTA = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
@@ -177,7 +177,7 @@ def authority(state: Path, settings: Mapping[str, object]) -> Authority:
     if isinstance(elsewhere, Path):
         return WatchedIssuer(WatchedFiles.within(elsewhere), domain, now)
     seal = sealed_state.opened(state, passphrase if isinstance(passphrase, Path) else None)
-    return CertificateAuthority.open(state, domain, now, seal)
+    return own_authority(state, domain, now, seal)
 
 
 @pytest.fixture

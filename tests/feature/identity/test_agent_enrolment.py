@@ -19,7 +19,6 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from certs.contract import Names, Usage
-from certs.issuers.authority import CertificateAuthority
 from certs.keys.pair import issue_pair
 from certs.server import VALIDITY, ads_server_certificate
 from certs.state.pair_files import PairFiles
@@ -42,6 +41,7 @@ from meshwright.mesh.names import TrustDomain
 from tests.feature.identity.grpc_machine import JOIN, TOKEN, call, channel
 from tests.feature.identity.test_enrolment import PORTS
 from tests.feature.identity.test_identity import NAME, workload
+from tests.tools.own_authority import own_authority
 
 Serve = Callable[..., Awaitable[Any]]
 
@@ -337,7 +337,7 @@ async def test_man_in_the_middle_gets_no_join_token(serve: Serve, tmp_path: Path
     """With another CA, also with our root appended, the agent sends nothing."""
     server = await serve(workload("one"), **PORTS)
     token = await _token(server)
-    other = CertificateAuthority.open(tmp_path / "other", TrustDomain("cluster.local"), datetime.now(UTC))
+    other = own_authority(tmp_path / "other", TrustDomain("cluster.local"), datetime.now(UTC))
     shown = ads_server_certificate(other, PairFiles(tmp_path / "other"), datetime.now(UTC))
     ours = server.authority.trust_bundle()
     for chain, words in (

@@ -13,7 +13,6 @@ import pytest
 import structlog
 from cryptography import x509
 
-from certs.issuers.authority import CertificateAuthority
 from certs.keys.leaf import read_leaf
 from certs.keys.material import PrivateKey
 from certs.keys.pair import matched_pair
@@ -41,6 +40,7 @@ from tests.feature.identity.grpc_machine import (
     renew,
 )
 from tests.feature.identity.test_identity import NAME, workload
+from tests.tools.own_authority import own_authority
 from xds.server.tls import TlsIdentity
 
 Serve = Callable[..., Awaitable[Any]]
@@ -418,7 +418,7 @@ async def test_log_names_a_token_by_its_id_and_never_by_its_secret(serve: Serve)
 async def test_timeout_of_a_proof_check_is_an_internal_error(tmp_path: Path) -> None:
     """A TimeoutError of the proof check is logged as a failure, not mistaken for a silent client."""
     now = datetime.now(UTC)
-    authority = CertificateAuthority.open(tmp_path, TrustDomain("cluster.local"), now)
+    authority = own_authority(tmp_path, TrustDomain("cluster.local"), now)
     made = ads_server_certificate(authority, PairFiles(tmp_path), now, ("127.0.0.1",))
     tls = TlsIdentity(made.chain_pem, made.key.reveal(), authority.trust_bundle(), open_to_all=True)
     counted: list[tuple[str, str]] = []

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from certs.contract import Names, Usage
-from certs.issuers.authority import CertificateAuthority
 from certs.keys.pair import issue_pair
 from meshwright.mesh.names import TrustDomain
 from tests.tools.forked_cli import Executed
+from tests.tools.own_authority import own_authority
 from tests.tools.program import Program, Server
 from tests.unit.agent.issued_credentials import authority
 
@@ -44,7 +44,7 @@ def _client(ours: Path, issued_by: Path, age: timedelta) -> ssl.SSLContext:
 
 
 def _anonymous(ours: Path) -> ssl.SSLContext:
-    bundle = CertificateAuthority.open(ours, TrustDomain("cluster.local"), datetime.now(UTC)).trust_bundle()
+    bundle = own_authority(ours, TrustDomain("cluster.local"), datetime.now(UTC)).trust_bundle()
     context = ssl.create_default_context(cadata=bundle.decode())
     context.set_alpn_protocols(["h2"])
     return context

@@ -9,10 +9,10 @@ import grpc
 import pytest
 
 from certs.contract import Names, Usage
-from certs.issuers.authority import CertificateAuthority
 from certs.keys.pair import issue_pair
 from meshwright.mesh.names import TrustDomain
 from tests.meshes import texts
+from tests.tools.own_authority import own_authority
 
 Serve = Callable[..., Awaitable[Any]]
 NAME = "one.store.shop"
@@ -81,7 +81,7 @@ async def test_certificate_of_another_authority_fails_in_the_handshake(serve: Se
     """The same names below another root are not trusted."""
     server = await serve(workload("one"))
     now = datetime.now(UTC)
-    other = CertificateAuthority.open(tmp_path / "other", TrustDomain("cluster.local"), now)
+    other = own_authority(tmp_path / "other", TrustDomain("cluster.local"), now)
     pair = issue_pair(other, Usage.PROXY, Names(NAME), timedelta(hours=1), now)
     async with server.client(pair) as client:
         assert (await client.ended())[0] is grpc.StatusCode.UNAVAILABLE

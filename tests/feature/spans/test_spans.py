@@ -10,7 +10,6 @@ import grpc.aio
 import pytest
 from structlog.testing import capture_logs
 
-from certs.issuers.authority import CertificateAuthority
 from certs.server import ads_server_certificate
 from certs.state.pair_files import PairFiles
 from meshwright.admin.metrics.registry import Metrics
@@ -29,6 +28,7 @@ from tests.feature.identity.conftest import Server
 from tests.feature.rejection.conftest import WORDS, Join
 from tests.meshes import texts
 from tests.tools.deadline import until
+from tests.tools.own_authority import own_authority
 from tools.ports import free_port
 from xds.stream_status import Variant
 
@@ -177,7 +177,7 @@ async def test_collector_is_verified_with_the_configured_ca(
     serve: Serve, join: Join, ends: AsyncExitStack, tmp_path: Path
 ) -> None:
     """A collector with a certificate of another CA gets no spans."""
-    authority = CertificateAuthority.open(tmp_path / "other", TrustDomain("cluster.local"), utc_now())
+    authority = own_authority(tmp_path / "other", TrustDomain("cluster.local"), utc_now())
     shown = ads_server_certificate(authority, PairFiles(tmp_path / "other"), utc_now())
     (tmp_path / "ca.pem").write_bytes(authority.trust_bundle())
     tls = grpc.ssl_server_credentials([(shown.key.reveal(), shown.chain_pem)])

@@ -11,7 +11,6 @@ import grpc
 import grpc.aio
 import pytest
 
-from certs.issuers.authority import CertificateAuthority
 from certs.ledger.sqlite import SqliteLedger
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
@@ -20,6 +19,7 @@ from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from tests.tools.deadline import until
+from tests.tools.own_authority import own_authority
 from xds.budget import Excess, LimitKind
 from xds.cache import NodeKey, SnapshotCache
 from xds.hooks import AnyNode, Authenticator, Cause, Peer, Prepare, StreamEnd
@@ -63,7 +63,7 @@ def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
 def make_pki(state: Path) -> Pki:
     """Issue a CA, a server certificate and two proxy certificates below `state`."""
     now = datetime.now(UTC)
-    authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
+    authority = own_authority(state, TrustDomain("cluster.local"), now)
     server = ads_server_certificate(authority, PairFiles(state), now)
     with SqliteLedger.open(state / "ledger.db") as ledger:
         proxy, second = (

@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 import meshwright.kubernetes.admission.registration
-from certs.issuers.authority import CertificateAuthority
 from certs.keys.bundle import TrustBundle
 from meshwright.kube.api import Api
 from meshwright.kube.builtin import VALIDATING
@@ -26,6 +25,7 @@ from tests.kubernetes.tools import faulty_proxy as spoiling
 from tests.kubernetes.tools.accounts import Accounts
 from tests.tools.deadline import until
 from tests.tools.forked_cli import ROOT
+from tests.tools.own_authority import own_authority
 from tools.real_parts.cluster import RunningCluster
 
 SECONDS = 60.0
@@ -82,7 +82,7 @@ async def test_webhook_registration_is_created_and_repaired(registered: Registra
 async def test_servers_with_different_roots_are_both_in_the_ca_bundle(api: Api, tmp_path: Path) -> None:
     """Neither server removes the other's root, and both stop writing."""
     domain, paths = TrustDomain("a.example"), [tmp_path / "one", tmp_path / "two"]
-    first, second = (CertificateAuthority.open(path, domain, _now()).trust_bundle() for path in paths)
+    first, second = (own_authority(path, domain, _now()).trust_bundle() for path in paths)
     both = TrustBundle.from_pems([first, second])
 
     def has_both(there: Any) -> bool:

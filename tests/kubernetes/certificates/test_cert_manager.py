@@ -20,7 +20,6 @@ from certs.authority_files.store import AuthorityFiles
 from certs.contract import Issuer, IssuerKind, KeyKind, Usage
 from certs.errors import IssuerError, StateError
 from certs.issuer_selection import CertManagerSettings, open_issuer
-from certs.issuers.authority import CertificateAuthority
 from certs.issuers.reference import IssuerReference
 from certs.issuers.succeeding_issuer import Role
 from certs.issuers.succession import SETTLING
@@ -48,6 +47,7 @@ from tests.kubernetes.tools.certificate_issuers import (
 )
 from tests.kubernetes.tools.permissions import Grant, asked, granted
 from tests.tools.deadline import Deadline, wait_until
+from tests.tools.own_authority import own_authority
 from tests.unit.certs.issuers.example_cas import Ca
 from tools.real_parts.cluster import RunningCluster
 from tools.real_parts.processes import Service
@@ -147,7 +147,7 @@ def test_new_ca_is_trusted_before_it_signs(controllers: Service, signing: Signin
     """
     state = tmp_path / "state"
     state.mkdir()
-    own = CertificateAuthority.open(tmp_path / "own", DOMAIN, now())
+    own = own_authority(tmp_path / "own", DOMAIN, now())
     whose = OpenedAuthority(own, IssuerKind.BUILT_IN, str(tmp_path))
     record = RoleSuccession(AuthorityFiles(state), Role.SERVICES)
     ends = PairFiles(state).services_end

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import grpc
 
-from certs.issuers.authority import CertificateAuthority
 from certs.keys.leaf import read_leaf
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import TrustDomain
@@ -16,6 +15,7 @@ from tests.feature.identity.grpc_machine import Answered, Machine, join
 from tests.kubernetes.tools import objects
 from tests.kubernetes.tools.kubectl import Kubectl
 from tests.kubernetes.tools.shop import FIRST, SECOND
+from tests.tools.own_authority import own_authority
 from tests.tools.program import Program, Server
 from tools.real_parts.cluster import RunningCluster
 
@@ -39,7 +39,7 @@ def _token(kubectl: Kubectl, account: str, pod: str, audience: str = "meshwright
 def _joined(program: Program, server: Server) -> Any:
     """Return the server in the form that enrolment helpers expect."""
     at = HostPort.parse(server.bound["enrolment"])
-    authority = CertificateAuthority.open(program.state, TrustDomain("cluster.local"), datetime.now(UTC))
+    authority = own_authority(program.state, TrustDomain("cluster.local"), datetime.now(UTC))
     return SimpleNamespace(bound=SimpleNamespace(enrolment={"enrolment": at}), authority=authority)
 
 

@@ -10,11 +10,12 @@ from certs.server import ads_server_certificate
 from certs.state.pair_files import PairFiles
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
+from tests.tools.own_authority import own_authority
 
 
 def authority(state: Path) -> CertificateAuthority:
     """Open the CA of a state directory."""
-    return CertificateAuthority.open(state, TrustDomain("cluster.local"), datetime.now(UTC))
+    return own_authority(state, TrustDomain("cluster.local"), datetime.now(UTC))
 
 
 def write_credentials(state: Path, out: Path, name: str = "u.s.n") -> str:

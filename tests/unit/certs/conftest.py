@@ -9,6 +9,7 @@ import pytest
 from certs.issuers.authority import CertificateAuthority
 from certs.ledger.sqlite import SqliteLedger
 from meshwright.mesh.names import TrustDomain
+from tests.tools.own_authority import own_authority
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def state(tmp_path: Path) -> Path:
 @pytest.fixture
 def authority(state: Path, now: datetime) -> CertificateAuthority:
     """Return the CA of a fresh state directory."""
-    return CertificateAuthority.open(state, TrustDomain("mesh.example"), now)
+    return own_authority(state, TrustDomain("mesh.example"), now)
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from certs.renewal import renew_at
 from certs.state.pair_files import PairFiles
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
+from tests.tools.own_authority import own_authority
 from tests.tools.volumes import short_files
 from tests.unit.certs.leaf import LEAF
 
@@ -134,7 +135,7 @@ def test_changed_dns_names_cause_a_new_certificate(start: Start, now: datetime) 
 def test_stored_certificate_of_another_root_is_replaced(start: Start, tmp_path: Path, now: datetime) -> None:
     """After a replacement of the CA, proxies would not trust certificates of the old one."""
     before = start().ensure(STORE, NAMES, now)
-    other = CertificateAuthority.open(tmp_path / "other", TrustDomain("mesh.example"), now)
+    other = own_authority(tmp_path / "other", TrustDomain("mesh.example"), now)
     assert start(issuer=other).ensure(STORE, NAMES, now).serial != before.serial
 
 
@@ -158,7 +159,7 @@ def test_replaced_certificate_is_logged_once(
 ) -> None:
     """The reason is logged when a stored certificate is found unusable. A renewal has its own event."""
     start().ensure(STORE, NAMES, now)
-    other = CertificateAuthority.open(tmp_path / "other", authority.trust_domain, now)
+    other = own_authority(tmp_path / "other", authority.trust_domain, now)
     manager = start(issuer=other)
     with structlog.testing.capture_logs() as logs:
         for at in (now, now + timedelta(hours=20)):

@@ -17,6 +17,7 @@ from certs.keys.pair import KeyPairOptions, Pair, issue_pair
 from certs.keys.profile import PURPOSES, alternative_names, key_usage, subject
 from certs.renewal import alarm_at, renew_at
 from meshwright.mesh.names import TrustDomain
+from tests.tools.own_authority import own_authority
 from tests.unit.certs.issuers.example_cas import Ca, ca
 
 DAY = timedelta(days=1)
@@ -121,7 +122,7 @@ def test_answer_that_differs_from_the_request_is_refused(
 
     The message says what differs. Only a missing common name is accepted.
     """
-    other = CertificateAuthority.open(tmp_path / "other", authority.trust_domain, now).trust_bundle()
+    other = own_authority(tmp_path / "other", authority.trust_domain, now).trust_bundle()
     more = replace(NAMES, uris=(*NAMES.uris, "spiffe://mesh.example/ns/shop/sa/x"))
     cases = [
         (_Issuer(authority, _moved(1)), "is valid from 2031-05-06 08:07:09.*one of the two clocks is wrong"),

@@ -24,6 +24,7 @@ from certs.server import ads_server_certificate
 from certs.state.pair_files import PairFiles
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import Namespace, ProxyUuid, ServiceAccountName, ServiceName, TrustDomain
+from tests.tools.own_authority import own_authority
 
 START = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -224,7 +225,7 @@ def test_certificate_of_another_root_is_refused_in_the_handshake(
     proxy: ProxyCertificate, tmp_path: Path, now: datetime
 ) -> None:
     """The TLS library refuses a certificate of another CA before `authorize` is called."""
-    other = CertificateAuthority.open(tmp_path / "other", TrustDomain("mesh.example"), now)
+    other = own_authority(tmp_path / "other", TrustDomain("mesh.example"), now)
     strange = ads_server_certificate(other, PairFiles(tmp_path / "other"), now)
     with pytest.raises(ssl.SSLCertVerificationError, match="unable to get local issuer certificate"):
         handshake(strange, proxy, other.trust_bundle(), tmp_path, "localhost")

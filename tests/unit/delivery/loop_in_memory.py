@@ -5,7 +5,6 @@ from datetime import datetime
 from pathlib import Path
 
 from catalog.store.view import MeshSettings
-from certs.issuers.authority import CertificateAuthority
 from certs.state.pair_files import PairFiles
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.delivery.ack_handling import Answers
@@ -28,6 +27,7 @@ from meshwright.sidecars.envoy.driver import EnvoyDriver
 from meshwright.sidecars.envoy.empty_resources import empty
 from tests.meshes import values as a
 from tests.meshes.sources import MemorySource
+from tests.tools.own_authority import own_authority
 from xds.cache import GroupKey, NodeKey, SnapshotCache, Watch
 from xds.protocol.resources.snapshot import Snapshot
 
@@ -46,7 +46,7 @@ class Plane:
         self.told: list[Wave] = []
         self.states: list[MeshState] = []
         self.published: list[Mapping[NodeKey, GroupKey | None]] = []
-        self.authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
+        self.authority = own_authority(state, TrustDomain("cluster.local"), now)
         self.issued = 0
         self.certificates = ServiceCertificates(self.authority, PairFiles(state), self._issued, lambda: 0.0)
         self.gathering = MeshSources(Sources((self.source,)), Paces(Pace(0, 0), Pace(0, 0)), self.metrics)

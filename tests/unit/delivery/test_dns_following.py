@@ -11,7 +11,6 @@ import pytest
 from google.protobuf import any_pb2
 
 from catalog.store.view import MeshSettings
-from certs.issuers.authority import CertificateAuthority
 from certs.state.pair_files import PairFiles
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.delivery.certificates.certificates import ServiceCertificates
@@ -36,6 +35,7 @@ from meshwright.sidecars.envoy.driver import EnvoyDriver
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from tests.meshes import values as a
 from tests.meshes.sources import MemorySource, instead
+from tests.tools.own_authority import own_authority
 from xds.cache import GroupKey, SnapshotCache
 from xds.protocol.resources.resource import ENDPOINT, ResourceName
 from xds.protocol.resources.snapshot import Snapshot
@@ -89,7 +89,7 @@ class Running:
             self.gathering,
             lambda: Model(translate, MeshSettings()),
             ServiceCertificates(
-                CertificateAuthority.open(state, TrustDomain("cluster.local"), now),
+                own_authority(state, TrustDomain("cluster.local"), now),
                 PairFiles(state),
                 lambda _: None,
             ),

@@ -11,7 +11,6 @@ import pytest
 from benchmarks.meshes import generator as meshes
 from catalog.store.settings import EndpointAdmission
 from catalog.store.view import MeshSettings
-from certs.issuers.authority import CertificateAuthority
 from certs.state.pair_files import PairFiles
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.controller.observing.gauges import GaugeBuilder
@@ -32,6 +31,7 @@ from meshwright.sidecars.envoy.driver import EnvoyDriver
 from meshwright.sidecars.envoy.empty_resources import empty
 from meshwright.sidecars.lint import InstalledDrivers
 from tests.meshes.sources import MemorySource
+from tests.tools.own_authority import own_authority
 from tests.unit.catalog.lint.test_growth import CHANGES, LARGE, SMALL, Calls
 from xds.cache import NodeKey
 
@@ -95,7 +95,7 @@ def _delivery(state: Path, now: datetime, source: MemorySource) -> Delivery:
         Metrics(),
         InstalledDrivers({"document": DocumentDriver(), "envoy": EnvoyDriver()}, {}),
     )
-    authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
+    authority = own_authority(state, TrustDomain("cluster.local"), now)
     pace = Pace(0.001, 0.01)
     return delivery(
         sources=Sources((source,)),

@@ -13,7 +13,6 @@ import structlog
 
 import catalog.relations.groups
 from catalog.store.view import MeshSettings
-from certs.issuers.authority import CertificateAuthority
 from certs.state.pair_files import PairFiles
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.delivery.ack_handling import Answers
@@ -36,6 +35,7 @@ from meshwright.providers.directory.source import DirectorySource
 from meshwright.providers.sources import Sources
 from meshwright.sidecars.contract.driver import Piece
 from meshwright.sidecars.envoy.driver import EnvoyDriver
+from tests.tools.own_authority import own_authority
 from xds.cache import NodeKey, SnapshotCache
 from xds.protocol.resources.resource import CLUSTER, Resource, ResourceName, Version
 from xds.protocol.resources.snapshot import Snapshot
@@ -64,7 +64,7 @@ class Plane:
         self.metrics = Metrics()
         self.source = source
         self.now = now
-        authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
+        authority = own_authority(state, TrustDomain("cluster.local"), now)
         self.keeper = ServiceCertificates(
             authority,
             PairFiles(state),

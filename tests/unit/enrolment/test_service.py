@@ -14,7 +14,6 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from certs.errors import IssuerError, RequestError
-from certs.issuers.authority import CertificateAuthority
 from certs.keys.leaf import read_leaf
 from certs.keys.material import SignedProxy
 from certs.keys.signing_request import SigningRequest
@@ -30,6 +29,7 @@ from meshwright.enrolment.store.sqlite import SqliteTokens
 from meshwright.enrolment.trust import Confirmation
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
+from tests.tools.own_authority import own_authority
 from tests.unit.enrolment.store.tokens import NOW, TOKEN, record
 
 NAME = ProxyName.parse("one.shop.market")
@@ -39,7 +39,7 @@ class Signs:
     """The mesh's CA and ledger; `sign` raises `failing` if set, and calls `meanwhile` before it signs."""
 
     def __init__(self, state: Path) -> None:
-        self.authority = CertificateAuthority.open(state, TrustDomain("mesh.example"), NOW)
+        self.authority = own_authority(state, TrustDomain("mesh.example"), NOW)
         self.ledger = SqliteLedger.open(state / "ledger.sqlite")
         self.failing: Exception | None = None
         self.meanwhile: Callable[[], object] = lambda: None
@@ -330,7 +330,7 @@ async def test_sent_trust_bundle_is_possible_besides_the_confirmed_one(
 
     assert await said("of others") == {"of others", ours}
     assert await said(ours) == {ours}
-    signs.authority = CertificateAuthority.open(tmp_path / "other", TrustDomain("mesh.example"), NOW)
+    signs.authority = own_authority(tmp_path / "other", TrustDomain("mesh.example"), NOW)
     other = (await service.renew(csr(), pem, "10.0.0.1")).bundle.digest
     result = service.confirmations.last(NAME)
     assert result is not None

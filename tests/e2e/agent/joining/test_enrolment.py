@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from certs.custody import LEDGER_FILE
-from certs.issuers.authority import CertificateAuthority
 from certs.ledger.sqlite import SqliteLedger
 from certs.proxy import issue_proxy
 from demo.plane import COMMAND
@@ -21,6 +20,7 @@ from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.mesh_of_machines import V4, Meshed
 from tests.e2e.agent.scenes import end
 from tests.tools.deadline import until
+from tests.tools.own_authority import own_authority
 
 pytestmark = [
     pytest.mark.envoy,
@@ -77,7 +77,7 @@ async def test_machines_enrol_by_token_renew_and_enrol_again_after_revocation(
 def _aged(meshed: Meshed) -> str:
     """Replace alice's certificate by one that is due for renewal."""
     folder, state = meshed.state / "alice" / "credentials", meshed.state / "control"
-    authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), datetime.now(UTC))
+    authority = own_authority(state, TrustDomain("cluster.local"), datetime.now(UTC))
     with SqliteLedger.open(state / LEDGER_FILE) as ledger:
         at = datetime.now(UTC) - timedelta(days=60)
         made = issue_proxy(authority, ledger, ALICE, timedelta(days=90), at)

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from certs.custody import LEDGER_FILE
-from certs.issuers.authority import CertificateAuthority
 from certs.ledger.sqlite import SqliteLedger
 from certs.proxy import issue_proxy
 from demo.plane import COMMAND
@@ -24,6 +23,7 @@ from tests.e2e.agent.machines import APPLICATION_UID, PROXY_UID, Servers
 from tests.e2e.agent.mesh_of_machines import ADDRESSES, PLANE, SWITCH, V4, Meshed
 from tests.e2e.policy.applications import GREETER, HTTP
 from tests.tools.deadline import until
+from tests.tools.own_authority import own_authority
 
 pytestmark = [
     pytest.mark.envoy,
@@ -70,7 +70,7 @@ def failed(lines: Lines) -> set[str]:
 def _expired(meshed: Meshed, folder: Path) -> None:
     """Replace a machine's credentials by ones that expired two days ago."""
     state, now = meshed.state / "control", datetime.now(UTC)
-    authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
+    authority = own_authority(state, TrustDomain("cluster.local"), now)
     name = ProxyName.parse("shop-uuid.shop.default")
     with SqliteLedger.open(state / LEDGER_FILE) as ledger:
         made = issue_proxy(authority, ledger, name, timedelta(days=1), now - timedelta(days=3))

@@ -13,10 +13,11 @@ import structlog
 
 from certs.authority_files.store import AuthorityFiles
 from certs.errors import StateError
-from certs.issuers.ca_folder import fingerprint_in, open_root
+from certs.issuers.ca_folder import fingerprint_in
 from certs.roots.rotation import Rotation, Stage, aborted, advanced, without
 from certs.state import files
 from meshwright.mesh.names import TrustDomain
+from tests.tools.own_authority import own_authority
 from tests.unit.certs.authority_files.steps import Died, begin, dies_at, recovered, step
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -26,7 +27,7 @@ DOMAIN = TrustDomain("mesh.example")
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
     """Return a state directory with a CA and the note of its first proxy certificate."""
-    open_root(tmp_path, DOMAIN, NOW)
+    own_authority(tmp_path, DOMAIN, NOW)
     (tmp_path / "ca" / "first-proxy").write_text("0a\n")
     return tmp_path
 
@@ -210,11 +211,15 @@ def test_damaged_rotation_file_is_an_error_and_removes_no_key(state: Path, text:
     assert (state / "ca.other" / "ca.key").exists()
 
 
-def test_rotation_with_other_roots_than_recorded_is_an_error(state: Path) -> None:
+def test_rotation_with_other_roots_than_recorded_is_an_error(
+    state: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """This happens if `ca/` alone is restored from a backup."""
     rotation: Rotation = begin(state, DOMAIN, NOW)
     shutil.rmtree(state / "ca")
-    open_root(state, DOMAIN, NOW)
+    backup = tmp_path_factory.mktemp("backup")
+    own_authority(backup, DOMAIN, NOW)
+    shutil.copytree(backup / "ca", state / "ca")
     with pytest.raises(StateError, match=f"does not have the root {rotation.signer[:16]}"):
         recovered(state)
 

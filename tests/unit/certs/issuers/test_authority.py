@@ -17,12 +17,13 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from certs.contract import CertificateRequest, Issuer, Names, Usage
 from certs.errors import IssuerError, RequestError, StateError
 from certs.issuers import authority as authorities
-from certs.issuers import ca_folder, root
+from certs.issuers import root
 from certs.issuers.authority import CertificateAuthority
 from certs.keys.leaf import is_signed_by_bundle
 from certs.keys.pair import issue_pair
 from certs.keys.proof_of_possession import SignedRequest
 from meshwright.mesh.names import TrustDomain
+from tests.tools.own_authority import own_authority
 
 DOMAIN = TrustDomain("mesh.example")
 
@@ -77,7 +78,7 @@ def test_root_is_private_and_loaded_at_later_starts(
     assert [mode(path) for path in (state, state / "ca")] == [0o700, 0o700]
     assert {path.name: mode(path) for path in (state / "ca").iterdir()} == {"ca.key": 0o600, "ca.pem": 0o600}
     assert sorted(path.name for path in state.iterdir()) == [".ca.lock", "ca"]
-    again = CertificateAuthority.open(state, DOMAIN, now + timedelta(days=1))
+    again = own_authority(state, DOMAIN, now + timedelta(days=1))
     assert again.trust_bundle() == authority.trust_bundle()
 
 
@@ -87,14 +88,14 @@ def test_unfinished_ca_of_a_killed_process_is_never_used(state: Path, now: datet
     (state / ".ca.new" / "ca.key").write_text("half a key")
     (state / ".ca.new" / ".ca.pem.x1y2").write_text("half a certificate")
     (state / "ca").mkdir()
-    CertificateAuthority.open(state, DOMAIN, now)
+    own_authority(state, DOMAIN, now)
     assert sorted(path.name for path in state.iterdir()) == [".ca.lock", "ca"]
     assert sorted(path.name for path in (state / "ca").iterdir()) == ["ca.key", "ca.pem"]
 
 
 def open_and_send(state: Path, now: datetime, results: "multiprocessing.Queue[bytes]") -> None:
     """Open the CA in another process and send its root."""
-    results.put(CertificateAuthority.open(state, DOMAIN, now).trust_bundle())
+    results.put(own_authority(state, DOMAIN, now).trust_bundle())
 
 
 def test_two_processes_that_start_together_create_one_root(state: Path, now: datetime) -> None:
@@ -107,7 +108,7 @@ def test_two_processes_that_start_together_create_one_root(state: Path, now: dat
     roots = {results.get(timeout=30) for _ in processes}
     for process in processes:
         process.join()
-    assert roots == {CertificateAuthority.open(state, DOMAIN, now).trust_bundle()}
+    assert roots == {own_authority(state, DOMAIN, now).trust_bundle()}
 
 
 def _pem(key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey, passphrase: bytes = b"") -> bytes:
@@ -188,7 +189,7 @@ def test_each_fault_of_the_ca_files_has_its_own_message(
     """
     damage(state / "ca", authority)
     with pytest.raises(StateError) as refused:
-        CertificateAuthority.open(state, DOMAIN, now)
+        own_authority(state, DOMAIN, now)
     assert str(refused.value) == sentence.format(
         ca=state / "ca", rest=f"the roots must be in {state}/ca/roots.pem"
     )
@@ -199,16 +200,16 @@ def test_expired_or_foreign_root_and_early_clock_are_refused(
 ) -> None:
     """The message names the expiry, the clock or the trust domain."""
     path, end = state / "ca" / "ca.pem", authority.not_after
-    CertificateAuthority.open(state, DOMAIN, end)
+    own_authority(state, DOMAIN, end)
     with pytest.raises(StateError, match=f"^CA certificate {path} expired at 2041-05-05 07:08:09"):
-        CertificateAuthority.open(state, DOMAIN, end + timedelta(seconds=1))
+        own_authority(state, DOMAIN, end + timedelta(seconds=1))
     with pytest.raises(StateError, match=r"is not valid before 2031-05-06 07:07:09.*; set the clock$"):
-        CertificateAuthority.open(state, DOMAIN, now - timedelta(seconds=61))
+        own_authority(state, DOMAIN, now - timedelta(seconds=61))
     with pytest.raises(
         StateError,
         match=r"is for spiffe://mesh.example, not for spiffe://other.example, the trust domain of this mesh$",
     ):
-        CertificateAuthority.open(state, TrustDomain("other.example"), now)
+        own_authority(state, TrustDomain("other.example"), now)
 
 
 def test_state_directory_below_a_file_is_refused_with_its_path(tmp_path: Path, now: datetime) -> None:
@@ -217,7 +218,7 @@ def test_state_directory_below_a_file_is_refused_with_its_path(tmp_path: Path, n
     with pytest.raises(
         StateError, match=f"^directory {tmp_path}/file/state cannot be made: Not a directory$"
     ):
-        CertificateAuthority.open(tmp_path / "file" / "state", DOMAIN, now)
+        own_authority(tmp_path / "file" / "state", DOMAIN, now)
 
 
 @pytest.fixture
@@ -227,7 +228,7 @@ def unprivileged(now: datetime) -> Iterator[Path]:
         pytest.skip("needs root, to become somebody else")
     base = Path(tempfile.mkdtemp())
     base.chmod(0o755)
-    CertificateAuthority.open(base / "state", DOMAIN, now)
+    own_authority(base / "state", DOMAIN, now)
     (base / "state").chmod(0o755)
     os.seteuid(65534)
     try:
@@ -240,16 +241,16 @@ def unprivileged(now: datetime) -> Iterator[Path]:
 def test_missing_permissions_are_reported(unprivileged: Path, now: datetime) -> None:
     """Examples are a state directory of another user, and a CA key that only this user may read."""
     with pytest.raises(StateError, match=f"^directory {unprivileged} is not writable: Permission denied$"):
-        CertificateAuthority.open(unprivileged, DOMAIN, now)
+        own_authority(unprivileged, DOMAIN, now)
     with pytest.raises(StateError, match=f"^directory {unprivileged}/new cannot be made: Permission denied$"):
-        CertificateAuthority.open(unprivileged / "new", DOMAIN, now)
+        own_authority(unprivileged / "new", DOMAIN, now)
     os.seteuid(0)
     (unprivileged / ".ca.lock").chmod(0o666)
     (unprivileged / "ca").chmod(0o755)
     (unprivileged / "ca" / "ca.pem").chmod(0o644)
     os.seteuid(65534)
     with pytest.raises(StateError, match=f"^{unprivileged}/ca/ca.key cannot be read: Permission denied$"):
-        CertificateAuthority.open(unprivileged, DOMAIN, now)
+        own_authority(unprivileged, DOMAIN, now)
 
 
 def test_certificate_never_outlives_the_root(authority: CertificateAuthority) -> None:
@@ -288,16 +289,16 @@ def test_chain_is_verified_only_by_its_own_root(
     authority: CertificateAuthority, tmp_path: Path, now: datetime
 ) -> None:
     """Signatures decide. With two trusted roots, as during a rotation, either may have signed."""
-    other = CertificateAuthority.open(tmp_path / "other", DOMAIN, now)
+    other = own_authority(tmp_path / "other", DOMAIN, now)
     chain = issue_pair(authority, Usage.PROXY, Names("a.b.c"), timedelta(days=1), now).chain_pem
     assert is_signed_by_bundle(chain, authority.trust_bundle())
     assert is_signed_by_bundle(chain, other.trust_bundle() + authority.trust_bundle())
     assert not is_signed_by_bundle(chain, other.trust_bundle())
 
 
-def test_repr_of_a_root_contains_no_key(state: Path, now: datetime) -> None:
+def test_repr_of_a_root_contains_no_key(now: datetime) -> None:
     """A repr may end up in logs."""
-    assert "key" not in repr(ca_folder.open_root(state, DOMAIN, now)).lower()
+    assert "key" not in repr(root.new_root(DOMAIN, now)).lower()
 
 
 def test_constant_parts_of_certificates_are_computed_once(
@@ -318,7 +319,7 @@ def test_constant_parts_of_certificates_are_computed_once(
     counted(root, "fingerprint_of")
     counted(authorities, "key_usage")
     counted(authorities, "_authority_key_identifier")
-    signer = CertificateAuthority.open(state, DOMAIN, now)
+    signer = own_authority(state, DOMAIN, now)
     made.clear()
     for usage in Usage:
         issue_pair(signer, usage, Names("a.b.c"), timedelta(days=1), now)

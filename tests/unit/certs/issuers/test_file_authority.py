@@ -24,6 +24,7 @@ from certs.issuers.root import Root, read_root
 from certs.keys.leaf import is_signed_by_bundle
 from certs.keys.pair import Pair, issue_pair
 from meshwright.mesh.names import TrustDomain
+from tests.tools.own_authority import own_authority
 from tests.unit.certs.issuers.example_cas import Ca, ca
 
 DOMAIN = TrustDomain("mesh.example")
@@ -73,9 +74,9 @@ def test_built_in_ca_may_be_an_intermediate_with_its_root(tmp_path: Path, now: d
     (folder / "ca.pem").write_bytes(lower.pem)
     (folder / "ca.key").write_bytes(lower.key_pem)
     with pytest.raises(StateError, match=r"ca.pem \(expected root in .*/ca/roots.pem\) cannot be used"):
-        CertificateAuthority.open(tmp_path, DOMAIN, now)
+        own_authority(tmp_path, DOMAIN, now)
     (folder / "roots.pem").write_bytes(root.pem)
-    authority = CertificateAuthority.open(tmp_path, DOMAIN, now)
+    authority = own_authority(tmp_path, DOMAIN, now)
     chain = _issued(authority, now).chain_pem
     assert chain.count(b"BEGIN CERTIFICATE") == 2
     assert is_signed_by_bundle(chain, authority.trust_bundle())

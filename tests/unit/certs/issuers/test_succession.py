@@ -12,7 +12,6 @@ from certs.authority_files.store import AuthorityFiles
 from certs.contract import IssuerKind, Names, Usage
 from certs.errors import IssuerError, StateError
 from certs.issuer_selection import open_issuer
-from certs.issuers.authority import CertificateAuthority
 from certs.issuers.file_authority import WatchedFiles, WatchedIssuer
 from certs.issuers.succeeding_issuer import Role, SucceedingIssuer
 from certs.issuers.succession import SETTLING, FormerIssuer, Succession, read, written
@@ -23,6 +22,7 @@ from certs.roots.succeeding_authority import OpenedAuthority
 from certs.state.pair_files import PairFiles
 from certs.state.stored_pair import Holder
 from meshwright.mesh.names import TrustDomain
+from tests.tools.own_authority import own_authority
 
 DOMAIN = TrustDomain("mesh.example")
 DAY = timedelta(days=1)
@@ -40,7 +40,7 @@ class Scene:
 
     def __init__(self, folder: Path, now: datetime) -> None:
         self.state, self.now = folder / "state", now
-        self.issuers = [CertificateAuthority.open(folder / str(n), DOMAIN, now) for n in range(3)]
+        self.issuers = [own_authority(folder / str(n), DOMAIN, now) for n in range(3)]
         self.state.mkdir()
 
     def start(self, number: int, *, drops: bool = False, name: str = "") -> SucceedingIssuer:
@@ -321,7 +321,7 @@ def test_written_succession_is_read_back_unchanged(scene: Scene) -> None:
 def test_built_in_issuer_is_the_authority_and_writes_no_file(tmp_path: Path) -> None:
     """Its bundle is that of the authority, byte for byte, and a full disk cannot stop it."""
     now = datetime.now(UTC)
-    authority = CertificateAuthority.open(tmp_path, DOMAIN, now)
+    authority = own_authority(tmp_path, DOMAIN, now)
     whose = OpenedAuthority(authority, IssuerKind.BUILT_IN, str(tmp_path))
     opened = open_issuer(None, whose, _record(tmp_path), PairFiles(tmp_path).services_end, now)
     assert opened.issuer.trust_bundle() == opened.issuer.signing_bundle() == authority.trust_bundle()

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from certs.issuers.authority import CertificateAuthority
 from certs.keys.bundle import TrustBundle
 from meshwright.mesh.names import TrustDomain
+from tests.tools.own_authority import own_authority
 
 
 @pytest.fixture
 def roots(tmp_path: Path, now: datetime) -> list[bytes]:
     """Return three roots."""
     paths = (tmp_path / str(number) for number in range(3))
-    return [CertificateAuthority.open(path, TrustDomain("a.example"), now).trust_bundle() for path in paths]
+    return [own_authority(path, TrustDomain("a.example"), now).trust_bundle() for path in paths]
 
 
 def test_bundles_of_the_same_roots_have_the_same_bytes(roots: list[bytes]) -> None:

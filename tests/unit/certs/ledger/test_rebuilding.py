@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from certs.issuers.authority import CertificateAuthority
 from certs.ledger.rebuilding import RebuildingLedger
 from certs.ledger.sqlite import SqliteLedger
 from certs.peer import read_peer
 from certs.proxy import issue_proxy
 from meshwright.mesh.names import TrustDomain
+from tests.tools.own_authority import own_authority
 from tests.unit.certs.ledger.entries import START, proxy
 
 DAY = timedelta(days=1)
@@ -32,7 +32,7 @@ def test_unusual_validity_of_a_presented_certificate_becomes_its_requested_term(
     life: timedelta, term: timedelta | None, state: Path
 ) -> None:
     """Only whole days count as a request, because another validity was cut by the end of the CA."""
-    authority = CertificateAuthority.open(state, TrustDomain("mesh.example"), START)
+    authority = own_authority(state, TrustDomain("mesh.example"), START)
     with SqliteLedger.open(state / "lost") as lost, SqliteLedger.open(state / "kept") as kept:
         pem = issue_proxy(authority, lost, proxy("u1"), life, START).chain_pem
         rebuilding = RebuildingLedger(kept, lambda _: "aa", USUAL)

@@ -31,6 +31,7 @@ from certs.state.stored_pair import (
 )
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
+from tests.tools.own_authority import own_authority
 from tests.unit.certs.state.memory import MemoryPairs
 
 IDENTITY: Final = ServiceIdentity(Namespace("default"), ServiceAccountName("shop"))
@@ -204,7 +205,7 @@ def test_unusable_pair_of_a_faster_server_is_replaced(
     pairs: Pairs, authority: CertificateAuthority, now: datetime, tmp_path: Path, fault: str
 ) -> None:
     """A server with an older configuration must not decide about the certificate of the others."""
-    other = CertificateAuthority.open(tmp_path / "other", authority.trust_domain, now)
+    other = own_authority(tmp_path / "other", authority.trust_domain, now)
     names = Names("ads", dns_names=("elsewhere",)) if fault == "names" else NAMES
     begun = {"due": now - timedelta(hours=20), "expired": now - 2 * DAY}.get(fault, now)
     theirs = issue_pair(other if fault == "root" else authority, Usage.SERVER, names, DAY, begun)

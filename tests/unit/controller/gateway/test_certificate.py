@@ -23,6 +23,7 @@ from meshwright.mesh.config import GatewayCertificate, MeshConfig
 from meshwright.mesh.names import Namespace, SecretName, TrustDomain
 from meshwright.mesh.problems.problem import Problems
 from tests.meshes import values as a
+from tests.tools.own_authority import own_authority
 from tests.unit.kube.scripted_api import Line, ReceivedRequest, ScriptedServer, api_of
 
 NOW: Final = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -120,7 +121,7 @@ async def keeping(cluster: Cluster, state: Path, issuer: Issuer | None = None) -
 
 def authority(state: Path) -> CertificateAuthority:
     """Return the CA of a state directory."""
-    return CertificateAuthority.open(state, TrustDomain("cluster.local"), NOW)
+    return own_authority(state, TrustDomain("cluster.local"), NOW)
 
 
 class ChangingIssuer:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from certs.issuers.authority import CertificateAuthority
 from certs.state.pair_files import PairFiles
 from meshwright.controller.kubernetes import webhook
 from meshwright.controller.kubernetes.webhook import WebhookTls
 from meshwright.mesh.names import TrustDomain
+from tests.tools.own_authority import own_authority
 
 HOST = "meshwright.mesh-system.svc"
 
@@ -38,7 +38,7 @@ async def test_renewed_certificate_is_used_at_once(tmp_path: Path) -> None:
     A certificate that is not due is kept.
     """
     now = datetime.now(UTC)
-    authority = CertificateAuthority.open(tmp_path, TrustDomain("cluster.local"), now - timedelta(days=99))
+    authority = own_authority(tmp_path, TrustDomain("cluster.local"), now - timedelta(days=99))
     shows = WebhookTls(authority, PairFiles(tmp_path), HOST, now - timedelta(days=51))
     first = await _shown(shows, authority.trust_bundle())
     shows.renew(now - timedelta(days=12))
@@ -50,7 +50,7 @@ async def test_renewed_certificate_is_used_at_once(tmp_path: Path) -> None:
 async def test_failed_renewal_is_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a free file descriptor the renewal fails; the task continues and retries."""
     now = datetime.now(UTC)
-    authority = CertificateAuthority.open(tmp_path, TrustDomain("cluster.local"), now - timedelta(days=99))
+    authority = own_authority(tmp_path, TrustDomain("cluster.local"), now - timedelta(days=99))
     shows = WebhookTls(authority, PairFiles(tmp_path), HOST, now - timedelta(days=51))
     tries, again = [0], asyncio.Event()
     loop = asyncio.get_running_loop()

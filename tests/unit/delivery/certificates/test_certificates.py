@@ -27,6 +27,7 @@ from meshwright.delivery.certificates.issuing import AT_ONCE, ConcurrentIssuing
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
 from meshwright.mesh.problems.problem import Problems
+from tests.tools.own_authority import own_authority
 
 DAY = timedelta(days=1)
 STORE = ServiceIdentity(Namespace("shop"), ServiceAccountName("store"))
@@ -75,7 +76,7 @@ class _Issuer:
 @pytest.fixture
 def issuer(tmp_path: Path, now: datetime) -> _Issuer:
     """Return a working issuer."""
-    return _Issuer(CertificateAuthority.open(tmp_path, TrustDomain("cluster.local"), now))
+    return _Issuer(own_authority(tmp_path, TrustDomain("cluster.local"), now))
 
 
 def _keeper(issuer: _Issuer, state: Path, issued: list[int]) -> ServiceCertificates:
@@ -202,7 +203,7 @@ def test_certificate_of_an_old_root_stays_while_its_replacement_fails(
     """The certificate stays in force, with a problem, until the issuer of the new root works."""
     keeper = _keeper(issuer, tmp_path, [])
     first, _ = _needed(keeper, {STORE: NAMES}, DAY, now)
-    issuer.become(CertificateAuthority.open(tmp_path / "other", TrustDomain("cluster.local"), now))
+    issuer.become(own_authority(tmp_path / "other", TrustDomain("cluster.local"), now))
     issuer.down = True
     kept, problems = _needed(keeper, {}, DAY, now)
     assert (kept, len(problems)) == (first, 1)
@@ -322,7 +323,7 @@ def test_certificate_below_no_trusted_root_is_replaced_at_once(
     """A further root changes only the bundle; the removal of a certificate's root replaces it."""
     keeper = _keeper(issuer, tmp_path / "a", [])
     first, _ = _needed(keeper, {STORE: NAMES}, DAY, now)
-    other = CertificateAuthority.open(tmp_path / "b", TrustDomain("cluster.local"), now)
+    other = own_authority(tmp_path / "b", TrustDomain("cluster.local"), now)
     issuer.further = other.trust_bundle()
     assert keeper.needs_work(now)
     update = keeper.update({}, DAY, now)

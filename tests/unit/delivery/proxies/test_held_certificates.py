@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from certs.issuers.authority import CertificateAuthority
 from certs.keys.material import ServiceCertificate
 from certs.manager import CertificateManager
 from certs.state.pair_files import PairFiles
@@ -17,6 +16,7 @@ from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
 from meshwright.sidecars.document.translate import CREDENTIALS, NAME
 from meshwright.sidecars.envoy.security.secrets import service_certificate, trust_root
+from tests.tools.own_authority import own_authority
 from xds.cache import NodeKey
 from xds.protocol.resources.resource import LISTENER, SECRET, Resource
 from xds.protocol.resources.snapshot import Snapshot
@@ -31,7 +31,7 @@ Renewed = Callable[[], ServiceCertificate]
 @pytest.fixture
 def renewed(tmp_path: Path) -> Renewed:
     """Return a function that issues one certificate after the other."""
-    authority = CertificateAuthority.open(tmp_path, DOMAIN, NOW)
+    authority = own_authority(tmp_path, DOMAIN, NOW)
     count = iter(range(9))
 
     def issued() -> ServiceCertificate:

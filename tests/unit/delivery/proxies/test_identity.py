@@ -11,7 +11,6 @@ import pytest
 from catalog.store.edits import Edits
 from catalog.store.view import View
 from certs.contract import Names, Usage
-from certs.issuers.authority import CertificateAuthority
 from certs.keys.material import PeerCertificate
 from certs.keys.pair import issue_pair
 from certs.ledger.entry import LedgerState
@@ -24,6 +23,7 @@ from meshwright.delivery.proxies.shown_certificates import ShownCertificate, Sho
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import ServiceName, TrustDomain
 from meshwright.mesh.workload import Workload
+from tests.tools.own_authority import own_authority
 from xds.cache import NodeKey
 from xds.hooks import Peer, StreamRefused
 from xds.protocol.wire import Node
@@ -38,7 +38,7 @@ class Scene:
     def __init__(self, state: Path, view: View, now: datetime) -> None:
         self.now = now
         self.view: View | None = view
-        self.authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
+        self.authority = own_authority(state, TrustDomain("cluster.local"), now)
         self.ledger = SqliteLedger.open(state / "ledger.sqlite")
         self.failed: tuple[ProxyName, ...] = ()
         self.shown = ShownCertificates()

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from certs.issuers.authority import CertificateAuthority
 from certs.keys.bundle import TrustBundle
 from meshwright.kubernetes.admission.configuration import Configuration, configuration, is_as
 from meshwright.kubernetes.admission.place import Place
 from meshwright.kubernetes.admission.roots import KEPT, MOST, RENEWED, SAID, trusting
 from meshwright.mesh.names import TrustDomain
+from tests.tools.own_authority import own_authority
 
 PLACE = Place.parse("https://10.0.0.5:9443")
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -21,7 +21,7 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 def roots(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
     """Return the roots of several servers, each with its own CA."""
     made = (tmp_path_factory.mktemp("ca") for _ in range(MOST + 3))
-    return [CertificateAuthority.open(path, TrustDomain("a.example"), NOW).trust_bundle() for path in made]
+    return [own_authority(path, TrustDomain("a.example"), NOW).trust_bundle() for path in made]
 
 
 def wanted(ca: bytes) -> Configuration:

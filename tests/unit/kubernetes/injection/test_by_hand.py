@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from certs.issuers.authority import CertificateAuthority
 from meshwright.cli.main import app
 from meshwright.mesh.names import TrustDomain
 from tests.tools import libyaml
 from tests.tools.command_runner import CliRunner, Result
+from tests.tools.own_authority import own_authority
 
 CASES = Path(__file__).parent / "cases"
 CONFIG = CASES / "config.yaml"
@@ -168,7 +168,7 @@ def test_root_annotation_has_only_the_certificates_of_the_file(tmp_path: Path) -
 
     A broken certificate is an error, because it would keep every pod from joining.
     """
-    root = CertificateAuthority.open(tmp_path, TrustDomain("a.example"), datetime.now(UTC)).trust_bundle()
+    root = own_authority(tmp_path, TrustDomain("a.example"), datetime.now(UTC)).trust_bundle()
     file = tmp_path / "root.pem"
     file.write_bytes("# Főtanúsítvány\n".encode() + root)
     pod = libyaml.load(injected(POD, "--ca", str(file)).stdout)

@@ -10,7 +10,6 @@ import pytest
 
 from catalog.store.settings import Admission, EndpointAdmission
 from catalog.store.view import MeshSettings
-from certs.issuers.authority import CertificateAuthority
 from certs.state.pair_files import PairFiles
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.delivery.assembly import Delivery, delivery
@@ -43,6 +42,7 @@ from meshwright.sidecars.envoy.driver import EnvoyDriver
 from meshwright.sidecars.envoy.empty_resources import empty
 from tests.meshes import values as a
 from tests.meshes.sources import MemorySource
+from tests.tools.own_authority import own_authority
 from xds.cache import NodeKey
 from xds.protocol.resources.resource import Version
 from xds.protocol.wire import Nonce, Response
@@ -102,7 +102,7 @@ class Plane:
         self.source = MemorySource(
             "kubernetes", {sourced_object.key: sourced_object for sourced_object in first} | rest
         )
-        authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
+        authority = own_authority(state, TrustDomain("cluster.local"), now)
         translate, preview = (translation(EnvoyDriver(), secrets=item) for item in (True, False))
         self.delivery: Delivery = delivery(
             sources=Sources((self.source,)),

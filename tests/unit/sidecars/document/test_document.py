@@ -29,6 +29,7 @@ from meshwright.sidecars.document.tls import server_context
 from meshwright.sidecars.document.translate import CREDENTIALS, DOCUMENT, NAME
 from tests.meshes import values as a
 from tests.meshes.views import POLICY, view, workload
+from tests.tools.own_authority import own_authority
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.hooks import AnyNode, AuthenticationUnavailable, NoObserver, Peer, StreamEnd
 from xds.limits import Limits
@@ -268,7 +269,7 @@ def test_certificates_and_roots_are_renewed_without_a_restart(tmp_path: Path) ->
     now = datetime.now(UTC)
 
     def authority(name: str) -> CertificateAuthority:
-        return CertificateAuthority.open(tmp_path / name, TrustDomain("cluster.local"), now)
+        return own_authority(tmp_path / name, TrustDomain("cluster.local"), now)
 
     def identity(of: CertificateAuthority) -> TlsIdentity:
         names = Names("ads", dns_names=("localhost",))

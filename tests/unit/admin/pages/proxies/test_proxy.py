@@ -5,9 +5,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from certs.issuers.authority import CertificateAuthority
 from meshwright.admin.pages.proxies.proxy import secrets
 from meshwright.mesh.names import TrustDomain
+from tests.tools.own_authority import own_authority
 from xds.protocol.resources.resource import SECRET, Resource, ResourceName, Version
 from xds.protocol.resources.snapshot import Snapshot
 
@@ -18,7 +18,7 @@ def _secret(name: str) -> Resource:
 
 def test_secrets_are_shown_by_their_certificates(reading: Any, now: datetime, tmp_path: Path) -> None:
     """The service certificate and the root have serial and expiry; other secrets have only the name."""
-    authority = CertificateAuthority.open(tmp_path, TrustDomain("cluster.local"), now)
+    authority = own_authority(tmp_path, TrustDomain("cluster.local"), now)
     reading.the_trust_bundle = authority.trust_bundle()
     names = ("root-cert:cluster.local", "service-cert", "service-cert:shop/other")
     reading.the_snapshot = Snapshot.of(map(_secret, names))
