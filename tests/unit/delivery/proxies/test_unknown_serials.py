@@ -21,6 +21,7 @@ from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 from meshwright.records.contract import ReplicaId
 from meshwright.records.memory import Memory, MemoryRecords
+from tests.tools.own_authority import own_authority
 from tests.tools.shared_records import Fault, FaultyRecords
 from xds.cache import NodeKey
 from xds.hooks import AuthenticationUnavailable, Peer, StreamRefused
@@ -76,7 +77,7 @@ class Scene:
 def authority(tmp_path_factory: pytest.TempPathFactory) -> CertificateAuthority:
     """Return a CA of all servers."""
     now = datetime.fromisoformat("2031-05-06T07:08:09+00:00")
-    return CertificateAuthority.open(tmp_path_factory.mktemp("ca"), TrustDomain("cluster.local"), now)
+    return own_authority(tmp_path_factory.mktemp("ca"), TrustDomain("cluster.local"), now)
 
 
 @pytest.fixture
