@@ -18,11 +18,12 @@ import random
 import statistics
 import tempfile
 import time
+import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from rich.console import Console
 from rich.table import Table
@@ -58,6 +59,10 @@ PATIENCE: Final = 120.0
 TIMES: Final = Times(read=30.0, write=30.0)
 """Time limits for a busy machine."""
 NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+LIVING: Final = "go_gc_heap_live_bytes "
+"""Metric of the API server: bytes of objects that were alive at the last collection of garbage."""
+PAGE: Final = 500
+"""Records of which the bytes in a list are measured."""
 DEFINITIONS: Final = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
 )
@@ -253,6 +258,29 @@ async def write_all(replicas: Sequence[Replica], options: argparse.Namespace) ->
 
 
 @dataclass(frozen=True, slots=True)
+class ServerMemory:
+    """Memory of the servers in MiB: resident, and of the API server also the part of living objects."""
+
+    api: float
+    living: float
+    etcd: float
+
+    @classmethod
+    def of(cls, running: RunningCluster) -> Self:
+        """Measure the memory now."""
+        api, etcd = (memory(item.process.pid).resident for item in (running.api, running.etcd))
+        lines = answer(running, "/metrics").decode().splitlines()
+        [living] = (line.split()[1] for line in lines if line.startswith(LIVING))
+        return cls(api, float(living) / 2**20, etcd)
+
+
+def answer(running: RunningCluster, path: str) -> bytes:
+    """Return the answer of the API server to the administrator."""
+    with urllib.request.urlopen(running.server + path, context=running.tls(), timeout=60) as result:  # noqa: S310
+        return bytes(result.read())
+
+
+@dataclass(frozen=True, slots=True)
 class Figures:
     """Everything that was measured; times in seconds, memory in MiB."""
 
@@ -261,15 +289,17 @@ class Figures:
     listing: Usage
     list_memory: float
     second_memory: float
+    list_bytes: float
     writing: Usage
     written: WriteTimes
-    api_memory: float
-    etcd_memory: float
+    before: ServerMemory
+    after: ServerMemory
 
 
 async def measure(running: RunningCluster, options: argparse.Namespace, console: Console) -> Figures:
     """Measure creations, lists and compared writes."""
     await prepare(running)
+    empty = ServerMemory.of(running)
     async with connected(running, "a") as first, connected(running, "b") as second:
         meter = Meter(running)
         created = await create(first, options)
@@ -286,8 +316,11 @@ async def measure(running: RunningCluster, options: argparse.Namespace, console:
                 meter = Meter(running)
                 written = await write_all(replicas, options)
                 writing = meter.stop()
-    api, etcd = (memory(item.process.pid).resident for item in (running.api, running.etcd))
-    return Figures(created, creating, listing, listed - before, both - listed, writing, written, api, etcd)
+    page = len(answer(running, f"{RECORDS.path(HOME)}?limit={PAGE}")) / min(PAGE, created)
+    return Figures(
+        created, creating, listing, listed - before, both - listed, page, writing, written, empty,
+        ServerMemory.of(running),
+    )  # fmt: skip
 
 
 def quantile(values: Sequence[float], share: int) -> float:
@@ -306,6 +339,8 @@ def rows(figures: Figures) -> Iterator[tuple[str, float, str]]:
     yield "first list", listing.wall, "s"
     for who in ("client", "api", "etcd"):
         yield f"CPU of a list, {who}", getattr(listing, who), "s"
+    yield "bytes of a record in a list", figures.list_bytes, "B"
+    yield "bytes of a list", figures.list_bytes * count / 2**20, "MiB"
     yield "memory of a follower", figures.list_memory, "MiB"
     yield "memory of another follower", figures.second_memory, "MiB"
     yield "compared writes per second", writes / writing.wall, "/s"
@@ -317,8 +352,12 @@ def rows(figures: Figures) -> Iterator[tuple[str, float, str]]:
     for what in ("writes", "followed", "reads"):
         for share in (50, 99):
             yield f"{what}, p{share}", quantile(getattr(figures.written, what), share), "ms"
-    yield "memory of the API server", figures.api_memory, "MiB"
-    yield "memory of etcd", figures.etcd_memory, "MiB"
+    before, after = figures.before, figures.after
+    yield "memory of the API server, before", before.api, "MiB"
+    yield "memory of the API server, after", after.api, "MiB"
+    yield "living objects of the API server, added", after.living - before.living, "MiB"
+    yield "memory of etcd, before", before.etcd, "MiB"
+    yield "memory of etcd, after", after.etcd, "MiB"
 
 
 def main() -> None:
