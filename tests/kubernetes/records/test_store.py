@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
 import pytest
@@ -10,15 +11,18 @@ import pytest
 from meshwright.kube.api import Api
 from meshwright.kube.connection.connection import find_connection
 from meshwright.kube.lease import LEASES
+from meshwright.records.content import Content, Fields
 from meshwright.records.contract import Epoch, RecordsError, ReplicaId, StoreUnavailableError
 from meshwright.records.key import key_of
 from meshwright.records.kubernetes.definition import RECORDS
 from meshwright.records.kubernetes.objects import UnreadableObjectError, object_of
 from meshwright.records.kubernetes.store import LEASE, KubernetesRecords
+from meshwright.records.update import Writer, update
 from tests.kubernetes.tools.accounts import Accounts
 from tests.kubernetes.tools.kubectl import Kubectl
 from tests.kubernetes.tools.record_stores import TIMES, KubernetesStores
 from tests.tools.deadline import until
+from tests.tools.faulty_records import FaultyRecords, Network
 from tests.unit.records.test_contract import CART, following, running
 from tools.real_parts.cluster import RunningCluster
 
@@ -31,6 +35,8 @@ GRANTS: Final = (
     {"apiGroups": [LEASES.group], "resources": [LEASES.plural], "verbs": ["get", "create", "update"]},
 )
 """The permissions that the package's documentation names."""
+ADDITIONS: Final = 5
+"""Ids that each of the concurrent writers adds."""
 
 
 async def test_feed_and_presence_survive_an_api_server_that_restarts(
@@ -114,6 +120,44 @@ async def test_damaged_object_is_passed_over(api: Api, home: str, stores: Kubern
             await store.write(CART, b"one", None)
         later = await store.write(key_of("proxies", "later"), b"x", None)
         await until(lambda: follower.known == {good.key: good, later.key: later})
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_writers_behind_faulty_networks_add_each_id_once(stores: KubernetesStores, seed: int) -> None:
+    """Requests to a real API server are lost, answered in vain, or arrive later: no addition is lost."""
+    network = Network(seed, share=0.3)
+
+    async def add(replica: str) -> None:
+        store, writer = FaultyRecords(stores.client(replica), network), Writer(ReplicaId(replica))
+        for number in range(ADDITIONS):
+            while True:
+                try:
+                    await update(store, CART, partial(_with_id, f"{replica}-{number}"), writer)
+                    break
+                except StoreUnavailableError:
+                    continue
+
+    await asyncio.gather(*map(add, "abcd"))
+    await network.deliver_all()
+    record = await stores.client("a").read(CART)
+    assert record is not None
+    content = Content.decode(record.content)
+    expected = [f"{replica}-{number}" for replica in "abcd" for number in range(ADDITIONS)]
+    assert sorted(_ids(content.fields)) == expected
+    assert content.count == len(expected)
+    assert network.faults > 0
+
+
+def _with_id(identifier: str, fields: Fields | None) -> Fields | None:
+    """Return the fields with an id, or None where they have the id."""
+    ids = _ids(fields)
+    return None if identifier in ids else {"ids": [*ids, identifier]}
+
+
+def _ids(fields: Fields | None) -> list[str]:
+    ids = [] if fields is None else fields["ids"]
+    assert isinstance(ids, list)
+    return ids
 
 
 async def test_kubectl_shows_the_keys(record_kind: None, api: Api, kubectl: Kubectl, namespace: str) -> None:

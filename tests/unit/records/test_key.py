@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from meshwright.records.key import LONGEST_WORD, Key, is_within, key_of, words_of
 from tests.tools.hypothesis_profiles import examples
 
-WORDS = st.from_regex(r"\A[A-Za-z0-9]([A-Za-z0-9._-]{0,20}[A-Za-z0-9])?\Z")
+_ENDS = st.sampled_from("abZ09")
+WORDS = _ENDS | st.tuples(_ENDS, st.text("aZ0._-", max_size=4), _ENDS).map("".join)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_prefix_is_whole_words(key: str, prefix: str, expected: bool) -> None:
 
 
 @given(st.lists(WORDS, min_size=1, max_size=5), st.lists(WORDS, min_size=1, max_size=5))
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(60))
 def test_key_is_its_words(words: list[str], others: list[str]) -> None:
     """Words come back from a key, and a key is within another one exactly if its words begin with those."""
     key, prefix = key_of(*words), key_of(*others)

@@ -39,8 +39,11 @@ SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-
 LABEL_VALUE: Final = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 """The API server's rule for values of labels, which are 63 characters long at most."""
 
-WORD: Final = st.from_regex(r"\A[ab0A]([ab0A._-]{0,3}[ab0A])?\Z") | st.sampled_from(
-    ["sha256", "a" * 63, "a" * 64, "a" * 126, "a" * 253]
+_ENDS: Final = st.sampled_from("ab0A")
+WORD: Final = (
+    _ENDS
+    | st.tuples(_ENDS, st.text("ab0A._-", max_size=2), _ENDS).map("".join)
+    | st.sampled_from(["sha256", "a" * 63, "a" * 64, "a" * 126, "a" * 253])
 )
 """Words of few characters, so that keys often resemble each other."""
 KEYS: Final = st.lists(WORD, min_size=1, max_size=4).map(lambda words: key_of(*words))
@@ -66,7 +69,7 @@ def test_readable_names_are_the_words(key: str, name: str) -> None:
 @example(Key("a/b"), Key("a.b"))
 @example(Key("A"), Key("a"))
 @example(Key("sha256/" + "0" * 64), Key("a_b"))
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(100))
 def test_different_keys_have_different_names(key: Key, other: Key) -> None:
     """Each name is one that the API server accepts, and belongs to one key."""
     for item in (key, other):
@@ -77,7 +80,7 @@ def test_different_keys_have_different_names(key: Key, other: Key) -> None:
 
 
 @given(KEYS)
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(40))
 def test_hashed_names_are_no_names_of_words(key: Key) -> None:
     """A key cannot be written so that its words are the hash of another one."""
     hashed = name_of(key)
@@ -86,7 +89,7 @@ def test_hashed_names_are_no_names_of_words(key: Key) -> None:
 
 
 @given(KEYS, KEYS)
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(40))
 def test_label_selects_all_records_within_a_prefix(key: Key, prefix: Key) -> None:
     """The value is one that the API server accepts; a long first word is hashed."""
     labels = object_of(Key(f"{prefix}/{key}"), b"", "w")["metadata"]["labels"]
