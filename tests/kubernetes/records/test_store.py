@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
@@ -16,6 +17,7 @@ from meshwright.records.contract import Epoch, RecordsError, ReplicaId, StoreUna
 from meshwright.records.key import key_of
 from meshwright.records.kubernetes.definition import RECORDS
 from meshwright.records.kubernetes.objects import UnreadableObjectError, object_of
+from meshwright.records.kubernetes.presence import key_of_replica, presence_content
 from meshwright.records.kubernetes.store import LEASE, KubernetesRecords
 from meshwright.records.update import Writer, update
 from tests.kubernetes.tools.accounts import Accounts
@@ -68,6 +70,23 @@ async def test_feed_and_presence_survive_an_api_server_that_restarts(
         assert follower.contents_of(other.key) == [b"x", None]
         assert seen[count:] == []
     assert await store.read(key_of("replicas", "a")) is None, "a clean end removes the record"
+
+
+async def test_replica_that_was_killed_vanishes_with_its_record(api: Api, home: str) -> None:
+    """Its record stays without a renewal; the others find it gone, and remove the record later."""
+    times = replace(TIMES, renew=0.03)
+    store = KubernetesRecords(api, home, ReplicaId("a"), lambda: datetime.now(UTC), times)
+    killed = key_of_replica(ReplicaId("killed"))
+    await store.write(killed, presence_content(ReplicaId("killed"), b"k", 1), None)
+    seen: list[Mapping[ReplicaId, bytes]] = []
+    async with running(store.announce(lambda: b"a", seen.append)):
+
+        async def is_removed() -> bool:
+            return await store.read(killed) is None
+
+        await until(is_removed)
+        await until(lambda: seen[-1:] == [{"a": b"a"}])
+    assert seen == [{"a": b"a", "killed": b"k"}, {"a": b"a"}]
 
 
 async def test_documented_permissions_are_enough(
