@@ -3,8 +3,7 @@
 Each is a read, a decision and a compared write, and once more after a conflict.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Self
 
@@ -74,10 +73,14 @@ class Version:
 
     @classmethod
     def of(cls, record: Record | None) -> Self:
-        """Return the version of a record; raises UnreadableContentError."""
+        """Return the version of a record; raises UnreadableContentError with the key."""
         if record is None:
             return cls()
-        return cls(Content.decode(record.content), record.revision, record.content)
+        try:
+            content = Content.decode(record.content)
+        except UnreadableContentError as error:
+            raise UnreadableContentError(f"record {record.key}: {error}") from error
+        return cls(content, record.revision, record.content)
 
 
 async def update(store: RecordStore, key: Key, change: Change, writer: Writer) -> Version:
@@ -87,25 +90,8 @@ async def update(store: RecordStore, key: Key, change: Change, writer: Writer) -
     with it. If the outcome of a write is unknown, the record is read again, and the same bytes mean that the
     write was done. Raises StoreUnavailableError if the store does not answer, or answers only reads; then the
     change may still happen. Raises OldEpochError for a former leader; UnreadableContentError, with the key,
-    for a damaged or newer content; and the errors of `change`, which may be an UnreadableContentError without
-    the key.
+    for a damaged or newer content; and the errors of `change`.
     """
-    with _naming(key):
-        return await _update(store, key, change, writer)
-
-
-async def remove(store: RecordStore, key: Key, condition: Callable[[Fields], bool]) -> bool:
-    """Remove a record if its fields meet a condition; return whether the record is gone.
-
-    The removal is compared, so a change by another replica in between is judged too. Raises
-    StoreUnavailableError if the store does not answer, and UnreadableContentError, with the key, for a
-    content that must not be removed.
-    """
-    with _naming(key):
-        return await _remove(store, key, condition)
-
-
-async def _update(store: RecordStore, key: Key, change: Change, writer: Writer) -> Version:
     version = Version.of(await store.read(key))
     uncertain, unanswered = b"", 0
     for _ in range(ATTEMPTS):
@@ -129,8 +115,14 @@ async def _update(store: RecordStore, key: Key, change: Change, writer: Writer) 
     raise RecordsError(f"{key} was changed by others {ATTEMPTS} times in a row")
 
 
-async def _remove(store: RecordStore, key: Key, condition: Callable[[Fields], bool]) -> bool:
-    version = Version.of(await store.read(key))
+async def remove(store: RecordStore, key: Key, condition: Callable[[Fields], bool]) -> bool:
+    """Remove a record if its fields meet a condition; return whether the record is gone.
+
+    The removal is compared, so a change by another replica in between is judged too. Raises
+    StoreUnavailableError if the store does not answer, or answers only reads; UnreadableContentError for a
+    content that must not be removed.
+    """
+    version, unanswered = Version.of(await store.read(key)), 0
     for _ in range(ATTEMPTS):
         if version.content is None or version.revision is None:
             return True
@@ -141,16 +133,10 @@ async def _remove(store: RecordStore, key: Key, condition: Callable[[Fields], bo
         except WriteConflictError as conflict:
             version = Version.of(conflict.current)
         except StoreUnavailableError:
+            unanswered += 1
+            if unanswered == UNANSWERED:
+                raise
             version = Version.of(await store.read(key))
         else:
             return True
     raise RecordsError(f"{key} was changed by others {ATTEMPTS} times in a row")
-
-
-@contextmanager
-def _naming(key: Key) -> Iterator[None]:
-    """Add the key to errors of an unreadable content."""
-    try:
-        yield
-    except UnreadableContentError as error:
-        raise UnreadableContentError(f"record {key}: {error}") from error

@@ -52,12 +52,15 @@ def name_of_record(key: Key) -> ProxyName:
 def entries_in(name: ProxyName, fields: Fields | None) -> tuple[LedgerEntry, ...]:
     """Return the certificates in a record, sorted by time of issue, then serial.
 
-    Raises UnreadableContentError.
+    Raises UnreadableContentError with the key.
     """
     certificates = {} if fields is None else fields.get(_CERTIFICATES, {})
-    if not isinstance(certificates, dict):
-        raise UnreadableContentError(f"{_CERTIFICATES}: expected a JSON object")
-    return in_order(_entry(name, serial, value) for serial, value in certificates.items())
+    try:
+        if not isinstance(certificates, dict):
+            raise UnreadableContentError(f"{_CERTIFICATES}: expected a JSON object")
+        return in_order(_entry(name, serial, value) for serial, value in certificates.items())
+    except UnreadableContentError as error:
+        raise UnreadableContentError(f"record {key_of_proxy(name)}: {error}") from error
 
 
 def in_order(entries: Iterable[LedgerEntry]) -> tuple[LedgerEntry, ...]:

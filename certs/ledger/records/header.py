@@ -35,7 +35,7 @@ class Header:
             return cls()
         texts = [fields.get(name) for name in ("authority", "first_authority")]
         if not all(text is None or isinstance(text, str) for text in texts):
-            raise UnreadableContentError("authority, first_authority: expected texts")
+            raise UnreadableContentError(f"record {HEADER}: authority, first_authority: expected texts")
         authority, first_authority = (text if isinstance(text, str) else None for text in texts)
         return cls(authority, first_authority, _first(fields.get("first")))
 
@@ -71,4 +71,4 @@ def _first(value: object) -> First | None:
         issued_at, serial = value.get("issued_at"), value.get("serial")
         if type(issued_at) is int and isinstance(serial, str):
             return issued_at, serial
-    raise UnreadableContentError("first: expected a serial and issued_at")
+    raise UnreadableContentError(f"record {HEADER}: first: expected a serial and issued_at")

@@ -12,7 +12,7 @@ from certs.ledger.entry import LedgerEntry
 from certs.ledger.records.fields import entries_in, in_order, merged, name_of_record
 from certs.ledger.records.header import First
 from meshwright.records.content import Content, UnreadableContentError
-from meshwright.records.contract import Record
+from meshwright.records.contract import Record, Revision
 from meshwright.records.key import Key
 
 _NEAR: Final = 5
@@ -42,6 +42,7 @@ class KnownEntries:
         self._records: dict[Key, _ProxyRecord] = {}
         self._keys: dict[str, Key] = {}
         self._behind: set[Key] = set()
+        self._unreadable: dict[Key, Revision] = {}
         self._lock = threading.Lock()
         self.first: First | None = None
         self.newest: LedgerEntry | None = None
@@ -74,6 +75,10 @@ class KnownEntries:
         with self._lock:
             return tuple(self._records)
 
+    def is_unreadable(self, key: Key) -> bool:
+        """Return whether the record of a key was damaged, or of a newer version, when it was last seen."""
+        return key in self._unreadable
+
     def behind(self) -> frozenset[Key]:
         """Return the keys of the records in which the store lacks something that is known here."""
         with self._lock:
@@ -92,17 +97,24 @@ class KnownEntries:
         return [(entry.serial, entry.common_name) for entry in newest]
 
     def take(self, record: Record) -> None:
-        """Take a record of the store; a damaged or newer one is logged, and its last readable form stays."""
+        """Take a record of the store.
+
+        A damaged or newer one is logged once, and its last readable form stays.
+        """
         try:
             content = Content.decode(record.content)
             entries = entries_in(name_of_record(record.key), content.fields)
         except UnreadableContentError as error:
-            _log.error("record of a proxy cannot be read", key=record.key, reason=str(error))
+            if self._unreadable.get(record.key) != record.revision:
+                self._unreadable[record.key] = record.revision
+                _log.error("record of a proxy cannot be read", key=record.key, reason=str(error))
             return
+        self._unreadable.pop(record.key, None)
         self._put(record.key, _ProxyRecord(entries, content.count))
 
     def missing(self, key: Key) -> None:
         """Note that the store has no record of a key. Certificates that are known here stay known."""
+        self._unreadable.pop(key, None)
         before = self._records.get(key)
         if before is None:
             return

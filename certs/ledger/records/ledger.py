@@ -65,6 +65,8 @@ class RecordedLedger:
         key = key_of_proxy(name)
         with _explained(f"the certificates of {name} cannot be read"):
             self._entries.take(key, await self._store.read(key))
+            if self._entries.known.is_unreadable(key):
+                raise UnreadableContentError(f"record {key} cannot be read: see the log")
         return self.entries_of(name)
 
     @property
@@ -153,8 +155,9 @@ class RecordedLedger:
         entry = self._entries.require(read_serial(serial))
         # Remember it first: the revocation must hold even if it cannot be written.
         self._entries.stamps.note(entry, Stamp.REVOKED, StampDetail.shorten(now, why))
+        unwritten = (entry.serial,) if self._entries.stamps.noted(entry.serial) else ()
         try:
-            self._calls.run(self._writes.write(self._entries.keys_of((entry.serial,))))
+            self._calls.run(self._writes.write(self._entries.keys_of(unwritten)))
         except RecordsError as error:
             words = f"the revocation of {entry.serial} is not stored"
             raise UnwrittenError(
@@ -167,12 +170,12 @@ class RecordedLedger:
 
         Raises StateError as long as writing fails.
         """
-        self._is_failing = True
         with _explained("changes of proxy certificates are not written"):
             try:
                 self._calls.run(self._write_all())
-            except UnchangeableRecordsError:  # the store answers, so others need not wait
-                self._is_failing = False
+            except (RecordsError, UnreadableContentError) as error:
+                # If the store answers, others need not wait because of single records.
+                self._is_failing = not isinstance(error, UnchangeableRecordsError)
                 raise
         self._is_failing = False
 

@@ -87,7 +87,14 @@ def token_fields(token: JoinToken, record: TokenRecord) -> Fields:
 
 
 def read_token_fields(token: str, fields: Fields) -> StoredToken:
-    """Return the token with an id from the fields of its record; raise UnreadableContentError."""
+    """Return the token with an id from its record; raise UnreadableContentError with the key."""
+    try:
+        return _stored_token(token, fields)
+    except UnreadableContentError as error:
+        raise UnreadableContentError(f"record {key_of_token(token)}: {error}") from error
+
+
+def _stored_token(token: str, fields: Fields) -> StoredToken:
     texts = {name: _text(fields, name) for name in ("secret_digest", "service", "namespace", "made_by")}
     uuid, days = fields.get("uuid"), fields.get("days")
     if uuid is not None and not isinstance(uuid, str):

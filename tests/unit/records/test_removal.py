@@ -44,6 +44,16 @@ async def test_removal_with_a_lost_request_or_answer_is_finished(fault: Fault) -
     assert memory.records == {}
 
 
+async def test_store_that_answers_only_reads_is_unavailable() -> None:
+    """A removal is tried three times."""
+    memory = _memory(age="old")
+    faults = [Fault.BEFORE] * 9
+    store = FaultyRecords(MemoryRecords(memory, ReplicaId("a")), faults.pop)
+    with pytest.raises(StoreUnavailableError, match="lost the request"):
+        await remove(store, KEY, _is_old)
+    assert (list(memory.records), len(faults)) == ([KEY], 6)
+
+
 async def test_record_that_another_server_made_new_again_stays() -> None:
     """The other write comes between the look and the removal."""
     memory = _memory(age="old")

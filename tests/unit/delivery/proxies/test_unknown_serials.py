@@ -12,6 +12,7 @@ import pytest
 from certs.contract import Names, Usage
 from certs.issuers.authority import CertificateAuthority
 from certs.keys.pair import issue_pair
+from certs.ledger.contract import SharedLedger
 from certs.ledger.records.ledger import RecordedLedger
 from certs.ledger.sqlite import SqliteLedger
 from certs.proxy import issue_proxy
@@ -35,8 +36,8 @@ class Scene:
     """This server, which is cut from changes, and another one; with a clock and a count of reads."""
 
     authority: CertificateAuthority
-    there: RecordedLedger
-    here: RecordedLedger
+    there: SharedLedger
+    here: SharedLedger
     client: FaultyRecords
     now: datetime
     seconds: float = 0.0

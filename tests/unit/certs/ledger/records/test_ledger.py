@@ -1,5 +1,7 @@
 """Tests of the shared ledger beyond the contract: other servers, faults of the store, and foreign records."""
 
+import asyncio
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -11,12 +13,14 @@ from certs.errors import PeerRefused, RefusalReason, RequestError, StateError
 from certs.keys.material import PeerCertificate
 from certs.ledger.contract import UnwrittenError
 from certs.ledger.entry import LedgerEntry, Stamp, StampDetail
-from certs.ledger.records.fields import MOST_BYTES, with_entries
+from certs.ledger.records.fields import MOST_BYTES, key_of_proxy, with_entries
 from certs.ledger.records.header import HEADER
 from certs.peer import admitted
 from meshwright.records.content import Content
-from meshwright.records.contract import Record, ReplicaId
+from meshwright.records.contract import Record, ReplicaId, Revision
+from meshwright.records.key import Key
 from meshwright.records.threads import CallOnLoopError
+from tests.tools.deadline import wait_until
 from tests.tools.shared_records import Fault, away
 from tests.unit.certs.ledger.entries import START, YEAR, new_entry, proxy
 from tests.unit.certs.ledger.records.servers import (
@@ -185,6 +189,41 @@ def test_revocation_without_the_store_counts_here_and_is_written_later(
     assert there.ledger.entry("1a") == error.value.entry == replace(new_entry("1a"), revoked_at=LATER)
 
 
+def test_stored_revocation_can_be_repeated_without_the_store(here: Server) -> None:
+    """The repeated command has nothing to write, so it succeeds."""
+    here.ledger.record(new_entry("1a"))
+    revoked = here.ledger.revoke("1a", LATER)
+    with away(here.store):
+        assert here.ledger.revoke("1a", START + YEAR) == revoked
+
+
+def test_admission_is_written_while_another_thread_writes(servers: Servers, here: Server) -> None:
+    """Only a failed write makes others leave theirs to the next attempt."""
+    for serial, uuid in (("1a", "u1"), ("2a", "u2")):
+        here.ledger.record(new_entry(serial, uuid))
+    inner, begun, answered = here.store.write, threading.Event(), asyncio.Event()
+
+    async def slow(key: Key, content: bytes, before: Revision | None) -> Record:
+        begun.set()
+        if key == U1:
+            await answered.wait()
+        return await inner(key, content, before)
+
+    here.store.write = slow  # type: ignore[method-assign]
+    threads = []
+    for serial, uuid in (("1a", "u1"), ("2a", "u2")):
+        here.ledger.claim(serial, LATER)
+        threads.append(threading.Thread(target=here.ledger.admit, args=((proxy(uuid),), LATER)))
+        threads[-1].start()
+        assert begun.wait(60)
+    other = key_of_proxy(proxy("u2"))
+    wait_until(lambda: b"admitted_at" in servers.memory.records[other].content, 10)
+    servers.thread.loop.call_soon_threadsafe(answered.set)
+    for thread in threads:
+        thread.join(60)
+    assert here.ledger.unwritten == 0
+
+
 DAMAGED = {
     "no JSON": b"{",
     "newer form": b'{"form":2,"count":1,"epoch":0,"by":"b","fields":{}}',
@@ -206,6 +245,8 @@ def test_unreadable_record_is_named_and_left_as_it_is(servers: Servers, here: Se
         here.ledger.claim(serial, LATER)
     with capture_logs() as logs:
         servers.put(U1, content)
+        with pytest.raises(StateError, match="proxies/default/shop/u1"):
+            servers.thread.run(here.ledger.fetch(proxy("u1")))
     assert [(log["event"], log["key"]) for log in logs] == [("record of a proxy cannot be read", U1)]
     with pytest.raises(UnwrittenError):
         here.ledger.revoke("1a", LATER)
@@ -412,3 +453,45 @@ async def test_calls_that_wait_are_errors_on_the_event_loop(servers: Servers) ->
     assert claimed is not None
     assert len(errors) == 6
     assert servers.memory.records.keys() == {U1, HEADER}
+
+
+def test_concurrent_threads_of_several_servers_agree(servers: Servers) -> None:
+    """Twelve threads issue, claim and admit, while one revokes: nobody issues after the revocation."""
+    ledgers = [servers.start().ledger for _ in range(3)]
+    ledgers[0].record(new_entry("aaa"))
+    barrier, late, issued = threading.Barrier(13), list[str](), list[str]()
+    revoked = threading.Event()
+
+    def issue(number: int) -> None:
+        ledger = ledgers[number % 3]
+        barrier.wait(60)
+        for step in range(4):
+            serial, was_revoked = f"{number:x}0{step}", revoked.is_set()
+            try:
+                ledger.record(new_entry(serial), NEVER_REVOKED)
+            except NameRevoked:
+                return
+            issued.append(serial)
+            if was_revoked:
+                late.append(serial)
+            ledger.claim(serial, LATER)
+            ledger.admit((proxy("u1"),), LATER)
+
+    def revoke() -> None:
+        barrier.wait(60)
+        ledgers[1].revoke("aaa", LATER)
+        revoked.set()
+
+    threads = [threading.Thread(target=issue, args=(number,)) for number in range(12)]
+    threads.append(threading.Thread(target=revoke))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    for ledger in ledgers:
+        ledger.write_unwritten()
+    assert late == []
+    entries = ledgers[0].entries()
+    assert [ledger.entries() for ledger in ledgers] == [entries] * 3
+    assert {entry.serial for entry in entries if entry.revoked_at is None} <= {*issued}
+    assert {*issued} <= {entry.serial for entry in entries}
