@@ -1,5 +1,7 @@
 """Encryption of private keys at rest: a data key encrypts them, and a passphrase the data key. A pure module.
 
+`Seal` is for files, and `RecordSeal` for records that several servers share.
+
 A passphrase is safe only with an expensive key derivation. Encrypted PKCS#8 would need one derivation for
 each key: libraries use PBKDF2 with 2048 rounds, which is too cheap, and an adequate derivation would take
 minutes at each start with thousands of service certificates. So the derivation is done once, and a new
@@ -27,6 +29,7 @@ _PLAIN: Final = re.compile(
 )
 _OF_A_KEY: Final = b"meshwright private key"
 _OF_DATA_KEY: Final = b"meshwright data key"
+_OF_A_RECORD: Final = b"meshwright record "
 _NONCE: Final = 12
 _DATA_KEY: Final = 32
 _WIDTH: Final = 64
@@ -98,6 +101,43 @@ class Seal:
 
 PLAIN: Final = Seal(None)
 """Seal without encryption."""
+
+
+class RecordSeal:
+    """Encryption of secrets in shared records; each secret can be decrypted in its own record only.
+
+    `key` is the key of the record, for example `services/shop/cart`. It is authenticated with the secret, so
+    that nobody can give a service the certificate of another one by copying a content.
+    """
+
+    __slots__ = ("_cipher",)
+
+    def __init__(self, data_key: bytes) -> None:
+        self._cipher = AESGCM(data_key)
+
+    def closed(self, secret: bytes, key: str) -> str:
+        """Return a secret encrypted for the record `key`, as base64."""
+        nonce = secrets.token_bytes(_NONCE)
+        return base64.b64encode(
+            nonce + self._cipher.encrypt(nonce, secret, _OF_A_RECORD + key.encode())
+        ).decode("ascii")
+
+    def opened(self, text: str, key: str) -> bytes:
+        """Return the secret in a text of `closed`.
+
+        Raises ValueError for a damaged text, and one of another record or with another data key.
+        """
+        try:
+            content = base64.b64decode(text, validate=True)
+            return self._cipher.decrypt(content[:_NONCE], content[_NONCE:], _OF_A_RECORD + key.encode())
+        except (InvalidTag, ValueError):
+            raise ValueError(
+                f"the encrypted part is damaged, copied from another record than {key}, or encrypted with "
+                "another data key"
+            ) from None
+
+    def __repr__(self) -> str:
+        return "RecordSeal(<hidden>)"
 
 
 def is_sealed(text: bytes) -> bool:
