@@ -34,7 +34,10 @@ def holder_of(identity: ServiceIdentity) -> Holder:
 
 
 class Pairs(Protocol):
-    """Store of pairs, one for each holder; `certs.state.pair_files` implements it with files.
+    """Store of pairs, one for each holder.
+
+    `certs.state.pair_files` implements it with files, and `certs.pair_records` with records that several
+    servers share, for services only.
 
     Unlike other stored data, an unreadable key is an error and not silently replaced, because the cause may
     be a mistake of the administrator. Several threads, and the servers of one store, may use it at once: a

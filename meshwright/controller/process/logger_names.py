@@ -34,6 +34,7 @@ LOGGER_NAMES: Final = (
     "certs.ledger.records",
     "certs.manager",
     "certs.opening",
+    "certs.pair_records",
     "certs.roots.kept",
     "certs.sealed_state",
     "certs.server",

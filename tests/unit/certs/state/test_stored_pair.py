@@ -1,6 +1,6 @@
 """Tests of the contract of pair stores: first pair, latest pair, complete pair, renewal.
 
-Another implementation can be added to the two that are run here.
+Another implementation can be added to those that are run here.
 """
 
 import os
@@ -32,24 +32,32 @@ from certs.state.stored_pair import (
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
 from tests.tools.own_authority import own_authority
+from tests.tools.shared_records import LoopThread
+from tests.unit.certs.pair_records.servers import PairServers
 from tests.unit.certs.state.memory import MemoryPairs
 
 IDENTITY: Final = ServiceIdentity(Namespace("default"), ServiceAccountName("shop"))
 SHOP: Final = holder_of(IDENTITY)
+CART: Final = holder_of(ServiceIdentity(Namespace("default"), ServiceAccountName("cart")))
 NAMES: Final = Names("ads", dns_names=("localhost",))
 DAY: Final = timedelta(days=1)
 
 Open = Callable[[], Pairs]
 
 
-@pytest.fixture(params=["files", "sealed files", "memory"])
-def servers(request: pytest.FixtureRequest, state: Path) -> Open:
-    """Return a function to open the store as another server does, of each kind in turn."""
-    if request.param == "memory":
-        pairs = MemoryPairs()
-        return lambda: pairs
-    seal = Seal(new_data_key() if request.param == "sealed files" else None)
-    return lambda: PairFiles(state, seal)
+@pytest.fixture(params=["files", "sealed files", "memory", "records"])
+def servers(request: pytest.FixtureRequest, state: Path) -> Iterator[Open]:
+    """Provide a function to open the store as another server does, of each kind in turn."""
+    match request.param:
+        case "memory":
+            pairs = MemoryPairs()
+            yield lambda: pairs
+        case "records":
+            with LoopThread() as thread:
+                yield PairServers(thread).open
+        case kind:
+            seal = Seal(new_data_key() if kind == "sealed files" else None)
+            yield lambda: PairFiles(state, seal)
 
 
 @pytest.fixture
@@ -67,12 +75,12 @@ def test_each_holder_has_its_last_stored_pair(
 ) -> None:
     """A holder has no pair at first, and never another holder's."""
     first, second, other = (_pair(authority, now) for _ in range(3))
-    assert (pairs.load(SHOP), pairs.load(ADS_SERVER)) == (None, None)
+    assert (pairs.load(SHOP), pairs.load(CART)) == (None, None)
     assert pairs.keep(SHOP, first, None) == first
-    assert pairs.keep(ADS_SERVER, other, None) == other
+    assert pairs.keep(CART, other, None) == other
     assert pairs.keep(SHOP, second, first.leaf.serial) == second
-    assert (pairs.load(SHOP), pairs.load(ADS_SERVER)) == (second, other)
-    assert len({pairs.place(SHOP), pairs.place(ADS_SERVER)}) == 2
+    assert (pairs.load(SHOP), pairs.load(CART)) == (second, other)
+    assert len({pairs.place(SHOP), pairs.place(CART)}) == 2
 
 
 def test_first_writer_wins_and_the_others_get_its_pair(
@@ -145,19 +153,30 @@ def test_stored_pair_is_used_while_it_is_valid(
     """After its end, a new pair is issued and stored in its place."""
 
     def asked(at: datetime) -> tuple[Pair, str | None]:
-        return kept_pair(pairs, ADS_SERVER, authority, Usage.SERVER, NAMES, lambda: DAY, at)
+        return kept_pair(pairs, SHOP, authority, Usage.SERVER, NAMES, lambda: DAY, at)
 
     first, issued = asked(now)
     assert (issued, asked(now)) == ("", (first, None))
     second, issued = asked(now + DAY)
-    assert (issued, second != first, pairs.load(ADS_SERVER)) == ("", True, second)
+    assert (issued, second != first, pairs.load(SHOP)) == ("", True, second)
 
 
 def test_ends_of_stored_certificates_are_known(
     pairs: Pairs, authority: CertificateAuthority, now: datetime
 ) -> None:
-    """Roots of a former issuer are trusted until then. Servers' certificates count only for the channel."""
+    """Roots of a former issuer are trusted until then."""
     assert (pairs.services_end(), pairs.last_end()) == (None, None)
+    short, long = _pair(authority, now), _pair(authority, now, days=9)
+    pairs.keep(SHOP, short, None)
+    pairs.keep(CART, long, None)
+    assert (pairs.services_end(), pairs.last_end()) == (long.leaf.not_after, long.leaf.not_after)
+
+
+@pytest.mark.parametrize("servers", ["files", "sealed files", "memory"], indirect=True)
+def test_end_of_a_server_counts_only_for_the_channel(
+    pairs: Pairs, authority: CertificateAuthority, now: datetime
+) -> None:
+    """Sidecars never verify a server's certificate with the roots of services."""
     short, long = _pair(authority, now), _pair(authority, now, days=9)
     pairs.keep(SHOP, short, None)
     pairs.keep(ADS_SERVER, long, None)
