@@ -133,6 +133,14 @@ class ChangingAuthority:
 
         self._replace(change, now)
 
+    def look(self, now: datetime) -> bool:
+        """Apply the step of another server, if it has taken one; return whether it has. Raises StateError."""
+        there = self._authority_store.read()
+        if self._is_present(there.state):
+            return False
+        self._take(there, now)
+        return True
+
     def _replace(self, change: Callable[[AuthorityState], AuthorityState], now: datetime) -> None:
         """Store and apply a step from the present root rotation, whatever else of the state has changed."""
         there = self._authority_store.read()

@@ -1,8 +1,8 @@
 """Interface of the store for the authority's state: whole reads, and compared writes.
 
-`certs.authority_files` implements it with the folders and files of a state directory, for one server. A store
-that several servers share replaces the whole state by one compared write. If two servers take the same step,
-one of them gets Overtaken, with the state that the other one has stored.
+`certs.authority_files` implements it with the folders and files of a state directory, for one server. Several
+servers share a record (`certs.authority_records`), whose state is replaced by one compared write. If two
+servers take the same step, one of them gets Overtaken, with the state that the other one has stored.
 """
 
 import enum
@@ -58,13 +58,17 @@ class AuthorityStore(Protocol):
         """
 
     def read(self) -> StoredAuthority:
-        """Return the present state, with Unreadable for each field that cannot be read. Changes nothing."""
+        """Return the present state, with Unreadable for each field that cannot be read. Changes nothing.
+
+        Raises StateError if a shared store does not answer.
+        """
 
     def replace(self, before: Revision, state: AuthorityState) -> StoredAuthority:
         """Store a state in the place of that revision; return it with its new revision.
 
         Raises Overtaken if another revision is stored, and StateError if the state cannot be stored; the
-        former state then holds. Raises ValueError if a CA would be lost (`authority_state.is_step`).
+        former state then holds. A shared store that does not answer may store the state all the same, so the
+        next `read` decides. Raises ValueError if a CA would be lost (`authority_state.is_step`).
         """
 
     def names(self, slot: CaSlot) -> CaNames:

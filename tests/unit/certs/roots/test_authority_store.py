@@ -1,6 +1,6 @@
 """Tests of the contract of authority stores: the behaviour of each one, and of two servers on one store.
 
-Another implementation can be added to the two that are run here.
+Another implementation can be added to those that are run here.
 """
 
 import threading
@@ -29,7 +29,9 @@ from certs.roots.role_succession import RoleSuccession
 from certs.roots.rotation import Fingerprint, Rotation, advanced, begun, without
 from certs.state.sealing import Seal, new_data_key
 from meshwright.mesh.names import Namespace, SecretName, TrustDomain
+from tests.tools.shared_records import LoopThread
 from tests.unit.certs.authority_files.steps import Died, dies_at
+from tests.unit.certs.authority_records.servers import AuthorityServers
 from tests.unit.certs.roots.memory import MemoryAuthority, Record
 
 DOMAIN: Final = TrustDomain("mesh.example")
@@ -115,12 +117,17 @@ class Memory:
         return name
 
 
-@pytest.fixture(params=["files", "sealed files", "memory"])
-def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Stores:
-    """Return a factory of stores, of each kind in turn."""
-    if request.param == "memory":
-        return Memory()
-    return Files(tmp_path / "state", Seal(new_data_key() if request.param == "sealed files" else None))
+@pytest.fixture(params=["files", "sealed files", "memory", "records"])
+def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stores]:
+    """Provide a factory of stores, of each kind in turn."""
+    match request.param:
+        case "memory":
+            yield Memory()
+        case "records":
+            with LoopThread() as thread:
+                yield AuthorityServers(thread)
+        case kind:
+            yield Files(tmp_path / "state", Seal(new_data_key() if kind == "sealed files" else None))
 
 
 @pytest.fixture
@@ -371,6 +378,23 @@ def test_step_of_another_server_is_taken_over(stores: Stores, now: datetime) -> 
     with pytest.raises(StateError, match="was changed by another server first"):
         one.step(advanced(rotation, now + timedelta(hours=1)), now)
     assert (one.rotation, one.fingerprint) == (second, two.fingerprint)
+
+
+def test_step_of_another_server_is_followed(stores: Stores, now: datetime) -> None:
+    """A server that takes no step itself looks, and then signs with the CA of the step."""
+    one, two = ChangingAuthority(stores.open(), DOMAIN, now), ChangingAuthority(stores.open(), DOMAIN, now)
+    assert (two.look(now), two.rotation) == (False, None)
+    rotation: Rotation | None = one.begin(now)
+    while rotation is not None:
+        assert (two.look(now), two.look(now)) == (True, False)
+        assert (two.rotation, two.fingerprint, two.trust_bundle(), two.signing_bundle()) == (
+            rotation,
+            one.fingerprint,
+            one.trust_bundle(),
+            one.signing_bundle(),
+        )
+        one.step(rotation := advanced(rotation, now), now)
+    assert (two.look(now), two.rotation, two.trust_bundle()) == (True, None, one.trust_bundle())
 
 
 def test_other_changes_of_the_state_do_not_stop_a_step(

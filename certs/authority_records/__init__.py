@@ -1,0 +1,8 @@
+"""The state of the authority in records that several servers share.
+
+    store       the record `authority`: `certs.roots.authority_store.AuthorityStore` on records. Start here.
+    fields      the fields of this record, in which private keys are encrypted
+    data_key    the record `seal`, with the data key that encrypts private keys in all records
+
+The package never decides about a root rotation, only keeps its steps.
+"""

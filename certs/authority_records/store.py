@@ -1,0 +1,162 @@
+"""The state of the authority in one record, as an AuthorityStore for several servers."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from certs.authority_records.fields import AUTHORITY, MEND, state_in, with_state
+from certs.errors import StateError
+from certs.issuers.root import CaNames
+from certs.roots.authority_state import AuthorityState, is_step
+from certs.roots.authority_store import CaSlot, Overtaken, Revision, StoredAuthority
+from certs.state.sealing import RecordSeal
+from meshwright.records.content import Fields, UnreadableContentError
+from meshwright.records.contract import NO_LEADER, Changes, Epoch, RecordsError, RecordStore, ReplicaId
+from meshwright.records.threads import ThreadCalls
+from meshwright.records.update import OldEpochError, Writer, update
+
+_NAMES: Final = {CaSlot.SIGNER: "ca", CaSlot.OTHER: "other"}
+
+
+class RecordedAuthority:
+    """A server's view of the shared state of the authority: the record `authority`, one compared write.
+
+    All methods but `follow` wait for the store, so they are for threads; on the event loop of the store they
+    raise `CallOnLoopError`. A read asks the store, so that each decision is about the present state.
+
+    Only the leader takes the steps of a root rotation, and notes declared roots. The leader calls `lead`
+    first: later such writes of a former leader are refused, even those that are under way. Any server may
+    make the first CA, and note the first proxy and the issuers: a start notes the issuer, and it cannot wait
+    for the leader. For these the comparison is enough.
+
+    A record that is damaged as a whole, or of a newer version, is an error of every method: it is never
+    overwritten.
+    """
+
+    def __init__(
+        self, store: RecordStore, replica: ReplicaId, loop: asyncio.AbstractEventLoop, seal: RecordSeal
+    ) -> None:
+        self._store = store
+        self._replica = replica
+        self._calls = ThreadCalls(loop)
+        self._seal = seal
+        self._epoch = NO_LEADER
+
+    @property
+    def place(self) -> str:
+        """Return the name of the record."""
+        return f"the record {AUTHORITY}"
+
+    def names(self, slot: CaSlot) -> CaNames:
+        """Return the names of a CA's fields."""
+        certificate, key, roots = (
+            f"{_NAMES[slot]}.{part} of {self.place}" for part in ("certificate", "key", "roots")
+        )
+        return CaNames(certificate, key, roots, MEND)
+
+    async def follow(self, changed: Callable[[], None]) -> None:
+        """Call `changed` when the record may be another one, until cancelled.
+
+        Call on the event loop of the store. The first call of `changed` follows at once, and one follows for
+        each write, also of this server; `changed` must not wait.
+        """
+
+        def hear(changes: Changes) -> None:
+            del changes
+            changed()
+
+        await self._store.follow(AUTHORITY, hear)
+
+    def lead(self, epoch: Epoch) -> None:
+        """Write the epoch of this server's leadership into the record. Raises StateError.
+
+        The epoch holds for all later steps of this server, also after the end of its leadership: a step that
+        is still under way then must be refused.
+        """
+        with _explained():
+            self._calls.run(update(self._store, AUTHORITY, _same, Writer(self._replica, epoch)))
+        self._epoch = epoch
+
+    def recover(self) -> StoredAuthority:
+        """Return the state: a write is one act, so a crash leaves nothing to finish."""
+        return self.read()
+
+    def read(self) -> StoredAuthority:
+        """Return the present state, with Unreadable for each field that cannot be read.
+
+        Raises StateError if the store does not answer.
+        """
+        with _explained():
+            version = self._calls.run(update(self._store, AUTHORITY, _none, Writer(self._replica)))
+        return self._stored({} if version.content is None else version.content.fields)
+
+    def replace(self, before: Revision, state: AuthorityState) -> StoredAuthority:
+        """Store a state in the place of that revision; return it with its new revision.
+
+        Raises StateError besides the errors of AuthorityStore.
+        """
+        there = self.read()
+        if there.revision != before:
+            raise Overtaken(self.place, there)
+        if not is_step(there.state, state):
+            raise ValueError("a CA is created once, and changes only by the steps of a root rotation")
+        epoch = self._epoch if _is_leaders(there.state, state) else NO_LEADER
+        written: Fields | None = None
+
+        def change(fields: Fields | None) -> Fields | None:
+            nonlocal written
+            if written is not None and fields == written:  # an earlier attempt, whose answer was lost
+                return None
+            present = self._stored(fields or {})
+            if present.revision != before:
+                raise Overtaken(self.place, present)
+            if written is None:
+                written = with_state(fields or {}, state, self._seal)
+            return written
+
+        with _explained():
+            version = self._calls.run(update(self._store, AUTHORITY, change, Writer(self._replica, epoch)))
+        return self._stored({} if version.content is None else version.content.fields)
+
+    def _stored(self, fields: Fields) -> StoredAuthority:
+        return StoredAuthority(state_in(fields, self._seal), _revision(fields))
+
+
+def _is_leaders(was: AuthorityState, state: AuthorityState) -> bool:
+    """Return whether a change is for the leader alone: a step of a root rotation, or declared roots."""
+    return (was.rotation, was.declared_roots) != (state.rotation, state.declared_roots)
+
+
+def _revision(fields: Fields) -> Revision:
+    """Return the digest of the fields.
+
+    The epoch is no part of it, so that a new leader overtakes its predecessor's steps, and no other writes.
+    """
+    return Revision(hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest())
+
+
+def _same(fields: Fields | None) -> Fields | None:
+    """Return the fields to write again, with another epoch."""
+    return fields
+
+
+def _none(fields: Fields | None) -> None:
+    """Leave the record as it is."""
+    del fields
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Raise errors of the store as StateError."""
+    try:
+        yield
+    except OldEpochError as error:
+        raise StateError(
+            f"the root is changed by another server, which leads the mesh now: {error}; see the rotation "
+            "with `meshwright certs rotate-root --status`"
+        ) from error
+    except (RecordsError, UnreadableContentError) as error:
+        raise StateError(f"the shared state of the authority cannot be used: {error}") from error
