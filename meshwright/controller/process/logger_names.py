@@ -24,6 +24,7 @@ LOGGER_NAMES: Final = (
     "agent.figures",
     "agent.peers",
     "aiohttp.server",
+    "certs.authority_records",
     "certs.issuers.cert_manager.asking",
     "certs.issuers.cert_manager.issuer",
     "certs.issuers.succeeding",

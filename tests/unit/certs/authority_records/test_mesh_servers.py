@@ -1,0 +1,91 @@
+"""Tests of several servers of one mesh on one store: one CA, the same certificates, and no readable key."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import pytest
+from structlog.testing import capture_logs
+
+from certs.authority_records.data_key import SEAL
+from certs.roots.rotation import Rotation, advanced
+from meshwright.records.content import Content
+from meshwright.records.contract import Epoch, ReplicaId
+from meshwright.records.memory import Memory, MemoryRecords
+from tests.tools import leak_forms
+from tests.tools.shared_records import LoopThread
+from tests.unit.certs.authority_records.mesh_servers import MeshServer, start
+
+pytestmark = pytest.mark.usefixtures("cheap_passphrases")
+
+
+@pytest.fixture
+def thread() -> Iterator[LoopThread]:
+    """Provide the event loop of the store."""
+    with LoopThread() as running:
+        yield running
+
+
+def started(
+    thread: LoopThread, memory: Memory, name: str, now: datetime, passphrase: bytes | None = None
+) -> MeshServer:
+    """Start a server, which follows the records."""
+    server = start(MemoryRecords(memory, ReplicaId(name)), name, thread.loop, now, passphrase)
+    thread.start(server.pairs.follow())
+    return server
+
+
+def test_servers_of_one_mesh_have_one_ca_and_one_certificate_for_a_service(
+    thread: LoopThread, now: datetime
+) -> None:
+    """A proxy that moves gets the bytes that it has, in every stage of a root rotation too."""
+    memory = Memory()
+    one, two = (started(thread, memory, name, now) for name in ("one", "two"))
+    seen: list[tuple[bytes, bytes]] = []
+
+    def look() -> None:
+        assert one.authority.trust_bundle() == two.authority.trust_bundle()
+        certificates = {server.certificate(now) for server in (one, two, one)}
+        certificates.add(started(thread, memory, f"later-{len(seen)}", now).certificate(now))
+        assert len(certificates) == 1
+        seen.extend(certificates)
+
+    look()
+    one.store.lead(Epoch(1))
+    rotation: Rotation | None = one.authority.begin(now)
+    while rotation is not None:
+        two.authority.look(now)
+        look()
+        rotation = advanced(rotation, now)
+        one.authority.step(rotation, now)
+    two.authority.look(now)
+    look()
+    # One for the first CA, and one for the second, which signs from the second stage on.
+    assert (len(seen), len(set(seen))) == (5, 2)
+
+
+def test_no_private_key_and_no_data_key_is_readable_in_any_record(thread: LoopThread, now: datetime) -> None:
+    """Without a passphrase only the record `seal` has the data key, and with one no record has it."""
+    memory = Memory()
+    with capture_logs() as logs:
+        one, two = (started(thread, memory, name, now) for name in ("one", "two"))
+        one.authority.begin(now)
+        certificate = two.certificate(now)
+        state = one.store.read().state
+        keys = [certificate[1], *(ca.key.reveal() for ca in (state.ca, state.other))]  # type: ignore[union-attr]
+        secrets = {str(number): leak_forms.of_key(key) for number, key in enumerate(keys)}
+        stored = Content.decode(memory.records[SEAL].content).fields["data_key"]
+        assert isinstance(stored, str)
+        secrets["data key"] = bytes.fromhex(stored)
+        assert found(memory, secrets) == {SEAL: ["data key: hex"]}
+        three = started(thread, memory, "three", now, b"correct horse")
+    assert (three.certificate(now), three.authority.fingerprint) == (certificate, one.authority.fingerprint)
+    assert found(memory, secrets) == {}
+    assert leak_forms.seen(f"{logs} {one!r} {memory!r}".encode(), secrets) == []
+    assert len(memory.records) == 3
+
+
+def found(memory: Memory, secrets: dict[str, bytes]) -> dict[str, list[str]]:
+    """Return the secrets that can be read in each record, and PEM of any private key."""
+    contents = {key: record.content for key, record in memory.records.items()}
+    assert not any(b"PRIVATE KEY" in content for content in contents.values())
+    return {key: seen for key, content in contents.items() if (seen := leak_forms.seen(content, secrets))}
