@@ -24,7 +24,9 @@ from certs.roots.rotation import Fingerprint, advanced
 from certs.state.sealing import RecordSeal, new_data_key
 from meshwright.mesh.names import Namespace, SecretName, TrustDomain
 from meshwright.records.content import Content
-from meshwright.records.contract import Epoch, ReplicaId
+from meshwright.records.contract import Epoch, Record, ReplicaId, StoreUnavailableError
+from meshwright.records.contract import Revision as RecordRevision
+from meshwright.records.key import Key
 from meshwright.records.memory import MemoryRecords
 from meshwright.records.threads import CallOnLoopError
 from tests.tools import faulty_records, leak_forms
@@ -155,6 +157,26 @@ def test_step_that_is_overtaken_after_its_answer_was_lost_is_not_repeated(
     with pytest.raises(Overtaken):
         first.step(advanced(rotation, now), now)
     assert (first.rotation, one.read().state.rotation) == (third, third)
+
+
+def test_step_is_done_if_another_server_begins_to_lead_before_the_answer(
+    servers: AuthorityServers, now: datetime
+) -> None:
+    """The new leader has written its epoch on top of the step, and changed nothing of it."""
+    store = servers.open()
+    authority = ChangingAuthority(store, DOMAIN, now)
+    store.lead(Epoch(1))
+    write = servers.clients[0].write
+
+    async def lost_answer(key: Key, content: bytes, before: RecordRevision | None) -> Record:
+        step = Content.decode((await write(key, content, before)).content)
+        servers.memory.put(key, replace(step, epoch=Epoch(2), count=step.count + 1).encode())
+        raise StoreUnavailableError("the answer is lost")
+
+    servers.clients[0].write = lost_answer  # type: ignore[method-assign]
+    rotation = authority.begin(now)
+    assert (authority.rotation, store.read().state.rotation) == (rotation, rotation)
+    assert content_of(servers).epoch == 2
 
 
 def test_nothing_is_lost_while_the_store_is_away(servers: AuthorityServers, now: datetime) -> None:

@@ -14,14 +14,15 @@ from certs.issuers.authority import CertificateAuthority
 from certs.keys.material import ServiceCertificate
 from certs.keys.pair import Pair, issue_pair
 from certs.manager import CertificateManager
-from certs.pair_records.fields import key_of_holder
+from certs.pair_records.fields import key_of_holder, with_pair
 from certs.pair_records.store import RecordedPairs
+from certs.state.sealing import RecordSeal
 from certs.state.stored_pair import ADS_SERVER, WEBHOOK, Holder, holder_of
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName
 from meshwright.records.content import Content
-from meshwright.records.contract import ReplicaId
-from meshwright.records.key import key_of
+from meshwright.records.contract import Record, ReplicaId, Revision
+from meshwright.records.key import Key, key_of
 from meshwright.records.threads import CallOnLoopError
 from tests.tools import leak_forms
 from tests.tools.shared_records import Fault, LoopThread, away
@@ -197,6 +198,24 @@ def test_own_pair_is_known_before_the_store_delivers_it_and_later_ones_after(
     assert one.load(CART) == second
     servers.delete(KEY)
     assert (one.load(CART), one.services_end()) == (None, None)
+
+
+def test_pair_that_another_server_stores_before_the_answer_arrives_is_not_taken_away(
+    servers: PairServers, issued: Callable[[], Pair]
+) -> None:
+    """The store delivers the later pair while this server still waits for the answer to its own write."""
+    pairs, first, second = servers.open(), issued(), issued()
+    later = Content(with_pair(None, KEY, second, RecordSeal(DATA_KEY)), ReplicaId("other"), 2).encode()
+    write = servers.clients[0].write
+
+    async def late_answer(key: Key, content: bytes, before: Revision | None) -> Record:
+        record = await write(key, content, before)
+        servers.memory.put(key, later)
+        return record
+
+    servers.clients[0].write = late_answer  # type: ignore[method-assign]
+    assert pairs.keep(CART, first, None) == first
+    assert pairs.load(CART) == second
 
 
 def test_reads_wait_for_the_first_list(servers: PairServers, issued: Callable[[], Pair]) -> None:
