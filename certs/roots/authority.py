@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from certs.contract import CertificateRequest
+from certs.errors import StateError
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.root import Root, fingerprint_of_ca, new_root
 from certs.issuers.stored_ca import StoredCa, readable, root_of
@@ -180,6 +181,11 @@ class ChangingAuthority:
     def _take(self, there: StoredAuthority, now: datetime) -> None:
         """Apply a stored state: sign with its CA, and trust the roots of its root rotation."""
         state, rotation = there.state, readable(there.state.rotation)
+        if not state.has_ca:
+            raise StateError(
+                f"{self._authority_store.place} has no CA any more; this server still signs with the CA that "
+                "it has, and a restart would make another one: restore the CA from a backup before"
+            )
         signer = CertificateAuthority(self._root(CaSlot.SIGNER, state.ca, now), self._trust_domain)
         own = TrustBundle.from_pems([signer.trust_bundle()])
         other = TrustBundle.from_pems(

@@ -285,6 +285,19 @@ def test_damaged_ca_is_named_and_never_replaced(
     assert content_of(servers).fields["ca"] == Content.decode(before.content).fields["ca"]
 
 
+def test_deleted_record_is_named_and_the_server_signs_on(servers: AuthorityServers, now: datetime) -> None:
+    """The step of a server that still has the CA must not make a record without it."""
+    authority = ChangingAuthority(servers.open(), DOMAIN, now)
+    fingerprint = authority.fingerprint
+    del servers.memory.records[AUTHORITY]
+    for call in (lambda: authority.look(now), lambda: authority.begin(now)):
+        with pytest.raises(
+            StateError, match=r"the record authority has no CA any more; .* restore the CA from"
+        ):
+            call()
+    assert (authority.fingerprint, authority.rotation, servers.memory.records) == (fingerprint, None, {})
+
+
 def test_unreadable_ca_is_not_stored(servers: AuthorityServers, now: datetime) -> None:
     """A state that was read from a damaged folder must not become the state of all servers."""
     store = servers.open()
