@@ -13,11 +13,12 @@ from certs.issuers.root import CaNames
 from certs.roots.authority_state import AuthorityState, is_step
 from certs.roots.authority_store import CaSlot, Overtaken, Revision, StoredAuthority
 from certs.state.sealing import RecordSeal
-from meshwright.records.content import Fields, UnreadableContentError
+from meshwright.records.content import Content, Fields, UnreadableContentError
 from meshwright.records.contract import NO_LEADER, Changes, Epoch, RecordsError, RecordStore, ReplicaId
 from meshwright.records.threads import ThreadCalls
 from meshwright.records.update import OldEpochError, Writer, update
 
+_STATUS: Final = "the rotation with `meshwright certs rotate-root --status`"
 _NAMES: Final = {CaSlot.SIGNER: "ca", CaSlot.OTHER: "other"}
 
 
@@ -28,9 +29,9 @@ class RecordedAuthority:
     raise `CallOnLoopError`. A read asks the store, so that each decision is about the present state.
 
     Only the leader takes the steps of a root rotation, and notes declared roots. The leader calls `lead`
-    first: later such writes of a former leader are refused, even those that are under way. Any server may
-    make the first CA, and note the first proxy and the issuers: a start notes the issuer, and it cannot wait
-    for the leader. For these the comparison is enough.
+    first: from then on such writes of other servers and of former leaders are refused, even those that are
+    under way. Any server may make the first CA, and note the first proxy and the issuers: a start notes the
+    issuer, and it cannot wait for the leader. For these the comparison is enough.
 
     A record that is damaged as a whole, or of a newer version, is an error of every method: it is never
     overwritten.
@@ -89,28 +90,30 @@ class RecordedAuthority:
 
         Raises StateError if the store does not answer.
         """
-        with _explained():
-            version = self._calls.run(update(self._store, AUTHORITY, _none, Writer(self._replica)))
-        return self._stored({} if version.content is None else version.content.fields)
+        return self._stored(self._present())
 
     def replace(self, before: Revision, state: AuthorityState) -> StoredAuthority:
         """Store a state in the place of that revision; return it with its new revision.
 
         Raises StateError besides the errors of AuthorityStore.
         """
-        there = self.read()
+        content = self._present()
+        there = self._stored(content)
         if there.revision != before:
             raise Overtaken(self.place, there)
         if not is_step(there.state, state):
             raise ValueError("a CA is created once, and changes only by the steps of a root rotation")
-        epoch = self._epoch if _is_leaders(there.state, state) else NO_LEADER
+        is_leaders = _is_leaders(there.state, state)
+        if is_leaders and content is not None and content.epoch and not self._epoch:
+            raise StateError(f"only the server that leads the mesh changes the root; see {_STATUS}")
+        epoch = self._epoch if is_leaders else NO_LEADER
         written: Fields | None = None
 
         def change(fields: Fields | None) -> Fields | None:
             nonlocal written
             if written is not None and fields == written:  # an earlier attempt, whose answer was lost
                 return None
-            present = self._stored(fields or {})
+            present = self._stored_in(fields or {})
             if present.revision != before:
                 raise Overtaken(self.place, present)
             if written is None:
@@ -119,9 +122,17 @@ class RecordedAuthority:
 
         with _explained():
             version = self._calls.run(update(self._store, AUTHORITY, change, Writer(self._replica, epoch)))
-        return self._stored({} if version.content is None else version.content.fields)
+        return self._stored(version.content)
 
-    def _stored(self, fields: Fields) -> StoredAuthority:
+    def _present(self) -> Content | None:
+        with _explained():
+            version = self._calls.run(update(self._store, AUTHORITY, _none, Writer(self._replica)))
+        return version.content
+
+    def _stored(self, content: Content | None) -> StoredAuthority:
+        return self._stored_in({} if content is None else content.fields)
+
+    def _stored_in(self, fields: Fields) -> StoredAuthority:
         return StoredAuthority(state_in(fields, self._seal), _revision(fields))
 
 
@@ -155,8 +166,7 @@ def _explained() -> Iterator[None]:
         yield
     except OldEpochError as error:
         raise StateError(
-            f"the root is changed by another server, which leads the mesh now: {error}; see the rotation "
-            "with `meshwright certs rotate-root --status`"
+            f"the root is changed by another server, which leads the mesh now: {error}; see {_STATUS}"
         ) from error
     except (RecordsError, UnreadableContentError) as error:
         raise StateError(f"the shared state of the authority cannot be used: {error}") from error

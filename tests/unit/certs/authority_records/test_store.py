@@ -91,6 +91,23 @@ def test_step_of_a_former_leader_is_refused(servers: AuthorityServers, now: date
     assert second.read().state.first_proxy == "0a"
 
 
+def test_server_that_has_never_led_takes_no_step(servers: AuthorityServers, now: datetime) -> None:
+    """Once there is a leader, a command at another server does not change the root; notes are taken."""
+    other, leader = servers.open(), servers.open()
+    authority = ChangingAuthority(other, DOMAIN, now)
+    leader.lead(Epoch(1))
+    before = leader.read()
+    with pytest.raises(
+        StateError, match="only the server that leads the mesh changes the root; see the rotation"
+    ):
+        authority.begin(now)
+    with pytest.raises(StateError, match="only the server that leads the mesh"):
+        changed(other, lambda state: replace(state, declared_roots={_secret(): Fingerprint("a")}))
+    assert (leader.read(), authority.rotation) == (before, None)
+    changed(other, lambda state: replace(state, first_proxy="0a"))
+    assert (leader.read().state, content_of(servers).epoch) == (replace(before.state, first_proxy="0a"), 1)
+
+
 def test_late_write_of_a_former_leader_changes_nothing(servers: AuthorityServers, now: datetime) -> None:
     """The request was under way when the next leader wrote its epoch, and arrives afterwards."""
     network = faulty_records.Network()
