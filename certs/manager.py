@@ -52,6 +52,7 @@ class CertificateManager:
         self._certificates: dict[ServiceIdentity, ServiceCertificate] = {}
         self._below: dict[ServiceIdentity, bytes] = {}
         self._unusable: dict[ServiceIdentity, str | None] = {}
+        self._uncompared: set[ServiceIdentity] = set()
         self.issued = 0
 
     def get(self, identity: ServiceIdentity) -> ServiceCertificate | None:
@@ -67,6 +68,16 @@ class CertificateManager:
         self._certificates.pop(identity, None)
         self._below.pop(identity, None)
         self._unusable.pop(identity, None)
+        self._uncompared.discard(identity)
+
+    def compare(self, identity: ServiceIdentity) -> None:
+        """Have the next `fitting` compare the certificate in force with the stored one.
+
+        Another server may have stored another certificate. If that one is usable and not due, it is used, so
+        that all servers show the same.
+        """
+        if identity in self._certificates:
+            self._uncompared.add(identity)
 
     def fitting(
         self,
@@ -85,17 +96,31 @@ class CertificateManager:
         """
         names = service_names(identity, dns_names, self._issuer.trust_domain)
         held = self._certificates.get(identity)
-        if held is None:
-            stored_pair = kept(self._pairs, holder_of(identity), self._issuer, Usage.SERVICE, names, now)
-            if stored_pair.pair is not None:
-                held = self._hold(identity, stored_pair.pair)
-            else:
-                self._unusable[identity] = stored_pair.seen
+        if held is None or identity in self._uncompared:
+            held = self._stored(identity, names, held, now)
         if held is None or held.dns_names != names.dns_names:
             return None
         if renewal.due(held, now) and not (patient and held.not_before <= now < renewal.alarm_at(held)):
             return None
         return held if self._is_below(held) else None
+
+    def _stored(
+        self, identity: ServiceIdentity, names: Names, held: ServiceCertificate | None, now: datetime
+    ) -> ServiceCertificate | None:
+        """Return the stored certificate, or `held` if that one is better or the same."""
+        stored_pair = kept(self._pairs, holder_of(identity), self._issuer, Usage.SERVICE, names, now)
+        self._uncompared.discard(identity)
+        pair = stored_pair.pair
+        if held is None:
+            if pair is not None:
+                return self._hold(identity, pair)
+            self._unusable[identity] = stored_pair.seen
+        elif pair is not None and not stored_pair.due and pair.leaf.serial != held.serial:
+            _log.info(
+                "service certificate of another server used", identity=str(identity), serial=pair.leaf.serial
+            )
+            return self._hold(identity, pair)
+        return held
 
     def request(self, identity: ServiceIdentity, dns_names: tuple[str, ...]) -> Request:
         """Return a function to issue a certificate with a new key; Envoy gets both in one secret.

@@ -50,14 +50,15 @@ class KnownPairs:
                 if is_of_service(key) and (end := end_in(Content.decode(content).fields)) is not None:
                     yield end
 
-    def hear(self, changes: Changes, *, is_all: bool) -> None:
-        """Take changes of the store, or all its records."""
+    def hear(self, changes: Changes, *, is_all: bool) -> frozenset[Key]:
+        """Take changes of the store, or all its records; return the keys of services with another content."""
+        news = {record.key: record.content for record in changes.records}
         with self._lock:
-            if is_all:  # so others are gone
-                self._contents.clear()
-            self._contents.update((record.key, record.content) for record in changes.records)
-            for key in changes.removed:
-                self._contents.pop(key, None)
+            removed = self._contents.keys() - news.keys() if is_all else changes.removed
+            changed = {key for key, content in news.items() if self._contents.get(key) != content}
+            changed.update(key for key in removed if self._contents.pop(key, None) is not None)
+            self._contents.update(news)
+        return frozenset(filter(is_of_service, changed))
 
     def take(self, key: Key, content: Content, encoded: bytes) -> None:
         """Take the content after a write of this server, unless a later one was delivered meanwhile."""

@@ -1,6 +1,7 @@
 """Store of service certificates with keys, in records that several servers share."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 
@@ -15,6 +16,11 @@ from meshwright.records.contract import Changes, RecordsError, RecordStore, Repl
 from meshwright.records.key import Key
 from meshwright.records.threads import ThreadCalls
 from meshwright.records.update import Version, Writer, update
+
+
+def ignore(holders: frozenset[Holder]) -> None:
+    """Ignore the holders of changed pairs."""
+    del holders
 
 
 class RecordedPairs:
@@ -41,15 +47,21 @@ class RecordedPairs:
         self._known = KnownPairs()
         self._listed = asyncio.Event()
 
-    async def follow(self) -> None:
-        """Keep the pairs up to date until cancelled; call on the event loop of the store."""
+    async def follow(self, changed: Callable[[frozenset[Holder]], None] = ignore) -> None:
+        """Keep the pairs up to date until cancelled; call on the event loop of the store.
+
+        `changed` is called with the holders whose record is another one than this server knew, and must not
+        wait. Whoever holds a pair of them compares it with the stored one (`CertificateManager.compare`).
+        """
         is_first = True
 
         def hear(changes: Changes) -> None:
             nonlocal is_first
-            self._known.hear(changes, is_all=is_first)
+            keys = self._known.hear(changes, is_all=is_first)
             is_first = False
             self._listed.set()
+            if keys:
+                changed(frozenset(map(Holder, keys)))
 
         await self._store.follow(SERVICES, hear)
 

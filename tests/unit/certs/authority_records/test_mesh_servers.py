@@ -13,7 +13,7 @@ from meshwright.records.contract import Epoch, ReplicaId
 from meshwright.records.memory import Memory, MemoryRecords
 from tests.tools import leak_forms
 from tests.tools.shared_records import LoopThread
-from tests.unit.certs.authority_records.mesh_servers import MeshServer, start
+from tests.unit.certs.authority_records.mesh_servers import CART, MeshServer, start
 
 pytestmark = pytest.mark.usefixtures("cheap_passphrases")
 
@@ -61,6 +61,23 @@ def test_servers_of_one_mesh_have_one_ca_and_one_certificate_for_a_service(
     look()
     # One for the first CA, and one for the second, which signs from the second stage on.
     assert (len(seen), len(set(seen))) == (5, 2)
+
+
+def test_servers_agree_again_after_one_was_behind_in_a_root_rotation(
+    thread: LoopThread, now: datetime
+) -> None:
+    """It signed with the former CA, and replaced the certificate of the server that was ahead."""
+    memory = Memory()
+    one, two = (started(thread, memory, name, now) for name in ("one", "two"))
+    rotation = one.authority.begin(now)
+    two.authority.look(now)
+    one.authority.step(advanced(rotation, now), now)
+    assert one.certificate(now) != two.certificate(now)
+    two.authority.look(now)
+    for server in (two, one):
+        server.manager.compare(CART)
+        server.certificate(now)
+    assert one.certificate(now) == two.certificate(now)
 
 
 def test_no_private_key_and_no_data_key_is_readable_in_any_record(thread: LoopThread, now: datetime) -> None:

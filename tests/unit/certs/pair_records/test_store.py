@@ -218,6 +218,58 @@ def test_pair_that_another_server_stores_before_the_answer_arrives_is_not_taken_
     assert pairs.load(CART) == second
 
 
+def test_changed_holders_are_told(servers: PairServers, issued: Callable[[], Pair]) -> None:
+    """Only those with another content are told, also after a break, and removed ones too."""
+    told: list[frozenset[Holder]] = []
+    pairs, other = servers.start(), servers.open()
+    first = other.keep(CART, issued(), None)
+    servers.thread.start(pairs.follow(told.append))
+    other.keep(STORE, issued(), None)
+    servers.put(key_of("services", "odd"), {})
+    other.keep(CART, issued(), first.leaf.serial)
+    servers.put_content(KEY, servers.memory.records[KEY].content)
+    servers.delete(KEY)
+    assert told == [{CART}, {STORE}, {CART}, {CART}]
+
+
+def test_server_that_holds_another_certificate_takes_the_stored_one(
+    servers: PairServers, authority: CertificateAuthority, now: datetime
+) -> None:
+    """It was issued while the store was away. Afterwards a proxy that moves gets one certificate."""
+    one, two = (manager_of(servers.open(), authority) for _ in range(2))
+    with away(servers.clients[0]):
+        alone = one.ensure(IDENTITY, (), now)
+    stored = two.ensure(IDENTITY, (), now)
+    assert one.fitting(IDENTITY, (), now) == alone != stored
+    one.compare(IDENTITY)
+    two.compare(IDENTITY)
+    assert (one.fitting(IDENTITY, (), now), two.fitting(IDENTITY, (), now)) == (stored, stored)
+    assert two.fitting(IDENTITY, (), now) is two.get(IDENTITY) is stored
+    assert (one.issued, two.issued) == (1, 1)
+
+
+def test_server_keeps_its_certificate_if_the_stored_one_is_worse(
+    servers: PairServers, authority: CertificateAuthority, issued: Callable[[], Pair], now: datetime
+) -> None:
+    """The stored one has other names, or is due, or is gone."""
+    pairs = servers.open()
+    manager = manager_of(pairs, authority)
+    held = manager.ensure(IDENTITY, (), now)
+    old = manager_of(servers.open(), authority).request(IDENTITY, ())
+    for content in (with_pair(None, KEY, issued(), RecordSeal(DATA_KEY)), {"certificate": "damaged"}):
+        servers.put(KEY, content)
+        manager.compare(IDENTITY)
+        assert manager.fitting(IDENTITY, (), now) is held
+    servers.delete(KEY)
+    old(now - timedelta(hours=20))
+    manager.compare(IDENTITY)
+    assert manager.fitting(IDENTITY, (), now) is held
+    servers.delete(KEY)
+    manager.compare(IDENTITY)
+    assert manager.fitting(IDENTITY, (), now) is held
+    assert manager.issued == 1
+
+
 def test_reads_wait_for_the_first_list(servers: PairServers, issued: Callable[[], Pair]) -> None:
     """Otherwise a start would issue all certificates again, and forget the roots of former issuers."""
     first = servers.open().keep(CART, issued(), None)
