@@ -115,6 +115,7 @@ class CertificateManager:
             if pair is not None:
                 return self._hold(identity, pair)
             self._unusable[identity] = stored_pair.seen
+        # A stored pair that is due would be replaced at once, by each server that has taken it.
         elif pair is not None and not stored_pair.due and pair.leaf.serial != held.serial:
             _log.info(
                 "service certificate of another server used", identity=str(identity), serial=pair.leaf.serial

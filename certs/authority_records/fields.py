@@ -64,6 +64,7 @@ def with_state(fields: Fields, state: AuthorityState, seal: RecordSeal) -> Field
             result[name] = None
         else:
             result[name] = kept[0] if kept else _written_ca(ca, seal)
+    # An unreadable part stays as it is, for a repair.
     if isinstance(state.rotation, Rotation | None) and state.rotation != was.rotation:
         result["rotation"] = _merged(fields.get("rotation"), state.rotation, rotation.written)
     for name, after, before in (

@@ -79,6 +79,7 @@ class RecordedAuthority:
         """
         with _explained():
             self._calls.run(update(self._store, AUTHORITY, _same, Writer(self._replica, epoch)))
+        # Only now: with an epoch that is not in the record, former leaders would not be refused.
         self._epoch = epoch
 
     def recover(self) -> StoredAuthority:
@@ -116,6 +117,7 @@ class RecordedAuthority:
             present = self._stored_in(fields or {})
             if present.revision != before:
                 raise Overtaken(self.place, present)
+            # Encrypted once: after a lost answer the same fields show that the write was done.
             if written is None:
                 written = with_state(fields or {}, state, self._seal)
             return written

@@ -55,6 +55,7 @@ class KnownPairs:
         news = {record.key: record.content for record in changes.records}
         with self._lock:
             removed = self._contents.keys() - news.keys() if is_all else changes.removed
+            # The store also delivers own writes, which are known already.
             changed = {key for key, content in news.items() if self._contents.get(key) != content}
             changed.update(key for key in removed if self._contents.pop(key, None) is not None)
             self._contents.update(news)
