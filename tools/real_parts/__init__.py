@@ -8,6 +8,9 @@
 Go 1.26 or newer (https://go.dev) is required. Programs are cached in $REAL_PARTS, or in `meshwright-parts` of
 the user's cache. The first build of all programs takes about a quarter of an hour on two cores.
 
+REAL_KUBERNETES=1.35 chooses another supported minor of Kubernetes for all of these commands. Its programs are
+kept beside those of the default version.
+
 `parts` has the versions, `building` compiles, `processes` starts and stops programs, `cluster` and `node` put
 them together, and `images` makes container images without a container engine.
 """

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import tools.real_parts
-from tools.real_parts.building import PartError, build, is_built
+from tools.real_parts.building import PartError, build, chosen_kubernetes, is_built
 from tools.real_parts.cluster import RunningCluster, cluster
 from tools.real_parts.node import node
 from tools.real_parts.parts import PARTS
@@ -42,11 +42,13 @@ def main() -> None:
     try:
         match options.verb:
             case "list":
-                for part in PARTS.values():
+                kubernetes = chosen_kubernetes()
+                for part in map(kubernetes.own, PARTS.values()):
                     print(f"{part.name} {part.version}{'' if is_built(part) else ' (not built)'}")
             case "build":
+                kubernetes = chosen_kubernetes()
                 for name in options.parts:
-                    print(build(PARTS[name]))
+                    print(build(kubernetes.own(PARTS[name])))
             case "node":
                 with node(options.folder.resolve()) as made:
                     _serve(made.cluster)

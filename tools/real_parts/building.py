@@ -1,6 +1,8 @@
 """Building of parts into the cache.
 
 `bin/` has the programs, `stamp/` their versions, `src/` their go.mod, and `share/` folders of their modules.
+Another version of Kubernetes than the default one has the same folders in a folder of its own, for example
+`kubernetes-1.35/bin/`.
 """
 
 import json
@@ -14,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from meshwright.agent.envoy.die_with_parent import bound
-from tools.real_parts.parts import Part
+from tools.real_parts.parts import KUBERNETES, OTHERS, Kubernetes, Part
 
 
 class PartError(RuntimeError):
@@ -32,19 +34,38 @@ def cache() -> Path:
     return Path(base) / "meshwright-parts"
 
 
+def chosen_kubernetes() -> Kubernetes:
+    """Return the supported version of Kubernetes named by $REAL_KUBERNETES, or the default version.
+
+    The name is a minor such as 1.35, or a version such as 1.35.4. Raises PartError for any other name.
+    """
+    # Not MESHWRIGHT_..., because servers of the tests would take it for their own setting.
+    name = os.environ.get("REAL_KUBERNETES") or KUBERNETES.version
+    supported = (KUBERNETES, *OTHERS)
+    for kubernetes in supported:
+        if name in (kubernetes.minor, kubernetes.version):
+            return kubernetes
+    known = ", ".join(sorted(kubernetes.version for kubernetes in supported))
+    raise PartError(f"REAL_KUBERNETES={name} is not among the supported versions: {known}")
+
+
 def program(part: Part) -> Path:
     """Return the path of a part's program, built or not."""
-    return cache() / "bin" / part.name
+    return cache() / part.home / "bin" / part.name
 
 
 def shared(part: Part) -> Path:
     """Return the path of a part's shared folder, built or not."""
-    return cache() / "share" / part.name
+    return cache() / part.home / "share" / part.name
+
+
+def _stamp(part: Part) -> Path:
+    return cache() / part.home / "stamp" / part.name
 
 
 def is_built(part: Part) -> bool:
     """Return whether the part is built in the pinned version."""
-    stamp = cache() / "stamp" / part.name
+    stamp = _stamp(part)
     return program(part).exists() and stamp.exists() and stamp.read_text("ascii").strip() == part.stamp
 
 
@@ -61,21 +82,21 @@ def build(part: Part, print_line: Callable[[str], None] = print) -> Path:
         raise PartError(f"{part.name} is built with Go 1.26 or newer (https://go.dev), which is not in PATH")
     began = time.monotonic()
     print_line(f"building {part.name} {part.version}")
-    source = cache() / "src" / part.name
+    source = cache() / part.home / "src" / part.name
     source.mkdir(parents=True, exist_ok=True)
     own = Path(download(part)["GoMod"]).read_text("utf-8") if part.staging else ""
     (source / "go.sum").unlink(missing_ok=True)
     (source / "go.mod").write_text(part.module_file(own), "utf-8")
     if part.source:
         (source / "main.go").write_text(part.source, "utf-8")
-    for folder in ("bin", "stamp"):
-        (cache() / folder).mkdir(exist_ok=True)
+    stamp = _stamp(part)
+    for path in (program(part), stamp):
+        path.parent.mkdir(exist_ok=True)
     fresh = program(part).with_suffix(".new")
     settings = " ".join(f"-X {name}={value}" for name, value in (part.variables or {}).items())
     _go(
         source, "build", "-trimpath", "-ldflags", f"-s -w {settings}".rstrip(), "-o", str(fresh), part.package
     )
-    stamp = cache() / "stamp" / part.name
     # The old stamp goes first, so that an interrupted build never has the new program with the old version.
     stamp.unlink(missing_ok=True)
     fresh.replace(program(part))

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from tools.ports import free_port
 from tools.real_parts import flags
-from tools.real_parts.building import PartError, build
+from tools.real_parts.building import PartError, build, chosen_kubernetes
 from tools.real_parts.flags import FIRST_SERVICE, NODE_ADDRESS, Place
 from tools.real_parts.keys import LOOPBACK, Keys, client
 from tools.real_parts.namespaces import Namespaces
@@ -98,14 +98,16 @@ def cluster(
 ) -> Iterator[RunningCluster]:
     """Build missing parts, start a cluster in a new folder, and stop all programs at the end of the block.
 
+    The version of Kubernetes is the one in REAL_KUBERNETES, or the default one (`chosen_kubernetes`).
     The API listens on loopback, or with `inside` at the node's address in these namespaces. `controlled` adds
     the controllers.
     """
     log = folder / "log"
     if log.exists():
         raise PartError(f"{folder} exists already, with files of a cluster: name another folder")
+    kubernetes = chosen_kubernetes()
     parts = (ETCD, API_SERVER, *([CONTROLLERS] if controlled else []))
-    programs = {part.name: build(part) for part in parts}
+    programs = {part.name: build(kubernetes.own(part)) for part in parts}
     log.mkdir(parents=True)
     host = LOOPBACK if inside is None else NODE_ADDRESS
     place = _place(folder, host)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from tools.real_parts import node_flags as flags
-from tools.real_parts.building import PartError, build
+from tools.real_parts.building import PartError, build, chosen_kubernetes
 from tools.real_parts.cluster import RunningCluster, cluster
 from tools.real_parts.flags import NODE_ADDRESS
 from tools.real_parts.images.archives import Image, busybox
@@ -88,7 +88,8 @@ def node(folder: Path) -> Iterator[Node]:
     """Build missing parts, start a cluster of one node in a new folder, and stop it with the block."""
     if missing := lacking():
         raise PartError(f"a node needs {missing}, which this machine does not have")
-    programs = {part.name: build(part) for part in NODE}
+    kubernetes = chosen_kubernetes()
+    programs = {part.name: build(kubernetes.own(part)) for part in NODE}
     with contextlib.ExitStack() as ends:
         inside = ends.enter_context(namespaces())
         _wire(inside)

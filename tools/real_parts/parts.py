@@ -16,6 +16,7 @@ GO: Final = "1.26.0"
 """Version of the Go language for all parts."""
 
 _STAGED: Final = re.compile(r"^\t(\S+) => \./staging/", re.MULTILINE)
+_KUBERNETES: Final = "k8s.io/kubernetes"
 _VERSIONED: Final = "k8s.io/component-base/version"
 
 
@@ -26,7 +27,8 @@ class Part:
     `requires` are modules in other versions than in the part's go.mod. `staging` is the version of modules
     that the part's go.mod replaces by folders; empty if there are none. `variables` are set by the linker.
     With `source` the part is a program of our own in package `.`, which uses the module as a library.
-    `folder` is a folder of the module to keep with the program.
+    `folder` is a folder of the module to keep with the program. `home` is the folder of the cache with the
+    program; empty for the cache itself.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Part:
     variables: Mapping[str, str] | None = None
     source: str = ""
     folder: str = ""
+    home: str = ""
 
     @property
     def stamp(self) -> str:
@@ -61,16 +64,47 @@ class Part:
         return "\n".join(lines) + "\n"
 
 
-def _kubernetes(name: str) -> Part:
-    version = "1.36.3"
-    variables = {
-        f"{_VERSIONED}.gitVersion": f"v{version}",
-        f"{_VERSIONED}.gitMajor": version.split(".")[0],
-        f"{_VERSIONED}.gitMinor": version.split(".")[1],
-        f"{_VERSIONED}.gitTreeState": "clean",
-    }
-    staging = version.replace("1.", "0.", 1)
-    return Part(name, "k8s.io/kubernetes", version, f"k8s.io/kubernetes/cmd/{name}", {}, staging, variables)
+@dataclass(frozen=True, slots=True)
+class Kubernetes:
+    """A version of Kubernetes for tests, for example 1.36.3, and the home of its programs (`Part.home`)."""
+
+    version: str
+    home: str = ""
+
+    @property
+    def minor(self) -> str:
+        """Return the minor version, for example 1.36."""
+        return self.version.rpartition(".")[0]
+
+    def part(self, name: str) -> Part:
+        """Return a program of this version, for example kube-apiserver."""
+        major, minor, _ = self.version.split(".")
+        variables = {
+            f"{_VERSIONED}.gitVersion": f"v{self.version}",
+            f"{_VERSIONED}.gitMajor": major,
+            f"{_VERSIONED}.gitMinor": minor,
+            f"{_VERSIONED}.gitTreeState": "clean",
+        }
+        return Part(
+            name,
+            _KUBERNETES,
+            self.version,
+            f"{_KUBERNETES}/cmd/{name}",
+            {},
+            self.version.replace("1.", "0.", 1),
+            variables,
+            home=self.home,
+        )
+
+    def own(self, part: Part) -> Part:
+        """Return the same program in this version; a program of another project stays as it is."""
+        return self.part(part.name) if part.module == _KUBERNETES else part
+
+
+KUBERNETES: Final = Kubernetes("1.36.3")
+"""The default version, with which all tests run."""
+OTHERS: Final = (Kubernetes("1.37.2", "kubernetes-1.37"), Kubernetes("1.35.4", "kubernetes-1.35"))
+"""Other supported versions, with which the tests without a node run (`make test-kubernetes-versions`)."""
 
 
 def _coredns(*plugins: str) -> Part:
@@ -122,11 +156,11 @@ def _istio(name: str) -> Part:
 
 
 ETCD: Final = Part("etcd", "go.etcd.io/etcd/server/v3", "3.6.16", "go.etcd.io/etcd/server/v3", {})
-API_SERVER: Final = _kubernetes("kube-apiserver")
-CONTROLLERS: Final = _kubernetes("kube-controller-manager")
-SCHEDULER: Final = _kubernetes("kube-scheduler")
-KUBELET: Final = _kubernetes("kubelet")
-KUBE_PROXY: Final = _kubernetes("kube-proxy")
+API_SERVER: Final = KUBERNETES.part("kube-apiserver")
+CONTROLLERS: Final = KUBERNETES.part("kube-controller-manager")
+SCHEDULER: Final = KUBERNETES.part("kube-scheduler")
+KUBELET: Final = KUBERNETES.part("kubelet")
+KUBE_PROXY: Final = KUBERNETES.part("kube-proxy")
 COREDNS: Final = _coredns("bind", "errors", "kubernetes", "ready")
 CERT_MANAGER: Final = _cert_manager()
 ISTIOD: Final = _istio("pilot-discovery")

@@ -1,6 +1,7 @@
 """Tests of an API server that dies, loses history, or answers slowly or wrongly: known objects are kept."""
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,7 @@ from tests.kubernetes.tools.kubectl import Kubectl
 from tests.kubernetes.tools.shop import FIRST, SECOND, THIRD, moves, served
 from tests.tools.program import Program
 from tools.real_parts.cluster import RunningCluster
+from tools.real_parts.parts import KUBERNETES
 
 EVERYTHING: Final[tuple[Rule, ...]] = (
     {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]},
@@ -25,6 +27,12 @@ EVERYTHING: Final[tuple[Rule, ...]] = (
 def account(accounts: Accounts) -> Account:
     """Return a service account that may read everything."""
     return accounts.make("plane", EVERYTHING)
+
+
+def test_api_server_has_the_chosen_version(shared_cluster: RunningCluster) -> None:
+    """A run for another minor (`make test-kubernetes-versions`) is not a run with the default version."""
+    minor = os.environ.get("REAL_KUBERNETES") or KUBERNETES.minor
+    assert shared_cluster.ask("/version")["gitVersion"].startswith(f"v{minor}.")
 
 
 async def test_relist_after_an_outage_sends_only_changed_resources(
