@@ -54,14 +54,20 @@ class Server:
         return float(line.rpartition(" ")[2])
 
     def until(self, condition: Callable[[], object], seconds: float = SECONDS) -> None:
-        """Wait until the condition holds."""
+        """Wait until the condition holds.
+
+        A failure shows the end of the log, with the sentence of a server that refused to start.
+        """
+
+        def end_of_log() -> str:
+            return "\n".join(self.log_path.read_text().splitlines()[-10:])
 
         def holds() -> object:
             result = condition()
-            assert result or self.process.poll() is None, self.log()[-10:]
+            assert result or self.process.poll() is None, end_of_log()
             return result
 
-        wait_until(holds, seconds, lambda: self.log()[-10:])
+        wait_until(holds, seconds, end_of_log)
 
     def stop(self) -> None:
         """Stop the server by SIGTERM; its status must be 0."""
