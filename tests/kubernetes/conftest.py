@@ -205,6 +205,9 @@ def namespaced(administrator: Kubectl) -> Iterator[Kubectl]:
     # No Pod is admitted before; controllers ask an API server that was away after half a minute and more.
     made.until_there("serviceaccount", "default")
     yield made
+    # At once, because a MeshConfig is for the whole mesh. Kubernetes empties the namespace seconds later, and
+    # not at all as long as a Pod remains that no kubelet ends.
+    administrator.delete_at(f"/apis/config.openservicemesh.io/v1alpha2/namespaces/{name}/meshconfigs")
     administrator.delete("namespace", name)
 
 

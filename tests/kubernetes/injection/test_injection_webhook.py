@@ -30,7 +30,8 @@ def inject(program: Program, shared_cluster: RunningCluster, kubectl: Kubectl) -
     def run(config: object, revision: str = "", **more: str) -> Server:
         port = free_port(LOOPBACK)
         name = f"meshwright-{revision}" if revision else "meshwright"
-        program.state = program.state.parent / name
+        # Short, because the path of the socket in this folder may have at most 107 bytes.
+        program.state = program.state.parent / (revision or "none")
         write(program.files / f"{name}.yaml", config)
         flags = {
             "webhook_address": f"{LOOPBACK}:{port}",

@@ -147,7 +147,11 @@ class Kubectl:
 
     def delete(self, *words: str) -> None:
         """Delete an object, if it exists, without waiting for its end."""
-        answer = self._kinds.ask("DELETE", self._kinds.asked(words, self.namespace))
+        self.delete_at(self._kinds.asked(words, self.namespace))
+
+    def delete_at(self, path: str) -> None:
+        """Delete the object or the objects at a path, if they exist and their kind is served."""
+        answer = self._kinds.ask("DELETE", path)
         assert answer.status < HTTPStatus.BAD_REQUEST or answer.status == HTTPStatus.NOT_FOUND, answer.message
 
     def dry_run(self, document: Document) -> Answer:
