@@ -16,7 +16,9 @@ WIDTH = 1300
 
 async def take(chromium: str, page: str, height: int, to: Path) -> None:
     """Write a picture of the upper part of a page, in the light colour scheme; `height` is in pixels."""
-    with tempfile.TemporaryDirectory() as folder, running(chromium, Path(folder)) as address:
+    # Processes of Chromium may write to the folder for a moment after the first one has ended.
+    temporary = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+    with temporary as folder, running(chromium, Path(folder)) as address:
         async with browsing(address) as browser:
             await browser.look(WIDTH, dark=False)
             await browser.open(page)
