@@ -27,8 +27,8 @@ def of_topology(result: Document) -> Verdict:
     edges = records(result, "edges")
     seen = [edge for edge in edges if part(edge, "seen")]
     failing = [item for item in seen if _tone(item) in (Tone.WARNING, Tone.BAD)]
-    many = f"{counted(len(records(result, 'nodes')), field_text(result, 'by') or 'service')}, {len(seen)} of"
-    first = f"{many} {counted(len(edges), 'way')} to call seen lately"
+    many = counted(len(records(result, "nodes")), field_text(result, "by") or "service")
+    first = f"{many}; calls observed on {len(seen)} of {counted(len(edges), 'edge')}"
     if not failing:
         return Verdict(Tone.GOOD if seen else Tone.PLAIN, f"{first}.")
     one = min(failing, key=lambda item: number(part(item, "seen"), "success"))
@@ -55,20 +55,20 @@ def _topology(result: Document, page_request: PageRequest) -> Iterable[Markup]:
         yield _drawn(result, leads, query.get("service", ""))
         yield tag("p", text(_LEGEND), class_="shows")
     elif nodes:
-        many = f"These are {len(nodes)}, too many for a picture: ask for a service or a namespace."
+        many = f"A picture of {len(nodes)} is unreadable: choose a service or a namespace."
         yield tag("p", text(many), class_="empty")
     yield tag("h2", text("Calls"))
     ordered = sorted(edges, key=lambda edge: list(Tone).index(_tone(edge)))
     ends = {key: links.link(key, to) for key, to in leads.items()}
-    yield table(ordered, _calls(ends), "Nobody may call anybody, and nobody has.")
+    yield table(ordered, _calls(ends), "Policy allows no call, and no call was observed.")
     yield tag("h2", text("Namespaces" if field_text(result, "by") == "namespace" else "Services"))
-    yield table(nodes, _nodes(ends), "There is no Service, and no Workload.")
+    yield table(nodes, _nodes(ends), "The mesh has no Service and no Workload.")
 
 
 _LEGEND: Final = (
-    "A line is calls that were seen: the part that succeeded, and how many there were in a second; a dashed "
-    "one is allowed, and was not seen. A lock is mTLS that was seen. Behind a TrafficSplit it is what part a "
-    "backend should have, and had. A service leads to its neighbours."
+    "A solid line shows observed calls: the share that succeeded, and calls per second. A dashed line is "
+    "allowed, without observed calls. A lock shows observed mutual TLS. Behind a TrafficSplit a line shows "
+    "the configured share of the backend, and the observed share. Select a service to see its neighbours."
 )
 
 
@@ -81,7 +81,7 @@ def _drawn(result: Document, leads: Mapping[str, str], about: str) -> Markup:
         (field_text(record, "source"), field_text(record, "destination")): _arrow(record)
         for record in records(result, "edges")
     }
-    return picture(nodes, arrows, "Who calls whom", about)
+    return picture(nodes, arrows, "Callers and called services", about)
 
 
 def _node(node: Document, to: str) -> Node:
@@ -134,7 +134,7 @@ def _weights(edge: Document) -> str:
         return ""
     wanted = ", ".join(f"{number(item, 'part'):.0%}" for item in result)
     share = edge.get("share")
-    return f"{wanted}, had {share:.0%}" if isinstance(share, int | float) else f"{wanted} wanted"
+    return f"{wanted}, seen {share:.0%}" if isinstance(share, int | float) else f"{wanted} wanted"
 
 
 def _allowed(edge: Document) -> Markup:
@@ -228,6 +228,6 @@ TOPOLOGY: Final = PageLook(
             "Show",
         ),
     ),
-    "Who calls whom, as policy allows it and proxies have counted.",
+    "Callers and called services: allowed by policy, and observed by proxies.",
     frozenset({"service", "namespace"}),
 )

@@ -143,6 +143,6 @@ TRAFFIC: Final = PageLook(
             "Show",
         ),
     ),
-    "Who calls whom, how often, how well and how fast, as proxies have counted.",
+    "Calls between services: rate, success and latency, as proxies have counted them.",
     frozenset({"from", "to", "namespace"}),
 )
