@@ -1,7 +1,8 @@
 """Build hook: generate Python modules and stubs under `protos/`, for Envoy's API and for our own.
 
 Envoy's API is generated from the descriptors in the pinned wheel `xds-protos`, and our own API from
-`protos/meshwright/**/*.proto`; these modules are written next to their sources.
+`protos/meshwright/**/*.proto`; these modules are written next to their sources. Our own also has the part of
+etcd's API that we use (`protos/meshwright/etcd/v3/etcd.proto`).
 
 Hatchling runs this hook for every `pip install`, editable or not, so generated files are never committed. The
 wheel `xds-protos` is needed only for the build and never installed with Meshwright: it owns the top-level
