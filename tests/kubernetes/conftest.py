@@ -83,6 +83,12 @@ def _skip(said: str) -> None:
     pytest.skip(said)
 
 
+def skip_without(part: Part) -> None:
+    """Require one part, which needs no cluster."""
+    if not is_built(part):
+        _skip(f"there is no {part.name}: `make test-kubernetes` builds it, with Go (https://go.dev)")
+
+
 @pytest.hookimpl(tryfirst=True)  # before `-m` is looked at
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of the cluster with a node, and put the longest files first.
@@ -120,15 +126,13 @@ def node_parts(parts: None) -> None:
 @pytest.fixture(scope="session")
 def collector_part() -> None:
     """Require OpenTelemetry's collector, which needs no cluster."""
-    if not is_built(COLLECTOR):
-        _skip("there is no collector: `make test-kubernetes` builds it, with Go (https://go.dev)")
+    skip_without(COLLECTOR)
 
 
 @pytest.fixture(scope="session")
 def helm_part() -> None:
     """Require Helm, which needs no cluster."""
-    if not is_built(HELM):
-        _skip("there is no helm: `make test-kubernetes` builds it, with Go (https://go.dev)")
+    skip_without(HELM)
 
 
 @pytest.fixture

@@ -1,0 +1,135 @@
+"""Access to an etcd: endpoints, TLS files, and a file with user and password.
+
+Plain text is permitted on loopback only, because records and passwords would cross the network. With TLS a
+client certificate or a user is required, because otherwise everybody who reaches the store can write.
+"""
+
+import ipaddress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Self
+from urllib.parse import urlsplit
+
+import grpc
+
+from meshwright.etcd.errors import AccessError
+
+PORT: Final = 2379
+"""Port of an endpoint without one."""
+
+_EXAMPLE: Final = "for example https://10.0.0.1:2379"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Address of one member, for example `https://10.0.0.1:2379`."""
+
+    host: str
+    port: int
+    tls: bool
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the endpoint of a URL; raise AccessError for another text, and for open plain text."""
+        try:
+            url = urlsplit(text)
+            host, port = url.hostname or "", url.port or PORT
+        except ValueError:
+            raise AccessError(f"endpoint {text!r} of etcd is no URL: use {_EXAMPLE}") from None
+        if url.username is not None or url.password is not None:
+            raise AccessError(f"the endpoint {host}:{port} of etcd has a user: put it into a file of its own")
+        if url.scheme not in ("http", "https") or not host or url.path.strip("/") or url.query:
+            raise AccessError(f"endpoint {text!r} of etcd: use {_EXAMPLE}")
+        if url.scheme == "http" and not _is_loopback(host):
+            raise AccessError(
+                f"endpoint {text!r} of etcd is plain text, which is permitted on loopback only: use https"
+            )
+        return cls(host, port, url.scheme == "https")
+
+    @property
+    def target(self) -> str:
+        """Return the address for gRPC."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"{'https' if self.tls else 'http'}://{self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A user of etcd's own authentication. The password is not in the repr."""
+
+    name: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """PEM files for TLS; without `ca` the system's roots are used."""
+
+    ca: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TlsContents:
+    """The contents of TlsFiles, which are compared so that renewed files are noticed."""
+
+    ca: bytes | None = field(repr=False)
+    certificate: bytes | None = field(repr=False)
+    key: bytes | None = field(repr=False)
+
+    def credentials(self) -> grpc.ChannelCredentials:
+        """Return gRPC's form."""
+        return grpc.ssl_channel_credentials(self.ca, self.key, self.certificate)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Where an etcd is and how it is asked. `user_file` has one line, `USER:PASSWORD`.
+
+    Raises AccessError without an endpoint, and for credentials that are missing or incomplete.
+    """
+
+    endpoints: tuple[Endpoint, ...]
+    tls: TlsFiles = TlsFiles()
+    user_file: Path | None = None
+
+    def __post_init__(self) -> None:
+        if not self.endpoints:
+            raise AccessError(f"etcd has no endpoint: name at least one, {_EXAMPLE}")
+        if (self.tls.certificate is None) != (self.tls.key is None):
+            raise AccessError("a client certificate of etcd needs both files: the certificate and its key")
+        if any(item.tls for item in self.endpoints) and not (self.tls.certificate or self.user_file):
+            raise AccessError("etcd is used with a client certificate, or with a file of user and password")
+
+    def user(self) -> User | None:
+        """Return user and password from their file, or None without a file; raise AccessError."""
+        if self.user_file is None:
+            return None
+        name, colon, password = _read(self.user_file).decode("utf-8", "replace").strip().partition(":")
+        if not name or not colon or not password or "\n" in password:
+            raise AccessError(f"{self.user_file}: expected one line, USER:PASSWORD")
+        return User(name, password)
+
+    def tls_contents(self) -> TlsContents:
+        """Return the contents of the files; raise AccessError for a file that cannot be read."""
+        files = (self.tls.ca, self.tls.certificate, self.tls.key)
+        return TlsContents(*(None if path is None else _read(path) for path in files))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise AccessError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

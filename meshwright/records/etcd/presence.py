@@ -1,0 +1,75 @@
+"""Presence of replicas in etcd: each has a key with its state, and a lease of its own."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+
+import structlog
+
+from meshwright.etcd.client import Client
+from meshwright.etcd.errors import EtcdError, UnavailableError
+from meshwright.etcd.feed import Difference, Feed
+from meshwright.etcd.first_end import until_one_ends
+from meshwright.etcd.lease import Lease, LeaseEndedError, Terms
+from meshwright.records.contract import ReplicaId
+from meshwright.records.etcd.layout import Layout
+
+State = Callable[[], bytes]
+Receive = Callable[[Mapping[ReplicaId, bytes]], None]
+
+_log = structlog.get_logger("records.etcd")
+
+
+class Presence:
+    """Presence of one replica, and its view of all replicas."""
+
+    def __init__(self, client: Client, layout: Layout, replica: ReplicaId, terms: Terms) -> None:
+        self._client = client
+        self._layout = layout
+        self._replica = replica
+        self._key = layout.replica(replica)
+        self._terms = terms
+        self._shown: bytes | None = None
+
+    async def run(self, state: State, receive: Receive) -> None:
+        """Show this replica until cancelled, and call `receive` with all replicas after each change."""
+        states: dict[ReplicaId, bytes] = {}
+
+        def deliver(difference: Difference) -> None:
+            before = dict(states)
+            states.update({self._layout.replica_of(item.key): item.value for item in difference.items})
+            for key in difference.removed:
+                states.pop(self._layout.replica_of(key), None)
+            if self._key in difference.removed:
+                self._shown = None  # deleted by somebody else: the next renewal shows it again
+            if states != before or not before:
+                receive(dict(states))
+
+        await until_one_ends(self._show(state), Feed(self._client, self._layout.replicas, deliver).run())
+
+    async def _show(self, state: State) -> None:
+        failures = 0
+        while True:
+            try:
+                lease = await Lease.grant(self._client, self._terms)
+                try:
+                    self._shown, failures = None, 0
+                    await until_one_ends(lease.keep(), self._write(state, lease))
+                finally:
+                    await lease.give_back()
+            except (EtcdError, LeaseEndedError) as error:
+                failures += 1
+                if failures == 1:  # one warning for an outage
+                    _log.warning("this replica is not shown now", replica=self._replica, error=str(error))
+            await asyncio.sleep(self._terms.every)
+
+    async def _write(self, state: State, lease: Lease) -> None:
+        """Write the state whenever it has changed; raise LeaseNotFoundError."""
+        while True:
+            content = state()
+            if content != self._shown:
+                # The lease says whether an outage is too long for this replica's presence.
+                with contextlib.suppress(UnavailableError):
+                    await self._client.put(self._key, content, lease.id)
+                    self._shown = content
+            await asyncio.sleep(self._terms.every)
