@@ -105,7 +105,10 @@ class Feed:
     async def _follow(self) -> NoReturn:
         """Watch from the position of the feed, or of a new list, until the watch ends with an error."""
         resumed, position = self._position, self._position or await self._list()
-        async with self._client.watch(self._span, position.revision + 1) as watch:
+        # From the position itself, whose change is known, and not from the next revision: etcd answers a
+        # question for progress only after its revision has reached the first one of the watch. A quiet store
+        # would look like a dead one.
+        async with self._client.watch(self._span, position.revision) as watch:
             if watch.position.is_behind(position) or (resumed and not await self._has_same_history()):
                 raise RevisionGoneError("the store is another one, or was restored from a snapshot")
             self._position = Position(watch.position.cluster, watch.position.term, position.revision)

@@ -80,13 +80,17 @@ class Lease:
                 self._sure_until, pause = began + self._terms.patience, self._terms.every
         raise LeaseEndedError(f"the lease is in doubt after {self._terms.patience:g} s: {error}")
 
-    async def give_back(self) -> bool:
-        """End the lease with its keys; return False if the store does not answer soon."""
+    async def revoke(self) -> None:
+        """End the lease with its keys, or do nothing if it is over; raise EtcdError."""
         self._sure_until = float("-inf")
+        with contextlib.suppress(LeaseNotFoundError):
+            await self._client.revoke(self.id)
+
+    async def give_back(self) -> bool:
+        """End the lease as far as the store answers soon; return False if it does not."""
         try:
             async with asyncio.timeout(self._client.limits.read):
-                with contextlib.suppress(LeaseNotFoundError):
-                    await self._client.revoke(self.id)
+                await self.revoke()
         except (EtcdError, TimeoutError):
             return False
         return True

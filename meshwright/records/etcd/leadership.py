@@ -74,8 +74,11 @@ class Leadership:
 
     async def _term(self, work: Work) -> None:
         """Queue with a new lease, lead when it is this candidate's turn, and leave the queue."""
-        if self._left is not None and await self._left.give_back():
-            self._left = None  # otherwise the own former key would be in front until its lease is over
+        if self._left is not None:
+            await (
+                self._left.revoke()
+            )  # otherwise the own former key would be in front until its lease is over
+            self._left = None
         lease = await Lease.grant(self._client, self._terms)
         try:
             key = self._layout.candidate(self._replica, lease.id)

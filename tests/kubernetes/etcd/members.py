@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from meshwright.etcd.access import Access, Endpoint
+from meshwright.etcd.access import Endpoint
 from tools.ports import free_port
 from tools.real_parts.building import program
 from tools.real_parts.keys import LOOPBACK
@@ -81,19 +81,24 @@ class RealMember:
         with urllib.request.urlopen(request, context=self.tls, timeout=30) as answer:  # noqa: S310 - loopback
             return dict(json.load(answer))
 
+    @property
+    def leads(self) -> bool:
+        """Return whether the member leads the others."""
+        status = self.ask("maintenance/status")
+        return bool(status["leader"] == status["header"]["member_id"])
+
     def put(self, key: str, value: str) -> None:
         """Write a key, whatever is there."""
         self.ask("kv/put", key=_encoded(key), value=_encoded(value))
+
+    def delete(self, start: bytes, end: bytes) -> None:
+        """Delete the keys of a span."""
+        self.ask("kv/deleterange", key=_encoded(start.decode()), range_end=_encoded(end.decode()))
 
     def compact(self) -> None:
         """Drop the history before the present revision."""
         header = self.ask("kv/range", key=_encoded("x"))["header"]
         self.ask("kv/compaction", revision=header["revision"], physical=True)
-
-
-def access_to(*members: RealMember) -> Access:
-    """Return the access to members without credentials."""
-    return Access(tuple(member.endpoint for member in members))
 
 
 @contextlib.contextmanager
@@ -114,7 +119,11 @@ def etcd(
             members.append(member)
         for member in members:
             member.service.until_ready()
-        yield members
+        try:
+            yield members
+        finally:
+            for member in members:
+                member.kill()  # an end in order takes a second, and nobody needs the data
 
 
 def _member(

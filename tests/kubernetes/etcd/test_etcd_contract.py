@@ -12,9 +12,8 @@ from tests.unit.records.test_contract import RecordContract
 @pytest.fixture
 async def stores(member: RealMember) -> AsyncIterator[EtcdStores]:
     """Return a mesh without records in the shared etcd."""
-    made = EtcdStores(member)
-    yield made
-    await made.close()
+    async with EtcdStores(member.endpoint) as made:
+        yield made
 
 
 class TestEtcd(RecordContract):

@@ -1,0 +1,95 @@
+"""Relay of TCP connections to one member, whose network a test cuts, silences and heals."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from meshwright.etcd.access import Endpoint
+from tools.real_parts.keys import LOOPBACK
+
+_CHUNK = 65536
+
+
+class Relay:
+    """A relay on a port of its own. Connections are ended by `cut`, and stay open in silence by `silence`."""
+
+    def __init__(self, target: Endpoint) -> None:
+        self._target = target
+        self._open = asyncio.Event()
+        self._open.set()
+        self._refuses = False
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._serving: set[asyncio.Task[None]] = set()
+        self.connections = 0
+        self.port = 0
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Return the relay's endpoint for a client."""
+        return Endpoint(LOOPBACK, self.port, self._target.tls)
+
+    def turn_to(self, target: Endpoint) -> None:
+        """Connect to another member from now on."""
+        self._target = target
+
+    def cut(self) -> None:
+        """End all connections, and every new one at once."""
+        self._refuses = True
+        for writer in self._writers:
+            writer.transport.abort()
+
+    def silence(self) -> None:
+        """Pass no bytes any more, in either direction, while all connections stay open."""
+        self._open.clear()
+
+    def heal(self) -> None:
+        """Pass bytes, and take connections again."""
+        self._refuses = False
+        self._open.set()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Relay one connection until either side ends it."""
+        if (task := asyncio.current_task()) is not None:
+            self._serving.add(task)
+            task.add_done_callback(self._serving.discard)
+        if self._refuses:
+            writer.transport.abort()
+            return
+        with contextlib.suppress(OSError):
+            ahead, back = await asyncio.open_connection(self._target.host, self._target.port)
+            self._writers |= {writer, back}
+            self.connections += 1
+            passing = [asyncio.create_task(self._pass(*pair)) for pair in ((reader, back), (ahead, writer))]
+            await asyncio.wait(passing, return_when=asyncio.FIRST_COMPLETED)
+            for task in passing:
+                task.cancel()
+            await asyncio.gather(*passing, return_exceptions=True)
+            self._writers -= {writer, back}
+            back.transport.abort()
+        writer.transport.abort()
+
+    async def close(self) -> None:
+        """End all connections, and wait until they are closed."""
+        self.heal()
+        self.cut()
+        await asyncio.gather(*self._serving)
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while chunk := await reader.read(_CHUNK):
+            await self._open.wait()
+            writer.write(chunk)
+            await writer.drain()
+
+
+@contextlib.asynccontextmanager
+async def relay_to(endpoint: Endpoint) -> AsyncIterator[Relay]:
+    """Run a relay to a member until the end of the block."""
+    made = Relay(endpoint)
+    server = await asyncio.start_server(made.serve, LOOPBACK, 0)
+    made.port = server.sockets[0].getsockname()[1]
+    try:
+        yield made
+    finally:
+        await made.close()
+        server.close()
+        await server.wait_closed()
