@@ -75,6 +75,7 @@ class Client:
         self._access = access
         self._members = Members(access)
         self._token = ""
+        self._authenticates = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         return self
@@ -177,7 +178,7 @@ class Client:
             await watch.begin(span, revision)
             yield watch
         except TokenError:
-            self._token = ""
+            self._forget_token(words)
             raise
         except UnavailableError:
             self._members.pass_over(member)
@@ -227,17 +228,24 @@ class Client:
         except TokenError:
             if self._access.user_file is None:
                 raise
-            self._token = ""
+            self._forget_token(words)
         left = max(until - asyncio.get_running_loop().time(), 0.0)
         return await attempt(member, left, await self._metadata(member, left))
 
     async def _metadata(self, member: Member, seconds: float) -> Metadata:
         """Return the metadata of a call, with the token of the user if there is one."""
-        if not self._token and (user := self._access.user()) is not None:
-            request = pb.AuthenticateRequest(name=user.name, password=user.password)
-            try:
-                response = await member.call(AUTHENTICATE, request, seconds)
-            except UnavailableError as error:
-                raise UnavailableError(str(error), is_undone=True) from None
-            self._token = response.token
-        return (*_HAS_LEADER, ("token", self._token)) if self._token else _HAS_LEADER
+        if self._access.user_file is None:
+            return _HAS_LEADER
+        async with self._authenticates:  # the store computes a tenth of a second for each
+            if not self._token and (user := self._access.user()) is not None:
+                request = pb.AuthenticateRequest(name=user.name, password=user.password)
+                try:
+                    self._token = (await member.call(AUTHENTICATE, request, seconds)).token
+                except UnavailableError as error:
+                    raise UnavailableError(str(error), is_undone=True) from None
+        return (*_HAS_LEADER, ("token", self._token))
+
+    def _forget_token(self, words: Metadata) -> None:
+        """Forget the token of a call that was refused, unless another call has a new one already."""
+        if ("token", self._token) in words:
+            self._token = ""

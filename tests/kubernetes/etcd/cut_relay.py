@@ -11,12 +11,16 @@ _CHUNK = 65536
 
 
 class Relay:
-    """A relay on a port of its own. Connections are ended by `cut`, and stay open in silence by `silence`."""
+    """A relay on a port of its own.
+
+    Connections are ended by `cut`, and stay open by `silence` and `lose_answers`.
+    """
 
     def __init__(self, target: Endpoint) -> None:
         self._target = target
-        self._open = asyncio.Event()
-        self._open.set()
+        self._requests_pass, self._answers_pass = asyncio.Event(), asyncio.Event()
+        self._requests_pass.set()
+        self._answers_pass.set()
         self._refuses = False
         self._writers: set[asyncio.StreamWriter] = set()
         self._serving: set[asyncio.Task[None]] = set()
@@ -40,12 +44,18 @@ class Relay:
 
     def silence(self) -> None:
         """Pass no bytes any more, in either direction, while all connections stay open."""
-        self._open.clear()
+        self._requests_pass.clear()
+        self._answers_pass.clear()
+
+    def lose_answers(self) -> None:
+        """Pass requests alone, while all connections stay open."""
+        self._answers_pass.clear()
 
     def heal(self) -> None:
         """Pass bytes, and take connections again."""
         self._refuses = False
-        self._open.set()
+        self._requests_pass.set()
+        self._answers_pass.set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Relay one connection until either side ends it."""
@@ -59,7 +69,10 @@ class Relay:
             ahead, back = await asyncio.open_connection(self._target.host, self._target.port)
             self._writers |= {writer, back}
             self.connections += 1
-            passing = [asyncio.create_task(self._pass(*pair)) for pair in ((reader, back), (ahead, writer))]
+            passing = [
+                asyncio.create_task(_pass(reader, back, self._requests_pass)),
+                asyncio.create_task(_pass(ahead, writer, self._answers_pass)),
+            ]
             await asyncio.wait(passing, return_when=asyncio.FIRST_COMPLETED)
             for task in passing:
                 task.cancel()
@@ -74,11 +87,12 @@ class Relay:
         self.cut()
         await asyncio.gather(*self._serving)
 
-    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while chunk := await reader.read(_CHUNK):
-            await self._open.wait()
-            writer.write(chunk)
-            await writer.drain()
+
+async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, may_pass: asyncio.Event) -> None:
+    while chunk := await reader.read(_CHUNK):
+        await may_pass.wait()
+        writer.write(chunk)
+        await writer.drain()
 
 
 @contextlib.asynccontextmanager

@@ -56,7 +56,12 @@ class RealMember:
 
     def again(self) -> None:
         """Start the killed member again, and wait until it has a leader."""
-        self.service.again()
+        self.start()
+        self.service.until_ready()
+
+    def start(self) -> None:
+        """Start the killed member again, without waiting."""
+        self.service.process = self.service._start()
 
     def stop(self) -> None:
         """Stop the process without an end, so that its connections stay open and are silent."""
@@ -87,17 +92,17 @@ class RealMember:
         status = self.ask("maintenance/status")
         return bool(status["leader"] == status["header"]["member_id"])
 
-    def put(self, key: str, value: str) -> None:
+    def put(self, key: bytes, value: bytes) -> None:
         """Write a key, whatever is there."""
-        self.ask("kv/put", key=_encoded(key), value=_encoded(value))
+        self.ask("kv/put", key=encoded(key), value=encoded(value))
 
     def delete(self, start: bytes, end: bytes) -> None:
         """Delete the keys of a span."""
-        self.ask("kv/deleterange", key=_encoded(start.decode()), range_end=_encoded(end.decode()))
+        self.ask("kv/deleterange", key=encoded(start), range_end=encoded(end))
 
     def compact(self) -> None:
         """Drop the history before the present revision."""
-        header = self.ask("kv/range", key=_encoded("x"))["header"]
+        header = self.ask("kv/range", key=encoded(b"x"))["header"]
         self.ask("kv/compaction", revision=header["revision"], physical=True)
 
 
@@ -149,5 +154,6 @@ def _member(
     return RealMember(service, url, folder / "data", context)
 
 
-def _encoded(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
+def encoded(data: bytes) -> str:
+    """Return bytes in the form of the JSON gateway."""
+    return base64.b64encode(data).decode()

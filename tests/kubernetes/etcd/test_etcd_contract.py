@@ -4,9 +4,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from meshwright.etcd.client import Limits
+from meshwright.records.content import Fields
+from meshwright.records.contract import ReplicaId, StoreUnavailableError
+from meshwright.records.update import Version, Writer, update
 from tests.kubernetes.etcd.conftest import EtcdStores
+from tests.kubernetes.etcd.cut_relay import relay_to
 from tests.kubernetes.etcd.members import RealMember
-from tests.unit.records.test_contract import RecordContract
+from tests.unit.records.test_contract import CART, RecordContract, following
 
 
 @pytest.fixture
@@ -18,3 +23,47 @@ async def stores(member: RealMember) -> AsyncIterator[EtcdStores]:
 
 class TestEtcd(RecordContract):
     """The contract of the store in etcd."""
+
+
+async def test_write_with_a_lost_answer_is_not_sent_again(member: RealMember) -> None:
+    """The outcome is unknown to the writer, who finds the own content; a second write would be a conflict."""
+    async with (
+        relay_to(member.endpoint) as relay,
+        EtcdStores(relay.endpoint, member.endpoint, limits=Limits(read=0.5, write=0.5)) as stores,
+    ):
+        store = stores.client("a")
+        assert await store.read(CART) is None
+        relay.lose_answers()
+        with pytest.raises(StoreUnavailableError, match="does not answer Txn in time"):
+            await store.write(CART, b"one", None)
+        record = await store.read(CART)
+        assert record is not None
+        assert record.content == b"one"
+
+
+async def test_change_with_a_lost_answer_is_done_once(member: RealMember) -> None:
+    """A compared change over the same fault finds that it was done."""
+    async with (
+        relay_to(member.endpoint) as relay,
+        EtcdStores(relay.endpoint, member.endpoint, limits=Limits(read=0.5, write=0.5)) as stores,
+    ):
+        store = stores.client("a")
+
+        def change(fields: Fields | None) -> Fields | None:
+            relay.lose_answers()  # between the read and the write
+            return fields or {"a": 1}
+
+        version = await update(store, CART, change, Writer(ReplicaId("a")))
+        assert version == Version.of(await store.read(CART))
+        assert version.content is not None
+        assert version.content.count == 1
+
+
+async def test_keys_of_others_are_passed_over(member: RealMember) -> None:
+    """A key that no record can have, for example one that was written by hand, breaks no feed."""
+    async with EtcdStores(member.endpoint) as stores:
+        span = stores.layout.records_within(CART)
+        member.put(span.start + b"/\xff", b"x")
+        created = await stores.client("a").write(CART, b"one", None)
+        async with following(stores.client("b"), "proxies") as follower:
+            assert follower.known == {CART: created}
