@@ -100,6 +100,11 @@ class RealMember:
         """Delete the keys of a span."""
         self.ask("kv/deleterange", key=encoded(start), range_end=encoded(end))
 
+    def count(self, start: bytes, end: bytes) -> int:
+        """Return the number of keys in a span."""
+        found = self.ask("kv/range", key=encoded(start), range_end=encoded(end), count_only=True)
+        return int(found.get("count", 0))
+
     def compact(self) -> None:
         """Drop the history before the present revision."""
         header = self.ask("kv/range", key=encoded(b"x"))["header"]

@@ -21,7 +21,7 @@ from tests.kubernetes.etcd.cut_relay import Relay, relay_to
 from tests.kubernetes.etcd.members import RealMember
 from tests.kubernetes.etcd.standing_leader import RECORD, TERMS
 from tests.tools.deadline import until
-from tests.unit.records.test_contract import running
+from tests.unit.records.test_contract import ended, running
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 SHORT: Final = Limits(read=0.5, write=0.5, quiet=0.3, answer=0.3)
@@ -108,13 +108,20 @@ async def test_stopped_leader_is_succeeded_and_its_late_writes_are_refused(
 async def test_leader_without_the_store_ends_before_another_begins(
     member: RealMember, stores: EtcdStores
 ) -> None:
-    """A silent network: the leader's work is cancelled by its own clock, and the lease is over later."""
+    """A silent network: the leader's work is cancelled by its own clock, and the lease is over later.
+
+    Before, the leader leads for longer than one lease lasts.
+    """
     said: list[str] = []
+    loop = asyncio.get_running_loop()
     first, second = Candidate("a", said), Candidate("b", said)
     async with relay_to(member.endpoint) as relay:
         async with running(stores.client("a", relay.endpoint).lead(first.work)):
             await until(lambda: first.epochs)
             async with running(stores.client("b").lead(second.work)):
+                after = loop.time() + TERMS.lasts + 0.5
+                await until(lambda: loop.time() > after)
+                assert said == ["a leads"]
                 relay.silence()
                 await until(lambda: second.epochs)
                 assert said == ["a leads", "a ended", "b leads"]
@@ -159,6 +166,26 @@ async def test_leader_whose_key_is_deleted_leads_in_a_later_term(
     assert candidate.epochs[1] > candidate.epochs[0]
 
 
+async def test_waiting_candidate_whose_key_is_deleted_queues_again(
+    member: RealMember, stores: EtcdStores
+) -> None:
+    """All candidates are thrown out: both stand again, so that the one leads and the other succeeds it."""
+    said: list[str] = []
+    candidates = {name: Candidate(name, said) for name in ("a", "b")}
+    tasks = {
+        name: asyncio.create_task(stores.client(name).lead(candidate.work))
+        for name, candidate in candidates.items()
+    }
+    span = stores.layout.candidates
+    await until(lambda: said and member.count(span.start, span.end) == 2)
+    member.delete(span.start, span.end)
+    await until(lambda: len(said) == 3 and member.count(span.start, span.end) == 2)
+    leader, other = (said[-1][0], "b" if said[-1][0] == "a" else "a")
+    await ended(tasks.pop(leader))
+    await until(lambda: said[-1] == f"{other} leads")
+    await ended(tasks.pop(other))
+
+
 async def test_silent_replica_vanishes_and_comes_back(member: RealMember, stores: EtcdStores) -> None:
     """A replica without the store is gone for the others after its lease, and knows the last state itself."""
     seen: dict[str, list[Mapping[ReplicaId, bytes]]] = {"a": [], "b": []}
@@ -179,9 +206,9 @@ async def test_deleted_presence_is_shown_again(member: RealMember, stores: EtcdS
     seen: list[Mapping[ReplicaId, bytes]] = []
     async with running(stores.client("a").announce(lambda: b"a", seen.append)):
         await until(lambda: seen[-1:] == [{"a": b"a"}])
-        span = stores.layout.replicas
+        count, span = len(seen), stores.layout.replicas
         member.delete(span.start, span.end)
-        await until(lambda: seen[-2:] == [{}, {"a": b"a"}])
+        await until(lambda: seen[count:] == [{}, {"a": b"a"}])
 
 
 async def test_killed_store_costs_no_presence_or_leadership(own_member: RealMember) -> None:
