@@ -11,10 +11,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, Self, TypeVar
 
-import grpc.aio
-
 from meshwright.etcd.access import Access
-from meshwright.etcd.errors import TokenError, UnavailableError, error_of
+from meshwright.etcd.errors import TokenError, UnavailableError, failures_as_errors
 from meshwright.etcd.members import Member, Members, Metadata
 from meshwright.etcd.methods import (
     AUTHENTICATE,
@@ -144,12 +142,9 @@ class Client:
         async def once(member: Member, left: float, words: Metadata) -> pb.LeaseKeepAliveResponse:
             call = member.stream(KEEP_ALIVE, words, left)
             try:
-                await call.write(pb.LeaseKeepAliveRequest(ID=lease))
-                response = await call.read()
-            except grpc.aio.AioRpcError as error:
-                raise error_of(error, KEEP_ALIVE.name, str(member.endpoint)) from None
-            except asyncio.InvalidStateError:
-                raise UnavailableError(f"etcd at {member.endpoint} has ended the call") from None
+                with failures_as_errors(KEEP_ALIVE.name, str(member.endpoint)):
+                    await call.write(pb.LeaseKeepAliveRequest(ID=lease))
+                    response = await call.read()
             finally:
                 call.cancel()
             if not isinstance(response, pb.LeaseKeepAliveResponse):

@@ -1,5 +1,8 @@
 """Errors between this program and etcd, each with one sentence for people. No error has a key's content."""
 
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import grpc
@@ -58,6 +61,26 @@ class RevisionGoneError(EtcdError):
 
 class LeaseNotFoundError(EtcdError):
     """The lease is over, or was never granted."""
+
+
+@contextmanager
+def failures_as_errors(call: str, endpoint: str) -> Iterator[None]:
+    """Raise failures of gRPC within the block as EtcdError.
+
+    The calls of a channel that is closed end like a cancelled task. Only the task that was cancelled itself
+    may end in this way: another one would vanish without an error.
+    """
+    try:
+        yield
+    except grpc.aio.AioRpcError as error:
+        raise error_of(error, call, endpoint) from None
+    except asyncio.InvalidStateError:
+        raise UnavailableError(f"etcd at {endpoint} has ended {call}") from None
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise UnavailableError(f"the connection to etcd at {endpoint} ended during {call}") from None
 
 
 def error_of(error: grpc.aio.AioRpcError, call: str, endpoint: str) -> EtcdError:

@@ -9,7 +9,7 @@ import grpc.aio
 import structlog
 
 from meshwright.etcd.access import Access, Endpoint, TlsContents
-from meshwright.etcd.errors import AccessError, UnavailableError, error_of
+from meshwright.etcd.errors import AccessError, UnavailableError, failures_as_errors
 from meshwright.etcd.methods import STATUS, Method, Request, Response
 from protos.meshwright.etcd.v3 import etcd_pb2 as pb
 
@@ -78,10 +78,8 @@ class Member:
                 method.path, method.request.SerializeToString, method.response.FromString
             )
         made = cast("Callable[..., Awaitable[Response]]", call)
-        try:
+        with failures_as_errors(method.name, str(self.endpoint)):
             return await made(request, timeout=seconds, metadata=metadata)
-        except grpc.aio.AioRpcError as error:
-            raise error_of(error, method.name, str(self.endpoint)) from None
 
     def stream(
         self, method: Method[Request, Response], metadata: Metadata, seconds: float | None = None

@@ -10,15 +10,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-import grpc.aio
-
 from meshwright.etcd.errors import (
     EtcdError,
     RefusedError,
     RevisionGoneError,
     TokenError,
     UnavailableError,
-    error_of,
+    failures_as_errors,
     shortened,
 )
 from meshwright.etcd.members import Stream
@@ -106,18 +104,12 @@ class Watch:
             raise UnavailableError(f"etcd at {self._endpoint} is silent on a watch") from None
 
     async def _send(self, message: pb.WatchRequest) -> None:
-        try:
+        with failures_as_errors("Watch", self._endpoint):
             await self._call.write(message)
-        except grpc.aio.AioRpcError as error:
-            raise error_of(error, "Watch", self._endpoint) from None
-        except asyncio.InvalidStateError:
-            raise UnavailableError(f"etcd at {self._endpoint} has ended the watch") from None
 
     async def _receive(self) -> pb.WatchResponse:
-        try:
+        with failures_as_errors("Watch", self._endpoint):
             response = await self._call.read()
-        except grpc.aio.AioRpcError as error:
-            raise error_of(error, "Watch", self._endpoint) from None
         if not isinstance(response, pb.WatchResponse):
             raise UnavailableError(f"etcd at {self._endpoint} has ended the watch")
         return response

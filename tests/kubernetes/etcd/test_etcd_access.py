@@ -13,6 +13,7 @@ from meshwright.records.contract import Epoch, RecordsError, ReplicaId, StoreUna
 from meshwright.records.etcd.layout import Layout
 from meshwright.records.etcd.store import EtcdRecords
 from meshwright.records.key import key_of
+from tests.kubernetes.etcd.cut_relay import relay_to
 from tests.kubernetes.etcd.members import RealMember, Tls, encoded, etcd
 from tests.tools.deadline import until
 from tests.unit.records.test_contract import following, running
@@ -102,6 +103,20 @@ async def test_renewed_files_are_used_without_a_restart(guarded: RealMember, key
                 return False
 
         await until(is_read)
+
+
+async def test_renewed_files_break_no_feed(guarded: RealMember, keys: Keys) -> None:
+    """Connections with the earlier files are replaced, also those of a watch at another member."""
+    async with relay_to(guarded.endpoint) as relay:
+        access = Access((relay.endpoint, guarded.endpoint), tls_files(keys))
+        async with Client(access, SHORT) as client:
+            store = store_of(client)
+            async with following(store, "proxies") as follower:
+                keys.issue("client", "meshwright")
+                relay.lose_answers()
+                assert await store.read(CART) is None
+                created = await store.write(CART, b"one", None)
+                await until(lambda: follower.known == {CART: created})
 
 
 @pytest.fixture
