@@ -37,7 +37,7 @@ class Endpoint:
         except ValueError:
             raise AccessError(f"endpoint {text!r} of etcd is no URL: use {_EXAMPLE}") from None
         if url.username is not None or url.password is not None:
-            raise AccessError(f"the endpoint {host}:{port} of etcd has a user: put it into a file of its own")
+            raise AccessError(f"the endpoint {host}:{port} of etcd has a user: put the user into a file")
         if url.scheme not in ("http", "https") or not host or url.path.strip("/") or url.query:
             raise AccessError(f"endpoint {text!r} of etcd: use {_EXAMPLE}")
         if url.scheme == "http" and not _is_loopback(host):
@@ -74,7 +74,7 @@ class TlsFiles:
 
 @dataclass(frozen=True, slots=True)
 class TlsContents:
-    """The contents of TlsFiles, which are compared so that renewed files are noticed."""
+    """The contents of TlsFiles; a comparison shows whether the files were renewed."""
 
     ca: bytes | None = field(repr=False)
     certificate: bytes | None = field(repr=False)
@@ -87,9 +87,9 @@ class TlsContents:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Where an etcd is and how it is asked. `user_file` has one line, `USER:PASSWORD`.
+    """Endpoints and credentials of an etcd. `user_file` has one line, `USER:PASSWORD`.
 
-    Raises AccessError without an endpoint, and for credentials that are missing or incomplete.
+    Raises AccessError without an endpoint, and for missing or incomplete credentials.
     """
 
     endpoints: tuple[Endpoint, ...]
@@ -100,7 +100,7 @@ class Access:
         if not self.endpoints:
             raise AccessError(f"etcd has no endpoint: name at least one, {_EXAMPLE}")
         if (self.tls.certificate is None) != (self.tls.key is None):
-            raise AccessError("a client certificate of etcd needs both files: the certificate and its key")
+            raise AccessError("a client certificate of etcd needs both files: certificate and key")
         if any(item.tls for item in self.endpoints) and not (self.tls.certificate or self.user_file):
             raise AccessError("etcd is used with a client certificate, or with a file of user and password")
 
@@ -114,7 +114,7 @@ class Access:
         return User(name, password)
 
     def tls_contents(self) -> TlsContents:
-        """Return the contents of the files; raise AccessError for a file that cannot be read."""
+        """Return the contents of the files; raise AccessError for an unreadable file."""
         files = (self.tls.ca, self.tls.certificate, self.tls.key)
         return TlsContents(*(None if path is None else _read(path) for path in files))
 

@@ -1,8 +1,8 @@
 """Client of an etcd: single calls with time limits, at one member after another until one answers.
 
-A call that only reads, or may be repeated, is sent again to the next member until its time is over. A
-compared change is sent once, because its outcome is unknown after a lost answer: only a call that certainly
-had no effect (no connection, or a member without a leader) goes to the next member.
+A call that only reads, or may be repeated, is sent again to the next member until the time limit. A compared
+change is sent once, because a lost answer leaves the outcome unknown. Only a call without an effect goes to
+the next member: for example, there was no connection, or the member had no leader.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ _PAUSE: Final = 0.05
 class Limits:
     """Time limits of calls in seconds, for all attempts together.
 
-    A watch that is silent for `quiet` is asked for its progress, and given up after `answer` more.
+    After `quiet` without a response a watch asks for progress, and after `answer` more the watch is given up.
     """
 
     read: float = 2.0
@@ -58,7 +58,7 @@ LIMITS: Final = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """Outcome of a compared change: done at a revision, or not, with the key that is there instead."""
+    """Outcome of a compared change: done at a revision, or not, with the present key."""
 
     revision: int
     is_done: bool
@@ -66,7 +66,7 @@ class Swap:
 
 
 class Client:
-    """Client of an etcd, for one event loop. Close it at the end, or use it as a context manager."""
+    """Client of an etcd, for one event loop: a context manager, or closed by the caller."""
 
     def __init__(self, access: Access, limits: Limits = LIMITS) -> None:
         self.limits = limits
@@ -86,7 +86,7 @@ class Client:
         await self._members.close()
 
     async def get(self, key: bytes, revision: int = 0) -> KeyValue | None:
-        """Return a key as it is now, never an older state, or as it was at a revision; None for no key.
+        """Return the present state of a key, never an older one, or the state at a revision; None for no key.
 
         Raises RevisionGoneError if the revision was compacted, or is still to come.
         """
@@ -104,7 +104,7 @@ class Client:
         return Page(items, Position.of(response.header), response.more)
 
     async def put(self, key: bytes, value: bytes, lease: LeaseId) -> None:
-        """Write a key that ends with a lease, whatever was there; raise LeaseNotFoundError."""
+        """Write a key with a lease, without a comparison; raise LeaseNotFoundError."""
         await self._read(PUT, pb.PutRequest(key=key, value=value, lease=lease))
 
     async def swap(self, key: bytes, value: bytes, modified: int, lease: LeaseId = NO_LEASE) -> Swap:
@@ -132,12 +132,12 @@ class Client:
         return Swap(response.header.revision, is_done=False, current=KeyValue.of(found[0]) if found else None)
 
     async def grant(self, seconds: int) -> LeaseId:
-        """Return a new lease, which is over after the seconds unless it is renewed."""
+        """Return a new lease, which ends after the seconds unless the lease is renewed."""
         response = await self._read(GRANT, pb.LeaseGrantRequest(TTL=seconds))
         return LeaseId(response.ID)
 
     async def renew(self, lease: LeaseId) -> bool:
-        """Renew a lease for its whole duration; return False for a lease that is over."""
+        """Renew a lease for the whole duration; return False for an ended lease."""
 
         async def once(member: Member, left: float, words: Metadata) -> pb.LeaseKeepAliveResponse:
             call = member.stream(KEEP_ALIVE, words, left)
@@ -154,7 +154,7 @@ class Client:
         return (await self._attempts(once, self.limits.read, may_repeat=True)).TTL > 0
 
     async def revoke(self, lease: LeaseId) -> None:
-        """End a lease, and delete its keys; raise LeaseNotFoundError for one that is over."""
+        """End a lease, and delete all keys with the lease; raise LeaseNotFoundError for an ended one."""
         await self._read(REVOKE, pb.LeaseRevokeRequest(ID=lease))
 
     @asynccontextmanager
@@ -182,7 +182,7 @@ class Client:
             call.cancel()
 
     async def _read(self, method: Method[Request, Response], request: Request) -> Response:
-        """Call a method that may be called again."""
+        """Call a method whose repetition does no harm."""
         return await self._attempts(
             lambda member, left, words: member.call(method, request, left, words),
             self.limits.read,
@@ -241,6 +241,6 @@ class Client:
         return (*_HAS_LEADER, ("token", self._token))
 
     def _forget_token(self, words: Metadata) -> None:
-        """Forget the token of a call that was refused, unless another call has a new one already."""
+        """Forget the token of a refused call, unless another call has a new token already."""
         if ("token", self._token) in words:
             self._token = ""

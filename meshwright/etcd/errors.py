@@ -1,4 +1,4 @@
-"""Errors between this program and etcd, each with one sentence for people. No error has a key's content."""
+"""Errors between this program and etcd, each with one sentence for people, without contents of keys."""
 
 import asyncio
 from collections.abc import Iterator
@@ -52,11 +52,11 @@ class RefusedError(EtcdError):
 
 
 class TokenError(RefusedError):
-    """The store no longer knows the token of our user."""
+    """The store has forgotten the token of our user."""
 
 
 class RevisionGoneError(EtcdError):
-    """The store cannot go on from a revision, because it was compacted or never existed in this store."""
+    """The store lacks the history from a revision on: compacted, or never there."""
 
 
 class LeaseNotFoundError(EtcdError):
@@ -67,8 +67,8 @@ class LeaseNotFoundError(EtcdError):
 def failures_as_errors(call: str, endpoint: str) -> Iterator[None]:
     """Raise failures of gRPC within the block as EtcdError.
 
-    The calls of a channel that is closed end like a cancelled task. Only the task that was cancelled itself
-    may end in this way: another one would vanish without an error.
+    The calls of a closed channel end like a cancelled task. Only a cancelled task may end in this way,
+    because another one would vanish without an error.
     """
     try:
         yield

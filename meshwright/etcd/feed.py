@@ -1,9 +1,9 @@
 """Feed of the keys in a span: listed once, then watched, with each difference delivered once.
 
-A broken watch goes on from its position, so that nothing is listed again after a short cut. Where the store
-cannot go on from there (a compacted revision, a snapshot that was restored, another store), all keys are
-listed and compared with the known ones. Contents are compared by a digest, because a restored store gives
-numbers of revisions a second time, to other contents.
+A broken watch goes on from the last position, so that a short cut needs only the missed events. Where the
+store cannot go on from there (a compacted revision, a restored snapshot, another store), the feed lists all
+keys and compares the list with the known keys. The comparison has a digest of each content, because a
+restored store uses the same revisions again for other contents.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _log = structlog.get_logger("etcd")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Keys that are new or changed, and names of keys that are gone."""
+    """New and changed keys, and names of deleted keys."""
 
     items: tuple[KeyValue, ...] = ()
     removed: tuple[bytes, ...] = ()
@@ -52,7 +52,7 @@ PAUSES: Final = Pauses()
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A known form of a key: the revision of its last change, and a digest of its content."""
+    """A known form of a key: the revision of the last change, and a digest of the content."""
 
     modified: int
     digest: bytes
@@ -89,7 +89,7 @@ class Feed:
             except RevisionGoneError as error:
                 self._position = None
                 _log.info("keys of etcd are listed again", span=self._name, reason=str(error))
-                await asyncio.sleep(self._pauses.first)  # a member that lags behind looks like this too
+                await asyncio.sleep(self._pauses.first)  # a member behind the others looks like this too
             except EtcdError as error:
                 self._failures += 1
                 if self._failures == 1:  # one warning for an outage
@@ -106,8 +106,8 @@ class Feed:
         """Watch from the position of the feed, or of a new list, until the watch ends with an error."""
         resumed, position = self._position, self._position or await self._list()
         # From the position itself, whose change is known, and not from the next revision: etcd answers a
-        # question for progress only after its revision has reached the first one of the watch. A quiet store
-        # would look like a dead one.
+        # question for progress only after the store has reached the first revision of the watch. A quiet
+        # store would look like a dead one.
         async with self._client.watch(self._span, position.revision) as watch:
             if watch.position.is_behind(position) or (resumed and not await self._has_same_history()):
                 raise RevisionGoneError("the store is another one, or was restored from a snapshot")
@@ -122,13 +122,13 @@ class Feed:
             self._advance(await watch.events())
 
     async def _has_same_history(self) -> bool:
-        """Return whether the newest key that was delivered is in the store, as it was at its revision.
+        """Return whether the store has the newest delivered key, in the same form at the same revision.
 
-        A restored store may have made up for its lost revisions before this feed is back. Raises
-        RevisionGoneError if the history no longer has the revision.
+        A restored store may have overtaken the lost revisions before this feed connects again. Raises
+        RevisionGoneError for a compacted revision.
         """
         if self._latest is None:
-            return False  # nothing is known, so a list costs nothing
+            return False  # without a known key a list is cheap
         key, form = self._latest
         item = await self._client.get(key, form.modified)
         return item is not None and _Form.of(item) == form
@@ -166,7 +166,7 @@ class Feed:
         return position
 
     def _deliver(self, items: tuple[KeyValue, ...], removed: tuple[bytes, ...]) -> None:
-        """Deliver the items that differ from the known ones, and the removed keys that were known."""
+        """Deliver new and changed items, and the known ones of the removed keys."""
         news: list[KeyValue] = []
         for item in items:
             form = _Form.of(item)

@@ -1,8 +1,8 @@
-"""A lease: keys that end with this process, and the time until which the lease is sure.
+"""A lease: keys with the time limit of this process, and the time until which the lease is sure.
 
-The store counts the duration from a renewal's arrival, and this process from the moment at which it began the
-renewal, which is earlier. A lease that could not be renewed is therefore in doubt here while the store still
-keeps it.
+The store counts the duration from the arrival of a renewal. This process counts from the beginning of the
+renewal, which is earlier. Without a renewal the lease is therefore in doubt here before the store ends the
+lease.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _AGAIN: Final = 0.2
 
 
 class LeaseEndedError(Exception):
-    """Error for a lease that is over, or in doubt; the message says which."""
+    """Error for a lease which is over or in doubt, as the message says."""
 
 
 class Lease:
@@ -71,7 +71,7 @@ class Lease:
             try:
                 async with asyncio.timeout_at(self._sure_until):
                     if not await self._client.renew(self.id):
-                        raise LeaseEndedError("the lease is over: the store has ended it")
+                        raise LeaseEndedError("the lease is over: the store has ended the lease")
             except TimeoutError:
                 error = "no answer"
             except EtcdError as failure:
@@ -81,13 +81,13 @@ class Lease:
         raise LeaseEndedError(f"the lease is in doubt after {self._terms.patience:g} s: {error}")
 
     async def revoke(self) -> None:
-        """End the lease with its keys, or do nothing if it is over; raise EtcdError."""
+        """End the lease with all keys; an ended lease counts as done. Raises EtcdError."""
         self._sure_until = float("-inf")
         with contextlib.suppress(LeaseNotFoundError):
             await self._client.revoke(self.id)
 
     async def give_back(self) -> bool:
-        """End the lease as far as the store answers soon; return False if it does not."""
+        """End the lease; return False if the store does not answer soon."""
         try:
             async with asyncio.timeout(self._client.limits.read):
                 await self.revoke()

@@ -1,4 +1,4 @@
-"""Channels to the members of an etcd, one for each, and the choice of the member that is asked."""
+"""Channels to the members of an etcd, one for each, and the choice of the next member to ask."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -22,7 +22,7 @@ _PAUSE: Final = 0.05
 """Seconds between two rounds in which no member could be reached."""
 _SHORTEST_LOOK, _LONGEST_LOOK = 0.001, 0.02
 _EXPLANATION: Final = 0.2
-"""Seconds for the call that asks gRPC why a member cannot be reached."""
+"""Seconds for a call whose error has gRPC's reason for a failed connection."""
 
 _OPTIONS: Final = (
     ("grpc.enable_http_proxy", 0),  # otherwise the proxy of the environment (https_proxy) would be used
@@ -57,7 +57,7 @@ class Stream(Protocol[_Sent, _Received]):
 
 
 class Member:
-    """One member of an etcd, and the channel to it."""
+    """One member of an etcd, with a channel."""
 
     def __init__(self, endpoint: Endpoint, tls: TlsContents) -> None:
         self.endpoint = endpoint
@@ -102,7 +102,7 @@ class Member:
         return True
 
     async def explanation(self) -> str:
-        """Return a sentence that says why the member cannot be reached."""
+        """Return a sentence with the reason for a failed connection."""
         try:
             await self.call(STATUS, pb.StatusRequest(), _EXPLANATION)
         except UnavailableError as error:
@@ -111,10 +111,10 @@ class Member:
 
 
 class Members:
-    """The members of an etcd. The present one is asked until it fails, and then the next one.
+    """The members of an etcd. Calls go to the present member, and after a failure to the next one.
 
-    A channel is made again after a failure if the TLS files have changed, so that a renewed client
-    certificate needs no restart.
+    After a failure the TLS files are read again, and changed files replace all channels. A renewed client
+    certificate therefore needs no restart.
     """
 
     def __init__(self, access: Access) -> None:
@@ -132,8 +132,8 @@ class Members:
     async def connected(self, until: float) -> Member:
         """Return the first connected member from the present one on; raise UnavailableError at `until`.
 
-        `until` is a time of the event loop. A call at a connected member is the only one that may be done,
-        so all failures before are certain to have had no effect.
+        `until` is a time of the event loop. Without a connection a call certainly has no effect, so the
+        caller may go on to the next member.
         """
         loop = asyncio.get_running_loop()
         while True:

@@ -1,4 +1,4 @@
-"""Methods of etcd's services that the client calls, with the types of their messages."""
+"""Methods of etcd's services for the client, with the types of the messages."""
 
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar

@@ -9,12 +9,12 @@ LeaseId = NewType("LeaseId", int)
 """Name of a lease in the store."""
 
 NO_LEASE: Final = LeaseId(0)
-"""The lease of a key that stays until it is deleted."""
+"""The lease of a key without a time limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyValue:
-    """A key with its content, the revisions of its creation and last change, and the lease it ends with."""
+    """A key: name, content, revisions of the creation and of the last change, and the lease."""
 
     key: bytes
     value: bytes = field(repr=False)
@@ -36,7 +36,7 @@ class KeyValue:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A moment in the history of one store: the cluster, the term of its leader, and the last revision."""
+    """A moment in the history of one store: cluster, term of the leader, and last revision."""
 
     cluster: int
     term: int
@@ -50,8 +50,8 @@ class Position:
     def is_behind(self, earlier: "Position") -> bool:
         """Return whether the store is another one than earlier, or was restored from an older snapshot.
 
-        A restored store has the same cluster ID if its members have the same names, so the revision and the
-        term are compared too. A member that lags behind looks the same for a moment.
+        A restored store has the same cluster ID if the members have the same names, so revision and term are
+        compared too. A member behind the others looks the same for a moment.
         """
         return self.cluster != earlier.cluster or self.term < earlier.term or self.revision < earlier.revision
 

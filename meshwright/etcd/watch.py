@@ -1,7 +1,7 @@
 """A watch of etcd: events from a revision on, and the progress of a member without events.
 
-A watch of etcd may be silent for ever: after a cut that no packet shows, and from a revision that a restored
-store has not reached. A silent watch is therefore asked for its progress, and given up without an answer.
+A watch of etcd may be silent for ever: after a cut without a packet, and from a revision in the future of a
+restored store. A silent watch therefore asks for progress, and ends without an answer.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _DENIED: Final = "permission denied"
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Changes of keys in their order: a key with its new content, or the name of a deleted key.
+    """Changes of keys in order: a key with the new content, or the name of a deleted key.
 
     `revision` is the position after the changes, or the progress of a watch without changes.
     """
@@ -39,7 +39,7 @@ class Events:
 
 
 class Watch:
-    """One watch at one member: a stream that is cancelled by its owner."""
+    """One watch at one member: a stream, which the owner cancels."""
 
     def __init__(
         self, call: Stream[pb.WatchRequest, pb.WatchResponse], endpoint: str, quiet: float, answer: float
@@ -51,9 +51,9 @@ class Watch:
         self.position = Position(0, 0, 0)
 
     async def begin(self, span: Span, revision: int) -> None:
-        """Create the watch, and set the position of its member; raise EtcdError.
+        """Create the watch, and set the position of the member; raise EtcdError.
 
-        The position is the member's own, and may be ahead of events that are still to come.
+        The position is the member's own, and may be ahead of later events of the watch.
         """
         request = pb.WatchCreateRequest(
             key=span.start, range_end=span.end, start_revision=revision, progress_notify=True

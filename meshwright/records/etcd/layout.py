@@ -16,7 +16,7 @@ from meshwright.records.key import Key, key_of
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The keys of one mesh. Raises ValueError for a trust domain that is no word of a key."""
+    """The keys of one mesh. Raises ValueError for a trust domain with other characters than a word."""
 
     trust_domain: str
 
@@ -28,7 +28,7 @@ class Layout:
         return self._below("records", key)
 
     def record_of(self, name: bytes) -> Key | None:
-        """Return the key of a record from the name of its key; None for a name that no record can have."""
+        """Return the key of a record from the name of its key; None for another name."""
         try:
             return Key(name.removeprefix(self._below("records", "")).decode("ascii"))
         except UnicodeDecodeError:

@@ -1,8 +1,8 @@
 """Leadership in etcd: candidates queue, and the one whose key was created first leads.
 
-Each candidate has a key with a lease. The order of the keys' creation never changes, so a candidate that has
-no earlier one in front of it leads, and the others need only watch. A later leader has a later key, so the
-revision of the creation is the epoch.
+Each candidate has a key with a lease. The candidate with the earliest key leads, and the others only watch:
+for example, a replica which stands again after a failure goes to the end of the queue. A later leader has a
+later key, so the revision of the creation is the epoch.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _log = structlog.get_logger("records.etcd")
 
 
 class _Queue:
-    """The candidates as a feed knows them, and whether one of them leads, or has lost its place."""
+    """The candidates of a feed, and whether this candidate leads, or has lost the place in the queue."""
 
     def __init__(self, own: bytes) -> None:
         self._own = own
@@ -45,7 +45,7 @@ class _Queue:
             self.is_lost.set()  # the key was deleted, or a restored store has an earlier candidate again
 
     async def until_lost(self) -> None:
-        """Return when the candidate has lost its place in the queue."""
+        """Wait until the candidate has lost the place in the queue."""
         await self.is_lost.wait()
 
 
@@ -73,11 +73,10 @@ class Leadership:
             await asyncio.sleep(self._terms.every)
 
     async def _term(self, work: Work) -> None:
-        """Queue with a new lease, lead when it is this candidate's turn, and leave the queue."""
+        """Queue with a new lease, lead in turn, and leave the queue."""
         if self._left is not None:
-            await (
-                self._left.revoke()
-            )  # otherwise the own former key would be in front until its lease is over
+            # Otherwise the former key of this replica would be in front until the end of the lease.
+            await self._left.revoke()
             self._left = None
         lease = await Lease.grant(self._client, self._terms)
         try:

@@ -1,4 +1,4 @@
-"""Presence of replicas in etcd: each has a key with its state, and a lease of its own."""
+"""Presence of replicas in etcd: a key for each replica, with the state and a lease."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ _log = structlog.get_logger("records.etcd")
 
 
 class Presence:
-    """Presence of one replica, and its view of all replicas."""
+    """Presence of one replica, and view of all replicas."""
 
     def __init__(self, client: Client, layout: Layout, replica: ReplicaId, terms: Terms) -> None:
         self._client = client
@@ -41,7 +41,7 @@ class Presence:
             for key in difference.removed:
                 states.pop(self._layout.replica_of(key), None)
             if self._key in difference.removed:
-                self._shown = None  # deleted by somebody else: the next renewal shows it again
+                self._shown = None  # deleted by another client: the next renewal writes the key again
             if states != before or not before:
                 receive(dict(states))
 
@@ -64,7 +64,7 @@ class Presence:
             await asyncio.sleep(self._terms.every)
 
     async def _write(self, state: State, lease: Lease) -> None:
-        """Write the state whenever it has changed; raise LeaseNotFoundError."""
+        """Write the state after each change; raise LeaseNotFoundError."""
         while True:
             content = state()
             if content != self._shown:

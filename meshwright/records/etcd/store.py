@@ -30,7 +30,7 @@ _NO_RECORD: Final = 0
 
 
 class EtcdRecords:
-    """Client of one replica. The client of etcd is the caller's, who closes it afterwards."""
+    """Store of records for one replica. The caller closes the client of etcd afterwards."""
 
     def __init__(self, client: Client, layout: Layout, replica: ReplicaId, terms: Terms = TERMS) -> None:
         self._client = client
@@ -74,7 +74,7 @@ class EtcdRecords:
         await Feed(self._client, self._layout.records_within(prefix), deliver).run()
 
     def _changes(self, prefix: Key, difference: Difference) -> Changes:
-        """Return a difference as changes of records, without keys that are not within the prefix."""
+        """Return a difference as changes of the records within the prefix."""
         keys = ((self._layout.record_of(item.key), item) for item in difference.items)
         removed = map(self._layout.record_of, difference.removed)
         return Changes(

@@ -63,7 +63,7 @@ def test_user_in_an_endpoint_is_refused_and_not_shown() -> None:
     """A URL is shown in logs, so that it may not have a password."""
     with pytest.raises(AccessError) as caught:
         Endpoint.parse("https://mesh:secret@10.0.0.1:2379")
-    assert str(caught.value) == "the endpoint 10.0.0.1:2379 of etcd has a user: put it into a file of its own"
+    assert str(caught.value) == "the endpoint 10.0.0.1:2379 of etcd has a user: put the user into a file"
 
 
 def test_incomplete_credentials_are_refused() -> None:
