@@ -30,10 +30,12 @@ class Presence:
         self._key = layout.replica(replica)
         self._terms = terms
         self._shown: bytes | None = None
+        self._is_seen = False
 
     async def run(self, state: State, receive: Receive) -> None:
         """Show this replica until cancelled, and call `receive` with all replicas after each change."""
         states: dict[ReplicaId, bytes] = {}
+        self._is_seen = False
 
         def deliver(difference: Difference) -> None:
             before = dict(states)
@@ -42,7 +44,9 @@ class Presence:
                 states.pop(self._layout.replica_of(key), None)
             if self._key in difference.removed:
                 self._shown = None  # deleted by another client: the next renewal writes the key again
-            if states != before or not before:
+            # The first call has this replica: before that the others are not worth a computation.
+            self._is_seen = self._is_seen or self._replica in states
+            if self._is_seen and states != before:
                 receive(dict(states))
 
         await until_one_ends(self._show(state), Feed(self._client, self._layout.replicas, deliver).run())
@@ -55,8 +59,9 @@ class Presence:
                 try:
                     self._shown, failures = None, 0
                     await until_one_ends(lease.keep(), self._write(state, lease))
-                finally:
-                    await lease.give_back()
+                except asyncio.CancelledError:
+                    await lease.give_back()  # after an outage the key moves to the next lease, and stays
+                    raise
             except (EtcdError, LeaseEndedError) as error:
                 failures += 1
                 if failures == 1:  # one warning for an outage

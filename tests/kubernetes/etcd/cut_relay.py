@@ -24,7 +24,7 @@ class Relay:
         self._refuses = False
         self._writers: set[asyncio.StreamWriter] = set()
         self._serving: set[asyncio.Task[None]] = set()
-        self.connections = 0
+        self.connections = self.cuts = 0
         self.port = 0
 
     @property
@@ -39,6 +39,7 @@ class Relay:
     def cut(self) -> None:
         """End all connections, and every new one at once."""
         self._refuses = True
+        self.cuts += len(self._writers)
         for writer in self._writers:
             writer.transport.abort()
 

@@ -206,6 +206,7 @@ async def test_deleted_presence_is_shown_again(member: RealMember, stores: EtcdS
     seen: list[Mapping[ReplicaId, bytes]] = []
     async with running(stores.client("a").announce(lambda: b"a", seen.append)):
         await until(lambda: seen[-1:] == [{"a": b"a"}])
+        assert seen == [{"a": b"a"}], "the first call has this replica"
         count, span = len(seen), stores.layout.replicas
         member.delete(span.start, span.end)
         await until(lambda: seen[count:] == [{}, {"a": b"a"}])
