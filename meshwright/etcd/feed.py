@@ -16,12 +16,15 @@ from typing import Final, NoReturn, Self
 import structlog
 
 from meshwright.etcd.client import Client
-from meshwright.etcd.errors import EtcdError, RefusedError, RevisionGoneError
-from meshwright.etcd.values import KeyValue, Position, Span
+from meshwright.etcd.errors import EtcdError, RefusedError, RevisionGoneError, UnavailableError
+from meshwright.etcd.values import KeyValue, Page, Position, Span
 from meshwright.etcd.watch import Events, Watch
 
 PAGE: Final = 1000
 """Keys in a page of a list."""
+
+SMALLEST_PAGE: Final = 50
+"""Keys in a page after failures: each page without an answer in time halves the next one."""
 
 _log = structlog.get_logger("etcd")
 
@@ -78,6 +81,7 @@ class Feed:
         self._known: dict[bytes, _Form] = {}
         self._latest: tuple[bytes, _Form] | None = None
         self._position: Position | None = None
+        self._page = PAGE
         self._is_listed = False
         self._failures = 0
 
@@ -151,19 +155,27 @@ class Feed:
 
     async def _list(self) -> Position:
         """List all keys at one revision, deliver the difference, and return the position of the list."""
-        page = await self._client.page(self._span, 0, PAGE)
+        page = await self._read_page(self._span, 0)
         position, items = page.position, list(page.items)
         while page.more:
             rest = Span(items[-1].key + b"\0", self._span.end)
-            page = await self._client.page(rest, position.revision, PAGE)
+            page = await self._read_page(rest, position.revision)
             if page.position.cluster != position.cluster:
                 raise RevisionGoneError("the pages of a list come from two stores")
             items += page.items
         there = {item.key for item in items}
         self._latest = None
         self._deliver(tuple(items), tuple(key for key in self._known if key not in there))
-        self._position = position
+        self._position, self._page = position, PAGE
         return position
+
+    async def _read_page(self, span: Span, revision: int) -> Page:
+        try:
+            return await self._client.page(span, revision, self._page)
+        except UnavailableError as error:
+            if not error.is_undone:
+                self._page = max(self._page // 2, SMALLEST_PAGE)
+            raise
 
     def _deliver(self, items: tuple[KeyValue, ...], removed: tuple[bytes, ...]) -> None:
         """Deliver new and changed items, and the known ones of the removed keys."""

@@ -7,7 +7,7 @@ from typing import Final, cast
 
 from meshwright.etcd.client import Client
 from meshwright.etcd.errors import EtcdError, RevisionGoneError, UnavailableError
-from meshwright.etcd.feed import Difference, Feed, Pauses
+from meshwright.etcd.feed import SMALLEST_PAGE, Difference, Feed, Pauses
 from meshwright.etcd.values import KeyValue, Page, Position, Span
 from meshwright.etcd.watch import Events
 from tests.tools.deadline import until
@@ -37,10 +37,15 @@ class Script:
         self._present: list[Position | Events | EtcdError] = []
         self.history: dict[tuple[bytes, int], KeyValue] = {}
         self.calls: list[object] = []
+        self.limits: list[int] = []
+        self.failures: list[EtcdError] = []
 
     async def page(self, span: Span, revision: int, limit: int) -> Page:
         """Return the next page."""
         self.calls.append(("page", span.start, revision))
+        self.limits.append(limit)
+        if self.failures:
+            raise self.failures.pop()
         if not self._lists[0]:
             del self._lists[0]
         return self._lists[0].pop(0)
@@ -107,6 +112,18 @@ async def test_pages_are_read_at_one_revision() -> None:
     script = Script([pages], [[at(9)]])
     assert await script.run(1) == [Difference((ONE, OTHER))]
     assert script.calls == [("page", b"a", 0), ("page", b"a1\0", 7), ("watch", 7)]
+
+
+async def test_pages_are_smaller_after_failures() -> None:
+    """A page of large contents may take longer than its time limit; without a connection none is smaller."""
+    pages = [Page((ONE,), at(7), more=True), Page((OTHER,), at(9), more=False)]
+    script = Script([pages], [[at(9)]])
+    script.failures = [
+        *[UnavailableError("the store does not answer Range in time")] * 6,
+        *[UnavailableError("no connection", is_undone=True)] * 3,
+    ]
+    assert await script.run(1) == [Difference((ONE, OTHER))]
+    assert script.limits == [*[1000] * 4, 500, 250, 125, 62, *[SMALLEST_PAGE] * 3]
 
 
 async def test_list_is_begun_anew_after_a_compaction() -> None:
