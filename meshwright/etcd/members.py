@@ -9,7 +9,7 @@ import grpc.aio
 import structlog
 
 from meshwright.etcd.access import Access, Endpoint, TlsContents
-from meshwright.etcd.errors import AccessError, UnavailableError, failures_as_errors
+from meshwright.etcd.errors import AccessError, EtcdError, UnavailableError, failures_as_errors
 from meshwright.etcd.methods import STATUS, Method, Request, Response
 from protos.meshwright.etcd.v3 import etcd_pb2 as pb
 
@@ -105,7 +105,7 @@ class Member:
         """Return a sentence with the reason for a failed connection."""
         try:
             await self.call(STATUS, pb.StatusRequest(), _EXPLANATION)
-        except UnavailableError as error:
+        except EtcdError as error:
             return str(error)
         return f"etcd at {self.endpoint} was not connected in time"
 

@@ -165,7 +165,7 @@ async def test_quiet_watch_is_not_given_up(stores: EtcdStores, relay: Relay, log
         nonlocal passed
         passed += 1
         await asyncio.sleep(SHORT.quiet + SHORT.answer)
-        return passed == 3
+        return passed == 2
 
     async with following(stores.client("b", relay.endpoint), "tokens") as follower:
         connections = relay.connections
