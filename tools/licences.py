@@ -45,8 +45,8 @@ _SPDX: Final[Mapping[str, str]] = MappingProxyType(
 _HEAD: Final = """# Licences of what a release installs
 
 Made by `make licences` from the metadata of the packages; a test compares it with the lock files. Sources of
-Envoy's and gRPC's messages, from which `protos/` is generated when a wheel is built, are under Apache-2.0, and
-so is etcd, whose fields and numbers are in `protos/meshwright/etcd/`.
+Envoy's and gRPC's messages, from which `protos/` is generated when a wheel is built, are under Apache-2.0.
+So is etcd, whose fields and numbers are in `protos/meshwright/etcd/`.
 What the base images of the `Dockerfile` bring is Debian's, with its licences in `/usr/share/doc`.
 
 | package | version | licence (SPDX) |

@@ -20,7 +20,7 @@ from meshwright.records.etcd.store import EtcdRecords
 from meshwright.records.key import key_of
 from meshwright.records.update import Version, Writer, update
 
-TERMS: Final = Terms(lasts=2, every=0.2, patience=1.0)
+TERMS: Final = Terms(lasts=3, every=0.2, patience=2.0)
 RECORD: Final = key_of("authority")
 
 

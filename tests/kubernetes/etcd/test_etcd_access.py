@@ -21,7 +21,6 @@ from tools.real_parts.keys import Keys
 from tools.real_parts.keys import client as client_context
 
 CART: Final = key_of("proxies", "shop", "cart", "9f0c")
-SHORT: Final = Limits(read=1.0, write=1.0)
 PASSWORD: Final = "correct-horse"
 
 
@@ -76,14 +75,14 @@ async def test_server_of_another_ca_is_not_trusted(guarded: RealMember, keys: Ke
     """The error says that the certificate is at fault; a store that cannot be verified is unavailable."""
     others = new_keys(tmp_path / "others")
     files = TlsFiles(others.folder / "ca.crt", keys.folder / "client.crt", keys.folder / "client.key")
-    async with Client(Access((guarded.endpoint,), files), SHORT) as client:
+    async with Client(Access((guarded.endpoint,), files), Limits(write=1.0)) as client:
         with pytest.raises(StoreUnavailableError, match=r"Tls handshake failed"):
             await store_of(client).write(CART, b"one", None)
 
 
 async def test_renewed_files_are_used_without_a_restart(guarded: RealMember, keys: Keys) -> None:
     """The store gets certificates of a new CA, and the client's files are replaced after that."""
-    async with Client(Access((guarded.endpoint,), tls_files(keys)), SHORT) as client:
+    async with Client(Access((guarded.endpoint,), tls_files(keys))) as client:
         store = store_of(client)
         created = await store.write(CART, b"one", None)
         fresh = new_keys(keys.folder.parent / "fresh")
@@ -109,7 +108,7 @@ async def test_renewed_files_break_no_feed(guarded: RealMember, keys: Keys) -> N
     """Connections with the earlier files are replaced, also those of a watch at another member."""
     async with relay_to(guarded.endpoint) as relay:
         access = Access((relay.endpoint, guarded.endpoint), tls_files(keys))
-        async with Client(access, SHORT) as client:
+        async with Client(access) as client:
             store = store_of(client)
             async with following(store, "proxies") as follower:
                 keys.issue("client", "meshwright")
@@ -142,7 +141,7 @@ def access_as(member: RealMember, path: Path, line: str) -> Access:
 
 async def test_role_for_the_prefix_of_the_mesh_is_enough(with_users: RealMember, tmp_path: Path) -> None:
     """Records, presence and leadership need no other keys; another mesh is refused in one sentence."""
-    async with Client(access_as(with_users, tmp_path / "user", f"mesh:{PASSWORD}"), SHORT) as client:
+    async with Client(access_as(with_users, tmp_path / "user", f"mesh:{PASSWORD}")) as client:
         store = store_of(client)
         created = await store.write(CART, b"one", None)
         assert await store.read(CART) == created
@@ -168,7 +167,7 @@ async def test_role_for_the_prefix_of_the_mesh_is_enough(with_users: RealMember,
 
 async def test_forgotten_token_is_replaced(with_users: RealMember, tmp_path: Path) -> None:
     """A restarted store knows no tokens of before; calls and watches get a new one, unnoticed."""
-    async with Client(access_as(with_users, tmp_path / "user", f"mesh:{PASSWORD}"), SHORT) as client:
+    async with Client(access_as(with_users, tmp_path / "user", f"mesh:{PASSWORD}")) as client:
         store = store_of(client)
         created = await store.write(CART, b"one", None)
         async with following(store, "proxies") as follower:
@@ -181,7 +180,7 @@ async def test_forgotten_token_is_replaced(with_users: RealMember, tmp_path: Pat
 async def test_wrong_password_is_named_and_not_shown(with_users: RealMember, tmp_path: Path) -> None:
     """The sentence says what to check; after a correction of the file no restart is needed."""
     path = tmp_path / "user"
-    async with Client(access_as(with_users, path, "mesh:wrong-secret"), SHORT) as client:
+    async with Client(access_as(with_users, path, "mesh:wrong-secret")) as client:
         store = store_of(client)
         with pytest.raises(RecordsError) as caught:
             await store.read(CART)

@@ -18,7 +18,7 @@ from tests.unit.records.test_contract import CART, RecordContract, following, ru
 
 ADDITIONS: Final = 25
 """Ids that each of four writers adds."""
-SHORT: Final = Limits(read=0.5, write=0.5)
+SHORT: Final = Limits(read=1.0, write=1.0)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from tests.tools.deadline import until
 from tests.unit.records.test_contract import ended, running
 
 ROOT: Final = Path(__file__).resolve().parents[3]
-SHORT: Final = Limits(read=0.5, write=0.5, quiet=0.3, answer=0.3)
+SHORT: Final = Limits(read=1.0, write=1.0, quiet=0.3, answer=1.0)
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ async def test_leader_without_the_store_ends_before_another_begins(
 ) -> None:
     """A silent network: the leader's work is cancelled by its own clock, and the lease is over later.
 
-    Before, the leader leads for longer than one lease lasts.
+    Before, the leader leads for longer than the patience after one renewal.
     """
     said: list[str] = []
     loop = asyncio.get_running_loop()
@@ -119,7 +119,7 @@ async def test_leader_without_the_store_ends_before_another_begins(
         async with running(stores.client("a", relay.endpoint).lead(first.work)):
             await until(lambda: first.epochs)
             async with running(stores.client("b").lead(second.work)):
-                after = loop.time() + TERMS.lasts + 0.5
+                after = loop.time() + TERMS.patience + 0.5
                 await until(lambda: loop.time() > after)
                 assert said == ["a leads"]
                 relay.silence()
