@@ -50,6 +50,11 @@ class RealMember:
         """Return the endpoint for our client."""
         return Endpoint.parse(self.url)
 
+    @property
+    def runs(self) -> bool:
+        """Return whether the process was not killed."""
+        return self.service.process.poll() is None
+
     def kill(self) -> None:
         """Kill the member."""
         self.service.kill()

@@ -82,7 +82,7 @@ async def test_server_of_another_ca_is_not_trusted(guarded: RealMember, keys: Ke
 
 async def test_renewed_files_are_used_without_a_restart(guarded: RealMember, keys: Keys) -> None:
     """The store gets certificates of a new CA, and the client's files are replaced after that."""
-    async with Client(Access((guarded.endpoint,), tls_files(keys))) as client:
+    async with Client(Access((guarded.endpoint,), tls_files(keys)), Limits(read=1.0)) as client:
         store = store_of(client)
         created = await store.write(CART, b"one", None)
         fresh = new_keys(keys.folder.parent / "fresh")

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -21,19 +20,29 @@ from tests.tools.deadline import until
 from tests.unit.records.test_contract import following, running
 
 CART: Final = key_of("proxies", "shop", "cart", "9f0c")
-SHORT: Final = Limits(read=2.0, write=3.0, quiet=0.5, answer=1.0)
+SHORT: Final = Limits(read=1.5, write=1.5, quiet=0.5, answer=1.0)
 CHANGES: Final = 20
 PATIENCE: Final = 30.0
 """Seconds after which a call counts as one that does not end."""
 
 
+@pytest.fixture(scope="module")
+def members(etcd_part: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[RealMember]]:
+    """Return three members of one etcd."""
+    with etcd(tmp_path_factory.mktemp("etcd") / "three", count=3) as started:
+        yield started
+
+
 @pytest.fixture
-def three(etcd_part: None, tmp_path: Path) -> Iterator[list[RealMember]]:
-    """Return three members of one etcd that the test may kill; the last one leads."""
-    with etcd(tmp_path / "three", count=3) as started:
-        yield sorted(started, key=lambda member: member.leads)
-        for member in started:
-            member.go_on()
+def three(members: list[RealMember]) -> Iterator[list[RealMember]]:
+    """Return the three members, which the test may kill and stop; the last one leads."""
+    yield sorted(members, key=lambda member: member.leads)
+    for member in members:
+        member.go_on()
+        if not member.runs:
+            member.start()
+    for member in members:
+        member.service.until_ready()
 
 
 @pytest.fixture
