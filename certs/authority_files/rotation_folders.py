@@ -93,6 +93,8 @@ def _order(state: Path, rotation: Rotation) -> None:
     """Put the folders in order: three renames, each of which may be the last before a crash."""
     # rename(2) cannot swap two folders, so that the swap takes a third name.
     signer, other, moving = (state / item for item in (FOLDER, OTHER, _MOVING))
+    if signer.is_symlink() and not signer.exists():  # otherwise a rename reports that this is no directory
+        raise StateError(f"{signer} is a symbolic link to a missing directory")
     try:
         if signer.exists() and _is(signer, rotation.other):
             signer.rename(other if moving.exists() else moving)

@@ -41,7 +41,7 @@ def read_ca(directory: Path, seal: Seal = PLAIN) -> StoredCa | None:
     if directory.is_symlink() and not directory.exists():
         broken = Unreadable(f"{directory} is a symbolic link to a missing directory")
         return StoredCa(broken, broken)
-    certificate, key = _read(directory / _CERTIFICATE), _read(directory / _KEY)
+    certificate, key = _part(directory / _CERTIFICATE), _part(directory / _KEY)
     if certificate is None and key is None:
         return None
     opened = _opened(directory / _KEY, key, seal) if isinstance(key, bytes) else key
@@ -78,6 +78,18 @@ def _opened(path: Path, content: bytes, seal: Seal) -> PrivateKey | Unreadable:
         return Unreadable(f"CA key {path} cannot be used: {error}")
     except ValueError as error:
         return Unreadable(f"CA key {path} cannot be used: {error}; {_AWAY}")
+
+
+def _part(path: Path) -> bytes | Unreadable | None:
+    """Return the content of a file that every CA has.
+
+    A link to a missing file, for example on a volume that is not mounted, is a part of a CA: otherwise a new
+    CA would be created in its place.
+    """
+    content = _read(path)
+    if content is None and path.is_symlink():
+        return Unreadable(f"{path} is a symbolic link to a missing file; {_AWAY}")
+    return content
 
 
 def _read(path: Path) -> bytes | Unreadable | None:

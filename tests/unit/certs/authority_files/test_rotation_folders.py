@@ -201,6 +201,20 @@ def test_ca_folder_behind_a_link_can_be_rotated(
     assert fingerprint_in(state / "ca") == second.signer
 
 
+def test_ca_folder_behind_a_broken_link_is_named_and_nothing_changes(state: Path) -> None:
+    """The target may be on a volume that is not mounted; the start succeeds when it is back."""
+    first = begin(state, DOMAIN, NOW)
+    (state / "ca").rename(state / "volume")
+    (state / "ca").symlink_to(state / "volume" / "missing")
+    before = sorted(state.iterdir())
+    with pytest.raises(StateError, match=f"^{state}/ca is a symbolic link to a missing directory$"):
+        recovered(state)
+    assert sorted(state.iterdir()) == before
+    (state / "ca").unlink()
+    (state / "ca").symlink_to(state / "volume")
+    assert recovered(state) == first
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"stage": "x"}', "null", '"a"'])
 def test_damaged_rotation_file_is_an_error_and_removes_no_key(state: Path, text: str) -> None:
     """The key of the other root may be needed after the file is restored."""

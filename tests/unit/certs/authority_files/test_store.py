@@ -9,10 +9,12 @@ from typing import Final
 import pytest
 
 from certs.authority_files.store import AuthorityFiles
+from certs.errors import StateError
 from certs.issuers.root import new_root
 from certs.issuers.stored_ca import StoredCa, Unreadable
 from certs.issuers.succession import FormerIssuer, Succession
 from certs.keys.bundle import TrustBundle
+from certs.roots.authority import ChangingAuthority
 from certs.roots.authority_state import AuthorityState
 from certs.roots.authority_store import changed
 from certs.roots.first_proxy import FirstProxy
@@ -154,6 +156,22 @@ def test_file_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path) -> No
         Unreadable(f"{tmp_path}/ca/first-proxy cannot be read: Is a directory"),
     )
     assert (state.ca, state.declared_roots) == (STATE.ca, STATE.declared_roots)
+
+
+@pytest.mark.parametrize("gone", [("ca.pem", "ca.key"), ("ca.pem",), ("ca.key",)])
+def test_ca_behind_broken_links_is_a_ca(tmp_path: Path, gone: tuple[str, ...]) -> None:
+    """A start reports the first link, and does not create another CA in place of the missing one."""
+    _write_files(tmp_path)
+    for name in ("rotation.json", "ca.other/ca.pem", "ca.other/ca.key", *(f"ca/{name}" for name in gone)):
+        (tmp_path / name).unlink()
+    for name in gone:
+        (tmp_path / "ca" / name).symlink_to(tmp_path / "volume" / name)
+    before = sorted(tmp_path.rglob("*"))
+    words = f"^{tmp_path}/ca/{gone[0]} is a symbolic link to a missing file; restore the right files, or "
+    with pytest.raises(StateError, match=words):
+        ChangingAuthority(AuthorityFiles(tmp_path), TrustDomain("mesh.example"), NOW)
+    created = {tmp_path / ".ca.lock"}
+    assert set(tmp_path.rglob("*")) - created == set(before) - {tmp_path / "ca.other"}
 
 
 def test_sealed_key_without_its_passphrase_is_unreadable(tmp_path: Path) -> None:
