@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives import serialization
 
 from certs.errors import StateError
 from certs.issuers.root import CaNames, Root, read_root
+from certs.keys.bundle import TrustBundle
 from certs.keys.material import PrivateKey
 from meshwright.mesh.names import TrustDomain
 
@@ -75,6 +76,20 @@ def root_of(stored: StoredCa | None, names: CaNames, trust_domain: TrustDomain, 
     certificate = _present(readable(stored.certificate), names.certificate, names.key, names)
     key = _present(readable(stored.key), names.key, names.certificate, names)
     return read_root(names, certificate, key.reveal(), readable(stored.roots), trust_domain, now)
+
+
+def trusted_roots(stored: StoredCa | None, names: CaNames) -> TrustBundle:
+    """Return the roots to trust for certificates of a stored CA, even an expired one; empty without a CA.
+
+    Raises StateError; `names` are for the error.
+    """
+    if stored is None:
+        return TrustBundle.from_pems([])
+    try:
+        return TrustBundle.from_pems([stored.trusted])
+    except ValueError as error:
+        name = names.roots if readable(stored.roots) else names.certificate
+        raise StateError(f"{name} cannot be used: {error}; {names.mend}") from None
 
 
 def _present(content: T | None, name: str, other: str, names: CaNames) -> T:

@@ -8,7 +8,7 @@ from certs.contract import CertificateRequest
 from certs.errors import StateError
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.root import Root, fingerprint_of_ca, new_root
-from certs.issuers.stored_ca import StoredCa, readable, root_of
+from certs.issuers.stored_ca import StoredCa, readable, root_of, trusted_roots
 from certs.keys.bundle import TrustBundle
 from certs.keys.leaf import is_signed_by_bundle
 from certs.roots.authority_state import AuthorityState
@@ -188,9 +188,8 @@ class ChangingAuthority:
             )
         signer = CertificateAuthority(self._root(CaSlot.SIGNER, state.ca, now), self._trust_domain)
         own = TrustBundle.from_pems([signer.trust_bundle()])
-        other = TrustBundle.from_pems(
-            [] if rotation is None or state.other is None else [state.other.trusted]
-        )
+        beside = None if rotation is None else state.other
+        other = trusted_roots(beside, self._authority_store.names(CaSlot.OTHER))
         both = own.union(other)
         trusts_both = rotation is not None and rotation.other in rotation.trusted
         roots = {Fingerprint(signer.fingerprint): own}

@@ -12,13 +12,13 @@ from typing import Final
 from certs.contract import Authority, IssuerKind
 from certs.errors import StateError
 from certs.issuers.file_authority import WatchedFiles, WatchedIssuer
+from certs.issuers.stored_ca import trusted_roots
 from certs.issuers.succeeding_issuer import Role, SucceedingIssuer
 from certs.issuers.succession import FormerIssuer, Succession
 from certs.issuers.succession_store import SuccessionStore
 from certs.keys.bundle import TrustBundle
 from certs.roots.authority import ChangingAuthority
-from certs.roots.authority_state import AuthorityState
-from certs.roots.authority_store import AuthorityStore
+from certs.roots.authority_store import AuthorityStore, CaSlot
 from certs.roots.role_succession import RoleSuccession
 from meshwright.mesh.names import TrustDomain
 
@@ -152,7 +152,7 @@ def open_authority(
             "you use another CA (authority_directory or authority_certificate)"
         )
     ca = WatchedIssuer(watched, trust_domain, now, Role.CHANNEL.signs, signs_proxies=True)
-    before = before or _begun(state, now)
+    before = before or _begun(trusted_roots(state.ca, authority_store.names(CaSlot.SIGNER)), now)
     made = SucceedingAuthority(ca, IssuerKind.FILES, issuers, before, ends, now, drops=False)
 
     def tend(at: datetime) -> None:
@@ -165,7 +165,6 @@ def open_authority(
     return OpenedAuthority(made, IssuerKind.FILES, str(watched.place), None, why, made, tend)
 
 
-def _begun(state: AuthorityState, now: datetime) -> Succession:
-    """Return the succession if none is recorded: the CA of the store, if there is one."""
-    own = TrustBundle.from_pems([b"" if state.ca is None else state.ca.trusted])
+def _begun(own: TrustBundle, now: datetime) -> Succession:
+    """Return the succession if none is recorded: the CA of the store, if it has `own` roots."""
     return Succession(IssuerKind.BUILT_IN if own.fingerprints else "", own, now)

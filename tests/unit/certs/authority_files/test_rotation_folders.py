@@ -238,6 +238,17 @@ def test_rotation_with_other_roots_than_recorded_is_an_error(
         recovered(state)
 
 
+def test_damaged_roots_of_the_other_ca_are_named(state: Path) -> None:
+    """Without them its certificates could not be verified, so the server does not start."""
+    begin(state, DOMAIN, NOW)
+    (state / "ca.other" / "roots.pem").write_text("damaged\n")
+    words = (
+        f"^{state}/ca.other/roots.pem cannot be used: roots are not certificates in PEM; restore the right "
+    )
+    with pytest.raises(StateError, match=words):
+        own_authority(state, DOMAIN, NOW)
+
+
 def test_other_ca_is_moved_aside_when_the_rotation_file_is_missing(state: Path) -> None:
     """The key of each other CA is kept, and a warning has the path."""
     keys = []

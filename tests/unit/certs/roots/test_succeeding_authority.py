@@ -306,3 +306,18 @@ def test_external_ca_also_signs_server_certificates(scene: Scene) -> None:
             authority.authority, Usage.SERVER, Names("ads", dns_names=("a.example",)), DAY, scene.now
         )
         assert is_signed_by_bundle(pair.chain_pem, root.pem)
+
+
+@pytest.mark.parametrize("name", ["ca.pem", "roots.pem"])
+def test_damaged_ca_of_the_state_directory_is_named_before_another_one_succeeds(
+    scene: Scene, name: str
+) -> None:
+    """Its roots are trusted until its certificates have ended, so they must be readable at the change."""
+    with scene.open(own=True):
+        pass
+    (scene.state / "ca" / name).write_text("damaged\n")
+    scene.put("first")
+    words = f"^{scene.state}/ca/{name} cannot be used: roots are not certificates in PEM; restore the right "
+    with pytest.raises(StateError, match=words), scene.open():
+        pass
+    assert not (scene.state / "authority.json").exists()
