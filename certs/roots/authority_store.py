@@ -80,14 +80,17 @@ class AuthorityStore(Protocol):
 
 
 def changed(
-    authority_store: AuthorityStore, change: Callable[[AuthorityState], AuthorityState]
+    authority_store: AuthorityStore,
+    change: Callable[[AuthorityState], AuthorityState],
+    seen: StoredAuthority | None = None,
 ) -> StoredAuthority:
     """Store the result of `change`, a function of the present state; return what is stored.
 
-    After another server's write `change` is called again with that server's state. An unchanged state is not
-    written. Raises StateError and the errors of `change`.
+    `seen` is the present state if the caller has just read it. After another server's write `change` is
+    called again with that server's state. An unchanged state is not written. Raises StateError and the errors
+    of `change`.
     """
-    there = authority_store.read()
+    there = seen or authority_store.read()
     while (state := change(there.state)) != there.state:
         try:
             return authority_store.replace(there.revision, state)

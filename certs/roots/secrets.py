@@ -63,8 +63,11 @@ class Secrets:
 
         A Secret without a CA is matched with a root in force that no other Secret has. Raises StateError.
         """
+        if not used and not other:  # the record has no effect, and the store need not be read at each look
+            return DeclaredRootSecrets((), False, {}, {})
         in_force = {fingerprint for fingerprint in (signer, other) if fingerprint}
-        recorded = readable(self._authority_store.read().state.declared_roots)
+        seen = self._authority_store.read()
+        recorded = readable(seen.state.declared_roots)
         read, errors = self._read(used, _among(recorded, in_force), now)
         good = [root_certificate for root_certificate in used if root_certificate.key not in errors]
 
@@ -72,7 +75,7 @@ class Secrets:
             before = _among(readable(state.declared_roots), in_force)
             return replace(state, declared_roots=_matched(good, read, before, signer, other))
 
-        recorded = readable(changed(self._authority_store, change).state.declared_roots)
+        recorded = readable(changed(self._authority_store, change, seen).state.declared_roots)
         is_ruled = bool(used) or other in recorded.values()
         roots = tuple(_declared(root_certificate, recorded, read) for root_certificate in good)
         return DeclaredRootSecrets(roots, is_ruled, read, errors)
