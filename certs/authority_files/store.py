@@ -81,7 +81,7 @@ class AuthorityFiles:
                 rotation_folders.begin(self._state, state.other, rotation, self._seal)
             case before, Rotation() as rotation if rotation != before:
                 rotation_folders.keep(self._state, rotation)
-            case Rotation(), None:
+            case Rotation() | Unreadable(), None:
                 rotation_folders.end(self._state)
             case _:
                 pass

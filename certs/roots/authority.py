@@ -8,7 +8,7 @@ from certs.contract import CertificateRequest
 from certs.errors import StateError
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.root import Root, fingerprint_of_ca, new_root
-from certs.issuers.stored_ca import StoredCa, readable, root_of, trusted_roots
+from certs.issuers.stored_ca import StoredCa, Unreadable, readable, root_of, trusted_roots
 from certs.keys.bundle import TrustBundle
 from certs.keys.leaf import is_signed_by_bundle
 from certs.roots.authority_state import AuthorityState
@@ -147,7 +147,7 @@ class ChangingAuthority:
         there = self._authority_store.read()
         while self._is_present(there.state):
             try:
-                there = self._authority_store.replace(there.revision, change(there.state))
+                there = self._authority_store.replace(there.revision, change(self._known(there.state)))
             except Overtaken as overtaken:
                 there = overtaken.there
             else:
@@ -159,10 +159,18 @@ class ChangingAuthority:
     def _is_present(self, state: AuthorityState) -> bool:
         """Return whether the root rotation and the key of the signing CA are still those of this server."""
         names = self._authority_store.names(CaSlot.SIGNER)
-        certificate = None if state.ca is None else readable(state.ca.certificate)
+        certificate, known = None if state.ca is None else readable(state.ca.certificate), self._known(state)
         # By the key: an operator may have renewed the certificate, which may be expired too.
         signer = certificate and fingerprint_of_ca(names.certificate, certificate, names.mend)
-        return (readable(state.rotation), signer) == (self.rotation, self.fingerprint)
+        return (readable(known.rotation), signer) == (self.rotation, self.fingerprint)
+
+    def _known(self, state: AuthorityState) -> AuthorityState:
+        """Return the state with the rotation of this server in the place of a record damaged meanwhile.
+
+        The next step then writes the record again. A server that knows of no rotation cannot repair it.
+        """
+        is_damaged = isinstance(state.rotation, Unreadable) and self.rotation is not None
+        return replace(state, rotation=self.rotation) if is_damaged else state
 
     def _require_signers(self, state: AuthorityState, rotation: Rotation, now: datetime) -> None:
         """Raise StateError if a root cannot sign that must sign now or after the change.

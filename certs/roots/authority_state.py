@@ -95,8 +95,10 @@ def is_step(before: AuthorityState, after: AuthorityState) -> bool:
             return None not in now and now[0] == was[0]
         case Rotation(signer=old), Rotation(signer=new):
             return now == (was if old == new else was[::-1])
-        case Rotation(), None:
+        case Rotation() | Unreadable(), None:
             return now == (was[0], None)
+        case Unreadable(), Rotation():  # written again by a server that knows it
+            return None not in now and now in (was, was[::-1])
         case _:
             return (before.rotation, was) == (after.rotation, now)
 

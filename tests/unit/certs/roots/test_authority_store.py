@@ -23,7 +23,7 @@ from certs.issuers.succession import FormerIssuer, Succession
 from certs.keys.bundle import TrustBundle
 from certs.keys.material import PrivateKey
 from certs.roots.authority import ChangingAuthority
-from certs.roots.authority_state import AuthorityState
+from certs.roots.authority_state import AuthorityState, is_step
 from certs.roots.authority_store import AuthorityStore, Overtaken, changed
 from certs.roots.role_succession import RoleSuccession
 from certs.roots.rotation import Fingerprint, Rotation, advanced, begun, without
@@ -265,6 +265,19 @@ def test_no_write_can_lose_a_ca(
         with pytest.raises(ValueError, match="changes only by the steps of a root rotation"):
             store.replace(stored.revision, state)
     assert store.read() == stored
+
+
+def test_damaged_rotation_is_replaced_only_beside_the_same_cas(whole: AuthorityState, now: datetime) -> None:
+    """A server that knows the rotation takes its next step: it exchanges the CAs or removes the other one."""
+    damaged, stranger = replace(whole, rotation=Unreadable("damaged")), StoredCa.of(new_root(DOMAIN, now))
+    steps = [whole, replace(whole, ca=whole.other, other=whole.ca), replace(whole, other=None, rotation=None)]
+    lossy = [
+        replace(whole, ca=stranger),
+        replace(whole, other=stranger),
+        replace(whole, other=None),
+        replace(whole, ca=whole.other, other=None, rotation=None),
+    ]
+    assert [is_step(damaged, state) for state in (*steps, *lossy)] == [True] * 3 + [False] * 4
 
 
 @pytest.mark.parametrize("stores", ["files", "memory"], indirect=True)

@@ -136,6 +136,34 @@ def test_certificate_renewed_by_hand_does_not_stop_a_rotation(tmp_path: Path) ->
     assert (rotation.signer, authority.signing_bundle()) == (authority.fingerprint, renewed.pem)
 
 
+@pytest.mark.parametrize("number", range(3))
+def test_record_of_a_rotation_damaged_meanwhile_is_written_again(tmp_path: Path, number: int) -> None:
+    """The server knows the rotation, and the next step ends as without the damage, also for a restart."""
+    authority = ChangingAuthority(AuthorityFiles(tmp_path), DOMAIN, NOW)
+    rotation: Rotation | None = authority.begin(NOW)
+    for _ in range(number):
+        authority.step(advanced(rotation, NOW) if rotation else None, NOW)
+        rotation = authority.rotation
+    (tmp_path / "rotation.json").write_text("damaged\n")
+    assert rotation is not None
+    expected = advanced(rotation, NOW)
+    authority.step(expected, NOW)
+    assert authority.rotation == expected
+    reopened = ChangingAuthority(AuthorityFiles(tmp_path), DOMAIN, NOW)
+    assert (reopened.rotation, reopened.fingerprint) == (expected, authority.fingerprint)
+    assert (tmp_path / "ca.other").exists() == (expected is not None)
+
+
+def test_rotation_does_not_begin_over_a_damaged_record(tmp_path: Path) -> None:
+    """A server that knows of no rotation cannot know the roots in the record."""
+    authority = ChangingAuthority(AuthorityFiles(tmp_path), DOMAIN, NOW)
+    (tmp_path / "rotation.json").write_text("damaged\n")
+    with pytest.raises(StateError, match=r"rotation\.json is damaged: "):
+        authority.begin(NOW)
+    assert (tmp_path / "rotation.json").read_text() == "damaged\n"
+    assert not (tmp_path / "ca.other").exists()
+
+
 def test_rotation_away_from_an_expired_root_goes_on(tmp_path: Path) -> None:
     """Only a root that must sign later has to be valid."""
     authority = ChangingAuthority(AuthorityFiles(tmp_path), DOMAIN, NOW)
