@@ -23,9 +23,10 @@ OTHER: Final = "ca.other"
 """Name of the other CA's folder in the state directory."""
 MARK: Final = "first-proxy"
 """File with the serial of the first proxy certificate, in the folder of the signing CA."""
+KEY: Final = "ca.key"
+"""Name of the key's file in a CA's folder."""
 
 _MOVING: Final = "ca.moving"
-_KEY: Final = "ca.key"
 
 _log = structlog.get_logger("certs.roots.kept")
 
@@ -72,7 +73,7 @@ def end(state: Path) -> None:
     """Record the end of a root rotation: remove the other root with its key from the state directory."""
     try:
         # The key goes first: without it the rest is not a CA, whenever the process dies.
-        (state / OTHER / _KEY).unlink(missing_ok=True)
+        (state / OTHER / KEY).unlink(missing_ok=True)
         (state / FILE).unlink(missing_ok=True)
         files.sync_directory(state)
     except OSError as error:
@@ -124,7 +125,7 @@ def _leave(folder: Path) -> None:
 
     A CA is kept, because its certificates may still be in use.
     """
-    if not (folder / _KEY).exists():
+    if not (folder / KEY).exists():
         _remove(folder)
         return
     number = 1

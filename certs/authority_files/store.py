@@ -37,6 +37,7 @@ class AuthorityFiles:
         self._seal = seal
         self._first_proxy = (state if is_foreign else state / FOLDER) / rotation_folders.MARK
         self._turn = threading.RLock()
+        self._is_rotating = False
 
     @property
     def place(self) -> str:
@@ -55,7 +56,9 @@ class AuthorityFiles:
         files.private_directory(self._state)
         with self._turn, files.locked(self._state / _LOCK):
             rotation_folders.recover(self._state)
-            return self.read()
+            there = self.read()
+            self._is_rotating = there.state.rotation is not None
+            return there
 
     def read(self) -> StoredAuthority:
         """Return the present state, with Unreadable for each file that cannot be read."""
@@ -70,6 +73,7 @@ class AuthorityFiles:
                 raise ValueError("a CA is created once, and changes only by the steps of a root rotation")
             files.private_directory(self._state)
             self._write(there, state)
+            self._is_rotating = state.rotation is not None
             return self.read()
 
     def _write(self, there: StoredAuthority, state: AuthorityState) -> None:
@@ -102,7 +106,7 @@ class AuthorityFiles:
     def _read(self) -> StoredAuthority:
         rotation_file = self._state / rotation_folders.FILE
         declared_file = self._state / records.DECLARED_ROOTS
-        rotation, declared = content_of(rotation_file), content_of(declared_file)
+        rotation, declared = self._rotation(rotation_file), content_of(declared_file)
         issuers = {role: content_of(self._state / name) for role, name in records.ISSUERS.items()}
         first_proxy = content_of(self._first_proxy)
         ca, other = read_ca(self._state / FOLDER, self._seal), None
@@ -119,6 +123,16 @@ class AuthorityFiles:
         )
         contents = (*_parts(ca), *_parts(other), rotation, *issuers.values(), first_proxy, declared)
         return StoredAuthority(state, _revision(*contents))
+
+    def _rotation(self, path: Path) -> Content:
+        """Return the record of a rotation. The end of a rotation removes the other CA's key before it.
+
+        A record removed by hand is unreadable and not an ended rotation: the former root is still in use.
+        """
+        content, key = content_of(path), self._state / rotation_folders.OTHER / rotation_folders.KEY
+        if content is None and self._is_rotating and content_of(key) is not None:
+            return Unreadable(f"{path} is missing, but a root is being rotated; restore it from a backup")
+        return content
 
     def _require(self, before: Revision) -> StoredAuthority:
         there = self.read()

@@ -136,15 +136,21 @@ def test_certificate_renewed_by_hand_does_not_stop_a_rotation(tmp_path: Path) ->
     assert (rotation.signer, authority.signing_bundle()) == (authority.fingerprint, renewed.pem)
 
 
+@pytest.mark.parametrize("is_removed", [False, True])
 @pytest.mark.parametrize("number", range(3))
-def test_record_of_a_rotation_damaged_meanwhile_is_written_again(tmp_path: Path, number: int) -> None:
+def test_record_of_a_rotation_damaged_meanwhile_is_written_again(
+    tmp_path: Path, number: int, *, is_removed: bool
+) -> None:
     """The server knows the rotation, and the next step ends as without the damage, also for a restart."""
     authority = ChangingAuthority(AuthorityFiles(tmp_path), DOMAIN, NOW)
     rotation: Rotation | None = authority.begin(NOW)
     for _ in range(number):
         authority.step(advanced(rotation, NOW) if rotation else None, NOW)
         rotation = authority.rotation
-    (tmp_path / "rotation.json").write_text("damaged\n")
+    if is_removed:
+        (tmp_path / "rotation.json").unlink()
+    else:
+        (tmp_path / "rotation.json").write_text("damaged\n")
     assert rotation is not None
     expected = advanced(rotation, NOW)
     authority.step(expected, NOW)
