@@ -18,6 +18,7 @@ from meshwright.records.contract import (
     ReplicaId,
     Revision,
     StoreUnavailableError,
+    TooLargeError,
     WriteConflictError,
 )
 from meshwright.records.etcd.layout import Layout
@@ -47,7 +48,7 @@ class EtcdRecords:
     async def write(self, key: Key, content: bytes, before: Revision | None) -> Record:
         """Replace the record with revision `before`, or create one."""
         if len(content) > LARGEST_CONTENT:
-            raise ValueError(f"content of {key}: {len(content)} bytes, at most {LARGEST_CONTENT} are allowed")
+            raise TooLargeError(key, len(content))
         modified = _NO_RECORD if before is None else int(before)
         with _translated():
             swap = await self._client.swap(self._layout.key_of_record(key), content, modified)
