@@ -48,6 +48,7 @@ from xds.server.streams.call import Call, Result, Serve, alone
 from xds.server.streams.conversation import Conversation
 from xds.server.streams.decoder import Decoder
 from xds.server.streams.encoder import Encoder
+from xds.server.streams.shutdown_plan import planned_ends
 from xds.server.streams.wake_queue import WakeQueue
 from xds.server.streams.wakeups import once_for_all
 from xds.server.tls import Plaintext, TlsIdentity
@@ -112,6 +113,7 @@ class AdsServer:
         self._calls: dict[int, Call] = {}
         self._conversations: dict[int, Conversation] = {}
         self._streams = 0
+        self._is_over = False
         self._server: grpc.aio.Server | None = None
         self._guard: ConnectionGuard | None = None
         self._watch: asyncio.Task[None] | None = None
@@ -135,21 +137,42 @@ class AdsServer:
         self._watch = asyncio.create_task(guard.watch(port), name="xds-connections")
         return int(port)
 
-    async def stop(self, grace: float) -> None:
-        """Refuse new calls and end every stream; return when all have ended, or after `grace` seconds."""
+    async def stop(self, grace: float, spread: float = 0.0) -> None:
+        """Refuse new calls and end every call in order, one after another over `spread` seconds.
+
+        The end is spread because all clients connect to another server at the end of their streams, and a
+        server that gets all clients of another one at the same moment is overloaded. Until its end, a stream
+        is served and checked as before. The function returns when all calls have ended, or `grace` seconds
+        after the last one should have. If it is cancelled, call `stop(0.0)` to end the remaining calls.
+        """
         if self._server is None:
             return
-        if self._rechecks is not None:
-            self._rechecks.cancel()
-        if self._sweeps is not None:
-            self._sweeps.cancel()
-        if self._watch is not None:
-            self._watch.cancel()
-        stopping = asyncio.create_task(self._server.stop(grace), name="xds-stops")
-        await asyncio.sleep(0)
+        stopping = asyncio.create_task(self._server.stop(spread + grace), name="xds-stops")
+        try:
+            await asyncio.sleep(0)
+            await self._end_calls(spread, stopping)
+        finally:
+            for task in (self._rechecks, self._sweeps, self._watch):
+                if task is not None:
+                    task.cancel()
+        await stopping
+
+    async def _end_calls(self, spread: float, stopping: asyncio.Task[None]) -> None:
+        """End every call in order, or until `stopping` has no call left to wait for.
+
+        A call that is admitted meanwhile ends with the last one.
+        """
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        for planned in planned_ends(self._calls, spread):
+            # The pause ends at a time and not after one, so that late wake-ups do not add up.
+            if planned.number in self._calls and (left := began + planned.at - loop.time()) > 0:
+                await asyncio.wait((stopping,), timeout=left)
+            if (call := self._calls.get(planned.number)) is not None:
+                call.leave(StreamEnd.SHUTDOWN)
+        self._is_over = True
         for call in tuple(self._calls.values()):
             call.leave(StreamEnd.SHUTDOWN)
-        await stopping
 
     def recheck(self) -> None:
         """Authenticate every client again now, so that a revocation takes effect at once."""
@@ -240,6 +263,8 @@ class AdsServer:
             self._observer.refused(peer, unavailable.reason)
             return StreamEnd.UNAVAILABLE, unavailable.reason
         await asyncio.sleep(wait)
+        if self._is_over:
+            return StreamEnd.SHUTDOWN, ""
         number = next(self._numbers)
         until = asyncio.get_running_loop().time() + self._limits.age(random.random())  # noqa: S311 - no secret
         call = self._calls[number] = Call(number, node_key, peer, account, self._long, until)
