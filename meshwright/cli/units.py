@@ -75,6 +75,7 @@ class Command:
 class Server:
     """Values for the unit of `serve`: `state` is below /var/lib; `drain` and `heartbeat` are in seconds.
 
+    `drain` is the longest time from SIGTERM to the end of the last stream.
     systemd passes a `kubeconfig` as a credential, so the file may be readable by root only.
     """
 

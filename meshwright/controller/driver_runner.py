@@ -51,10 +51,10 @@ class RunningDriver:
 class DriverTasks:
     """Tasks of all sidecar drivers. An end of a task before the stop of the driver is an error."""
 
-    def __init__(self, group: asyncio.TaskGroup, drain_seconds: float) -> None:
+    def __init__(self, group: asyncio.TaskGroup, drain_seconds: float, spread_seconds: float = 0.0) -> None:
         self._group = group
         self._tasks: list[asyncio.Task[None]] = []
-        self.lifetime = Lifetime(drain_seconds, self._spawn)
+        self.lifetime = Lifetime(drain_seconds, self._spawn, spread_seconds)
 
     def _spawn(self, name: str, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         task = self._group.create_task(self._guarded(name, work), name=name)
@@ -80,7 +80,8 @@ class DriverTasks:
         if not self._tasks:
             return
         # The drivers drain first; only those beyond the overtime are cancelled.
-        _, late = await asyncio.wait(self._tasks, timeout=self.lifetime.drain_seconds + OVERTIME_SECONDS)
+        drain = self.lifetime.spread_seconds + self.lifetime.drain_seconds
+        _, late = await asyncio.wait(self._tasks, timeout=drain + OVERTIME_SECONDS)
         self.lifetime.cancel()
         for task in late:
             _log.error("driver task did not stop in time", task=task.get_name())
@@ -101,7 +102,8 @@ async def driving(
     view, settings = core.view(), core.settings
     if view is None:
         raise CannotStartError("drivers cannot start: the mesh could not be computed")
-    tasks, running = DriverTasks(group, settings.drain_seconds), dict[str, RunningDriver]()
+    drain, spread = settings.drain_seconds, settings.shutdown_spread_seconds
+    tasks, running = DriverTasks(group, drain, spread), dict[str, RunningDriver]()
     try:
         for name in drivers.wanted(view, settings.driver_addresses):
             address = drivers.address(name, view, settings)

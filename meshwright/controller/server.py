@@ -42,6 +42,7 @@ from xds.server.listener import ListenError
 _FIRST_READ: Final = "first read of the sources"
 _FIRST_WAVE: Final = "first snapshots"
 _DRIVERS: Final = "sidecar drivers"
+_STOPPING: Final = "stopping"
 
 _log = structlog.get_logger("controller.server")
 
@@ -125,6 +126,10 @@ class Server:
                         self._serving(BoundAddresses(drivers, http, debug, webhook, enrolment), started)
                         await stop.wait()
                         self._manager.stopping()
+                        # Readiness fails first, so that load balancers already send new connections elsewhere
+                        # when proxies are asked to connect again.
+                        self._waiting.append(_STOPPING)
+                        await asyncio.sleep(parts.core.settings.shutdown_delay_seconds)
             finally:
                 self._manager.stopping()
                 for task in tasks:
@@ -253,8 +258,9 @@ class Server:
             try:
                 yield running
             finally:
-                # Readiness fails from here on, so load balancers stop sending new connections.
-                self._waiting.append("stopping")
+                # Readiness also fails from here on if an error ends the server.
+                if _STOPPING not in self._waiting:
+                    self._waiting.append(_STOPPING)
 
     def _hold(self, settings: Settings, changed: Sequence[str]) -> None:
         """Apply changed settings.

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -105,11 +106,13 @@ def _formatted(form: str, *values: Value) -> str:
 
 FUNCTIONS: Final[Mapping[str, Callable[..., Value]]] = {
     # As in Go, `and` and `or` return one of their arguments, not a boolean.
+    "addf": lambda *item: sum(map(float, item)),
     "and": lambda *item: next((one for one in item if not one), item[-1]),
     "or": lambda *item: next((one for one in item if one), item[-1]),
     "not": lambda value: not value,
     "eq": _equal,
     "ne": lambda first, second: not _equal(first, second),
+    "ceil": lambda value: float(math.ceil(value)),
     "default": _set_default,
     "dict": _mapping,
     "list": lambda *item: list(item),
@@ -117,6 +120,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Value]]] = {
     "fromYaml": yaml.safe_load,
     "hasKey": lambda mapping, name: name in mapping,
     "indent": _indented,
+    "int": int,
     "merge": _merged,
     "nindent": lambda spaces, text: "\n" + _indented(spaces, text),
     "printf": _formatted,

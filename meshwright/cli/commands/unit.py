@@ -218,7 +218,7 @@ def _server(typed_command: _TypedCommand, command_line: units.Command, user: str
             command_line,
             user,
             _below("state", settings.state, "/var/lib"),
-            settings.drain_seconds,
+            settings.shutdown_delay_seconds + settings.shutdown_spread_seconds + settings.drain_seconds,
             settings.heartbeat_seconds,
             low_ports=any(0 < port < _LOW for port in ports),
             kubeconfig=PurePosixPath(settings.kubeconfig) if settings.kubeconfig is not None else None,

@@ -10,16 +10,23 @@ Spawn = Callable[[str, Coroutine[object, object, None]], object]
 class Lifetime:
     """The end of a driver; all tasks of a driver must be started by `spawn`.
 
-    `stop`: admit nothing new and let calls finish, for at most `drain_seconds`. `cancel`: end now, even while
-    draining. Both may be called repeatedly, and cancelling a driver's task has the effect of `cancel`. A
-    driver has ended when all its tasks have.
+    `stop`: admit nothing new, end connections one after another over `spread_seconds`, and let calls finish,
+    for at most `drain_seconds` after that. `cancel`: end now, even while draining. Both may be called
+    repeatedly, and cancelling a driver's task has the effect of `cancel`. A driver has ended when all its
+    tasks have.
     """
 
-    def __init__(self, drain_seconds: float, spawn: Spawn) -> None:
+    def __init__(self, drain_seconds: float, spawn: Spawn, spread_seconds: float = 0.0) -> None:
         self.drain_seconds = drain_seconds
+        self._spread_seconds = spread_seconds
         self.spawn = spawn
         self._stopping = asyncio.Event()
         self._cancelled = asyncio.Event()
+
+    @property
+    def spread_seconds(self) -> float:
+        """Return the seconds over which proxies are asked to connect elsewhere; 0 after a cancellation."""
+        return 0.0 if self._cancelled.is_set() else self._spread_seconds
 
     @property
     def over(self) -> bool:
@@ -54,6 +61,7 @@ class Lifetime:
                 return
         # The server of the driver must be closed even now, without waiting for open calls.
         except asyncio.CancelledError:
+            self.cancel()
             await close(0.0)
             raise
         await close(0.0)

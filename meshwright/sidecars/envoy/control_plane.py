@@ -36,8 +36,11 @@ async def start(context: ControllerContext) -> HealthProbes:
     unsubscribe = context.events.subscribe(on_event)
 
     async def close(grace: float) -> None:
-        unsubscribe()
-        await server.stop(grace)
+        # Events are followed to the end, because a revocation must end a stream that is served meanwhile.
+        try:
+            await server.stop(grace, lifetime.spread_seconds)
+        finally:
+            unsubscribe()
 
     context.debug.streams(server.statuses)
     context.secrets(TakenSecrets(server.takers, context.catalog.snapshot).all)

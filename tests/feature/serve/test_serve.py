@@ -117,6 +117,25 @@ def test_signal_ends_the_server_with_status_0_and_removes_its_socket(
     assert (state / "ca" / "ca.pem").read_bytes() == bundle
 
 
+def test_stopping_server_serves_until_others_have_taken_over(program: Program) -> None:
+    """With `shutdown_delay_seconds` SIGTERM ends readiness first; a second SIGTERM ends the server."""
+    program.issued("one")
+    server = program.serve("--set", "shutdown_delay_seconds=3600")
+    server.process.terminate()
+    server.until(lambda: server.get("/healthz/ready") == (503, "waiting for: stopping\n"))
+    assert server.get("/healthz/live") == (200, "alive\n")
+    assert program.served(server, "one")
+    server.process.terminate()
+    assert server.process.wait(SECONDS) == -signal.SIGTERM
+
+
+def test_server_with_delay_and_spread_ends_with_status_0(program: Program) -> None:
+    """The server ends by itself when both times have passed."""
+    server = program.serve("--set", "shutdown_delay_seconds=0.2", "--set", "shutdown_spread_seconds=0.2")
+    server.stop()
+    assert server.said("server stopped")
+
+
 def test_killed_server_is_replaced_on_the_same_directory(program: Program) -> None:
     """The old socket and lock files do not prevent the start, and service certificates are used again."""
     program.issued("one")

@@ -112,3 +112,17 @@ def test_cni_daemon_set_equals_the_documented_manifest() -> None:
         for name in ("image", "imagePullPolicy"):
             item["containers"][0].pop(name, None)
     assert result == expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "seconds"),
+    [
+        ({}, 30),
+        ({"drain_seconds": 60}, 85),
+        ({"shutdown_delay_seconds": 5, "shutdown_spread_seconds": 20.5}, 56),
+    ],
+)
+def test_kubelet_waits_for_the_end_of_all_streams(settings: dict[str, float], seconds: int) -> None:
+    """The Pod gets the times of the settings and 25 s more; the default equals Kubernetes' own."""
+    pod = _pod("StatefulSet", "meshwright", {"settings": settings})
+    assert pod["terminationGracePeriodSeconds"] == seconds

@@ -8,6 +8,13 @@ meshwright{{ with .Values.revision }}-{{ . }}{{ end }}
 {{ .Values.settings.roots_config_map | default "meshwright-roots" }}
 {{- end -}}
 
+{{- /* Seconds from SIGTERM to SIGKILL: all that the settings give streams, and 25 for the server itself. */ -}}
+{{- define "meshwright.terminationSeconds" -}}
+{{- $settings := .Values.settings -}}
+{{- $waits := addf ($settings.shutdown_delay_seconds | default 0) ($settings.shutdown_spread_seconds | default 0) -}}
+{{- addf 25 $waits ($settings.drain_seconds | default 5) | ceil | int -}}
+{{- end -}}
+
 {{- define "meshwright.selector" -}}
 app.kubernetes.io/name: meshwright
 app.kubernetes.io/instance: {{ .Release.Name | quote }}

@@ -50,6 +50,8 @@ def test_arguments_determine_the_permissions_of_the_unit(unit: Unit) -> None:
     assert "\nStateDirectory=mesh/one\n" in served
     assert "\nTimeoutStopSec=50\n" in served
     assert "\nAmbientCapabilities=\n" in served
+    spread = ("--set", "shutdown_delay_seconds=5", "--set", "shutdown_spread_seconds=20")
+    assert "\nTimeoutStopSec=50\n" in unit("serve", "--", *spread)[1]
     low = unit("serve", "--", "--debug-address", "127.0.0.1:80")[1]
     assert "\nAmbientCapabilities=CAP_NET_BIND_SERVICE\n" in low
     many = ("--run", "/run/mesh/two", "--hosts-file", "/etc/hosts", "--termination-most-seconds", "100")

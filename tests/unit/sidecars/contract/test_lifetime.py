@@ -35,6 +35,15 @@ class Control:
             await asyncio.Event().wait()
 
 
+def test_spread_lasts_until_a_cancellation() -> None:
+    """A driver spreads the ends of its streams at an orderly stop, and not any more once cancelled."""
+    lifetime = Lifetime(DRAIN, lambda _, work: work.close(), 20.0)
+    lifetime.stop()
+    assert lifetime.spread_seconds == 20.0
+    lifetime.cancel()
+    assert lifetime.spread_seconds == 0.0
+
+
 async def test_stop_leaves_time_to_drain() -> None:
     """Closing is called once, with the drain time; a second stop changes nothing."""
     control = Control()
