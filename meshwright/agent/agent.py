@@ -24,15 +24,15 @@ from meshwright.agent.peers.reporting import EjectionReporter
 from meshwright.agent.reach.connection_watch import ControlPlaneWatch
 from meshwright.agent.reach.observations import ReachObservation
 from meshwright.agent.reach.probing import ReachTarget, observe
+from meshwright.agent.server_rotation import ServerRotation
 from meshwright.agent.service_manager import Manager
 from meshwright.agent.settings import AgentSettings
 from meshwright.agent.statistics.exposition import Family, Kind, Sample, written
 from meshwright.agent.statistics.page import Figures
-from meshwright.agent.statistics.report_client import send
+from meshwright.agent.statistics.report_client import send_to_any
 from meshwright.agent.statistics.reporting import StatisticsReporter
 from meshwright.agent.status import readiness
 from meshwright.agent.status.description import described
-from meshwright.mesh.host_port import HostPort
 from meshwright.sidecars.envoy.bootstrap.bootstrap import server_name
 
 # Only inbound calls are drained, because the application may still make calls while it ends.
@@ -102,7 +102,7 @@ class Agent:
     async def report_ejections(self) -> None:
         """Report ejected endpoints to the control plane until cancelled, if the renewal address is known."""
         enrolment = self._settings.enrolment
-        if enrolment is None or enrolment.renewal is None:
+        if enrolment is None or not enrolment.renewal:
             await self._stop.wait()
         else:
             own, domain = self._settings.credentials, self._settings.trust_domain
@@ -111,14 +111,15 @@ class Agent:
     async def report_statistics(self) -> None:
         """Report Envoy's statistics to the control plane until cancelled, if the renewal address is known."""
         enrolment = self._settings.enrolment
-        if enrolment is None or enrolment.renewal is None:
+        if enrolment is None or not enrolment.renewal:
             await self._stop.wait()
         else:
-            await StatisticsReporter(self._admin, partial(self._sent, enrolment.renewal)).run()
+            servers = ServerRotation(enrolment.renewal)
+            await StatisticsReporter(self._admin, partial(self._sent, servers)).run()
 
-    async def _sent(self, at: HostPort, report: bytes) -> int:
+    async def _sent(self, servers: ServerRotation, report: bytes) -> int:
         shows, files = self._files.in_use(), self._runtime.credential("")
-        return await send(at, server_name(shows.trust_domain), files, report)
+        return await send_to_any(servers, server_name(shows.trust_domain), files, report)
 
     def _enrolling(self, enrolment: EnrolmentSettings) -> EnrolledCertificate:
         directory, shared = self._settings.credentials, self._settings.shared_credentials
@@ -262,7 +263,8 @@ class Agent:
         except AdminUnreachable:
             return None
 
-    async def _observe(self) -> ReachObservation:
-        """Diagnose the connection to the control plane, by connecting in the same way as Envoy."""
+    async def _observe(self) -> tuple[ReachObservation, ...]:
+        """Diagnose the connection to each server of the control plane, by connecting as Envoy does."""
         shows, files = self._files.in_use(), self._runtime.credential("")
-        return await observe(ReachTarget(self._settings.ads, files, shows.certificate, shows.trust_domain))
+        targets = (ReachTarget(at, files, shows.certificate, shows.trust_domain) for at in self._settings.ads)
+        return tuple(await asyncio.gather(*map(observe, targets)))

@@ -125,8 +125,7 @@ class ProxyFiles:
             BootstrapSettings(
                 proxy_name=read.name,
                 trust_domain=read.trust_domain,
-                ads_host=settings.ads.host,
-                ads_port=settings.ads.port,
+                ads=settings.ads,
                 certificate_file=Path(),
                 key_file=Path(),
                 ca_file=Path(),

@@ -24,6 +24,7 @@ class AgentSettings:
     - `run` is the agent's own directory.
     - `credentials` has `proxy.pem`, `proxy.key` and `ca.pem`, written by others, or by the agent itself with
       `enrolment`. With `shared_credentials` other users may read the key.
+    - `ads` are the addresses of the control plane's servers, of which Envoy uses one at a time.
     - `override` is a JSON file to merge into the bootstrap, for example `{"stats_flush_interval": "60s"}`.
     - Readiness waits for the listeners of `application_ports`.
     - `hosts` is a file for the names of callable services, for example `/etc/hosts`.
@@ -35,7 +36,7 @@ class AgentSettings:
     """
 
     credentials: Path
-    ads: HostPort
+    ads: tuple[HostPort, ...]
     run: Path
     envoy: EnvoyOptions
     admin: HostPort | None = None

@@ -9,6 +9,7 @@ import typer
 from meshwright.cli.errors import CommandFailed
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import TrustDomain, is_dns_subdomain
+from meshwright.mesh.server_addresses import server_addresses as parsed_addresses
 from meshwright.sidecars.layout import ADMIN_PORT, ADMIN_SOCKET
 
 AdminPort = Annotated[
@@ -138,6 +139,17 @@ def host_port(flag: str, text: str, example: int = 9092) -> HostPort:
     """
     try:
         return HostPort.parse(text, example)
+    except ValueError as error:
+        raise CommandFailed(f"{flag} is {text!r}: {error}") from error
+
+
+def server_addresses(flag: str, text: str, example: int) -> tuple[HostPort, ...]:
+    """Read the addresses of servers, separated by commas; raise CommandFailed with the flag's name.
+
+    `example` is the port in the example of the error.
+    """
+    try:
+        return parsed_addresses(text, example)
     except ValueError as error:
         raise CommandFailed(f"{flag} is {text!r}: {error}") from error
 

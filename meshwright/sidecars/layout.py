@@ -15,6 +15,10 @@ OUTBOUND_PORT: Final = 15001
 INBOUND_PORT: Final = 15003
 TPROXY_PORT: Final = 15006
 """Port for inbound connections captured by TPROXY, which keeps their addresses, beside redirected ones."""
+ADS_PORT: Final = 15128
+ENROLMENT_PORT: Final = 15130
+RENEWAL_PORT: Final = 15131
+"""Usual ports of the control plane: for sidecars, for joining the mesh, and for renewal."""
 STATUS_PORT: Final = 15020
 """Port of the agent's own server, which answers probes and metrics from outside of the mesh."""
 

@@ -66,8 +66,7 @@ async def running(
     settings = BootstrapSettings(
         proxy_name=ProxyName.parse(name),
         trust_domain=TrustDomain("cluster.local"),
-        ads_host=server.bound.ads.host,
-        ads_port=server.bound.ads.port,
+        ads=(server.bound.ads,),
         certificate_file=folder / "proxy.pem",
         key_file=folder / "proxy.key",
         ca_file=folder / "ca.pem",

@@ -257,8 +257,7 @@ class LiveMesh:
         return BootstrapSettings(
             proxy_name=name,
             trust_domain=TRUST_DOMAIN,
-            ads_host="127.0.0.1",
-            ads_port=self.ads_port,
+            ads=(HostPort("127.0.0.1", self.ads_port),),
             certificate_file=folder / "proxy.pem",
             key_file=folder / "proxy.key",
             ca_file=folder / "ca.pem",

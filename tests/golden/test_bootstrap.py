@@ -9,6 +9,7 @@ import pytest
 from certs.ledger.sqlite import SqliteLedger
 from certs.proxy import issue_proxy
 from meshwright.agent.envoy.command import EnvoyOptions, validate
+from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.envoy.bootstrap.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
@@ -32,16 +33,18 @@ def credentials(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("protocol", AdsProtocol)
-@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "ads.example"])
+@pytest.mark.parametrize(
+    "hosts",
+    [("127.0.0.1",), ("::1",), ("ads.example",), ("127.0.0.1", "::1"), ("ads.example", "10.0.0.1", "::1")],
+)
 def test_envoy_accepts_the_bootstrap_without_warnings(
-    credentials: Path, protocol: AdsProtocol, host: str
+    credentials: Path, protocol: AdsProtocol, hosts: tuple[str, ...]
 ) -> None:
-    """Envoy's validation succeeds for each protocol and each kind of host."""
+    """Envoy's validation succeeds for each protocol and each kind of host, also with several servers."""
     settings = BootstrapSettings(
         proxy_name=_name(),
         trust_domain=TrustDomain("cluster.local"),
-        ads_host=host,
-        ads_port=15128,
+        ads=tuple(HostPort(host, 15128) for host in hosts),
         certificate_file=credentials / "proxy.pem",
         key_file=credentials / "proxy.key",
         ca_file=credentials / "ca.pem",

@@ -5,6 +5,7 @@ import contextlib
 import random
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,7 @@ from certs.state.privacy import exposure_of
 from meshwright.agent import credential_check as reading
 from meshwright.agent.credentials import domain_beside
 from meshwright.agent.enrolment import files
+from meshwright.agent.enrolment.failures import combined
 from meshwright.agent.enrolment.settings import (
     Answer,
     EnrolmentFailure,
@@ -28,7 +30,9 @@ from meshwright.agent.enrolment.settings import (
 )
 from meshwright.agent.enrolment.times import LEAST_BETWEEN, Plan, alarming, clock_words, planned, retry_after
 from meshwright.agent.errors import AgentError
+from meshwright.agent.server_rotation import ServerRotation
 from meshwright.agent.subprocess_call import ApartFailed, apart
+from meshwright.mesh.host_port import HostPort
 
 PROGRAM: Final = "meshwright.agent.enrolment.program"
 SECONDS: Final = 120.0
@@ -69,6 +73,8 @@ class EnrolledCertificate:
         ask: Callable[[Question], Awaitable[Answer]] | None = None,
     ) -> None:
         self._settings = settings
+        self._join_servers = ServerRotation(settings.join)
+        self._renewal_servers = ServerRotation(settings.renewal)
         self._directory = directory
         self._replace = replace
         self._shows = shows
@@ -118,7 +124,7 @@ class EnrolledCertificate:
 
     async def run(self) -> None:
         """Renew the certificate and update the trusted roots until cancelled."""
-        if self._settings.renewal is None:
+        if not self._renewal_servers:
             _log.warning("certificate renewal is off: give --renewal to renew the certificate automatically")
             await asyncio.Event().wait()
         self._trust_at = monotonic()
@@ -215,14 +221,14 @@ class EnrolledCertificate:
             return retry_after(self._untold, timedelta.max, drawn)
         self._untold = 0
         if authority:
-            _log.info("roots loaded", told_by=str(self._settings.renewal))
+            _log.info("roots loaded", told_by=str(self._renewal_servers.order()[0]))
             return timedelta(seconds=1)  # the next request confirms the roots
         return timedelta(seconds=max(1, answered.ask_again) * (0.75 + drawn / 2))
 
     async def _must_join(self) -> bool:
         """Return whether the proxy must join: without a usable certificate, or with a new join token."""
         settings = self._settings
-        if settings.join is None or settings.proof is None:
+        if not settings.join or settings.proof is None:
             return False
         if not files.has_pair(self._directory):
             return True
@@ -236,7 +242,7 @@ class EnrolledCertificate:
 
     async def _can_wait(self) -> bool:
         """Return whether a valid certificate exists, so that joining can wait."""
-        if self._settings.renewal is None or not files.has_pair(self._directory):
+        if not self._renewal_servers or not files.has_pair(self._directory):
             return False
         ends = await self._ends()
         return ends is not None and now() <= ends
@@ -261,7 +267,7 @@ class EnrolledCertificate:
             await asyncio.to_thread(put)
         elif not await self._replace(put):
             return False
-        _log.info("machine joined the mesh", control_plane=str(self._settings.join))
+        _log.info("machine joined the mesh", control_plane=str(self._join_servers.order()[0]))
         return True
 
     async def _put(self, obtained: EnrolmentResult) -> bool:
@@ -272,20 +278,41 @@ class EnrolledCertificate:
         """Call the program, and log a warning about a wrong clock; failures are returned, not raised."""
         try:
             question = await asyncio.to_thread(self._question, asking)
-            if asking is EnrolmentRequestKind.JOIN:
-                self._token = _identifier(question.proof)
-            answered = await self._ask_program(question)
         except (AgentError, OSError, StateError) as error:
-            return EnrolmentFailure(" ".join(str(error).split()))
+            return _failure(error)
+        if asking is EnrolmentRequestKind.JOIN:
+            self._token = _identifier(question.proof)
+        answered = await self._ask_in_turn(question)
         if isinstance(answered, EnrolmentResult) and (words := clock_words(answered.clock, now())):
             _log.warning("clock difference found; correct the clock that is wrong", said=words)
         return answered
 
+    async def _ask_in_turn(self, question: Question) -> Answer:
+        """Ask one server after another until one has a result."""
+        servers, failures = self._servers(question.asking), dict[HostPort, EnrolmentFailure]()
+        for at in servers.order():
+            try:
+                answered = await self._ask_program(replace(question, at=at))
+            except (AgentError, OSError, StateError) as error:
+                answered = _failure(error)
+            if isinstance(answered, EnrolmentResult):
+                servers.answered(at)
+                if failures:
+                    why = combined(failures).why
+                    _log.warning("request failed, but another server answered", reason=why, server=str(at))
+                return answered
+            failures[at] = answered
+        return combined(failures)
+
+    def _servers(self, asking: EnrolmentRequestKind) -> ServerRotation:
+        return self._join_servers if asking is EnrolmentRequestKind.JOIN else self._renewal_servers
+
     def _question(self, asking: EnrolmentRequestKind) -> Question:
-        settings = self._settings
-        at = settings.join if asking is EnrolmentRequestKind.JOIN else settings.renewal
-        if at is None:
+        """Return the request for the first server; raise an error if a file cannot be used."""
+        settings, servers = self._settings, self._servers(asking)
+        if not servers:
             raise AgentError("the address for the renewal is unknown; give --renewal")
+        at = servers.order()[0]
         if asking is not EnrolmentRequestKind.JOIN or settings.proof is None:
             return Question(asking, at, self._directory, trust_domain=settings.trust_domain)
         if settings.kind == _TOKEN and not self._shared and (words := exposure_of(settings.proof)):
@@ -296,6 +323,10 @@ class EnrolledCertificate:
             authority = settings.authority.read_bytes()
             domain = domain or domain_beside(settings.authority.parent)
         return Question(asking, at, self._directory, settings.kind, proof, authority, domain)
+
+
+def _failure(error: Exception) -> EnrolmentFailure:
+    return EnrolmentFailure(" ".join(str(error).split()))
 
 
 def _clock_at(moment: float) -> datetime:

@@ -13,15 +13,16 @@ from meshwright.mesh.names import TrustDomain
 class EnrolmentSettings:
     """Addresses for joining and renewal, the file with the proof, and the initial trust.
 
+    Without addresses in `join` or `renewal` the agent does not join or does not renew.
     `authority` is a file with roots; otherwise the pin in a join token verifies the server. `trust_domain` is
     the mesh's, if given.
     """
 
-    join: HostPort | None = None
+    join: tuple[HostPort, ...] = ()
     kind: str = "join-token"
     proof: Path | None = None
     authority: Path | None = None
-    renewal: HostPort | None = None
+    renewal: tuple[HostPort, ...] = ()
     trust_domain: TrustDomain | None = None
 
 

@@ -13,9 +13,11 @@ from typing import Final
 
 import structlog
 
+from meshwright.agent.enrolment.failures import combined
 from meshwright.agent.enrolment.settings import EnrolmentFailure
 from meshwright.agent.envoy.admin import AdminUnreachable, EnvoyAdmin
 from meshwright.agent.peers.ejected_endpoints import CLUSTERS_PATH, STATS_PATH, ejected, has_ejected
+from meshwright.agent.server_rotation import ServerRotation
 from meshwright.agent.subprocess_call import ApartFailed, apart
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import TrustDomain
@@ -57,7 +59,9 @@ Answer = ReportAccepted | EnrolmentFailure
 
 
 class EjectionReporter:
-    """Reports of one proxy; `at` is the control plane's renewal port.
+    """Reports of one proxy; `renewal` are the renewal ports of the control plane's servers.
+
+    A report goes to one server, and to the next one if the first fails.
 
     `configured` is the mesh's trust domain, if given by an option.
     """
@@ -65,7 +69,7 @@ class EjectionReporter:
     def __init__(
         self,
         admin: EnvoyAdmin,
-        at: HostPort,
+        renewal: tuple[HostPort, ...],
         directory: Path,
         *,
         configured: TrustDomain | None = None,
@@ -73,7 +77,7 @@ class EjectionReporter:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._admin = admin
-        self._at = at
+        self._servers = ServerRotation(renewal)
         self._directory = directory
         self._trust_domain = configured
         self._ask = ask or _program
@@ -106,11 +110,7 @@ class EjectionReporter:
         return ejected(await self._admin.json(CLUSTERS_PATH))
 
     async def _report(self, host_ports: tuple[HostPort, ...], now: float) -> None:
-        try:
-            answer = await self._ask(ReportTask(self._at, self._directory, host_ports, self._trust_domain))
-        except ApartFailed as error:
-            answer = EnrolmentFailure(str(error))
-        match answer:
+        match await self._answer(host_ports):
             case ReportAccepted(holds):
                 self._reported, self._why = host_ports, ""
                 self._again, self._not_before = now + holds / 2, now + LEAST_SECONDS
@@ -119,6 +119,20 @@ class EjectionReporter:
                 if why != self._why:
                     _log.warning("ejection report failed; the agent tries again", reason=why)
                 self._why = why
+
+    async def _answer(self, host_ports: tuple[HostPort, ...]) -> Answer:
+        """Send the report to one server after another until one accepts the report."""
+        failures = dict[HostPort, EnrolmentFailure]()
+        for at in self._servers.order():
+            try:
+                answer = await self._ask(ReportTask(at, self._directory, host_ports, self._trust_domain))
+            except ApartFailed as error:
+                answer = EnrolmentFailure(str(error))
+            if isinstance(answer, ReportAccepted):
+                self._servers.answered(at)
+                return answer
+            failures[at] = answer
+        return combined(failures)
 
 
 async def _program(telling: ReportTask) -> Answer:

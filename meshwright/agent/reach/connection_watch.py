@@ -3,7 +3,7 @@
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final, Protocol
@@ -15,6 +15,7 @@ from meshwright.agent.envoy.admin import AdminUnreachable
 from meshwright.agent.reach.observations import ReachObservation
 from meshwright.agent.reach.place import place, remedy
 from meshwright.agent.reach.reasons import Reason, UnreachableReason, unreached
+from meshwright.mesh.host_port import HostPort
 from meshwright.sidecars.envoy.bootstrap.bootstrap import ADS_CLUSTER
 
 LOOK_SECONDS: Final = 1.0
@@ -93,26 +94,41 @@ def pause(times: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class UnreachableServer:
+    """A server of the control plane that a proxy does not reach, with the reason."""
+
+    address: HostPort
+    why: UnreachableReason
+
+
+@dataclass(frozen=True, slots=True)
 class ConnectionState:
-    """The state of the connection, since when, and the cause of a lost connection if known."""
+    """The state of the connection, since when, and the cause of a lost connection if known.
+
+    `causes` has the cause for each server of the control plane, in the order of their addresses.
+    """
 
     has_it: bool
     since: datetime
-    why: UnreachableReason | None = None
+    causes: tuple[UnreachableServer, ...] = ()
 
     @property
     def words(self) -> str:
-        """Return cause and remedy of a lost connection as a sentence; empty if the cause is unknown."""
-        return "" if self.why is None else str(self.why)
+        """Return causes and remedies of a lost connection as a sentence; empty if the cause is unknown."""
+        said = dict.fromkeys(f"{cause.why.clause}; {cause.why.do}" for cause in self.causes)
+        return f"control plane not connected: {'; '.join(said)}" if said else ""
 
 
 class ControlPlaneWatch:
-    """Watches a proxy's connection to the control plane; `observe` makes a diagnosis of a lost one."""
+    """Watches a proxy's connection to the control plane.
+
+    `observe` makes a diagnosis of a lost connection, with an observation for each server.
+    """
 
     def __init__(
         self,
         admin: Admin,
-        observe: Callable[[], Awaitable[ReachObservation]],
+        observe: Callable[[], Awaitable[Sequence[ReachObservation]]],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._admin = admin
@@ -123,7 +139,7 @@ class ControlPlaneWatch:
         self._without: float | None = None
         self._times = 0
         self._due = 0.0
-        self._logged_reason: Reason | None = None
+        self._logged: dict[HostPort, Reason] = {}
         self._baffled = ""
         self.standing = ConnectionState(has_it=False, since=datetime.now(UTC))
 
@@ -139,7 +155,7 @@ class ControlPlaneWatch:
             counts = Counts.read(await self._admin.text(STATS_PATH))
         except AdminUnreachable:  # the supervisor reports a missing Envoy
             self._before = self._without = None
-            self._record_cause(self.standing.why)
+            self._record_causes(self.standing.causes)
             return
         self._earlier = on_other_streams(counts, self._before, self._earlier)
         having, self._before = has_it(counts, self._before, self._earlier), counts
@@ -155,19 +171,18 @@ class ControlPlaneWatch:
             self._due = self._now() + pause(self._times)
 
     async def _ask(self) -> None:
-        self._record_cause(self.standing.why)  # whatever comes of asking: there is none
+        self._record_causes(self.standing.causes)  # whatever comes of asking: there is none
         try:
-            seen = await self._observe()
+            observations = await self._observe()
         except Exception as error:  # noqa: BLE001 - whatever it is: the proxy serves on, and is not ended for a reason's sake
             self._log_failed_diagnosis(error)
             return
         self._baffled = ""
-        why = unreached(seen)
-        if why is not None:
-            why = replace(why, do=remedy(why, seen.control_plane, place()))
-        if why is None:
-            self._earlier = 0  # the stream is served, although no update was observed on it
-        self._record_cause(why)
+        causes = tuple(_causes(observations))
+        if len(causes) < len(observations):
+            # The stream is served by a server in reach, although no update was observed on the stream.
+            self._earlier, causes = 0, ()
+        self._record_causes(causes)
 
     def _log_failed_diagnosis(self, error: Exception) -> None:
         """Log why a diagnosis failed, once until the failure changes."""
@@ -181,20 +196,33 @@ class ControlPlaneWatch:
             case _:
                 _log.exception("diagnosis of the control plane connection failed")
 
-    def _record_cause(self, why: UnreachableReason | None) -> None:
-        """Record the cause of a lost connection, and log each new reason once; its details may change."""
-        if why is not None and why.reason is not self._logged_reason:
-            self._logged_reason = why.reason
-            _log.error("control plane not connected", reason=why.reason.value, said=why.clause, do=why.do)
+    def _record_causes(self, causes: tuple[UnreachableServer, ...]) -> None:
+        """Record the causes of a lost connection.
+
+        Each new reason of a server is logged once, because its details may change at each diagnosis.
+        """
+        for cause in causes:
+            why = cause.why
+            if self._logged.get(cause.address) is not why.reason:
+                self._logged[cause.address] = why.reason
+                _log.error("control plane not connected", reason=why.reason.value, said=why.clause, do=why.do)
         known = self.standing
         since = datetime.now(UTC) if known.has_it else known.since
-        self.standing = ConnectionState(has_it=False, since=since, why=why)
+        self.standing = ConnectionState(has_it=False, since=since, causes=causes)
 
     def _reached(self) -> None:
         self._without, self._baffled = None, ""
         if self.standing.has_it:
             return
-        if self._logged_reason is not None:
-            _log.info("control plane connected", was=self._logged_reason.value)
-            self._logged_reason = None
+        if self._logged:
+            was = ", ".join(dict.fromkeys(reason.value for reason in self._logged.values()))
+            _log.info("control plane connected", was=was)
+            self._logged.clear()
         self.standing = ConnectionState(has_it=True, since=datetime.now(UTC))
+
+
+def _causes(observations: Sequence[ReachObservation]) -> Iterator[UnreachableServer]:
+    for seen in observations:
+        if (why := unreached(seen)) is not None:
+            do = remedy(why, seen.control_plane, place())
+            yield UnreachableServer(seen.control_plane, replace(why, do=do))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from meshwright.agent.credentials import show_own
+from meshwright.agent.server_rotation import ServerRotation
 from meshwright.agent.statistics.grpc_call import CallFailed, call
 from meshwright.agent.statistics.protobuf import number_of
 from meshwright.mesh.host_port import HostPort
@@ -29,6 +30,27 @@ class ReportRefused(Exception):
         super().__init__(why)
         self.refused = refused
         self.unfit = unfit
+
+
+async def send_to_any(servers: ServerRotation, name: str, files: Path, report: bytes) -> int:
+    """Send a report to one server after another until one accepts it; `name` and `files` as for `send`.
+
+    A report counts at the server that accepts it. An unfit report is sent once only, because all servers
+    judge it alike. Returns the seconds until the next report; raises ReportRefused with all reasons.
+    """
+    failures = list[ReportRefused]()
+    for at in servers.order():
+        try:
+            seconds = await send(at, name, files, report)
+        except ReportRefused as error:
+            if error.unfit:
+                raise
+            failures.append(error)
+        else:
+            servers.answered(at)
+            return seconds
+    why = "; ".join(dict.fromkeys(map(str, failures)))
+    raise ReportRefused(why, refused=all(error.refused for error in failures))
 
 
 async def send(at: HostPort, name: str, files: Path, report: bytes) -> int:

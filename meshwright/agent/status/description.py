@@ -4,12 +4,14 @@ from collections.abc import Iterator, Mapping
 
 from certs.keys.material import PeerCertificate
 from meshwright.agent.reach.connection_watch import ConnectionState
+from meshwright.agent.reach.reasons import UnreachableReason
 from meshwright.agent.reach.times import stamp
 from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.server_addresses import joined
 
 
 def described(
-    control_plane: HostPort,
+    control_plane: tuple[HostPort, ...],
     not_ready: tuple[str, ...],
     pids: tuple[int, ...],
     shown: PeerCertificate | None,
@@ -17,9 +19,11 @@ def described(
 ) -> Mapping[str, object]:
     """Return the agent's status as JSON values.
 
-    `shown` is the certificate in use; None before the first one.
+    `shown` is the certificate in use; None before the first one. `reason`, `said` and `do` of the control
+    plane are about its first server that is out of reach, and `servers` has the same for each server.
     """
-    why = standing.why
+    causes = {cause.address: cause.why for cause in standing.causes}
+    why = next(iter(causes.values()), None)
     return {
         "proxy": "" if shown is None else shown.common_name,
         "ready": not not_ready,
@@ -33,13 +37,20 @@ def described(
             "not_after": stamp(shown.not_after),
         },
         "control_plane": {
-            "address": str(control_plane),
+            "address": joined(control_plane),
             "reached": standing.has_it,
             "since": stamp(standing.since),
-            "reason": None if why is None else why.reason.value,
-            "said": "" if why is None else why.clause,
-            "do": "" if why is None else why.do,
+            **_cause(why),
+            "servers": [{"address": str(at), **_cause(causes.get(at))} for at in control_plane],
         },
+    }
+
+
+def _cause(why: UnreachableReason | None) -> dict[str, str | None]:
+    return {
+        "reason": None if why is None else why.reason.value,
+        "said": "" if why is None else why.clause,
+        "do": "" if why is None else why.do,
     }
 
 
@@ -58,9 +69,17 @@ def lines(status: Mapping[str, object]) -> Iterator[str]:
         yield f"certificate    {shown.get('serial')}, valid {validity}"
     reached = "reached" if plane.get("reached") else "not reached"
     yield f"control plane  {plane.get('address')} is {reached} since {plane.get('since')}"
-    if plane.get("reason"):
-        yield f"               {plane.get('reason')}: {plane.get('said')}"
-        yield f"               {plane.get('do')}"
+    servers = plane.get("servers")
+    # An agent of an earlier version reports the only server without the list.
+    yield from dict.fromkeys(
+        line for server in (servers if isinstance(servers, list) else [plane]) for line in _reason(server)
+    )
+
+
+def _reason(server: Mapping[str, object]) -> Iterator[str]:
+    if server.get("reason"):
+        yield f"               {server.get('reason')}: {server.get('said')}"
+        yield f"               {server.get('do')}"
 
 
 def _object(value: object) -> Mapping[str, object]:

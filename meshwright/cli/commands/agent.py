@@ -35,17 +35,20 @@ def run(
         str | None,
         typer.Option(
             envvar="MESHWRIGHT_ADS",
-            metavar="HOST:PORT",
-            help="Address of the control plane's ADS server. Required.",
+            metavar="HOST:PORT,...",
+            help="Address of the control plane's ADS server. Required. Several, separated by commas, if "
+            "several servers serve the mesh: Envoy begins with a random one, and goes on to the next "
+            "when a server is lost.",
         ),
     ] = None,
     enrol: Annotated[
         str | None,
         typer.Option(
             envvar="MESHWRIGHT_ENROL",
-            metavar="HOST:PORT",
+            metavar="HOST:PORT,...",
             help="Address of the enrolment server, to join the mesh. Needs --join-token or "
-            "--kubernetes-token.",
+            "--kubernetes-token. Several, separated by commas: the agent tries the next one after a "
+            "failure.",
         ),
     ] = None,
     join_token: Annotated[
@@ -79,9 +82,10 @@ def run(
         str | None,
         typer.Option(
             envvar="MESHWRIGHT_RENEWAL",
-            metavar="HOST:PORT",
+            metavar="HOST:PORT,...",
             help="Address of the renewal server. The agent renews the certificate there, and "
-            "reports Envoy's statistics.",
+            "reports Envoy's statistics. Several, separated by commas: the agent tries the next one "
+            "after a failure.",
             show_default="no renewal",
         ),
     ] = None,

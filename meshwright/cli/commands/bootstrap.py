@@ -15,7 +15,14 @@ def bootstrap(
     credentials: Annotated[
         Path, typer.Option(help="Directory with the proxy's credentials: proxy.pem, proxy.key, ca.pem.")
     ],
-    ads: Annotated[str, typer.Option(metavar="HOST:PORT", help="Address of the control plane's ADS server.")],
+    ads: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST:PORT,...",
+            help="Address of the control plane's ADS server; several, separated by commas, if several "
+            "servers serve the mesh. Envoy begins with a random one.",
+        ),
+    ],
     admin: Annotated[
         str | None,
         typer.Option(

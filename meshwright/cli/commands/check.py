@@ -15,10 +15,11 @@ from meshwright.cli.options import (
     Shared,
     admin_at,
     host_port,
+    server_addresses,
     trust_domain_of,
 )
 from meshwright.mesh.host_port import HostPort
-from meshwright.sidecars.layout import PROXY_UID, STATUS_PORT
+from meshwright.sidecars.layout import ADS_PORT, PROXY_UID, STATUS_PORT
 
 if TYPE_CHECKING:
     from meshwright.cli.checking.judgements.check import Check
@@ -153,8 +154,9 @@ def agent_check(
         str | None,
         typer.Option(
             envvar="MESHWRIGHT_ADS",
-            metavar="HOST:PORT",
-            help="Address of the control plane's ADS server, if the agent does not answer.",
+            metavar="HOST:PORT,...",
+            help="Address of the control plane's ADS server, if the agent does not answer; several, "
+            "separated by commas, if several servers serve the mesh.",
         ),
     ] = None,
     run_directory: Annotated[
@@ -217,7 +219,7 @@ def agent_check(
 
     where = DialSettings(
         credentials=(credentials or _credentials(run_directory)).absolute(),
-        ads=None if ads is None else host_port("--ads", ads),
+        ads=() if ads is None else server_addresses("--ads", ads, ADS_PORT),
         run=run_directory.absolute(),
         envoy=envoy,
         admin=admin_at(admin, run_directory),

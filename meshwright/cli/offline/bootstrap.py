@@ -6,11 +6,18 @@ from pathlib import Path
 from meshwright.agent.certificates import read
 from meshwright.agent.credentials import CredentialsError
 from meshwright.cli.errors import CommandFailed
-from meshwright.cli.options import host_port
+from meshwright.cli.options import host_port, server_addresses
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.envoy.bootstrap.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
-from meshwright.sidecars.layout import ADMIN_PORT, AUTHORITY_FILE, CHAIN_FILE, KEY_FILE, LONGEST_SOCKET
+from meshwright.sidecars.layout import (
+    ADMIN_PORT,
+    ADS_PORT,
+    AUTHORITY_FILE,
+    CHAIN_FILE,
+    KEY_FILE,
+    LONGEST_SOCKET,
+)
 
 
 def text(
@@ -29,7 +36,7 @@ def text(
             f"{key} does not exist: issue a certificate with `meshwright certs issue-proxy --out "
             f"{credentials}`"
         )
-    control_plane, admin_address = host_port("--ads", ads), _admin(admin)
+    control_planes, admin_address = server_addresses("--ads", ads, ADS_PORT), _admin(admin)
     try:
         variant = AdsProtocol(protocol)
     except ValueError:
@@ -42,8 +49,7 @@ def text(
         BootstrapSettings(
             proxy_name=result.name,
             trust_domain=result.trust_domain,
-            ads_host=control_plane.host,
-            ads_port=control_plane.port,
+            ads=control_planes,
             certificate_file=chain,
             key_file=key,
             ca_file=authority,

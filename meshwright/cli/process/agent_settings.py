@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from meshwright.cli.errors import CommandFailed
-from meshwright.cli.options import host_port, require_file, trust_domain_of
-from meshwright.sidecars.layout import ADMIN_PORT, STATUS_PORT
+from meshwright.cli.options import host_port, require_file, server_addresses, trust_domain_of
+from meshwright.sidecars.layout import ADMIN_PORT, ADS_PORT, ENROLMENT_PORT, RENEWAL_PORT, STATUS_PORT
 
 if TYPE_CHECKING:
     from meshwright.agent.enrolment.settings import EnrolmentSettings
@@ -38,7 +38,7 @@ def agent_settings(options: Told) -> "AgentSettings":
     try:
         return AgentSettings(
             credentials=options["credentials"].absolute(),
-            ads=host_port("--ads", options["ads"], ADMIN_PORT),
+            ads=server_addresses("--ads", options["ads"], ADS_PORT),
             run=options["run_directory"].absolute(),
             envoy=EnvoyOptions(
                 options["envoy"],
@@ -126,10 +126,10 @@ def _enrolment(options: Told) -> "EnrolmentSettings | None":
     if enrol is None and renewal is None:
         return None
     return EnrolmentSettings(
-        join=None if enrol is None else host_port("--enrol", enrol),
+        join=() if enrol is None else server_addresses("--enrol", enrol, ENROLMENT_PORT),
         kind="join-token" if kubernetes_token is None else "kubernetes",
         proof=_absolute(proofs[0]) if proofs else None,
         authority=_absolute(options["authority"]),
-        renewal=None if renewal is None else host_port("--renewal", renewal),
+        renewal=() if renewal is None else server_addresses("--renewal", renewal, RENEWAL_PORT),
         trust_domain=trust_domain_of(options["trust_domain"]),
     )

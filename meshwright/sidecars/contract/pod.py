@@ -12,7 +12,7 @@ from meshwright.mesh.names import Namespace
 from meshwright.mesh.workload import Transparent
 from meshwright.sidecars.contract.kubernetes import Pod, Probe
 from meshwright.sidecars.contract.selection import Selection
-from meshwright.sidecars.layout import ProbeKind
+from meshwright.sidecars.layout import ENROLMENT_PORT, RENEWAL_PORT, ProbeKind
 
 
 class PodOs(enum.StrEnum):
@@ -62,8 +62,8 @@ class TokenEnrolment:
     namespace.
     """
 
-    enrolment_port: int = 15130
-    renewal_port: int = 15131
+    enrolment_port: int = ENROLMENT_PORT
+    renewal_port: int = RENEWAL_PORT
     roots: bytes = b""
     roots_config_map: str = "meshwright-roots"
 

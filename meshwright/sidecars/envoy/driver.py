@@ -1,7 +1,5 @@
 """The Envoy driver's implementation of the driver contract."""
 
-from typing import Final
-
 from catalog.policy.values.parts import IdentityCertificate, Roots
 from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.sidecars.contract.contexts import ControllerContext
@@ -16,9 +14,8 @@ from meshwright.sidecars.envoy.reasons import reason
 from meshwright.sidecars.envoy.security.secrets import service_certificate, trust_root
 from meshwright.sidecars.injection import patching
 from meshwright.sidecars.injection.sidecar import agent_sidecar
+from meshwright.sidecars.layout import ADS_PORT
 from xds.protocol.resources.resource import LISTENER, TYPES, Reference, Resource, TypeUrl
-
-ADS_PORT: Final = 15128
 
 
 class EnvoyDriver:

@@ -55,6 +55,19 @@ def test_check_before_setup_reports_what_a_machine_lacks(before: Before, tmp_pat
     assert "the program does not exist" in lines["Envoy's program"]["said"]
 
 
+def test_check_before_setup_looks_at_each_server(before: Before) -> None:
+    """Each server of the control plane has a line; a server that is away is a failure."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        at = f"127.0.0.1:{server.getsockname()[1]}"
+        status, lines = before("--ads", f"127.0.0.1:1,{at}", "--credentials", "none")
+    assert status == 1
+    assert "control plane" not in lines
+    away, there = lines["control plane 127.0.0.1:1"], lines[f"control plane {at}"]
+    assert (away["status"], there["status"]) == ("failed", "ok")
+    assert away["said"] == "port-closed: no server listens at 127.0.0.1:1"
+    assert there["said"].startswith(f"a server listens at {at}; without credentials")
+
+
 def test_check_before_setup_judges_existing_credentials(before: Before, tmp_path: Path) -> None:
     """Existing credentials are checked for file modes and for a key that belongs to the certificate."""
     out = tmp_path / "credentials"

@@ -90,8 +90,8 @@ def joining(server: Any, tmp_path: Path, token: str, *, apart: bool = False, **c
     path.touch(mode=0o600)
     path.write_text(f"{token}\n")
     fields = {
-        "join": server.bound.enrolment["enrolment"],
-        "renewal": server.bound.enrolment["renewal"],
+        "join": (server.bound.enrolment["enrolment"],),
+        "renewal": (server.bound.enrolment["renewal"],),
         "proof": path,
     }
     return Joining(tmp_path / "credentials", EnrolmentSettings(**{**fields, **changes}), apart=apart)
@@ -99,6 +99,27 @@ def joining(server: Any, tmp_path: Path, token: str, *, apart: bool = False, **c
 
 async def _token(server: Any, **more: object) -> str:
     return str((await server.ask("POST", "/certs/tokens", {**TOKEN, "uuid": "one", **more}))["token"])
+
+
+async def test_agent_joins_and_renews_at_the_server_that_answers(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first address of each list is a closed port; the agent uses the second one of a real server."""
+    monkeypatch.setattr("meshwright.agent.server_rotation.random.randrange", lambda _: 0)
+    server, closed = await serve(workload("one"), **PORTS), HostPort("127.0.0.1", 1)
+    at = server.bound.enrolment
+    join, renewal = (closed, at["enrolment"]), (closed, at["renewal"])
+    machine = joining(server, tmp_path, await _token(server), join=join, renewal=renewal)
+    with structlog.testing.capture_logs() as logs:
+        await machine.enrolled.begin(machine.stop)
+        first = certificates.read(machine.folder).serial
+        await machine.enrolled._renew()
+    assert certificates.read(machine.folder).serial != first
+    passed_over = [log for log in logs if log["event"] == "request failed, but another server answered"]
+    assert [(log["reason"], log["server"]) for log in passed_over] == [
+        ("127.0.0.1:1 cannot be reached: Connection refused", str(at["enrolment"])),
+        ("127.0.0.1:1 cannot be reached: Connection refused", str(at["renewal"])),
+    ]
 
 
 async def test_agent_joins_and_renews_with_a_new_private_key(serve: Serve, tmp_path: Path) -> None:
@@ -162,7 +183,7 @@ async def test_useless_token_does_not_prevent_renewal(serve: Serve, tmp_path: Pa
     machine.settings.proof.write_text(useless)
     await server.ask("POST", "/certs/tokens/revoke", {"token": useless.partition(".")[0]})
     if away:
-        settings = replace(machine.settings, join=HostPort("127.0.0.1", 1))
+        settings = replace(machine.settings, join=(HostPort("127.0.0.1", 1),))
         machine = Joining(machine.folder, settings)
     async with asyncio.timeout(60):
         await machine.enrolled.begin(machine.stop)
@@ -318,7 +339,7 @@ async def test_join_request_contains_no_private_key(serve: Serve, tmp_path: Path
     shown = ads_server_certificate(server.authority, PairFiles(tmp_path / "other"), datetime.now(UTC))
     chain = shown.chain_pem + server.authority.trust_bundle()
     async with between(chain, shown.key.reveal(), server) as (at, seen):
-        machine = joining(server, tmp_path, await _token(server), join=at)
+        machine = joining(server, tmp_path, await _token(server), join=(at,))
         await machine.enrolled.begin(machine.stop)
     (request,) = seen
     pem = (machine.folder / "proxy.key").read_bytes()
@@ -351,7 +372,7 @@ async def test_man_in_the_middle_gets_no_join_token(serve: Serve, tmp_path: Path
         (shown.chain_pem + other.trust_bundle() + ours, "is not trusted: "),
     ):
         async with between(chain, shown.key.reveal(), server) as (at, seen):
-            machine = joining(server, tmp_path, token, join=at)
+            machine = joining(server, tmp_path, token, join=(at,))
             answered = await machine.enrolled._call_program(EnrolmentRequestKind.JOIN)
         assert isinstance(answered, EnrolmentFailure)
         assert words in answered.why
@@ -384,7 +405,7 @@ async def test_workload_cannot_impersonate_the_control_plane(serve: Serve, tmp_p
         (ours, "is not trusted: "),
     ):
         async with between(chain + more, held.key.reveal(), server) as (at, seen):
-            machine = joining(server, tmp_path, await _token(server), join=at)
+            machine = joining(server, tmp_path, await _token(server), join=(at,))
             answered = await machine.enrolled._call_program(EnrolmentRequestKind.JOIN)
         assert isinstance(answered, EnrolmentFailure), answered
         assert words in answered.why
@@ -400,7 +421,7 @@ async def test_clock_that_is_an_hour_off_is_reported(serve: Serve, tmp_path: Pat
     shown = ads_server_certificate(server.authority, PairFiles(tmp_path / "other"), at_their)
     chain = shown.chain_pem + server.authority.trust_bundle()
     async with between(chain, shown.key.reveal(), server) as (at, seen):
-        machine = joining(server, tmp_path, await _token(server), join=at)
+        machine = joining(server, tmp_path, await _token(server), join=(at,))
         answered = await machine.enrolled._call_program(EnrolmentRequestKind.JOIN)
     assert isinstance(answered, EnrolmentFailure)
     text = (
@@ -431,7 +452,7 @@ async def test_unusable_certificate_is_requested_again_later(serve: Serve, tmp_p
 async def test_unreachable_server_is_retried_until_a_stop(serve: Serve, tmp_path: Path) -> None:
     """A stop ends the retries, and no pair was written."""
     server = await serve(workload("one"), **PORTS)
-    machine = joining(server, tmp_path, await _token(server), join=HostPort("127.0.0.1", 1))
+    machine = joining(server, tmp_path, await _token(server), join=(HostPort("127.0.0.1", 1),))
     with structlog.testing.capture_logs() as logs:
         beginning = asyncio.create_task(machine.enrolled.begin(machine.stop))
         async with asyncio.timeout(60):

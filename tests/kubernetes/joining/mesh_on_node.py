@@ -87,8 +87,7 @@ class Meshed:
         settings = BootstrapSettings(
             proxy_name=who,
             trust_domain=TrustDomain("cluster.local"),
-            ads_host=host,
-            ads_port=int(port),
+            ads=(HostPort(host, int(port)),),
             certificate_file=folder / "proxy.pem",
             key_file=folder / "proxy.key",
             ca_file=folder / "ca.pem",

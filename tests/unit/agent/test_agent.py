@@ -24,7 +24,7 @@ from tests.unit.agent.issued_credentials import write_credentials
 def _settings(tmp_path: Path, override: Path | None = None) -> AgentSettings:
     return AgentSettings(
         tmp_path,
-        HostPort("127.0.0.1", 1),
+        (HostPort("127.0.0.1", 1),),
         tmp_path / "run",
         EnvoyOptions("envoy"),
         override=override,

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 from google.protobuf import any_pb2, json_format
 
+from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.envoy.bootstrap.bootstrap import BootstrapSettings, bootstrap
@@ -63,7 +64,10 @@ def documents() -> Iterator[tuple[Any, str]]:
                 yield document, wrapped.type_url.rpartition(".")[2]
     nowhere = Path("/nowhere")
     settings = BootstrapSettings(
-        ProxyName.parse("u.shop.default"), TrustDomain("cluster.local"), "ads", 1, nowhere, nowhere, nowhere
+        ProxyName.parse("u.shop.default"),
+        TrustDomain("cluster.local"),
+        (HostPort("ads", 1),),
+        *(nowhere, nowhere, nowhere),
     )
     yield json.loads(bootstrap(settings))["overloadManager"], "Bootstrap"
 

@@ -102,11 +102,16 @@ def credentials(directory: Path, name: str, error: str, *, before: bool = False)
     return Check.ok("credentials", text)
 
 
-def control_plane(at: HostPort, why: UnreachableReason | None) -> Check:
-    """Judge the connection to the control plane."""
+def control_plane(name: str, at: HostPort, why: UnreachableReason | None) -> Check:
+    """Judge the connection to a server of the control plane; `name` is the check's."""
     if why is not None:
-        return Check.failed("control plane", f"{why.reason.value}: {why.clause}", why.do)
-    return Check.ok("control plane", f"{at} answers and serves this proxy")
+        return Check.failed(name, f"{why.reason.value}: {why.clause}", why.do)
+    return Check.ok(name, f"{at} answers and serves this proxy")
+
+
+def knows_no_workload(why: UnreachableReason | None) -> bool:
+    """Return whether a server with this reason could not tell if a workload exists."""
+    return why is not None and why.reason not in _NAMES
 
 
 def workload(name: str, why: UnreachableReason | None) -> Check:

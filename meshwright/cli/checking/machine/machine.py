@@ -21,11 +21,12 @@ from meshwright.cli.checking.judgements import fitness, machine, ports
 from meshwright.cli.checking.judgements.check import Check, UnavailableCheck
 from meshwright.cli.checking.judgements.machine import Agent, Hosts
 from meshwright.cli.checking.machine import envoy
-from meshwright.cli.checking.machine.control_plane import DialSettings, dials_in, files_of, way_to
+from meshwright.cli.checking.machine.control_plane import DialSettings, dials_in, files_of, ways_to
 from meshwright.cli.checking.timed_looks import TimedLook
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import Namespace
-from meshwright.sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, TPROXY_PORT
+from meshwright.mesh.server_addresses import server_addresses
+from meshwright.sidecars.layout import ADS_PORT, INBOUND_PORT, OUTBOUND_PORT, TPROXY_PORT
 
 _ENVOY: Final = "envoy"
 _WAY_SECONDS: Final = 30.0
@@ -52,9 +53,9 @@ def _checks(where: DialSettings) -> Iterator[Check]:
     answer = status.seen()
     path, user_of_it = (where.envoy, None) if where.envoy else _run_by(answer)
     program = TimedLook("Envoy's program", partial(envoy.program, path, user_of_it))
-    ads = where.ads or (None if isinstance(answer, UnavailableCheck | str) else answer[1])
+    ads = where.ads or (() if isinstance(answer, UnavailableCheck | str) else answer[1])
     user = _left_alone(rules)
-    way = TimedLook("control plane", lambda: way_to(where, ads, user), _WAY_SECONDS)
+    way = TimedLook("control plane", lambda: ways_to(where, ads, user), _WAY_SECONDS)
 
     yield from dials_in(where, files.seen(), way.seen(), ads)
     yield program.judged("Envoy's program", lambda outcome: machine.envoy_program(path, *outcome))
@@ -82,7 +83,7 @@ def before(where: DialSettings) -> Iterator[Check]:
     """Check a machine before its set-up: whether an agent and interception rules would work."""
     files, path = TimedLook("credentials", partial(files_of, where)), where.envoy or _ENVOY
     program = TimedLook("Envoy's program", partial(envoy.program, path))
-    way = TimedLook("control plane", lambda: way_to(where, where.ads, None), _WAY_SECONDS)
+    way = TimedLook("control plane", lambda: ways_to(where, where.ads, None), _WAY_SECONDS)
     yield kernel.python()
     yield fitness.user(where.uid, known=_is_user(where.uid))
     yield program.judged("Envoy's program", lambda result: machine.envoy_program(path, *result))
@@ -112,7 +113,7 @@ def before(where: DialSettings) -> Iterator[Check]:
         )
 
 
-def _run_by(status: tuple[Agent, HostPort] | str | UnavailableCheck) -> tuple[str, int | None]:
+def _run_by(status: tuple[Agent, tuple[HostPort, ...]] | str | UnavailableCheck) -> tuple[str, int | None]:
     """Return the agent's Envoy program, and its user; else the default program without user.
 
     Any program can answer at the agent's address. As root, we must therefore run the named program only as
@@ -130,8 +131,8 @@ def _run_by(status: tuple[Agent, HostPort] | str | UnavailableCheck) -> tuple[st
     return _ENVOY, None
 
 
-def _status(at: HostPort) -> tuple[Agent, HostPort] | str:
-    """Ask the agent; return the report and the control plane's address, or the reason of a missing answer."""
+def _status(at: HostPort) -> tuple[Agent, tuple[HostPort, ...]] | str:
+    """Ask the agent; return the report and the control plane's addresses, or why there is no answer."""
     try:
         result = status_of(at)
     except AgentSilent as error:
@@ -144,7 +145,7 @@ def _status(at: HostPort) -> tuple[Agent, HostPort] | str:
         plane["reached"],
         plane["reason"] or "",
     )
-    return agent, HostPort.parse(plane["address"])
+    return agent, server_addresses(plane["address"], ADS_PORT)
 
 
 def _rules() -> Redirection | UnavailableCheck:

@@ -9,13 +9,13 @@ import enum
 import json
 from dataclasses import dataclass
 from datetime import timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
+from meshwright.mesh.server_addresses import is_ip_address
 from meshwright.sidecars.envoy.bootstrap import credentials
 from meshwright.sidecars.envoy.bootstrap.json_messages import Message, duration, packed
 
@@ -52,6 +52,9 @@ class AdsProtocol(enum.StrEnum):
 class BootstrapSettings:
     """Inputs of a bootstrap. Paths are as Envoy sees them, because Envoy reads the files.
 
+    `ads` are the addresses of the control plane's servers. Envoy begins with a random one, and goes on to the
+    next when it cannot connect or loses its stream.
+
     `admin` is the address of Envoy's admin interface: a host and port, reachable by every user of the
     machine, or the path of a Unix socket, accessible to Envoy's user only; None disables it. With
     `sds_directory` Envoy reads the three files again whenever something is moved into their directory (or a
@@ -60,8 +63,7 @@ class BootstrapSettings:
 
     proxy_name: ProxyName
     trust_domain: TrustDomain
-    ads_host: str
-    ads_port: int
+    ads: tuple[HostPort, ...]
     certificate_file: Path
     key_file: Path
     ca_file: Path
@@ -158,15 +160,16 @@ def _ads(protocol: AdsProtocol) -> Message:
 
 
 def _ads_cluster(settings: BootstrapSettings) -> Message:
-    endpoint = {"address": _address(settings.ads_host, settings.ads_port)}
+    endpoints = [{"endpoint": {"address": _address(at.host, at.port)}} for at in settings.ads]
     return {
         "name": ADS_CLUSTER,
-        # Envoy refuses a name in a STATIC cluster, and an address needs no DNS query.
-        "type": "STATIC" if _is_address(settings.ads_host) else "STRICT_DNS",
+        # Envoy refuses a name in a STATIC cluster, and an address needs no DNS query. Beside names, Envoy
+        # takes addresses as they are.
+        "type": "STATIC" if all(is_ip_address(at.host) for at in settings.ads) else "STRICT_DNS",
         "connectTimeout": duration(timedelta(seconds=5)),
         "loadAssignment": {
             "clusterName": ADS_CLUSTER,
-            "endpoints": [{"lbEndpoints": [{"endpoint": endpoint}]}],
+            "endpoints": [{"lbEndpoints": endpoints}],
         },
         "typedExtensionProtocolOptions": {_HTTP_OPTIONS: _http2()},
         "transportSocket": {
@@ -206,11 +209,3 @@ def _runtime() -> Message:
 
 def _address(host: str, port: int) -> Message:
     return {"socketAddress": {"address": host, "portValue": port}}
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True

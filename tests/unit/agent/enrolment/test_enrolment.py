@@ -196,7 +196,7 @@ async def waits_between(
     monkeypatch.setattr(keeping, "monotonic", passed)
     monkeypatch.setattr("meshwright.agent.enrolment.certificate_keeper.asyncio.sleep", asleep)
     monkeypatch.setattr("meshwright.agent.enrolment.certificate_keeper.random.random", lambda: 0.5)
-    settings = EnrolmentSettings(renewal=HostPort("127.0.0.1", 1))
+    settings = EnrolmentSettings(renewal=(HostPort("127.0.0.1", 1),))
     with pytest.raises(EnoughError):
         await keeping.EnrolledCertificate(settings, out, replace, shown, ask=ask).run()
     return [later - sooner for sooner, later in itertools.pairwise(asked)]
@@ -261,7 +261,7 @@ async def test_clock_set_back_to_the_right_time_stops_no_retry(
     monkeypatch.setattr(keeping, "monotonic", lambda: passed)
     monkeypatch.setattr(keeping, "now", lambda: NOW + timedelta(seconds=passed) + set_by)
     monkeypatch.setattr("meshwright.agent.enrolment.certificate_keeper.asyncio.sleep", asleep)
-    settings = EnrolmentSettings(renewal=HostPort("127.0.0.1", 1))
+    settings = EnrolmentSettings(renewal=(HostPort("127.0.0.1", 1),))
     with pytest.raises(EnoughError):
         await keeping.EnrolledCertificate(settings, tmp_path, _never_replaced, shown, ask=ask).run()
     for item in (EnrolmentRequestKind.TRUST, EnrolmentRequestKind.RENEW):

@@ -10,6 +10,7 @@ from meshwright.agent.enrolment.settings import EnrolmentFailure
 from meshwright.agent.envoy.admin import AdminUnreachable, EnvoyAdmin
 from meshwright.agent.peers.ejected_endpoints import CLUSTERS_PATH, STATS_PATH, ejected, has_ejected
 from meshwright.agent.peers.reporting import Answer, EjectionReporter, ReportAccepted, ReportTask
+from meshwright.agent.server_rotation import ServerRotation
 from meshwright.agent.subprocess_call import ApartFailed
 from meshwright.mesh.host_port import HostPort
 
@@ -112,7 +113,7 @@ class _Scene:
         self.admin, self.now, self.answer = _Admin(), 1000.0, ReportAccepted(60)
         self.told: list[tuple[HostPort, ...]] = []
         self.telling = EjectionReporter(
-            self.admin, AT, Path("/own"), ask=self._ask, monotonic=lambda: self.now
+            self.admin, (AT,), Path("/own"), ask=self._ask, monotonic=lambda: self.now
         )
         self.failing: Exception | EnrolmentFailure | None = None
 
@@ -174,3 +175,27 @@ async def test_failed_report_is_logged_once_and_retried_later(
     assert [log["reason"] for log in logs] == ["it is away"]
     scene.failing = None
     assert await scene.after(later, A.host) == [(A,)]
+
+
+async def test_report_goes_to_the_next_server_after_a_failure() -> None:
+    """The next report begins with the server that accepted the last one; the log names both failures."""
+    other, asked = HostPort("127.0.0.1", 2), list[HostPort]()
+    answers: dict[HostPort, Answer] = {AT: EnrolmentFailure(f"{AT} is away"), other: ReportAccepted(60)}
+
+    async def ask(task: ReportTask) -> Answer:
+        asked.append(task.at)
+        return answers[task.at]
+
+    admin, now = _Admin(), 1000.0
+    reporter = EjectionReporter(admin, (AT, other), Path("/own"), ask=ask, monotonic=lambda: now)
+    reporter._servers = ServerRotation((AT, other), first=0)  # the first one is random
+    admin.out = (A.host,)
+    await reporter.look()
+    assert asked == [AT, other]
+    now += 30
+    await reporter.look()
+    assert asked == [AT, other, other]
+    answers[other], now = EnrolmentFailure(f"{other} is away"), now + 30
+    with structlog.testing.capture_logs() as logs:
+        await reporter.look()
+    assert [log["reason"] for log in logs] == [f"{other} is away; {AT} is away"]

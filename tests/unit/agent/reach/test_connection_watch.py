@@ -94,6 +94,7 @@ class _Story:
         self.now = 0.0
         self.stats: str | None = ""
         self.way: Way = PortClosed("127.0.0.1:1")
+        self.other_ways: tuple[Way, ...] = ()
         self.asked = 0
         self.failing: Exception | None = None
         self.watch = ControlPlaneWatch(self, self._observe, lambda: self.now)
@@ -105,11 +106,14 @@ class _Story:
             raise AdminUnreachable("gone")
         return self.stats
 
-    async def _observe(self) -> ReachObservation:
+    async def _observe(self) -> tuple[ReachObservation, ...]:
         self.asked += 1
         if self.failing is not None:
             raise self.failing
-        return ReachObservation(HostPort("127.0.0.1", 1), SHOWN, NOW, self.way)
+        ways = (self.way, *self.other_ways)
+        return tuple(
+            ReachObservation(HostPort("127.0.0.1", port), SHOWN, NOW, way) for port, way in enumerate(ways, 1)
+        )
 
     async def look(self, *, after: float = 0.0) -> None:
         """Advance the clock, and look."""
@@ -142,6 +146,38 @@ async def test_each_reason_is_logged_once() -> None:
     assert (first, story.watch.standing.has_it) == (False, True)
     assert story.watch.standing.words == ""
     assert (answer[-1]["event"], answer[-1]["was"]) == ("control plane connected", "certificate-revoked")
+
+
+async def test_each_server_has_a_reason_of_its_own() -> None:
+    """Each new reason of a server is logged once; with a server in reach there is no cause."""
+    story = _Story()
+    story.other_ways = (ServerAnswer("PERMISSION_DENIED", "refused", "revoked"),)
+    with capture_logs() as logs:
+        await story.look()
+        await story.look(after=GRACE_SECONDS)
+        assert [(cause.address.port, cause.why.reason.value) for cause in story.watch.standing.causes] == [
+            (1, "port-closed"),
+            (2, "certificate-revoked"),
+        ]
+        words = story.watch.standing.words
+        assert words.startswith("control plane not connected: no server listens at 127.0.0.1:1; ")
+        assert "; this proxy's certificate 1 was revoked; " in words
+        story.other_ways = (PortClosed("127.0.0.1:2"),)
+        await story.look(after=pause(1))
+        await story.look(after=pause(2))
+        assert [item["said"].partition(" was")[0] for item in logs] == [
+            "no server listens at 127.0.0.1:1",
+            "this proxy's certificate 1",
+            "no server listens at 127.0.0.1:2",
+        ]
+        story.other_ways = (ServerAnswer("OK"),)
+        await story.look(after=pause(3))
+        assert (story.watch.standing.has_it, story.watch.standing.causes) == (False, ())
+        story.stats = STATS
+        await story.look()
+        await story.look()
+    assert story.watch.standing.has_it
+    assert (logs[-1]["event"], logs[-1]["was"]) == ("control plane connected", "port-closed")
 
 
 async def test_proxy_held_on_a_new_stream_is_not_connected() -> None:

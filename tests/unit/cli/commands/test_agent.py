@@ -21,8 +21,26 @@ CREDENTIALS = ("agent", "--credentials", "none", "--ads", "127.0.0.1:1")
         ),
         (
             ("agent", "--credentials", "x", "--ads", "y"),
-            "--ads is 'y': must be HOST:PORT, for example 127.0.0.1:15000",
+            "--ads is 'y': must be HOST:PORT, for example 127.0.0.1:15128",
         ),
+        (
+            ("agent", "--credentials", "x", "--ads", "a:1,b"),
+            "--ads is 'a:1,b': entry 'b' must be HOST:PORT, for example 127.0.0.1:15128",
+        ),
+        (
+            ("agent", "--credentials", "x", "--ads", "a:1,a:1"),
+            "--ads is 'a:1,a:1': has a:1 twice: give each server once",
+        ),
+        (
+            (*CREDENTIALS, "--enrol", "a:1,b", "--join-token", "t"),
+            "--enrol is 'a:1,b': entry 'b' must be HOST:PORT, for example 127.0.0.1:15130",
+        ),
+        (
+            (*CREDENTIALS, "--renewal", "a:1,"),
+            "--renewal is 'a:1,': entry '' must be HOST:PORT, for example 127.0.0.1:15131",
+        ),
+        (("bootstrap", "--credentials", "x", "--ads", "a:1,b"), "x/proxy.key does not exist"),
+        (("agent", "check", "--ads", "a:1,b"), "--ads is 'a:1,b': entry 'b' must be HOST:PORT"),
         ((*CREDENTIALS, "--admin", "::1:1"), "--admin is '::1:1': must be HOST:PORT, for example"),
         (
             (*CREDENTIALS, "--trust-domain", "Cluster"),

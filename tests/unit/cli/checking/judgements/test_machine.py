@@ -64,7 +64,7 @@ FAILED = [
         "peers refuse certificates",
     ),
     (clock.beside_control_plane(Clock(NOW), -2 * DAY), "2 d behind the control plane's clock", "refuse"),
-    (machine.control_plane(AT, CLOSED), "port-closed: nobody listens", "start it"),
+    (machine.control_plane("control plane", AT, CLOSED), "port-closed: nobody listens", "start it"),
     (machine.workload(CN, NOBODY), "it knows no workload of u.s.n", "declare it"),
     (
         machine.envoy_program("envoy", "the program does not exist", None),
@@ -154,7 +154,7 @@ WELL = [
     certificates.own(Certificate(CN, NOW - DAY, NOW + 9 * DAY), NOW),
     clock.beside_control_plane(Clock(NOW, kept=True), -2 * SECOND),
     clock.beside_control_plane(Clock(NOW), None),
-    machine.control_plane(AT, None),
+    machine.control_plane("control plane", AT, None),
     machine.workload(CN, None),
     machine.envoy_program("envoy", "", NEWEST),
     machine.agent(AT, Agent(CN, (), (7,), reached=True)),

@@ -26,8 +26,7 @@ def settings(
     return BootstrapSettings(
         proxy_name=ProxyName.parse("u1.shop.default"),
         trust_domain=TrustDomain("mesh.example"),
-        ads_host=host,
-        ads_port=15128,
+        ads=(HostPort(host, 15128),),
         certificate_file=Path("/run/proxy.pem"),
         key_file=Path("/run/proxy.key"),
         ca_file=Path("/run/ca.pem"),
@@ -64,6 +63,32 @@ def test_admin_interface_listens_on_a_port_or_a_private_socket(
     """Only Envoy's own user can open the socket, while every user of the machine can open a port."""
     result = json.loads(bootstrap(replace(settings(), admin=at)))
     assert result["admin"] == {"address": address}
+
+
+@pytest.mark.parametrize(
+    ("addresses", "resolved"),
+    [
+        (("10.0.0.1:15128", "[fd00::5]:15129"), "STATIC"),
+        (("a.example:15128", "b.example:15128"), "STRICT_DNS"),
+        (("10.0.0.1:15128", "b.example:15129"), "STRICT_DNS"),
+    ],
+)
+def test_servers_are_endpoints_of_one_cluster(addresses: tuple[str, ...], resolved: str) -> None:
+    """Envoy looks up names, so one name among addresses decides; the order of the endpoints is as given."""
+    servers = tuple(HostPort.parse(address) for address in addresses)
+    several = json.loads(bootstrap(replace(settings(), ads=servers)))
+    (cluster,) = several["staticResources"]["clusters"]
+    (locality,) = cluster["loadAssignment"]["endpoints"]
+    assert cluster["type"] == resolved
+    assert locality == {
+        "lbEndpoints": [
+            {"endpoint": {"address": {"socketAddress": {"address": at.host, "portValue": at.port}}}}
+            for at in servers
+        ]
+    }
+    one = json.loads(bootstrap(replace(settings(), ads=servers[:1])))
+    one["staticResources"]["clusters"][0] |= {"loadAssignment": cluster["loadAssignment"], "type": resolved}
+    assert several == one
 
 
 @pytest.mark.parametrize(("protocol", "api"), [(AdsProtocol.DELTA, "DELTA_GRPC"), (AdsProtocol.SOTW, "GRPC")])
