@@ -6,6 +6,7 @@ differs from the named version, or with 304 after the wait. For example, `GET /v
 
 import asyncio
 import contextlib
+import itertools
 import json
 import re
 import ssl
@@ -31,6 +32,7 @@ from xds.cache import NodeKey
 from xds.hooks import AuthenticationUnavailable, Peer, StreamRefused
 from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Nonce, Response
+from xds.server.streams.shutdown_plan import planned_ends
 
 PATH: Final = "/v1/document"
 LONGEST_WAIT: Final = 60.0
@@ -55,19 +57,35 @@ class DocumentServer:
     def __init__(self, context: ControllerContext) -> None:
         self._catalog = context.catalog
         self._clients = context.clients
-        self._waiting: set[asyncio.Event] = set()
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Event] = {}
+        self._is_stopping = False
         self.readers = Readers(context.clients.observer, context.catalog)
 
     def application(self) -> web.Application:
         """Return the HTTP application with the one route for documents."""
         app = web.Application()
-        app.router.add_get(PATH, self._answer)
+        app.router.add_get(PATH, self._answer_request)
         return app
 
     def wake(self) -> None:
         """Check all waiting requests again, because permissions changed or the server ends."""
-        for event in self._waiting:
+        for event in self._waiting.values():
             event.set()
+
+    async def dismiss(self, seconds: float) -> None:
+        """Answer the waiting requests one after another over `seconds`, and keep no connection from now on.
+
+        Without the spread, all readers would poll another server at the same moment.
+        """
+        self._is_stopping = True
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        for planned in planned_ends(self._waiting, seconds):
+            if planned.number in self._waiting and (left := began + planned.at - loop.time()) > 0:
+                await asyncio.sleep(left)
+            if (event := self._waiting.get(planned.number)) is not None:
+                event.set()
 
     async def shown(self, query: Mapping[str, str]) -> Mapping[str, object]:
         """Return the debug page: all readers, or one proxy's document; raise NothingThereError.
@@ -83,6 +101,13 @@ class DocumentServer:
                 "state"
             )
         return {"document": json.loads(snapshot.resources(DOCUMENT)[NAME].body), "version": version(snapshot)}
+
+    async def _answer_request(self, request: web.Request) -> web.Response:
+        response = await self._answer(request)
+        if self._is_stopping:
+            # Otherwise the reader would poll this server again on the same connection.
+            response.force_close()
+        return response
 
     async def _answer(self, request: web.Request) -> web.Response:
         peer = _peer(request)
@@ -131,7 +156,8 @@ class DocumentServer:
         """
         event = asyncio.Event()
         watch = self._catalog.watch(node, event.set)
-        self._waiting.add(event)
+        number = next(self._numbers)
+        self._waiting[number] = event
         try:
             there = self._version(node)
             seconds = seconds if there else max(seconds, MADE_SECONDS)
@@ -141,7 +167,7 @@ class DocumentServer:
         except TimeoutError:
             return
         finally:
-            self._waiting.discard(event)
+            del self._waiting[number]
             self._catalog.unwatch(watch)
 
     def _version(self, node: NodeKey) -> str:
@@ -192,10 +218,13 @@ async def start(context: ControllerContext) -> HealthProbes:
     unsubscribe = context.events.subscribe(on_event)
 
     async def close(grace: float) -> None:
-        unsubscribe()
         # Stop listening first, because otherwise readers would poll this server again while it ends.
         for base_site in tuple(running.sites):
             await base_site.stop()
+        try:
+            await server.dismiss(context.lifetime.spread_seconds)
+        finally:
+            unsubscribe()
         server.wake()  # waiting requests are answered now
         if not grace and running.server is not None:
             await running.server.shutdown(_AT_ONCE)

@@ -25,9 +25,10 @@ from meshwright.sidecars.contract.health import HealthProbes
 from meshwright.sidecars.document.driver import DocumentDriver
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from meshwright.sidecars.snapshots import OwnSnapshots
+from tests.tools.deadline import until
 from tests.tools.own_authority import own_authority
 from xds.cache import NodeKey, SnapshotCache
-from xds.hooks import AnyNode, NoObserver
+from xds.hooks import AnyNode, NoObserver, Peer
 from xds.limits import Limits
 from xds.server.tls import TlsIdentity
 from xds.stream_status import StreamStatus
@@ -58,6 +59,14 @@ class Certificates:
     certificates: Mapping[ServiceIdentity, ServiceCertificate] = {}
 
 
+class ByAddress(AnyNode):
+    """Authenticates each connection as a node of its own."""
+
+    def authenticate(self, peer: Peer) -> NodeKey:
+        """Return the client's address."""
+        return NodeKey(peer.address)
+
+
 class Running:
     """A running driver and a client that waits at it."""
 
@@ -85,7 +94,7 @@ class Running:
                 config=MeshConfig,
                 catalog=OwnSnapshots(SnapshotCache(), driver.types),
                 certificates=Certificates(),
-                clients=Clients(AnyNode(NodeKey("a.store.shop")), NoObserver(), Limits()),
+                clients=Clients(ByAddress(NodeKey("")), NoObserver(), Limits()),
                 events=Broker(),
                 debug=self.pages,
                 lifetime=self.tasks.lifetime,
@@ -106,9 +115,9 @@ class Running:
         context.set_alpn_protocols(["h2", "http/1.1"])
         reader, writer = await asyncio.open_connection(HOST, port, ssl=context, server_hostname="localhost")
         if writer.get_extra_info("ssl_object").selected_alpn_protocol() != "h2":
+            before = len(self.pages.statuses[0]())
             writer.write(b"GET /v1/document?wait=60 HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            while not self.pages.statuses[0]():
-                await asyncio.sleep(0.01)
+            await until(lambda: len(self.pages.statuses[0]()) > before)
         try:
             yield reader
         finally:
@@ -135,3 +144,24 @@ async def test_driver_ends_on_stop_or_cancel_with_a_waiting_client(
             with contextlib.suppress(OSError):
                 await asyncio.wait_for(reader.read(), 30.0)
     assert "Connect" in await carry_out(probes.readiness, HOST)
+
+
+async def test_waiting_readers_of_documents_are_answered_one_after_another(tmp_path: Path) -> None:
+    """The first reader is answered and loses its connection; the second waits for its turn.
+
+    Otherwise all readers would poll another server at the same moment.
+    """
+    async with asyncio.TaskGroup() as group:
+        tasks = DriverTasks(group, 1.0, 7200.0)
+        running = Running(tmp_path, tasks)
+        port = (await running.start(DocumentDriver())).readiness.port
+        async with running.waiting(port) as first, running.waiting(port) as second:
+            ending = asyncio.create_task(tasks.end(in_order=True))
+            answer = await asyncio.wait_for(first.read(), 30.0)
+            assert answer.startswith(b"HTTP/1.1 404 ")
+            assert b"\r\nConnection: close\r\n" in answer
+            assert (ending.done(), second.at_eof(), len(running.pages.statuses[0]())) == (False, False, 2)
+            tasks.lifetime.cancel()
+            await asyncio.wait_for(ending, 30.0)
+            with contextlib.suppress(OSError):
+                await asyncio.wait_for(second.read(), 30.0)
