@@ -33,9 +33,12 @@ def programs() -> dict[str, str | None]:
     return {"newest": envoy.program()}
 
 
-def bootstrap(port: int, keys: Keys, variant: Variant) -> Json:
-    """Return a bootstrap for our server, over mutual TLS."""
-    socket = {"socket_address": {"address": "127.0.0.1", "port_value": port}}
+def bootstrap(ports: tuple[int, ...], keys: Keys, variant: Variant) -> Json:
+    """Return a bootstrap for one or more of our servers, over mutual TLS."""
+    endpoints = [
+        {"endpoint": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": port}}}}
+        for port in ports
+    ]
     certificate = {
         "certificate_chain": {"filename": str(keys.certificate_file)},
         "private_key": {"filename": str(keys.key_file)},
@@ -59,7 +62,7 @@ def bootstrap(port: int, keys: Keys, variant: Variant) -> Json:
         "type": "STATIC",
         "load_assignment": {
             "cluster_name": "control-plane",
-            "endpoints": [{"lb_endpoints": [{"endpoint": {"address": socket}}]}],
+            "endpoints": [{"lb_endpoints": endpoints}],
         },
         "transport_socket": {"name": "envoy.transport_sockets.tls", "typed_config": tls},
         "typed_extension_protocol_options": {http: options},
@@ -89,10 +92,17 @@ class Envoy:
 
     @classmethod
     async def start(
-        cls, program: str, plane: ControlPlane, variant: Variant, folder: Path, ends: AsyncExitStack
+        cls,
+        program: str,
+        plane: ControlPlane,
+        variant: Variant,
+        folder: Path,
+        ends: AsyncExitStack,
+        *others: ControlPlane,
     ) -> Self:
         """Start an Envoy that ends with the exit stack; return when its admin address is known."""
-        (folder / "bootstrap.json").write_text(json.dumps(bootstrap(plane.port, plane.keys, variant)))
+        ports = tuple(each.port for each in (plane, *others))
+        (folder / "bootstrap.json").write_text(json.dumps(bootstrap(ports, plane.keys, variant)))
         running = RunningEnvoy(folder, "", await ends.enter_async_context(HERE.session()))
         keeping = await keep(program, running, HERE, 2, ends)
         await until(lambda: keeping.done() or running.admin)

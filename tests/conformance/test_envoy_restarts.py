@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 import xds.server.streams.conversation
-from tests.conformance.envoys import EVERYTHING
+from tests.conformance.control_plane import ControlPlane
+from tests.conformance.envoys import EVERYTHING, Envoy
 from tests.conformance.resources import cluster, endpoints, listener, route, upstream
 from tests.conformance.traffic import Load, who_answers
 from tests.tools.deadline import until
@@ -42,6 +43,30 @@ async def test_s11_server_restart_under_load_loses_no_request_and_resends_nothin
             await load.more(100)
         replaced = await envoy.stat("listener_manager.listener_modified")
         await bench.plane.update(*bench.front("two", bench.two))
+        await until(lambda: moved(bench))
+
+    assert load.failures == {}
+    assert replaced == 0
+    assert await envoy.stat("cluster_manager.cluster_modified") == 0
+
+
+async def test_s11_server_that_stops_in_order_hands_its_envoy_to_another_one(bench: Any) -> None:
+    """Under load no request is lost, the Envoy replaces nothing, and follows updates of the other server."""
+    other = await ControlPlane.begin(bench.plane.keys, bench.ends)
+    for plane in (bench.plane, other):
+        plane.publish(*bench.front("one", bench.one))
+    envoy = await Envoy.start(bench.program, bench.plane, bench.variant, bench.folder, bench.ends, other)
+    await until(lambda: bench.plane.is_settled() or other.is_settled())
+    first, second = (bench.plane, other) if bench.plane.is_settled() else (other, bench.plane)
+    async with Load(bench.port) as load:
+        await load.more(50)
+        server, first.server = first.server, None
+        assert server is not None
+        await server.stop(0.5, 0.5)
+        await second.settled()
+        await load.more(50)
+        replaced = await envoy.stat("listener_manager.listener_modified")
+        await second.update(*bench.front("two", bench.two))
         await until(lambda: moved(bench))
 
     assert load.failures == {}
