@@ -159,7 +159,7 @@ async def test_form_tries_manifests_and_applies_nothing(browser: Browser, mesh: 
     assert await browser.run("document.querySelector('textarea').value") == typed
     assert await browser.run("document.querySelector('#evil')") is None
     verdict = await browser.run("document.querySelector('.verdict').textContent")
-    assert "1 object read; 3 problems; 3 proxies would be served something else. Nothing was" in verdict
+    assert "1 object read; 3 problems; 3 proxies would get another configuration. No manifest was" in verdict
     assert await browser.run("document.querySelectorAll('.added, .removed').length") > 0
     assert not await browser.run(LOOKS)
     await browser.run(OPENED)
@@ -264,7 +264,7 @@ async def test_explanation_shows_the_objects_and_the_missing_yaml(
     assert [*yaml.safe_load_all(await browser.run("document.querySelector('textarea').value"))] == missing
     verdict = await browser.run("document.querySelector('.verdict').textContent")
     assert "2 objects read" in verdict, verdict
-    assert "Nothing was applied" in verdict, verdict
+    assert "No manifest was applied" in verdict, verdict
 
 
 GOOD = (

@@ -20,7 +20,8 @@ def of_access(result: Document) -> Verdict:
     records_ = records(result, "access")
     may = sum(record.get("allowed") is True for record in records_)
     return Verdict(
-        Tone.PLAIN, f"{may} of {counted(len(records_), 'pair')} of identity and service port may call."
+        Tone.PLAIN,
+        f"Calls are allowed for {may} of {counted(len(records_), 'pair')} of identity and service port.",
     )
 
 
@@ -50,16 +51,16 @@ def _why(record: Document) -> Markup:
 _ACCESS: Final = (
     Column("From", lambda item: links.identity(field_text(item, "source")), ("source",)),
     Column("To", _to, ("destination_service", "port")),
-    Column("May call", _may, ("allowed",)),
+    Column("Calls", _may, ("allowed",)),
     Column("Protocol", lambda item: text(field_text(item, "protocol")), ("protocol",)),
     Column("Requests", _requests, ("requests",)),
-    Column("By", _by, ("by",)),
+    Column("Allowed by", _by, ("by",)),
     Column("Explain", _why, ()),
 )
 
 
 def _access(result: Document, _page_request: PageRequest) -> Iterable[Markup]:
-    empty = "Nobody calls anybody. It fills when a Service and a Workload with a serviceAccount are read."
+    empty = "No identity or no service port is known. Add a Service, and a Workload with a serviceAccount."
     yield table(records(result, "access"), _ACCESS, empty)
 
 
@@ -67,7 +68,7 @@ ACCESS: Final = PageLook(
     "Access",
     of_access,
     _access,
-    (Form((Field("source", "From: namespace/service account", "shop/buyer"),), "Show whom it may call"),),
-    "Who may call what, and by which object.",
+    (Form((Field("source", "From: namespace/service account", "shop/buyer"),), "Show access"),),
+    "Requests that policy allows, by identity and service port, with the objects that allow them.",
     frozenset({"source"}),
 )

@@ -28,7 +28,8 @@ def of_certificates(result: Document) -> Verdict:
     expired += sum(_standing(item) == "expired" for item in newest.values())
     many = f"{counted(len(services), 'service certificate')}, {counted(len(proxies), 'proxy certificate')}"
     if expired:
-        return Verdict(Tone.BAD, f"{counted(expired, 'certificate')} in use expired, of {many}.")
+        have = counted(expired, "certificate in use has", "certificates in use have")
+        return Verdict(Tone.BAD, f"{have} expired, of {many}.")
     return Verdict(Tone.GOOD if services or proxies else Tone.PLAIN, f"{many}; none in use has expired.")
 
 
@@ -115,7 +116,7 @@ _PARTICIPANT: Final = (
         lambda item: code(field_text(item, "serial")) if field_text(item, "serial") else NONE,
         ("serial",),
     ),
-    Column("Shows to others", _held_certificate, ("service_certificate",)),
+    Column("Service certificate", _held_certificate, ("service_certificate",)),
 )
 
 
@@ -129,7 +130,7 @@ def _spans(result: Document) -> Iterator[Span]:
     for record in records(result, "service_certificates"):
         current.add(field_text(record, "serial"))
         if (end := _moment(record, "not_after")) is not None:
-            title = f"{field_text(record, 'identity')}: until {field_text(record, 'not_after')}"
+            title = f"{field_text(record, 'identity')}: valid until {field_text(record, 'not_after')}"
             tone = Tone.BAD if _left(record) <= 0 else Tone.GOOD
             yield Span(field_text(record, "identity"), _moment(record, "not_before"), end, tone, title)
     for each in records(result, "participants"):
@@ -137,8 +138,8 @@ def _spans(result: Document) -> Iterator[Span]:
         end = _moment(held, "not_after")
         if end is not None and field_text(held, "serial") not in current:
             serial, until = field_text(held, "serial"), field_text(held, "not_after")
-            title = f"{field_text(each, 'cn')} shows {serial} still, until {until}"
-            yield Span(f"shown by {field_text(each, 'cn')}", None, end, Tone.WARNING, title)
+            title = f"{field_text(each, 'cn')} still uses {serial}, valid until {until}"
+            yield Span(f"in use by {field_text(each, 'cn')}", None, end, Tone.WARNING, title)
 
 
 def _moment(result: Document, field: str) -> datetime | None:
@@ -161,38 +162,38 @@ def _timeline(result: Document, now: datetime | None) -> Iterable[Markup]:
     signer = f"CA ({field_text(authority, 'kind')})"
     # Certificates are useless after the end of their CA.
     tone = Tone.GOOD if ends > spans[-1].end else Tone.WARNING
-    top = Span(signer, None, ends, tone, f"{signer}: until {field_text(authority, 'not_after')}")
-    yield timeline([top, *spans[:MOST_SPANS]], now, spans[-1].end, "Until when certificates are in force")
+    top = Span(signer, None, ends, tone, f"{signer}: valid until {field_text(authority, 'not_after')}")
+    yield timeline([top, *spans[:MOST_SPANS]], now, spans[-1].end, "Lifetimes of certificates")
     if (more := len(spans) - MOST_SPANS) > 0:
-        words_ = f"{counted(more, 'certificate')} more: those are drawn that end first."
+        words_ = f"The picture lacks {counted(more, 'certificate')}, which expire later."
         yield tag("p", text(words_), class_="empty")
 
 
 def _certificates(result: Document, page_request: PageRequest) -> Iterable[Markup]:
     yield from _timeline(result, _read(page_request.at))
-    yield tag("h2", text("Of services"))
-    empty = "None yet: one is made for each serviceAccount of a Workload."
+    yield tag("h2", text("Service certificates"))
+    empty = "None yet: the server issues one for each serviceAccount of a Workload."
     yield table(
         records(result, "service_certificates"),
         _SERVICE,
         empty,
         lambda record: field_text(record, "identity"),
     )
-    yield tag("h2", text("Of proxies"))
+    yield tag("h2", text("Proxy certificates"))
     empty = "None yet: `meshwright certs issue-proxy` issues one."
     issued = records(result, "proxy_certificates")
     yield table(issued, _PROXY, empty, lambda item: field_text(item, "cn"))
-    yield tag("h2", text("Who takes no part in the mesh"))
+    yield tag("h2", text("Proxies that do not take part in the mesh"))
     away = [record for record in records(result, "participants") if record.get("takes_part") is not True]
     listed = {field_text(item, "cn") for item in issued}
     yield table(
         away,
         _PARTICIPANT,
-        "Every proxy does.",
+        "Every proxy takes part in the mesh.",
         lambda item: "" if (cn := field_text(item, "cn")) in listed else cn,
     )
 
 
 CERTIFICATES: Final = PageLook(
-    "Certificates", of_certificates, _certificates, shows="The certificates issued; never their keys."
+    "Certificates", of_certificates, _certificates, shows="Issued certificates, without their keys."
 )

@@ -23,7 +23,7 @@ def of_connectivity(result: Document) -> Verdict:
     """Return policy's verdict, with the numbers of sidecars not in step and of endpoints without traffic."""
     explained = result.get("explained")
     if not isinstance(explained, dict):
-        return Verdict(Tone.PLAIN, "Ask about a call.")
+        return Verdict(Tone.PLAIN, "Enter a request.")
     by_policy = of_explained(explained)
     ill = sum(_is_ill(item) for item in (*records(result, "callers"), *records(result, "called")))
     held = sum(bool(field_text(record, "withheld")) for record in records(result, "endpoints"))
@@ -55,32 +55,34 @@ def _state(result: Document) -> Markup:
 _SIDECAR: Final = (
     Column("Proxy", lambda item: links.proxy(field_text(item, "proxy")), ("proxy",)),
     Column(WORKLOAD.name, lambda item: name(field_text(item, "workload")), ("workload",)),
-    Column("Stands", _state, ("stands",)),
-    Column("Why", _sentences, ("said", "lacks", "rejected")),
+    Column("State", _state, ("stands",)),
+    Column("Reason", _sentences, ("said", "lacks", "rejected")),
 )
 _ENDPOINT: Final = (
     Column("Address", lambda item: name(field_text(item, "address")), ("address",)),
     Column(SERVICE.name, lambda item: links.service(field_text(item, "service")), ("service",)),
-    Column("Told to the caller", lambda item: text("yes" if item.get("given") is True else "no"), ("given",)),
-    Column("Without traffic because", lambda item: text(field_text(item, "withheld")), ("withheld",)),
+    Column(
+        "Known to the caller", lambda item: text("yes" if item.get("given") is True else "no"), ("given",)
+    ),
+    Column("No traffic because", lambda item: text(field_text(item, "withheld")), ("withheld",)),
 )
 
 
 def _connectivity(result: Document, _page_request: PageRequest) -> Iterable[Markup]:
     if "usage" in result:
         return
-    yield tag("h2", text("The caller's sidecars"))
+    yield tag("h2", text("Sidecars of the caller"))
     yield table(records(result, "callers"), _SIDECAR, "No sidecar of the caller is known.")
-    yield tag("h2", text("Its endpoints"))
-    yield table(records(result, "endpoints"), _ENDPOINT, "Nobody stands behind what is called.")
-    yield tag("h2", text("The called sidecars"))
-    yield table(records(result, "called"), _SIDECAR, "No sidecar there gets traffic.")
+    yield tag("h2", text("Endpoints"))
+    yield table(records(result, "endpoints"), _ENDPOINT, "No endpoint receives this request.")
+    yield tag("h2", text("Called sidecars"))
+    yield table(records(result, "called"), _SIDECAR, "No called sidecar gets traffic.")
 
 
 CONNECTIVITY: Final = PageLook(
     "Connectivity",
     of_connectivity,
     _connectivity,
-    (Form(CALL, "Look"),),
-    "How it stands with all that a call goes by.",
+    (Form(CALL, "Check"),),
+    "State of every part that a request passes.",
 )

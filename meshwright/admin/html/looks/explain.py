@@ -20,7 +20,7 @@ from meshwright.providers.text.yaml_documents import printed
 def of_explained(result: Document) -> Verdict:
     """Return the verdict of the page Explain: the answer by policy, and whether sidecars apply the answer."""
     if "usage" in result:
-        return Verdict(Tone.PLAIN, "Ask whether a call may pass.")
+        return Verdict(Tone.PLAIN, "Enter a request.")
     how = " ".join(filter(None, (field_text(result, "method"), field_text(result, "path"))))
     sentence = f"{field_text(result, 'from')} to {field_text(result, 'to')} {how}".rstrip()
     tones = [tone_of(field_text(result, "answer")), _IN_FORCE.get(field_text(result, "in_force"), Tone.PLAIN)]
@@ -37,19 +37,21 @@ def _explained(result: Document, _page_request: PageRequest) -> Iterable[Markup]
         return
     yield pairs(
         {
-            "policy says": badge(field_text(result, "policy")),
+            "policy": badge(field_text(result, "policy")),
             "in force": badge(field_text(result, "in_force"), _IN_FORCE.get(field_text(result, "in_force"))),
             **({"because": _sentences(result, "in_force_because")} if result.get("in_force_because") else {}),
             **({"decided by": _sentences(result, "because")} if result.get("because") else {}),
             **({"logged": shown(result.get("logged"))} if result.get("logged") else {}),
         }
     )
-    steps = (tag("h2", text("Step by step")), tag("ol", *map(_step, records(result, "steps"))))
-    besides = (tag("h2", text("Besides")), _sentences(result, "besides")) if result.get("besides") else ()
+    steps = (tag("h2", text("Steps")), tag("ol", *map(_step, records(result, "steps"))))
+    besides = (
+        (tag("h2", text("Other causes")), _sentences(result, "besides")) if result.get("besides") else ()
+    )
     manifests = (*_missing(result), *_objects(result))
     yield tag("div", tag("div", *steps, *besides), tag("div", *manifests), class_="beside")
     if backends := records(result, "backends"):
-        yield tag("h2", text("Who may answer"))
+        yield tag("h2", text("Backends"))
         yield table(backends, _BACKEND, "")
 
 
@@ -59,12 +61,12 @@ def _missing(result: Document) -> Iterable[Markup]:
     if not missing:
         return
     manifests = printed(missing)
-    yield tag("h2", text("What would have to be added"))
+    yield tag("h2", text("Missing policy"))
     yield tag("pre", text(manifests), tabindex="0", class_="copied")
     # HTML parsers drop the first line break of a textarea.
     area = tag("textarea", text("\n" + manifests), name="manifests", hidden=True)
-    button = tag("button", text("Try it"), type="submit")
-    words_ = tag("span", text("Nothing is applied."), class_="shows")
+    button = tag("button", text("Try"), type="submit")
+    words_ = tag("span", text("Try does not apply the manifests."), class_="shows")
     yield tag("form", area, button, words_, action="/debug/try", method="post")
 
 
@@ -72,7 +74,7 @@ def _objects(result: Document) -> Iterable[Markup]:
     """Yield the objects involved in the decision about the request, as YAML."""
     objects = records(result, "objects")
     if objects:
-        yield tag("h2", text("What is in force"))
+        yield tag("h2", text("Objects in force"))
     for item in objects:
         decides = [badge("decides", Tone.PLAIN)] if item.get("decides") is True else []
         stale = [badge("stale")] if item.get("stale") is True else []
@@ -129,5 +131,5 @@ EXPLAIN: Final = PageLook(
             "Explain",
         ),
     ),
-    "Why a call may pass or not.",
+    "Why a request is allowed or refused.",
 )

@@ -13,7 +13,7 @@ from meshwright.admin.jsonable import Document
 
 def _counts(result: Document) -> Verdict:
     counts = [f"{len(item)} {name}" for name, item in result.items() if isinstance(item, list | dict)]
-    return Verdict(Tone.PLAIN, f"{', '.join(counts) or 'As it is now'}.")
+    return Verdict(Tone.PLAIN, f"{', '.join(counts) or 'Present state'}.")
 
 
 def _as_it_is(result: Document, _page_request: PageRequest) -> Iterable[Markup]:

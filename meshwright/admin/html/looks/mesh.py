@@ -22,22 +22,22 @@ def of_sources(result: Document) -> Verdict:
     """Return the verdict of the page Sources: failures, and numbers of stale, refused and held objects."""
     sources = records(result, "sources")
     if not sources:
-        return Verdict(Tone.WARNING, "There is no source: the mesh is empty.")
+        return Verdict(Tone.WARNING, "No source is configured, so the mesh is empty.")
     failing = [field_text(source, "name") for source in sources if field_text(source, "error")]
     if failing:
-        said_last = "cannot be read whole; the objects read before stay in force"
-        return Verdict(Tone.BAD, f"Degraded: {', '.join(failing)} {said_last}.")
+        effect = "cannot be read completely; their last objects stay in force"
+        return Verdict(Tone.BAD, f"Degraded: {', '.join(failing)} {effect}.")
     totals = [
         sum(int(number(part(source, "objects"), kind)) for source in sources) for kind in ("stale", "refused")
     ]
     held = sum(len(words(source, "held")) for source in sources)
     wrong = [
-        f"{n} {word}" for n, word in zip((*totals, held), ("stale", "refused", "held"), strict=True) if n
+        f"{n} {word}" for n, word in zip((*totals, held), ("stale", "refused", "held back"), strict=True) if n
     ]
     many = counted(len(sources), "source is", "sources are")
     if wrong:
-        return Verdict(Tone.WARNING, f"{many} read; of the objects {', '.join(wrong)}.")
-    return Verdict(Tone.GOOD, f"{many} read, and all that they hold is in force.")
+        return Verdict(Tone.WARNING, f"{many} read; objects: {', '.join(wrong)}.")
+    return Verdict(Tone.GOOD, f"{many} read, and all objects are in force.")
 
 
 def _objects(source: Document) -> Markup:
@@ -82,9 +82,9 @@ _SOURCE: Final = (
     Column("Source", lambda item: name(field_text(item, "name")), ("name", "watches")),
     Column("State", _error, ("error", "error_since")),
     Column("Objects", _objects, ("objects",)),
-    _when("Read whole", "age", "last_full_read"),
-    _when("Last event", "event_age", "last_event"),
-    Column("Held", _held_objects, ("held",)),
+    _when("Last full read", "age", "last_full_read"),
+    _when("Last change", "event_age", "last_event"),
+    Column("Held back", _held_objects, ("held",)),
 )
 
 
@@ -101,11 +101,11 @@ def _kind(watch: Document) -> Markup:
 _WATCH: Final = (
     Column("Kind", _kind, ("name", "namespace")),
     Column("State", _error, ("error", "error_since")),
-    _when("Heard of", "heard_age", "heard"),
-    _when("Last event", "event_age", "last_event"),
-    _when("Listed", "list_age", "last_list"),
+    _when("Last answer", "heard_age", "heard"),
+    _when("Last change", "event_age", "last_event"),
+    _when("Last list", "list_age", "last_list"),
     Column("Events", lambda item: text(str(int(number(item, "events")))), ("events",)),
-    Column("Listed again", lambda item: text(str(int(number(item, "relists")))), ("relists",)),
+    Column("Relists", lambda item: text(str(int(number(item, "relists")))), ("relists",)),
     Column("Errors", _errors, ("errors",)),
 )
 
@@ -116,14 +116,16 @@ def _sources(result: Document, _page_request: PageRequest) -> Iterable[Markup]:
     yield table(sources, _SOURCE, empty, lambda source: field_text(source, "name"))
     for source in sources:
         if watches := records(source, "watches"):
-            yield tag("h2", joined((text("Watched by "), name(field_text(source, "name")))))
+            yield tag("h2", joined((text("Watches of "), name(field_text(source, "name")))))
             yield table(watches, _WATCH, "", lambda watch: field_text(watch, "name"))
 
 
 def of_config(result: Document) -> Verdict:
     """Return the verdict of the page Configuration: WARNING before the first MeshConfig is read."""
     if result.get("mesh_config") is None:
-        return Verdict(Tone.WARNING, "Nothing has been read yet; the settings are those of this server.")
+        return Verdict(
+            Tone.WARNING, "No source has been read yet; the page shows only the settings of this server."
+        )
     return Verdict(
         Tone.PLAIN, f"The MeshConfig in force, and {counted(len(part(result, 'settings')), 'setting')}."
     )
@@ -139,30 +141,35 @@ def of_loop(result: Document) -> Verdict:
     """Return the verdict of the page Event loop: WARNING after a blockage of at least SLOW seconds."""
     late = [number(record, "seconds") for record in records(result, "late")]
     if not late:
-        return Verdict(Tone.GOOD, "The event loop was never held.")
+        return Verdict(Tone.GOOD, "The event loop was never blocked.")
     tone = Tone.WARNING if max(late) >= SLOW else Tone.GOOD
-    return Verdict(tone, f"Held {counted(len(late), 'time')} of late, for {max(late):.3f} s at most.")
+    return Verdict(
+        tone, f"The event loop was blocked {counted(len(late), 'time')} (longest: {max(late):.3f} s)."
+    )
 
 
 _LATE: Final = (
     Column("When", lambda item: moment(field_text(item, "at"), exact=True), ("at",)),
-    Column("Held for", lambda item: text(f"{number(item, 'seconds'):.3f} s"), ("seconds",)),
+    Column("Blocked for", lambda item: text(f"{number(item, 'seconds'):.3f} s"), ("seconds",)),
     Column(
-        "By", lambda item: name(field_text(item, "doing")) if field_text(item, "doing") else NONE, ("doing",)
+        "Cause",
+        lambda item: name(field_text(item, "doing")) if field_text(item, "doing") else NONE,
+        ("doing",),
     ),
 )
 
 
 def _loop(result: Document, _page_request: PageRequest) -> Iterable[Markup]:
-    yield table(records(result, "late"), _LATE, "It fills when the loop turns late.")
+    yield table(records(result, "late"), _LATE, "No blockage was recorded.")
 
 
-SOURCES: Final = PageLook(
-    "Sources", of_sources, _sources, shows="How fresh each source is, and what it holds."
-)
+SOURCES: Final = PageLook("Sources", of_sources, _sources, shows="Age, objects and errors of each source.")
 CONFIG: Final = PageLook(
-    "Configuration", of_config, _config, shows="The MeshConfig in force, and the settings."
+    "Configuration", of_config, _config, shows="The MeshConfig in force, and the settings of this server."
 )
 LOOP: Final = PageLook(
-    "Event loop", of_loop, _loop, shows="When the event loop was held, and by what; newest first."
+    "Event loop",
+    of_loop,
+    _loop,
+    shows="The last moments at which the event loop was blocked, with the cause; newest first.",
 )

@@ -20,15 +20,15 @@ def of_policies(result: Document) -> Verdict:
     severities = [field_text(record, "severity") for record in records(result, "problems")]
     failures = len(records(result, "failures"))
     wrong = [counted(severities.count(item), item) for item in ("error", "warning") if severities.count(item)]
-    wrong += [counted(failures, "group that failed", "groups that failed")] if failures else []
+    wrong += [counted(failures, "failed group")] if failures else []
     if wrong:
         tone = Tone.BAD if failures or "error" in severities else Tone.WARNING
-        return Verdict(tone, f"In what was read: {', '.join(wrong)}.")
+        return Verdict(tone, f"Problems: {', '.join(wrong)}.")
     objects = len(items(result, "objects"))
     if not objects:
         return Verdict(Tone.WARNING, "No object is in force.")
     return Verdict(
-        Tone.GOOD, f"{counted(objects, 'object is', 'objects are')} in force, and nothing is wrong."
+        Tone.GOOD, f"{counted(objects, 'object is', 'objects are')} in force, without errors and warnings."
     )
 
 
@@ -49,24 +49,24 @@ _PROBLEM: Final = (
     Column("Severity", lambda item: badge(field_text(item, "severity")), ("severity", "line")),
     Column("Code", lambda item: text(field_text(item, "code")), ("code",)),
     Column("Object", _object, ("object",)),
-    Column("Where", lambda item: links.origin(field_text(item, "origin")), ("origin",)),
+    Column("Origin", lambda item: links.origin(field_text(item, "origin")), ("origin",)),
     Column("Field", _field, ("field", "value")),
-    Column(
-        "What would be right", lambda item: links.in_sentence(field_text(item, "expected")), ("expected",)
-    ),
+    Column("Expected", lambda item: links.in_sentence(field_text(item, "expected")), ("expected",)),
 )
 
 
 def _meanwhile(failure: Document) -> str:
     return (
-        "its proxies keep what they have" if failure.get("kept") is True else "its proxies are served nothing"
+        "its proxies keep the previous configuration"
+        if failure.get("kept") is True
+        else "its proxies get no configuration"
     )
 
 
 _FAILURE: Final = (
     plain("Group", "group"),
     plain("Error", "error"),
-    Column("Meanwhile", lambda item: text(_meanwhile(item)), ("kept",)),
+    Column("Effect", lambda item: text(_meanwhile(item)), ("kept",)),
 )
 
 
@@ -83,7 +83,7 @@ def _key(document: Document) -> str:
 _OBJECT: Final = (
     Column("Object", lambda item: links.mesh_object(_key(item)), ("kind", "namespace", "name")),
     Column("State", _in_force, ("stale", "wrong")),
-    Column("Where", lambda item: links.origin(field_text(item, "origin")), ("origin",)),
+    Column("Origin", lambda item: links.origin(field_text(item, "origin")), ("origin",)),
     Column("Value", lambda item: detail(text("value"), raw(item.get("value"))), ("value",)),
 )
 
@@ -95,17 +95,17 @@ def _policies(result: Document, page_request: PageRequest) -> Iterable[Markup]:
     problems = sorted(
         records(result, "problems"), key=lambda record: order.index(tone_of(field_text(record, "severity")))
     )
-    yield table(problems, _PROBLEM, "Nothing is wrong with what was read.")
+    yield table(problems, _PROBLEM, "No problems found.")
     if failures := records(result, "failures"):
-        yield tag("h2", text("Groups that failed"))
+        yield tag("h2", text("Failed groups"))
         yield table(failures, _FAILURE, "")
-    yield tag("h2", text("In force"))
+    yield tag("h2", text("Objects in force"))
     worst = _worst(problems)
     objects = [record | {"wrong": worst.get(_key(record), [])} for record in records(result, "objects")]
     if one and objects:
         yield joined(_one(item) for item in objects)
         return
-    empty = "No such object is in force: mend it where it stands." if one else _EMPTY
+    empty = "This object is not in force: correct it at its origin." if one else _EMPTY
     yield table(objects, _OBJECT, empty)
 
 
@@ -117,14 +117,14 @@ def _worst(problems: Sequence[Document]) -> dict[str, list[Json]]:
     }
 
 
-_EMPTY: Final = "No object is in force. Put manifests where a source reads them: see Sources."
+_EMPTY: Final = "No object is in force. Add manifests to a source: see the page Sources."
 
 
 def _one(result: Document) -> Markup:
     head = {
         "object": name(_key(result)),
         "state": _in_force(result),
-        "where": links.origin(field_text(result, "origin")),
+        "origin": links.origin(field_text(result, "origin")),
     }
     return joined((pairs(head), raw(result.get("value"))))
 
@@ -133,7 +133,7 @@ POLICIES: Final = PageLook(
     "Policies",
     of_policies,
     _policies,
-    (Form((Field("object", "Object: kind namespace/name", "TrafficTarget shop/buyers"),), "Show it"),),
-    "The objects in force, and everything that is wrong.",
+    (Form((Field("object", "Object: kind namespace/name", "TrafficTarget shop/buyers"),), "Show object"),),
+    "The objects in force, and all problems.",
     frozenset({"object"}),
 )

@@ -38,14 +38,14 @@ def of_all(result: Document) -> Verdict:
     if well == len(proxies):
         return Verdict(Tone.GOOD, f"{counted(well, 'proxy is', 'proxies are')} connected and in step.")
     bad = tones.count(Tone.BAD)
-    failing = f"; {counted(bad, 'rejects or lacks', 'reject or lack')} what is meant for it" if bad else ""
+    failing = f"; {bad} with a rejection, a failed group or an invalid certificate" if bad else ""
     return Verdict(worst(tones), f"{well} of {counted(len(proxies), 'proxy', 'proxies')} in step{failing}.")
 
 
 def of_one(result: Document) -> Verdict:
     """Return the verdict on one proxy: the state, with the reason for an outdated configuration."""
     if "usage" in result:
-        return Verdict(Tone.PLAIN, "Say which proxy.")
+        return Verdict(Tone.PLAIN, "Choose a proxy.")
     if "proxies" in result:
         return of_all(result)
     state, since = field_text(result, "state"), field_text(result, "age")
@@ -98,7 +98,7 @@ def _all(result: Document) -> Iterable[Markup]:
     order = list(Tone)
     # sorted is stable: within a tone, proxies stay in the order of their names.
     proxies = sorted(records(result, "proxies"), key=lambda record: order.index(tone(record)))
-    empty = "No proxy is known yet. One is as soon as a Workload with a uuid is read, or a sidecar connects."
+    empty = "No proxy is known yet. The list has each Workload with a uuid, and each connected sidecar."
     yield table(proxies, _COLUMNS, empty)
 
 
@@ -120,7 +120,7 @@ def facts(proxy: Document) -> Markup:
 def tabs(cn: str, here: str) -> Markup:
     """Return links to the pages about one proxy; `here` is the path of the current page."""
     ways = {
-        "What it was told": links.href("/debug/proxy/show", {"proxy": cn}),
+        "Description": links.href("/debug/proxy/show", {"proxy": cn}),
         "Configuration": links.href("/debug/proxy", {"proxy": cn}),
         "Streams and pushes": links.href("/debug/xds", {"proxy": cn}),
     }
@@ -143,12 +143,15 @@ def _configured(result: Document, page_request: PageRequest) -> Iterable[Markup]
     yield tabs(cn, page_request.path)
     yield facts(result)
     if not types:
-        yield tag("p", text("Nothing is published for it: its workload must be known first."), class_="empty")
+        empty = (
+            "This proxy has no published configuration. The server publishes one once the workload is known."
+        )
+        yield tag("p", text(empty), class_="empty")
     for word in types:
         yield tag("h2", text(word.capitalize()))
         resources = part(types, word)
         if not resources:
-            yield tag("p", text("It is served none."), class_="empty")
+            yield tag("p", text("This proxy has none."), class_="empty")
         for resource in resources:
             changed = f"{word}/{resource}" in comparable
             yield _resource(cn, word, resource, part(resources, resource), changed=changed)
@@ -161,8 +164,8 @@ def _resource(cn: str, word: str, named: str, content: Document, *, changed: boo
         return detail(name(named), tag("p", version), raw(content.get("resource")))
     how = links.href("/debug/xds/diff", {"proxy": cn, "type": word, "name": named})
     made = links.href("/debug/xds", {"proxy": cn, "resource": f"{word}/{named}"})
-    further = (links.link("what changed", how),) if changed else ()
-    ways = (version, links.link("made from", made), *further)
+    further = (links.link("last change", how),) if changed else ()
+    ways = (version, links.link("inputs", made), *further)
     return detail(name(named), tag("p", *ways, class_="tabs"), raw(content.get("resource")))
 
 
@@ -190,11 +193,11 @@ def _section(cn: str, section: str, lines: list[Document]) -> Iterable[Markup]:
 
 
 _EMPTY: Final = {
-    "listeners": "None: its workload is not known, has no port, and no policy lets it call anybody.",
-    "routes": "None: no port of its is HTTP or TCP of a Service, and no TrafficTarget has it as a source.",
-    "clusters": "None: there is nobody that it may call, and no port of its own.",
-    "endpoints": "None: it calls nobody. A TrafficTarget with its account among the sources would fill this.",
-    "secrets": "None: they are made once its workload is known.",
+    "listeners": "None: the workload is unknown, or has no port and no allowed destination.",
+    "routes": "None: the workload is unknown, or has no service port and no allowed destination.",
+    "clusters": "None: the workload is unknown, or has no port and no allowed destination.",
+    "endpoints": "None: the workload may call no service. A TrafficTarget lists callers in `sources`.",
+    "secrets": "None: the server makes secrets once the workload is known.",
 }
 
 
@@ -231,13 +234,13 @@ PROXIES: Final = PageLook(
     "Proxies",
     of_one,
     _configured,
-    (Form((PROXY,), "Show its configuration"),),
-    "Every proxy that is or should be here, and why one is behind; the worst first.",
+    (Form((PROXY,), "Show configuration"),),
+    "All proxies: connection, sync state, and the reason if one is behind; the worst first.",
 )
 TOLD: Final = PageLook(
     "One proxy",
     of_one,
     _description,
-    (Form((PROXY, Field("section", "Section", choices=SECTIONS)), "Show what it was told"),),
-    "What one proxy was told, in the mesh's words.",
+    (Form((PROXY, Field("section", "Section", choices=SECTIONS)), "Describe"),),
+    "Configuration of one proxy, described by services, routes and callers.",
 )

@@ -26,9 +26,9 @@ def of_streams(result: Document) -> Verdict:
     many = counted(len(streams), "stream is open", "streams are open")
     apart = sorted({state for state in states if state != "synced"})
     if not apart:
-        return Verdict(Tone.GOOD, f"{many}, and all that was sent is acknowledged.")
+        return Verdict(Tone.GOOD, f"{many}, and all resource types are synced.")
     said_of = ", ".join(f"{states.count(item)} {item}" for item in apart)
-    return Verdict(worst(map(tone_of, apart)), f"{many}; types that are not in step: {said_of}.")
+    return Verdict(worst(map(tone_of, apart)), f"{many}; resource types that are not synced: {said_of}.")
 
 
 def _types(stream: Document) -> dict[str, Document]:
@@ -37,7 +37,7 @@ def _types(stream: Document) -> dict[str, Document]:
 
 
 def _streams(result: Document) -> Markup:
-    empty = "No stream is open. One is as soon as a sidecar connects with a certificate of this mesh."
+    empty = "No stream is open. A sidecar with a certificate of this mesh opens one."
     return table(records(result, "streams"), _STREAM, empty)
 
 
@@ -50,7 +50,7 @@ _STREAM: Final = (
     Column("Stream", lambda item: text(field_text(item, "stream")), ("stream",)),
     Column("Proxy", lambda item: links.proxy(field_text(item, "proxy")), ("proxy",)),
     Column("Types", _states, ()),
-    Column("From", lambda item: text(field_text(item, "peer")), ("peer",)),
+    Column("Address", lambda item: text(field_text(item, "peer")), ("peer",)),
     Column("Protocol", lambda item: text(field_text(item, "protocol")), ("protocol",)),
     Column("Since", lambda item: moment(field_text(item, "since")), ("since",)),
 )
@@ -61,11 +61,11 @@ def pushes(cn: str, result: list[Document]) -> Markup:
     columns = (
         Column("When", lambda item: moment(field_text(item, "at"), exact=True), ("at",)),
         Column("Type", lambda item: text(field_text(item, "type")), ("type",)),
-        Column("What", lambda item: _content(cn, item), ("added", "changed", "removed", "again", "bytes")),
-        Column("Due to", _due, ("trigger",)),
+        Column("Content", lambda item: _content(cn, item), ("added", "changed", "removed", "again", "bytes")),
+        Column("Cause", _due, ("trigger",)),
         Column("Answer", _answer, ("answer", "error", "seconds")),
     )
-    return table(result, columns, "Nothing was pushed yet: the first push follows the first subscription.")
+    return table(result, columns, "No push yet: the first push follows the first subscription.")
 
 
 def _content(cn: str, push: Document) -> Markup:
@@ -78,7 +78,7 @@ def _content(cn: str, push: Document) -> Markup:
         for verb, names in (("added", added), ("changed", changed), ("removed", removed))
         if names
     ]
-    lines += [text(f"{again} as they were held")] if again else []
+    lines += [text(f"{again} unchanged")] if again else []
     return joined(tag("div", markup) for markup in (*lines, text(f"{field_text(push, 'bytes')} bytes")))
 
 
@@ -88,7 +88,7 @@ def _change(cn: str, word: str, changed: Document) -> Markup:
     how = links.href("/debug/xds/diff", {"proxy": cn, "type": word, "name": named} | versions)
     # Old versions are stored for a while only, and versions of secrets never.
     further = (
-        joined((text(" ("), links.link("how", how), text(")"))) if changed.get("comparable") else NOTHING
+        joined((text(" ("), links.link("compare", how), text(")"))) if changed.get("comparable") else NOTHING
     )
     return joined((links.resource(cn, word, named), further))
 
@@ -119,9 +119,9 @@ def _answer(push: Document) -> Markup:
 
 def _xds(result: Document, _page_request: PageRequest) -> Iterable[Markup]:
     if cn := field_text(result, "proxy"):
-        yield tag("p", links.proxy(cn, "What this proxy was told"), class_="tabs")
+        yield tag("p", links.proxy(cn, "Description of this proxy"), class_="tabs")
     if "objects" in result:
-        yield tag("h2", text(f"What {field_text(result, 'resource')} is made from"))
+        yield tag("h2", text(f"Input objects of {field_text(result, 'resource')}"))
         yield made_from(result)
         if result.get("comparable"):
             yield _compare(cn, field_text(result, "resource"))
@@ -136,14 +136,14 @@ def _xds(result: Document, _page_request: PageRequest) -> Iterable[Markup]:
 def _compare(cn: str, resource: str) -> Markup:
     word, _, named = resource.partition("/")
     to = links.href("/debug/xds/diff", {"proxy": cn, "type": word, "name": named})
-    return tag("p", tag("a", text("What changed in it last"), href=to))
+    return tag("p", tag("a", text("Last change of this resource"), href=to))
 
 
 def made_from(result: Document) -> Markup:
     """Return the HTML list of the input objects of a resource, with their origins."""
     objects = records(result, "objects")
     if not objects:
-        return tag("p", text("Nothing: the proxy is served no such resource."), class_="empty")
+        return tag("p", text("None: the proxy has no such resource."), class_="empty")
     return listed(
         joined((links.mesh_object(field_text(item, "object")), text(f", {field_text(item, 'origin')}")))
         for item in objects
@@ -154,6 +154,6 @@ STREAMS: Final = PageLook(
     "Streams",
     of_streams,
     _xds,
-    (Form((PROXY, Field("resource", "Resource: type/name", "route/rds-inbound.8080")), "Show its pushes"),),
-    "The open streams by type; of one proxy also its last pushes, and what a resource was made from.",
+    (Form((PROXY, Field("resource", "Resource: type/name", "route/rds-inbound.8080")), "Show pushes"),),
+    "Open streams by type; for one proxy also the last pushes, and the input objects of a resource.",
 )

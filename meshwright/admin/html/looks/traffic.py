@@ -33,14 +33,17 @@ def of_traffic(result: Document) -> Verdict:
     rows, message = records(result, "rows"), _incomplete_note(result)
     asked = [row for row in rows if tone(row) is not Tone.PLAIN]
     failing = [item for item in asked if tone(item) is not Tone.GOOD]
-    over = f"over {counted(round(_number(result.get('window_seconds'))), 'second')}"
+    over = f"in the last {counted(round(_number(result.get('window_seconds'))), 'second')}"
     if not asked:
         return Verdict(Tone.PLAIN, f"No request was counted {over}{message}.")
     if not failing:
-        return Verdict(Tone.GOOD, f"{counted(len(asked), 'row')} of requests, all well {over}{message}.")
+        return Verdict(
+            Tone.GOOD,
+            f"{counted(len(asked), 'row')} with requests {over}; all at least {WELL:.0%} success{message}.",
+        )
     first = min(failing, key=lambda item: _number(item.get("success")))
     words = f"{_whole_name(first)} succeeds in {_number(first.get('success')):.2%}"
-    among = f"{len(failing)} of {counted(len(asked), 'row')} of requests not well {over}"
+    among = f"Success below {WELL:.0%} in {len(failing)} of {counted(len(asked), 'row')} with requests {over}"
     return Verdict(worst(map(tone, failing)), f"{among}: {words}{message}.")
 
 
@@ -50,7 +53,8 @@ def _incomplete_note(result: Document) -> str:
     answer, connected = reporting.get("proxies"), reporting.get("connected")
     if not isinstance(answer, int) or not isinstance(connected, int) or answer >= connected:
         return ""
-    return f"; {answer} of {counted(connected, 'connected proxy', 'connected proxies')} have told"
+    proxies = counted(connected, "connected proxy", "connected proxies")
+    return f"; only {answer} of {proxies} have reported statistics recently"
 
 
 def _number(value: object) -> float:
@@ -96,8 +100,8 @@ def _proxy(row: Document) -> Markup:
 
 _FIGURES: Final = (
     Column("Success", _success, ("success",)),
-    Column("A second", lambda row: text(row.get("per_second")), ("per_second",)),
-    Column("ms: 50 / 95 / 99 %", _times, ("p50_ms", "p95_ms", "p99_ms")),
+    Column("Per second", lambda row: text(row.get("per_second")), ("per_second",)),
+    Column("P50/95/99 ms", _times, ("p50_ms", "p95_ms", "p99_ms")),
     Column("Failed", lambda row: text(row.get("failures")), ("failures",)),
     Column("Connections", lambda row: text(row.get("connections")), ("connections",)),
 )
@@ -114,9 +118,7 @@ _PROTOCOL: Final = Column("Protocol", lambda row: text(field_text(row, "protocol
 def _traffic(result: Document, _page_request: PageRequest) -> Iterable[Markup]:
     rows = sorted(records(result, "rows"), key=lambda row: list(Tone).index(tone(row)))
     first = [column for field, column in _NAMES.items() if any(row.get(field) for row in rows)]
-    empty = (
-        "Nobody has told of a call. Agents tell that renew here (`--renewal`), of what has been called since."
-    )
+    empty = "No call was reported. Agents report calls if their `--renewal` names this server."
     shown = [
         {item: value for item, value in row.items() if value not in (None, 0) or item in _SAID}
         for row in rows
@@ -133,12 +135,12 @@ TRAFFIC: Final = PageLook(
     (
         Form(
             (
-                Field("of", "Of", choices=tuple(RowKind), required=True),
+                Field("of", "Rows", choices=tuple(RowKind), required=True),
                 Field("window", "Over the last seconds, 10 to 3600", "60"),
                 Field("namespace", "In the namespace", "shop"),
                 Field("from", "From: namespace/service", "shop/buyer"),
                 Field("to", "To: namespace/service", "shop/store"),
-                Field("service", "Or one of both: namespace/service", "shop/store"),
+                Field("service", "From or to: namespace/service", "shop/store"),
             ),
             "Show",
         ),

@@ -23,19 +23,21 @@ def of_trial(document: Document) -> Verdict:
     if error := field_text(document, "error"):
         return Verdict(Tone.BAD, error, "error")
     if "objects" not in document:
-        return Verdict(Tone.PLAIN, "Nothing is applied: a second copy of the mesh is asked.")
+        return Verdict(Tone.PLAIN, "The trial uses a copy of the mesh, and applies no manifest.")
     proxies = sum(len(words(record, "proxies")) for record in records(document, "changed"))
     more = (
-        f", and more in {counted(int(number(document, 'more')), 'further way')}"
+        f"; {counted(int(number(document, 'more')), 'further kind')} of change not shown"
         if document.get("more")
         else ""
     )
     read = f"{counted(int(number(document, 'objects')), 'object')} read"
-    concerns = f"{counted(proxies, 'proxy', 'proxies')} would be served something else{more}"
+    concerns = f"{counted(proxies, 'proxy', 'proxies')} would get another configuration{more}"
     wrong = [*records(document, "problems"), *records(document, "failed")]
     if not wrong:
-        return Verdict(Tone.GOOD if proxies else Tone.PLAIN, f"{read}; {concerns}. Nothing was applied.")
-    return Verdict(Tone.BAD, f"{read}; {counted(len(wrong), 'problem')}; {concerns}. Nothing was applied.")
+        return Verdict(Tone.GOOD if proxies else Tone.PLAIN, f"{read}; {concerns}. No manifest was applied.")
+    return Verdict(
+        Tone.BAD, f"{read}; {counted(len(wrong), 'problem')}; {concerns}. No manifest was applied."
+    )
 
 
 def _trial(result: Document, page_request: PageRequest) -> Iterable[Markup]:
@@ -43,27 +45,27 @@ def _trial(result: Document, page_request: PageRequest) -> Iterable[Markup]:
     if "objects" not in result:
         return
     if problems := records(result, "problems"):
-        yield tag("h2", text("What would be wrong"))
+        yield tag("h2", text("Problems"))
         yield table(problems, _PROBLEMS, "")
     if failed := records(result, "failed"):
-        yield tag("h2", text("Proxies for which nothing could be made"))
+        yield tag("h2", text("Failed groups"))
         yield table(failed, _FAILED, "")
-    yield tag("h2", text("What would be served"))
+    yield tag("h2", text("Changes"))
     changed = records(result, "changed")
     yield from map(_changed, changed)
     if not changed:
-        yield tag("p", text("Every proxy would be served what it is."), class_="empty")
-    for field, words_ in (("new", "would be known"), ("gone", "would be known no more")):
+        yield tag("p", text("Every proxy would keep its configuration."), class_="empty")
+    for field, words_ in (("new", "would be added"), ("gone", "would be removed")):
         if names := words(result, field):
             yield tag("p", text(f"{counted(len(names), 'proxy', 'proxies')} {words_}: "), _names(names))
     same = counted(int(number(result, "unchanged")), "proxy", "proxies")
-    yield tag("p", text(f"{same} would be served what they are."), class_="shows")
+    yield tag("p", text(f"{same} would keep the present configuration."), class_="shows")
 
 
 def _form(manifests: str, path: str) -> Markup:
     shown = text("\n" + manifests)  # HTML parsers drop the first line break of a textarea
     area = tag("textarea", shown, name="manifests", rows=_ROWS, spellcheck="false", required=True)
-    label = tag("label", text("Manifests: YAML, as kubectl apply has it"), area)
+    label = tag("label", text("Manifests in YAML, as for kubectl apply"), area)
     button = tag("button", text("Try"), type="submit")
     return tag("form", label, button, action=path, method="post", class_="wide")
 
@@ -91,10 +93,10 @@ _PROBLEMS: Final = (
     Column("Severity", lambda item: badge(field_text(item, "severity")), ("severity",)),
     plain("Code", "code"),
     plain("Object", "object"),
-    Column("What", lambda item: links.in_sentence(field_text(item, "line")), ("line", *_PARTS)),
+    Column("Problem", lambda item: links.in_sentence(field_text(item, "line")), ("line", *_PARTS)),
 )
 _FAILED: Final = (
-    plain("Why", "error"),
+    plain("Error", "error"),
     Column("Proxies", lambda item: _names(words(item, "proxies")), ("proxies",)),
 )
 
@@ -102,5 +104,5 @@ TRIAL: Final = PageLook(
     "Try",
     of_trial,
     _trial,
-    shows="Whom manifests would concern, and how, if they were applied.",
+    shows="The effect of manifests, without applying them.",
 )

@@ -23,11 +23,11 @@ TYPES: Final = ("cluster", "endpoint", "listener", "route")
 def of_difference(result: Document) -> Verdict:
     """Return the verdict of the page that compares two versions of a resource: added and removed lines."""
     if "usage" in result:
-        return Verdict(Tone.PLAIN, "Say which resource of which proxy.")
+        return Verdict(Tone.PLAIN, "Choose a proxy and a resource.")
     lines = [word for word in words(result, "diff") if not word.startswith(("+++", "---"))]
     more, less = (sum(line.startswith(sign) for line in lines) for sign in "+-")
     named = f"{field_text(result, 'type')} {field_text(result, 'name')}"
-    return Verdict(Tone.PLAIN, f"{named}: {counted(more, 'line')} more, {less} less.")
+    return Verdict(Tone.PLAIN, f"{named}: {counted(more, 'line')} added, {less} removed.")
 
 
 def _difference(result: Document, _page_request: PageRequest) -> Iterable[Markup]:
@@ -36,7 +36,7 @@ def _difference(result: Document, _page_request: PageRequest) -> Iterable[Markup
     versions = {item: code(field_text(result, item)) for item in ("from", "to")}
     yield pairs({"proxy": links.proxy(field_text(result, "proxy"))} | versions)
     yield difference(words(result, "diff"))
-    yield tag("h2", text("Made from"))
+    yield tag("h2", text("Input objects"))
     yield made_from(result)
 
 
@@ -55,7 +55,7 @@ def of_published(result: Document) -> Verdict:
     snapshots = records(result, "snapshots")
     proxies = sum(len(words(snapshot, "proxies")) for snapshot in snapshots)
     if not snapshots:
-        return Verdict(Tone.PLAIN, "Nothing is published.")
+        return Verdict(Tone.PLAIN, "No configuration is published.")
     many = counted(proxies, "proxy is", "proxies are")
     return Verdict(Tone.GOOD, f"{many} served {counted(len(snapshots), 'configuration')}.")
 
@@ -63,7 +63,7 @@ def of_published(result: Document) -> Verdict:
 def _published(result: Document, _page_request: PageRequest) -> Iterable[Markup]:
     snapshots = records(result, "snapshots")
     if not snapshots:
-        yield tag("p", text("It fills as soon as a Workload with a uuid is read."), class_="empty")
+        yield tag("p", text("The server publishes configurations for Workloads with a uuid."), class_="empty")
     for snapshot in snapshots[:CONFIGURATIONS]:
         proxies = words(snapshot, "proxies")
         yield tag("h2", text(counted(len(proxies), "proxy", "proxies")))
@@ -74,14 +74,24 @@ def _published(result: Document, _page_request: PageRequest) -> Iterable[Markup]
             for word in resources
             for named, version in part(resources, word).items()
         ]
-        yield table(rows, _versions(proxies[0] if proxies else ""), "It is served nothing.")
+        yield table(
+            rows,
+            _versions(proxies[0] if proxies else ""),
+            "This configuration has no resources besides secrets.",
+        )
     if (more := len(snapshots) - CONFIGURATIONS) > 0:
-        yield tag("p", text(f"{counted(more, 'more configuration')}: ask for one proxy."), class_="empty")
-    yield tag("h2", text("Whose workloads get traffic"))
+        yield tag(
+            "p", text(f"{counted(more, 'more configuration')}: see the page of one proxy."), class_="empty"
+        )
+    yield tag("h2", text("Proxies of workloads that get traffic"))
     whose = (Column("Proxy", lambda item: links.proxy(field_text(item, "cn")), ("cn",)),)
-    yield table([{"cn": item} for item in words(result, "admitted")], whose, "All do.")
+    yield table(
+        [{"cn": item} for item in words(result, "admitted")],
+        whose,
+        "All workloads get traffic, except those with a revoked certificate.",
+    )
     if withdrawn := words(result, "withdrawn"):
-        yield tag("h2", text("Whose certificates were revoked: their workloads get none"))
+        yield tag("h2", text("Proxies with a revoked certificate: their workloads get no traffic"))
         yield table([{"cn": item} for item in withdrawn], whose, "")
 
 
@@ -107,13 +117,13 @@ DIFFERENCE: Final = PageLook(
                 PROXY,
                 Field("type", "Type", choices=TYPES, required=True),
                 Field("name", "Resource", "rds-inbound.8080", required=True),
-                Field("from", "From version", "the one before"),
-                Field("to", "To version", "the one in force"),
+                Field("from", "From version", "the previous one"),
+                Field("to", "To version", "the present one"),
             ),
             "Compare",
         ),
     ),
-    "Two versions of a resource that a proxy was sent.",
+    "Differences between two versions of a resource that a proxy has received.",
 )
 PUBLISHED: Final = PageLook(
     "Published", of_published, _published, shows="The resources of each proxy, by version."

@@ -150,7 +150,7 @@ async def test_index_shows_the_worst_verdicts_first(client: Client) -> None:
     text = await (await client.get("/debug", headers=BROWSER)).text()
     assert (
         '<p class="verdict bad"><span class="badge bad">failed</span> '
-        "In what was read: 1 error, 1 group that failed.</p>" in text
+        "Problems: 1 error, 1 failed group.</p>" in text
     )
     assert '<a href="/debug/proxy">Proxies</a><p><span class="badge good">ok</span> 1 proxy is' in text
     assert '<a href="/debug/things">Things</a><p class="shows">all things</p>' in text
@@ -170,7 +170,7 @@ async def test_empty_field_of_a_browser_s_form_is_ignored(client: Client) -> Non
     assert (await client.get(asked, headers=BROWSER)).status == 200
     assert (await client.get(asked)).status == 400
     text = await (await client.get("/debug/xds/diff?proxy=&type=&name=", headers=BROWSER)).text()
-    assert "Say which resource of which proxy." in text
+    assert "Choose a proxy and a resource." in text
 
 
 async def test_one_object_and_one_identity_can_be_selected(client: Client) -> None:

@@ -40,7 +40,11 @@ LATE = WELL | {"sync": {"route": "pending"}, "why": "route pending for 3 s"}
         ([WELL], GOOD, "1 proxy is connected and in step."),
         ([WELL, AWAY], WARNING, "1 of 2 proxies in step."),
         ([WELL, LATE], WARNING, "1 of 2 proxies in step."),
-        ([WELL, REJECTING], BAD, "1 of 2 proxies in step; 1 rejects or lacks what is meant for it."),
+        (
+            [WELL, REJECTING],
+            BAD,
+            "1 of 2 proxies in step; 1 with a rejection, a failed group or an invalid certificate.",
+        ),
         ([WELL | {"why": "group failed: x"}], BAD, None),
         ([AWAY | {"why": "certificate expired"}], BAD, None),
     ],
@@ -58,28 +62,32 @@ def test_verdict_on_proxies_counts_those_in_sync(found: list[Any], tone: Tone, s
         (proxies.of_one(WELL), GOOD, "Connected for 3 s: in step."),
         (proxies.of_one(REJECTING), BAD, "Connected for 3 s: route rejected: x."),
         (proxies.of_one(AWAY), WARNING, "Expected for 3 s: never connected."),
-        (proxies.of_one({"usage": ""}), PLAIN, "Say which proxy."),
+        (proxies.of_one({"usage": ""}), PLAIN, "Choose a proxy."),
         (pushes.of_streams({"streams": []}), PLAIN, "No stream is open."),
         (
             pushes.of_streams({"streams": [{"types": {"route": {"state": "synced"}}}]}),
             GOOD,
-            "1 stream is open, and all that was sent is acknowledged.",
+            "1 stream is open, and all resource types are synced.",
         ),
         (
             pushes.of_streams({"streams": [{"types": {"route": {"state": "nacked"}}}]}),
             BAD,
-            "1 stream is open; types that are not in step: 1 nacked.",
+            "1 stream is open; resource types that are not synced: 1 nacked.",
         ),
         (policies.of_policies({}), WARNING, "No object is in force."),
-        (policies.of_policies({"objects": [None]}), GOOD, "1 object is in force, and nothing is wrong."),
+        (
+            policies.of_policies({"objects": [None]}),
+            GOOD,
+            "1 object is in force, without errors and warnings.",
+        ),
         (policies.of_policies({"problems": [{"severity": "info"}], "objects": [None]}), GOOD, None),
         (
             policies.of_policies({"problems": [{"severity": "warning"}]}),
             WARNING,
-            "In what was read: 1 warning.",
+            "Problems: 1 warning.",
         ),
-        (policies.of_policies({"problems": [{"severity": "error"}] * 2}), BAD, "In what was read: 2 errors."),
-        (policies.of_policies({"failures": [{}]}), BAD, "In what was read: 1 group that failed."),
+        (policies.of_policies({"problems": [{"severity": "error"}] * 2}), BAD, "Problems: 2 errors."),
+        (policies.of_policies({"failures": [{}]}), BAD, "Problems: 1 failed group."),
         (certificates.of_certificates({}), PLAIN, None),
         (certificates.of_certificates({"service_certificates": [{"seconds_left": 9}]}), GOOD, None),
         (certificates.of_certificates({"service_certificates": [{"seconds_left": 0}]}), BAD, None),
@@ -96,17 +104,21 @@ def test_verdict_on_proxies_counts_those_in_sync(found: list[Any], tone: Tone, s
             GOOD,
             "0 service certificates, 3 proxy certificates; none in use has expired.",
         ),
-        (mesh.of_sources({}), WARNING, "There is no source: the mesh is empty."),
+        (mesh.of_sources({}), WARNING, "No source is configured, so the mesh is empty."),
         (
             mesh.of_sources({"sources": [{"name": "d", "error": "x"}]}),
             BAD,
-            "Degraded: d cannot be read whole; the objects read before stay in force.",
+            "Degraded: d cannot be read completely; their last objects stay in force.",
         ),
         (mesh.of_sources({"sources": [{"objects": {"stale": 2}, "held": ["x"]}]}), WARNING, None),
         (mesh.of_sources({"sources": [{"objects": {"good": 1}}]}), GOOD, None),
-        (mesh.of_loop({"late": []}), GOOD, "The event loop was never held."),
+        (mesh.of_loop({"late": []}), GOOD, "The event loop was never blocked."),
         (mesh.of_loop({"late": [{"seconds": 0.1}]}), GOOD, None),
-        (mesh.of_loop({"late": [{"seconds": 1.5}]}), WARNING, "Held 1 time of late, for 1.500 s at most."),
+        (
+            mesh.of_loop({"late": [{"seconds": 1.5}]}),
+            WARNING,
+            "The event loop was blocked 1 time (longest: 1.500 s).",
+        ),
         (mesh.of_config({"mesh_config": None}), WARNING, None),
     ],
 )
@@ -196,7 +208,7 @@ def test_differences_are_marked_by_sign_and_colour() -> None:
     }
     text = drawn(versions.DIFFERENCE, result, PageRequest("/debug/xds/diff", (), ""), ())
     assert '<span class="removed">-a</span>\n<span class="added">+&lt;b&gt;</span></pre>' in text
-    assert "route r: 1 line more, 1 less." in text
+    assert "route r: 1 line added, 1 removed." in text
 
 
 async def test_verdict_on_connectivity_counts_sidecars_that_are_not_in_sync(reading: Any, now: Any) -> None:

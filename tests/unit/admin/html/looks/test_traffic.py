@@ -6,8 +6,10 @@ from meshwright.admin.html.looks.traffic import of_traffic
 from meshwright.admin.html.tones import Tone
 from meshwright.admin.jsonable import Document, Json
 
-BANK, STORE = "shop/buyer to shop/bank:80", "shop/buyer to shop/store:80"
-TOLD = "2 of 3 connected proxies have told."
+BANK = "shop/buyer to shop/bank:80 succeeds in 95.00%"
+STORE = "shop/buyer to shop/store:80 succeeds in 50.00%"
+ROWS = "rows with requests in the last 60 seconds"
+TOLD = "only 2 of 3 connected proxies have reported statistics recently."
 
 
 def edge(success: float | None, to: str = "store") -> Json:
@@ -31,23 +33,27 @@ def found(*rows: Json, told: int = 2, connected: int = 2) -> Document:
 @pytest.mark.parametrize(
     ("answer", "tone", "sentence"),
     [
-        (found(), Tone.PLAIN, "No request was counted over 60 seconds."),
-        (found(edge(None)), Tone.PLAIN, "No request was counted over 60 seconds."),
+        (found(), Tone.PLAIN, "No request was counted in the last 60 seconds."),
+        (found(edge(None)), Tone.PLAIN, "No request was counted in the last 60 seconds."),
         (
             found(told=0),
             Tone.PLAIN,
-            f"No request was counted over 60 seconds; {TOLD.replace('2 of 3', '0 of 2')}",
+            f"No request was counted in the last 60 seconds; {TOLD.replace('2 of 3', '0 of 2')}",
         ),
-        (found(edge(1.0), edge(0.99)), Tone.GOOD, "2 rows of requests, all well over 60 seconds."),
+        (
+            found(edge(1.0), edge(0.99)),
+            Tone.GOOD,
+            f"2 {ROWS}; all at least 99% success.",
+        ),
         (
             found(edge(1.0), edge(0.95, "bank"), edge(0.98)),
             Tone.WARNING,
-            f"2 of 3 rows of requests not well over 60 seconds: {BANK} succeeds in 95.00%.",
+            f"Success below 99% in 2 of 3 {ROWS}: {BANK}.",
         ),
         (
             found(edge(0.5), connected=3),
             Tone.BAD,
-            f"1 of 1 row of requests not well over 60 seconds: {STORE} succeeds in 50.00%; {TOLD}",
+            f"Success below 99% in 1 of 1 {ROWS.replace('rows', 'row')}: {STORE}; {TOLD}",
         ),
     ],
 )
