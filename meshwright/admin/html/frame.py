@@ -55,7 +55,7 @@ def whole(page_request: PageRequest, drawn: PageContent, places: Iterable[Place]
         tag("style", Markup(STYLE)),
         tag("script", src=SCRIPT_PATH, defer=True),
     )
-    skip = tag("a", text("To the content"), class_="skip", href="#content")
+    skip = tag("a", text("Skip to the content"), class_="skip", href="#content")
     body = tag("body", skip, _header(page_request, places), _main(page_request, drawn), _footer(page_request))
     return f"<!doctype html>{tag('html', head, body, lang='en')}\n"
 

@@ -91,13 +91,13 @@
     source = new EventSource("/api/v1/events");
     source.addEventListener("changed", changed);
     source.onopen = () => { say("Live."); soon(); };
-    source.onerror = () => say(source.readyState === EventSource.CLOSED ? "Not live: reload the page to look again." : "The server is away.");
+    source.onerror = () => say(source.readyState === EventSource.CLOSED ? "Not live: reload the page to try again." : "The server does not answer.");
   }
 
   function leave() { if (source) source.close(); source = null; }
 
   function show() {
-    button.textContent = paused ? "Go on" : "Pause";
+    button.textContent = paused ? "Resume" : "Pause";
     if (paused) { leave(); say("Paused."); } else follow();
   }
 

@@ -163,7 +163,7 @@ def _words(arrow: Arrow, points: Sequence[_Point]) -> Markup:
         lock = tag(
             "path", d=_LOCK, transform=f"translate({middle_x - half - 9:g} {middle_y - 16:g})", class_="lock"
         )
-        markups.append(tag("g", tag("title", text("mTLS was seen")), lock))
+        markups.append(tag("g", tag("title", text("mutual TLS was observed")), lock))
         shift = 5.0
     words = tag(
         "text", text(arrow.says), x=f"{middle_x + shift:g}", y=f"{middle_y - 6:g}", text_anchor="middle"

@@ -48,11 +48,9 @@ def index(entries: Sequence[Entry], page_request: PageRequest, places: Iterable[
     known = [entry.verdict for entry in entries if entry.verdict is not None]
     tone = worst(item.tone for item in known)
     wrong = " ".join(item.sentence for item in known if item.tone is tone)
-    verdict = Verdict(
-        tone, wrong if tone in (Tone.BAD, Tone.WARNING) else "Nothing is wrong that is known here."
-    )
+    verdict = Verdict(tone, wrong if tone in (Tone.BAD, Tone.WARNING) else "No problems found.")
     cards = tag("ul", *map(_card, entries), class_="cards")
-    shown = PageContent("The mesh", "", "", verdict, (_FIND,), (cards,))
+    shown = PageContent("Overview", "", "", verdict, (_FIND,), (cards,))
     return whole(page_request, shown, places)
 
 

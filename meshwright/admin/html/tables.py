@@ -45,7 +45,7 @@ def table(
     labels = [column.label for column in these]
     cells = [[column.show(record) for column in these] for record in shown_first]
     if any(rest):
-        labels.append("All else")
+        labels.append("Other fields")
         for row, left in zip(cells, rest, strict=True):
             row.append(further(left))
     # An id must be unique in a document.

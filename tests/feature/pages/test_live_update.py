@@ -117,13 +117,13 @@ async def test_acknowledgement_updates_the_page_of_pushes(
 
 
 async def test_live_update_can_be_paused_and_continued(at_policies: Browser, mesh: Server) -> None:
-    """A page that is opened meanwhile is paused too. After "Go on" the page follows again."""
+    """A page that is opened meanwhile is paused too. After "Resume" the page follows again."""
     await at_policies.run("document.querySelector('#live button').click()")
     await could_have_looked(at_policies, lambda: mesh.write(*DOCUMENTS, AFTER, texts.service("paused")))
-    assert await at_policies.run("document.getElementById('live').textContent") == "Paused. Go on"
+    assert await at_policies.run("document.getElementById('live').textContent") == "Paused. Resume"
     assert not await at_policies.run(shown("shop/paused"))
     await at_policies.open(_address(mesh, "/debug/policies"))
-    assert await at_policies.run("document.getElementById('live').textContent") == "Paused. Go on"
+    assert await at_policies.run("document.getElementById('live').textContent") == "Paused. Resume"
     await at_policies.run("document.querySelector('#live button').click()")
     await holds(at_policies, "document.getElementById('live').textContent === 'Live. Pause'")
 

@@ -37,7 +37,7 @@ def test_table_shows_fields_without_a_column_under_more() -> None:
     """A field without a column is shown under "more" in its row, so that no field is lost."""
     drawn = table([{"a": 1, "b": 2}], [plain("A", "a")], "none")
     assert "<summary>more</summary><dl><div><dt>b</dt><dd>2</dd></div></dl>" in drawn
-    assert "All else" not in table([{"a": 1}], [plain("A", "a")], "none")
+    assert "Other fields" not in table([{"a": 1}], [plain("A", "a")], "none")
 
 
 def test_empty_table_shows_the_given_sentence() -> None:
