@@ -142,7 +142,7 @@ class Site:
                 )
             if response.status == HTTPStatus.MISDIRECTED_REQUEST and prefers_html(request):
                 return await self._failed(
-                    request, PageLook("Not here"), NOT_SERVED, HTTPStatus.MISDIRECTED_REQUEST
+                    request, PageLook("Unknown host"), NOT_SERVED, HTTPStatus.MISDIRECTED_REQUEST
                 )
             return response
 
@@ -157,9 +157,9 @@ class Site:
         allowed = error.allowed_methods if isinstance(error, web.HTTPMethodNotAllowed) else ()
         if allowed and request.path.startswith(f"{INDEX}/") and not self._is_there(request.path):
             sentence = f"there is no page {request.path}"
-            return await self._failed(request, PageLook("Not here"), sentence, HTTPStatus.NOT_FOUND)
+            return await self._failed(request, PageLook("Not found"), sentence, HTTPStatus.NOT_FOUND)
         sentence = f"{request.path}: {error.reason}"
-        response = await self._failed(request, PageLook("Not here"), sentence, HTTPStatus(error.status))
+        response = await self._failed(request, PageLook("Error"), sentence, HTTPStatus(error.status))
         if allowed:
             response.headers["Allow"] = ", ".join(sorted(allowed))  # RFC 9110, 15.5.6
         return response

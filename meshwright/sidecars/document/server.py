@@ -47,7 +47,9 @@ _TAG: Final = re.compile(r'(?:W/)?"([^"]*)"')
 _AT_ONCE: Final = 0.01
 """Seconds to wait for open requests after the deadline; aiohttp takes 0 as "unlimited"."""
 
-_SHOWS: Final = "readers of documents, by version; ?proxy=<name>: one's document, without its credentials"
+_SHOWS: Final = (
+    "proxies that read documents, by version; ?proxy=<name>: the document of one proxy, without credentials"
+)
 _log = structlog.get_logger("sidecars.document")
 
 
