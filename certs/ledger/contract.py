@@ -150,6 +150,8 @@ class SharedLedger(Ledger, Protocol):
     async def fetch(self, name: ProxyName) -> tuple[LedgerEntry, ...]:
         """Ask the store once for the certificates of a proxy, and return them; raise StateError.
 
+        May be awaited on any event loop, also on another one than that of the store.
+
         A proxy may have joined on another server a moment ago, before `follow` has heard of the certificate.
         """
 

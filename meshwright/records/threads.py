@@ -54,6 +54,20 @@ class ThreadCalls:
                 f"the store has not answered for {self._patience:g} seconds"
             ) from None
 
+    async def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await a coroutine that runs on the event loop of the store; for coroutines of any event loop.
+
+        Raises StoreUnavailableError if the loop of the store has ended.
+        """
+        if _running_loop() is self._loop:
+            return await work
+        try:
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        except RuntimeError as error:
+            work.close()
+            raise StoreUnavailableError("the event loop of the store has ended") from error
+        return await asyncio.wrap_future(future)
+
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:
     """Return the event loop that runs in this thread, or None."""

@@ -61,12 +61,18 @@ class RecordedLedger:
                 group.create_task(self._store.follow(prefix, partial(heard, prefix)))
 
     async def fetch(self, name: ProxyName) -> tuple[LedgerEntry, ...]:
-        """Ask the store for the certificates of a proxy, and return them; raise StateError."""
-        key = key_of_proxy(name)
+        """Ask the store for the certificates of a proxy, and return them; raise StateError.
+
+        May be awaited on any event loop.
+        """
         with _explained(f"the certificates of {name} cannot be read"):
-            self._entries.take(key, await self._store.read(key))
-            if self._entries.known.is_unreadable(key):
-                raise UnreadableContentError(f"record {key} cannot be read: see the log")
+            return await self._calls.wait_for(self._fetch(name))
+
+    async def _fetch(self, name: ProxyName) -> tuple[LedgerEntry, ...]:
+        key = key_of_proxy(name)
+        self._entries.take(key, await self._store.read(key))
+        if self._entries.known.is_unreadable(key):
+            raise UnreadableContentError(f"record {key} cannot be read: see the log")
         return self.entries_of(name)
 
     @property

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -102,12 +102,22 @@ class ServiceCertificates:
         self._failing: tuple[tuple[ServiceCertificate, Failure], ...] = ()
         self._alarmed: set[str] = set()
         self._looked: Callable[[], None] = lambda: None
+        self._elsewhere: deque[ServiceIdentity] = deque()
         self._again: datetime | None = None
         self.problems: Problems = ()
         self.certificates: Layers[ServiceIdentity, ServiceCertificate] = Layers()
 
+    def compare(self, identities: Iterable[ServiceIdentity]) -> None:
+        """Have the next update compare certificates with the stored ones, which another server has changed.
+
+        May be called from any thread.
+        """
+        self._elsewhere.extend(identities)
+
     def needs_work(self, now: datetime) -> bool:
-        """Return whether `update` has work: a due certificate, a new answer, a due retry, or changed roots.
+        """Return whether `update` has work, for example a due certificate or changed roots.
+
+        The other reasons are a new answer of the issuer, a due retry, and another stored certificate.
 
         May be called from any thread.
         """
@@ -117,7 +127,8 @@ class ServiceCertificates:
         # due at once.
         again = self._again is not None and not now < self._again <= now + renewal.LONGEST_RETRY
         other = self._roots != self._issuer_roots()
-        return again or other or self._asking.arrived() or not self._all_good(now)
+        arrived = bool(self._elsewhere) or self._asking.arrived()
+        return again or other or arrived or not self._all_good(now)
 
     async def renewing(self, clock: Callable[[], datetime], changed: Callable[[], None]) -> None:
         """Call `changed` whenever `update` has work, for example a due renewal, until cancelled."""
@@ -192,7 +203,7 @@ class ServiceCertificates:
         work = set(self._needed) if looks_at_all else self._retries.due(now) & self._needed.keys()
         # A full check must not ignore the delay of identities that have just failed.
         work = {identity for identity in work if not self._retries.waits(identity, now)}
-        work |= self._needed.keys() & changes.keys()
+        work |= self._needed.keys() & (changes.keys() | self._changed_elsewhere(manager))
         before = self.certificates
         looked = self._look(manager, work, now)
         # The manager returns the same object until a new certificate is taken, so identity of objects shows a
@@ -217,6 +228,15 @@ class ServiceCertificates:
         self._roots = roots
         self._looked()
         return Update(changed, roots[0], self.problems)
+
+    def _changed_elsewhere(self, manager: CertificateManager) -> set[ServiceIdentity]:
+        """Return the identities whose stored certificate was changed by another server, for comparison."""
+        result = set[ServiceIdentity]()
+        while self._elsewhere:
+            result.add(self._elsewhere.popleft())
+        for identity in result:
+            manager.compare(identity)
+        return result
 
     def _look(
         self, manager: CertificateManager, work: Iterable[ServiceIdentity], now: datetime

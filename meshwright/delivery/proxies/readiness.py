@@ -107,6 +107,11 @@ class EndpointReadiness:
         """Note a certificate revoked in the ledger, so the admission of the proxy is checked again."""
         self._note(NodeKey(entry.common_name), ready=False)
 
+    def heard(self, entries: Iterable[LedgerEntry]) -> None:
+        """Note certificates whose entries another server has changed, for example by an admission there."""
+        for node in {NodeKey(entry.common_name) for entry in entries}:
+            self._note(node, ready=False)
+
     async def run(self, ledger: Ledger, clock: Callable[[], datetime], changed: Callable[[], None]) -> None:
         """Write recorded events to the ledger until cancelled; call `changed` after a changed admission."""
         while True:

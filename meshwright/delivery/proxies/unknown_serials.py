@@ -28,7 +28,7 @@ _log = structlog.get_logger("delivery.proxies.unknown_serials")
 
 
 class UnknownSerials:
-    """Look-ups of unknown serials; use on the event loop of the ledger. `monotonic` is in seconds."""
+    """Look-ups of unknown serials; use on one event loop. `monotonic` is in seconds."""
 
     def __init__(self, ledger: SharedLedger, monotonic: Callable[[], float]) -> None:
         self._ledger = ledger

@@ -41,6 +41,17 @@ async def test_blocking_call_on_the_event_loop_is_an_error_and_not_a_deadlock() 
     assert await asyncio.to_thread(calls.run, _answer(done)) == "answer"
 
 
+async def test_coroutine_of_any_event_loop_waits_without_blocking_it() -> None:
+    """On another loop than that of the store, on that loop itself, and after its end."""
+    done = list[str]()
+    with LoopThread() as thread:
+        assert await ThreadCalls(thread.loop).wait_for(_answer(done)) == "answer"
+    assert await ThreadCalls(asyncio.get_running_loop()).wait_for(_answer(done)) == "answer"
+    with pytest.raises(StoreUnavailableError, match="event loop of the store has ended"):
+        await ThreadCalls(thread.loop).wait_for(_answer(done))
+    assert done == ["asked", "asked"]
+
+
 def test_store_without_an_answer_is_unavailable() -> None:
     """The wait of a thread ends by the patience, and by the end of the loop."""
     with (

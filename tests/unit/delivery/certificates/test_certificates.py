@@ -117,6 +117,24 @@ def test_certificate_of_another_server_is_used_and_not_counted(
     assert counts == [(1, 0), (0, 0), (1, 1), (0, 0)]
 
 
+def test_certificate_that_another_server_stored_replaces_the_one_in_force(
+    issuer: _Issuer, tmp_path: Path, now: datetime
+) -> None:
+    """Without the news, this server would serve its own one until that is due."""
+    here, there = (_keeper(issuer, tmp_path, []) for _ in range(2))
+    _needed(here, {STORE: NAMES}, DAY, now)
+    _needed(there, {STORE: (*NAMES, "other.example")}, DAY, now)
+    stored, _ = _needed(there, {STORE: NAMES}, DAY, now)
+    assert not here.needs_work(now)
+    here.compare((STORE, BUYER))
+    assert here.needs_work(now)
+    changed = here.update({}, DAY, now).changed
+    assert {identity: held and held.serial for identity, held in changed.items()} == {
+        STORE: stored[STORE].serial
+    }
+    assert not here.needs_work(now)
+
+
 def test_certificate_is_kept_until_its_renewal_is_due(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
     """A certificate of one day is unchanged after 10 hours and renewed after 17 hours."""
     issued: list[int] = []

@@ -137,6 +137,22 @@ def test_first_acknowledged_listeners_admit_a_proxy(ledger: Ledger) -> None:
     assert admitted(EndpointReadiness(ledger.entries(), READY)) == [ONE, TWO]
 
 
+def test_changes_by_another_server_are_taken_from_the_ledger(ledger: Ledger) -> None:
+    """An admission there admits the proxy here, and a revocation there withdraws the proxy here."""
+
+    async def scenario() -> None:
+        readiness = EndpointReadiness(ledger.entries(), READY)
+        async with running(readiness, ledger) as changes:
+            ledger.admit((ONE,), NOW)
+            readiness.heard(ledger.entries_of(ONE))
+            assert await changes.get() == [ONE]
+            readiness.heard((ledger.revoke("1", NOW),))
+            assert await changes.get() == []
+        assert readiness.admissions()[ONE] is Admission.WITHDRAWN
+
+    asyncio.run(scenario())
+
+
 def test_stream_admits_a_proxy_in_identity_mode(ledger: Ledger) -> None:
     """A stream needs a claimed certificate; a proxy that never claimed one is not admitted."""
     issue(
