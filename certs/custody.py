@@ -40,6 +40,9 @@ from certs.state_check import REBUILT, Loss, StateContents, loss, sentence
 from meshwright.mesh.names import TrustDomain
 
 LEDGER_FILE: Final = "ledger.sqlite"
+SHARED_FILE: Final = "shared-store"
+"""Mark of a state directory whose mesh has its CA and ledger in a store that several servers share."""
+
 REBUILDING_FILE: Final = "ledger.rebuilding.sqlite"
 _LEDGER_FILES: Final = (ENDING, "", "-journal", "-wal", "-shm")
 """Suffixes of the files of one ledger; moved from the last to the first.
@@ -55,7 +58,8 @@ class AuthorityWithLedger:
     """A CA with its ledger, and the mark that connects both; `made` is True for a new CA.
 
     `seal` encrypts stored private keys, and `store` has the state of the authority. `rebuilding` is set while
-    a lost ledger is being rebuilt; then all proxies are refused.
+    a lost ledger is being rebuilt; then all proxies are refused. `service_pairs` are the service certificates
+    that several servers share, `None` if they are in the state directory.
     """
 
     ledger: Ledger
@@ -65,6 +69,11 @@ class AuthorityWithLedger:
     opened_authority: OpenedAuthority
     made: bool
     rebuilding: RebuildingLedger | None = None
+    service_pairs: Pairs | None = None
+
+    def pairs_of_services(self, state: Path) -> Pairs:
+        """Return the store of service certificates; `state` is the state directory of this server."""
+        return PairFiles(state, self.seal) if self.service_pairs is None else self.service_pairs
 
     @property
     def authority(self) -> Authority:
@@ -107,6 +116,11 @@ def opened(
     the rest of the ledger is moved aside. If `rebuild` is this serial, a lost ledger is rebuilt beside the
     rest. `usual` is the validity of proxy certificates without an explicit request.
     """
+    if (state / SHARED_FILE).exists():
+        raise StateError(
+            f"the CA and the ledger of {state} are in a store of several servers (file {SHARED_FILE}): "
+            "set store to kubernetes for the server, and run commands while the server runs"
+        )
     seal, ledger_path = sealed_state.opened(state, custody.passphrase), state / LEDGER_FILE
     store = AuthorityFiles(state, seal, is_foreign=custody.authority is not None)
     first = FirstProxy(store)

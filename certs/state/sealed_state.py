@@ -59,6 +59,11 @@ def opened(state: Path, passphrase: Path | None) -> Seal:
     return seal
 
 
+def read_passphrase(path: Path, state: Path) -> bytes:
+    """Return the passphrase in a file, which must be outside of the state directory; raise StateError."""
+    return _passphrase(path, state)
+
+
 def unsealed(state: Path, passphrase: Path) -> int:
     """Decrypt all keys of a state directory for good; return the number of changed files.
 

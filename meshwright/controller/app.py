@@ -5,7 +5,7 @@ import contextlib
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
@@ -25,9 +25,13 @@ from meshwright.controller.process.tasks import TaskEnded
 from meshwright.controller.server import BoundAddresses, Server, explained
 from meshwright.controller.settings.reload import Reload
 from meshwright.controller.settings.settings import Settings
+from meshwright.controller.settings.store_kind import StoreKind
 from meshwright.controller.wiring import join
 from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.registry import DriverRegistry
+
+if TYPE_CHECKING:
+    from meshwright.controller.sharing.shared_store import SharedStore
 
 CLOCK_BEHIND: Final = timedelta(minutes=5)
 """Maximum time by which the newest certificate may be ahead of the clock, since machines differ."""
@@ -64,14 +68,21 @@ async def run(
     # The lock before the CA: two processes must not create a CA in one directory.
     with lock.hold_lock(settings.state, lock.COMMAND_SECONDS), tended(), contextlib.ExitStack() as stack:
         with explained():
-            authority = stack.enter_context(_open(settings, clock()))
+            shared = _shared(settings, clock, stack)
+            if shared is None:
+                authority = stack.enter_context(_open(settings, clock()))
+            else:
+                waited = await shared.opened(stop)
+                if waited is None:
+                    return
+                authority = waited
             _log_facts(authority, settings, clock())
             drivers = MeshDrivers(DriverRegistry.discover().drivers, os.environ)
             # `None`: stopped while waiting for a remote issuer.
             if (signs := await issuing(settings, authority, clock(), stop)) is None:
                 return
             stack.callback(signs.close)
-            parts = join(settings, authority, signs, drivers, clock)
+            parts = join(settings, authority, signs, drivers, clock, shared)
             # Before anything runs, so a port in use is reported at once.
             sockets = stack.enter_context(bound(_addresses(settings)))
         try:
@@ -108,6 +119,20 @@ def _open(settings: Settings, now: datetime) -> contextlib.AbstractContextManage
     usual = timedelta(days=settings.proxy_certificate_days)
     anew, rebuild = settings.begin_anew, settings.rebuild_ledger
     return opened(settings.state, domain, now, anew, rebuild, usual, custody(settings))
+
+
+def _shared(
+    settings: Settings, clock: Callable[[], datetime], stack: contextlib.ExitStack
+) -> "SharedStore | None":
+    """Return the store that several servers share, or None; it is closed with the stack."""
+    if settings.store is StoreKind.DIRECTORY:
+        return None
+    # Imported only here, so that a server with a directory does not need the memory.
+    from meshwright.controller.sharing.shared_store import SharedStore
+
+    result = SharedStore(settings, clock)
+    stack.callback(result.close)
+    return result
 
 
 def _log_facts(authority: AuthorityWithLedger, settings: Settings, now: datetime) -> None:

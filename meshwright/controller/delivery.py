@@ -7,7 +7,6 @@ from catalog.store.settings import HeaderLimits
 from catalog.store.view import MeshSettings
 from certs.contract import KeyKind
 from certs.custody import AuthorityWithLedger
-from certs.state.pair_files import PairFiles
 from meshwright.admin.metrics.registry import Metrics
 from meshwright.controller.drivers import MeshDrivers
 from meshwright.controller.issuing.issuing import IssuerAccess, making
@@ -57,7 +56,7 @@ def delivering(
         readiness=EndpointReadiness(authority.ledger.entries(), settings.endpoint_admission, ready_types),
         certificates=ServiceCertificates(
             issuing.opened.issuer,
-            PairFiles(settings.state, authority.seal),
+            authority.pairs_of_services(settings.state),
             counting(metrics, issuing.opened.kind.value),
             making=making(settings),
             asking=issuing.asking,

@@ -113,6 +113,7 @@ def enrolling(parts: Parts) -> "EnrolmentPorts | None":
         monitors.ejections,
         monitors.traffic,
         core.metrics.enrolled,
+        identity.open_tokens,
         parts.in_cluster.proofs,
     )
 

@@ -159,6 +159,7 @@ class Server:
             *remarks_on(core.delivery.certificates.running_out(core.clock())),
             *self._measuring.degraded,
             *parts.in_cluster.remarks(),
+            *(() if parts.shared is None else parts.shared.remarks()),
         )
 
     async def _beating(self) -> None:
@@ -201,6 +202,7 @@ class Server:
         yield from core.sources.works(parts.changed)
         yield from core.delivery.works(parts.identity.opened.ledger, core.verdicts.keep, core.clock)
         yield from parts.in_cluster.works()
+        yield from parts.shared_works()
         yield from parts.identity.works(parts.proxies.pages.taken, core.clock)
         yield from self._monitor_tasks()
         if self._reload is not None:

@@ -1,11 +1,17 @@
 """Wiring of all parts of the server, before any of them runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+import structlog
 
 from certs.custody import AuthorityWithLedger
+from certs.ledger.entry import LedgerEntry
 from meshwright.controller.drivers import MeshDrivers
+from meshwright.controller.identity.join_tokens import open_tokens
 from meshwright.controller.issuing.issuing import IssuerAccess
 from meshwright.controller.observing.reading import ServerReading
 from meshwright.controller.parts.cluster_parts import ClusterParts, without_cluster
@@ -14,17 +20,25 @@ from meshwright.controller.parts.identity import IdentityParts, join_identity, p
 from meshwright.controller.parts.monitors import MonitorParts, join_monitors
 from meshwright.controller.parts.proxies import ProxyParts, join_proxies
 from meshwright.controller.settings.settings import Settings
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.sidecars.contract.events import CertificateRevoked
+
+if TYPE_CHECKING:
+    from meshwright.controller.sharing.shared_store import SharedStore
+
+_log = structlog.get_logger("controller.wiring")
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """All parts of the server."""
+    """All parts of the server; `shared` is `None` unless several servers share a store."""
 
     core: CoreParts
     identity: IdentityParts
     in_cluster: ClusterParts
     proxies: ProxyParts
     monitors: MonitorParts
+    shared: "SharedStore | None" = None
 
     @property
     def reading(self) -> ServerReading:
@@ -49,6 +63,28 @@ class Parts:
         if self.in_cluster.pod_roots is not None:
             self.in_cluster.pod_roots.noticed()
 
+    def shared_works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
+        """Yield the names and coroutines of the tasks for a store that several servers share."""
+        if self.shared is not None:
+            yield from self.shared.works(self._heard, self._compared)
+
+    def _heard(self, entries: tuple[LedgerEntry, ...]) -> None:
+        """Take entries that other servers have changed: admissions and revocations hold here too."""
+        self.core.delivery.readiness.heard(entries)
+        for entry in entries:
+            if entry.revoked_at is not None:
+                _log.info(
+                    "proxy certificate revoked on another server",
+                    proxy=entry.common_name,
+                    serial=entry.serial,
+                )
+                self.proxies.events.publish(CertificateRevoked(entry.common_name, entry.serial))
+
+    def _compared(self, identities: Iterable[ServiceIdentity]) -> None:
+        """Compare service certificates with those that other servers have stored, in the next wave."""
+        self.core.delivery.certificates.compare(identities)
+        self.core.delivery.gathering.changed()
+
 
 def join(
     settings: Settings,
@@ -56,8 +92,10 @@ def join(
     issuing: IssuerAccess,
     drivers: MeshDrivers,
     clock: Callable[[], datetime],
+    shared: "SharedStore | None" = None,
 ) -> Parts:
     """Make all parts; call this on the running event loop. Raises CertificateError and StartupError."""
+    tokens = partial(open_tokens, settings.state) if shared is None else shared.tokens.opened
     if settings.kubernetes:
         # The only import of a cluster's libraries, so servers without a cluster do not need their memory.
         from meshwright.controller.parts.cluster import join_in_cluster, reached
@@ -65,11 +103,12 @@ def join(
         cluster = reached(settings, clock)
         core = join_core(settings, opened, issuing, drivers, cluster.source, clock)
         certificates = proxy_issuing(core, opened)
-        in_cluster = join_in_cluster(core, cluster, opened, issuing, drivers, certificates)
+        replica = None if shared is None else shared.replica
+        in_cluster = join_in_cluster(core, cluster, opened, issuing, drivers, certificates, replica)
     else:
         core = join_core(settings, opened, issuing, drivers, None, clock)
         certificates = proxy_issuing(core, opened)
         in_cluster = without_cluster(core)
     proxies = join_proxies(drivers)
-    identity = join_identity(core, opened, issuing, certificates, in_cluster, proxies)
-    return Parts(core, identity, in_cluster, proxies, join_monitors(core, opened))
+    identity = join_identity(core, opened, issuing, certificates, in_cluster, proxies, tokens)
+    return Parts(core, identity, in_cluster, proxies, join_monitors(core, opened), shared)

@@ -53,7 +53,7 @@ def create(
         if mesh is not None:
             require_expected(read(mesh).view, wanted, anyway=anyway)
         with opened_here(state, trust_domain, shared=shared, new=True) as issuing, _opened(out) as file:
-            tokens = JoinTokens(state, issuing.trust_bundle, now)
+            tokens = JoinTokens.in_directory(state, issuing.trust_bundle, now)
             token, record = tokens.create(wanted, user_name(os.geteuid()))
             made = {**token_document(record, record.made_at), "ca_made": issuing.made}
             fields = _put(out, file, token.text())
@@ -118,7 +118,7 @@ def listed(state: Path, trust_domain: str, *, shared: bool = False) -> object:
 
     def without_server() -> object:
         with opened_here(state, trust_domain, shared=shared, new=False) as issuing:
-            return tokens_document(JoinTokens(state, issuing.trust_bundle, now).tokens(), now())
+            return tokens_document(JoinTokens.in_directory(state, issuing.trust_bundle, now).tokens(), now())
 
     try:
         return by_either(lambda: ask(state, "GET", "/certs/tokens"), without_server)
@@ -131,7 +131,7 @@ def revoke(state: Path, token: str, trust_domain: str, *, shared: bool = False) 
 
     def without_server() -> Mapping[str, object]:
         with opened_here(state, trust_domain, shared=shared, new=False) as issuing:
-            tokens = JoinTokens(state, issuing.trust_bundle, now)
+            tokens = JoinTokens.in_directory(state, issuing.trust_bundle, now)
             return token_document(tokens.revoke(token), now())
 
     try:

@@ -8,7 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from certs.ledger.entry import LedgerEntry
-from meshwright.controller.identity.join_tokens import open_tokens
+from meshwright.controller.identity.join_tokens import OpenTokens
 from meshwright.controller.identity.proxy_certificates import ProxyIssuing
 from meshwright.controller.settings.settings import Settings
 from meshwright.delivery.proxies.identity import MeshAuthenticator
@@ -34,8 +34,8 @@ class EnrolmentPorts:
     """The joining port and the renewal port, each if an address is set.
 
     `counted` receives the method and result of each request. `contradicts` returns the reason why a name must
-    not be certified. `confirmations`, `ejections` and `traffic` store the reports of machines. `further` are
-    kinds of proof besides join tokens.
+    not be certified. `confirmations`, `ejections` and `traffic` store the reports of machines.
+    `open_tokens` opens the join tokens, and `further` are kinds of proof besides them.
     """
 
     def __init__(
@@ -49,9 +49,11 @@ class EnrolmentPorts:
         ejections: Ejections,
         traffic: Traffic,
         counted: Callable[[str, str], None],
+        open_tokens: OpenTokens,
         further: Mapping[str, Callable[[], Proof]] = MappingProxyType({}),
     ) -> None:
         self._settings = settings
+        self._open_tokens = open_tokens
         self._proxies = proxies
         self._authenticator = authenticator
         self._clock = clock
@@ -72,8 +74,8 @@ class EnrolmentPorts:
         settings, listening = self._settings, dict[str, HostPort]()
         async with AsyncExitStack() as stack:
             if settings.enrolment_address is not None:
-                store = await asyncio.to_thread(open_tokens, settings.state)
-                stack.callback(store.close)
+                opening = await asyncio.to_thread(self._open_tokens)
+                store = stack.enter_context(opening)
                 token_pace = self._limits.by_token
                 ours = {
                     join_token.KIND: lambda: JoinTokenProof(store, token_pace, time.monotonic),

@@ -1,13 +1,27 @@
 """Join tokens for commands, over the socket or without a server."""
 
+import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
+from typing import Final, Self
 
 from certs.keys.bundle import pins
+from meshwright.enrolment.store.contract import TokenStore
+from meshwright.enrolment.store.records import RecordedTokens
 from meshwright.enrolment.store.sqlite import TOKENS_FILE, SqliteTokens
+from meshwright.enrolment.store.token_fields import TOKENS
 from meshwright.enrolment.tokens import JoinToken, TokenRecord, TokenRequest, recorded
+from meshwright.records.contract import RecordStore, ReplicaId
+
+LISTED_TOKENS: Final = TOKENS
+"""Common beginning of the records of shared join tokens."""
+
+OpenTokens = Callable[[], AbstractContextManager[TokenStore]]
+"""Opens the store of join tokens for a context, or raises StateError."""
 
 
 def open_tokens(state: Path) -> SqliteTokens:
@@ -18,16 +32,41 @@ def open_tokens(state: Path) -> SqliteTokens:
     return SqliteTokens.open(state / TOKENS_FILE)
 
 
+class SharedTokens:
+    """The join tokens that several servers share, which are open as long as the server runs."""
+
+    def __init__(self, store: RecordStore, replica: ReplicaId, loop: asyncio.AbstractEventLoop) -> None:
+        self._tokens = RecordedTokens(store, replica, loop)
+
+    async def follow(self) -> None:
+        """Keep the tokens up to date until cancelled; call on the event loop of the store."""
+        await self._tokens.follow()
+
+    @contextmanager
+    def opened(self) -> Iterator[TokenStore]:
+        """Yield the store."""
+        yield self._tokens
+
+
 class JoinTokens:
     """Creation, listing and revocation of tokens; safe from several threads, and beside a running server.
 
     `trust_bundle` returns the CA certificates (PEM) whose pins go into tokens.
     """
 
-    def __init__(self, state: Path, trust_bundle: Callable[[], bytes], clock: Callable[[], datetime]) -> None:
-        self._state = state
+    def __init__(
+        self, opening: OpenTokens, trust_bundle: Callable[[], bytes], clock: Callable[[], datetime]
+    ) -> None:
+        self._open = opening
         self._trust_bundle = trust_bundle
         self._clock = clock
+
+    @classmethod
+    def in_directory(
+        cls, state: Path, trust_bundle: Callable[[], bytes], clock: Callable[[], datetime]
+    ) -> Self:
+        """Return the tokens in the file of a state directory."""
+        return cls(partial(open_tokens, state), trust_bundle, clock)
 
     def create(self, wanted: TokenRequest, made_by: str) -> tuple[JoinToken, TokenRecord]:
         """Create a join token; raise CertificateError. The token's secret is returned but not stored."""
@@ -47,6 +86,3 @@ class JoinTokens:
         """Revoke a token; raise CertificateError."""
         with self._open() as store:
             return store.revoke(token, self._clock())
-
-    def _open(self) -> SqliteTokens:
-        return open_tokens(self._state)

@@ -22,7 +22,6 @@ from certs.issuers.reference import IssuerReference
 from certs.issuers.succeeding_issuer import Role
 from certs.keys.pair import KeyPairOptions
 from certs.roots.role_succession import RoleSuccession
-from certs.state.pair_files import PairFiles
 from meshwright.controller.issuing.periodic import tending
 from meshwright.controller.kubernetes.home import home
 from meshwright.controller.settings.settings import Settings
@@ -71,7 +70,7 @@ async def issuing(
             issuer_settings(settings),
             authority.opened_authority,
             RoleSuccession(authority.store, Role.SERVICES),
-            PairFiles(settings.state).services_end,
+            authority.pairs_of_services(settings.state).services_end,
             now,
             exchanges,
         )

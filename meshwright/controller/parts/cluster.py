@@ -19,7 +19,7 @@ from meshwright.controller.kubernetes.cluster import ANSWER, Cluster, ClusterAcc
 from meshwright.controller.kubernetes.injection import configured_by, injection_of
 from meshwright.controller.kubernetes.token_reviews import kubernetes_proof
 from meshwright.controller.kubernetes.webhook import Webhook
-from meshwright.controller.parts.cluster_parts import ClusterParts, saying
+from meshwright.controller.parts.cluster_parts import ClusterParts, GatewayKeeper, saying
 from meshwright.controller.parts.core import CoreParts
 from meshwright.controller.settings.settings import Settings
 from meshwright.controller.state_files import StateFile
@@ -29,6 +29,7 @@ from meshwright.kubernetes.injection.credentials.roots_writer import PodRoots
 from meshwright.kubernetes.injection.webhook.server import Injection
 from meshwright.kubernetes.status.assembly import reporter
 from meshwright.kubernetes.status.reporter import Reporter
+from meshwright.records.contract import ReplicaId
 
 
 def reached(settings: Settings, clock: Callable[[], datetime]) -> Cluster:
@@ -44,8 +45,12 @@ def join_in_cluster(
     issuing: IssuerAccess,
     drivers: MeshDrivers,
     proxies: ProxyIssuing,
+    replica: ReplicaId | None,
 ) -> ClusterParts:
-    """Make the parts of a cluster and connect them with delivery. Raises CertificateError."""
+    """Make the parts of a cluster and connect them with delivery. Raises CertificateError.
+
+    `replica` is the name of this server among several of one mesh, `None` for the only one.
+    """
     settings, configured = core.settings, None
     if settings.injection:
         configured = configured_by(settings, result, core.metrics, core.clock)
@@ -58,7 +63,7 @@ def join_in_cluster(
         webhook,
         pods,
         reporter,
-        _gateway(core, result, issuing, reporter),
+        _gateway(core, result, issuing, reporter, replica),
         {"kubernetes": partial(kubernetes_proof, result.api, core.view)},
     )
 
@@ -131,9 +136,13 @@ def _reporter(core: CoreParts, result: Cluster) -> Reporter | None:
 
 
 def _gateway(
-    core: CoreParts, result: Cluster, issuing: IssuerAccess, reporter: Reporter | None
-) -> GatewaySecret:
-    return GatewaySecret(
+    core: CoreParts,
+    result: Cluster,
+    issuing: IssuerAccess,
+    reporter: Reporter | None,
+    replica: ReplicaId | None,
+) -> GatewayKeeper:
+    gateway = GatewaySecret(
         result.api,
         result.home,
         issuing.opened.issuer,
@@ -144,3 +153,9 @@ def _gateway(
         saying(core.delivery, reporter, "gateway"),
         core.clock,
     )
+    if replica is None:
+        return gateway
+    from meshwright.controller.gateway.leader_gateway import LeaderGateway
+    from meshwright.records.kubernetes.store import KubernetesRecords
+
+    return LeaderGateway(gateway, KubernetesRecords(result.api, result.home, replica, core.clock))

@@ -12,7 +12,7 @@ from certs.issuers.mounted_secrets import MountedSecrets
 from certs.lifetimes import ProxyTerms
 from certs.roots.secrets import Secrets
 from certs.state.pair_files import PairFiles
-from meshwright.controller.identity.join_tokens import JoinTokens
+from meshwright.controller.identity.join_tokens import JoinTokens, OpenTokens
 from meshwright.controller.identity.ledger_age import OlderLedger
 from meshwright.controller.identity.proxy_certificates import ProxyIssuing
 from meshwright.controller.identity.server_tls import ServerTls
@@ -35,7 +35,8 @@ from meshwright.sidecars.contract.contexts import AcknowledgedSecrets
 class IdentityParts:
     """The CA with its ledger, the issuer of service certificates, and the change of the root.
 
-    `proxy_certificates` issues and revokes on request, `tokens` makes join tokens. `confirmations` are the CA
+    `proxy_certificates` issues and revokes on request, `tokens` makes join tokens, whose store `open_tokens`
+    opens. `confirmations` are the CA
     bundles confirmed by machines. `roots` is `None` if the CA is not managed by this server; `foreign_ca`
     then follows the CA. `unknown_serials` is `None` if the ledger is not shared with other servers.
     """
@@ -44,6 +45,7 @@ class IdentityParts:
     issuing: IssuerAccess
     proxy_certificates: ProxyIssuing
     tokens: JoinTokens
+    open_tokens: OpenTokens
     older_ledger: OlderLedger
     confirmations: Confirmations
     tls: ServerTls
@@ -91,6 +93,7 @@ def join_identity(
     certificates: ProxyIssuing,
     in_cluster: ClusterParts,
     proxies: ProxyParts,
+    open_tokens: OpenTokens,
 ) -> IdentityParts:
     """Connect all parts that depend on CA certificates with the change of the root.
 
@@ -108,7 +111,8 @@ def join_identity(
         opened=opened,
         issuing=issuing,
         proxy_certificates=certificates,
-        tokens=JoinTokens(settings.state, opened.authority.trust_bundle, core.clock),
+        tokens=JoinTokens(open_tokens, opened.authority.trust_bundle, core.clock),
+        open_tokens=open_tokens,
         older_ledger=OlderLedger(),
         confirmations=confirmations,
         tls=tls,

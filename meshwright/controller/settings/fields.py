@@ -18,6 +18,7 @@ from certs.contract import IssuerKind, KeyKind
 from certs.lifetimes import BACKDATED, MOST_DAYS, VALIDITY
 from meshwright.controller.process.logs import LogFormat, LogLevel
 from meshwright.controller.settings.error_text import ENVIRONMENT_PREFIX
+from meshwright.controller.settings.store_kind import StoreKind
 from meshwright.controller.settings.values import (
     Domain,
     Hosts,
@@ -76,6 +77,10 @@ class Fields(BaseSettings):
     state: Path
     """Directory for the server's CA, private keys, ledger of proxy certificates, and Unix socket. Each
     server needs a directory of its own."""
+    store: StoreKind = StoreKind.DIRECTORY
+    """Place of the CA, the ledger of proxy certificates, service certificates and join tokens.
+    `directory`: the state directory of the only server. `kubernetes`: records in the namespace of the
+    control plane, which several servers share (experimental; docs/operate/operations.md)."""
     shared_state: bool = False
     """Start even if other users can read the state directory or the keys in it. Set `yes` only if the
     file modes of the volume cannot be changed."""

@@ -5,6 +5,7 @@ from typing import Final
 
 from certs.contract import IssuerKind
 from meshwright.controller.settings.fields import Fields
+from meshwright.controller.settings.store_kind import StoreKind
 from meshwright.mesh.policies.resilience import LEAST_SILENCE
 
 _VAULT_LOGINS: Final = ("vault_token_file", "vault_approle_file", "vault_kubernetes_role")
@@ -16,6 +17,17 @@ _OF_ISSUERS: Final = (
 )
 """Prefixes of the settings of each issuer, for example `vault_`; without effect with another issuer."""
 
+_OF_ONE_DIRECTORY: Final = (
+    "authority_directory",
+    "authority_certificate",
+    "authority_key",
+    "authority_roots",
+    "root_secrets",
+    "begin_anew",
+    "rebuild_ledger",
+)
+"""Settings that concern the CA or the ledger in the directory of the only server."""
+
 
 def check(settings: Fields) -> None:
     """Raise ValueError for the first invalid combination of settings, with a sentence for the operator."""
@@ -23,6 +35,7 @@ def check(settings: Fields) -> None:
     _survivable(settings)
     _collected(settings)
     _check_signers(settings)
+    _check_store(settings)
 
 
 def _ordered(settings: Fields) -> None:
@@ -94,6 +107,25 @@ def _check_signers(settings: Fields) -> None:
         if len(logins) != 1:
             raise ValueError(
                 f"issuer vault needs exactly one of {', '.join(_VAULT_LOGINS)}, but has {len(logins)}"
+            )
+
+
+def _check_store(settings: Fields) -> None:
+    """Refuse settings that need one server with its own directory, or do not work with a shared store yet."""
+    if settings.store is StoreKind.DIRECTORY:
+        return
+    if not settings.kubernetes:
+        raise ValueError("store kubernetes requires kubernetes: add --kubernetes")
+    if settings.issuer is not IssuerKind.BUILT_IN:
+        raise ValueError(
+            f"store kubernetes does not work with issuer {settings.issuer} yet: use issuer built-in, or "
+            "remove store"
+        )
+    fields = type(settings).model_fields
+    for name in _OF_ONE_DIRECTORY:
+        if getattr(settings, name) != fields[name].default:
+            raise ValueError(
+                f"store kubernetes does not work with {name} yet: remove {name}, or remove store"
             )
 
 

@@ -1,9 +1,11 @@
-"""Test that the table of docs/start/kubernetes.md has the grants of our roles."""
+"""Tests of the roles in docs/kubernetes: the table of them, and the manifest for several servers."""
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from meshwright.records.kubernetes.definition import DEFINITION
+from meshwright.records.kubernetes.store import LEASE
 from tests.tools import libyaml
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -26,6 +28,13 @@ def test_page_has_each_rule_of_our_roles() -> None:
     assert [line for line in table if line] == [row for file in FILES for row in _rows(file)]
 
 
+def test_manifest_has_the_definition_of_records_and_the_lease_of_the_leader() -> None:
+    """Both are literal copies, which a user applies before the server is there."""
+    definition, role, _ = libyaml.load_all((DOCS / "kubernetes" / "shared-store.yaml").read_text("utf-8"))
+    assert definition == _plain(DEFINITION)
+    assert [rule.get("resourceNames") for rule in role["rules"]] == [None, None, [LEASE]]
+
+
 def _rows(file: str) -> Iterator[str]:
     for role in libyaml.load_all((DOCS / "kubernetes" / file).read_text("utf-8")):
         named = f"{role['kind']} `{role['metadata']['name']}`"
@@ -39,3 +48,10 @@ def _rule(rule: dict[str, Any]) -> tuple[str, str, str]:
     resources = ", ".join(f"`{resource}`" for resource in rule["resources"])
     of = "".join(f" named `{resource_name}`" for resource_name in rule.get("resourceNames", ()))
     return f"`{group}`" if group else "core", f"{resources}{of}", ", ".join(rule["verbs"])
+
+
+def _plain(value: object) -> object:
+    """Return a value with lists instead of tuples."""
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

@@ -85,7 +85,7 @@ def _equip(authority: AuthorityWithLedger, state: Path, name: str) -> None:
     made = issue_proxy(
         authority.authority, authority.ledger, ProxyName.parse(f"{name}-uuid.{name}.default"), VALIDITY, THEN
     )
-    tokens = JoinTokens(state / "control", authority.authority.trust_bundle, lambda: THEN)
+    tokens = JoinTokens.in_directory(state / "control", authority.authority.trust_bundle, lambda: THEN)
     token, record = tokens.create(TokenRequest(name, "default", f"{name}-uuid"), "root")
     files = {
         "proxy.key": made.key.reveal(),

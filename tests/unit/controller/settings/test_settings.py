@@ -53,6 +53,28 @@ def test_flags_override_environment_file_and_defaults(
         ({"ads_address": "a:70000"}, "--ads-address is 'a:70000': must be HOST:PORT"),
         ({"trust_domain": "Bad_Domain"}, "--trust-domain is 'Bad_Domain': must be a DNS name in lower case"),
         ({"quiet_seconds": "0"}, "--quiet-seconds is '0': input should be greater than 0"),
+        (
+            {"store": "kubernetes"},
+            "store kubernetes requires kubernetes: add --kubernetes",
+        ),
+        (
+            {
+                "store": "kubernetes",
+                "kubernetes": True,
+                "issuer": "files",
+                "ca_directory": "ca",
+            },
+            "store kubernetes does not work with issuer files yet: use issuer built-in, or remove store",
+        ),
+        (
+            {"store": "kubernetes", "kubernetes": True, "authority_directory": "ca"},
+            "store kubernetes does not work with authority_directory yet: remove authority_directory, or",
+        ),
+        (
+            {"store": "kubernetes", "kubernetes": True, "rebuild_ledger": "3f9a02"},
+            "store kubernetes does not work with rebuild_ledger yet: remove rebuild_ledger, or remove store",
+        ),
+        ({"store": "etcd"}, "--store is 'etcd': "),
         ({"quiet_seconds": 2}, "longest_seconds must not be less than quiet_seconds"),
         (
             {"trace_collector_tls": "yes"},

@@ -1,0 +1,35 @@
+"""The gateway certificate of a mesh with several servers, written by the leader only."""
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from datetime import datetime
+
+from meshwright.controller.gateway.certificate import GatewaySecret
+from meshwright.records.contract import Epoch, RecordStore
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderGateway:
+    """Controller of the gateway's Secret that works only while this server leads."""
+
+    gateway: GatewaySecret
+    store: RecordStore
+
+    @property
+    def end(self) -> datetime | None:
+        """Return the end of the certificate's validity, or `None` if this server has not seen one."""
+        return self.gateway.end
+
+    async def run(self) -> None:
+        """Run the controller whenever this server leads, until cancelled."""
+        await self.store.lead(_in_each_term(self.gateway.run))
+
+
+def _in_each_term(
+    work: Callable[[], Coroutine[None, None, None]],
+) -> Callable[[Epoch], Coroutine[None, None, None]]:
+    async def lead(epoch: Epoch) -> None:
+        del epoch  # the API server compares the writes of the Secret
+        await work()
+
+    return lead

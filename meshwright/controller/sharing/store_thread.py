@@ -1,0 +1,123 @@
+"""Event loop of a store of records, in a thread of its own.
+
+Certificates and the ledger are also used by code that waits, for example at the start of the server. With a
+loop of its own, the store answers while the server's event loop waits for it.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError, Future
+from typing import Any, Final, TypeVar
+
+import structlog
+
+from meshwright.records.contract import RecordsError, StoreUnavailableError
+
+T = TypeVar("T")
+
+AGAIN_SECONDS: Final = 2.0
+"""Seconds until a task of the store is started again after an error of the store."""
+
+STEADY_SECONDS: Final = 10.0
+"""Seconds after which a task that was started again counts as working."""
+
+_log = structlog.get_logger("controller.sharing")
+
+
+class StoreThread:
+    """A thread with an event loop, and the tasks on it. All methods but `note` are for other threads.
+
+    `again` is the time in seconds until a failed task is started again, `steady` the time after which a task
+    counts as working.
+    """
+
+    def __init__(self, again: float = AGAIN_SECONDS, steady: float = STEADY_SECONDS) -> None:
+        self._again, self._steady_after = again, steady
+        self._is_closed = False
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name="shared-store", daemon=True)
+        self._futures: dict[str, Future[None]] = {}
+        self._errors: dict[str, str] = {}
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the loop, and return its result or raise its error.
+
+        Raises StoreUnavailableError if the thread ends meanwhile.
+        """
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self.loop).result()
+        except CancelledError:
+            raise StoreUnavailableError("the server is stopping") from None
+        except RuntimeError as error:
+            work.close()
+            raise StoreUnavailableError("the event loop of the store has ended") from error
+
+    def start(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Start a task that should run for ever. After a RecordsError it is started again."""
+        self._futures[name] = asyncio.run_coroutine_threadsafe(self._repeated(name, work), self.loop)
+
+    async def ended(self, name: str) -> None:
+        """Wait for the end of a task, which only another error than a RecordsError brings; raise that error.
+
+        For the server's event loop, where the end of a task ends the server.
+        """
+        await asyncio.shield(asyncio.wrap_future(self._futures[name]))
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all tasks."""
+        return tuple(self._futures)
+
+    def remarks(self) -> tuple[str, ...]:
+        """Return a remark for each task that an error of the store has ended, until it works again."""
+        return tuple(f"{name}: {error}" for name, error in sorted(self._errors.items()))
+
+    def note(self, name: str, error: str) -> None:
+        """Set the error of a task, empty for none; log changes."""
+        before = self._errors.get(name, "")
+        if error == before:
+            return
+        if error:
+            self._errors[name] = error
+            _log.error("shared store cannot be used", task=name, reason=error)
+        else:
+            del self._errors[name]
+            _log.info("shared store can be used again", task=name)
+
+    def close(self) -> None:
+        """Cancel the tasks, and end the thread; a second call has no effect."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self.run(_cancelled())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+    async def _repeated(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        while True:
+            errors = list[str]()
+            task = asyncio.create_task(work(), name=name)
+            try:
+                await self._steady(name, task)
+            except* RecordsError as failed:
+                errors = [str(error) for error in failed.exceptions]
+            finally:
+                task.cancel()
+            self.note(name, "; ".join(errors) or "the task has ended")
+            await asyncio.sleep(self._again)
+
+    async def _steady(self, name: str, task: asyncio.Task[None]) -> None:
+        """Wait for the task; withdraw the error of an earlier run once the task has worked for a while."""
+        done, _ = await asyncio.wait((task,), timeout=self._steady_after)
+        if not done:
+            self.note(name, "")
+        await task
+
+
+async def _cancelled() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,241 @@
+"""Tests of two real servers of one mesh, which share their state on a real API server."""
+
+import asyncio
+import contextlib
+import shutil
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+
+import grpc
+import pytest
+import yaml
+
+from certs.shared_custody import NO_ROTATION
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.identity import ProxyName
+from tests.feature.identity.grpc_machine import Machine, join
+from tests.feature.serve.delta_sidecar import Sidecar
+from tests.kubernetes.tools.accounts import Accounts, Rule
+from tests.kubernetes.tools.kubectl import Kubectl
+from tests.kubernetes.tools.shop import FIRST
+from tests.tools.deadline import wait_until
+from tests.tools.forked_cli import Typed
+from tests.tools.program import Program, Server
+from tools.real_parts.cluster import RunningCluster
+from xds.protocol.resources.resource import LISTENER, SECRET
+
+DOCS: Final = Path(__file__).parents[3] / "docs" / "kubernetes"
+ROLES: Final = ("rbac.yaml", "shared-store.yaml")
+SECONDS: Final = 60.0
+REVOKED_SECONDS: Final = 10.0
+"""Longest time until a revocation at one server ends the stream at another: goal 1 s, on a busy machine."""
+
+
+@dataclass
+class Replica:
+    """One server of the mesh, with its own state directory."""
+
+    program: Program
+    flags: tuple[str, ...]
+    server: Server | None = None
+
+    def start(self) -> None:
+        """Start the server, and return once it serves."""
+        self.server = self.program.serve(*self.flags)
+
+    @property
+    def running(self) -> Server:
+        """Return the running server."""
+        assert self.server is not None
+        return self.server
+
+    def run(self, *arguments: str) -> str:
+        """Run a command with this server; return its output."""
+        status, out, complaint = self.program.run(*arguments, "--state", str(self.program.state))
+        assert status == 0, complaint
+        return out
+
+    def token(self, name: ProxyName, out: Path) -> str:
+        """Create a join token with one use for a proxy."""
+        named = ("--uuid", str(name.uuid), "--service", str(name.service), "--namespace", str(name.namespace))
+        self.run("certs", "token", "create", *named, "--uses", "1", "--out", str(out), "--anyway")
+        return out.read_text().strip()
+
+    def issued(self, name: ProxyName, folder: Path) -> Path:
+        """Issue a certificate; return the folder with certificate, key and root."""
+        named = ("--uuid", str(name.uuid), "--service", str(name.service), "--namespace", str(name.namespace))
+        self.run("certs", "issue-proxy", *named, "--out", str(folder), "--anyway")
+        for end in ("pem", "key"):
+            shutil.copy(folder / f"proxy.{end}", folder / f"{name}.{end}")
+        return folder
+
+    async def join(self, roots: bytes, token: str) -> tuple[grpc.StatusCode, Machine, Any]:
+        """Join with a token at this server; return the status, the machine and the answer."""
+        at = HostPort.parse(self.running.bound["enrolment"])
+        authority = SimpleNamespace(trust_bundle=lambda: roots)
+        target = SimpleNamespace(bound=SimpleNamespace(enrolment={"enrolment": at}), authority=authority)
+        machine = Machine()
+        answered = await join(target, machine, token)
+        return answered.code, machine, answered
+
+    @asynccontextmanager
+    async def stream(self, name: ProxyName, folder: Path) -> AsyncIterator["Stream"]:
+        """Connect a sidecar to this server for the block."""
+        sidecar = Sidecar(str(name))
+        task = asyncio.create_task(sidecar.run(str(self.running.bound["ads"]), folder))
+        try:
+            yield Stream(sidecar, task)
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError, grpc.aio.AioRpcError):
+                await task
+
+
+@dataclass
+class Stream:
+    """A sidecar's stream."""
+
+    sidecar: Sidecar
+    task: asyncio.Task[None]
+
+    def addresses(self) -> set[str]:
+        """Return the addresses of all endpoints that the sidecar has."""
+        return {address for found in self.sidecar.endpoints.values() for address in found}
+
+    def secrets(self) -> dict[str, bytes]:
+        """Return the secrets that the sidecar was sent, by name."""
+        return {
+            resource.name: resource.resource.value
+            for response in self.sidecar.responses
+            if response.type_url == SECRET
+            for resource in response.resources
+        }
+
+    def is_served(self) -> bool:
+        """Return whether listeners and everything requested have arrived."""
+        types = {response.type_url for response in self.sidecar.responses}
+        return LISTENER in types and self.sidecar.has_all()
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Wait until a condition holds; the stream must not end before."""
+
+        def is_so() -> bool:
+            assert not self.task.done(), "the stream has ended"
+            return holds()
+
+        await until(is_so)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait until a condition holds."""
+    await asyncio.to_thread(wait_until, holds, SECONDS)
+
+
+@pytest.fixture
+def replicas(
+    shared_cluster: RunningCluster, kubectl: Kubectl, home: str, typed: Typed, tmp_path: Path
+) -> Iterator[tuple[Replica, Replica]]:
+    """Return two servers that are not started yet, with the roles of our manifests only."""
+    accounts = Accounts(shared_cluster, replace(kubectl, namespace=home), tmp_path / "accounts")
+    account = accounts.make("meshwright", _rules("ClusterRole"))
+    accounts.allow(account, _rules("Role"), everywhere=False)
+    kubeconfig, made = account.kubeconfig, []
+    for name in ("a", "b"):
+        program = Program(tmp_path / name / "state", tmp_path / name / "files", typed)
+        program.reads = ()
+        program.environment["POD_NAMESPACE"] = home
+        flags = (
+            *("--kubernetes", "--kubeconfig", str(kubeconfig)),
+            *("--namespaces", kubectl.namespace, "--set", "store=kubernetes"),
+            *("--set", "enrolment_address=127.0.0.1:0", "--set", "enrolment_proofs=join-token"),
+        )
+        made.append(Replica(program, flags))
+    one, two = made
+    yield one, two
+    for replica in made:
+        replica.program.end()
+
+
+def _rules(kind: str) -> list[Rule]:
+    documents = [item for name in ROLES for item in yaml.safe_load_all((DOCS / name).read_text("utf-8"))]
+    return [rule for item in documents if item["kind"] == kind for rule in item["rules"]]
+
+
+async def test_two_servers_are_one_mesh(
+    replicas: tuple[Replica, Replica], buyer: ProxyName, tmp_path: Path
+) -> None:
+    """A proxy moves between servers that started at once, is revoked, and outlives a killed server."""
+    one, two = replicas
+    await asyncio.gather(asyncio.to_thread(one.start), asyncio.to_thread(two.start))
+    buyers = await asyncio.to_thread(one.issued, buyer, tmp_path / "buyer")
+    others = await asyncio.to_thread(
+        two.issued, ProxyName.parse(f"other.buyer.{buyer.namespace}"), tmp_path / "other"
+    )
+    roots = (buyers / "ca.pem").read_bytes()
+    assert roots == (others / "ca.pem").read_bytes()
+
+    status, _, complaint = one.program.run("certs", "rotate-root", "--state", str(one.program.state))
+    assert (status, complaint) == (2, NO_ROTATION)
+
+    # The shop joins at one server, with a token that has one use, and serves at this server only.
+    shop = ProxyName.parse(f"shop-{buyer.namespace}.shop.{buyer.namespace}")
+    token = await asyncio.to_thread(one.token, shop, tmp_path / "token")
+    code, machine, answered = await one.join(roots, token)
+    assert code is grpc.StatusCode.OK, answered
+    shops = tmp_path / "shop"
+    shops.mkdir()
+    (shops / f"{shop}.pem").write_bytes(answered.certificate.chain_pem)
+    (shops / f"{shop}.key").write_bytes(machine.pem)
+    (shops / "ca.pem").write_bytes(roots)
+    assert (await two.join(roots, token))[0] is grpc.StatusCode.PERMISSION_DENIED
+
+    async with one.stream(shop, shops), one.stream(buyer, buyers) as here, two.stream(buyer, buyers) as there:
+        for stream in (here, there):
+            await stream.until(partial(_is_at_first, stream))
+        assert here.secrets() == there.secrets() != {}
+
+    async with two.stream(shop, shops) as moved, two.stream(buyer, buyers) as there:
+        await moved.until(moved.is_served)
+        await there.until(lambda: there.addresses() == {FIRST})
+        listing = await asyncio.to_thread(one.run, "certs", "list")
+        serial = next(
+            word
+            for line in listing.splitlines()
+            if str(buyer) in line
+            for word in line.split()
+            if _is_hex(word)
+        )
+        await asyncio.to_thread(one.run, "certs", "revoke", serial)
+        async with asyncio.timeout(REVOKED_SECONDS):
+            await asyncio.wait((there.task,))
+
+        one.running.process.send_signal(signal.SIGKILL)
+        await asyncio.to_thread(one.running.process.wait, SECONDS)
+        alone = tuple(flag.replace("store=kubernetes", "store=directory") for flag in one.flags)
+        sentence = await asyncio.to_thread(one.program.refused, *alone)
+        assert "are in a store of several servers" in sentence
+        shutil.rmtree(one.program.state)
+        assert not moved.task.done()
+        await asyncio.to_thread(one.start)
+        async with one.stream(shop, shops) as back, one.stream(buyer, buyers) as refused:
+            await back.until(back.is_served)
+            assert back.secrets() == moved.secrets() != {}
+            await until(refused.task.done)
+            assert not refused.sidecar.responses
+    await asyncio.to_thread(one.running.stop)
+    await asyncio.to_thread(two.running.stop)
+
+
+def _is_at_first(stream: Stream) -> bool:
+    """Return whether a sidecar has everything, and the shop's only endpoint."""
+    return stream.addresses() == {FIRST} and stream.is_served()
+
+
+def _is_hex(word: str) -> bool:
+    return len(word) >= 16 and all(character in "0123456789abcdef" for character in word)
