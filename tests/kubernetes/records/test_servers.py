@@ -239,3 +239,31 @@ def _is_at_first(stream: Stream) -> bool:
 
 def _is_hex(word: str) -> bool:
     return len(word) >= 16 and all(character in "0123456789abcdef" for character in word)
+
+
+async def test_proxies_are_served_while_the_api_server_is_away(
+    replicas: tuple[Replica, Replica], buyer: ProxyName, shared_cluster: RunningCluster, tmp_path: Path
+) -> None:
+    """A known proxy connects again, and a machine cannot join before the API server is back."""
+    one, _ = replicas
+    await asyncio.to_thread(one.start)
+    folder = await asyncio.to_thread(one.issued, buyer, tmp_path / "buyer")
+    roots = (folder / "ca.pem").read_bytes()
+    shop = ProxyName.parse(f"shop-{buyer.namespace}.shop.{buyer.namespace}")
+    token = await asyncio.to_thread(one.token, shop, tmp_path / "token")
+    async with one.stream(buyer, folder) as before:
+        await before.until(before.is_served)
+    await asyncio.to_thread(shared_cluster.api.kill)
+    try:
+        await until(lambda: "shared store: " in one.running.get("/healthz/ready")[1])
+        assert one.running.get("/healthz/ready")[0] == 200
+        async with one.stream(buyer, folder) as during:
+            await during.until(during.is_served)
+            assert during.secrets() == before.secrets() != {}
+        code, _, answered = await one.join(roots, token)
+        assert code is grpc.StatusCode.UNAVAILABLE, answered
+    finally:
+        await asyncio.to_thread(shared_cluster.api.again)
+    await until(lambda: "shared store: " not in one.running.get("/healthz/ready")[1])
+    assert (await one.join(roots, token))[0] is grpc.StatusCode.OK
+    await asyncio.to_thread(one.running.stop)
