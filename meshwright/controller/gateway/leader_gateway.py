@@ -3,16 +3,27 @@
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
-from meshwright.controller.gateway.certificate import GatewaySecret
 from meshwright.records.contract import Epoch, RecordStore
+
+
+class Gateway(Protocol):
+    """Controller of the gateway's Secret, for example `meshwright.controller.gateway.certificate`."""
+
+    @property
+    def end(self) -> datetime | None:
+        """Return the end of the certificate's validity, or `None` without one."""
+
+    async def run(self) -> None:
+        """Control the Secret until cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderGateway:
     """Controller of the gateway's Secret that works only while this server leads."""
 
-    gateway: GatewaySecret
+    gateway: Gateway
     store: RecordStore
 
     @property
