@@ -60,8 +60,9 @@ class SharedStores:
         """Open the stores with the shared data key, which the first server creates; call in a thread.
 
         `loop` is the event loop of the store. `passphrase` is the file with the passphrase of the data key.
-        Raises StateError.
+        Raises StateError, also for a state directory with a CA of its own; the store is not changed then.
         """
+        _require_no_own_authority(state)
         words = None if passphrase is None else sealed_state.read_passphrase(passphrase, state)
         seal = RecordedDataKey(records, replica, loop, words).open()
         return cls(
@@ -76,9 +77,8 @@ def open_shared(
 ) -> AuthorityWithLedger:
     """Open the shared CA and ledger; the first server makes the CA. Call in a thread, after the first lists.
 
-    Raises StateError, also for a state directory with a CA of its own.
+    Raises StateError.
     """
-    _require_no_own_authority(state)
     seal, ledger, store = sealed_state.opened(state, passphrase), stores.ledger, stores.authority
     made = not store.read().state.has_ca
 
@@ -97,6 +97,7 @@ def open_shared(
     first = FirstProxy(store)
     first.note(ledger)
     # Without this mark a command or another start would make another CA in the directory.
+    files.private_directory(state)
     files.write_private(state / SHARED_FILE, b"")
     _log.info("shared authority opened", root=signer, proxies=len(ledger.entries()))
     return AuthorityWithLedger(ledger, first, seal, store, whose, made, service_pairs=stores.pairs)
