@@ -183,17 +183,18 @@ async def test_two_servers_are_one_mesh(
     status, _, complaint = one.program.run("certs", "rotate-root", "--state", str(one.program.state))
     assert (status, complaint) == (2, NO_ROTATION)
 
-    # The shop joins at one server, with a token that has one use, and serves at this server only.
+    # The shop joins at one server, with a token of the other one, and is connected to that one only.
     shop = ProxyName.parse(f"shop-{buyer.namespace}.shop.{buyer.namespace}")
     token = await asyncio.to_thread(one.token, shop, tmp_path / "token")
-    code, machine, answered = await one.join(roots, token)
+    code, machine, answered = await two.join(roots, token)
     assert code is grpc.StatusCode.OK, answered
     shops = tmp_path / "shop"
     shops.mkdir()
     (shops / f"{shop}.pem").write_bytes(answered.certificate.chain_pem)
     (shops / f"{shop}.key").write_bytes(machine.pem)
     (shops / "ca.pem").write_bytes(roots)
-    assert (await two.join(roots, token))[0] is grpc.StatusCode.PERMISSION_DENIED
+    for replica in replicas:
+        assert (await replica.join(roots, token))[0] is grpc.StatusCode.PERMISSION_DENIED
 
     async with one.stream(shop, shops), one.stream(buyer, buyers) as here, two.stream(buyer, buyers) as there:
         for stream in (here, there):
