@@ -121,6 +121,11 @@ def _check_store(settings: Fields) -> None:
             f"store kubernetes does not work with issuer {settings.issuer} yet: use issuer built-in, or "
             "remove store"
         )
+    if settings.key_passphrase_file is None:
+        raise ValueError(
+            "store kubernetes requires key_passphrase_file, the same passphrase on all servers: without it, "
+            "whoever may read the records could read the private keys of the mesh"
+        )
     fields = type(settings).model_fields
     for name in _OF_ONE_DIRECTORY:
         if getattr(settings, name) != fields[name].default:

@@ -146,6 +146,9 @@ def replicas(
     account = accounts.make("meshwright", _rules("ClusterRole"))
     accounts.allow(account, _rules("Role"), everywhere=False)
     kubeconfig, made = account.kubeconfig, []
+    passphrase = tmp_path / "passphrase"
+    passphrase.write_text("the same on all servers\n")
+    passphrase.chmod(0o600)
     for name in ("a", "b"):
         program = Program(tmp_path / name / "state", tmp_path / name / "files", typed)
         program.reads = ()
@@ -154,6 +157,7 @@ def replicas(
             *("--kubernetes", "--kubeconfig", str(kubeconfig)),
             *("--namespaces", kubectl.namespace, "--set", "store=kubernetes"),
             *("--set", "enrolment_address=127.0.0.1:0", "--set", "enrolment_proofs=join-token"),
+            *("--set", f"key_passphrase_file={passphrase}"),
         )
         made.append(Replica(program, flags))
     one, two = made
