@@ -1,24 +1,17 @@
 """Join tokens for commands, over the socket or without a server."""
 
-import asyncio
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
 from certs.keys.bundle import pins
 from meshwright.enrolment.store.contract import TokenStore
-from meshwright.enrolment.store.records import RecordedTokens
 from meshwright.enrolment.store.sqlite import TOKENS_FILE, SqliteTokens
-from meshwright.enrolment.store.token_fields import TOKENS
 from meshwright.enrolment.tokens import JoinToken, TokenRecord, TokenRequest, recorded
-from meshwright.records.contract import RecordStore, ReplicaId
-
-LISTED_TOKENS: Final = TOKENS
-"""Common beginning of the records of shared join tokens."""
 
 OpenTokens = Callable[[], AbstractContextManager[TokenStore]]
 """Opens the store of join tokens for a context, or raises StateError."""
@@ -30,22 +23,6 @@ def open_tokens(state: Path) -> SqliteTokens:
     Only this function knows the path.
     """
     return SqliteTokens.open(state / TOKENS_FILE)
-
-
-class SharedTokens:
-    """The join tokens that several servers share, which are open as long as the server runs."""
-
-    def __init__(self, store: RecordStore, replica: ReplicaId, loop: asyncio.AbstractEventLoop) -> None:
-        self._tokens = RecordedTokens(store, replica, loop)
-
-    async def follow(self) -> None:
-        """Keep the tokens up to date until cancelled; call on the event loop of the store."""
-        await self._tokens.follow()
-
-    @contextmanager
-    def opened(self) -> Iterator[TokenStore]:
-        """Yield the store."""
-        yield self._tokens
 
 
 class JoinTokens:

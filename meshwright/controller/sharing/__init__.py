@@ -1,6 +1,7 @@
 """State that several servers share, if the setting `store` names a store of records.
 
 - `store_thread`: the event loop of the store, in a thread of its own.
+- `shared_tokens`: the join tokens.
 - `shared_store`: the store of one server, opened before all other parts.
 A server with the default setting imports none of these modules. The package never decides about the mesh: it
 hands over what other servers have written.

@@ -18,9 +18,9 @@ from certs.ledger.entry import LedgerEntry
 from certs.shared_custody import LISTED, SEAL, SharedStores, open_shared
 from certs.state.stored_pair import Holder
 from meshwright.controller.errors import StartupError
-from meshwright.controller.identity.join_tokens import LISTED_TOKENS, SharedTokens
 from meshwright.controller.kubernetes.home import home
 from meshwright.controller.settings.settings import Settings
+from meshwright.controller.sharing.shared_tokens import LISTED_TOKENS, SharedTokens
 from meshwright.controller.sharing.store_thread import StoreThread
 from meshwright.kube.api import Api
 from meshwright.kube.connection.connection import find_connection
