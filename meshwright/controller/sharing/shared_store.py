@@ -120,8 +120,9 @@ class SharedStore:
         thread.start("shared join tokens", self.tokens.follow)
         thread.start("look at the shared store", self._looking)
         thread.run(self._records.listed((*LISTED, LISTED_TOKENS), LIST_SECONDS))
-        # Everything that was heard so far is in the ledger, from which the other parts begin.
+        # What was heard so far is in the stores, from which the other parts begin.
         self._entries.clear()
+        self._holders.clear()
         domain = TrustDomain(settings.trust_domain)
         return open_shared(stores, settings.state, domain, self._clock(), passphrase)
 

@@ -34,9 +34,9 @@ class StoreThread:
 
     def __init__(self, again: float = AGAIN_SECONDS, steady: float = STEADY_SECONDS) -> None:
         self._again, self._steady_after = again, steady
-        self._is_closed = False
+        self._lock, self._is_closed = threading.Lock(), False
         self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self.loop.run_forever, name="shared-store", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="shared-store", daemon=True)
         self._futures: dict[str, Future[None]] = {}
         self._errors: dict[str, str] = {}
         self._thread.start()
@@ -46,13 +46,15 @@ class StoreThread:
 
         Raises StoreUnavailableError if the thread ends meanwhile.
         """
+        with self._lock:
+            if self._is_closed:
+                work.close()
+                raise StoreUnavailableError("the event loop of the store has ended")
+            future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
-            return asyncio.run_coroutine_threadsafe(work, self.loop).result()
+            return future.result()
         except CancelledError:
             raise StoreUnavailableError("the server is stopping") from None
-        except RuntimeError as error:
-            work.close()
-            raise StoreUnavailableError("the event loop of the store has ended") from error
 
     def start(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Start a task that should run for ever. After a RecordsError it is started again."""
@@ -87,12 +89,19 @@ class StoreThread:
 
     def close(self) -> None:
         """Cancel the tasks, and end the thread; a second call has no effect."""
-        if self._is_closed:
-            return
-        self._is_closed = True
-        self.run(_cancelled())
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        # Calls that began before are tasks by now, or become tasks before this one.
+        asyncio.run_coroutine_threadsafe(_cancelled(), self.loop).result()
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
+
+    def _run(self) -> None:
+        self.loop.run_forever()
+        # A call that came after the last one, for example of the ledger, would wait for its result.
+        self.loop.run_until_complete(_cancelled())
         self.loop.close()
 
     async def _repeated(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:

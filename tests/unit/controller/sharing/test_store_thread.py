@@ -55,6 +55,24 @@ async def test_another_error_ends_the_server() -> None:
         thread.close()
 
 
+async def test_calls_during_the_end_are_not_left_waiting() -> None:
+    """Threads call the store without a pause while it closes, and each call ends."""
+    thread, errors = StoreThread(), list[str]()
+
+    def call() -> None:
+        try:
+            while True:
+                thread.run(asyncio.sleep(0))
+        except StoreUnavailableError as error:
+            errors.append(str(error))
+
+    calls = [asyncio.create_task(asyncio.to_thread(call)) for _ in range(4)]
+    await asyncio.to_thread(thread.run, asyncio.sleep(0.01))
+    await asyncio.to_thread(thread.close)
+    await asyncio.gather(*calls)
+    assert len(errors) == len(calls)
+
+
 def test_calls_after_the_end_are_refused() -> None:
     """A server that stops closes the store once, whichever part comes first."""
     thread = StoreThread()
