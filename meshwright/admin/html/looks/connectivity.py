@@ -73,7 +73,7 @@ def _connectivity(result: Document, _page_request: PageRequest) -> Iterable[Mark
         return
     yield tag("h2", text("Sidecars of the caller"))
     yield table(records(result, "callers"), _SIDECAR, "No sidecar of the caller is known.")
-    yield tag("h2", text("Endpoints"))
+    yield tag("h2", text("Endpoints of the service"))
     yield table(records(result, "endpoints"), _ENDPOINT, "No endpoint receives this request.")
     yield tag("h2", text("Called sidecars"))
     yield table(records(result, "called"), _SIDECAR, "No called sidecar gets traffic.")
