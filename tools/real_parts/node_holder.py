@@ -18,11 +18,12 @@ from typing import Final
 CGROUPS: Final = Path("/sys/fs/cgroup")
 _PATIENCE: Final = 30.0
 """Maximum seconds until killed processes have left their control groups."""
-_WEIGHTS: Final = {"cpu.shares": 10 * 1024, "cpu.weight": 10 * 100}
-"""CPU weight of all Pods of a node, in version 1 and 2: as much as ten processes of this machine together.
+_WEIGHTS: Final = {"cpu.shares": 4 * 1024, "cpu.weight": 4 * 100}
+"""CPU weight of all Pods of a node, in version 1 and 2: as much as four processes of this machine together.
 
 With the default, all Pods together have the weight of one process. Beside a few busy processes the Pods then
-get almost no time: probes run into their time limits, and Jobs do not end.
+get almost no time: probes run into their time limits, and Jobs do not end. With the weight of ten processes,
+the kubelet and the API server get too little.
 """
 _WITHIN: Final = """
 set -e

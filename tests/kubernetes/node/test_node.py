@@ -142,7 +142,7 @@ def test_killed_tool_leaves_nothing_of_a_node(
     until_nothing_is_left(folder, group)
 
 
-def test_pods_together_have_the_cpu_weight_of_ten_processes(real_node: Node) -> None:
+def test_pods_together_have_the_cpu_weight_of_four_processes(real_node: Node) -> None:
     """A busy machine must not starve the Pods: their probes would fail, and their Jobs would not end.
 
     The weight of a process is 1024 in control groups of version 1, and 100 in version 2.
@@ -153,4 +153,4 @@ def test_pods_together_have_the_cpu_weight_of_ten_processes(real_node: Node) -> 
         for name, default in (("cpu.shares", 1024), ("cpu.weight", 100))
         if (group / name).exists()
     }
-    assert weights in ({("cpu.shares", 10)}, {("cpu.weight", 10)})
+    assert weights in ({("cpu.shares", 4)}, {("cpu.weight", 4)})
