@@ -134,9 +134,9 @@ class Ledger(Protocol):
 class SharedLedger(Ledger, Protocol):
     """A ledger of several servers, which read from memory what the others have written a moment ago.
 
-    Writes of other servers are known here as soon as `follow` has heard of them. Methods that write wait for
-    the store, so they are for threads. If the outcome of `record` stays unknown, the call raises StateError,
-    and the ledger may have the entry, of which nobody has the certificate.
+    Writes of other servers are known here as soon as `follow` has received them. Methods that write wait for
+    the store, so they are for threads. If the outcome of `record` stays unknown, the call raises StateError.
+    The ledger may then have the entry of a certificate that was never handed out.
     """
 
     async def follow(self, receive: Receive) -> None:
@@ -152,7 +152,7 @@ class SharedLedger(Ledger, Protocol):
 
         May be awaited on any event loop, also on another one than that of the store.
 
-        A proxy may have joined on another server a moment ago, before `follow` has heard of the certificate.
+        A proxy may have joined on another server a moment ago, before `follow` has received the entry.
         """
 
 

@@ -106,8 +106,8 @@ PLAIN: Final = Seal(None)
 class RecordSeal:
     """Encryption of secrets in shared records; each secret can be decrypted in its own record only.
 
-    `key` is the key of the record, for example `services/shop/cart`. It is authenticated with the secret, so
-    that nobody can give a service the certificate of another one by copying a content.
+    `key` is the key of the record, for example `services/shop/cart`, and is authenticated with the secret. A
+    content that was copied to another record is therefore refused: a service cannot get the key of another.
     """
 
     __slots__ = ("_cipher",)

@@ -126,8 +126,8 @@ class Server:
                         self._serving(BoundAddresses(drivers, http, debug, webhook, enrolment), started)
                         await stop.wait()
                         self._manager.stopping()
-                        # Readiness fails first, so that load balancers already send new connections elsewhere
-                        # when proxies are asked to connect again.
+                        # Readiness fails before the streams end, so that load balancers send the proxies to
+                        # other servers.
                         self._waiting.append(_STOPPING)
                         await asyncio.sleep(parts.core.settings.shutdown_delay_seconds)
             finally:

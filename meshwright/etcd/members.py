@@ -147,7 +147,7 @@ class Members:
             await asyncio.sleep(_PAUSE)
 
     def pass_over(self, member: Member) -> None:
-        """Ask the next member from now on, unless another one than `member` is asked already."""
+        """Use the next member from now on, if `member` is still the one in use."""
         if member is not self._members[self._present]:
             return
         self._renew_tls()

@@ -222,7 +222,7 @@ class Lease:
         leading.cancel()
 
     async def _try(self, *, begins: bool = False) -> bool:
-        """Do one step; return whether the Lease is held now. `begins` means that a success begins a term.
+        """Do one step; return whether the Lease is held now. With `begins`, a success is a new term.
 
         A failure is logged once for each new text.
         """

@@ -70,6 +70,12 @@ class TooLargeError(RecordsError, ValueError):
         super().__init__(f"content of {key}: {size} bytes, at most {LARGEST_CONTENT} are allowed")
 
 
+def require_size(key: Key, content: bytes) -> None:
+    """Raise TooLargeError for a content above LARGEST_CONTENT."""
+    if len(content) > LARGEST_CONTENT:
+        raise TooLargeError(key, len(content))
+
+
 class RecordStore(Protocol):
     """Records that servers share; each is written whole or not at all.
 
@@ -127,5 +133,5 @@ class RecordStore(Protocol):
         At most one replica is sure to lead at a time, by the clock of each replica's own durations. A stopped
         process may go on after that, so leadership alone is not enough: leaders write with the epoch, and
         `meshwright.records.update` refuses writes of an earlier one. If `work` ends by itself or raises, the
-        leadership is given up, the error is logged, and the replica stands for the next term.
+        leadership is given up, the error is logged, and the replica is a candidate for the next term.
         """

@@ -7,15 +7,14 @@ from dataclasses import dataclass, field
 import structlog
 
 from meshwright.records.contract import (
-    LARGEST_CONTENT,
     NO_LEADER,
     Changes,
     Epoch,
     Record,
     ReplicaId,
     Revision,
-    TooLargeError,
     WriteConflictError,
+    require_size,
 )
 from meshwright.records.key import Key, is_within
 
@@ -83,8 +82,7 @@ class MemoryRecords:
 
     async def write(self, key: Key, content: bytes, before: Revision | None) -> Record:
         """Replace the record with revision `before`, or create one."""
-        if len(content) > LARGEST_CONTENT:
-            raise TooLargeError(key, len(content))
+        require_size(key, content)
         await asyncio.sleep(0)
         self._compare(key, before)
         return self._memory.put(key, content)

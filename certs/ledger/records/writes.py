@@ -51,7 +51,7 @@ class RecordWrites:
 
         `judge` is called before the write, with the entries that the write is compared with, and once more
         after the write, because a revocation may have come meanwhile. If `judge` raises only then, the
-        certificate is revoked, because nobody gets it.
+        certificate is revoked, because it is never handed out.
         """
         name = ProxyName.parse(entry.common_name)
         key = key_of_proxy(name)

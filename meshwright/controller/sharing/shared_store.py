@@ -120,7 +120,7 @@ class SharedStore:
         thread.start("shared join tokens", self.tokens.follow)
         thread.start("look at the shared store", self._looking)
         thread.run(self._records.listed((*LISTED, LISTED_TOKENS), LIST_SECONDS))
-        # What was heard so far is in the stores, from which the other parts begin.
+        # The stores have these changes already, and the other parts begin with the stores.
         self._entries.clear()
         self._holders.clear()
         domain = TrustDomain(settings.trust_domain)

@@ -1,7 +1,7 @@
 """Look-up of certificates in a shared ledger before a client is refused as unknown.
 
-A proxy may join at one server and connect to another a moment later, before the other server has heard of the
-certificate. A client with an unknown serial is therefore refused only after the store was asked once.
+A proxy may join at one server and connect to another a moment later, before the other server has received the
+entry of the certificate. The server therefore asks the store once before it refuses an unknown serial.
 """
 
 import asyncio

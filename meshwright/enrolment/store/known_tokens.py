@@ -13,7 +13,7 @@ from meshwright.records.contract import Changes, Record
 from meshwright.records.key import Key
 
 UNREADABLE: Final = ""
-"""Key of a use whose record cannot be read: the use counts, and belongs to nobody."""
+"""Key of a use whose record cannot be read: the use counts, but does not belong to a known machine."""
 
 _log = structlog.get_logger("enrolment.store.records")
 

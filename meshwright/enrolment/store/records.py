@@ -151,7 +151,7 @@ class RecordedTokens:
             raise TokenRefused(TokenRefusal.UNKNOWN)
 
         def look(fields: Fields | None) -> None:
-            if fields is not None:  # the last readable form, which is known here, entitles nobody
+            if fields is not None:  # an older readable form, still known here, does not count
                 read_token_fields(token.id, fields)
 
         await self._update(key_of_token(token.id), look)

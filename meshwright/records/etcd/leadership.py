@@ -1,8 +1,8 @@
 """Leadership in etcd: candidates queue, and the one whose key was created first leads.
 
 Each candidate has a key with a lease. The candidate with the earliest key leads, and the others only watch:
-for example, a replica which stands again after a failure goes to the end of the queue. A later leader has a
-later key, so the revision of the creation is the epoch.
+for example, a replica that is a candidate again after a failure goes to the end of the queue. A later leader
+has a later key, so the revision of the creation is the epoch.
 """
 
 import asyncio

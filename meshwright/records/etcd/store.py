@@ -10,7 +10,6 @@ from meshwright.etcd.feed import Difference, Feed
 from meshwright.etcd.lease import TERMS, Terms
 from meshwright.etcd.values import KeyValue
 from meshwright.records.contract import (
-    LARGEST_CONTENT,
     Changes,
     Epoch,
     Record,
@@ -18,8 +17,8 @@ from meshwright.records.contract import (
     ReplicaId,
     Revision,
     StoreUnavailableError,
-    TooLargeError,
     WriteConflictError,
+    require_size,
 )
 from meshwright.records.etcd.layout import Layout
 from meshwright.records.etcd.leadership import Leadership
@@ -47,8 +46,7 @@ class EtcdRecords:
 
     async def write(self, key: Key, content: bytes, before: Revision | None) -> Record:
         """Replace the record with revision `before`, or create one."""
-        if len(content) > LARGEST_CONTENT:
-            raise TooLargeError(key, len(content))
+        require_size(key, content)
         modified = _NO_RECORD if before is None else int(before)
         with _translated():
             swap = await self._client.swap(self._layout.key_of_record(key), content, modified)

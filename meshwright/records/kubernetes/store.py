@@ -17,7 +17,6 @@ from meshwright.kube.lease import Lease, Terms
 from meshwright.kube.reflector.pacing import PACING, Pacing
 from meshwright.kube.reflector.reflector import Reflector
 from meshwright.records.contract import (
-    LARGEST_CONTENT,
     Changes,
     Epoch,
     Record,
@@ -25,8 +24,8 @@ from meshwright.records.contract import (
     ReplicaId,
     Revision,
     StoreUnavailableError,
-    TooLargeError,
     WriteConflictError,
+    require_size,
 )
 from meshwright.records.key import Key
 from meshwright.records.kubernetes.definition import RECORDS
@@ -92,8 +91,7 @@ class KubernetesRecords:
         The HTTP client repeats a PUT whose connection broke, and the answer to the second one would be a
         conflict with the caller's own write. POST and PATCH are never repeated.
         """
-        if len(content) > LARGEST_CONTENT:
-            raise TooLargeError(key, len(content))
+        require_size(key, content)
         write = secrets.token_hex(4)
         async with self._compared(key):
             if before is None:
