@@ -103,8 +103,8 @@ def join(
         cluster = reached(settings, clock)
         core = join_core(settings, opened, issuing, drivers, cluster.source, clock)
         certificates = proxy_issuing(core, opened)
-        replica = None if shared is None else shared.replica
-        in_cluster = join_in_cluster(core, cluster, opened, issuing, drivers, certificates, replica)
+        leadership = None if shared is None else shared.leadership
+        in_cluster = join_in_cluster(core, cluster, opened, issuing, drivers, certificates, leadership)
     else:
         core = join_core(settings, opened, issuing, drivers, None, clock)
         certificates = proxy_issuing(core, opened)

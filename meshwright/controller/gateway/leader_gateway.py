@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from meshwright.records.contract import Epoch, RecordStore
+from meshwright.records.contract import Epoch
+from meshwright.replicas.leadership import Leadership
 
 
 class Gateway(Protocol):
@@ -24,7 +25,7 @@ class LeaderGateway:
     """Controller of the gateway's Secret that works only while this server leads."""
 
     gateway: Gateway
-    store: RecordStore
+    leadership: Leadership
 
     @property
     def end(self) -> datetime | None:
@@ -33,7 +34,7 @@ class LeaderGateway:
 
     async def run(self) -> None:
         """Run the controller whenever this server leads, until cancelled."""
-        await self.store.lead(_in_each_term(self.gateway.run))
+        await self.leadership.lead(_in_each_term(self.gateway.run))
 
 
 def _in_each_term(

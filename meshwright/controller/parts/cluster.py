@@ -7,6 +7,7 @@ libraries behind it take some megabytes of memory.
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
+from typing import TYPE_CHECKING
 
 from certs.custody import AuthorityWithLedger
 from certs.state.pair_files import PairFiles
@@ -29,7 +30,9 @@ from meshwright.kubernetes.injection.credentials.roots_writer import PodRoots
 from meshwright.kubernetes.injection.webhook.server import Injection
 from meshwright.kubernetes.status.assembly import reporter
 from meshwright.kubernetes.status.reporter import Reporter
-from meshwright.records.contract import ReplicaId
+
+if TYPE_CHECKING:
+    from meshwright.replicas.leadership import Leadership
 
 
 def reached(settings: Settings, clock: Callable[[], datetime]) -> Cluster:
@@ -45,11 +48,11 @@ def join_in_cluster(
     issuing: IssuerAccess,
     drivers: MeshDrivers,
     proxies: ProxyIssuing,
-    replica: ReplicaId | None,
+    leadership: "Leadership | None",
 ) -> ClusterParts:
     """Make the parts of a cluster and connect them with delivery. Raises CertificateError.
 
-    `replica` is the name of this server among several of one mesh, `None` for the only one.
+    `leadership` is that among several servers of one mesh, `None` for the only server.
     """
     settings, configured = core.settings, None
     if settings.injection:
@@ -63,7 +66,7 @@ def join_in_cluster(
         webhook,
         pods,
         reporter,
-        _gateway(core, result, issuing, reporter, replica),
+        _gateway(core, result, issuing, reporter, leadership),
         {"kubernetes": partial(kubernetes_proof, result.api, core.view)},
     )
 
@@ -140,7 +143,7 @@ def _gateway(
     result: Cluster,
     issuing: IssuerAccess,
     reporter: Reporter | None,
-    replica: ReplicaId | None,
+    leadership: "Leadership | None",
 ) -> GatewayKeeper:
     gateway = GatewaySecret(
         result.api,
@@ -153,9 +156,8 @@ def _gateway(
         saying(core.delivery, reporter, "gateway"),
         core.clock,
     )
-    if replica is None:
+    if leadership is None:
         return gateway
     from meshwright.controller.gateway.leader_gateway import LeaderGateway
-    from meshwright.records.kubernetes.store import KubernetesRecords
 
-    return LeaderGateway(gateway, KubernetesRecords(result.api, result.home, replica, core.clock))
+    return LeaderGateway(gateway, leadership)

@@ -103,6 +103,7 @@ LOGGER_NAMES: Final = (
     "records.etcd",
     "records.kubernetes",
     "records.memory",
+    "replicas",
     "reporting",
     "reporting.one_object",
     "reporting.reporter",

@@ -1,35 +1,35 @@
 """The shared store of one server: opened before all other parts, and followed as long as the server runs."""
 
 import asyncio
-import os
 import re
 import secrets
 import socket
 from asyncio import FIRST_COMPLETED
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import Final
+from importlib.metadata import version
+from typing import Final, TypeVarTuple
 
 from certs.custody import AuthorityWithLedger
 from certs.errors import StateError
 from certs.ledger.entry import LedgerEntry
 from certs.shared_custody import LISTED, SEAL, SharedStores, open_shared
 from certs.state.stored_pair import Holder
-from meshwright.controller.errors import StartupError
-from meshwright.controller.kubernetes.home import home
 from meshwright.controller.settings.settings import Settings
+from meshwright.controller.sharing.backends import backend
+from meshwright.controller.sharing.listed_records import ListedRecords
 from meshwright.controller.sharing.shared_tokens import LISTED_TOKENS, SharedTokens
 from meshwright.controller.sharing.store_thread import StoreThread
-from meshwright.kube.api import Api
-from meshwright.kube.connection.connection import find_connection
-from meshwright.kube.errors import KubeError
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
-from meshwright.records.contract import Changes, RecordsError, ReplicaId, StoreUnavailableError
-from meshwright.records.key import Key
-from meshwright.records.kubernetes.store import KubernetesRecords
+from meshwright.records.contract import Epoch, RecordsError, ReplicaId, StoreUnavailableError
+from meshwright.replicas.leadership import Leadership
+from meshwright.replicas.membership import Membership
+from meshwright.replicas.state import ReplicaState
+
+Ts = TypeVarTuple("Ts")
 
 LIST_SECONDS: Final = 60.0
 """Longest time in seconds until the first lists of the store; then the start fails."""
@@ -38,38 +38,6 @@ LOOK_SECONDS: Final = 5.0
 """Seconds between two reads by which a server notices that the store is away."""
 
 _LOOKING: Final = "shared store"
-
-
-class ListedRecords(KubernetesRecords):
-    """Records that know which prefixes have been listed."""
-
-    def __init__(self, api: Api, namespace: str, replica: ReplicaId, clock: Callable[[], datetime]) -> None:
-        super().__init__(api, namespace, replica, clock)
-        self._lists: dict[Key, asyncio.Event] = {}
-
-    async def follow(self, prefix: Key, receive: Callable[[Changes], None]) -> None:
-        """Follow a prefix, and note the first list."""
-        listed = self._listed(prefix)
-
-        def hear(changes: Changes) -> None:
-            receive(changes)
-            listed.set()
-
-        await super().follow(prefix, hear)
-
-    async def listed(self, prefixes: Iterable[Key], seconds: float) -> None:
-        """Wait until all prefixes have been listed; raise StateError after this time."""
-        for prefix in prefixes:
-            try:
-                async with asyncio.timeout(seconds):
-                    await self._listed(prefix).wait()
-            except TimeoutError:
-                raise StateError(
-                    f"the shared store has not listed the records {prefix} within {seconds:g} s; see the log"
-                ) from None
-
-    def _listed(self, prefix: Key) -> asyncio.Event:
-        return self._lists.setdefault(prefix, asyncio.Event())
 
 
 class SharedStore:
@@ -86,12 +54,12 @@ class SharedStore:
         self._entries: deque[tuple[LedgerEntry, ...]] = deque()
         self._holders: deque[frozenset[Holder]] = deque()
         self.replica = replica_id()
-        try:
-            self._api = Api(find_connection(settings.kubeconfig, settings.kube_context))
-        except KubeError as error:
-            raise StartupError(" ".join(str(error).split())) from error
-        self._records = ListedRecords(self._api, home(os.environ), self.replica, clock)
+        self._backend = backend(settings, self.replica, clock)
+        self._records = ListedRecords(self._backend.records)
         self._thread = StoreThread()
+        own = ReplicaState(version=version("meshwright"), started_at=clock().isoformat())
+        self.membership = Membership(self.replica, own)
+        self.leadership = Leadership(lambda epoch: self.membership.say(epoch=epoch))
         self.tokens = SharedTokens(self._records, self.replica, self._thread.loop)
 
     async def opened(self, stop: asyncio.Event) -> AuthorityWithLedger | None:
@@ -112,13 +80,14 @@ class SharedStore:
 
     def _open(self) -> AuthorityWithLedger:
         settings, thread = self._settings, self._thread
-        thread.run(self._api.__aenter__())
+        thread.run(self._backend.connection.__aenter__())
         passphrase = settings.key_passphrase_file
         stores = SharedStores.open(self._records, self.replica, thread.loop, settings.state, passphrase)
         thread.start("shared ledger", lambda: stores.ledger.follow(self._hear_entries))
         thread.start("shared service certificates", lambda: stores.pairs.follow(self._hear_pairs))
         thread.start("shared join tokens", self.tokens.follow)
         thread.start("look at the shared store", self._looking)
+        thread.start("presence among the servers", self._announcing)
         thread.run(self._records.listed((*LISTED, LISTED_TOKENS), LIST_SECONDS))
         # The stores have these changes already, and the other parts begin with the stores.
         self._entries.clear()
@@ -136,6 +105,7 @@ class SharedStore:
         `heard` receives the entries that other servers have changed, `compared` the identities for which
         other servers have stored another certificate.
         """
+        self._thread.start("leadership among the servers", self._leading)
         yield "news of the shared store", self._deliver(heard, compared)
         for name in self._thread.names():
             yield name, self._thread.ended(name)
@@ -147,7 +117,7 @@ class SharedStore:
     def close(self) -> None:
         """End all use of the store; later calls of the opened parts fail."""
         with suppress(StoreUnavailableError):  # closed already
-            self._thread.run(self._api.__aexit__(None, None, None))
+            self._thread.run(self._backend.connection.__aexit__(None, None, None))
         self._thread.close()
 
     async def _looking(self) -> None:
@@ -161,6 +131,30 @@ class SharedStore:
                 self._thread.note(_LOOKING, "")
             await asyncio.sleep(LOOK_SECONDS)
 
+    async def _announcing(self) -> None:
+        """Show this server to the others, and hear which others are here."""
+        await self._records.announce(self.membership.encoded, self._hear_replicas)
+
+    def _hear_replicas(self, contents: Mapping[ReplicaId, bytes]) -> None:
+        self._call_server(self.membership.hear, contents)
+
+    async def _leading(self) -> None:
+        """Lead whenever the store lets this server lead."""
+        await self._records.lead(self._term)
+
+    async def _term(self, epoch: Epoch) -> None:
+        """Lead until the term ends, or a work of the leader fails."""
+        given_up, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def give_up() -> None:
+            loop.call_soon_threadsafe(given_up.set)
+
+        self._call_server(self.leadership.begin, epoch, give_up)
+        try:
+            await given_up.wait()
+        finally:
+            self._call_server(self.leadership.end)
+
     def _hear_entries(self, entries: tuple[LedgerEntry, ...]) -> None:
         self._entries.append(entries)
         self._wake()
@@ -170,8 +164,12 @@ class SharedStore:
         self._wake()
 
     def _wake(self) -> None:
+        self._call_server(self._woken.set)
+
+    def _call_server(self, call: Callable[[*Ts], object], *args: *Ts) -> None:
+        """Call a function on the server's event loop, from the thread of the store."""
         with suppress(RuntimeError):  # the server's event loop has ended
-            self._server_loop.call_soon_threadsafe(self._woken.set)
+            self._server_loop.call_soon_threadsafe(call, *args)
 
     async def _deliver(
         self,

@@ -4,8 +4,8 @@ import asyncio
 from datetime import datetime
 
 from meshwright.controller.gateway.leader_gateway import LeaderGateway
-from meshwright.records.contract import ReplicaId
-from meshwright.records.memory import Memory, MemoryRecords
+from meshwright.records.contract import Epoch
+from meshwright.replicas.leadership import Leadership
 from tests.tools.deadline import until
 
 
@@ -27,18 +27,13 @@ class _Gateway:
 
 
 async def test_only_the_leader_controls_the_gateway() -> None:
-    """When the leader ends, another server goes on."""
-    memory, working = Memory(), list[str]()
-    tasks = {
-        name: asyncio.create_task(
-            LeaderGateway(_Gateway(name, working), MemoryRecords(memory, ReplicaId(name))).run()
-        )
-        for name in ("a", "b", "c")
-    }
-    for _ in range(3):
-        await until(lambda: working)
-        (leader,) = working
-        task = tasks.pop(leader)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-    assert working == []
+    """The controller works from the begin of each term to its end."""
+    working, leadership = list[str](), Leadership()
+    task = asyncio.create_task(LeaderGateway(_Gateway("a", working), leadership).run())
+    for epoch in (1, 2):
+        leadership.begin(Epoch(epoch))
+        await until(lambda: working == ["a"])
+        leadership.end()
+        await until(lambda: working == [])
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,42 @@
+"""The store of records that the settings name, before it is opened."""
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime
+
+from meshwright.controller.errors import StartupError
+from meshwright.controller.kubernetes.home import home
+from meshwright.controller.settings.settings import Settings
+from meshwright.controller.settings.store_kind import StoreKind
+from meshwright.kube.api import Api
+from meshwright.kube.connection.connection import find_connection
+from meshwright.kube.errors import KubeError
+from meshwright.records.contract import RecordStore, ReplicaId
+from meshwright.records.kubernetes.store import KubernetesRecords
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """A store of records, and the connection to enter on the store's event loop before the first call."""
+
+    records: RecordStore
+    connection: AbstractAsyncContextManager[object]
+
+
+def backend(settings: Settings, replica: ReplicaId, clock: Callable[[], datetime]) -> Backend:
+    """Return the store in the settings. Raises StartupError, and ValueError for a directory."""
+    match settings.store:
+        case StoreKind.KUBERNETES:
+            return _kubernetes(settings, replica, clock)
+        case StoreKind.DIRECTORY:
+            raise ValueError("a state directory is not shared")
+
+
+def _kubernetes(settings: Settings, replica: ReplicaId, clock: Callable[[], datetime]) -> Backend:
+    try:
+        api = Api(find_connection(settings.kubeconfig, settings.kube_context))
+    except KubeError as error:
+        raise StartupError(" ".join(str(error).split())) from error
+    return Backend(KubernetesRecords(api, home(os.environ), replica, clock), api)

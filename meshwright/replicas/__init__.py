@@ -1,0 +1,7 @@
+"""State that each server of a mesh announces to the others.
+
+- `state`: the facts of one server, for example its version and the number of its streams.
+- `leadership`: works that run only while this server leads the others.
+- `membership`: the servers that are here, with their states.
+The package never talks to a store itself, and never decides about the mesh.
+"""

@@ -1,0 +1,68 @@
+"""State that each server announces to the other servers of its mesh.
+
+Each fact has one owner in the program. Servers of another version may not know a fact, or may know more of
+them: unknown facts are ignored, and missing ones have the defaults. A pure module.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from meshwright.records.contract import NO_LEADER, Epoch
+
+LARGEST_STATE: Final = 16 * 1024
+"""Limit of an encoded state in bytes: all servers renew and read it every few seconds."""
+
+
+class UnreadableStateError(ValueError):
+    """Error for the state of another server that cannot be read; that server is present all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaState:
+    """State of one server.
+
+    `version` is that of the program, `started_at` the time of the start in RFC 3339. `peer_address` is the
+    address at which other servers ask, empty for none. `streams` is the number of proxies that are connected
+    here. `epoch` is above 0 while the server leads. `inputs` is a digest of the objects that it has read, and
+    `authority` of the state of the authority that it has taken over. `holdouts` names proxies connected here
+    for which a change of the root waits, up to a limit. `records` has the number of followed records for each
+    beginning of a key, for example `proxies`.
+    """
+
+    version: str = ""
+    started_at: str = ""
+    peer_address: str = ""
+    is_ready: bool = False
+    is_stopping: bool = False
+    streams: int = 0
+    epoch: Epoch = NO_LEADER
+    inputs: str = ""
+    authority: str = ""
+    holdouts: tuple[str, ...] = ()
+    records: Mapping[str, int] = field(default_factory=dict)
+
+    @staticmethod
+    def decode(content: bytes) -> "ReplicaState":
+        """Return an announced state; raise UnreadableStateError, which names the fact."""
+        try:
+            return _adapter().validate_json(content, strict=True)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(map(str, first["loc"])) or "state"
+            raise UnreadableStateError(f"{where}: {first['msg']}") from None
+
+    def encode(self) -> bytes:
+        """Return the announced form: equal states have equal bytes."""
+        # No facts with the default are left out, so that equal versions announce equal names.
+        facts = {name: getattr(self, name) for name in self.__slots__}
+        return json.dumps(facts, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode()
+
+
+@cache
+def _adapter() -> TypeAdapter[ReplicaState]:
+    return TypeAdapter(ReplicaState)
