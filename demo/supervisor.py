@@ -20,6 +20,8 @@ STOP_SECONDS: Final = 5.0
 _SHORTEST_PAUSE, _LONGEST_PAUSE, _SHARE_OF_WAIT = 0.02, 0.25, 0.2
 """Pause between two checks: bounds in seconds, and share of the wait so far. A check costs CPU time."""
 _TAIL: Final = 2000
+COMMAND_SECONDS: Final = 120.0
+"""Longest time in seconds of a short command: on a busy machine a start of `meshwright` alone takes many."""
 _PIPES_SECONDS: Final = 5.0
 
 
@@ -184,7 +186,7 @@ async def run(
     *,
     stdin: str = "",
     environment: Mapping[str, str] | None = None,
-    deadline: float = 30.0,
+    deadline: float = COMMAND_SECONDS,
 ) -> str:
     """Run a short command and return its output; raise DemoError with its error output if it fails."""
     whole = {**os.environ, **(environment or {})}
