@@ -4,6 +4,7 @@
 - `writes`: the changes of records, on the event loop of the store.
 - `entries`: the entries as this server shows them: those of the store (`known_entries`), with stamps that are
   not written yet.
+- `pruning`: which certificates may be forgotten, and which records may vanish.
 - `fields`: the fields of a proxy's record, and `header` those of the record about the ledger itself.
 The package never decides who is admitted.
 """
