@@ -3,5 +3,6 @@
 - `state`: the facts of one server, for example its version and the number of its streams.
 - `leadership`: works that run only while this server leads the others.
 - `membership`: the servers that are here, with their states.
+- `balance`: how many streams a server ends, so that each has its share of the proxies.
 The package never talks to a store itself, and never decides about the mesh.
 """
