@@ -92,6 +92,7 @@ class StreamEnd(enum.StrEnum):
     NOT_FOUND = "not-found"
     UNAVAILABLE = "unavailable"
     AGED = "maximum-age"
+    MOVED = "moved"
     SHUTDOWN = "shutdown"
     FAILED = "failed"
 

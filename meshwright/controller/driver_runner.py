@@ -149,6 +149,7 @@ def _context(parts: Parts, name: str, address: HostPort, lifetime: Lifetime) -> 
         lifetime=lifetime,
         secrets=proxies.pages.secrets,
         tapped=partial(pass_to_taps, parts.monitors.taps),
+        movable=proxies.pages.movable,
     )
 
 

@@ -18,7 +18,7 @@ from meshwright.mesh.config import SidecarSettings
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName
 from meshwright.sidecars import lint
-from meshwright.sidecars.contract.contexts import AcknowledgedSecrets, DebugAnswer
+from meshwright.sidecars.contract.contexts import AcknowledgedSecrets, DebugAnswer, MovableStreams
 from meshwright.sidecars.contract.driver import SidecarDriver
 from meshwright.sidecars.contract.errors import DriverError, NothingThereError, UnknownDriverError
 from meshwright.sidecars.contract.reasons import Reason
@@ -137,6 +137,7 @@ class DriverPages:
         self._pages: dict[str, Page] = {}
         self._streams: list[Callable[[], tuple[StreamStatus, ...]]] = []
         self._secrets: list[Callable[[], Iterable[AcknowledgedSecrets]]] = []
+        self._movable: list[MovableStreams] = []
 
     def page(self, path: str, shows: str, answer: DebugAnswer) -> None:
         """Add a driver's debug page; if a path is added twice, only the first page is served."""
@@ -157,6 +158,14 @@ class DriverPages:
     def secrets(self, taken: Callable[[], Iterable[AcknowledgedSecrets]]) -> None:
         """Register a function of a driver that returns the secrets acknowledged by the driver's proxies."""
         self._secrets.append(taken)
+
+    def movable(self, streams: MovableStreams) -> None:
+        """Register a driver's streams that can be moved to other servers."""
+        self._movable.append(streams)
+
+    def movable_streams(self) -> tuple[MovableStreams, ...]:
+        """Return the streams of all drivers that can be moved to other servers."""
+        return tuple(self._movable)
 
     def taken(self) -> Iterator[AcknowledgedSecrets]:
         """Yield the secrets acknowledged by proxies, from all drivers with a function registered for them."""

@@ -203,6 +203,7 @@ class Server:
         yield from core.delivery.works(parts.identity.opened.ledger, core.verdicts.keep, core.clock)
         yield from parts.in_cluster.works()
         yield from parts.shared_works()
+        yield from self._balance()
         yield from parts.identity.works(parts.proxies.pages.taken, core.clock)
         yield from self._monitor_tasks()
         if self._reload is not None:
@@ -212,6 +213,18 @@ class Server:
             for name, running_driver in running.items()
         }
         yield "driver probes", probing(asked, self._are_unwell, core.delivery.observer.own_connection)
+
+    def _balance(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
+        """Yield the task that balances streams, if several servers serve the mesh."""
+        parts = self._parts
+        if parts.shared is not None:
+            balance = parts.shared.balance(
+                parts.proxies.pages.movable_streams,
+                self._waited_for,
+                lambda: _STOPPING in self._waiting,
+                parts.core.metrics.streams_moved,
+            )
+            yield "balance between servers", balance.run()
 
     def _monitor_tasks(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """Yield the names and coroutines of the tasks for monitoring."""

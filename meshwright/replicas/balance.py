@@ -69,8 +69,8 @@ class Share:
     def ending(self) -> int:
         """Return the number of streams to end in the next second.
 
-        For example, a server with 2250 streams, where the mean is 1500, ends 45 of them: 50 would be a 15th of
-        those above the mean, and 45 are 2 % of its own.
+        For example, a server with 2250 streams, where the mean is 1500, ends 45 of them: 50 would be a 15th
+        of those above the mean, and 45 are 2 % of its own.
         """
         if not self.is_exceeded:
             return 0

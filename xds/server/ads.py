@@ -14,6 +14,7 @@ import itertools
 import random
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from types import MappingProxyType
 from typing import Final
@@ -174,6 +175,22 @@ class AdsServer:
         for call in tuple(self._calls.values()):
             call.leave(StreamEnd.SHUTDOWN)
 
+    def end_oldest(self, count: int, youngest_seconds: float) -> int:
+        """End some discovery streams in order, so that their clients connect to other servers; return how many.
+
+        The oldest of all streams end first. A stream that is younger than `youngest_seconds` goes on, because
+        otherwise one client could be moved again and again.
+        """
+        before, ended = datetime.now(UTC) - timedelta(seconds=youngest_seconds), 0
+        for number, conversation in sorted(self._conversations.items()):
+            if ended == count or conversation.since > before:
+                break
+            call = self._calls[number]
+            if call.leaving is None:
+                call.leave(StreamEnd.MOVED)
+                ended += 1
+        return ended
+
     def recheck(self) -> None:
         """Authenticate every client again now, so that a revocation takes effect at once."""
         for call in tuple(self._calls.values()):
@@ -188,6 +205,11 @@ class AdsServer:
         return [
             (conversation.node_key, conversation.accepted) for conversation in self._conversations.values()
         ]
+
+    @property
+    def streams(self) -> int:
+        """Return the number of open discovery streams."""
+        return len(self._conversations)
 
     @property
     def calls(self) -> int:

@@ -47,6 +47,11 @@ class StreamMetrics:
         self._refused = Counter(
             "meshwright_xds_streams_refused", "Refused xDS streams, by reason.", ["reason"], registry=r
         )
+        self._moved = Counter(
+            "meshwright_xds_streams_moved",
+            "Streams that this server ended so that their proxies connect to other servers of the mesh.",
+            registry=r,
+        )
         self._exceeded = Counter(
             "meshwright_xds_budget_exceeded",
             "Calls ended or refused because their certificate exceeded its budget, by bound.",
@@ -116,6 +121,10 @@ class StreamMetrics:
     def stream_refused(self, reason: str) -> None:
         """Count a refused stream; `reason` is a word of a closed set."""
         self._refused.labels(reason).inc()
+
+    def streams_moved(self, count: int) -> None:
+        """Count streams that were ended so that their proxies connect to other servers."""
+        self._moved.inc(count)
 
     def exceeded(self, bound: str) -> None:
         """Count a call beyond a bound of its certificate's budget; `bound` is a word of a closed set."""

@@ -19,6 +19,7 @@ from certs.shared_custody import LISTED, SEAL, SharedStores, open_shared
 from certs.state.stored_pair import Holder
 from meshwright.controller.settings.settings import Settings
 from meshwright.controller.sharing.backends import backend
+from meshwright.controller.sharing.balancing import StreamBalance
 from meshwright.controller.sharing.listed_records import ListedRecords
 from meshwright.controller.sharing.shared_tokens import LISTED_TOKENS, SharedTokens
 from meshwright.controller.sharing.store_thread import StoreThread
@@ -28,6 +29,7 @@ from meshwright.records.contract import Epoch, RecordsError, ReplicaId, StoreUna
 from meshwright.replicas.leadership import Leadership
 from meshwright.replicas.membership import Membership
 from meshwright.replicas.state import ReplicaState
+from meshwright.sidecars.contract.contexts import MovableStreams
 
 Ts = TypeVarTuple("Ts")
 
@@ -109,6 +111,23 @@ class SharedStore:
         yield "news of the shared store", self._deliver(heard, compared)
         for name in self._thread.names():
             yield name, self._thread.ended(name)
+
+    def balance(
+        self,
+        streams: Callable[[], Iterable[MovableStreams]],
+        missing: Callable[[], Iterable[str]],
+        is_stopping: Callable[[], bool],
+        moved: Callable[[int], None],
+    ) -> StreamBalance:
+        """Return the balance of this server's streams with those of the other servers."""
+        return StreamBalance(
+            self.membership,
+            streams,
+            missing,
+            is_stopping=is_stopping,
+            is_store_away=lambda: bool(self.remarks()),
+            moved=moved,
+        )
 
     def remarks(self) -> tuple[str, ...]:
         """Return remarks for operators while the store cannot be used. May be called from any thread."""

@@ -86,6 +86,22 @@ class Clients:
     prepare: Prepare = _prepared
 
 
+class MovableStreams(Protocol):
+    """Streams of proxies that a driver can move to other servers of the same mesh."""
+
+    @property
+    def streams(self) -> int:
+        """Return the number of open streams."""
+        ...
+
+    def end_oldest(self, count: int, youngest_seconds: float) -> int:
+        """End this many streams in order, the oldest first; return how many have ended.
+
+        A stream that is younger than `youngest_seconds` goes on.
+        """
+        ...
+
+
 TappedHere = Callable[[NodeKey, Sequence[TappedRequest]], bool]
 """A function for requests that a proxy reports as tapped; the result is whether anyone watches them."""
 
@@ -100,6 +116,11 @@ def _ignore_secrets(taken: Callable[[], Iterable[AcknowledgedSecrets]]) -> None:
     del taken
 
 
+def _keep_streams(streams: MovableStreams) -> None:
+    """Let all streams stay, the default of `movable`."""
+    del streams
+
+
 @dataclass(frozen=True, slots=True)
 class ControllerContext:
     """The inputs of a driver's `start`.
@@ -112,6 +133,8 @@ class ControllerContext:
     - `secrets` receives a function for the secrets that the driver's proxies have accepted. A change of the
       root waits for these. Without this function an operator must exclude the driver's proxies by name. The
       caller consumes the result in small slices of time.
+    - `movable` receives the driver's streams, so that several servers of one mesh can balance them. Streams
+      that are not given to it stay until they end for another reason.
     - `tapped` receives requests that proxies report because a person watches them
       (`catalog.policy.values.inbound.InboundPort.tapped`).
     """
@@ -130,3 +153,4 @@ class ControllerContext:
     lifetime: Lifetime
     secrets: Callable[[Callable[[], Iterable[AcknowledgedSecrets]]], None] = _ignore_secrets
     tapped: TappedHere = _has_no_taps
+    movable: Callable[[MovableStreams], None] = _keep_streams

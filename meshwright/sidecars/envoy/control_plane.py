@@ -1,5 +1,7 @@
 """Control plane of the Envoy driver: the ADS server, with the service for tapped requests."""
 
+import asyncio
+from collections.abc import Callable
 from functools import partial
 
 from meshwright.sidecars.contract.contexts import ControllerContext
@@ -9,6 +11,28 @@ from meshwright.sidecars.envoy.security.acknowledged_secrets import TakenSecrets
 from meshwright.sidecars.envoy.tap.access_log_service import METHOD, take_requests
 from xds.server.ads import AdsServer
 from xds.server.streams.call import alone
+
+
+class Rechecking:
+    """Check of all clients after an event, one check for all events of a turn of the event loop.
+
+    For example, another server may have revoked a thousand certificates since the last news of it.
+    """
+
+    def __init__(self, recheck: Callable[[], None]) -> None:
+        self._recheck = recheck
+        self._is_due = False
+
+    def on_event(self, event: Event) -> None:
+        """Check all clients before the next turn of the event loop, because any may be affected."""
+        del event
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self._check)
+
+    def _check(self) -> None:
+        self._is_due = False
+        self._recheck()
 
 
 async def start(context: ControllerContext) -> HealthProbes:
@@ -29,11 +53,8 @@ async def start(context: ControllerContext) -> HealthProbes:
     )
     port = await server.start(f"{_bracketed(context.host)}:{context.port}")
 
-    def on_event(event: Event) -> None:
-        del event  # every event may affect any client, so all are authenticated again
-        server.recheck()
-
-    unsubscribe = context.events.subscribe(on_event)
+    rechecking = Rechecking(server.recheck)
+    unsubscribe = context.events.subscribe(rechecking.on_event)
 
     async def close(grace: float) -> None:
         # Events are followed to the end, because a revocation must end a stream that is served meanwhile.
@@ -43,6 +64,7 @@ async def start(context: ControllerContext) -> HealthProbes:
             unsubscribe()
 
     context.debug.streams(server.statuses)
+    context.movable(server)
     context.secrets(TakenSecrets(server.takers, context.catalog.snapshot).all)
     lifetime.spawn("ADS server", lifetime.until_over(close))
     probe = HealthProbe(port, counted=True)

@@ -111,6 +111,11 @@ class Conversation:
                     timer.cancel()
             self._cache.unwatch(watch)
 
+    @property
+    def since(self) -> datetime:
+        """Return the time at which the stream began."""
+        return self._since
+
     def accepted(self, type_url: TypeUrl, name: ResourceName) -> Version | None:
         """Return the version of a resource that the client has accepted.
 
