@@ -164,11 +164,12 @@ class Fields(BaseSettings):
     """Seconds that streams get to finish at the end of the server. 0: cut off all streams at once."""
     shutdown_delay_seconds: Annotated[float, Field(ge=0, le=3600)] = 0.0
     """Seconds after SIGTERM for which the server serves on, although it is not ready, so that load
-    balancers stop sending connections first. Set 5 if other servers serve the same mesh."""
+    balancers stop sending connections first. Set 5 if other servers serve the same mesh; with a shared
+    `store`, 5 is the default."""
     shutdown_spread_seconds: Annotated[float, Field(ge=0, le=3600)] = 0.0
     """Seconds over which the server ends streams one after another, after `shutdown_delay_seconds`. 0:
     end all streams together. Set 20 if other servers serve the same mesh, so that they do not get all
-    proxies at the same moment."""
+    proxies at the same moment; with a shared `store`, 20 is the default."""
     heartbeat_seconds: Seconds = 10.0
     """Seconds that the event loop may be blocked before the liveness check fails."""
     streams_per_certificate: Annotated[int, Field(ge=1, le=1000)] = 8

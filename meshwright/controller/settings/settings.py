@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, Self
 
 from pydantic import ValidationError, model_validator
@@ -13,6 +14,7 @@ from meshwright.controller.settings.config_file import read_config
 from meshwright.controller.settings.error_text import ENVIRONMENT_PREFIX, sentence, spelled
 from meshwright.controller.settings.fields import Fields
 from meshwright.controller.settings.rules import check
+from meshwright.controller.settings.store_kind import StoreKind
 from meshwright.sidecars.contract.selection import VARIABLES
 
 _OF_A_CLUSTER: Final = ("kubeconfig", "kube_context", "namespaces", "namespace_selector")
@@ -20,6 +22,11 @@ _OF_A_CLUSTER: Final = ("kubeconfig", "kube_context", "namespaces", "namespace_s
 
 _REACHED_BY: Final = ("kubeconfig", "kube_context")
 """Settings that are also used to reach cert-manager."""
+
+SHARED_DEFAULTS: Final[Mapping[str, object]] = MappingProxyType(
+    {"shutdown_delay_seconds": 5.0, "shutdown_spread_seconds": 20.0}
+)
+"""Defaults of a server that shares its store with others: they take over its proxies when it ends."""
 
 _NO_SOURCE: Final = (
     "a source for the mesh is required: give --mesh DIR (or MESHWRIGHT_MESH) or --kubernetes, or set "
@@ -36,6 +43,9 @@ class Settings(Fields):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         check(self)
+        if self.store is not StoreKind.DIRECTORY:
+            unset = SHARED_DEFAULTS.keys() - self.model_fields_set
+            self.__dict__.update({name: SHARED_DEFAULTS[name] for name in unset})  # the model is frozen
         return self
 
     @property

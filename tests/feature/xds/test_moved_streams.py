@@ -22,9 +22,7 @@ MINUTE = 60.0
 def _publish(cache: SnapshotCache, version: int) -> None:
     assignment = endpoint_pb2.ClusterLoadAssignment(cluster_name="a")
     assignment.policy.overprovisioning_factor.value = version
-    cache.publish(
-        {GroupKey("g"): Snapshot.of((encode(assignment),))}, {NodeKey("n"): GroupKey("g")}
-    )
+    cache.publish({GroupKey("g"): Snapshot.of((encode(assignment),))}, {NodeKey("n"): GroupKey("g")})
 
 
 async def _three(served: Any, connect: Connect) -> list[Any]:

@@ -293,3 +293,22 @@ def test_empty_config_file_has_no_settings(tmp_path: Path, monkeypatch: pytest.M
     for text in ("", "# nothing yet\n", "---\n"):
         config.write_text(text)
         assert load(REQUIRED | {"config": str(config)}).model_fields_set == {"mesh", "state", "config"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ({}, (0.0, 0.0)),
+        ({"store": "kubernetes"}, (5.0, 20.0)),
+        ({"store": "kubernetes", "shutdown_delay_seconds": 0}, (0.0, 20.0)),
+        ({"store": "kubernetes", "shutdown_spread_seconds": "0"}, (5.0, 0.0)),
+    ],
+)
+def test_server_with_a_shared_store_ends_in_steps(
+    tmp_path: Path, flags: dict[str, object], expected: tuple[float, float]
+) -> None:
+    """The others need time to take over its proxies; a single server ends quickly, as before."""
+    given = {"kubernetes": True, "key_passphrase_file": str(tmp_path / "passphrase"), **flags}
+    settings = load(REQUIRED | given if "store" in flags else REQUIRED)
+    assert (settings.shutdown_delay_seconds, settings.shutdown_spread_seconds) == expected
+    assert settings.model_dump()["shutdown_spread_seconds"] == expected[1]
