@@ -25,7 +25,7 @@ from meshwright.controller.sharing.shared_tokens import LISTED_TOKENS, SharedTok
 from meshwright.controller.sharing.store_thread import StoreThread
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
-from meshwright.records.contract import Epoch, RecordsError, ReplicaId, StoreUnavailableError
+from meshwright.records.contract import Epoch, RecordsError, ReplicaId
 from meshwright.replicas.leadership import Leadership
 from meshwright.replicas.membership import Membership
 from meshwright.replicas.state import ReplicaState
@@ -135,9 +135,7 @@ class SharedStore:
 
     def close(self) -> None:
         """End all use of the store; later calls of the opened parts fail."""
-        with suppress(StoreUnavailableError):  # closed already
-            self._thread.run(self._backend.connection.__aexit__(None, None, None))
-        self._thread.close()
+        self._thread.close(lambda: self._backend.connection.__aexit__(None, None, None))
 
     async def _looking(self) -> None:
         """Read a record again and again, because a watch without answers raises no error."""

@@ -87,14 +87,20 @@ class StoreThread:
             del self._errors[name]
             _log.info("shared store can be used again", task=name)
 
-    def close(self) -> None:
-        """Cancel the tasks, and end the thread; a second call has no effect."""
+    def close(self, disconnect: Callable[[], Coroutine[Any, Any, object]] | None = None) -> None:
+        """Cancel the tasks, call `disconnect`, and end the thread; a second call has no effect.
+
+        The connection outlives the tasks, because they withdraw this server from the store: another one
+        leads at once then, and not only after the time limit of a lease.
+        """
         with self._lock:
             if self._is_closed:
                 return
             self._is_closed = True
         # Calls that began before are tasks by now, or become tasks before this one.
         asyncio.run_coroutine_threadsafe(_cancelled(), self.loop).result()
+        if disconnect is not None:
+            asyncio.run_coroutine_threadsafe(disconnect(), self.loop).result()
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
 

@@ -80,3 +80,24 @@ def test_calls_after_the_end_are_refused() -> None:
     thread.close()
     with pytest.raises(StoreUnavailableError, match="event loop of the store has ended"):
         thread.run(asyncio.sleep(0))
+
+
+async def test_connection_outlives_the_tasks() -> None:
+    """A cancelled task still withdraws the server from the store, so that another one leads at once."""
+    thread, begun, steps = StoreThread(), threading.Event(), list[str]()
+
+    async def announce() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.01)
+            steps.append("withdrawn")
+
+    async def disconnect() -> None:
+        steps.append("disconnected")
+
+    thread.start("presence among the servers", announce)
+    await asyncio.to_thread(begun.wait)
+    await asyncio.to_thread(thread.close, disconnect)
+    assert steps == ["withdrawn", "disconnected"]
