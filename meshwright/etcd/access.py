@@ -31,13 +31,15 @@ class Endpoint:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Return the endpoint of a URL; raise AccessError for another text, and for open plain text."""
+        if "@" in text:  # first, because the other errors repeat the text
+            raise AccessError(
+                f"an endpoint of etcd has a user: put user and password into a file, and use {_EXAMPLE}"
+            )
         try:
             url = urlsplit(text)
             host, port = url.hostname or "", url.port or PORT
         except ValueError:
             raise AccessError(f"endpoint {text!r} of etcd is no URL: use {_EXAMPLE}") from None
-        if url.username is not None or url.password is not None:
-            raise AccessError(f"the endpoint {host}:{port} of etcd has a user: put the user into a file")
         if url.scheme not in ("http", "https") or not host or url.path.strip("/") or url.query:
             raise AccessError(f"endpoint {text!r} of etcd: use {_EXAMPLE}")
         if url.scheme == "http" and not _is_loopback(host):

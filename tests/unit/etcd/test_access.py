@@ -59,11 +59,24 @@ def test_plain_text_is_for_loopback_only(host: str) -> None:
     )
 
 
-def test_user_in_an_endpoint_is_refused_and_not_shown() -> None:
-    """A URL is shown in logs, so that it may not have a password."""
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://mesh:secret@10.0.0.1:2379",
+        "https://mesh:secret@10.0.0.1:port",
+        "https://mesh:secret@[10.0.0.1",
+        "mesh:secret@10.0.0.1:2379",
+        "http://mesh:secret@10.0.0.1/path",
+    ],
+)
+def test_user_in_an_endpoint_is_refused_and_not_shown(text: str) -> None:
+    """A URL is shown in logs, so that it may not have a password, whatever else is wrong with it."""
     with pytest.raises(AccessError) as caught:
-        Endpoint.parse("https://mesh:secret@10.0.0.1:2379")
-    assert str(caught.value) == "the endpoint 10.0.0.1:2379 of etcd has a user: put the user into a file"
+        Endpoint.parse(text)
+    assert str(caught.value) == (
+        "an endpoint of etcd has a user: put user and password into a file, and use "
+        "for example https://10.0.0.1:2379"
+    )
 
 
 def test_incomplete_credentials_are_refused() -> None:
