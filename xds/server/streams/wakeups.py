@@ -7,6 +7,7 @@ none; each of them is a turn of the loop.
 
 import contextlib
 import socket
+import threading
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -14,13 +15,17 @@ from typing import Any, Final
 AT_ONCE: Final = 4096
 """Bytes that are read together; more events rarely wait."""
 
+_READING: Final = threading.Lock()
+"""Held by the event loop that reads, because all loops of a process read the same socket."""
+
 
 @contextlib.contextmanager
 def once_for_all(loop: AbstractEventLoop) -> Iterator[None]:
-    """Reduce wake-ups for a gRPC server that starts to use this loop inside the block.
+    """Reduce wake-ups for a gRPC server or client that starts to use this loop inside the block.
 
     gRPC registers its callback with `add_reader`, so that method is wrapped during the block. A gRPC server
-    that already uses the loop is not affected.
+    that already uses the loop is not affected. If gRPC uses several loops of a process, each must start
+    inside such a block.
     """
     add_reader = loop.add_reader
 
@@ -41,12 +46,12 @@ def _gathered(woken: socket.socket, into: bytearray, callback: Callable[..., obj
     """Run the callback once for all waiting bytes, then remove the rest of them.
 
     gRPC's thread queues an event before it writes the byte, so the callback, which takes one byte, finds all
-    events. If the callback raises, as it does for an event of a closed loop, the other events remain, and so
-    do their bytes, and it is called again. This is safe because gRPC has one loop per process at a time, so
-    there is no other reader.
+    events, also those of other loops. If the callback raises, as it does for an event of a closed loop, the
+    other events remain, and so do their bytes, and it is called again. Another loop must not read meanwhile:
+    a byte that was written after the callback would be removed, and its event would wait for the next one.
     """
-    more = woken.recv_into(into, AT_ONCE, socket.MSG_PEEK) - 1
-    callback(*args)
-    if more > 0:
-        with contextlib.suppress(BlockingIOError):
+    with _READING, contextlib.suppress(BlockingIOError):  # the other loop has taken all bytes
+        more = woken.recv_into(into, AT_ONCE, socket.MSG_PEEK) - 1
+        callback(*args)
+        if more > 0:
             woken.recv_into(into, more)

@@ -3,7 +3,9 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import Iterator
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import grpc.aio
@@ -75,6 +77,59 @@ async def test_callback_that_fails_is_called_again_for_the_remaining_events() ->
             await asyncio.sleep(0)
         loop.remove_reader(read)
     assert result == [6, 3, 2]
+
+
+@pytest.mark.parametrize("events", [3, 50])
+def test_two_event_loops_lose_no_event_of_each_other(events: int) -> None:
+    """All loops of a process share one socket of gRPC, for example with a store of records in etcd.
+
+    An event comes while the first loop is between its callback and the removal of bytes, after the second
+    loop has read a byte.
+    """
+    waiting, done = deque[int](), list[int]()
+    between, elsewhere, written = threading.Event(), threading.Event(), threading.Event()
+    read, write = socket.socketpair()
+
+    def handle_all() -> None:
+        read.recv(1)
+        while waiting:
+            done.append(waiting.popleft())
+
+    def here() -> None:
+        handle_all()
+        if not between.is_set():
+            between.set()
+            elsewhere.wait(0.1)  # in vain, if the second loop waits for the first one
+            waiting.append(events)
+            write.send(b"1")
+
+    def there() -> None:
+        handle_all()
+        if not elsewhere.is_set():
+            elsewhere.set()
+            written.wait(0.1)
+
+    async def reads(callback: Callable[[], None], begin: threading.Event) -> None:
+        loop = asyncio.get_running_loop()
+        await asyncio.to_thread(begin.wait)
+        with once_for_all(loop):
+            loop.add_reader(read, callback)
+        while len(done) <= events:
+            await asyncio.sleep(0.001)
+        written.set()
+        loop.remove_reader(read)
+
+    with read, write:
+        read.setblocking(False)
+        waiting.extend(range(events))
+        write.send(b"1" * events)
+        begun = threading.Event()
+        begun.set()
+        second = threading.Thread(target=lambda: asyncio.run(asyncio.wait_for(reads(there, between), 5)))
+        second.start()
+        asyncio.run(asyncio.wait_for(reads(here, begun), 5))
+        second.join()
+    assert done == list(range(events + 1))
 
 
 async def test_grpc_wake_ups_are_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
