@@ -35,14 +35,12 @@ from certs.roots.succeeding_authority import OpenedAuthority, open_authority
 from certs.state import sealed_state
 from certs.state.pair_files import PairFiles
 from certs.state.sealing import Seal
+from certs.state.shared_mark import SHARED_FILE as SHARED_FILE
 from certs.state.stored_pair import ADS_SERVER, Pairs
 from certs.state_check import REBUILT, Loss, StateContents, loss, sentence
 from meshwright.mesh.names import TrustDomain
 
 LEDGER_FILE: Final = "ledger.sqlite"
-SHARED_FILE: Final = "shared-store"
-"""Mark of a state directory whose mesh has its CA and ledger in a store that several servers share."""
-
 REBUILDING_FILE: Final = "ledger.rebuilding.sqlite"
 _LEDGER_FILES: Final = (ENDING, "", "-journal", "-wal", "-shm")
 """Suffixes of the files of one ledger; moved from the last to the first.

@@ -15,19 +15,25 @@ import structlog
 from certs.authority_files.store import AuthorityFiles
 from certs.authority_records.data_key import SEAL as SEAL
 from certs.authority_records.data_key import RecordedDataKey
+from certs.authority_records.fields import AUTHORITY as AUTHORITY
 from certs.authority_records.store import RecordedAuthority
-from certs.custody import LEDGER_FILE, SHARED_FILE, AuthorityWithLedger
+from certs.custody import LEDGER_FILE, AuthorityWithLedger
 from certs.errors import StateError
 from certs.ledger.records.fields import PROXIES
-from certs.ledger.records.header import HEADER
+from certs.ledger.records.header import HEADER, Header
 from certs.ledger.records.ledger import RecordedLedger
 from certs.pair_records.fields import SERVICES
 from certs.pair_records.store import RecordedPairs
 from certs.roots.first_proxy import FirstProxy
 from certs.roots.succeeding_authority import open_authority
-from certs.state import files, sealed_state
+from certs.shared_evidence import CaEvidence
+from certs.state import sealed_state
+from certs.state.shared_mark import SharedMesh, require_mesh, require_no_mesh, write_mark
 from meshwright.mesh.names import TrustDomain
+from meshwright.records.content import Content
 from meshwright.records.contract import RecordStore, ReplicaId
+from meshwright.records.listing import listed_once
+from meshwright.records.threads import ThreadCalls
 
 LISTED: Final = (HEADER, PROXIES, SERVICES)
 """Common beginnings of the records that a server lists before it opens the CA."""
@@ -47,6 +53,8 @@ class SharedStores:
     authority: RecordedAuthority
     ledger: RecordedLedger
     pairs: RecordedPairs
+    mesh: str
+    """Identity of the mesh: that of its data key."""
 
     @classmethod
     def open(
@@ -64,11 +72,18 @@ class SharedStores:
         """
         _require_no_own_authority(state)
         words = None if passphrase is None else sealed_state.read_passphrase(passphrase, state)
-        seal = RecordedDataKey(records, replica, loop, words).open()
+        calls = ThreadCalls(loop)
+
+        def require_new() -> None:
+            require_no_mesh(state)
+            _require_no_loss(calls.run(_evidence(records)), has_seal=False)
+
+        seal = RecordedDataKey(records, replica, loop, words).open(require_new)
         return cls(
             RecordedAuthority(records, replica, loop, seal),
             RecordedLedger(records, replica, loop),
             RecordedPairs(records, replica, loop, seal),
+            seal.mesh,
         )
 
 
@@ -80,7 +95,10 @@ def open_shared(
     Raises StateError.
     """
     seal, ledger, store = sealed_state.opened(state, passphrase), stores.ledger, stores.authority
-    made = not store.read().state.has_ca
+    # The evidence before the CA, because the first server writes the CA first.
+    evidence = _evidence_of(ledger, stores.pairs)
+    if made := not store.read().state.has_ca:
+        _require_no_loss(evidence, has_seal=True)
 
     def last_end() -> datetime | None:
         moments = [entry.not_after for entry in ledger.entries()]
@@ -91,16 +109,35 @@ def open_shared(
         open_authority(store, trust_domain, now, last_end, None), changing=None, why_not=NO_ROTATION
     )
     signer = whose.authority.fingerprint
+    there = SharedMesh(stores.mesh, signer)
+    require_mesh(state, there)
     ledger.name_authority(signer)
     if ledger.authority() != signer:
         ledger.change_authority(signer)
     first = FirstProxy(store)
     first.note(ledger)
-    # Without this mark a command or another start would make another CA in the directory.
-    files.private_directory(state)
-    files.write_private(state / SHARED_FILE, b"")
+    write_mark(state, there)
     _log.info("shared authority opened", root=signer, proxies=len(ledger.entries()))
     return AuthorityWithLedger(ledger, first, seal, store, whose, made, service_pairs=stores.pairs)
+
+
+async def _evidence(records: RecordStore) -> CaEvidence:
+    """Return what the records say about a CA, before they are followed. Raises RecordsError."""
+    header, proxies, services = [await listed_once(records, prefix) for prefix in LISTED]
+    facts = [Header.read(Content.decode(record.content).fields) for record in header]
+    fingerprints = (text for fact in facts for text in (fact.authority, fact.first_authority))
+    return CaEvidence.of(fingerprints, len(proxies), len(services))
+
+
+def _evidence_of(ledger: RecordedLedger, pairs: RecordedPairs) -> CaEvidence:
+    entries = ledger.entries()
+    signers = {ledger.authority(), *(entry.signer for entry in entries)}
+    return CaEvidence.of(signers, len({entry.common_name for entry in entries}), pairs.count())
+
+
+def _require_no_loss(evidence: CaEvidence, *, has_seal: bool) -> None:
+    if (loss := evidence.loss(has_seal)) is not None:
+        raise StateError(loss)
 
 
 def _require_no_own_authority(state: Path) -> None:

@@ -9,6 +9,7 @@ Secret. With a passphrase it is encrypted as in the file `seal.json` of a state 
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Final
 
 import structlog
@@ -36,6 +37,10 @@ _MEND: Final = (
 _log = structlog.get_logger("certs.authority_records")
 
 
+def _accept() -> None:
+    """Accept every mesh as new."""
+
+
 class RecordedDataKey:
     """The shared data key, as one server opens it.
 
@@ -54,11 +59,12 @@ class RecordedDataKey:
         self._calls = ThreadCalls(loop)
         self._passphrase = passphrase
 
-    def open(self) -> RecordSeal:
+    def open(self, require_new: Callable[[], None] = _accept) -> RecordSeal:
         """Return the seal of all shared records. At the first start, make its data key.
 
-        With a passphrase, encrypt a data key that was stored without one. Raises StateError for a wrong or
-        missing passphrase, a damaged record, and one that is missing although there are encrypted keys.
+        `require_new` is called before that, and raises StateError if the mesh is not new. With a passphrase,
+        encrypt a data key that was stored without one. Raises StateError for a wrong or missing passphrase, a
+        damaged record, and one that is missing although there are encrypted keys.
         """
         try:
             # The authority before the seal, because the first server writes them in the other order.
@@ -67,12 +73,23 @@ class RecordedDataKey:
             if fields is None:
                 if has_keys:
                     raise StateError(f"the record {SEAL} is missing; {_MEND}")
-                fields = self._replaced(None, self._written(new_data_key()))
+                fields = self._made(require_new)
             if _WRAPPED not in fields and self._passphrase is not None:
                 fields = self._encrypted(fields)
         except (RecordsError, UnreadableContentError) as error:
             raise StateError(f"the shared data key cannot be used: {error}") from error
         return RecordSeal(self._data_key(fields))
+
+    def _made(self, require_new: Callable[[], None]) -> Fields:
+        """Make the data key of a new mesh, unless another server does; return the stored fields."""
+        try:
+            require_new()
+        except StateError:
+            # Another server may have begun the mesh meanwhile, so its records are no sign of a loss.
+            if (fields := self._read()) is None:
+                raise
+            return fields
+        return self._replaced(None, self._written(new_data_key()))
 
     def _encrypted(self, fields: Fields) -> Fields:
         """Encrypt the data key of another server that has no passphrase, or had none; return the fields."""

@@ -1,11 +1,13 @@
 """Fields of the record `authority`, from and to the state of the authority.
 
-A private key is encrypted for this record (`RecordSeal`). A field that is missing is None in the state. A
-writer keeps all fields that it does not know, and damaged ones that it does not change.
+A private key is encrypted for this record (`RecordSeal`). All other fields are public, but they say which
+roots are trusted: their field `proof` shows that a server with the data key has written them. Otherwise,
+whoever may write the record could add a root, and so be any service. A field that is missing is None in the
+state. A writer keeps all fields that it does not know, and damaged ones that it does not change.
 
     {"ca": {"certificate": "-----BEGIN...", "key": "c2VhbGVk..."}, "rotation": {"stage": "trusting", ...},
      "service_issuers": {...}, "channel_issuers": {...}, "first_proxy": "3f9a02",
-     "declared_roots": {"mesh/root-2026": "5f2c8a..."}}
+     "declared_roots": {"mesh/root-2026": "5f2c8a..."}, "proof": "9b1d..."}
 
 A pure module.
 """
@@ -24,7 +26,7 @@ from certs.roots.authority_state import AuthorityState
 from certs.roots.declared_roots import read_records, written_records
 from certs.roots.rotation import Rotation
 from certs.state.sealing import RecordSeal
-from meshwright.records.content import Fields
+from meshwright.records.content import Fields, UnreadableContentError
 from meshwright.records.key import key_of
 
 AUTHORITY: Final = key_of("authority")
@@ -37,6 +39,38 @@ T = TypeVar("T")
 _CERTIFICATE: Final = "certificate"
 _KEY: Final = "key"
 _ROOTS: Final = "roots"
+_PROOF: Final = "proof"
+_STATE: Final = (
+    "ca",
+    "other",
+    "rotation",
+    "service_issuers",
+    "channel_issuers",
+    "first_proxy",
+    "declared_roots",
+)
+
+
+def require_proof(fields: Fields, seal: RecordSeal) -> None:
+    """Raise UnreadableContentError for a state that was not written with the data key of these servers."""
+    if any(name in fields for name in _STATE):
+        proof = fields.get(_PROOF)
+        if not isinstance(proof, str) or not seal.proves(proof, _proven(fields), AUTHORITY):
+            raise UnreadableContentError(
+                f"record {AUTHORITY}: the field {_PROOF} does not belong to the other fields: they were "
+                f"changed by hand, by another program, or with another data key; {MEND}"
+            )
+
+
+def with_proof(fields: Fields, seal: RecordSeal) -> Fields:
+    """Return the fields of the record with the proof that a server has written them."""
+    others = {name: value for name, value in fields.items() if name != _PROOF}
+    return {**others, _PROOF: seal.proof(_proven(others), AUTHORITY)}
+
+
+def _proven(fields: Fields) -> bytes:
+    others = {name: value for name, value in fields.items() if name != _PROOF}
+    return json.dumps(others, sort_keys=True, separators=(",", ":")).encode()
 
 
 def state_in(fields: Fields, seal: RecordSeal) -> AuthorityState:
@@ -77,7 +111,7 @@ def with_state(fields: Fields, state: AuthorityState, seal: RecordSeal) -> Field
         result["first_proxy"] = state.first_proxy
     if not isinstance(state.declared_roots, Unreadable) and state.declared_roots != was.declared_roots:
         result["declared_roots"] = json.loads(written_records(state.declared_roots))
-    return {name: value for name, value in result.items() if value is not None}
+    return with_proof({name: value for name, value in result.items() if value is not None}, seal)
 
 
 def _ca(fields: Fields, name: str, seal: RecordSeal) -> StoredCa | None:

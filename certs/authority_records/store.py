@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from certs.authority_records.fields import AUTHORITY, MEND, state_in, with_state
+from certs.authority_records.fields import AUTHORITY, MEND, require_proof, state_in, with_state
 from certs.errors import StateError
 from certs.issuers.root import CaNames
 from certs.roots.authority_state import AuthorityState, is_step
@@ -33,8 +33,8 @@ class RecordedAuthority:
     under way. Any server may make the first CA, and note the first proxy and the issuers: a start notes the
     issuer, and it cannot wait for the leader. For these the comparison is enough.
 
-    A record that is damaged as a whole, or of a newer version, is an error of every method: it is never
-    overwritten.
+    A record that is damaged as a whole, changed by a program without the data key, or of a newer version, is
+    an error of every method: it is never overwritten.
     """
 
     def __init__(
@@ -132,9 +132,11 @@ class RecordedAuthority:
         return version.content
 
     def _stored(self, content: Content | None) -> StoredAuthority:
-        return self._stored_in({} if content is None else content.fields)
+        with _explained():
+            return self._stored_in({} if content is None else content.fields)
 
     def _stored_in(self, fields: Fields) -> StoredAuthority:
+        require_proof(fields, self._seal)
         return StoredAuthority(state_in(fields, self._seal), _revision(fields))
 
 

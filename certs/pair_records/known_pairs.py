@@ -41,6 +41,11 @@ class KnownPairs:
             _log.error("record of a service certificate cannot be read", key=key, reason=str(error))
             return None
 
+    def count(self) -> int:
+        """Return the number of all records."""
+        with self._lock:
+            return len(self._contents)
+
     def ends(self) -> Iterator[datetime]:
         """Yield the end of validity of each certificate; damaged ones are passed over."""
         with self._lock:

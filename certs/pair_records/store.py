@@ -95,6 +95,10 @@ class RecordedPairs:
         """Return the name of a holder's record."""
         return f"record {key_of_holder(holder)}"
 
+    def count(self) -> int:
+        """Return the number of all pairs; does not wait."""
+        return self._known.count()
+
     def services_end(self) -> datetime | None:
         """Return the latest end of all service certificates, or None without any; does not wait."""
         self._require_list()

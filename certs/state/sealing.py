@@ -9,6 +9,7 @@ passphrase rewrites only one file.
 """
 
 import base64
+import hmac
 import json
 import re
 import secrets
@@ -30,6 +31,8 @@ _PLAIN: Final = re.compile(
 _OF_A_KEY: Final = b"meshwright private key"
 _OF_DATA_KEY: Final = b"meshwright data key"
 _OF_A_RECORD: Final = b"meshwright record "
+_OF_PROOFS: Final = b"meshwright proofs of records"
+_OF_A_MESH: Final = b"meshwright identity of a mesh"
 _NONCE: Final = 12
 _DATA_KEY: Final = 32
 _WIDTH: Final = 64
@@ -108,12 +111,26 @@ class RecordSeal:
 
     `key` is the key of the record, for example `services/shop/cart`, and is authenticated with the secret. A
     content that was copied to another record is therefore refused: a service cannot get the key of another.
+
+    Who has the data key can also prove that a public content is of the mesh's own servers. `mesh` identifies
+    the data key, and so the mesh, without a hint at the key.
     """
 
-    __slots__ = ("_cipher",)
+    __slots__ = ("_cipher", "_proof_key", "mesh")
 
     def __init__(self, data_key: bytes) -> None:
         self._cipher = AESGCM(data_key)
+        # Keys of their own, because AES-GCM and HMAC must not share one.
+        self._proof_key = hmac.digest(data_key, _OF_PROOFS, "sha256")
+        self.mesh: Final = hmac.digest(data_key, _OF_A_MESH, "sha256")[:16].hex()
+
+    def proof(self, content: bytes, key: str) -> str:
+        """Return the proof that a content of the record `key` was written with the data key: HMAC."""
+        return hmac.digest(self._proof_key, key.encode() + b"\0" + content, "sha256").hex()
+
+    def proves(self, proof: str, content: bytes, key: str) -> bool:
+        """Return whether a proof is the one of this content and record."""
+        return hmac.compare_digest(proof.encode(), self.proof(content, key).encode())
 
     def closed(self, secret: bytes, key: str) -> str:
         """Return a secret encrypted for the record `key`, as base64."""

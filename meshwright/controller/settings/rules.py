@@ -28,6 +28,9 @@ _OF_ONE_DIRECTORY: Final = (
 )
 """Settings that concern the CA or the ledger in the directory of the only server."""
 
+_WITH_SECRET: Final = frozenset({StoreKind.DIRECTORY, StoreKind.KUBERNETES})
+"""Stores that keep the data key apart from the keys that it encrypts, or are private to one user."""
+
 
 def check(settings: Fields) -> None:
     """Raise ValueError for the first invalid combination of settings, with a sentence for the operator."""
@@ -121,10 +124,10 @@ def _check_store(settings: Fields) -> None:
             f"store kubernetes does not work with issuer {settings.issuer} yet: use issuer built-in, or "
             "remove store"
         )
-    if settings.key_passphrase_file is None:
+    if settings.store not in _WITH_SECRET and settings.key_passphrase_file is None:
         raise ValueError(
-            "store kubernetes requires key_passphrase_file, the same passphrase on all servers: without it, "
-            "whoever may read the records could read the private keys of the mesh"
+            f"store {settings.store} requires key_passphrase_file, the same passphrase on all servers: "
+            "without it, whoever may read the records could read the private keys of the mesh"
         )
     fields = type(settings).model_fields
     for name in _OF_ONE_DIRECTORY:

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
+from certs.shared_custody import AUTHORITY, SEAL
 from meshwright.controller.errors import StartupError
 from meshwright.controller.kubernetes.home import home
 from meshwright.controller.settings.settings import Settings
@@ -15,6 +17,9 @@ from meshwright.kube.connection.connection import find_connection
 from meshwright.kube.errors import KubeError
 from meshwright.records.contract import RecordStore, ReplicaId
 from meshwright.records.kubernetes.store import KubernetesRecords
+
+SECRETS: Final = frozenset({SEAL, AUTHORITY})
+"""Records with the data key and the CA; in Kubernetes they are data of one Secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,4 +44,5 @@ def _kubernetes(settings: Settings, replica: ReplicaId, clock: Callable[[], date
         api = Api(find_connection(settings.kubeconfig, settings.kube_context))
     except KubeError as error:
         raise StartupError(" ".join(str(error).split())) from error
-    return Backend(KubernetesRecords(api, home(os.environ), replica, clock), api)
+    records = KubernetesRecords(api, home(os.environ), replica, clock, in_secret=SECRETS.__contains__)
+    return Backend(records, api)

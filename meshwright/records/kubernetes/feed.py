@@ -5,6 +5,7 @@ their own form of them. The feed therefore drops each content as soon as the rec
 """
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import structlog
 
@@ -41,6 +42,25 @@ class CachedRecord:
         return record
 
 
+class FeedNews:
+    """News of one feed for the log: errors that begin or end, and unreadable objects."""
+
+    def __init__(self, prefix: Key, reflector: Reflector[Any]) -> None:
+        self._prefix, self._reflector = prefix, reflector
+        self._error = self._unread = ""
+
+    def log(self) -> None:
+        """Log once why the records may be outdated, and each unreadable object."""
+        figures = self._reflector.figures
+        if figures.error and not self._error:
+            _log.warning("records may be outdated", prefix=self._prefix, error=figures.error)
+        elif self._error and not figures.error:
+            _log.info("records are current again", prefix=self._prefix)
+        if figures.unread != self._unread:
+            _log.warning("record is unreadable", prefix=self._prefix, error=figures.unread)
+        self._error, self._unread = figures.error, figures.unread
+
+
 class Feed:
     """Calls of a receiver: one for the first list, also if it is empty, and one for each batch of changes."""
 
@@ -50,11 +70,11 @@ class Feed:
         self._prefix, self._receive, self._reflector = prefix, receive, reflector
         self._keys: dict[ObjectKey, Key] = {}
         self._is_first = True
-        self._error = self._unread = ""
+        self._news = FeedNews(prefix, reflector)
 
     def take(self, changes: Mapping[ObjectKey, Item[CachedRecord] | None]) -> None:
         """Deliver the changes within the prefix; a reflector also calls with {} for news of an error."""
-        self._log_news()
+        self._news.log()
         if not self._reflector.listed.is_set():
             return
         result = self._within(changes)
@@ -73,17 +93,6 @@ class Feed:
                 self._keys[object_key] = record.key
                 records.append(record)
         return Changes(tuple(sorted(records, key=_key)), tuple(sorted(removed)))
-
-    def _log_news(self) -> None:
-        """Log once why the records may be outdated, and each unreadable object."""
-        figures = self._reflector.figures
-        if figures.error and not self._error:
-            _log.warning("records may be outdated", prefix=self._prefix, error=figures.error)
-        elif self._error and not figures.error:
-            _log.info("records are current again", prefix=self._prefix)
-        if figures.unread != self._unread:
-            _log.warning("record is unreadable", prefix=self._prefix, error=figures.unread)
-        self._error, self._unread = figures.error, figures.unread
 
 
 def _key(record: Record) -> Key:

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -13,8 +12,7 @@ import structlog
 
 from meshwright.kube.api import Api
 from meshwright.kube.errors import KubeError
-from meshwright.kube.lease import Lease, Terms
-from meshwright.kube.reflector.pacing import PACING, Pacing
+from meshwright.kube.lease import Lease
 from meshwright.kube.reflector.reflector import Reflector
 from meshwright.records.contract import (
     Changes,
@@ -23,41 +21,40 @@ from meshwright.records.contract import (
     RecordsError,
     ReplicaId,
     Revision,
-    StoreUnavailableError,
     WriteConflictError,
     require_size,
 )
 from meshwright.records.key import Key
+from meshwright.records.kubernetes.calls import answered
 from meshwright.records.kubernetes.definition import RECORDS
 from meshwright.records.kubernetes.feed import CachedRecord, Feed
 from meshwright.records.kubernetes.objects import name_of, object_of, patch_of, record_of, selector_of
 from meshwright.records.kubernetes.presence import REPLICAS, Presence, key_of_replica, presence_content
 from meshwright.records.kubernetes.refusals import failure, is_conflict, is_missing_object
+from meshwright.records.kubernetes.secret import SecretRecords
+from meshwright.records.kubernetes.times import TIMES, Times
 
 LEASE: Final = "meshwright-leader"
 """Name of the Lease of the leader."""
 
+CUSTODY: Final = "meshwright-custody"
+"""Name of the Secret with the secret records."""
+
 _log = structlog.get_logger("records.kubernetes")
 
 
-@dataclass(frozen=True, slots=True)
-class Times:
-    """Time limits of one read and one write, and the time between two renewals of presence, in seconds."""
-
-    read: float = 2.0
-    write: float = 5.0
-    renew: float = 5.0
-    lease: Terms = field(default_factory=Terms)
-    pacing: Pacing = PACING
-
-
-TIMES: Final = Times()
+def in_no_secret(key: Key) -> bool:
+    """Return False: every record is an object of its own."""
+    del key
+    return False
 
 
 class KubernetesRecords:
     """Client of one replica; implements `meshwright.records.contract.RecordStore`.
 
-    `namespace` is the control plane's own. `clock` returns the time with a zone, for the Lease.
+    `namespace` is the control plane's own. `clock` returns the time with a zone, for the Lease. `in_secret`
+    says which records are data of the Secret `meshwright-custody`; for a prefix it says where all records
+    within are. All others are objects of the kind Record.
     """
 
     def __init__(
@@ -67,17 +64,22 @@ class KubernetesRecords:
         replica: ReplicaId,
         clock: Callable[[], datetime],
         times: Times = TIMES,
+        in_secret: Callable[[Key], bool] = in_no_secret,
     ) -> None:
         self._api, self._namespace, self._replica = api, namespace, replica
         self._clock, self._times = clock, times
+        self._in_secret = in_secret
+        self._secret = SecretRecords(api, namespace, CUSTODY, clock, times)
 
     async def read(self, key: Key) -> Record | None:
         """Return the present record of a key, or None.
 
         Without a resourceVersion in the request, the API server asks etcd for the newest object.
         """
+        if self._in_secret(key):
+            return await self._secret.read(key)
         try:
-            async with self._answered(self._times.read):
+            async with answered(self._api, self._times.read):
                 raw = await self._api.get(RECORDS, self._namespace, name_of(key))
         except KubeError as error:
             if is_missing_object(error):
@@ -91,6 +93,8 @@ class KubernetesRecords:
         The HTTP client repeats a PUT whose connection broke, and the answer to the second one would be a
         conflict with the caller's own write. POST and PATCH are never repeated.
         """
+        if self._in_secret(key):
+            return await self._secret.write(key, content, before)
         require_size(key, content)
         write = secrets.token_hex(4)
         async with self._compared(key):
@@ -107,11 +111,16 @@ class KubernetesRecords:
         A removal repeated by the HTTP client may raise WriteConflictError without a present record,
         although the first request removed the record.
         """
+        if self._in_secret(key):
+            await self._secret.remove(key, before)
+            return
         async with self._compared(key):
             await self._api.delete(RECORDS, self._namespace, name_of(key), version=before)
 
     async def follow(self, prefix: Key, receive: Callable[[Changes], None]) -> None:
         """Call `receive` with all records within a prefix, then with each change, until cancelled."""
+        if self._in_secret(prefix):
+            await self._secret.follow(prefix, receive)
         reflector = Reflector(
             self._api,
             RECORDS,
@@ -189,20 +198,9 @@ class KubernetesRecords:
     async def _compared(self, key: Key) -> AsyncIterator[None]:
         """Raise the store's error for a failed write or removal in the block."""
         try:
-            async with self._answered(self._times.write):
+            async with answered(self._api, self._times.write):
                 yield
         except KubeError as error:
             if is_conflict(error):
                 raise WriteConflictError(key, await self.read(key)) from error
             raise failure(error) from error
-
-    @contextlib.asynccontextmanager
-    async def _answered(self, seconds: float) -> AsyncIterator[None]:
-        """Raise StoreUnavailableError if the block takes longer than the time limit."""
-        try:
-            async with asyncio.timeout(seconds):
-                yield
-        except TimeoutError as error:
-            raise StoreUnavailableError(
-                f"the API server at {self._api.server} did not answer within {seconds:g} s"
-            ) from error

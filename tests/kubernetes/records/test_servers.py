@@ -146,9 +146,7 @@ def replicas(
     account = accounts.make("meshwright", _rules("ClusterRole"))
     accounts.allow(account, _rules("Role"), everywhere=False)
     kubeconfig, made = account.kubeconfig, []
-    passphrase = tmp_path / "passphrase"
-    passphrase.write_text("the same on all servers\n")
-    passphrase.chmod(0o600)
+    kubectl.apply(_secret(home))
     for name in ("a", "b"):
         program = Program(tmp_path / name / "state", tmp_path / name / "files", typed)
         program.reads = ()
@@ -157,13 +155,19 @@ def replicas(
             *("--kubernetes", "--kubeconfig", str(kubeconfig)),
             *("--namespaces", kubectl.namespace, "--set", "store=kubernetes"),
             *("--set", "enrolment_address=127.0.0.1:0", "--set", "enrolment_proofs=join-token"),
-            *("--set", f"key_passphrase_file={passphrase}"),
         )
         made.append(Replica(program, flags))
     one, two = made
     yield one, two
     for replica in made:
         replica.program.end()
+
+
+def _secret(namespace: str) -> dict[str, Any]:
+    """Return the Secret of our manifest."""
+    documents = yaml.safe_load_all((DOCS / "shared-store.yaml").read_text("utf-8"))
+    [secret] = [item for item in documents if item["kind"] == "Secret"]
+    return {**secret, "metadata": {**secret["metadata"], "namespace": namespace}}
 
 
 def _rules(kind: str) -> list[Rule]:

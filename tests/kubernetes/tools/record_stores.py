@@ -1,13 +1,17 @@
 """Stores of records in namespaces of the tests' cluster."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
+from meshwright.controller.sharing.backends import SECRETS
 from meshwright.kube.api import Api
 from meshwright.kube.lease import Terms
 from meshwright.kube.reflector.pacing import Pacing
 from meshwright.records.contract import ReplicaId
-from meshwright.records.kubernetes.store import KubernetesRecords, Times
+from meshwright.records.key import Key
+from meshwright.records.kubernetes.store import KubernetesRecords
+from meshwright.records.kubernetes.times import Times
 
 TIMES: Final = Times(
     read=20.0,
@@ -20,13 +24,20 @@ TIMES: Final = Times(
 
 
 class KubernetesStores:
-    """Records in one namespace."""
+    """Records in one namespace; those for which `in_secret` is true are data of the Secret."""
 
-    def __init__(self, api: Api, namespace: str) -> None:
-        self._api, self._namespace = api, namespace
+    def __init__(
+        self, api: Api, namespace: str, in_secret: Callable[[Key], bool] = SECRETS.__contains__
+    ) -> None:
+        self._api, self._namespace, self._in_secret = api, namespace, in_secret
 
     def client(self, replica: str) -> KubernetesRecords:
         """Return the client of a replica."""
         return KubernetesRecords(
-            self._api, self._namespace, ReplicaId(replica), lambda: datetime.now(UTC), TIMES
+            self._api,
+            self._namespace,
+            ReplicaId(replica),
+            lambda: datetime.now(UTC),
+            TIMES,
+            self._in_secret,
         )

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from meshwright.records.kubernetes.definition import DEFINITION
-from meshwright.records.kubernetes.store import LEASE
+from meshwright.records.kubernetes.store import CUSTODY, LEASE
 from tests.tools import libyaml
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -28,11 +28,14 @@ def test_page_has_each_rule_of_our_roles() -> None:
     assert [line for line in table if line] == [row for file in FILES for row in _rows(file)]
 
 
-def test_manifest_has_the_definition_of_records_and_the_lease_of_the_leader() -> None:
-    """Both are literal copies, which a user applies before the server is there."""
-    definition, role, _ = libyaml.load_all((DOCS / "kubernetes" / "shared-store.yaml").read_text("utf-8"))
+def test_manifest_has_what_servers_share() -> None:
+    """The definition is a literal copy. The Secret is empty, and the role reaches no other Secret."""
+    definition, secret, role, _ = libyaml.load_all(
+        (DOCS / "kubernetes" / "shared-store.yaml").read_text("utf-8")
+    )
     assert definition == _plain(DEFINITION)
-    assert [rule.get("resourceNames") for rule in role["rules"]] == [None, None, [LEASE]]
+    assert (secret["metadata"]["name"], secret.get("data")) == (CUSTODY, None)
+    assert [rule.get("resourceNames") for rule in role["rules"]] == [[CUSTODY], None, None, [LEASE]]
 
 
 def _rows(file: str) -> Iterator[str]:

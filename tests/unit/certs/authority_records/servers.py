@@ -5,7 +5,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from certs.authority_records.fields import AUTHORITY
+from certs.authority_records.fields import AUTHORITY, with_proof
 from certs.authority_records.store import RecordedAuthority
 from certs.state.sealing import RecordSeal
 from meshwright.records.content import Content, Fields
@@ -79,8 +79,10 @@ class AuthorityServers:
         """Return the fields of a record as they are in the store."""
         return Content.decode(self.memory.records[key].content).fields
 
-    def put(self, key: Key, fields: Fields) -> None:
-        """Write fields as another program would, for example kubectl."""
+    def put(self, key: Key, fields: Fields, *, proven: bool = True) -> None:
+        """Write fields as a server with the data key would, or else another program, for example kubectl."""
+        if proven and key == AUTHORITY:
+            fields = with_proof(fields, RecordSeal(DATA_KEY))
         self.put_content(key, Content(fields, ReplicaId("other"), 100).encode())
 
     def put_content(self, key: Key, content: bytes) -> None:

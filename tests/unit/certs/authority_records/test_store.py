@@ -1,5 +1,6 @@
 """Tests of the shared state of the authority: leaders, lost answers, damage, and secrets."""
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -9,9 +10,10 @@ from typing import Final
 import pytest
 from structlog.testing import capture_logs
 
-from certs.authority_records.fields import AUTHORITY
+from certs.authority_records.fields import AUTHORITY, with_proof
 from certs.authority_records.store import RecordedAuthority
 from certs.errors import StateError
+from certs.issuers import succession
 from certs.issuers.root import new_root
 from certs.issuers.stored_ca import StoredCa, Unreadable
 from certs.issuers.succession import Succession
@@ -253,20 +255,21 @@ def test_fields_of_a_newer_version_are_kept(servers: AuthorityServers, now: date
     again = ChangingAuthority(store, DOMAIN, now)
     again.step(advanced(rotation, now), now)
     after = content_of(servers).fields
-    assert after == {
+    expected = {
         **fields,
         "ca": parts["other"],
         "other": parts["ca"],
         "rotation": after["rotation"],
         "new": 5,
     }
+    assert after == with_proof(expected, RecordSeal(DATA_KEY))
     assert isinstance(after["rotation"], dict)
     assert after["rotation"]["new"] == "rotation"
     again.step(None, now)
-    assert sorted(content_of(servers).fields) == ["ca", "new"]
+    assert sorted(content_of(servers).fields) == ["ca", "new", "proof"]
 
 
-@pytest.mark.parametrize("damage", ["another data key", "cut off", "no text", "no object"])
+@pytest.mark.parametrize("damage", ["cut off", "no text", "no object"])
 def test_damaged_ca_is_named_and_never_replaced(
     servers: AuthorityServers, now: datetime, damage: str
 ) -> None:
@@ -278,10 +281,6 @@ def test_damaged_ca_is_named_and_never_replaced(
     ca = fields["ca"]
     assert isinstance(ca, dict)
     match damage:
-        case "another data key":
-            store = RecordedAuthority(
-                servers.clients[0], ReplicaId("b"), servers.thread.loop, RecordSeal(new_data_key())
-            )
         case "no object":
             servers.put(AUTHORITY, {**fields, "ca": "damaged"})
         case _:
@@ -300,6 +299,41 @@ def test_damaged_ca_is_named_and_never_replaced(
     assert servers.memory.records[AUTHORITY] == before
     changed(store, lambda state: replace(state, first_proxy="0b"))
     assert content_of(servers).fields["ca"] == Content.decode(before.content).fields["ca"]
+
+
+@pytest.mark.parametrize("change", ["roots", "issuers", "declared", "no proof", "another data key"])
+def test_state_of_a_program_without_the_data_key_is_refused(
+    servers: AuthorityServers, now: datetime, change: str
+) -> None:
+    """Who may write the record cannot add a root of their own: it is neither trusted nor overwritten."""
+    store = servers.open()
+    authority = ChangingAuthority(store, DOMAIN, now)
+    fields = content_of(servers).fields
+    trusted, foreign = authority.trust_bundle(), new_root(DOMAIN, now)
+    pem = StoredCa.of(foreign).certificate
+    assert isinstance(pem, bytes)
+    ca = fields["ca"]
+    assert isinstance(ca, dict)
+    issuers = json.loads(succession.written(Succession("files", TrustBundle.from_pems([pem]), now)))
+    forged = {
+        "roots": {**fields, "ca": {**ca, "roots": pem.decode()}},
+        "issuers": {**fields, "channel_issuers": issuers},
+        "declared": {**fields, "declared_roots": {"mesh/root-1": foreign.fingerprint}},
+        "no proof": {name: value for name, value in fields.items() if name != "proof"},
+        "another data key": with_proof(fields, RecordSeal(new_data_key())),
+    }[change]
+    servers.put(AUTHORITY, forged, proven=False)
+    before = servers.memory.records[AUTHORITY]
+    calls: tuple[Callable[[], object], ...] = (
+        store.read,
+        lambda: authority.look(now),
+        lambda: ChangingAuthority(store, DOMAIN, now),
+        lambda: authority.begin(now),
+    )
+    for call in calls:
+        with pytest.raises(StateError, match=r"record authority: the field proof does not belong to the"):
+            call()
+    assert (authority.trust_bundle(), servers.memory.records[AUTHORITY]) == (trusted, before)
 
 
 def test_deleted_record_is_named_and_the_server_signs_on(servers: AuthorityServers, now: datetime) -> None:

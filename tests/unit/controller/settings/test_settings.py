@@ -67,14 +67,9 @@ def test_flags_override_environment_file_and_defaults(
             "store kubernetes does not work with issuer files yet: use issuer built-in, or remove store",
         ),
         (
-            {"store": "kubernetes", "kubernetes": True},
-            "store kubernetes requires key_passphrase_file, the same passphrase on all servers: without it, ",
-        ),
-        (
             {
                 "store": "kubernetes",
                 "kubernetes": True,
-                "key_passphrase_file": "p",
                 "authority_directory": "ca",
             },
             "store kubernetes does not work with authority_directory yet: remove authority_directory, or",
@@ -83,7 +78,6 @@ def test_flags_override_environment_file_and_defaults(
             {
                 "store": "kubernetes",
                 "kubernetes": True,
-                "key_passphrase_file": "p",
                 "rebuild_ledger": "3f9a02",
             },
             "store kubernetes does not work with rebuild_ledger yet: remove rebuild_ledger, or remove store",

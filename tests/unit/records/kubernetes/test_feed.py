@@ -11,7 +11,8 @@ from meshwright.records.contract import Changes, Record, ReplicaId, Revision
 from meshwright.records.key import key_of
 from meshwright.records.kubernetes.feed import CachedRecord
 from meshwright.records.kubernetes.objects import object_of
-from meshwright.records.kubernetes.store import KubernetesRecords, Times
+from meshwright.records.kubernetes.store import KubernetesRecords
+from meshwright.records.kubernetes.times import Times
 from tests.tools.deadline import until
 from tests.unit.kube.scripted_api import (
     ScriptedServer,

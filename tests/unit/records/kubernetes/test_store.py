@@ -17,7 +17,8 @@ from meshwright.records.contract import (
 )
 from meshwright.records.key import key_of
 from meshwright.records.kubernetes.objects import UnreadableObjectError, object_of
-from meshwright.records.kubernetes.store import KubernetesRecords, Times
+from meshwright.records.kubernetes.store import KubernetesRecords
+from meshwright.records.kubernetes.times import Times
 from tests.unit.kube.scripted_api import (
     Line,
     Part,

@@ -1,0 +1,21 @@
+"""Time limits of the store of records in a Kubernetes API. A pure module."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from meshwright.kube.lease import Terms
+from meshwright.kube.reflector.pacing import PACING, Pacing
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Time limits of one read and one write, and the time between two renewals of presence, in seconds."""
+
+    read: float = 2.0
+    write: float = 5.0
+    renew: float = 5.0
+    lease: Terms = field(default_factory=Terms)
+    pacing: Pacing = PACING
+
+
+TIMES: Final = Times()
