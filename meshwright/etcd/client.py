@@ -66,7 +66,10 @@ class Swap:
 
 
 class Client:
-    """Client of an etcd, for one event loop: a context manager, or closed by the caller."""
+    """Client of an etcd, for one event loop: a context manager, or closed by the caller.
+
+    It may be made outside of the event loop. Raises AccessError for a missing file.
+    """
 
     def __init__(self, access: Access, limits: Limits = LIMITS) -> None:
         self.limits = limits
@@ -76,6 +79,7 @@ class Client:
         self._authenticates = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
+        self._members.open()
         return self
 
     async def __aexit__(self, *_: object) -> None:

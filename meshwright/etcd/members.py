@@ -57,16 +57,29 @@ class Stream(Protocol[_Sent, _Received]):
 
 
 class Member:
-    """One member of an etcd, with a channel."""
+    """One member of an etcd. The channel begins with the first use, because it belongs to that event loop."""
 
     def __init__(self, endpoint: Endpoint, tls: TlsContents) -> None:
         self.endpoint = endpoint
-        if endpoint.tls:
-            channel = grpc.aio.secure_channel(endpoint.target, tls.credentials(), options=_OPTIONS)
-        else:
-            channel = grpc.aio.insecure_channel(endpoint.target, options=_OPTIONS)
-        self.channel = channel
+        self._tls = tls
+        self._channel: grpc.aio.Channel | None = None
         self._calls: dict[str, object] = {}
+
+    @property
+    def channel(self) -> grpc.aio.Channel:
+        """Return the channel; call on the event loop of the client."""
+        if self._channel is None:
+            self._channel = (
+                grpc.aio.secure_channel(self.endpoint.target, self._tls.credentials(), options=_OPTIONS)
+                if self.endpoint.tls
+                else grpc.aio.insecure_channel(self.endpoint.target, options=_OPTIONS)
+            )
+        return self._channel
+
+    async def close(self) -> None:
+        """Close the channel, if there is one, which ends its calls."""
+        if self._channel is not None:
+            await self._channel.close()
 
     async def call(
         self, method: Method[Request, Response], request: Request, seconds: float, metadata: Metadata = ()
@@ -124,6 +137,11 @@ class Members:
         self._present = 0
         self._closing: set[asyncio.Task[None]] = set()
 
+    def open(self) -> None:
+        """Make the channels on the running event loop, without a connection."""
+        for member in self._members:
+            _ = member.channel
+
     @property
     def are_several(self) -> bool:
         """Return whether there is a next member."""
@@ -164,9 +182,9 @@ class Members:
         if tls == self._tls:
             return
         self._tls = tls
-        self._closing |= {asyncio.create_task(item.channel.close()) for item in self._members}
+        self._closing |= {asyncio.create_task(item.close()) for item in self._members}
         self._members = [Member(item.endpoint, tls) for item in self._members]
 
     async def close(self) -> None:
         """Close all channels, which ends their calls."""
-        await asyncio.gather(*self._closing, *(item.channel.close() for item in self._members))
+        await asyncio.gather(*self._closing, *(item.close() for item in self._members))

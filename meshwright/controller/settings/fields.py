@@ -80,7 +80,8 @@ class Fields(BaseSettings):
     store: StoreKind = StoreKind.DIRECTORY
     """Place of the CA, the ledger of proxy certificates, service certificates and join tokens.
     `directory`: the state directory of the only server. `kubernetes`: records in the namespace of the
-    control plane, which several servers share (experimental; docs/operate/operations.md)."""
+    control plane, which several servers share (experimental; docs/operate/operations.md). `etcd`: records
+    in etcd, which several servers share without a cluster (experimental; docs/start/etcd.md)."""
     shared_state: bool = False
     """Start even if other users can read the state directory or the keys in it. Set `yes` only if the
     file modes of the volume cannot be changed."""

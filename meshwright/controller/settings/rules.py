@@ -117,24 +117,22 @@ def _check_store(settings: Fields) -> None:
     """Refuse settings that need one server with its own directory, or do not work with a shared store yet."""
     if settings.store is StoreKind.DIRECTORY:
         return
-    if not settings.kubernetes:
-        raise ValueError("store kubernetes requires kubernetes: add --kubernetes")
+    store = f"store {settings.store}"
+    if settings.store is StoreKind.KUBERNETES and not settings.kubernetes:
+        raise ValueError(f"{store} requires kubernetes: add --kubernetes")
     if settings.issuer is not IssuerKind.BUILT_IN:
         raise ValueError(
-            f"store kubernetes does not work with issuer {settings.issuer} yet: use issuer built-in, or "
-            "remove store"
+            f"{store} does not work with issuer {settings.issuer} yet: use issuer built-in, or remove store"
         )
     if settings.store not in _WITH_SECRET and settings.key_passphrase_file is None:
         raise ValueError(
-            f"store {settings.store} requires key_passphrase_file, the same passphrase on all servers: "
-            "without it, whoever may read the records could read the private keys of the mesh"
+            f"{store} requires key_passphrase_file, the same passphrase on all servers: without it, "
+            "whoever may read the records could read the private keys of the mesh"
         )
     fields = type(settings).model_fields
     for name in _OF_ONE_DIRECTORY:
         if getattr(settings, name) != fields[name].default:
-            raise ValueError(
-                f"store kubernetes does not work with {name} yet: remove {name}, or remove store"
-            )
+            raise ValueError(f"{store} does not work with {name} yet: remove {name}, or remove store")
 
 
 def _names_files(names: Collection[str], prefix: str) -> bool:

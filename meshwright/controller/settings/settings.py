@@ -12,6 +12,8 @@ from certs.contract import IssuerKind
 from meshwright.controller.errors import SettingsError
 from meshwright.controller.settings.config_file import read_config
 from meshwright.controller.settings.error_text import ENVIRONMENT_PREFIX, sentence, spelled
+from meshwright.controller.settings.etcd_fields import EtcdFields
+from meshwright.controller.settings.etcd_rules import check_etcd
 from meshwright.controller.settings.fields import Fields
 from meshwright.controller.settings.rules import check
 from meshwright.controller.settings.store_kind import StoreKind
@@ -34,7 +36,7 @@ _NO_SOURCE: Final = (
 )
 
 
-class Settings(Fields):
+class Settings(EtcdFields, Fields):
     """Settings of `meshwright serve`; durations are in seconds.
 
     A flag overrides the environment, and the environment overrides the file.
@@ -43,10 +45,16 @@ class Settings(Fields):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         check(self)
+        check_etcd(self, used_by=self.etcd_used_by)
         if self.store is not StoreKind.DIRECTORY:
             unset = SHARED_DEFAULTS.keys() - self.model_fields_set
             self.__dict__.update({name: SHARED_DEFAULTS[name] for name in unset})  # the model is frozen
         return self
+
+    @property
+    def etcd_used_by(self) -> str:
+        """The setting that uses etcd, for example `store etcd`; empty without one."""
+        return "store etcd" if self.store is StoreKind.ETCD else ""
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -98,6 +106,9 @@ def load(flags: Mapping[str, object], *, nothing_to_read: bool = False) -> Setti
     if not settings.kubernetes and (messages := [item for item in idle if getattr(settings, item)]):
         name = spelled(messages[0], given)
         raise SettingsError(f"{name} requires --kubernetes: add --kubernetes, or remove {name}")
+    if not settings.etcd_used_by and settings.etcd_given:
+        name = spelled(settings.etcd_given[0], given)
+        raise SettingsError(f"{name} requires store etcd: set store too, or remove {name}")
     if not settings.sources:
         raise SettingsError(_NO_SOURCE)
     return settings

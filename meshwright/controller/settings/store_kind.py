@@ -8,3 +8,4 @@ class StoreKind(StrEnum):
 
     DIRECTORY = "directory"
     KUBERNETES = "kubernetes"
+    ETCD = "etcd"

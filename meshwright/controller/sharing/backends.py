@@ -1,4 +1,7 @@
-"""The store of records that the settings name, before it is opened."""
+"""The store of records that the settings name, before it is opened.
+
+The libraries of a store are imported only if the settings name the store, to save the memory of the others.
+"""
 
 import os
 from collections.abc import Callable
@@ -12,11 +15,7 @@ from meshwright.controller.errors import StartupError
 from meshwright.controller.kubernetes.home import home
 from meshwright.controller.settings.settings import Settings
 from meshwright.controller.settings.store_kind import StoreKind
-from meshwright.kube.api import Api
-from meshwright.kube.connection.connection import find_connection
-from meshwright.kube.errors import KubeError
 from meshwright.records.contract import RecordStore, ReplicaId
-from meshwright.records.kubernetes.store import KubernetesRecords
 
 SECRETS: Final = frozenset({SEAL, AUTHORITY})
 """Records with the data key and the CA; in Kubernetes they are data of one Secret."""
@@ -35,14 +34,30 @@ def backend(settings: Settings, replica: ReplicaId, clock: Callable[[], datetime
     match settings.store:
         case StoreKind.KUBERNETES:
             return _kubernetes(settings, replica, clock)
+        case StoreKind.ETCD:
+            return _etcd(settings, replica)
         case StoreKind.DIRECTORY:
             raise ValueError("a state directory is not shared")
 
 
 def _kubernetes(settings: Settings, replica: ReplicaId, clock: Callable[[], datetime]) -> Backend:
+    from meshwright.kube.api import Api
+    from meshwright.kube.connection.connection import find_connection
+    from meshwright.kube.errors import KubeError
+    from meshwright.records.kubernetes.store import KubernetesRecords
+
     try:
         api = Api(find_connection(settings.kubeconfig, settings.kube_context))
     except KubeError as error:
         raise StartupError(" ".join(str(error).split())) from error
     records = KubernetesRecords(api, home(os.environ), replica, clock, in_secret=SECRETS.__contains__)
     return Backend(records, api)
+
+
+def _etcd(settings: Settings, replica: ReplicaId) -> Backend:
+    from meshwright.controller.sharing.etcd_connection import EtcdConnection, etcd_client
+    from meshwright.records.etcd.layout import Layout
+    from meshwright.records.etcd.store import EtcdRecords
+
+    client = etcd_client(settings)
+    return Backend(EtcdRecords(client, Layout(settings.trust_domain), replica), EtcdConnection(client))

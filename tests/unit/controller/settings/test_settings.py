@@ -82,7 +82,7 @@ def test_flags_override_environment_file_and_defaults(
             },
             "store kubernetes does not work with rebuild_ledger yet: remove rebuild_ledger, or remove store",
         ),
-        ({"store": "etcd"}, "--store is 'etcd': "),
+        ({"store": "zookeeper"}, "--store is 'zookeeper': "),
         ({"quiet_seconds": 2}, "longest_seconds must not be less than quiet_seconds"),
         (
             {"trace_collector_tls": "yes"},
