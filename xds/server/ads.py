@@ -176,7 +176,7 @@ class AdsServer:
             call.leave(StreamEnd.SHUTDOWN)
 
     def end_oldest(self, count: int, youngest_seconds: float) -> int:
-        """End some discovery streams in order, so that their clients connect to other servers; return how many.
+        """End some discovery streams in order, so that their clients connect elsewhere; return how many.
 
         The oldest of all streams end first. A stream that is younger than `youngest_seconds` goes on, because
         otherwise one client could be moved again and again.

@@ -19,10 +19,10 @@ from certs.shared_custody import LISTED, SEAL, SharedStores, open_shared
 from certs.state.stored_pair import Holder
 from meshwright.controller.settings.settings import Settings
 from meshwright.controller.sharing.backends import backend
-from meshwright.controller.sharing.balancing import StreamBalance
 from meshwright.controller.sharing.listed_records import ListedRecords
 from meshwright.controller.sharing.shared_tokens import LISTED_TOKENS, SharedTokens
 from meshwright.controller.sharing.store_thread import StoreThread
+from meshwright.controller.sharing.stream_balance import StreamBalance
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
 from meshwright.records.contract import Epoch, RecordsError, ReplicaId

@@ -13,7 +13,7 @@ from xds.server.ads import AdsServer
 from xds.server.streams.call import alone
 
 
-class Rechecking:
+class ClientCheck:
     """Check of all clients after an event, one check for all events of a turn of the event loop.
 
     For example, another server may have revoked a thousand certificates since the last news of it.
@@ -53,8 +53,8 @@ async def start(context: ControllerContext) -> HealthProbes:
     )
     port = await server.start(f"{_bracketed(context.host)}:{context.port}")
 
-    rechecking = Rechecking(server.recheck)
-    unsubscribe = context.events.subscribe(rechecking.on_event)
+    check = ClientCheck(server.recheck)
+    unsubscribe = context.events.subscribe(check.on_event)
 
     async def close(grace: float) -> None:
         # Events are followed to the end, because a revocation must end a stream that is served meanwhile.

@@ -34,10 +34,10 @@ understood unread unseen untaken unwritten written
 # Words in -ing and -ed that name a thing or an established activity of the field.
 _NOUNS: Final = _words("""
 binding building conclusion covering decoding deed draining encoding feed finding hashing heading issuing
-listening listing load_balancing matching meaning merging need needed packing paging pacing parsing patching
-pinning polling printing probing profiling reading rebuilding recording rendering reporting rotating routing
-sampling scaling scheduling scraping sealing seed serving setting sharding sharing signing speed spelling
-string substring thing timing tracing wiring wording
+listening listing load_balancing matching meaning merging need needed packing paging pacing parsing
+patching pinning polling printing probing profiling pruning reading rebuilding recording rendering
+reporting rotating routing sampling scaling scheduling scraping sealing seed serving setting sharding
+sharing signing speed spelling string substring thing timing tracing wiring wording
 """)
 
 # Older public names: one in the chart's schema, and folders whose paths are in documents.

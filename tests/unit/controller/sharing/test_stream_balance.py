@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 from structlog.testing import capture_logs
 
-from meshwright.controller.sharing.balancing import StreamBalance
+from meshwright.controller.sharing.stream_balance import StreamBalance
 from meshwright.records.contract import ReplicaId
 from meshwright.replicas.balance import Obstacle, Share
 from meshwright.replicas.membership import Membership
