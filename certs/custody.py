@@ -32,7 +32,7 @@ from certs.lifetimes import VALIDITY
 from certs.roots.authority_store import AuthorityStore
 from certs.roots.first_proxy import FirstProxy
 from certs.roots.succeeding_authority import OpenedAuthority, open_authority
-from certs.state import sealed_state
+from certs.state import directory_marks, sealed_state
 from certs.state.pair_files import PairFiles
 from certs.state.sealing import Seal
 from certs.state.shared_mark import SHARED_FILE as SHARED_FILE
@@ -114,6 +114,7 @@ def opened(
     the rest of the ledger is moved aside. If `rebuild` is this serial, a lost ledger is rebuilt beside the
     rest. `usual` is the validity of proxy certificates without an explicit request.
     """
+    directory_marks.require_present(state)
     if (state / SHARED_FILE).exists():
         raise StateError(
             f"the CA and the ledger of {state} are in a store of several servers (file {SHARED_FILE}): "
@@ -181,6 +182,7 @@ def rebuilt(state: Path) -> int:
     At every moment the directory has a ledger that matches the CA, or a ledger known to be lost. Raises
     RequestError if no certificate is confirmed, and StateError.
     """
+    directory_marks.require_present(state)
     ledger_path, kept_path = state / LEDGER_FILE, state / REBUILDING_FILE
     if not _has_content(kept_path):
         raise RequestError(

@@ -12,12 +12,11 @@ from typing import Final, Self
 
 import structlog
 
-from certs.authority_files.store import AuthorityFiles
 from certs.authority_records.data_key import SEAL as SEAL
 from certs.authority_records.data_key import RecordedDataKey
 from certs.authority_records.fields import AUTHORITY as AUTHORITY
 from certs.authority_records.store import RecordedAuthority
-from certs.custody import LEDGER_FILE, AuthorityWithLedger
+from certs.custody import AuthorityWithLedger, begun
 from certs.errors import StateError
 from certs.ledger.records.fields import PROXIES
 from certs.ledger.records.header import HEADER, Header
@@ -27,7 +26,7 @@ from certs.pair_records.store import RecordedPairs
 from certs.roots.first_proxy import FirstProxy
 from certs.roots.succeeding_authority import open_authority
 from certs.shared_evidence import CaEvidence
-from certs.state import sealed_state
+from certs.state import directory_marks, sealed_state
 from certs.state.shared_mark import SharedMesh, require_mesh, require_no_mesh, write_mark
 from meshwright.mesh.names import TrustDomain
 from meshwright.records.content import Content
@@ -98,6 +97,7 @@ def open_shared(
     # The evidence before the CA, because the first server writes the CA first.
     evidence = _evidence_of(ledger, stores.pairs)
     if made := not store.read().state.has_ca:
+        _require_store_of(state)
         _require_no_loss(evidence, has_seal=True)
 
     def last_end() -> datetime | None:
@@ -121,6 +121,15 @@ def open_shared(
     return AuthorityWithLedger(ledger, first, seal, store, whose, made, service_pairs=stores.pairs)
 
 
+def has_own_mesh(state: Path) -> bool:
+    """Return whether a state directory has a CA or a ledger that was not moved into the shared store yet.
+
+    Raises StateError for a directory into which an import has not ended.
+    """
+    directory_marks.require_imported(state)
+    return directory_marks.read_moved(state) is None and begun(state)
+
+
 async def _evidence(records: RecordStore) -> CaEvidence:
     """Return what the records say about a CA, before they are followed. Raises RecordsError."""
     header, proxies, services = [await listed_once(records, prefix) for prefix in LISTED]
@@ -141,11 +150,19 @@ def _require_no_loss(evidence: CaEvidence, *, has_seal: bool) -> None:
 
 
 def _require_no_own_authority(state: Path) -> None:
-    has_ca = AuthorityFiles(state).read().state.has_ca
-    if has_ca or (state / LEDGER_FILE).exists():
-        what = "CA" if has_ca else "ledger"
+    if has_own_mesh(state):
         raise StateError(
-            f"the state directory {state} has a {what} of its own, but with the setting store kubernetes the "
-            f"mesh uses a shared one: name an empty state directory. A {what} cannot be moved from a "
-            "directory into the store yet"
+            f"the state directory {state} has a CA or a ledger of its own, but the mesh uses the shared one: "
+            "move the mesh with `meshwright state move`, or name an empty state directory"
+        )
+
+
+def _require_store_of(state: Path) -> None:
+    """Refuse to make a new CA for a mesh that was moved: its store was emptied, or another one is meant."""
+    if (moved := directory_marks.read_moved(state)) is not None:
+        raise StateError(
+            f"the mesh of {state} (CA {moved.root}) was moved into the store {moved.store} at "
+            f"{moved.at.isoformat()}, but this store has no mesh: check the settings of the store, or "
+            "restore a backup with `meshwright state import`. To move the older state in this directory once "
+            f"more, remove {state / directory_marks.MOVED_FILE}"
         )

@@ -32,6 +32,9 @@ from meshwright.records.key import key_of
 AUTHORITY: Final = key_of("authority")
 """Key of the record."""
 
+MOVING: Final = "moving"
+"""Field of a record without a CA yet: a mesh is being moved into the store, and its CA comes last."""
+
 MEND: Final = f"restore the record {AUTHORITY} from a backup"
 
 T = TypeVar("T")
@@ -71,6 +74,18 @@ def with_proof(fields: Fields, seal: RecordSeal) -> Fields:
 def _proven(fields: Fields) -> bytes:
     others = {name: value for name, value in fields.items() if name != _PROOF}
     return json.dumps(others, sort_keys=True, separators=(",", ":")).encode()
+
+
+def require_moved(fields: Fields) -> None:
+    """Raise StateError if a mesh is being moved into the store: no server may make another CA meanwhile."""
+    moving = fields.get(MOVING)
+    if moving is not None and "ca" not in fields:
+        root = moving.get("root") if isinstance(moving, dict) else None
+        raise StateError(
+            f"a mesh (CA {root}) is being moved into the shared store: start this server again afterwards. "
+            "If the move was interrupted, repeat it: the command `meshwright state move` or `meshwright "
+            "state import`, or the start of the server with the old state directory"
+        )
 
 
 def state_in(fields: Fields, seal: RecordSeal) -> AuthorityState:

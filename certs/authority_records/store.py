@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from certs.authority_records.fields import AUTHORITY, MEND, require_proof, state_in, with_state
+from certs.authority_records.fields import AUTHORITY, MEND, require_moved, require_proof, state_in, with_state
 from certs.errors import StateError
 from certs.issuers.root import CaNames
 from certs.roots.authority_state import AuthorityState, is_step
@@ -136,6 +136,7 @@ class RecordedAuthority:
             return self._stored_in({} if content is None else content.fields)
 
     def _stored_in(self, fields: Fields) -> StoredAuthority:
+        require_moved(fields)
         require_proof(fields, self._seal)
         return StoredAuthority(state_in(fields, self._seal), _revision(fields))
 

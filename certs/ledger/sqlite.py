@@ -83,6 +83,18 @@ class SqliteLedger:
                 rows.insert(connection, entry)
             self._seen.wrote(connection)
 
+    def record_all(self, entries: Iterable[LedgerEntry]) -> None:
+        """Write the entries of another ledger with all their stamps, in one transaction.
+
+        Raises StateError for an existing serial; then no entry is added.
+        """
+        with self._statements() as connection, waiting(connection, BUSY_SECONDS):
+            with self._seen.writing(connection):
+                for entry in entries:
+                    rows.insert(connection, entry)
+            self._seen.wrote(connection)
+            self._mark.raise_to(rows.revocations(connection))
+
     def entry(self, serial: str) -> LedgerEntry | None:
         """Return the entry of a serial, or None; reads the file only after a possible change.
 

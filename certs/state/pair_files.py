@@ -99,6 +99,11 @@ class PairFiles:
         """Return the latest end of validity of all stored certificates, including the server's own."""
         return max((*self._ends("services/*/*"), *self._ends(ADS_SERVER), *self._ends(WEBHOOK)), default=None)
 
+    def services(self) -> tuple[Holder, ...]:
+        """Return the holders of all service certificates, sorted, also of unreadable ones."""
+        paths = self._state.glob("services/*/*/certificate.pem")
+        return tuple(sorted(Holder(str(path.parent.relative_to(self._state))) for path in paths))
+
     def _ends(self, holders: str) -> Iterator[datetime]:
         for path in sorted(self._state.glob(f"{holders}/certificate.pem")):
             with suppress(ValueError):

@@ -59,9 +59,12 @@ def opened(state: Path, passphrase: Path | None) -> Seal:
     return seal
 
 
-def read_passphrase(path: Path, state: Path) -> bytes:
-    """Return the passphrase in a file, which must be outside of the state directory; raise StateError."""
-    return _passphrase(path, state)
+def read_passphrase(path: Path, state: Path, name: str = "key_passphrase_file") -> bytes:
+    """Return the passphrase in a file, which must be outside of the state directory; raise StateError.
+
+    `name` is the name of the setting or option in errors.
+    """
+    return _passphrase(path, state, name)
 
 
 def unsealed(state: Path, passphrase: Path) -> int:
@@ -153,9 +156,9 @@ def _log_files(count: int, event: str) -> None:
         _log.info(event, files=count)
 
 
-def _passphrase(path: Path, state: Path) -> bytes:
+def _passphrase(path: Path, state: Path, name: str = "key_passphrase_file") -> bytes:
     """Read a passphrase: the file's only line. Raises StateError, without the content."""
-    message = f"key_passphrase_file {path}"
+    message = f"{name} {path}"
     if path.resolve().is_relative_to(state.resolve()):
         raise StateError(
             f"{message} must not be in the state directory, because anyone who can read the keys "

@@ -29,6 +29,7 @@ from meshwright.cli.commands.proxy import proxy
 from meshwright.cli.commands.schema import schema
 from meshwright.cli.commands.serve import serve
 from meshwright.cli.commands.stat import stat, top
+from meshwright.cli.commands.state import state
 from meshwright.cli.commands.tap import tap
 from meshwright.cli.commands.unit import unit
 from meshwright.cli.commands.version import printed, version
@@ -67,7 +68,14 @@ def about(
     """
 
 
-groups = ((certs, "certs"), (agent, "agent"), (migrate, "migrate"), (proxy, "proxy"), (cni, "cni"))
+groups = (
+    (certs, "certs"),
+    (state, "state"),
+    (agent, "agent"),
+    (migrate, "migrate"),
+    (proxy, "proxy"),
+    (cni, "cni"),
+)
 for group, name in groups:
     app.add_typer(group, name=name)
 agent.command("check")(agent_check)

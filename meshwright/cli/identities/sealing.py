@@ -6,7 +6,7 @@ from pathlib import Path
 
 from certs.custody import begun
 from certs.errors import CertificateError
-from certs.state import sealed_state
+from certs.state import directory_marks, sealed_state
 from meshwright.cli.errors import IssuingError
 from meshwright.cli.identities.issuing import settings_of
 from meshwright.cli.process.structlog_alone import on_standard_error
@@ -43,6 +43,7 @@ def _alone(state: Path, passphrase: Path | None, *, shared: bool) -> Iterator[Pa
     if path is None:
         raise IssuingError("the passphrase is missing: give its file with --key-passphrase-file")
     try:
+        directory_marks.require_present(state)
         if not begun(state):
             raise IssuingError(
                 f"{state} lacks a CA, so it is not a state directory: give the server's directory with "

@@ -108,6 +108,7 @@ LOGGER_NAMES: Final = (
     "reporting.one_object",
     "reporting.reporter",
     "sidecars.document",
+    "transfer",
 )
 """Sorted, without the names made at run time, such as the names of Envoy's loggers (`envoy.http`)."""
 

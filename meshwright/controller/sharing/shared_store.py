@@ -15,7 +15,7 @@ from typing import Final, TypeVarTuple
 from certs.custody import AuthorityWithLedger
 from certs.errors import StateError
 from certs.ledger.entry import LedgerEntry
-from certs.shared_custody import LISTED, SEAL, SharedStores, open_shared
+from certs.shared_custody import LISTED, SEAL, SharedStores, has_own_mesh, open_shared
 from certs.state.stored_pair import Holder
 from meshwright.controller.settings.settings import Settings
 from meshwright.controller.sharing.backends import backend
@@ -84,6 +84,8 @@ class SharedStore:
         settings, thread = self._settings, self._thread
         thread.run(self._backend.connection.__aenter__())
         passphrase = settings.key_passphrase_file
+        if has_own_mesh(settings.state):
+            self._move()
         stores = SharedStores.open(self._records, self.replica, thread.loop, settings.state, passphrase)
         thread.start("shared ledger", lambda: stores.ledger.follow(self._hear_entries))
         thread.start("shared service certificates", lambda: stores.pairs.follow(self._hear_pairs))
@@ -96,6 +98,19 @@ class SharedStore:
         self._holders.clear()
         domain = TrustDomain(settings.trust_domain)
         return open_shared(stores, settings.state, domain, self._clock(), passphrase)
+
+    def _move(self) -> None:
+        """Move the mesh of the state directory into the store. Raises StateError."""
+        # Imported only here, because few starts need them.
+        from meshwright.controller.sharing.move import move
+        from meshwright.transfer.mesh_store import MeshStore
+
+        settings = self._settings
+        # Without the wrapper, which would take the lists of the move for those of this server.
+        store = MeshStore(
+            self._backend.records, self.replica, self._thread, settings.state, settings.key_passphrase_file
+        )
+        move(settings, store, self._clock)
 
     def works(
         self,

@@ -2,8 +2,9 @@
 
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +16,7 @@ from certs.errors import RequestError
 from certs.state import files
 from certs.state.database import GIVE_UP_PAGES, Schema, changing, explained, is_full, open_private
 from meshwright.enrolment.store.contract import REMEMBERED, TokenRedemption, TokenRefused
+from meshwright.enrolment.store.token_fields import StoredToken, TokenWithUses
 from meshwright.enrolment.tokens import JoinToken, TokenRecord, TokenRefusal, has_secret, refusal
 from meshwright.mesh.names import Namespace, ProxyUuid, ServiceName
 
@@ -41,7 +43,7 @@ _SELECT: Final = """
 SELECT id, service, namespace, uuid, uses, (SELECT count(*) FROM redemptions WHERE token = id), made_at,
        expires_at, made_by, days, revoked_at, secret_digest FROM tokens
 """
-
+_INSERT: Final = "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 _log = structlog.get_logger("enrolment.store")
 
@@ -80,20 +82,39 @@ class SqliteTokens:
 
     def add(self, token: JoinToken, record: TokenRecord) -> None:
         """Store a join token, and delete tokens that expired more than 90 days before."""
-        row = (
-            *(record.id, token.secret_digest, record.service, record.namespace, record.uuid, record.uses),
-            *(record.days, _seconds(record.made_at), _seconds(record.expires_at), record.made_by),
-        )
+        row = _row(record, token.secret_digest)
         with self._changing() as connection:
             ended = _seconds(record.made_at - REMEMBERED)
             connection.execute("DELETE FROM tokens WHERE expires_at < ?", (ended,))
-            connection.execute("INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)", row)
+            connection.execute(_INSERT, row)
 
     def tokens(self) -> tuple[TokenRecord, ...]:
         """Return the records of all join tokens, oldest first."""
         with self._asking() as connection:
             rows = connection.execute(f"{_SELECT} ORDER BY made_at, id").fetchall()
         return tuple(_record(row) for row in rows)
+
+    def stored(self) -> tuple[TokenWithUses, ...]:
+        """Return everything in the store, for a move to another one, sorted by id."""
+        with self._changing() as connection:
+            rows = connection.execute(f"{_SELECT} ORDER BY id").fetchall()
+            redemptions = connection.execute("SELECT token, key_digest, at FROM redemptions").fetchall()
+        uses: dict[str, dict[str, datetime]] = {row[0]: {} for row in rows}
+        for token, key, at in redemptions:
+            uses[token][key] = _moment(at)
+        stored = (StoredToken(replace(_record(row), used=0), row[-1]) for row in rows)
+        return tuple(TokenWithUses(token, uses[token.record.id]) for token in stored)
+
+    def add_stored(self, tokens: Iterable[TokenWithUses]) -> None:
+        """Store the tokens of another store with their uses, in one transaction."""
+        with self._changing() as connection:
+            for each in tokens:
+                row = _row(each.stored.record, each.stored.secret_digest)
+                connection.execute(_INSERT, row)
+                connection.executemany(
+                    "INSERT INTO redemptions VALUES (?, ?, ?)",
+                    [(row[0], key, _seconds(at)) for key, at in sorted(each.uses.items())],
+                )
 
     def revoke(self, token: str, now: datetime) -> TokenRecord:
         """Revoke a join token; a second call has no effect. Raises RequestError for an unknown id."""
@@ -195,6 +216,14 @@ def _recognised(connection: sqlite3.Connection, token: JoinToken) -> TokenRecord
     if not has_secret(token, row[-1]):
         raise TokenRefused(TokenRefusal.WRONG_SECRET, token.id)
     return _record(row)
+
+
+def _row(record: TokenRecord, secret_digest: str) -> tuple[str | int | None, ...]:
+    return (
+        *(record.id, secret_digest, record.service, record.namespace, record.uuid, record.uses, record.days),
+        *(_seconds(record.made_at), _seconds(record.expires_at), record.made_by),
+        None if record.revoked_at is None else _seconds(record.revoked_at),
+    )
 
 
 def _record(row: tuple[str, ...]) -> TokenRecord:

@@ -9,7 +9,7 @@ A pure module.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
@@ -33,6 +33,14 @@ class StoredToken:
 
     record: TokenRecord
     secret_digest: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenWithUses:
+    """A join token as it is stored, and the time of each use by the digest of the key that has the use."""
+
+    stored: StoredToken
+    uses: Mapping[str, datetime]
 
 
 def is_token_id(token: str) -> bool:
@@ -71,8 +79,14 @@ def first_slot(key_digest: str, uses: int) -> int:
 
 def token_fields(token: JoinToken, record: TokenRecord) -> Fields:
     """Return the fields of a new token."""
+    return stored_fields(StoredToken(record, token.secret_digest))
+
+
+def stored_fields(stored: StoredToken) -> Fields:
+    """Return the fields of a stored token."""
+    record = stored.record
     fields = {
-        "secret_digest": token.secret_digest,
+        "secret_digest": stored.secret_digest,
         "service": record.service,
         "namespace": record.namespace,
         "uuid": record.uuid,
@@ -128,6 +142,11 @@ def use_fields(key_digest: str, now: datetime) -> Fields:
 def read_use(fields: Fields) -> str:
     """Return the digest of the key that has a use; raise UnreadableContentError."""
     return _text(fields, "key")
+
+
+def read_time_of_use(fields: Fields) -> datetime:
+    """Return the time of a use; raise UnreadableContentError."""
+    return _time(fields, "at")
 
 
 def is_use_of(key_digest: str) -> Callable[[Fields], bool]:

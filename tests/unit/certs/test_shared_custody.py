@@ -55,7 +55,9 @@ def test_directory_belongs_to_one_of_the_two_kinds_of_stores(tmp_path: Path) -> 
     with opened(own, DOMAIN, NOW):
         pass
     with LoopThread() as thread:
-        with pytest.raises(StateError, match=r"own has a CA of its own, .* name an empty state directory"):
+        with pytest.raises(
+            StateError, match=r"own has a CA or a ledger of its own, .* `meshwright state move`"
+        ):
             _opened(thread, memory, own)
         assert memory.records == {}
         _opened(thread, memory, shared)

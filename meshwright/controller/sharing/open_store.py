@@ -1,0 +1,27 @@
+"""The shared store, open for the time of one command."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+
+from meshwright.controller.settings.settings import Settings
+from meshwright.controller.sharing.backends import backend
+from meshwright.controller.sharing.shared_store import replica_id
+from meshwright.controller.sharing.store_thread import StoreThread
+from meshwright.records.contract import StoreUnavailableError
+from meshwright.transfer.mesh_store import MeshStore, explained
+
+
+@contextmanager
+def open_store(settings: Settings, clock: Callable[[], datetime]) -> Iterator[MeshStore]:
+    """Open the store in the settings for the context. Raises StartupError, StateError."""
+    replica = replica_id()
+    store, thread = backend(settings, replica, clock), StoreThread()
+    try:
+        with explained():
+            thread.run(store.connection.__aenter__())
+        yield MeshStore(store.records, replica, thread, settings.state, settings.key_passphrase_file)
+    finally:
+        with suppress(StoreUnavailableError):
+            thread.run(store.connection.__aexit__(None, None, None))
+        thread.close()
