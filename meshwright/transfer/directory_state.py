@@ -35,8 +35,8 @@ _IMPORTED: Final = (
 )
 """Files and folders that an import writes, also those of an import that was interrupted."""
 
-_LEFT: Final = ("lost+found", "*.lock", directory_marks.IMPORTING_FILE)
-"""Patterns of names that an otherwise empty directory may have."""
+_LEFT: Final = ("lost+found", "*.lock", f".{directory_marks.IMPORTING_FILE}.*")
+"""Patterns of names that an otherwise empty directory may have, also if a process died at its first file."""
 
 _log = structlog.get_logger("transfer")
 
@@ -161,8 +161,9 @@ def _tokens(path: Path) -> tuple[TokenWithUses, ...]:
 
 def _remove_rest(state: Path) -> None:
     """Remove what an interrupted import has written."""
-    for name in _IMPORTED:
-        path = state / name
+    # A process that died has left temporary files beside its files.
+    patterns = (*_IMPORTED, *(f".{name}.*" for name in _IMPORTED), f".{directory_marks.IMPORTING_FILE}.*")
+    for path in sorted(path for pattern in patterns for path in state.glob(pattern)):
         try:
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
