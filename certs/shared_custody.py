@@ -75,6 +75,7 @@ class SharedStores:
 
         def require_new() -> None:
             require_no_mesh(state)
+            _require_store_of(state)
             _require_no_loss(calls.run(_evidence(records)), has_seal=False)
 
         seal = RecordedDataKey(records, replica, loop, words).open(require_new)

@@ -60,7 +60,13 @@ class RecordedDataKey:
         self._passphrase = passphrase
 
     def open(self, require_new: Callable[[], None] = _accept) -> RecordSeal:
-        """Return the seal of all shared records. At the first start, make its data key.
+        """Return the seal of all shared records; see `read_or_make`."""
+        return RecordSeal(self.read_or_make(require_new))
+
+    def read_or_make(
+        self, require_new: Callable[[], None] = _accept, made: Callable[[], bytes] = new_data_key
+    ) -> bytes:
+        """Return the data key of all shared records. At the first start, store the one that `made` returns.
 
         `require_new` is called before that, and raises StateError if the mesh is not new. With a passphrase,
         encrypt a data key that was stored without one. Raises StateError for a wrong or missing passphrase, a
@@ -73,14 +79,14 @@ class RecordedDataKey:
             if fields is None:
                 if has_keys:
                     raise StateError(f"the record {SEAL} is missing; {_MEND}")
-                fields = self._made(require_new)
+                fields = self._made(require_new, made)
             if _WRAPPED not in fields and self._passphrase is not None:
                 fields = self._encrypted(fields)
         except (RecordsError, UnreadableContentError) as error:
             raise StateError(f"the shared data key cannot be used: {error}") from error
-        return RecordSeal(self._data_key(fields))
+        return self._data_key(fields)
 
-    def _made(self, require_new: Callable[[], None]) -> Fields:
+    def _made(self, require_new: Callable[[], None], made: Callable[[], bytes]) -> Fields:
         """Make the data key of a new mesh, unless another server does; return the stored fields."""
         try:
             require_new()
@@ -89,7 +95,7 @@ class RecordedDataKey:
             if (fields := self._read()) is None:
                 raise
             return fields
-        return self._replaced(None, self._written(new_data_key()))
+        return self._replaced(None, self._written(made()))
 
     def _encrypted(self, fields: Fields) -> Fields:
         """Encrypt the data key of another server that has no passphrase, or had none; return the fields."""

@@ -3,6 +3,7 @@
 The form has the fields of shared records, with private keys in clear, so it must never be written unsealed:
 
     {"authority": {"ca": {"certificate": "-----BEGIN...", "key": "-----BEGIN..."}, "first_proxy": "3f9a02"},
+     "data_key": "5f2c...",
      "gateway_secrets": [["mesh", "gateway"]],
      "ledger": {"authority": "cd34", "first": {"issued_at": 1938928089, "serial": "3f9a02"}},
      "proxies": {"9f0c.cart.shop": {"certificates": {"3f9a02": {"issued_at": 1938928089, ...}}}},
@@ -56,6 +57,8 @@ class MeshState:
     - `pairs`: service certificates with their keys.
     - `tokens`: join tokens with their uses, sorted by id.
     - `gateway_secrets`: the Secrets that the mesh has written for gateways.
+    - `data_key`: the key that encrypts private keys in a store, and identifies the mesh there. A directory
+      has none. The key is not compared, because private keys are encrypted anew at each place.
     """
 
     authority: AuthorityState
@@ -65,6 +68,7 @@ class MeshState:
     pairs: Mapping[Holder, Pair] = field(default_factory=dict)
     tokens: tuple[TokenWithUses, ...] = ()
     gateway_secrets: frozenset[SecretName] = frozenset()
+    data_key: bytes | None = field(default=None, repr=False, compare=False)
 
     @property
     def root(self) -> str:
@@ -127,7 +131,7 @@ _CLEAR: Final = _InsideSealedFile()
 def encode(mesh: MeshState) -> bytes:
     """Return the form inside a sealed file, which has private keys in clear. Raises StateError."""
     require_readable(mesh.authority)
-    content = {
+    content: dict[str, object] = {
         "authority": with_state({}, mesh.authority, _CLEAR),
         "gateway_secrets": [[secret.namespace, secret.name] for secret in sorted(mesh.gateway_secrets)],
         "ledger": header_fields(mesh),
@@ -141,6 +145,8 @@ def encode(mesh: MeshState) -> bytes:
         },
         "tokens": {each.stored.record.id: _token_fields(each) for each in mesh.tokens},
     }
+    if mesh.data_key is not None:
+        content["data_key"] = mesh.data_key.hex()
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True)
     return text.encode()
 
@@ -178,7 +184,10 @@ def _decoded(content: Mapping[str, Any]) -> MeshState:
     secrets = frozenset(
         SecretName(Namespace(namespace), name) for namespace, name in content["gateway_secrets"]
     )
-    return MeshState(authority, header.authority, header.first, in_order(entries), pairs, tokens, secrets)
+    key = bytes.fromhex(content["data_key"]) if "data_key" in content else None
+    return MeshState(
+        authority, header.authority, header.first, in_order(entries), pairs, tokens, secrets, key
+    )
 
 
 def header_fields(mesh: MeshState, before: Fields | None = None) -> Fields:

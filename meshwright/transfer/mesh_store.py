@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -11,12 +11,12 @@ from typing import Any, Protocol, TypeVar
 from certs.authority_records.data_key import RecordedDataKey
 from certs.errors import StateError
 from certs.state import sealed_state
-from certs.state.sealing import RecordSeal
+from certs.state.sealing import RecordSeal, new_data_key
 from meshwright.records.content import UnreadableContentError
 from meshwright.records.contract import RecordsError, RecordStore, ReplicaId
 from meshwright.transfer.mesh_state import MeshState
 from meshwright.transfer.store_state import read_root, read_store
-from meshwright.transfer.store_writer import PAUSES, StoreWriter, WriteCount
+from meshwright.transfer.store_writer import PAUSES, StoreWriter, WriteCount, require_no_rest
 
 T = TypeVar("T")
 
@@ -58,20 +58,26 @@ class MeshStore:
             # Opening the data key of an empty store would make one.
             if self.thread.run(read_root(self.records)).fields is None:
                 raise StateError("the store has no mesh")
-            return self.thread.run(read_store(self.records, self._seal()))
+            data_key = self._data_key().read_or_make()
+            mesh = self.thread.run(read_store(self.records, RecordSeal(data_key)))
+            return replace(mesh, data_key=data_key)
 
     def write(self, mesh: MeshState, now: datetime) -> WriteCount:
         """Write a state into a store that is empty, or has this mesh, completely or in part."""
         with explained():
             # The data key first: a record of the CA without the data key counts as a loss.
-            writer = StoreWriter(self.records, self.replica, self._seal(), self.pauses)
+            data_key = self._data_key().read_or_make(
+                lambda: self.thread.run(require_no_rest(self.records)),
+                lambda: mesh.data_key or new_data_key(),
+            )
+            writer = StoreWriter(self.records, self.replica, RecordSeal(data_key), self.pauses)
             return self.thread.run(writer.write(mesh, now))
 
-    def _seal(self) -> RecordSeal:
+    def _data_key(self) -> RecordedDataKey:
         words = None
         if self.passphrase is not None:
             words = sealed_state.read_passphrase(self.passphrase, self.state)
-        return RecordedDataKey(self.records, self.replica, self.thread.loop, words).open()
+        return RecordedDataKey(self.records, self.replica, self.thread.loop, words)
 
 
 @contextmanager

@@ -29,8 +29,9 @@ from meshwright.enrolment.store.token_fields import (
 )
 from meshwright.mesh.names import Namespace, SecretName
 from meshwright.records.content import Content, Fields, UnreadableContentError
-from meshwright.records.contract import Changes, Record, RecordStore
+from meshwright.records.contract import Record, RecordStore
 from meshwright.records.key import Key, key_of
+from meshwright.records.listing import listed_once
 from meshwright.transfer.mesh_state import MeshState, first_of, require_readable
 
 GATEWAY: Final = key_of("gateway")
@@ -81,27 +82,6 @@ async def read_root(store: RecordStore) -> StoredRoot:
     return StoredRoot(None if record is None else fields_of(record))
 
 
-async def listed(store: RecordStore, prefix: Key) -> Mapping[Key, Record]:
-    """Return all records within a prefix. Raises StateError if the store does not answer in time."""
-    first: asyncio.Future[Changes] = asyncio.get_running_loop().create_future()
-
-    def receive(changes: Changes) -> None:
-        if not first.done():
-            first.set_result(changes)
-
-    following = asyncio.create_task(store.follow(prefix, receive))
-    try:
-        await asyncio.wait((first, following), timeout=LIST_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-        if not first.done():
-            if following.done():
-                await following
-            raise StateError(f"the store has not listed the records {prefix} within {LIST_SECONDS:g} s")
-        return {record.key: record for record in first.result().records}
-    finally:
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
-
-
 async def list_all(store: RecordStore) -> Mapping[Key, Record]:
     """Return all shared records but the CA and the data key.
 
@@ -111,7 +91,14 @@ async def list_all(store: RecordStore) -> Mapping[Key, Record]:
     """
     result: dict[Key, Record] = {}
     for prefix in PREFIXES:
-        result.update(await listed(store, prefix))
+        try:
+            async with asyncio.timeout(LIST_SECONDS):
+                records = await listed_once(store, prefix)
+        except TimeoutError:
+            raise StateError(
+                f"the store has not listed the records {prefix} within {LIST_SECONDS:g} s"
+            ) from None
+        result.update((record.key, record) for record in records)
     return result
 
 
@@ -156,7 +143,11 @@ def state_of(stored: StoredRoot, records: Mapping[Key, Record], seal: RecordSeal
 
 
 def authority_in(fields: Fields, seal: RecordSeal) -> AuthorityState:
-    """Return the state of the authority. Raises StateError for an unreadable part, and during a move."""
+    """Return the state of the authority.
+
+    Raises StateError for an unreadable part, and during a move, and UnreadableContentError for a state that
+    was not written with the data key.
+    """
     require_moved(fields)
     require_proof(fields, seal)
     authority = state_in(fields, seal)

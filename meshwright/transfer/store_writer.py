@@ -101,14 +101,7 @@ class StoreWriter:
 
     async def _claim(self, mesh: MeshState) -> None:
         """Claim the store for the mesh, unless that was done, or the store has the mesh."""
-        if (await read_root(self._store)).fields is None:
-            left = await list_all(self._store)
-            # Read once more, because another move of the mesh may have begun meanwhile.
-            if left and (await read_root(self._store)).fields is None:
-                raise StateError(
-                    f"the store has no CA, but {len(left)} records of a mesh, for example {min(left)}: "
-                    f"restore the record {AUTHORITY}, or remove these records if they are not needed"
-                )
+        await require_no_rest(self._store)
 
         def change(fields: Fields | None) -> Fields | None:
             require_same(fields, mesh, self._seal)
@@ -184,6 +177,18 @@ class StoreWriter:
         self._written += 1
         if self._written % EVERY == 0:
             _log.info("mesh is being moved into the store", written=self._written, of=self._total)
+
+
+async def require_no_rest(store: RecordStore) -> None:
+    """Raise StateError for a store that has records of a mesh, but no CA. They may be of any mesh."""
+    if (await read_root(store)).fields is None:
+        left = await list_all(store)
+        # Read once more, because another move of the mesh may have begun meanwhile.
+        if left and (await read_root(store)).fields is None:
+            raise StateError(
+                f"the store has no CA, but {len(left)} records of a mesh, for example {min(left)}: restore "
+                f"the record {AUTHORITY}, or remove these records if they are not needed"
+            )
 
 
 def require_same(fields: Fields | None, mesh: MeshState, seal: RecordSeal) -> None:

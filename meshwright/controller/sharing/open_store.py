@@ -1,14 +1,13 @@
 """The shared store, open for the time of one command."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime
 
 from meshwright.controller.settings.settings import Settings
 from meshwright.controller.sharing.backends import backend
 from meshwright.controller.sharing.shared_store import replica_id
 from meshwright.controller.sharing.store_thread import StoreThread
-from meshwright.records.contract import StoreUnavailableError
 from meshwright.transfer.mesh_store import MeshStore, explained
 
 
@@ -22,6 +21,4 @@ def open_store(settings: Settings, clock: Callable[[], datetime]) -> Iterator[Me
             thread.run(store.connection.__aenter__())
         yield MeshStore(store.records, replica, thread, settings.state, settings.key_passphrase_file)
     finally:
-        with suppress(StoreUnavailableError):
-            thread.run(store.connection.__aexit__(None, None, None))
-        thread.close()
+        thread.close(lambda: store.connection.__aexit__(None, None, None))

@@ -1,6 +1,7 @@
 """Fixtures of the tests of moves."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,6 @@ def thread() -> Iterator[LoopThread]:
 
 
 @pytest.fixture
-def store(thread: LoopThread) -> Store:
+def store(thread: LoopThread, tmp_path: Path) -> Store:
     """Return an empty store."""
-    return Store(thread)
+    return Store(thread, tmp_path / "state")
