@@ -4,10 +4,11 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from catalog.store.inventory import holder_of
 from certs.custody import AuthorityWithLedger
 from certs.ledger.entry import LedgerEntry
 from meshwright.controller.drivers import MeshDrivers
@@ -20,11 +21,14 @@ from meshwright.controller.parts.identity import IdentityParts, join_identity, p
 from meshwright.controller.parts.monitors import MonitorParts, join_monitors
 from meshwright.controller.parts.proxies import ProxyParts, join_proxies
 from meshwright.controller.settings.settings import Settings
-from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.sidecars.contract.events import CertificateRevoked
 
 if TYPE_CHECKING:
     from meshwright.controller.sharing.shared_store import SharedStore
+
+_OUR_PROOFS: Final = frozenset({"join-token", "kubernetes"})
+"""Kinds of proof whose validity is known; an installed kind may be older than any revocation."""
 
 _log = structlog.get_logger("controller.wiring")
 
@@ -67,6 +71,8 @@ class Parts:
         """Yield the names and coroutines of the tasks for a store that several servers share."""
         if self.shared is not None:
             yield from self.shared.works(self._heard, self._compared)
+            keeps_revoked = not _OUR_PROOFS.issuperset(self.core.settings.enrolment_proofs)
+            yield "pruning of records", self.shared.prune(self._workloads, keeps_revoked=keeps_revoked)
 
     def _heard(self, entries: tuple[LedgerEntry, ...]) -> None:
         """Take entries that other servers have changed: admissions and revocations hold here too."""
@@ -79,6 +85,13 @@ class Parts:
                     serial=entry.serial,
                 )
                 self.proxies.events.publish(CertificateRevoked(entry.common_name, entry.serial))
+
+    def _workloads(self) -> Callable[[ProxyName], bool] | None:
+        """Return the function that tells whether the mesh has a proxy, or None while it is not sure."""
+        view = self.core.view()
+        if view is None or self.core.sources.remarks():
+            return None
+        return lambda name: holder_of(view, name) is not None
 
     def _compared(self, identities: Iterable[ServiceIdentity]) -> None:
         """Compare service certificates with those that other servers have stored, in the next wave."""

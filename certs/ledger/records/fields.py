@@ -10,7 +10,7 @@ A pure module.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -81,6 +81,17 @@ def with_entries(fields: Fields | None, entries: Iterable[LedgerEntry]) -> Field
     if certificates == before:
         return None
     return {**({} if fields is None else fields), _CERTIFICATES: certificates}
+
+
+def without_entries(fields: Fields | None, serials: Collection[str]) -> Fields | None:
+    """Return the fields of a record without these certificates, or None if the fields have none of them.
+
+    Call `entries_in` before, which checks the fields.
+    """
+    before = {} if fields is None else fields.get(_CERTIFICATES, {})
+    assert isinstance(before, dict)  # noqa: S101 - checked by `entries_in`, for the type checker
+    certificates = {serial: value for serial, value in before.items() if serial not in serials}
+    return None if certificates == before else {**(fields or {}), _CERTIFICATES: certificates}
 
 
 def require_room(name: ProxyName, fields: Fields) -> None:

@@ -11,9 +11,11 @@ from certs.keys.serial import read_serial
 from certs.ledger.contract import Judge, Receive, UnwrittenError
 from certs.ledger.entry import LedgerEntry, Stamp, StampDetail
 from certs.ledger.records.entries import SharedEntries
-from certs.ledger.records.fields import PROXIES, key_of_proxy
+from certs.ledger.records.fields import PROXIES, key_of_proxy, name_of_record
 from certs.ledger.records.header import HEADER, Header, with_authority, with_first, with_first_authority
-from certs.ledger.records.writes import RecordWrites, UnchangeableRecordsError
+from certs.ledger.records.pruning import kept
+from certs.ledger.records.writes import RecordWrites, Staying, UnchangeableRecordsError
+from certs.ledger.retention import Retention
 from meshwright.mesh.identity import ProxyName
 from meshwright.records.content import UnreadableContentError
 from meshwright.records.contract import Changes, RecordsError, RecordStore, ReplicaId
@@ -171,6 +173,28 @@ class RecordedLedger:
             ) from error
         return self._entries.require(entry.serial)
 
+    def names(self) -> tuple[ProxyName, ...]:
+        """Return the names of all proxies with a record, sorted as their keys are; does not wait."""
+        return tuple(map(name_of_record, sorted(self._entries.known.proxies())))
+
+    def is_forgettable(self, name: ProxyName, retention: Retention) -> bool:
+        """Return whether `forget` would change the record of a proxy; does not wait."""
+        entries = self.entries_of(name)
+        return entries != _staying(retention)(entries) or not (entries or retention.has_workload)
+
+    async def forget(self, name: ProxyName, retention: Retention) -> bool:
+        """Drop the certificates of a proxy that nobody needs; return whether any was dropped.
+
+        The record of a proxy without certificates and workload is removed. May be awaited on any event loop.
+        Raises StateError.
+        """
+        with _explained(f"the old certificates of {name} are not forgotten"):
+            return await self._calls.wait_for(self._forget(key_of_proxy(name), retention))
+
+    async def _forget(self, key: Key, retention: Retention) -> bool:
+        await self._note_first()
+        return await self._writes.forget(key, _staying(retention), removes=not retention.has_workload)
+
     def write_unwritten(self) -> None:
         """Write all remembered stamps, and what the store has lost.
 
@@ -209,6 +233,16 @@ class RecordedLedger:
         version = await update(self._store, HEADER, change, self._writer)
         if version.content is not None:
             self._entries.header = Header.read(version.content.fields)
+
+
+def _staying(retention: Retention) -> Staying:
+    return partial(
+        kept,
+        now=retention.now,
+        has_workload=retention.has_workload,
+        keeps_revoked=retention.keeps_revoked,
+        gone_since=retention.gone_since,
+    )
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Certificates that the shared ledger may forget, so that its records do not grow for ever.
 
-A certificate is forgotten a day after its end, because the clocks of servers differ a little. Two kinds of
-ended certificates stay:
+A certificate is forgotten a day after its end, because the clocks of servers differ a little. That of a Pod
+is forgotten a day after the Pod's end: a Pod never comes back, and most certificates of a cluster are of Pods
+that have been replaced. Two kinds of ended certificates stay:
 
 - A revoked one, as long as its name could be had again by a proof that is older than the revocation. A join
   token entitles for at most 366 days, and the token of a Pod for as long as the Pod lives. The limit of other
@@ -21,38 +22,55 @@ from certs.ledger.progress import progress
 from certs.ledger.records.fields import in_order
 
 ENDED_FOR: Final = timedelta(days=1)
-"""Time for which an ended certificate stays in any case."""
+"""Time for which a certificate stays in any case after its end, or that of its Pod."""
 
 LONGEST_TOKEN: Final = timedelta(days=366)
 """Longest validity of a join token: tokens that are older than a revocation end within this time."""
 
+_OF_POD: Final = "kubernetes "
+
 
 def is_prunable(
-    entries: Iterable[LedgerEntry], now: datetime, *, has_workload: bool = True, keeps_revoked: bool = False
+    entries: Iterable[LedgerEntry],
+    now: datetime,
+    *,
+    has_workload: bool = True,
+    keeps_revoked: bool = False,
+    gone_since: datetime | None = None,
 ) -> bool:
     """Return whether the record with these certificates, which are all of one proxy, may vanish.
 
-    `has_workload` is False if no Pod or machine of the mesh has the proxy; pass True if this is unknown.
-    `keeps_revoked` is True if revoked certificates never vanish, because the mesh accepts installed kinds of
-    proof, whose validity is unknown.
+    - `has_workload` is False if no Pod or machine of the mesh has the proxy; pass True if this is unknown.
+    - `keeps_revoked` is True if revoked certificates never vanish, because the mesh accepts installed kinds
+      of proof, whose validity is unknown.
+    - `gone_since` is the time from which on the mesh has not had a workload with the proxy, None if unknown.
 
-    For example, a record without certificates may vanish, and one with a certificate in force may not.
+    For example, a record without certificates may vanish, and one with the certificate of a machine may not
+    vanish before the certificate's end.
     """
-    return not kept(entries, now, has_workload=has_workload, keeps_revoked=keeps_revoked)
+    return not kept(
+        entries, now, has_workload=has_workload, keeps_revoked=keeps_revoked, gone_since=gone_since
+    )
 
 
 def kept(
-    entries: Iterable[LedgerEntry], now: datetime, *, has_workload: bool = True, keeps_revoked: bool = False
+    entries: Iterable[LedgerEntry],
+    now: datetime,
+    *,
+    has_workload: bool = True,
+    keeps_revoked: bool = False,
+    gone_since: datetime | None = None,
 ) -> tuple[LedgerEntry, ...]:
     """Return the certificates of one proxy that must stay, sorted by time of issue, then serial.
 
     The arguments are those of `is_prunable`.
     """
     known = in_order(entries)
+    gone = None if has_workload else gone_since
     staying = tuple(
         entry
         for entry in known
-        if not _is_over(entry, now)
+        if not _is_over(entry, now, gone)
         or (
             entry.revoked_at is not None
             and (keeps_revoked or _forbids(entry, now, has_workload=has_workload))
@@ -63,8 +81,12 @@ def kept(
     return _with_progress(staying, known)
 
 
-def _is_over(entry: LedgerEntry, now: datetime) -> bool:
-    return now > entry.not_after + ENDED_FOR
+def _is_over(entry: LedgerEntry, now: datetime, gone_since: datetime | None) -> bool:
+    """Return whether nobody can use a certificate any more: it has ended, or its Pod has."""
+    if now > entry.not_after + ENDED_FOR:
+        return True
+    is_of_pod = entry.joined_by.startswith(_OF_POD)
+    return is_of_pod and gone_since is not None and now > max(gone_since, entry.issued_at) + ENDED_FOR
 
 
 def _forbids(entry: LedgerEntry, now: datetime, *, has_workload: bool) -> bool:
@@ -76,9 +98,9 @@ def _forbids(entry: LedgerEntry, now: datetime, *, has_workload: bool) -> bool:
     if now <= entry.revoked_at + LONGEST_TOKEN + ENDED_FOR:
         return True
     match entry.joined_by.partition(" ")[0]:
-        case "" | "token":
+        case "" | "join-token":
             return False
-        case "kubernetes":
+        case "kubernetes":  # of a Pod
             return has_workload
         case _:
             return True

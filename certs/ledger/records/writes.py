@@ -6,7 +6,7 @@ to do.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from certs.errors import StateError
@@ -21,15 +21,19 @@ from certs.ledger.records.fields import (
     name_of_record,
     require_room,
     with_entries,
+    without_entries,
 )
 from meshwright.mesh.identity import ProxyName
 from meshwright.records.content import Fields, UnreadableContentError
 from meshwright.records.contract import Record, RecordsError, RecordStore, TooLargeError
 from meshwright.records.key import Key
-from meshwright.records.update import Change, Version, Writer, update
+from meshwright.records.update import Change, Version, Writer, remove, update
 
 AT_ONCE: Final = 16
 """Number of records that are written at the same time."""
+
+Staying = Callable[[tuple[LedgerEntry, ...]], Iterable[LedgerEntry]]
+"""Return those certificates of a proxy that must not be forgotten. The function must be pure."""
 
 
 class UnchangeableRecordsError(RecordsError):
@@ -104,6 +108,33 @@ class RecordWrites:
             raise failed[0]
         if unchangeable:
             raise UnchangeableRecordsError("; ".join(sorted(unchangeable)))
+
+    async def forget(self, key: Key, staying: Staying, *, removes: bool) -> bool:
+        """Drop the certificates of a proxy that `staying` does not return; return whether any was dropped.
+
+        If `removes`, a record without certificates is removed, after the write without them: so a server that
+        hears only of the removal of certificates knows that nothing was lost. Both are compared, so that a
+        proxy that joins or renews meanwhile keeps its certificate. A record in which the store has lost
+        something is left as it is.
+        """
+        name, is_changed = name_of_record(key), False
+        if key in self._known.behind():
+            return False
+
+        def change(fields: Fields | None) -> Fields | None:
+            nonlocal is_changed
+            stored = entries_in(name, fields)
+            left = {entry.serial for entry in staying(tuple(map(self._entries.shown, stored)))}
+            after = without_entries(fields, {entry.serial for entry in stored} - left)
+            is_changed = is_changed or after is not None
+            return after
+
+        version = await self._update(key, change)
+        if removes and version.content is not None and not entries_in(name, version.content.fields):
+            # `follow` tells of the removal, in order with a certificate that is recorded right after it.
+            is_gone = await remove(self._store, key, lambda fields: not entries_in(name, fields))
+            return is_changed or is_gone
+        return is_changed
 
     async def _write(self, key: Key) -> None:
         name, known = name_of_record(key), self._known.of(key)

@@ -4,6 +4,7 @@
 - `backends`: the store that the settings name; `listed_records`: a store that knows what it has listed.
 - `etcd_connection`: the client of the etcd that the settings name.
 - `stream_balance`: the share of the proxies that this server has, among the servers.
+- `record_pruning`: the removal of old certificates from the records of proxies, by the leader.
 - `shared_tokens`: the join tokens.
 - `shared_store`: the store of one server, opened before all other parts.
 A server with the default setting imports none of these modules. The package never decides about the mesh: it

@@ -20,10 +20,11 @@ from certs.state.stored_pair import Holder
 from meshwright.controller.settings.settings import Settings
 from meshwright.controller.sharing.backends import backend
 from meshwright.controller.sharing.listed_records import ListedRecords
+from meshwright.controller.sharing.record_pruning import PrunableLedger, RecordPruning
 from meshwright.controller.sharing.shared_tokens import LISTED_TOKENS, SharedTokens
 from meshwright.controller.sharing.store_thread import StoreThread
 from meshwright.controller.sharing.stream_balance import StreamBalance
-from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
 from meshwright.records.contract import Epoch, RecordsError, ReplicaId
 from meshwright.replicas.leadership import Leadership
@@ -62,6 +63,7 @@ class SharedStore:
         own = ReplicaState(version=version("meshwright"), started_at=clock().isoformat())
         self.membership = Membership(self.replica, own)
         self.leadership = Leadership(lambda epoch: self.membership.say(epoch=epoch))
+        self._ledger: PrunableLedger | None = None
         self.tokens = SharedTokens(self._records, self.replica, self._thread.loop)
 
     async def opened(self, stop: asyncio.Event) -> AuthorityWithLedger | None:
@@ -87,6 +89,7 @@ class SharedStore:
         if has_own_mesh(settings.state):
             self._move()
         stores = SharedStores.open(self._records, self.replica, thread.loop, settings.state, passphrase)
+        self._ledger = stores.ledger
         thread.start("shared ledger", lambda: stores.ledger.follow(self._hear_entries))
         thread.start("shared service certificates", lambda: stores.pairs.follow(self._hear_pairs))
         thread.start("shared join tokens", self.tokens.follow)
@@ -143,6 +146,15 @@ class SharedStore:
             is_store_away=lambda: bool(self.remarks()),
             moved=moved,
         )
+
+    async def prune(
+        self, workloads: Callable[[], Callable[[ProxyName], bool] | None], *, keeps_revoked: bool
+    ) -> None:
+        """Forget old proxy certificates whenever this server leads, until cancelled; see RecordPruning."""
+        if self._ledger is None:
+            raise StateError("the shared store is not open")
+        pruning = RecordPruning(self._ledger, workloads, self._clock, keeps_revoked=keeps_revoked)
+        await self.leadership.lead(pruning.run)
 
     def remarks(self) -> tuple[str, ...]:
         """Return remarks for operators while the store cannot be used. May be called from any thread."""

@@ -10,13 +10,16 @@ from hypothesis import strategies as st
 from certs.ledger.entry import LedgerEntry
 from certs.ledger.progress import Progress, progress
 from certs.ledger.records.pruning import LONGEST_TOKEN, is_prunable, kept
+from meshwright.enrolment.proofs.kubernetes import KIND
 from meshwright.enrolment.readmission import revocation
-from meshwright.enrolment.tokens import MOST_VALID
+from meshwright.enrolment.tokens import MOST_VALID, PROOF_KIND
 from meshwright.mesh.identity import ProxyName
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 NAME = ProxyName.parse("u1.cart.shop")
+TOKEN, OTHER_TOKEN = f"{PROOF_KIND} 0123456789ab", f"{PROOF_KIND} ba9876543210"
+POD = f"{KIND} Pod shop/cart-1 (8a)"
 
 
 def certificate(serial: str, day: float = 0.0, *, days: float = 90.0, joined_by: str = "") -> LedgerEntry:
@@ -87,11 +90,11 @@ def test_silent_machine_stays_ready_as_long_as_the_mesh_has_it() -> None:
     [
         ("", False, 377, True),
         ("", False, 378, False),
-        ("token 0123456789ab", False, 377, True),
-        ("token 0123456789ab", False, 378, False),
-        ("kubernetes Pod shop/cart-1 (8a)", True, 5000, True),
-        ("kubernetes Pod shop/cart-1 (8a)", False, 377, True),
-        ("kubernetes Pod shop/cart-1 (8a)", False, 378, False),
+        (TOKEN, False, 377, True),
+        (TOKEN, False, 378, False),
+        (POD, True, 5000, True),
+        (POD, False, 377, True),
+        (POD, False, 378, False),
         ("cloud i-0123", False, 5000, True),
     ],
 )
@@ -102,6 +105,29 @@ def test_revoked_certificate_stays_as_long_as_a_proof_may_be_good(
     entry = revoked(certificate("aa", joined_by=joined_by), 10)
     result = kept((entry,), BEGIN + day * DAY, has_workload=has_workload)
     assert result == ((entry,) if stays else ())
+
+
+@pytest.mark.parametrize(
+    ("joined_by", "gone_since", "stays"),
+    [
+        (POD, 5.0, True),
+        (POD, 3.9, False),
+        (POD, None, True),
+        (TOKEN, 3.9, True),
+        ("", 3.9, True),
+    ],
+)
+def test_certificate_of_a_pod_ends_with_the_pod(
+    joined_by: str, gone_since: float | None, stays: bool
+) -> None:
+    """A Pod that has been gone for a day never comes back; a machine may, as long as it has a certificate."""
+    entry = used(certificate("aa", joined_by=joined_by))
+    gone = None if gone_since is None else BEGIN + gone_since * DAY
+    now = BEGIN + 5 * DAY
+    assert kept((entry,), now, has_workload=False, gone_since=gone) == ((entry,) if stays else ())
+    assert kept((entry,), now, has_workload=True, gone_since=gone) == (entry,)
+    late = used(certificate("bb", 4.5, joined_by=joined_by))
+    assert kept((late,), now, has_workload=False, gone_since=gone) == (late,)
 
 
 def test_mesh_with_installed_proofs_keeps_each_revocation() -> None:
@@ -118,7 +144,7 @@ def test_longest_token_is_that_of_enrolment() -> None:
 
 
 DAYS = st.floats(0, 1000).map(lambda day: round(day, 1))
-PROOFS = st.sampled_from(("", "token 0123456789ab", "token ba9876543210", "kubernetes Pod shop/cart-1 (8a)"))
+PROOFS = st.sampled_from(("", TOKEN, OTHER_TOKEN, POD))
 
 
 @st.composite
@@ -150,12 +176,25 @@ def test_what_is_forgotten_decides_nothing(
     assert kept(left, now, has_workload=has_workload) == left
 
 
+@given(entries=histories(), day=st.floats(0, 2500), gone=st.floats(0, 2500))
+def test_certificate_of_a_machine_in_force_stays(
+    entries: tuple[LedgerEntry, ...], day: float, gone: float
+) -> None:
+    """However long its workload has been gone, a machine is not refused before its certificate has ended."""
+    now = BEGIN + day * DAY
+    left = kept(entries, now, has_workload=False, gone_since=BEGIN + gone * DAY)
+    machines = {entry for entry in entries if not entry.joined_by.startswith(KIND)}
+    assert {entry for entry in machines if now <= entry.not_after} <= set(left)
+    if left:
+        assert progress(left) is progress(entries)
+
+
 @given(entries=histories(), day=st.floats(0, 2500), made=st.floats(0, 366), proof=PROOFS)
 def test_no_machine_joins_again_that_was_refused(
     entries: tuple[LedgerEntry, ...], day: float, made: float, proof: str
 ) -> None:
     """A join token or a living Pod that the ledger refused is refused after the pruning too."""
-    now, is_token = BEGIN + day * DAY, proof.startswith("token")
+    now, is_token = BEGIN + day * DAY, proof.startswith(PROOF_KIND)
     since = now - made * DAY if is_token else None
     # A machine joined by a token after the token was made.
     assume(not is_token or all(e.issued_at >= now - made * DAY for e in entries if e.joined_by == proof))
