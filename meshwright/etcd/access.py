@@ -5,6 +5,7 @@ client certificate or a user is required, because otherwise everybody who reache
 """
 
 import ipaddress
+import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
@@ -115,10 +116,42 @@ class Access:
             raise AccessError(f"{self.user_file}: expected one line, USER:PASSWORD")
         return User(name, password)
 
-    def tls_contents(self) -> TlsContents:
-        """Return the contents of the files; raise AccessError for an unreadable file."""
+    def tls_contents(self, known: TlsContents | None = None) -> TlsContents:
+        """Return the contents of the files; raise AccessError if one is unreadable or they do not fit.
+
+        Files that are being replaced may be empty or of two certificates. GRPC ends the whole process for an
+        empty certificate or key. Contents that equal the `known` ones are not checked again.
+        """
+        contents = self._tls_contents()
+        if contents == known:
+            return contents
+        _require_usable(self.tls)
+        if self._tls_contents() != contents:
+            raise AccessError(f"{self.tls.certificate or self.tls.ca} is being replaced")
+        return contents
+
+    def _tls_contents(self) -> TlsContents:
         files = (self.tls.ca, self.tls.certificate, self.tls.key)
         return TlsContents(*(None if path is None else _read(path) for path in files))
+
+
+def _require_usable(files: TlsFiles) -> None:
+    """Raise AccessError, which names the file, unless OpenSSL can use the files."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if files.ca is not None:
+        try:
+            context.load_verify_locations(files.ca)
+        except (OSError, ssl.SSLError):
+            raise AccessError(f"{files.ca} cannot be used: expected CA certificates in PEM") from None
+    if files.certificate is not None and files.key is not None:
+        try:
+            # With an answer for the passphrase, because OpenSSL would ask for it on a terminal.
+            context.load_cert_chain(files.certificate, files.key, password="")
+        except (OSError, ssl.SSLError):
+            raise AccessError(
+                f"{files.certificate} and {files.key} cannot be used: expected a certificate in PEM and its "
+                "private key, which is not encrypted"
+            ) from None
 
 
 def _read(path: Path) -> bytes:

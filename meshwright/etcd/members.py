@@ -135,6 +135,7 @@ class Members:
         self._tls = access.tls_contents()
         self._members = [Member(endpoint, self._tls) for endpoint in access.endpoints]
         self._present = 0
+        self._complaint = ""
         self._closing: set[asyncio.Task[None]] = set()
 
     def open(self) -> None:
@@ -175,10 +176,13 @@ class Members:
         if not any(item.endpoint.tls for item in self._members):
             return
         try:
-            tls = self._access.tls_contents()
+            tls = self._access.tls_contents(self._tls)
         except AccessError as error:
-            _log.warning("TLS files cannot be read, the earlier ones stay in use", error=str(error))
+            if str(error) != self._complaint:  # one warning, although there are many attempts
+                _log.warning("TLS files cannot be used, the earlier ones stay in use", error=str(error))
+            self._complaint = str(error)
             return
+        self._complaint = ""
         if tls == self._tls:
             return
         self._tls = tls

@@ -1,11 +1,14 @@
 """Tests of the access to etcd: endpoints, files and users; no secret is ever shown."""
 
+import shutil
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 
-from meshwright.etcd.access import Access, Endpoint, TlsFiles, User
+from meshwright.etcd.access import Access, Endpoint, TlsContents, TlsFiles, User
 from meshwright.etcd.errors import AccessError
+from tools.real_parts.keys import Keys
 
 TLS = Endpoint.parse("https://10.0.0.1:2379")
 PLAIN = Endpoint.parse("http://127.0.0.1:2379")
@@ -116,5 +119,56 @@ def test_missing_file_is_named(tmp_path: Path) -> None:
         Access((TLS,), user_file=path).user()
     with pytest.raises(AccessError, match=f"^{path} cannot be read: No such file or directory$"):
         Access((TLS,), TlsFiles(path, path, path)).tls_contents()
-    path.write_bytes(b"secret")
-    assert "secret" not in repr(Access((TLS,), TlsFiles(None, path, path)).tls_contents())
+    assert "secret" not in repr(TlsContents(None, b"secret", b"secret"))
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
+    """Return a CA with two clients."""
+    made = Keys(tmp_path_factory.mktemp("etcd") / "keys")
+    made.issue("client", "meshwright")
+    made.issue("other", "other")
+    return made
+
+
+def test_usable_files_are_read(keys: Keys, tmp_path: Path) -> None:
+    """The contents are those of the files."""
+    files = [keys.folder / name for name in ("ca.crt", "client.crt", "client.key")]
+    assert Access((TLS,), TlsFiles(*files)).tls_contents() == TlsContents(
+        *(path.read_bytes() for path in files)
+    )
+
+
+@pytest.mark.parametrize("content", [b"", b"-----BEGIN CERTIFICATE-----\nMIIB", b"\xff\xfe"])
+@pytest.mark.parametrize("name", ["ca.crt", "client.crt", "client.key"])
+def test_file_that_is_half_written_is_named(keys: Keys, tmp_path: Path, name: str, content: bytes) -> None:
+    """GRPC would end the process for an empty certificate or key, as while an operator replaces the files."""
+    folder = tmp_path / "files"
+    shutil.copytree(keys.folder, folder)
+    (folder / name).write_bytes(content)
+    ca, certificate, key = (folder / item for item in ("ca.crt", "client.crt", "client.key"))
+    with pytest.raises(AccessError) as caught:
+        Access((TLS,), TlsFiles(ca, certificate, key)).tls_contents()
+    assert str(caught.value) == (
+        f"{ca} cannot be used: expected CA certificates in PEM"
+        if name == "ca.crt"
+        else f"{certificate} and {key} cannot be used: expected a certificate in PEM and its private key, "
+        "which is not encrypted"
+    )
+
+
+def test_key_of_another_certificate_is_refused(keys: Keys) -> None:
+    """So is an encrypted key, without a question on the terminal."""
+    certificate, key = keys.folder / "client.crt", keys.folder / "other.key"
+    encrypted = keys.folder / "encrypted.key"
+    loaded = serialization.load_pem_private_key((keys.folder / "client.key").read_bytes(), None)
+    encrypted.write_bytes(
+        loaded.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(b"passphrase"),
+        )
+    )
+    for path in (key, encrypted):
+        with pytest.raises(AccessError, match=r"its private key, which is not encrypted$"):
+            Access((TLS,), TlsFiles(None, certificate, path)).tls_contents()
