@@ -8,7 +8,7 @@ import signal
 import ssl
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -67,6 +67,11 @@ class RealMember:
     def start(self) -> None:
         """Start the killed member again, without waiting."""
         self.service.process = self.service._start()
+
+    def trust(self, tls: ssl.SSLContext) -> None:
+        """Use other TLS settings for our own calls, after the member has got other certificates."""
+        self.tls = tls
+        self.service.program = replace(self.service.program, tls=tls)
 
     def stop(self) -> None:
         """Stop the process without an end, so that its connections stay open and are silent."""
