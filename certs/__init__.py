@@ -8,7 +8,8 @@
   ledger.
 - `roots` has the change from one root to the next, with the interface of the store for the authority's state.
   `authority_files` implements this store, and `state` has the other files of the state directory.
-- `authority_records` and `pair_records` implement the same for several servers, in records that they share.
+- `authority_records` and `pair_records` implement the same for several servers, in records that they share;
+  `report_records` has their reports to each other in a root rotation.
 - `custody` opens CA and ledger together; `manager` keeps one certificate for each service identity.
 
 The bytes of a private key never reach a log, an error or a repr. Time is always an argument, so expiry and

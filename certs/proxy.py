@@ -3,13 +3,13 @@
 from datetime import datetime, timedelta
 
 from certs.contract import Authority, Names, Usage
-from certs.errors import RequestError
+from certs.errors import IssuerError, RequestError
 from certs.keys.material import ProxyCertificate, SignedProxy
 from certs.keys.pair import issue_pair, sign
 from certs.keys.proof_of_possession import SignedRequest
 from certs.keys.signing_request import SigningRequest
 from certs.ledger.contract import Judge, Ledger
-from certs.ledger.entry import LedgerEntry
+from certs.ledger.entry import LedgerEntry, given_roots
 from meshwright.mesh.identity import ProxyName, ProxyNameError
 
 
@@ -32,10 +32,10 @@ def issue_proxy(
     """
     _require_whole(name)
     pair = issue_pair(issuer, Usage.PROXY, Names(str(name)), validity, now)
-    signer = issuer.signer_of(pair.chain_pem)
-    ledger.record(
-        LedgerEntry.issued(pair.leaf.serial, name, now, pair.leaf.not_after, claim_within, signer, term)
-    )
+    signer, roots = issuer.signer_of(pair.chain_pem), given_roots(issuer.trust_bundle())
+    ends = pair.leaf.not_after, claim_within
+    ledger.record(LedgerEntry.issued(pair.leaf.serial, name, now, *ends, signer, term, roots=roots))
+    _require_present(issuer, signer)
     return ProxyCertificate(name, pair.leaf.serial, pair.leaf.not_after, pair.chain_pem, pair.key)
 
 
@@ -60,10 +60,21 @@ def sign_proxy(
     _require_whole(name)
     shown = SignedRequest(request.csr_pem)
     leaf, chain_pem = sign(issuer, Usage.PROXY, Names(str(name)), validity, shown, now)
-    signer = issuer.signer_of(chain_pem)
+    signer, roots = issuer.signer_of(chain_pem), given_roots(issuer.trust_bundle())
     ends = leaf.not_after, claim_within
-    ledger.record(LedgerEntry.issued(leaf.serial, name, now, *ends, signer, term, joined_by), judge)
+    ledger.record(LedgerEntry.issued(leaf.serial, name, now, *ends, signer, term, joined_by, roots), judge)
+    _require_present(issuer, signer)
     return SignedProxy(name, leaf.serial, leaf.not_before, leaf.not_after, chain_pem)
+
+
+def _require_present(issuer: Authority, signer: str) -> None:
+    """Raise IssuerError if another root signs by now.
+
+    The recording may have waited for a shared store. A root rotation does not wait for a proxy that is not
+    in the ledger yet, and the root of its certificate may soon be retired.
+    """
+    if signer and signer != issuer.fingerprint:
+        raise IssuerError("the root was replaced while the certificate was issued; ask again")
 
 
 def _require_whole(name: ProxyName) -> None:

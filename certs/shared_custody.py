@@ -5,7 +5,7 @@ server has only what is the server's own: the certificates of its listeners, sig
 """
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Final, Self
@@ -23,6 +23,7 @@ from certs.ledger.records.header import HEADER, Header
 from certs.ledger.records.ledger import RecordedLedger
 from certs.pair_records.fields import SERVICES
 from certs.pair_records.store import RecordedPairs
+from certs.report_records.store import RecordedReports
 from certs.roots.first_proxy import FirstProxy
 from certs.roots.succeeding_authority import open_authority
 from certs.shared_evidence import CaEvidence
@@ -37,11 +38,6 @@ from meshwright.records.threads import ThreadCalls
 LISTED: Final = (HEADER, PROXIES, SERVICES)
 """Common beginnings of the records that a server lists before it opens the CA."""
 
-NO_ROTATION: Final = (
-    "the root cannot be rotated yet while several servers share the CA (setting store); it is valid for ten "
-    "years from its creation"
-)
-
 _log = structlog.get_logger("certs.opening")
 
 
@@ -52,6 +48,7 @@ class SharedStores:
     authority: RecordedAuthority
     ledger: RecordedLedger
     pairs: RecordedPairs
+    reports: RecordedReports
     mesh: str
     """Identity of the mesh: that of its data key."""
 
@@ -83,6 +80,7 @@ class SharedStores:
             RecordedAuthority(records, replica, loop, seal),
             RecordedLedger(records, replica, loop),
             RecordedPairs(records, replica, loop, seal),
+            RecordedReports(records, replica, loop),
             seal.mesh,
         )
 
@@ -106,9 +104,7 @@ def open_shared(
         moments += [] if (end := stores.pairs.last_end()) is None else [end]
         return max(moments, default=None)
 
-    whose = replace(
-        open_authority(store, trust_domain, now, last_end, None), changing=None, why_not=NO_ROTATION
-    )
+    whose = open_authority(store, trust_domain, now, last_end, None)
     signer = whose.authority.fingerprint
     there = SharedMesh(stores.mesh, signer)
     require_mesh(state, there)

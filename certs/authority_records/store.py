@@ -5,13 +5,14 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from typing import Final
 
 from certs.authority_records.fields import AUTHORITY, MEND, require_moved, require_proof, state_in, with_state
 from certs.errors import StateError
 from certs.issuers.root import CaNames
 from certs.roots.authority_state import AuthorityState, is_step
-from certs.roots.authority_store import CaSlot, Overtaken, Revision, StoredAuthority
+from certs.roots.authority_store import CaSlot, FormerLeaderError, Overtaken, Revision, StoredAuthority
 from certs.state.sealing import RecordSeal
 from meshwright.records.content import Content, Fields, UnreadableContentError
 from meshwright.records.contract import NO_LEADER, Changes, Epoch, RecordsError, RecordStore, ReplicaId
@@ -28,10 +29,10 @@ class RecordedAuthority:
     All methods but `follow` wait for the store, so they are for threads; on the event loop of the store they
     raise `CallOnLoopError`. A read asks the store, so that each decision is about the present state.
 
-    Only the leader takes the steps of a root rotation, and notes declared roots. The leader calls `lead`
-    first: from then on such writes of other servers and of former leaders are refused, even those that are
-    under way. Any server may make the first CA, and note the first proxy and the issuers: a start notes the
-    issuer, and it cannot wait for the leader. For these the comparison is enough.
+    The leader takes the automatic steps of a root rotation through the view that `lead` returns: after the
+    next leader has called `lead`, writes of that view are refused, even those that are under way. Any server
+    may write without leadership what a command or a start asks for: begin or abort a rotation, give up
+    proxies, make the first CA, note the first proxy and the issuers. For these the comparison is enough.
 
     A record that is damaged as a whole, changed by a program without the data key, or of a newer version, is
     an error of every method: it is never overwritten.
@@ -71,16 +72,20 @@ class RecordedAuthority:
 
         await self._store.follow(AUTHORITY, hear)
 
-    def lead(self, epoch: Epoch) -> None:
-        """Write the epoch of this server's leadership into the record. Raises StateError.
+    def lead(self, epoch: Epoch) -> "RecordedAuthority":
+        """Write the epoch of a leadership into the record; return the view for the acts of that leader.
 
-        The epoch holds for all later steps of this server, also after the end of its leadership: a step that
-        is still under way then must be refused.
+        The epoch in the record grows, whatever the store says: after a restore from a backup, or the loss of
+        the store's own count, it would otherwise lock out all later leaders. Raises StateError.
         """
         with _explained():
-            self._calls.run(update(self._store, AUTHORITY, _same, Writer(self._replica, epoch)))
-        # Only now: with an epoch that is not in the record, former leaders would not be refused.
-        self._epoch = epoch
+            content = self._present_content()
+            # Above the epoch in the record, so that former leaders are refused.
+            above = epoch if content is None else Epoch(max(epoch, content.epoch + 1))
+            self._calls.run(update(self._store, AUTHORITY, _same, Writer(self._replica, above)))
+        result = copy(self)
+        result._epoch = above  # noqa: SLF001 - another view of the same class
+        return result
 
     def recover(self) -> StoredAuthority:
         """Return the state: a write is one act, so a crash leaves nothing to finish."""
@@ -98,16 +103,11 @@ class RecordedAuthority:
 
         Raises StateError besides the errors of AuthorityStore.
         """
-        content = self._present()
-        there = self._stored(content)
+        there = self._stored(self._present())
         if there.revision != before:
             raise Overtaken(self.place, there)
         if not is_step(there.state, state):
             raise ValueError("a CA is created once, and changes only by the steps of a root rotation")
-        is_leaders = _is_leaders(there.state, state)
-        if is_leaders and content is not None and content.epoch and not self._epoch:
-            raise StateError(f"only the server that leads the mesh changes the root; see {_STATUS}")
-        epoch = self._epoch if is_leaders else NO_LEADER
         written: Fields | None = None
 
         def change(fields: Fields | None) -> Fields | None:
@@ -123,12 +123,17 @@ class RecordedAuthority:
             return written
 
         with _explained():
-            version = self._calls.run(update(self._store, AUTHORITY, change, Writer(self._replica, epoch)))
+            version = self._calls.run(
+                update(self._store, AUTHORITY, change, Writer(self._replica, self._epoch))
+            )
         return self._stored(version.content)
 
     def _present(self) -> Content | None:
         with _explained():
-            version = self._calls.run(update(self._store, AUTHORITY, _none, Writer(self._replica)))
+            return self._present_content()
+
+    def _present_content(self) -> Content | None:
+        version = self._calls.run(update(self._store, AUTHORITY, _none, Writer(self._replica)))
         return version.content
 
     def _stored(self, content: Content | None) -> StoredAuthority:
@@ -139,11 +144,6 @@ class RecordedAuthority:
         require_moved(fields)
         require_proof(fields, self._seal)
         return StoredAuthority(state_in(fields, self._seal), _revision(fields))
-
-
-def _is_leaders(was: AuthorityState, state: AuthorityState) -> bool:
-    """Return whether a change is for the leader alone: a step of a root rotation, or declared roots."""
-    return (was.rotation, was.declared_roots) != (state.rotation, state.declared_roots)
 
 
 def _revision(fields: Fields) -> Revision:
@@ -170,7 +170,7 @@ def _explained() -> Iterator[None]:
     try:
         yield
     except OldEpochError as error:
-        raise StateError(
+        raise FormerLeaderError(
             f"the root is changed by another server, which leads the mesh now: {error}; see {_STATUS}"
         ) from error
     except (RecordsError, UnreadableContentError) as error:

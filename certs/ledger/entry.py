@@ -21,6 +21,8 @@ MOST_WORDS: Final = 200
 
 _DIGITS: Final = 32
 
+_ROOTS_DIGITS: Final = 16
+
 
 class LedgerState(enum.StrEnum):
     """State of a certificate: issued, then claimed by a first connection, then revoked."""
@@ -73,6 +75,11 @@ def proof_line(shown: str) -> str:
     return f"{line[: MOST_WORDS - _DIGITS - 1]} {digest}"
 
 
+def given_roots(bundle_pem: bytes) -> str:
+    """Return the identifier of the CA certificates that are issued together with a certificate."""
+    return hashlib.sha256(bundle_pem).hexdigest()[:_ROOTS_DIGITS]
+
+
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
     """One proxy certificate. Times are whole seconds in UTC.
@@ -85,6 +92,8 @@ class LedgerEntry:
     - `term`: requested lifetime, used again for renewals; None for the default.
     - `joined_by`: kind of the holder's joining proof, with an id without secrets, for example `token 4f1c`;
       empty without proof.
+    - `roots`: `given_roots` of the CA certificates issued together with the certificate; empty if unknown.
+      Only a ledger that several servers share keeps it: one of them may be behind in a root rotation.
     """
 
     serial: str
@@ -102,6 +111,7 @@ class LedgerEntry:
     signer: str = ""
     term: timedelta | None = None
     joined_by: str = ""
+    roots: str = ""
 
     @classmethod
     def issued(
@@ -114,6 +124,7 @@ class LedgerEntry:
         signer: str = "",
         term: timedelta | None = None,
         joined_by: str = "",
+        roots: str = "",
     ) -> Self:
         """Return the entry of a certificate issued `now`; `claim_within` bounds the first connection."""
         at = now.replace(microsecond=0)
@@ -128,6 +139,7 @@ class LedgerEntry:
             signer=signer,
             term=term,
             joined_by=proof_line(joined_by),
+            roots=roots,
         )
 
     @property

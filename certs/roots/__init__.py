@@ -6,6 +6,7 @@ ready.
 - `rotation`: the stages as a value. Start here.
 - `evidence`, `proxy_evidence`, `status`: the roots that each proxy and the server trust and show, and the
   parties that block the next stage.
+- `proxy_facts`, `server_report`: the same for several servers of one mesh, each with a part of the proxies.
 - `authority_state`, `authority_store`: the stored state as one value, and the interface of its store. Files
   are in `certs.authority_files`.
 - `authority`, `succeeding_authority`: the Authority during the change.

@@ -11,6 +11,7 @@ from certs.issuers.root import Root, fingerprint_of_ca, new_root
 from certs.issuers.stored_ca import StoredCa, Unreadable, readable, root_of, trusted_roots
 from certs.keys.bundle import TrustBundle
 from certs.keys.leaf import is_signed_by_bundle
+from certs.ledger.entry import given_roots
 from certs.roots.authority_state import AuthorityState
 from certs.roots.authority_store import AuthorityStore, CaSlot, Overtaken, StoredAuthority, changed
 from certs.roots.rotation import Fingerprint, Rotation, begun
@@ -100,16 +101,26 @@ class ChangingAuthority:
         """Return the roots of the bundle with this digest; empty for a bundle of other roots."""
         return self._bundles.get(bundle_digest, frozenset())
 
+    def given(self, roots: str) -> frozenset[Fingerprint] | None:
+        """Return the roots that were issued with a certificate, by the ledger's `roots`; None if unknown."""
+        return self._given.get(roots)
+
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
         """Sign a request with the signing root; see CertificateAuthority."""
         return self._signer.issue(request, now)
 
-    def begin(self, now: datetime, since: datetime | None = None, root: Root | None = None) -> Rotation:
+    def begin(
+        self,
+        now: datetime,
+        since: datetime | None = None,
+        root: Root | None = None,
+        store: AuthorityStore | None = None,
+    ) -> Rotation:
         """Start a change to a new root, or to the given one, which is trusted from now on.
 
         Only without a change under way. `since` is the recorded begin of the stage, `now` by default;
-        certificates issued later have the roots of this stage. Raises StateError, also if the present root
-        cannot sign.
+        certificates issued later by this server have the roots of this stage. `store` is as for `step`.
+        Raises StateError, also if the present root cannot sign.
         """
         other = root or new_root(self._trust_domain, now)
         rotation = begun(Fingerprint(self.fingerprint), Fingerprint(other.fingerprint), since or now)
@@ -118,13 +129,14 @@ class ChangingAuthority:
             self._root(CaSlot.SIGNER, state.ca, now)
             return replace(state, other=StoredCa.of(other), rotation=rotation)
 
-        self._replace(change, now)
+        self._replace(change, now, store)
         return rotation
 
-    def step(self, rotation: Rotation | None, now: datetime) -> None:
+    def step(self, rotation: Rotation | None, now: datetime, store: AuthorityStore | None = None) -> None:
         """Store and apply the next step of a root rotation; None ends the rotation. Raises StateError.
 
-        If another server has taken a step first, that step is applied, and Overtaken is raised.
+        If another server has taken a step first, that step is applied, and Overtaken is raised. `store` is
+        another view of the same store, for example the one of a leader, whose late writes are refused.
         """
 
         def change(state: AuthorityState) -> AuthorityState:
@@ -132,7 +144,7 @@ class ChangingAuthority:
                 self._require_signers(state, rotation, now)
             return state.stepped(rotation)
 
-        self._replace(change, now)
+        self._replace(change, now, store)
 
     def look(self, now: datetime) -> bool:
         """Apply the step of another server, if it has taken one; return whether it has. Raises StateError."""
@@ -142,12 +154,18 @@ class ChangingAuthority:
         self._take(there, now)
         return True
 
-    def _replace(self, change: Callable[[AuthorityState], AuthorityState], now: datetime) -> None:
+    def _replace(
+        self,
+        change: Callable[[AuthorityState], AuthorityState],
+        now: datetime,
+        store: AuthorityStore | None,
+    ) -> None:
         """Store and apply a step from the present root rotation, whatever else of the state has changed."""
-        there = self._authority_store.read()
+        store = store or self._authority_store
+        there = store.read()
         while self._is_present(there.state):
             try:
-                there = self._authority_store.replace(there.revision, change(self._known(there.state)))
+                there = store.replace(there.revision, change(self._known(there.state)))
             except Overtaken as overtaken:
                 there = overtaken.there
             else:
@@ -209,6 +227,7 @@ class ChangingAuthority:
         self._bundles = {
             trust_bundle.digest: self.trusted_by(trust_bundle.pem) for trust_bundle in (own, other, both)
         }
+        self._given = {given_roots(bundle.pem): self.trusted_by(bundle.pem) for bundle in (own, other, both)}
         # Publish the trusted roots before the signer, so that no certificate is seen before its root.
         self._trusted = both if trusts_both else own
         self._signer = signer

@@ -37,6 +37,10 @@ class Overtaken(StateError):
         self.there = there
 
 
+class FormerLeaderError(StateError):
+    """Error for a write of a leader after another server has begun to lead; nothing was written."""
+
+
 class CaSlot(enum.Enum):
     """Slot of a CA in the state: the SIGNER signs, the OTHER is beside it during a root rotation."""
 

@@ -32,7 +32,10 @@ class Evidence:
 
 
 class BlockReason(enum.StrEnum):
-    """Reason why a step must wait: of proxies, and from SERVER_CERTIFICATE on of parts of the server."""
+    """Reason why a step must wait: of proxies, and from SERVER_CERTIFICATE on of parts of the server.
+
+    The last three are of other servers of the mesh.
+    """
 
     NEVER_CONNECTED = "never-connected"
     MESH_TRUST = "mesh-trust"
@@ -43,6 +46,9 @@ class BlockReason(enum.StrEnum):
     WEBHOOK_TRUST = "webhook-trust"
     JOINING_TRUST = "joining-trust"
     NOT_DECLARED = "not-declared"
+    NO_REPORT = "no-report"
+    STEP_NOT_TAKEN = "step-not-taken"
+    UNKNOWN_CERTIFICATES = "unknown-certificates"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +65,13 @@ class Holdout:
 
 
 class Part(enum.StrEnum):
-    """Party of a root rotation other than a proxy; OBJECTS are the objects declaring roots."""
+    """Party of a root rotation other than a proxy; OBJECTS are the objects declaring roots.
+
+    OTHER_SERVER is another server of the same mesh, named in the detail.
+    """
 
     SERVER = "server"
+    OTHER_SERVER = "other-server"
     WEBHOOK = "webhook"
     PODS = "pods"
     OBJECTS = "objects"

@@ -1,16 +1,18 @@
 """Evidence about proxies during a change of the root: from the ledger, their streams and their agents."""
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
 
 from certs.ledger.entry import LedgerEntry
 from certs.roots.authority import ChangingAuthority
 from certs.roots.evidence import Evidence, ServerEvidence
+from certs.roots.proxy_facts import NO_FACTS, ProxyFacts
 from certs.roots.rotation import Fingerprint, Rotation
-from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.identity import ProxyName, ProxyNameError
 
 
 class ProxySecrets(Protocol):
@@ -38,77 +40,95 @@ class RootAcknowledgements:
     """Acknowledged secrets of proxies, the connected proxies, and the roots confirmed by agents.
 
     `taken` is None if another issuer signs service certificates, so this root does not concern them. `ours`
-    is the evidence about the server itself.
+    is the evidence about the server itself. `confirmed_at` has the times of the confirmations.
     """
 
     taken: Iterable[ProxySecrets] | None
     connected: frozenset[ProxyName]
     confirmed: Mapping[ProxyName, frozenset[Fingerprint]]
     ours: ServerEvidence
+    confirmed_at: Mapping[ProxyName, datetime] = field(default_factory=dict)
 
 
 def evidence(
     rotation: Rotation,
     entries: Iterable[LedgerEntry],
-    acknowledgements: RootAcknowledgements,
+    facts_of: Callable[[ProxyName], ProxyFacts | None],
     authority: ChangingAuthority,
     now: datetime,
+    *,
+    elsewhere: bool = False,
 ) -> tuple[Evidence, ...]:
-    """Return the evidence about each proxy with a certificate in force below one of the two roots."""
+    """Return the evidence about each proxy with a certificate in force below one of the two roots.
+
+    `facts_of` returns what the servers know about a proxy. `elsewhere` is True if another issuer signs
+    service certificates.
+    """
     known: dict[str, list[LedgerEntry]] = {}
     for entry in entries:
         signed = replace(entry, signer=entry.signer or rotation.origin)  # older entries have none
         if entry.in_force(now) and signed.signer in (rotation.signer, rotation.other):
             known.setdefault(entry.common_name, []).append(signed)
-    taken: dict[str, list[ProxySecrets]] = {}
-    for proxy_secrets in acknowledgements.taken or ():
-        taken.setdefault(proxy_secrets.node, []).append(proxy_secrets)
-    roots = functools.cache(authority.trusted_by)
-    signer = functools.cache(authority.signer_of)
     return tuple(
-        _evidence(
-            ProxyName.parse(name),
-            known[name],
-            taken.get(name, []),
-            acknowledgements,
-            rotation,
-            now,
-            roots,
-            signer,
-        )
-        for name in sorted(known)
+        _evidence(name, known[str(name)], facts_of(name) or NO_FACTS, authority, rotation, now, elsewhere)
+        for name in map(ProxyName.parse, sorted(known))
     )
 
 
 def _evidence(
     proxy: ProxyName,
     entries: list[LedgerEntry],
-    taken: list[ProxySecrets],
-    acknowledgements: RootAcknowledgements,
+    facts: ProxyFacts,
+    authority: ChangingAuthority,
     rotation: Rotation,
     now: datetime,
-    roots: Callable[[bytes], frozenset[Fingerprint]],
-    signer: Callable[[bytes], str],
+    elsewhere: bool,
 ) -> Evidence:
     claimed = [entry for entry in entries if entry.claimed_at is not None]
-    # Credentials issued since the stage began contain the roots that are trusted since then.
-    given = all(entry.issued_at > rotation.since for entry in entries)
-    mesh = (
-        frozenset.intersection(*(roots(proxy_secrets.trust_bundle) for proxy_secrets in taken))
-        if taken
-        else None
-    )
     return Evidence(
         proxy,
-        frozenset(rotation.trusted) if acknowledgements.taken is None else mesh,
-        acknowledgements.confirmed.get(proxy, frozenset(rotation.trusted) if given else None),
+        frozenset(rotation.trusted) if elsewhere else facts.mesh,
+        _channel(entries, facts, authority, rotation),
         _shown(entries, rotation),
-        rotation.signer if acknowledgements.taken is None else _service(taken, rotation, signer),
-        now
-        if proxy in acknowledgements.connected
-        else max(filter(None, (e.last_seen for e in claimed)), default=None),
+        rotation.signer if elsewhere else facts.service,
+        now if facts.connected else max(filter(None, (e.last_seen for e in claimed)), default=None),
         max(entry.issued_at for entry in entries),
     )
+
+
+def _channel(
+    entries: list[LedgerEntry], facts: ProxyFacts, authority: ChangingAuthority, rotation: Rotation
+) -> frozenset[Fingerprint] | None:
+    """Return the roots by which a proxy verifies the control plane; None if unknown.
+
+    They are those that its agent has confirmed, or else those issued with its certificates.
+    """
+    given = [_given(entry, authority, rotation) for entry in entries]
+    if facts.channel is None:
+        known = [roots for roots in given if roots is not None]
+        return frozenset.intersection(*known) if len(known) == len(entries) else None
+    # A server that was behind may have issued a certificate with former roots after the confirmation.
+    later = [
+        roots
+        for entry, roots in zip(entries, given, strict=True)
+        if entry.roots and roots is not None and _is_after(entry.issued_at, facts.confirmed_at)
+    ]
+    return frozenset.intersection(facts.channel, *later)
+
+
+def _given(
+    entry: LedgerEntry, authority: ChangingAuthority, rotation: Rotation
+) -> frozenset[Fingerprint] | None:
+    """Return the roots that were issued together with a certificate; None if unknown."""
+    if entry.roots:
+        return authority.given(entry.roots)
+    # The only server issues the roots that are trusted since the stage began.
+    return frozenset(rotation.trusted) if entry.issued_at > rotation.since else None
+
+
+def _is_after(issued_at: datetime, confirmed_at: datetime | None) -> bool:
+    # Whole seconds: in the same second the order is unknown.
+    return confirmed_at is None or issued_at >= confirmed_at.replace(microsecond=0)
 
 
 def _shown(entries: list[LedgerEntry], rotation: Rotation) -> frozenset[Fingerprint]:
@@ -133,8 +153,38 @@ def _shown(entries: list[LedgerEntry], rotation: Rotation) -> frozenset[Fingerpr
     return frozenset(map(Fingerprint, (newest.signer, *since)))
 
 
+def facts(
+    rotation: Rotation, acknowledgements: RootAcknowledgements, authority: ChangingAuthority
+) -> dict[ProxyName, ProxyFacts]:
+    """Return what this server knows about each proxy with a stream or a confirmation here."""
+    taken: dict[ProxyName, list[ProxySecrets]] = {}
+    for proxy_secrets in acknowledgements.taken or ():
+        with suppress(ProxyNameError):  # a driver's own client
+            taken.setdefault(ProxyName.parse(proxy_secrets.node), []).append(proxy_secrets)
+    roots, signer = functools.cache(authority.trusted_by), functools.cache(authority.signer_of)
+    names = {*taken, *acknowledgements.connected, *acknowledgements.confirmed}
+    return {
+        name: ProxyFacts(
+            _mesh(taken.get(name, ()), roots),
+            _service(taken.get(name, ()), rotation, signer),
+            acknowledgements.confirmed.get(name),
+            acknowledgements.confirmed_at.get(name),
+            name in acknowledgements.connected,
+        )
+        for name in names
+    }
+
+
+def _mesh(
+    taken: Sequence[ProxySecrets], roots: Callable[[bytes], frozenset[Fingerprint]]
+) -> frozenset[Fingerprint] | None:
+    if not taken:
+        return None
+    return frozenset.intersection(*(roots(proxy_secrets.trust_bundle) for proxy_secrets in taken))
+
+
 def _service(
-    taken: list[ProxySecrets], rotation: Rotation, signer: Callable[[bytes], str]
+    taken: Sequence[ProxySecrets], rotation: Rotation, signer: Callable[[bytes], str]
 ) -> Fingerprint | None:
     """Return the signer of the certificate that a proxy shows to peers.
 

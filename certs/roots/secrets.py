@@ -56,12 +56,23 @@ class Secrets:
     def __init__(self, authority_store: AuthorityStore, reader: SecretReader | None) -> None:
         self._authority_store, self._reader = authority_store, reader
 
+    def through(self, authority_store: AuthorityStore) -> "Secrets":
+        """Return the same Secrets with another view of the store, for example that of a leader."""
+        return Secrets(authority_store, self._reader)
+
     def declared_roots(
-        self, used: Sequence[MeshRootCertificate], signer: Fingerprint, other: Fingerprint, now: datetime
+        self,
+        used: Sequence[MeshRootCertificate],
+        signer: Fingerprint,
+        other: Fingerprint,
+        now: datetime,
+        *,
+        records: bool = True,
     ) -> DeclaredRootSecrets:
         """Return the declared roots while `signer` signs beside the `other` root (empty without a change).
 
-        A Secret without a CA is matched with a root in force that no other Secret has. Raises StateError.
+        A Secret without a CA is matched with a root in force that no other Secret has. The result is
+        recorded, unless `records` is False: of several servers only the leader does. Raises StateError.
         """
         if not used and not other:  # the record has no effect, and the store need not be read at each look
             return DeclaredRootSecrets((), False, {}, {})
@@ -75,7 +86,8 @@ class Secrets:
             before = _among(readable(state.declared_roots), in_force)
             return replace(state, declared_roots=_matched(good, read, before, signer, other))
 
-        recorded = readable(changed(self._authority_store, change, seen).state.declared_roots)
+        stored = changed(self._authority_store, change, seen).state if records else change(seen.state)
+        recorded = readable(stored.declared_roots)
         is_ruled = bool(used) or other in recorded.values()
         roots = tuple(_declared(root_certificate, recorded, read) for root_certificate in good)
         return DeclaredRootSecrets(roots, is_ruled, read, errors)

@@ -123,5 +123,6 @@ def join(
         certificates = proxy_issuing(core, opened)
         in_cluster = without_cluster(core)
     proxies = join_proxies(drivers)
-    identity = join_identity(core, opened, issuing, certificates, in_cluster, proxies, tokens)
+    others = None if shared is None else shared.roots
+    identity = join_identity(core, opened, issuing, certificates, in_cluster, proxies, tokens, others)
     return Parts(core, identity, in_cluster, proxies, join_monitors(core, opened), shared)

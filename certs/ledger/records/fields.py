@@ -32,7 +32,7 @@ MOST_BYTES: Final = LARGEST_CONTENT // 4
 _CERTIFICATES: Final = "certificates"
 _TIMES: Final = ("issued_at", "not_after", "claimed_at", "revoked_at", "admitted_at", "seen_at", "claim_by")
 _NEEDED: Final = ("issued_at", "not_after")
-_TEXTS: Final = ("claimed_from", "revoked_why", "signer", "joined_by")
+_TEXTS: Final = ("claimed_from", "revoked_why", "signer", "joined_by", "roots")
 
 
 def key_of_proxy(name: ProxyName) -> Key:

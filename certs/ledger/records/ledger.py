@@ -1,10 +1,12 @@
 """Ledger of several servers, in records of a store that they share."""
 
 import asyncio
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
+from typing import Final
 
 from certs.errors import StateError
 from certs.keys.serial import read_serial
@@ -23,6 +25,9 @@ from meshwright.records.key import Key
 from meshwright.records.threads import ThreadCalls
 from meshwright.records.update import Change, Writer, update
 
+_LAST_ISSUED: Final = 64
+_ISSUED_SECONDS: Final = 600.0
+
 
 class RecordedLedger:
     """A server's view of the shared ledger, implementing `certs.ledger.contract.SharedLedger`.
@@ -39,6 +44,7 @@ class RecordedLedger:
         self._entries = SharedEntries()
         self._writes = RecordWrites(store, self._writer, self._entries)
         self._is_failing = False
+        self._issued: tuple[tuple[float, str], ...] = ()
 
     async def follow(self, receive: Receive) -> None:
         """Keep the entries up to date until cancelled; see `SharedLedger.follow`."""
@@ -76,6 +82,15 @@ class RecordedLedger:
         if self._entries.known.is_unreadable(key):
             raise UnreadableContentError(f"record {key} cannot be read: see the log")
         return self.entries_of(name)
+
+    def issued(self) -> tuple[str, ...]:
+        """Return the serials that this server has recorded last, within some minutes.
+
+        They are more than it records at the same time. Therefore a server that knows all of them knows the
+        earlier ones too, because the store delivers in order.
+        """
+        since = time.monotonic() - _ISSUED_SECONDS
+        return tuple(serial for at, serial in self._issued if at >= since)
 
     @property
     def unwritten(self) -> int:
@@ -215,6 +230,7 @@ class RecordedLedger:
             await self._writes.record(entry, judge)
         finally:
             self._entries.recording.discard(entry.serial)
+        self._issued = (*self._issued, (time.monotonic(), entry.serial))[-_LAST_ISSUED:]
         with suppress(RecordsError, UnreadableContentError):  # written with the next certificate
             await self._note_first()
 

@@ -32,6 +32,10 @@ class ChangeStatus(Protocol):
     def behind(self) -> tuple[BlockingPart, ...]:
         """Return the parts of the server blocking the next step of the root rotation."""
 
+    @property
+    def other_servers(self) -> tuple[str, ...]:
+        """Return the other servers of the mesh that are here; empty for the only one."""
+
 
 class RootChange(Protocol):
     """Control of a server's root rotation. Each method raises CertificateError."""
@@ -95,6 +99,7 @@ def document(status: ChangeStatus) -> Document:
         }
         for holdout in status.holdouts
     ]
+    servers: Document = {"other_servers": list(status.other_servers)} if status.other_servers else {}
     return {
         "stage": rotation.stage.value,
         "number": rotation.stage.number,
@@ -115,6 +120,7 @@ def document(status: ChangeStatus) -> Document:
             for blocking_part in status.behind
         ],
         "given_up": {name: jsonable(at) for name, at in rotation.given_up.items()},
+        **servers,
     }
 
 

@@ -27,6 +27,9 @@ _WHY: Final = {
     "webhook-trust": "the webhook configuration in the cluster does not have the roots yet",
     "joining-trust": "the ConfigMaps with which Pods join do not have the roots yet",
     "not-declared": "MeshRootCertificates do not ask for the next stage yet",
+    "no-report": "it has not reported what its proxies have",
+    "step-not-taken": "it has not taken over the last step",
+    "unknown-certificates": "certificates that it has issued are not known here yet",
 }
 
 
@@ -92,6 +95,14 @@ def rotate_root(
         raise typer.Exit(1)
 
 
+def _party(part: Found) -> str:
+    """Return a part of the server, or another server, with the reason for waiting."""
+    why, reason = _WHY.get(str(part.get("why")), part.get("why")), part.get("reason")
+    if part.get("part") == "other-server":
+        return f"the server {reason}: {why}"
+    return f"the {part.get('part')}: {why}{f' ({reason})' if reason else ''}"
+
+
 def text(result: Found) -> Iterator[str]:
     """Yield the lines that describe a rotation."""
     stage = result.get("stage")
@@ -104,9 +115,10 @@ def text(result: Found) -> Iterator[str]:
     yield f"{back}stage {result.get('number')} of {result.get('stages')}, {stage}: {words}"
     yield f"since {result.get('since')}, begun {result.get('began')}"
     waiting, ours = records(result, "waiting_for"), records(result, "also_waiting_for")
+    if others := texts(result, "other_servers"):
+        yield f"other servers of the mesh: {', '.join(others)}"
     for each in ours:
-        reason = f" ({each['reason']})" if each.get("reason") else ""
-        yield f"waiting for the {each.get('part')}: {_WHY.get(str(each.get('why')), each.get('why'))}{reason}"
+        yield f"waiting for {_party(each)}"
     if waiting:
         yield f"waiting for {len(waiting)} {'proxy' if len(waiting) == 1 else 'proxies'}:"
     elif not ours:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from typing import TYPE_CHECKING
 
 from certs.contract import IssuerKind
 from certs.custody import AuthorityWithLedger
@@ -30,6 +31,9 @@ from meshwright.enrolment.trust import Confirmations
 from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.contract.contexts import AcknowledgedSecrets
 
+if TYPE_CHECKING:
+    from meshwright.controller.sharing.root_servers import RootServers
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityParts:
@@ -38,7 +42,8 @@ class IdentityParts:
     `proxy_certificates` issues and revokes on request, `tokens` makes join tokens, whose store `open_tokens`
     opens. `confirmations` are the CA
     bundles confirmed by machines. `roots` is `None` if the CA is not managed by this server; `foreign_ca`
-    then follows the CA. `unknown_serials` is `None` if the ledger is not shared with other servers.
+    then follows the CA. `unknown_serials` is `None` if the ledger is not shared with other servers, as
+    `others`, the other servers in a change of the root.
     """
 
     opened: AuthorityWithLedger
@@ -53,6 +58,7 @@ class IdentityParts:
     declared_roots: DeclaredRoots
     foreign_ca: ForeignAuthorityWatch
     unknown_serials: UnknownSerials | None
+    others: "RootServers | None" = None
 
     def works(
         self, taken: Callable[[], Iterator[AcknowledgedSecrets]], clock: Callable[[], datetime]
@@ -63,6 +69,9 @@ class IdentityParts:
         yield "server certificate", self.tls.renewing(clock)
         if self.opened.opened_authority.tend is not None:
             yield "authority", self.foreign_ca.running(clock)
+        if self.others is not None:
+            yield from self.others.works(self.roots, self.declared_roots)
+            return
         yield "declared roots", self.declared_roots.run()
         if self.roots is not None:
             yield "root change", self.roots.stepping()
@@ -94,6 +103,7 @@ def join_identity(
     in_cluster: ClusterParts,
     proxies: ProxyParts,
     open_tokens: OpenTokens,
+    others: "RootServers | None" = None,
 ) -> IdentityParts:
     """Connect all parts that depend on CA certificates with the change of the root.
 
@@ -106,7 +116,9 @@ def join_identity(
     webhook, pods = in_cluster.webhook, in_cluster.pod_roots
     changed = partial(roots_changed, core.delivery, tls, proxies.events, webhook, pods, core.clock)
     rule = DeclaredRule(core.view)
-    change = _root_change(core, opened, issuing, tls, confirmations, in_cluster, proxies, changed, rule)
+    change = _root_change(
+        core, opened, issuing, tls, confirmations, in_cluster, proxies, changed, rule, others
+    )
     return IdentityParts(
         opened=opened,
         issuing=issuing,
@@ -120,6 +132,7 @@ def join_identity(
         declared_roots=_declared_roots(core, opened, change, rule, in_cluster),
         foreign_ca=ForeignAuthorityWatch(opened, changed),
         unknown_serials=unknown_serials(opened.ledger, time.monotonic),
+        others=others,
     )
 
 
@@ -133,6 +146,7 @@ def _root_change(
     proxies: ProxyParts,
     changed: Callable[[], Awaitable[None]],
     rule: DeclaredRule,
+    others: "RootServers | None",
 ) -> RootChange | None:
     return root_change(
         opened,
@@ -145,6 +159,7 @@ def _root_change(
         changed,
         rule,
         core.clock,
+        others,
         elsewhere=issuing.opened.kind is not IssuerKind.BUILT_IN,
     )
 

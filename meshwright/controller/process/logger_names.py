@@ -36,6 +36,7 @@ LOGGER_NAMES: Final = (
     "certs.manager",
     "certs.opening",
     "certs.pair_records",
+    "certs.report_records",
     "certs.roots.kept",
     "certs.sealed_state",
     "certs.server",

@@ -1,18 +1,21 @@
 """Change of the mesh's root in operation: steps on command, taken when all participants are ready."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+import re
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Final, ParamSpec
+from typing import Final, ParamSpec, Protocol
 
 import structlog
 
 from certs.errors import CertificateError, RequestError, StateError
 from certs.ledger.contract import Ledger
 from certs.roots.authority import ChangingAuthority
-from certs.roots.authority_store import Overtaken
-from certs.roots.proxy_evidence import RootAcknowledgements
+from certs.roots.authority_store import AuthorityStore, FormerLeaderError, Overtaken
+from certs.roots.proxy_evidence import RootAcknowledgements, facts
 from certs.roots.rotation import Rotation, aborted, advanced, without
+from certs.roots.server_report import NO_REPORTS, Reports, ServerReport, lacking, report
 from certs.roots.status import ChangeStatus, given_up, status_of
 from meshwright.controller.roots.rule import ManualApproval, Rule
 
@@ -21,7 +24,32 @@ P = ParamSpec("P")
 LOOK_SECONDS: Final = 2.0
 """Seconds between two checks of the participants."""
 
+MISSED_SECONDS: Final = 10.0
+"""Seconds after which a server looks for a step of another server that it may not have heard of."""
+
+_ANNOUNCED: Final = 20
+_NUMBERS: Final = re.compile(r"\d+")
+
 _log = structlog.get_logger("controller.root_change")
+
+
+class OtherServers(Protocol):
+    """The other servers of the mesh, with which this one exchanges reports."""
+
+    def reports(self, rotation: Rotation) -> Reports:
+        """Return the reports of the other servers that are here; does not wait."""
+
+    def issued(self) -> tuple[str, ...]:
+        """Return the serials of the proxy certificates that this server has issued last."""
+
+    def give(self, own: ServerReport, rotation: Rotation) -> None:
+        """Give the others the report of this server. Call in a thread; raises StateError."""
+
+    def take_back(self) -> None:
+        """Remove the report of this server after a change. Call in a thread; raises StateError."""
+
+    def say(self, step: str, holdouts: Collection[str]) -> None:
+        """Announce the step that this server has taken over, and proxies here that hold up the next one."""
 
 
 class RootChange:
@@ -32,6 +60,9 @@ class RootChange:
     is a reason against all steps, for example a lost ledger: without a ledger the participants are unknown,
     and a step would wait for none of them. `rule` decides about the wanted CAs; if objects declare them,
     commands other than `give_up` are refused.
+
+    With `others`, the other servers of the mesh, each server runs `following`, and the leader `stepping`.
+    Commands are accepted by every server: their writes are compared with the step that the server knows.
     """
 
     def __init__(
@@ -43,6 +74,7 @@ class RootChange:
         clock: Callable[[], datetime],
         hold_reason: str = "",
         rule: Rule | None = None,
+        others: OtherServers | None = None,
     ) -> None:
         self._authority = authority
         self._ledger = ledger
@@ -53,6 +85,8 @@ class RootChange:
         self._rule = rule or ManualApproval()
         self._turn = asyncio.Lock()
         self._is_noted = True
+        self._others = others
+        self._announced = self._present()
 
     @property
     def stage(self) -> int:
@@ -70,6 +104,7 @@ class RootChange:
     async def begin(self) -> ChangeStatus:
         """Begin a change on command; raise RequestError if one is in progress, or objects declare the CAs."""
         self._require_command()
+        await self.catch_up()
         await self.begin_by(self._authority.begin)
         return await self._status_after()
 
@@ -91,16 +126,20 @@ class RootChange:
         Raise RequestError if there is no change, or if it is being aborted already.
         """
         self._require_command()
+        await self.catch_up()
         await self.take(aborted)
         return await self._status_after()
 
-    async def take(self, act: Callable[[Rotation, datetime], Rotation]) -> None:
+    async def take(
+        self, act: Callable[[Rotation, datetime], Rotation], store: AuthorityStore | None = None
+    ) -> None:
         """Replace the root rotation in progress by the result of `act`.
 
-        Raise RequestError without a rotation, or if `act` does not allow the step.
+        `store` is that of a leader. Raise RequestError without a rotation, or if `act` does not allow the
+        step.
         """
         async with self._turn:
-            await self._step(act(self._under_way(), await self._moment()))
+            await self._step(act(self._under_way(), await self._moment()), store)
 
     async def give_up(self, proxies: Collection[str], older_than: timedelta | None = None) -> ChangeStatus:
         """Stop waiting for these proxies, and for proxies silent for `older_than`.
@@ -110,27 +149,89 @@ class RootChange:
         change does not wait for, because the name may be mistyped. For example, a scrapped machine would
         otherwise hold up the change for ever.
         """
+        await self.catch_up()
         async with self._turn:
             rotation, now = self._under_way(), self._clock()
             names = given_up(await self._change_status(rotation), proxies, older_than, now)
             await self._step(without(rotation, names, now))
         return await self._status_after()
 
-    async def stepping(self) -> None:
-        """Take each step as soon as all participants are ready, until cancelled; an error is logged once."""
+    async def stepping(self, store: AuthorityStore | None = None) -> None:
+        """Take each step as soon as all participants are ready, until cancelled; an error is logged once.
+
+        `store` is the store of a leader. Raises FormerLeaderError if another server leads by now.
+        """
         reason = ""
+        if store is not None:
+            self._is_noted = False  # the former leader may have ended between a step and the note
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             if self._authority.rotation is None and self._is_noted:
                 continue
             try:
                 async with self._turn:
-                    await self._advance()
+                    await self._advance(store)
                 reason = ""
+            except FormerLeaderError:
+                raise
             except CertificateError as error:
                 if str(error) != reason:
                     _log.error("root change cannot advance; the server tries again", reason=str(error))
                 reason = str(error)
+
+    async def following(self, changed: asyncio.Event) -> None:
+        """Take over steps of other servers, and report to the others, until cancelled; log an error once.
+
+        `changed` is set when another server may have taken a step.
+        """
+        reason, again = "", 0.0
+        now = asyncio.get_running_loop().time
+        while True:
+            try:
+                if changed.is_set() or now() >= again:
+                    changed.clear()
+                    await self.catch_up()
+                    again = now() + MISSED_SECONDS
+                await self._report()
+                reason = ""
+            except CertificateError as error:
+                if _NUMBERS.sub("", str(error)) != reason:  # a number may be the present time
+                    _log.error("root change of another server cannot be followed yet", reason=str(error))
+                reason, again = _NUMBERS.sub("", str(error)), 0.0
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await changed.wait()
+
+    async def catch_up(self) -> None:
+        """Take over the step of another server, if it has taken one. Raises StateError."""
+        if self._others is None:
+            return
+        async with self._turn:
+            await self._done(asyncio.to_thread(self._authority.look, self._clock()))
+            if self._present() != self._announced:
+                await self._announce_step()
+
+    async def _report(self) -> None:
+        """Give the other servers the facts about the proxies that are here."""
+        others, rotation = self._others, self._authority.rotation
+        if others is None:
+            return
+        if rotation is None:
+            others.say("", ())
+            await asyncio.to_thread(others.take_back)
+            return
+        acknowledgements = await self._read_acknowledgements()
+
+        def given() -> tuple[ServerReport, Sequence[str]]:
+            known = facts(rotation, acknowledgements, self._authority)
+            result = report(rotation, acknowledgements.ours, known, others.issued())
+            others.give(result, rotation)
+            return result, lacking(rotation, known)
+
+        result, names = await asyncio.to_thread(given)
+        others.say(result.step, names[:_ANNOUNCED])
+        if result.is_behind:
+            await self._stepped()  # parts that failed to follow the last step try again
 
     async def _status_after(self) -> ChangeStatus:
         """Return the status after a successful command.
@@ -153,7 +254,7 @@ class RootChange:
         last = await asyncio.to_thread(self._ledger.last_issued_at)
         return self._clock() if last is None else max(self._clock(), last)
 
-    async def _advance(self) -> None:
+    async def _advance(self, store: AuthorityStore | None) -> None:
         if not self._is_noted:
             await asyncio.to_thread(self._note_signer)
         rotation = self._authority.rotation
@@ -167,10 +268,10 @@ class RootChange:
         # Without the ledger a step would not wait for the proxies that it does not list.
         self._require_ledger()
         await asyncio.to_thread(self._note_signer)
-        await self._step(advanced(rotation, await self._moment()))
+        await self._step(advanced(rotation, await self._moment()), store)
 
-    async def _step(self, rotation: Rotation | None) -> None:
-        await self._apply(self._authority.step, rotation, self._clock())
+    async def _step(self, rotation: Rotation | None, store: AuthorityStore | None = None) -> None:
+        await self._apply(self._authority.step, rotation, self._clock(), store)
         # `stepping` repeats the note until the ledger has the new signer.
         self._is_noted = False
         try:  # after the step itself; an interrupted server repeats this at its next start
@@ -187,17 +288,33 @@ class RootChange:
         `stepping` notes its signer. Then Overtaken is raised.
         """
         try:
-            await asyncio.to_thread(step, *args, **kwargs)
+            await self._done(asyncio.to_thread(step, *args, **kwargs))
         except Overtaken:
             self._is_noted = False
             await self._announce_step()
             raise
         await self._announce_step()
 
+    async def _done(self, work: Coroutine[object, object, object]) -> None:
+        """Await the work of a thread, also after a cancellation.
+
+        Otherwise the next caller would use the authority while the thread still changes it.
+        """
+        task = asyncio.ensure_future(work)
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            with suppress(Exception):  # the next look finds what the work has done
+                await task
+            raise
+
+    def _present(self) -> tuple[str, Rotation | None]:
+        return self._authority.fingerprint, self._authority.rotation
+
     async def _announce_step(self) -> None:
-        rotation = self._authority.rotation
+        fingerprint, rotation = present = self._present()
         if rotation is None:
-            _log.info("root change finished", signer=self._authority.fingerprint)
+            _log.info("root change finished", signer=fingerprint)
         else:
             _log.info(
                 "root change advanced",
@@ -208,16 +325,16 @@ class RootChange:
                 given_up=len(rotation.given_up),
             )
         await self._stepped()
+        self._announced = present
 
     async def _change_status(self, rotation: Rotation) -> ChangeStatus:
-        acknowledgements, now, held = (
-            await self._read_acknowledgements(),
-            self._clock(),
-            self._rule.hold_reason(rotation),
-        )
+        # The reports before the ledger, which must know all certificates that were issued before them.
+        others = NO_REPORTS if self._others is None else self._others.reports(rotation)
+        acknowledgements, now = await self._read_acknowledgements(), self._clock()
+        held = self._rule.hold_reason(rotation)
 
         def found() -> ChangeStatus:  # the ledger is a file, and chains are verified
-            return status_of(rotation, self._ledger.entries(), acknowledgements, self._authority, held, now)
+            return status_of(rotation, self._ledger, acknowledgements, self._authority, held, now, others)
 
         return await asyncio.to_thread(found)
 

@@ -12,6 +12,7 @@ from catalog.store.osm import root_certificates
 from catalog.store.view import View
 from certs.errors import CertificateError
 from certs.roots.authority import ChangingAuthority
+from certs.roots.authority_store import AuthorityStore
 from certs.roots.declared_roots import ChangeAction, DeclaredRoot, hold_reason, next_act, state_of
 from certs.roots.rotation import Fingerprint, Rotation, aborted, turned
 from certs.roots.secrets import DeclaredRootSecrets, Secrets
@@ -79,6 +80,8 @@ class DeclaredRoots:
         self._view, self._authority, self._change, self._rule = view, authority, change, rule
         self._why_not, self._secrets, self._show_problems, self._clock = why_not, secrets, report, clock
         self._state = state
+        self.leading: AuthorityStore | None = None
+        """The store of this server as the leader; None while another server leads."""
 
     async def run(self) -> None:
         """Compare the CA with the MeshRootCertificates every LOOK_SECONDS, until cancelled."""
@@ -86,8 +89,17 @@ class DeclaredRoots:
             await self.look()
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def look(self) -> None:
-        """Take the next step of a rotation towards the declared CAs, if any, and report errors."""
+    async def run_among_others(self) -> None:
+        """Compare likewise at one of several servers; only the leader takes steps and records roots."""
+        while True:
+            await self.look(self.leading, acts=self.leading is not None)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def look(self, store: AuthorityStore | None = None, *, acts: bool = True) -> None:
+        """Take the next step of a rotation towards the declared CAs, if any, and report errors.
+
+        `store` is that of a leader. Without `acts` only errors and states are reported.
+        """
         if (view := self._view()) is None:
             return
         used = wanted(view)[:MOST]
@@ -96,30 +108,38 @@ class DeclaredRoots:
             errors = {root.key: self._why_not for root in used}
         else:
             try:
-                errors.update(await self._follow(self._authority, self._change, used))
+                errors.update(await self._follow(self._authority, self._change, used, store, acts=acts))
             except CertificateError as error:
                 errors = {root.key: str(error) for root in used}
         self._report(view, errors)
 
     async def _follow(
-        self, authority: ChangingAuthority, change: RootChange, used: Sequence[MeshRootCertificate]
+        self,
+        authority: ChangingAuthority,
+        change: RootChange,
+        used: Sequence[MeshRootCertificate],
+        store: AuthorityStore | None,
+        *,
+        acts: bool,
     ) -> Mapping[PolicyKey, str]:
         """Take the next step towards the declared CAs; return the errors by object."""
         rotation, signer = authority.rotation, Fingerprint(authority.fingerprint)
         other = Fingerprint(authority.other)
-        secrets = await asyncio.to_thread(self._secrets.declared_roots, used, signer, other, self._clock())
+        known = self._secrets if store is None else self._secrets.through(store)
+        look = partial(known.declared_roots, used, signer, other, self._clock(), records=acts)
+        secrets = await asyncio.to_thread(look)
         # Set even if nothing is done below, because `RootChange.stepping` asks the rule.
         self._rule.declared_secrets = secrets
-        if secrets.errors or not secrets.is_ruled:
+        if secrets.errors or not secrets.is_ruled or not acts:
             return secrets.errors
         match next_act(rotation, signer, secrets.roots):
             case ChangeAction.ABORT:
-                await change.take(aborted)
+                await change.take(aborted, store)
             case ChangeAction.TURN:
-                await change.take(turned)
+                await change.take(turned, store)
             case DeclaredRoot(name=name):
-                await change.begin_by(partial(authority.begin, root=secrets.read.get(name)))
-                await asyncio.to_thread(self._secrets.note, name, Fingerprint(authority.other))
+                await change.begin_by(partial(authority.begin, root=secrets.read.get(name), store=store))
+                await asyncio.to_thread(known.note, name, Fingerprint(authority.other))
             case None:
                 pass
         return {}

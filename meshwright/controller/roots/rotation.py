@@ -13,7 +13,7 @@ from certs.roots.rotation import Fingerprint
 from certs.roots.secrets import Secrets
 from meshwright.controller.drivers import DriverPages
 from meshwright.controller.identity.server_tls import ServerTls
-from meshwright.controller.roots.change import RootChange
+from meshwright.controller.roots.change import OtherServers, RootChange
 from meshwright.controller.roots.declared import DeclaredRoots, DeclaredRule
 from meshwright.delivery.assembly import Delivery
 from meshwright.delivery.timing.time_slices import in_slices
@@ -39,13 +39,14 @@ def root_change(
     stepped: Callable[[], Awaitable[None]],
     rule: DeclaredRule,
     clock: Callable[[], datetime],
+    others: OtherServers | None,
     *,
     elsewhere: bool,
 ) -> RootChange | None:
     """Return the change of the root, or `None` if the CA is not managed by this server.
 
     `stepped` informs all parts that depend on CA certificates; `elsewhere` is True if another issuer signs
-    service certificates.
+    service certificates. `others` are the other servers of the mesh, if any.
     """
     authority = authority_with_ledger.opened_authority.changing
     if authority is None:
@@ -54,14 +55,17 @@ def root_change(
     async def said() -> RootAcknowledgements:
         taken = None if elsewhere else await in_slices(pages.taken())
         here = (proxy.name for proxy in delivered.registry.connected())
+        last = confirmations.all()
         confirmed = {
             name: frozenset.intersection(*map(authority.confirmed, confirmation.possible))
-            for name, confirmation in confirmations.all().items()
+            for name, confirmation in last.items()
         }
-        return RootAcknowledgements(taken, frozenset(here), confirmed, _ours(authority, tls, webhook, pods))
+        ours = _ours(authority, tls, webhook, pods)
+        times = {name: confirmation.at for name, confirmation in last.items()}
+        return RootAcknowledgements(taken, frozenset(here), confirmed, ours, times)
 
     held = "" if authority_with_ledger.rebuilding is None else REBUILT
-    return RootChange(authority, authority_with_ledger.ledger, said, stepped, clock, held, rule)
+    return RootChange(authority, authority_with_ledger.ledger, said, stepped, clock, held, rule, others)
 
 
 def declared_roots(

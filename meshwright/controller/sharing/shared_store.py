@@ -4,6 +4,7 @@ import asyncio
 import re
 import secrets
 import socket
+import threading
 from asyncio import FIRST_COMPLETED
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
@@ -21,6 +22,7 @@ from meshwright.controller.settings.settings import Settings
 from meshwright.controller.sharing.backends import backend
 from meshwright.controller.sharing.listed_records import ListedRecords
 from meshwright.controller.sharing.record_pruning import PrunableLedger, RecordPruning
+from meshwright.controller.sharing.root_servers import RootServers
 from meshwright.controller.sharing.shared_tokens import LISTED_TOKENS, SharedTokens
 from meshwright.controller.sharing.store_thread import StoreThread
 from meshwright.controller.sharing.stream_balance import StreamBalance
@@ -65,6 +67,14 @@ class SharedStore:
         self.leadership = Leadership(lambda epoch: self.membership.say(epoch=epoch))
         self._ledger: PrunableLedger | None = None
         self.tokens = SharedTokens(self._records, self.replica, self._thread.loop)
+        self._roots: RootServers | None = None
+        self._announced = threading.Event()
+
+    @property
+    def roots(self) -> RootServers:
+        """Return the other servers in a change of the root; only after `opened`."""
+        assert self._roots is not None  # noqa: S101 - the order of the start
+        return self._roots
 
     async def opened(self, stop: asyncio.Event) -> AuthorityWithLedger | None:
         """Open everything, and return the CA with the ledger after all records were listed once.
@@ -95,7 +105,17 @@ class SharedStore:
         thread.start("shared join tokens", self.tokens.follow)
         thread.start("look at the shared store", self._looking)
         thread.start("presence among the servers", self._announcing)
+        self._roots = RootServers(
+            stores.authority, stores.ledger.issued, stores.reports, self.membership, self.leadership
+        )
+        self._roots.start(thread, self._call_server)
         thread.run(self._records.listed((*LISTED, LISTED_TOKENS), LIST_SECONDS))
+        # Before the authority is read: the leader of a root change then waits for this server too.
+        if not self._announced.wait(LIST_SECONDS):
+            raise StateError(
+                f"the shared store has not shown this server to the others within {LIST_SECONDS:g} s; "
+                "see the log"
+            )
         # The stores have these changes already, and the other parts begin with the stores.
         self._entries.clear()
         self._holders.clear()
@@ -180,6 +200,7 @@ class SharedStore:
         await self._records.announce(self.membership.encoded, self._hear_replicas)
 
     def _hear_replicas(self, contents: Mapping[ReplicaId, bytes]) -> None:
+        self._announced.set()
         self._call_server(self.membership.hear, contents)
 
     async def _leading(self) -> None:

@@ -16,7 +16,6 @@ import grpc
 import pytest
 import yaml
 
-from certs.shared_custody import NO_ROTATION
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName
 from tests.feature.identity.grpc_machine import Machine, join
@@ -187,9 +186,6 @@ async def test_two_servers_are_one_mesh(
     )
     roots = (buyers / "ca.pem").read_bytes()
     assert roots == (others / "ca.pem").read_bytes()
-
-    status, _, complaint = one.program.run("certs", "rotate-root", "--state", str(one.program.state))
-    assert (status, complaint) == (2, NO_ROTATION)
 
     # The shop joins at one server, with a token of the other one, and is connected to that one only.
     shop = ProxyName.parse(f"shop-{buyer.namespace}.shop.{buyer.namespace}")

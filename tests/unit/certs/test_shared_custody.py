@@ -10,7 +10,7 @@ from certs.custody import AuthorityWithLedger, opened
 from certs.errors import StateError
 from certs.ledger.records.header import HEADER
 from certs.proxy import issue_proxy
-from certs.shared_custody import AUTHORITY, NO_ROTATION, SEAL, SharedStores, open_shared
+from certs.shared_custody import AUTHORITY, SEAL, SharedStores, open_shared
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 from meshwright.records.contract import ReplicaId
@@ -33,7 +33,7 @@ def _opened(thread: LoopThread, memory: Memory, state: Path) -> AuthorityWithLed
 
 
 def test_servers_have_one_ca_and_one_ledger(tmp_path: Path) -> None:
-    """The first one makes the CA. A server with an empty directory has all, and none can rotate the root."""
+    """The first one makes the CA. A server with an empty directory has all, and each can rotate the root."""
     memory = Memory()
     with LoopThread() as thread:
         one, two = (_opened(thread, memory, tmp_path / name) for name in ("one", "two"))
@@ -46,7 +46,7 @@ def test_servers_have_one_ca_and_one_ledger(tmp_path: Path) -> None:
         assert three.first.read() == issued.serial
         for server in (one, two, three):
             whose = server.opened_authority
-            assert (whose.changing, whose.why_not) == (None, NO_ROTATION)
+            assert (whose.changing, whose.why_not) == (whose.authority, "")
 
 
 def test_directory_belongs_to_one_of_the_two_kinds_of_stores(tmp_path: Path) -> None:

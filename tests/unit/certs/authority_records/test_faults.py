@@ -61,7 +61,8 @@ class Servers:
             for name in NAMES
         }
         self.authorities: dict[str, ChangingAuthority] = {}
-        self.leaders: dict[int, str] = {}
+        self.terms: dict[str, RecordedAuthority] = {}
+        self.led = 0
 
     def act(self) -> None:
         """Let a server do something that it may do."""
@@ -72,21 +73,21 @@ class Servers:
             if authority is None:
                 self.authorities[name] = ChangingAuthority(self.stores[name], DOMAIN, self.now)
             elif self.random.random() < 0.2:
-                self.leaders[len(self.leaders) + 1] = name
-                self.stores[name].lead(Epoch(len(self.leaders)))
-            elif name in self.leaders.values():
-                self._step(authority)
+                self.led += 1
+                self.terms[name] = self.stores[name].lead(Epoch(self.led))
+            elif name in self.terms:
+                self._step(authority, self.terms[name])
             else:
                 authority.look(self.now)
 
-    def _step(self, authority: ChangingAuthority) -> None:
+    def _step(self, authority: ChangingAuthority, term: RecordedAuthority) -> None:
         """Take a step, which is in the store if the server says so."""
         rotation = authority.rotation
         if rotation is None:
-            step: Rotation | None = authority.begin(self.now)
+            step: Rotation | None = authority.begin(self.now, store=term)
         else:
             step = (aborted if self.random.random() < 0.3 else advanced)(rotation, self.now)
-            authority.step(step, self.now)
+            authority.step(step, self.now, term)
         assert step in [state.rotation for state in self.history.written()]
         assert authority.rotation == step
 
@@ -105,9 +106,12 @@ def test_servers_behind_a_faulty_network_have_one_line_of_roots(seed: int, now: 
         assert all(map(is_step, [AuthorityState(), *states], states))
         assert [content.count for content in contents] == [*range(1, len(contents) + 1)]
         assert [content.epoch for content in contents] == sorted(content.epoch for content in contents)
+        leaders = dict[int, str]()
         for before, content, state in zip([AuthorityState(), *states], contents, states, strict=False):
-            if state.rotation != before.rotation and content.epoch:
-                assert servers.leaders[content.epoch] == content.by
+            if state == before:  # the first write of a leader
+                leaders[content.epoch] = content.by
+            elif state.rotation != before.rotation:
+                assert leaders[content.epoch] == content.by
         for store in servers.stores.values():
             authority = ChangingAuthority(store, DOMAIN, servers.now)
             assert (authority.rotation, store.read().state) == (states[-1].rotation, states[-1])

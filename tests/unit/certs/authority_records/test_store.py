@@ -21,8 +21,8 @@ from certs.keys.bundle import TrustBundle
 from certs.keys.material import PrivateKey
 from certs.roots.authority import ChangingAuthority
 from certs.roots.authority_state import AuthorityState
-from certs.roots.authority_store import CaSlot, Overtaken, Revision, changed
-from certs.roots.rotation import Fingerprint, advanced
+from certs.roots.authority_store import CaSlot, FormerLeaderError, Overtaken, Revision, changed
+from certs.roots.rotation import Fingerprint, aborted, advanced
 from certs.state.sealing import RecordSeal, new_data_key
 from meshwright.mesh.names import Namespace, SecretName, TrustDomain
 from meshwright.records.content import Content
@@ -69,45 +69,58 @@ def test_servers_that_start_at_the_same_moment_make_one_ca(servers: AuthoritySer
 
 
 def test_step_of_a_former_leader_is_refused(servers: AuthorityServers, now: datetime) -> None:
-    """Its notes that any server may write are taken, and it follows the steps of its successor."""
+    """Its notes without leadership are taken, and it follows the steps of its successor."""
     first, second = servers.open(), servers.open()
     former, leader = ChangingAuthority(first, DOMAIN, now), ChangingAuthority(second, DOMAIN, now)
-    first.lead(Epoch(3))
-    rotation = former.begin(now)
-    second.lead(Epoch(4))
+    of_former = first.lead(Epoch(3))
+    rotation = former.begin(now, store=of_former)
+    of_leader = second.lead(Epoch(4))
     before = second.read()
     with pytest.raises(
-        StateError, match=r"another server, which leads the mesh now: this server led in epoch 3"
+        FormerLeaderError, match=r"another server, which leads the mesh now: this server led in epoch 3"
     ):
-        former.step(advanced(rotation, now), now)
-    with pytest.raises(StateError, match="leads the mesh now"):
-        changed(first, lambda state: replace(state, declared_roots={}, rotation=None, other=None))
-    with pytest.raises(StateError, match="leads the mesh now"):
-        first.lead(Epoch(3))
+        former.step(advanced(rotation, now), now, of_former)
+    with pytest.raises(FormerLeaderError, match="leads the mesh now"):
+        changed(of_former, lambda state: replace(state, declared_roots={}, rotation=None, other=None))
     assert (second.read(), former.rotation) == (before, rotation)
     issuers = Succession("vault:a", TrustBundle.from_pems([former.trust_bundle()]), now)
     changed(first, lambda state: replace(state, first_proxy="0a", service_issuers=issuers))
     assert leader.look(now)
-    leader.step(step := advanced(rotation, now), now)
+    leader.step(step := advanced(rotation, now), now, of_leader)
     assert (former.look(now), former.rotation, content_of(servers).epoch) == (True, step, 4)
     assert second.read().state.first_proxy == "0a"
 
 
-def test_server_that_has_never_led_takes_no_step(servers: AuthorityServers, now: datetime) -> None:
-    """Once there is a leader, a command at another server does not change the root; notes are taken."""
+@pytest.mark.parametrize("epoch", [1, 6, 7, 9])
+def test_leader_is_not_locked_out_by_the_epoch_in_the_record(
+    servers: AuthorityServers, now: datetime, epoch: int
+) -> None:
+    """After a restore the record may be of a later epoch than the store's own count, which began anew."""
+    store = servers.open()
+    authority = ChangingAuthority(store, DOMAIN, now)
+    former = store.lead(Epoch(6))
+    leader = store.lead(Epoch(epoch))
+    with pytest.raises(FormerLeaderError):
+        authority.begin(now, store=former)
+    rotation = authority.begin(now, store=leader)
+    assert (content_of(servers).epoch, store.read().state.rotation) == (max(epoch, 7), rotation)
+
+
+def test_command_at_any_server_is_compared_with_the_step_that_the_server_knows(
+    servers: AuthorityServers, now: datetime
+) -> None:
+    """It changes the root beside the leader, keeps the leader's epoch, and never repeats a step."""
     other, leader = servers.open(), servers.open()
-    authority = ChangingAuthority(other, DOMAIN, now)
-    leader.lead(Epoch(1))
-    before = leader.read()
-    with pytest.raises(
-        StateError, match="only the server that leads the mesh changes the root; see the rotation"
-    ):
-        authority.begin(now)
-    with pytest.raises(StateError, match="only the server that leads the mesh"):
-        changed(other, lambda state: replace(state, declared_roots={_secret(): Fingerprint("a")}))
-    assert (leader.read(), authority.rotation) == (before, None)
-    changed(other, lambda state: replace(state, first_proxy="0a"))
-    assert (leader.read().state, content_of(servers).epoch) == (replace(before.state, first_proxy="0a"), 1)
+    authority, leading = ChangingAuthority(other, DOMAIN, now), ChangingAuthority(leader, DOMAIN, now)
+    term = leader.lead(Epoch(1))
+    rotation = authority.begin(now)
+    assert (content_of(servers).epoch, leader.read().state.rotation) == (1, rotation)
+    with pytest.raises(Overtaken):
+        leading.begin(now, store=term)
+    leading.step(step := advanced(rotation, now), now, term)
+    with pytest.raises(Overtaken):
+        authority.step(aborted(rotation, now), now)
+    assert (authority.rotation, leader.read().state.rotation) == (step, step)
 
 
 def test_late_write_of_a_former_leader_changes_nothing(servers: AuthorityServers, now: datetime) -> None:
@@ -116,10 +129,10 @@ def test_late_write_of_a_former_leader_changes_nothing(servers: AuthorityServers
     client = faulty_records.FaultyRecords(MemoryRecords(servers.memory, ReplicaId("former")), network)
     slow = RecordedAuthority(client, ReplicaId("former"), servers.thread.loop, RecordSeal(DATA_KEY))
     former = ChangingAuthority(slow, DOMAIN, now)
-    slow.lead(Epoch(1))
+    term = slow.lead(Epoch(1))
     network.script = [faulty_records.Fault.LATER] * 3
     with pytest.raises(StateError, match="the store does not answer"):
-        former.begin(now)
+        former.begin(now, store=term)
     assert (former.rotation, len(network.delayed)) == (None, 3)
     leader = servers.open()
     leader.lead(Epoch(2))
@@ -132,9 +145,9 @@ def test_late_write_of_a_former_leader_changes_nothing(servers: AuthorityServers
 def test_first_leader_of_an_empty_store_may_make_the_ca(servers: AuthorityServers, now: datetime) -> None:
     """There is nothing to write an epoch into yet."""
     store = servers.open()
-    store.lead(Epoch(7))
+    term = store.lead(Epoch(7))
     assert servers.memory.writes == 0
-    ChangingAuthority(store, DOMAIN, now).begin(now)
+    ChangingAuthority(store, DOMAIN, now).begin(now, store=term)
     assert content_of(servers).epoch == 7
 
 

@@ -9,15 +9,14 @@ import pytest
 from certs.authority_files.store import AuthorityFiles
 from certs.ledger.entry import LedgerEntry
 from certs.roots.authority import ChangingAuthority
-from certs.roots.evidence import Evidence, ServerEvidence
-from certs.roots.proxy_evidence import RootAcknowledgements, evidence
+from certs.roots.evidence import Evidence
+from certs.roots.proxy_evidence import evidence
 from certs.roots.rotation import Rotation, advanced
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 
 NOW: Final = datetime(2026, 11, 22, 12, tzinfo=UTC)
 CART: Final = ProxyName.parse("cart.shop.prod")
-NOTHING: Final = RootAcknowledgements((), frozenset(), {}, ServerEvidence(frozenset(), frozenset()))
 
 
 @pytest.fixture
@@ -71,5 +70,5 @@ def _known(
                 signer=rotation.signer if new else rotation.other,
             )
         )  # fmt: skip
-    (known,) = evidence(rotation, made, NOTHING, authority, NOW + timedelta(hours=1))
+    (known,) = evidence(rotation, made, lambda _: None, authority, NOW + timedelta(hours=1))
     return known

@@ -69,6 +69,20 @@ def test_waiting_for_the_server_is_shown_with_its_reason() -> None:
     ]
 
 
+def test_waiting_for_other_servers_is_shown_with_their_names() -> None:
+    """All other servers are listed, and those that hold up the next step have their reason."""
+    parts = [
+        {"part": "other-server", "why": "no-report", "reason": "a-5fd8"},
+        {"part": "other-server", "why": "step-not-taken", "reason": "b-77ab"},
+    ]
+    servers = {"also_waiting_for": parts, "other_servers": ["a-5fd8", "b-77ab", "c-9310"]}
+    assert list(text({**CHANGE, "waiting_for": [], "given_up": {}, **servers}))[2:] == [
+        "other servers of the mesh: a-5fd8, b-77ab, c-9310",
+        "waiting for the server a-5fd8: it has not reported what its proxies have",
+        "waiting for the server b-77ab: it has not taken over the last step",
+    ]
+
+
 def test_empty_age_starts_no_rotation() -> None:
     """An unset shell variable gives an empty age, which is an error before any request."""
     with pytest.raises(
