@@ -15,9 +15,9 @@ from certs.roots.authority_state import AuthorityState, is_step
 from certs.roots.authority_store import CaSlot, FormerLeaderError, Overtaken, Revision, StoredAuthority
 from certs.state.sealing import RecordSeal
 from meshwright.records.content import Content, Fields, UnreadableContentError
-from meshwright.records.contract import NO_LEADER, Changes, Epoch, RecordsError, RecordStore, ReplicaId
+from meshwright.records.contract import Changes, Epoch, RecordsError, RecordStore, ReplicaId
 from meshwright.records.threads import ThreadCalls
-from meshwright.records.update import OldEpochError, Writer, update
+from meshwright.records.update import OldEpochError, Writer, fenced, update
 
 _STATUS: Final = "the rotation with `meshwright certs rotate-root --status`"
 _NAMES: Final = {CaSlot.SIGNER: "ca", CaSlot.OTHER: "other"}
@@ -45,7 +45,7 @@ class RecordedAuthority:
         self._replica = replica
         self._calls = ThreadCalls(loop)
         self._seal = seal
-        self._epoch = NO_LEADER
+        self._writer = Writer(replica)
 
     @property
     def place(self) -> str:
@@ -75,16 +75,12 @@ class RecordedAuthority:
     def lead(self, epoch: Epoch) -> "RecordedAuthority":
         """Write the epoch of a leadership into the record; return the view for the acts of that leader.
 
-        The epoch in the record grows, whatever the store says: after a restore from a backup, or the loss of
-        the store's own count, it would otherwise lock out all later leaders. Raises StateError.
+        See `meshwright.records.update.fenced`. Raises StateError.
         """
         with _explained():
-            content = self._present_content()
-            # Above the epoch in the record, so that former leaders are refused.
-            above = epoch if content is None else Epoch(max(epoch, content.epoch + 1))
-            self._calls.run(update(self._store, AUTHORITY, _same, Writer(self._replica, above)))
+            writer = self._calls.run(fenced(self._store, AUTHORITY, self._replica, epoch))
         result = copy(self)
-        result._epoch = above  # noqa: SLF001 - another view of the same class
+        result._writer = writer  # noqa: SLF001 - another view of the same class
         return result
 
     def recover(self) -> StoredAuthority:
@@ -123,9 +119,7 @@ class RecordedAuthority:
             return written
 
         with _explained():
-            version = self._calls.run(
-                update(self._store, AUTHORITY, change, Writer(self._replica, self._epoch))
-            )
+            version = self._calls.run(update(self._store, AUTHORITY, change, self._writer))
         return self._stored(version.content)
 
     def _present(self) -> Content | None:
@@ -152,11 +146,6 @@ def _revision(fields: Fields) -> Revision:
     The epoch is no part of it, so that a new leader overtakes its predecessor's steps, and no other writes.
     """
     return Revision(hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest())
-
-
-def _same(fields: Fields | None) -> Fields | None:
-    """Return the fields to write again, with another epoch."""
-    return fields
 
 
 def _none(fields: Fields | None) -> None:

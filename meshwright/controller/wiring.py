@@ -116,8 +116,7 @@ def join(
         cluster = reached(settings, clock)
         core = join_core(settings, opened, issuing, drivers, cluster.source, clock)
         certificates = proxy_issuing(core, opened)
-        leadership = None if shared is None else shared.leadership
-        in_cluster = join_in_cluster(core, cluster, opened, issuing, drivers, certificates, leadership)
+        in_cluster = join_in_cluster(core, cluster, opened, issuing, drivers, certificates, shared)
     else:
         core = join_core(settings, opened, issuing, drivers, None, clock)
         certificates = proxy_issuing(core, opened)

@@ -115,6 +115,20 @@ async def update(store: RecordStore, key: Key, change: Change, writer: Writer) -
     raise RecordsError(f"{key} was changed by others {ATTEMPTS} times in a row")
 
 
+async def fenced(store: RecordStore, key: Key, replica: ReplicaId, epoch: Epoch) -> Writer:
+    """Write the epoch of a new leader into a record, if there is one; return the writer for its later writes.
+
+    Writes of former leaders are refused from then on, even those that are under way. The epoch in the record
+    grows, whatever the store counts: after a restore from a backup, or after the loss of the store's own
+    count, it would otherwise lock out all later leaders. Raises the errors of `update`.
+    """
+    content = Version.of(await store.read(key)).content
+    above = epoch if content is None else Epoch(max(epoch, content.epoch + 1))
+    writer = Writer(replica, above)
+    await update(store, key, lambda fields: fields, writer)
+    return writer
+
+
 async def remove(store: RecordStore, key: Key, condition: Callable[[Fields], bool]) -> bool:
     """Remove a record if its fields meet a condition; return whether the record is gone.
 

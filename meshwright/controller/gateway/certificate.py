@@ -76,6 +76,10 @@ class GatewaySecret:
         """Return the end of the gateway certificate's validity, or `None` without a certificate."""
         return None if self._pair is None else self._pair.leaf.not_after
 
+    async def reload(self) -> None:
+        """Read the names of the written Secrets again, because another server may have written some."""
+        self._places, self._goal = await asyncio.to_thread(self._kept.load), None
+
     async def run(self) -> None:
         """Write, renew and delete the Secret as the MeshConfig requires, until cancelled."""
         while True:

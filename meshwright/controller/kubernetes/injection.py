@@ -42,8 +42,12 @@ def injection_of(
     clock: Callable[[], datetime],
     configured: CurrentConfig,
     followers: Sequence[Callable[[], None]],
+    leads: Callable[[], bool] | None = None,
 ) -> Injection:
-    """Return the injection webhook's handler; `followers` are called after a change of the configuration."""
+    """Return the injection webhook's handler; `followers` are called after a change of the configuration.
+
+    `leads` returns whether this server leads, `None` for the only server of a mesh.
+    """
 
     def mesh_config() -> MeshConfig:
         view = delivered.loop.state.view
@@ -59,7 +63,7 @@ def injection_of(
         drivers.environment,
         mesh_config,
         metrics.injection,
-        PodSecrets(cluster.api, cluster.home, proxies, clock, by_secret, settings.namespaces),
+        PodSecrets(cluster.api, cluster.home, proxies, clock, by_secret, settings.namespaces, leads),
         followers,
     )
 

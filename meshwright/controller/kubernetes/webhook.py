@@ -109,6 +109,7 @@ class Webhook:
         register: bool,
         injection: Injection | None = None,
         revision: str = "",
+        leads: Callable[[], bool] = lambda: True,
     ) -> None:
         """Make the webhook's parts; raise CertificateError if the first certificate cannot be made."""
         self.tls = WebhookTls(issuer, pairs, place.host, clock())
@@ -131,10 +132,10 @@ class Webhook:
         self.injection = injection
         self.registrations: tuple[Registration, ...] = ()
         if register:
-            self.registrations += (Registration(cluster.api, wanted, clock),)
+            self.registrations += (Registration(cluster.api, wanted, clock, leads=leads),)
         if register and injection is not None:
             what = "injection webhook"
-            self.registrations += (Registration(cluster.api, injecting, clock, MUTATING, what),)
+            self.registrations += (Registration(cluster.api, injecting, clock, MUTATING, what, leads),)
 
     @property
     def values(self) -> int:
@@ -163,6 +164,10 @@ class Webhook:
     async def look(self) -> None:
         """Renew the certificate and update the registrations after a change of the root."""
         await self.tls.look(self._clock())
+        self.look_at_cluster()
+
+    def look_at_cluster(self) -> None:
+        """Check the objects in the cluster now, because the roots have changed, or this server leads now."""
         if self.injection is not None:
             self.injection.look()
         self._look_again()

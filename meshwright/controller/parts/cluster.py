@@ -32,7 +32,7 @@ from meshwright.kubernetes.status.assembly import reporter
 from meshwright.kubernetes.status.reporter import Reporter
 
 if TYPE_CHECKING:
-    from meshwright.replicas.leadership import Leadership
+    from meshwright.controller.sharing.shared_store import SharedStore
 
 
 def reached(settings: Settings, clock: Callable[[], datetime]) -> Cluster:
@@ -48,31 +48,45 @@ def join_in_cluster(
     issuing: IssuerAccess,
     drivers: MeshDrivers,
     proxies: ProxyIssuing,
-    leadership: "Leadership | None",
+    shared: "SharedStore | None",
 ) -> ClusterParts:
     """Make the parts of a cluster and connect them with delivery. Raises CertificateError.
 
-    `leadership` is that among several servers of one mesh, `None` for the only server.
+    `shared` is the store of several servers of one mesh, `None` for the only server.
     """
     settings, configured = core.settings, None
+    leadership = None if shared is None else shared.leadership
+    leads = None if leadership is None else lambda: bool(leadership.epoch)
     if settings.injection:
         configured = configured_by(settings, result, core.metrics, core.clock)
-    pods = _pod_roots(core, result, opened, configured)
-    injection = None if configured is None else _injection(core, result, drivers, proxies, configured, pods)
-    webhook = _webhook(core, result, opened, drivers, injection)
+    pods = _pod_roots(core, result, opened, configured, leads or _always)
+    injection = (
+        None if configured is None else _injection(core, result, drivers, proxies, configured, pods, leads)
+    )
+    webhook = _webhook(core, result, opened, drivers, injection, leads or _always)
     reporter = _reporter(core, result)
     return ClusterParts(
         result,
         webhook,
         pods,
         reporter,
-        _gateway(core, result, issuing, reporter, leadership),
+        _gateway(core, result, issuing, reporter, shared),
         {"kubernetes": partial(kubernetes_proof, result.api, core.view)},
+        leadership,
     )
 
 
+def _always() -> bool:
+    """Return that the only server of a mesh leads."""
+    return True
+
+
 def _pod_roots(
-    core: CoreParts, result: Cluster, opened: AuthorityWithLedger, configured: CurrentConfig | None
+    core: CoreParts,
+    result: Cluster,
+    opened: AuthorityWithLedger,
+    configured: CurrentConfig | None,
+    leads: Callable[[], bool],
 ) -> PodRoots | None:
     """Return the writer of the ConfigMaps that Pods need to join, or `None` if Pods cannot join."""
     settings = core.settings
@@ -88,6 +102,7 @@ def _pod_roots(
         lambda: core.delivery.gathering.sources.merged,
         core.clock,
         lambda: None if configured is None else configured.config,
+        leads,
     )
 
 
@@ -98,9 +113,10 @@ def _injection(
     proxies: ProxyIssuing,
     configured: CurrentConfig,
     pods: PodRoots | None,
+    leads: Callable[[], bool] | None,
 ) -> Injection:
     followers = () if pods is None else (pods.noticed,)
-    given = core.delivery, drivers, proxies, core.metrics, core.clock, configured, followers
+    given = core.delivery, drivers, proxies, core.metrics, core.clock, configured, followers, leads
     return injection_of(core.settings, result, *given)
 
 
@@ -110,6 +126,7 @@ def _webhook(
     opened: AuthorityWithLedger,
     drivers: MeshDrivers,
     injection: Injection | None,
+    leads: Callable[[], bool],
 ) -> Webhook | None:
     settings = core.settings
     place = settings.webhook_reached_at
@@ -128,6 +145,7 @@ def _webhook(
         register=settings.webhook_register,
         injection=injection,
         revision=settings.revision,
+        leads=leads,
     )
 
 
@@ -143,21 +161,22 @@ def _gateway(
     result: Cluster,
     issuing: IssuerAccess,
     reporter: Reporter | None,
-    leadership: "Leadership | None",
+    shared: "SharedStore | None",
 ) -> GatewayKeeper:
+    state_file = StateFile(core.settings.state, GATEWAY_SECRETS)
     gateway = GatewaySecret(
         result.api,
         result.home,
         issuing.opened.issuer,
         making(core.settings),
         core.view,
-        StateFile(core.settings.state, GATEWAY_SECRETS),
+        state_file if shared is None else shared.gateway_secrets,
         lambda: core.metrics.issued("gateway", issuing.opened.kind.value),
         saying(core.delivery, reporter, "gateway"),
         core.clock,
     )
-    if leadership is None:
+    if shared is None:
         return gateway
     from meshwright.controller.gateway.leader_gateway import LeaderGateway
 
-    return LeaderGateway(gateway, leadership)
+    return LeaderGateway(gateway, shared.leadership, shared.gateway_secrets)

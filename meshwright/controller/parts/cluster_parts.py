@@ -3,6 +3,7 @@
 The types are imported for type checkers only, so a server without a cluster does not load their libraries.
 """
 
+import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from meshwright.controller.kubernetes.webhook import Webhook
     from meshwright.kubernetes.injection.credentials.roots_writer import PodRoots
     from meshwright.kubernetes.status.reporter import Reporter
+    from meshwright.records.contract import Epoch
+    from meshwright.replicas.leadership import Leadership
 
 
 class GatewayKeeper(Protocol):
@@ -38,7 +41,8 @@ class ClusterParts:
 
     The mesh is read from `cluster`. `reporter` writes conditions and Events for owners of objects.
     `pod_roots` writes the ConfigMaps with the CA certificates for joining Pods. `proofs` are the kinds of
-    enrolment proof that the cluster judges, by name.
+    enrolment proof that the cluster judges, by name. `leadership` is that among several servers of one mesh,
+    of which only the leader writes the objects that all servers share.
     """
 
     cluster: "Cluster | None"
@@ -47,6 +51,7 @@ class ClusterParts:
     reporter: "Reporter | None"
     gateway: GatewayKeeper
     proofs: Mapping[str, Callable[[], Proof]]
+    leadership: "Leadership | None" = None
 
     def waited_for(self) -> tuple[str, ...]:
         """Return the webhook registrations still missing in the cluster."""
@@ -64,6 +69,17 @@ class ClusterParts:
             if part is not None:
                 yield from part.works()
         yield "gateway certificate", self.gateway.run()
+        if self.leadership is not None:
+            yield "objects of the leader", self.leadership.lead(self._look_as_leader)
+
+    async def _look_as_leader(self, epoch: "Epoch") -> None:
+        """Check the objects in the cluster at the beginning of a term, then wait until it ends."""
+        del epoch  # the API server compares
+        if self.webhook is not None:
+            self.webhook.look_at_cluster()
+        if self.pod_roots is not None:
+            self.pod_roots.look()
+        await asyncio.Event().wait()
 
 
 def without_cluster(core: CoreParts) -> ClusterParts:

@@ -20,6 +20,7 @@ from certs.shared_custody import LISTED, SEAL, SharedStores, has_own_mesh, open_
 from certs.state.stored_pair import Holder
 from meshwright.controller.settings.settings import Settings
 from meshwright.controller.sharing.backends import backend
+from meshwright.controller.sharing.gateway_record import RecordedGatewaySecrets
 from meshwright.controller.sharing.listed_records import ListedRecords
 from meshwright.controller.sharing.record_pruning import PrunableLedger, RecordPruning
 from meshwright.controller.sharing.root_servers import RootServers
@@ -67,6 +68,7 @@ class SharedStore:
         self.leadership = Leadership(lambda epoch: self.membership.say(epoch=epoch))
         self._ledger: PrunableLedger | None = None
         self.tokens = SharedTokens(self._records, self.replica, self._thread.loop)
+        self.gateway_secrets = RecordedGatewaySecrets(self._records, self.replica, self._thread.loop)
         self._roots: RootServers | None = None
         self._announced = threading.Event()
 

@@ -81,7 +81,8 @@ class Registration:
     messages. `wanted` is called each time, because roots change. Roots of other servers of the same mesh stay
     in the bundle (`meshwright.kubernetes.admission.roots`). A deleted configuration is created again. A
     configuration with another home namespace belongs to another control plane and stays, because otherwise
-    the two control planes would overwrite each other for ever.
+    the two control planes would overwrite each other for ever. Of several servers only the one that `leads`
+    writes: another one may be behind in a root rotation, and would take back roots.
     """
 
     def __init__(
@@ -91,7 +92,9 @@ class Registration:
         clock: Callable[[], datetime],
         resource: Resource = VALIDATING,
         subject: str = "webhook",
+        leads: Callable[[], bool] = lambda: True,
     ) -> None:
+        self._leads = leads
         self._api, self._wanted, self._resource, self.subject = api, wanted, resource, subject
         first = wanted()
         self._name: str = first["metadata"]["name"]
@@ -114,7 +117,7 @@ class Registration:
     @property
     def is_settled(self) -> bool:
         """Return whether the webhook is registered, or the reason is known why it cannot be registered."""
-        return self.state.is_right or bool(self.state.error or self.watch_error)
+        return self.state.is_right or bool(self.state.error or self.watch_error) or not self._leads()
 
     @property
     def trusted(self) -> bytes:
@@ -165,6 +168,9 @@ class Registration:
                 continue
             if is_as(result, dict(wanted)):
                 self.state, failures = replace(self.state, is_right=True, error=""), 0
+                continue
+            if not self._leads():
+                self.state = replace(self.state, is_right=False, error="")
                 continue
             if await self._write(wanted):
                 repairs, wrote = repairs + 1, now()

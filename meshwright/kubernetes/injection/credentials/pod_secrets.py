@@ -71,6 +71,11 @@ class PodSecretState:
         return now >= self.issued + (self.expires - self.issued) * 2 / 3
 
 
+def is_young(secret_state: PodSecretState, now: datetime) -> bool:
+    """Return whether the Pod of a Secret may be about to be created: no Pod owns it, and it is new."""
+    return not secret_state.owned and now - secret_state.made < ORPHANED_AFTER
+
+
 def selector(home: str) -> str:
     """Return the label selector of the Secrets of the control plane in namespace `home`."""
     return f"{MANAGED_BY}={US},{HOME}={home},{PROXY_UUID_LABEL}"

@@ -74,7 +74,8 @@ class PodRoots:
     `roots` (PEM) and `config` (the injector's configuration) are called each time. While `config` returns
     None, `reach` stays as given. `home` is the control plane's namespace. A ConfigMap of another owner under
     this name stays. So does our own ConfigMap in a namespace without sidecars, because another control plane
-    may use the namespace by now.
+    may use the namespace by now. Of several servers only the one that `leads` writes: another
+    one may be behind in a root rotation, and would take back roots.
     """
 
     def __init__(
@@ -87,8 +88,9 @@ class PodRoots:
         merged: Callable[[], MergedObjects],
         clock: Callable[[], datetime],
         config: Callable[[], InjectionConfig | None] = lambda: None,
+        leads: Callable[[], bool] = lambda: True,
     ) -> None:
-        self.name = name
+        self.name, self._leads = name, leads
         self._config = config
         self._goes_by: InjectionConfig | None = None
         self._api, self._home, self._reach, self._roots, self._merged = api, home, reach, roots, merged
@@ -216,6 +218,8 @@ class PodRoots:
         )
         self._rests = {item: kept for item, kept in self._rests.items() if item in states}
         self._going &= states.keys()
+        if not self._leads():
+            wrong = []
         due = [item for item in wrong if self._rest(item).until <= now()]
         error = "" if due else self.state.error if wrong else ""
         for item in due[:BATCH]:

@@ -21,12 +21,13 @@ from meshwright.kubernetes.injection.credentials.pod_secrets import (
     Step,
     content,
     document,
+    is_young,
     owned_by,
     selector,
     step,
 )
 from meshwright.mesh.identity import ProxyName
-from meshwright.mesh.names import ProxyUuid
+from meshwright.mesh.names import ProxyUuid, is_dns_label
 from meshwright.sidecars.injection.names import PROXY_UUID_LABEL, secret_name
 
 SOON: Final = 1.0
@@ -57,11 +58,18 @@ class Proxies(Protocol):
         ...
 
 
+def _always() -> bool:
+    return True
+
+
 class PodSecrets:
     """Writer of the Secrets of the control plane in namespace `home`.
 
     `namespaces` limits the searched namespaces; empty means all. The writer is idle until `wanted` returns
     True, so that clusters without such Secrets need not grant permissions for them.
+
+    `leads` is None for the only server of a mesh. Of several servers each gives Secrets, and has its Pods own
+    them. The one that leads renews and removes all Secrets.
     """
 
     def __init__(
@@ -72,24 +80,38 @@ class PodSecrets:
         clock: Callable[[], datetime],
         wanted: Callable[[], bool],
         namespaces: tuple[str, ...] = (),
+        leads: Callable[[], bool] | None = None,
     ) -> None:
         self._api, self._home, self._proxies, self._clock = api, home, proxies, clock
-        self._wanted = wanted
+        self._wanted, self._leads = wanted, leads or _always
+        self._is_alone = leads is None
         self._namespaces: tuple[str | None, ...] = namespaces or (None,)
         self._created: set[tuple[str, str]] = set()
         self._changed = asyncio.Event()
         self._failures = 0
         self.error = ""
 
-    def uuid_for(self, namespace: str, annotated: str | None) -> ProxyUuid:
-        """Return the UUID of a Pod under review.
+    async def uuid_for(self, namespace: str, annotated: str | None) -> ProxyUuid:
+        """Return the UUID of a Pod under review. Raises KubeError.
 
         The Pod keeps its own UUID only if its Secret was created a moment ago, because API servers may review
-        a Pod twice. Any other Pod with a UUID is a copy, for example of a manifest, and gets a new UUID.
+        a Pod twice, and by another server of the mesh. Any other Pod with a UUID is a copy, for example of a
+        manifest, and gets a new UUID.
         """
-        if annotated is not None and (namespace, annotated) in self._created:
+        if annotated is None:
+            return ProxyUuid(str(uuid.uuid4()))
+        if (namespace, annotated) in self._created or await self._is_new_elsewhere(namespace, annotated):
             return ProxyUuid(annotated)
         return ProxyUuid(str(uuid.uuid4()))
+
+    async def _is_new_elsewhere(self, namespace: str, annotated: str) -> bool:
+        """Return whether another server has created the Secret of this UUID a moment ago."""
+        if self._is_alone or not is_dns_label(annotated):
+            return False
+        states = await self._list(namespace, f"{PROXY_UUID_LABEL}={annotated}")
+        young = [state for state in states if is_young(state, self._clock())]
+        self._created.update((namespace, state.name.uuid) for state in young)
+        return bool(young)
 
     async def give(self, name: ProxyName) -> None:
         """Create the Secret of a Pod that is about to be created, once.
@@ -126,7 +148,7 @@ class PodSecrets:
         """Keep the Secrets of Pods right until cancelled. A failure is logged once and repeated."""
         while True:
             self._changed.clear()
-            if not self._wanted():
+            if not self._wanted() or not (self._leads() or self._created):
                 await self._changed.wait()
                 continue
             try:
@@ -146,7 +168,10 @@ class PodSecrets:
         before, young, wrong = set(self._created), False, list[KubeError | CertificateError]()
         states = [state for namespace in self._namespaces for state in await self._list(namespace)]
         for held in states:
+            is_ours = (held.name.namespace, held.name.uuid) in self._created
             before.discard((held.name.namespace, held.name.uuid))
+            if not (self._leads() or is_ours):
+                continue
             try:
                 young |= await self._mended(held)
             except (KubeError, CertificateError) as error:
@@ -164,6 +189,8 @@ class PodSecrets:
             case Step.OWN if pod is not None:
                 await self._patch(name, owned_by(pod))
                 self._created.discard((name.namespace, name.uuid))
+            case Step.RENEW | Step.REMOVE if not self._leads():
+                return False
             case Step.RENEW:
                 anew = await asyncio.to_thread(self._proxies.issue_for, name)
                 await self._patch(name, content(anew, roots, now))
@@ -174,8 +201,8 @@ class PodSecrets:
                 return not secret_state.owned
         return False
 
-    async def _list(self, namespace: str | None) -> tuple[PodSecretState, ...]:
-        asked = urlencode({"labelSelector": selector(self._home)})
+    async def _list(self, namespace: str | None, *labels: str) -> tuple[PodSecretState, ...]:
+        asked = urlencode({"labelSelector": ",".join((selector(self._home), *labels))})
         raw = await self._api.read(f"{SECRETS.path(namespace)}?{asked}", _METADATA)
         items = raw.get("items") or ()  # null for an empty list
         return tuple(state for state in map(PodSecretState.parse, items) if state is not None)

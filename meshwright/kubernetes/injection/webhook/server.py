@@ -185,7 +185,11 @@ class Injection:
         )
         if config.identity is Identity.SECRET:
             own = _labels(question).get(PROXY_UUID_LABEL)
-            known = replace(known, uuid=self._secrets.uuid_for(namespace.name, own))
+            try:
+                known = replace(known, uuid=await self._secrets.uuid_for(namespace.name, own))
+            except KubeError as error:
+                text = f"identity is secret, but the Secrets of pods cannot be read: {error}"
+                return Answer(Result.REFUSED, text, Cause.NO_SECRET)
         answered = await self._turns.run(question.client, partial(answer, known, namespace, document))
         return answered if answered.needs is None or question.dry_run else await self._with_secret(answered)
 

@@ -17,8 +17,17 @@ class _Gateway:
     def __init__(self, name: str, working: list[str]) -> None:
         self._name, self._working = name, working
 
+    async def reload(self) -> None:
+        """Read the names again, in the term of the record."""
+        self._working.append(f"reads in {self.epoch}")
+
+    def lead(self, epoch: Epoch) -> None:
+        """Begin a term of the record."""
+        self.epoch = epoch
+
     async def run(self) -> None:
         """Work until cancelled."""
+        self._working.clear()
         self._working.append(self._name)
         try:
             await asyncio.Event().wait()
@@ -29,7 +38,8 @@ class _Gateway:
 async def test_only_the_leader_controls_the_gateway() -> None:
     """The controller works from the begin of each term to its end."""
     working, leadership = list[str](), Leadership()
-    task = asyncio.create_task(LeaderGateway(_Gateway("a", working), leadership).run())
+    gateway = _Gateway("a", working)
+    task = asyncio.create_task(LeaderGateway(gateway, leadership, gateway).run())
     for epoch in (1, 2):
         leadership.begin(Epoch(epoch))
         await until(lambda: working == ["a"])

@@ -242,7 +242,7 @@ async def test_secret_of_a_pod_that_was_never_created_is_removed(proxies: ProxyI
         keeper.look()
         await until(lambda: not cluster.secrets)
         assert [entry.state for entry in proxies.entries()] == [LedgerState.REVOKED]
-        assert keeper.uuid_for("shop", "5b1c") != "5b1c"
+        assert await keeper.uuid_for("shop", "5b1c") != "5b1c"
 
 
 async def test_forbidden_update_of_secrets_is_reported(proxies: ProxyIssuing) -> None:
