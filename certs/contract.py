@@ -22,6 +22,7 @@ class Usage(enum.StrEnum):
     PROXY = "proxy"
     SERVER = "server"
     GATEWAY = "gateway"
+    REPLICA = "replica"
 
     @property
     def client_auth(self) -> bool:
@@ -31,7 +32,7 @@ class Usage(enum.StrEnum):
     @property
     def server_auth(self) -> bool:
         """Return whether the holder of a certificate with this usage may be a TLS server."""
-        return self in (Usage.SERVICE, Usage.SERVER)
+        return self in (Usage.SERVICE, Usage.SERVER, Usage.REPLICA)
 
 
 class IssuerKind(enum.StrEnum):

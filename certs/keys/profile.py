@@ -15,6 +15,7 @@ PURPOSES: Final[dict[Usage, list[ObjectIdentifier]]] = {
     Usage.PROXY: [ExtendedKeyUsageOID.CLIENT_AUTH],
     Usage.SERVER: [ExtendedKeyUsageOID.SERVER_AUTH],
     Usage.GATEWAY: [ExtendedKeyUsageOID.CLIENT_AUTH],
+    Usage.REPLICA: [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH],
 }
 """The extended key usage of each kind of certificate."""
 
