@@ -5,6 +5,7 @@ no proxy's name, which has three labels, and the certificate has no URI. A serve
 refuses the holder, and so does every sidecar.
 """
 
+import hashlib
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -20,17 +21,17 @@ VALIDITY: Final = timedelta(days=1)
 _BEGIN: Final = "replica."
 
 
-def replica_host(domain: TrustDomain) -> str:
-    """Return the DNS name that all servers of a mesh show to each other, for example `replica.cluster.local`.
+def replica_host(replica: str, domain: TrustDomain) -> str:
+    """Return the DNS name that a server shows to the others, for example `4f1c….replica.cluster.local`.
 
-    The name of a server is not part of it, because that may be longer than a label of the DNS.
+    The first label is a digest, because the name of a server may be longer than a label of the DNS.
     """
-    return f"{_BEGIN}{domain}"
+    return f"{hashlib.sha256(replica.encode()).hexdigest()[:32]}.{_BEGIN}{domain}"
 
 
 def replica_names(replica: str, domain: TrustDomain) -> Names:
     """Return the names in the certificate of a server."""
-    return Names(f"{_BEGIN}{replica}", dns_names=(replica_host(domain),))
+    return Names(f"{_BEGIN}{replica}", dns_names=(replica_host(replica, domain),))
 
 
 def replica_pair(issuer: Issuer, replica: str, now: datetime) -> Pair:

@@ -24,7 +24,7 @@ from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.problems.problem import Problems
 from meshwright.providers.contract import Counts, Freshness
-from meshwright.traffic.traffic import Traffic
+from meshwright.traffic.traffic import TrafficStatistics
 from xds.protocol.resources.resource import Reference, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.resources.snapshot import Snapshot
 from xds.stream_status import StreamStatus
@@ -105,7 +105,7 @@ class ProxyReading(ViewReading, Protocol):
 class TrafficReading(Protocol):
     """Traffic statistics that proxies report."""
 
-    def traffic(self) -> Traffic:
+    def traffic(self) -> TrafficStatistics:
         """Return the store of traffic statistics, with times by `time.monotonic`."""
 
 

@@ -85,11 +85,11 @@ class Cells(Generic[Key]):
         most = self._most // len(self._grains)
         for key, figures in rows:
             # Packed to 108 bytes; a Figures object with its numbers takes several times as much.
-            packed = _pack(figures)
+            packed = pack(figures)
             for cell in current:
                 before = cell.packed.get(key)
                 if before is not None:
-                    cell.packed[key] = _pack(_unpack(before) + figures)
+                    cell.packed[key] = pack(_unpack(before) + figures)
                 elif len(cell.packed) < most:
                     self._count += 1
                     cell.packed[key] = packed
@@ -136,7 +136,8 @@ def _total(packed: list[bytes]) -> Figures:
     return Figures.from_numbers(map(sum, zip(*map(_PACKED.unpack, packed), strict=True)))
 
 
-def _pack(figures: Figures) -> bytes:
+def pack(figures: Figures) -> bytes:
+    """Return statistics in the form of a cell, 108 bytes."""
     numbers = figures.numbers()
     try:
         return _PACKED.pack(*numbers)

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from meshwright.mesh.identity import ProxyName
 from meshwright.traffic.cells import Cells, Grain, Span
@@ -46,6 +46,27 @@ class Caller:
 BySource = tuple[Caller, Calls]
 ByProxy = tuple[ProxyName, Calls]
 _Key = TypeVar("_Key", bound=Hashable)
+
+
+class TrafficStatistics(Protocol):
+    """Statistics of calls, of one server or of all servers of a mesh. Times are monotonic seconds."""
+
+    def by_source(self, seconds: float, now: float) -> Span[BySource]:
+        """Return the counts of calls by calling service, for the last `seconds` and a little more."""
+
+    def by_proxy(self, seconds: float, now: float) -> Span[ByProxy]:
+        """Return the counts by proxy: all calls in each direction together, for up to 15 minutes."""
+
+    def reporting(self, now: float) -> int:
+        """Return the number of proxies with a last report at most three report intervals old."""
+
+    @property
+    def newest(self) -> float | None:
+        """The time of the last report of any proxy, or `None`."""
+
+    @property
+    def every_seconds(self) -> int:
+        """The seconds between two reports of a proxy, for the present number of reporting proxies."""
 
 
 @dataclass(slots=True)

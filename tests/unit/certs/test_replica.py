@@ -37,15 +37,15 @@ def _proxy(authority: CertificateAuthority, ledger: Ledger, _state: Path, now: d
 def _service(authority: CertificateAuthority, _ledger: Ledger, state: Path, now: datetime) -> bytes:
     identity = ServiceIdentity(Namespace("replica"), ServiceAccountName("replica.a-1"))
     manager = CertificateManager(authority, PairFiles(state), timedelta(days=1), lambda: 0.0)
-    return manager.ensure(identity, (replica_host(DOMAIN),), now).chain_pem
+    return manager.ensure(identity, (replica_host("a", DOMAIN),), now).chain_pem
 
 
 def _ads(authority: CertificateAuthority, _ledger: Ledger, state: Path, now: datetime) -> bytes:
-    return ads_server_certificate(authority, PairFiles(state), now, (replica_host(DOMAIN),)).chain_pem
+    return ads_server_certificate(authority, PairFiles(state), now, (replica_host("a", DOMAIN),)).chain_pem
 
 
 def _gateway(authority: CertificateAuthority, _ledger: Ledger, _state: Path, now: datetime) -> bytes:
-    return gateway_pair(authority, (replica_host(DOMAIN),), timedelta(days=1), now).chain_pem
+    return gateway_pair(authority, (replica_host("a", DOMAIN),), timedelta(days=1), now).chain_pem
 
 
 def _of(usage: Usage, names: Names) -> Made:
@@ -55,7 +55,7 @@ def _of(usage: Usage, names: Names) -> Made:
     return made
 
 
-HOST = (replica_host(DOMAIN),)
+HOST = (replica_host("a", DOMAIN),)
 
 
 @pytest.mark.parametrize("replica", ["a", "meshwright-0-1a2b3c4d", LONG])
@@ -94,6 +94,11 @@ def test_a_server_is_known_by_its_certificate(
             _of(Usage.REPLICA, Names("replica.a", dns_names=("replica.other.example",))),
             RefusalReason.WRONG_USAGE,
             id="another mesh",
+        ),
+        pytest.param(
+            _of(Usage.REPLICA, Names("replica.b", dns_names=HOST)),
+            RefusalReason.WRONG_USAGE,
+            id="another server",
         ),
         pytest.param(
             _of(Usage.REPLICA, Names("replica.a.b", dns_names=HOST)),
@@ -157,11 +162,11 @@ def test_a_server_is_no_service(authority: CertificateAuthority, now: datetime) 
     assert replica_pair(authority, "a", now).leaf.names.uris == ()
 
 
-def test_tls_verifies_the_common_host_name(authority: CertificateAuthority, now: datetime) -> None:
-    """A client that verifies names accepts each server of the mesh by the same name."""
-    pair = replica_pair(authority, LONG, now)
-    assert pair.leaf.names.dns_names == ("replica.mesh.example",)
-    # The ssl module refuses names with a label of more than 63 characters.
-    ssl.create_default_context().wrap_bio(
-        ssl.MemoryBIO(), ssl.MemoryBIO(), server_hostname=replica_host(DOMAIN)
-    )
+def test_tls_verifies_the_host_name_of_each_server(authority: CertificateAuthority, now: datetime) -> None:
+    """A client that verifies names reaches exactly the server that it asks, however long the name is."""
+    hosts = {replica: replica_host(replica, DOMAIN) for replica in ("a", "b", LONG)}
+    assert len({*hosts.values()}) == 3
+    for replica, host in hosts.items():
+        assert replica_pair(authority, replica, now).leaf.names.dns_names == (host,)
+        # The ssl module refuses names with a label of more than 63 characters.
+        ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), server_hostname=host)

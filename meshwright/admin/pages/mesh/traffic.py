@@ -21,7 +21,7 @@ from meshwright.mesh.service import ServiceKey
 from meshwright.traffic.cells import Span
 from meshwright.traffic.current import QUANTILES, Row, RowFilter, of_proxies, rows
 from meshwright.traffic.statistics import CalledPort, Figures, RowKind
-from meshwright.traffic.traffic import BySource, Caller, Traffic
+from meshwright.traffic.traffic import BySource, Caller, TrafficStatistics
 
 LEAST_SECONDS: Final = 10
 MOST_SECONDS: Final = 3600
@@ -128,7 +128,7 @@ def _rounded(value: float | None, digits: int = 1) -> float | None:
     return None if value is None else round(value, digits)
 
 
-def window_seconds(query: Mapping[str, str], traffic: Traffic) -> float:
+def window_seconds(query: Mapping[str, str], traffic: TrafficStatistics) -> float:
     """Return the requested or default window in seconds. Raises web.HTTPBadRequest for an invalid one."""
     text = query.get("window", str(max(DEFAULT_SECONDS, traffic.every_seconds)))
     try:

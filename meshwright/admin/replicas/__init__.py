@@ -1,0 +1,12 @@
+"""Views over all servers of one mesh: what each server knows of its own proxies, put together when asked.
+
+- `facts`: the facts of one server about its own proxies, as values and as JSON.
+- `statuses`: the state of each proxy over all servers.
+- `traffic`: traffic statistics of all servers as a sum.
+- `reading`: the reader of pages and API over the facts of all servers.
+- `documents`: answers of several servers put together, and the fields `replica` and `partial`.
+- `peers`: the interface to the other servers.
+- `views`: which view needs which of these. Start here.
+
+The package never keeps anything: a server that does not answer is named, and its proxies are missing.
+"""
