@@ -22,7 +22,7 @@ from meshwright.cli.commands.inject import inject, uninject
 from meshwright.cli.commands.install import install
 from meshwright.cli.commands.intercept import intercept
 from meshwright.cli.commands.lint import lint
-from meshwright.cli.commands.listing import hosts, proxies, sources
+from meshwright.cli.commands.listing import hosts, proxies, replicas, sources
 from meshwright.cli.commands.log_level import log_level
 from meshwright.cli.commands.migrate import migrate
 from meshwright.cli.commands.proxy import proxy
@@ -92,6 +92,7 @@ for command in (
     schema,
     serve,
     proxies,
+    replicas,
     sources,
     stat,
     top,

@@ -108,6 +108,14 @@ ControlPlane = Annotated[
         show_default="meshwright-system",
     ),
 ]
+Replica = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Only the answer of one server, if the mesh has several. `meshwright replicas` lists them.",
+        show_default="all servers",
+    ),
+]
 _OF_A_CLUSTER: Final = {
     "kubeconfig": "--kubeconfig",
     "context": "--context",

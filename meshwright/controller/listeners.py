@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator
+from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import structlog
 from aiohttp import web
@@ -32,13 +33,17 @@ from meshwright.controller.sources import as_read
 from meshwright.controller.wiring import Parts
 from meshwright.delivery.proxies.identity import MeshAuthenticator, contradiction
 from meshwright.mesh.host_port import HostPort
-from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.identity import ProxyName, is_proxy_name
 from meshwright.sidecars.contract.events import CertificateRevoked
+from meshwright.sidecars.type_words import short_type
 from xds.cache import NodeKey
 from xds.protocol.resources.resource import Reference
 
 if TYPE_CHECKING:
     from meshwright.controller.identity.enrolment import EnrolmentPorts
+
+PEER_REVOCATION_SECONDS: Final = 1.0
+"""Seconds to wait for the store when another server asks for a revocation, which is in force before."""
 
 _log = structlog.get_logger("controller.doors")
 
@@ -65,12 +70,12 @@ async def pages(parts: Parts, sockets: Sockets) -> AsyncIterator[HostPort]:
     settings, clock, reading = parts.core.settings, parts.core.clock, parts.reading
     address, trying = settings.debug_address, TrialRunner(reading, as_read)
     app = site.application(
-        routes.pages(reading, clock, trying),
+        routes.pages(reading, clock, trying, parts.replicas),
         (address.host, *settings.debug_hosts),
         clock,
-        of_drivers(reading, parts.proxies.pages.pages),
+        of_drivers(reading, parts.proxies.pages.pages, parts.replicas),
     )
-    add_api(app, Api(reading, clock, trying))
+    add_api(app, Api(reading, clock, trying, parts.replicas))
     port = sockets.debug.getsockname()[1]
     async with serving(app, sockets.debug):
         yield HostPort(address.host, port)
@@ -123,23 +128,24 @@ async def commands(parts: Parts, sockets: Sockets) -> AsyncIterator[None]:
     """Serve the command line over the socket in the state directory."""
     core, identity, reading = parts.core, parts.identity, parts.reading
 
-    def revoked(entry: LedgerEntry) -> None:
-        _log.info("proxy certificate revoked", proxy=entry.common_name, serial=entry.serial)
-        core.delivery.readiness.revoked(entry)
-        parts.proxies.events.publish(CertificateRevoked(entry.common_name, entry.serial))
-
-    def retried(name: ProxyName) -> tuple[Reference, ...]:
-        """Offer the rejected resources to a proxy again; return the references of these resources."""
-        return core.delivery.answers.retry(NodeKey(str(name)))
-
     app = web.Application(middlewares=[audited, guarded, explained])
     trying = TrialRunner(reading, as_read)
-    further = of_drivers(reading, parts.proxies.pages.pages)
-    site.add_pages(app, routes.pages(reading, core.clock, trying), core.clock, further)
+    further = of_drivers(reading, parts.proxies.pages.pages, parts.replicas)
+    all_pages = routes.pages(reading, core.clock, trying, parts.replicas)
+    site.add_pages(app, all_pages, core.clock, further)
     add_tap(app, reading, parts.monitors.taps)
-    add_api(app, Api(reading, core.clock, trying))
+    add_api(app, Api(reading, core.clock, trying, parts.replicas))
     add_log_levels(LogLevels(), app)
-    add_commands(app, Commands(reading, identity.proxy_certificates, revoked, retried))
+    add_commands(
+        app,
+        Commands(
+            reading,
+            identity.proxy_certificates,
+            partial(_revoked, parts),
+            partial(_retried, parts),
+            None if parts.peers is None else parts.peers.acts,
+        ),
+    )
     add_rebuild_commands(app, RebuildCommands(identity.opened.rebuilding, reading))
     add_roots(app, identity.roots, identity.opened.opened_authority.why_not)
     add_token_commands(app, TokenCommands(identity.tokens, reading, core.clock))
@@ -148,3 +154,62 @@ async def commands(parts: Parts, sockets: Sockets) -> AsyncIterator[None]:
     )  # the audit log is always written, whatever the configured level
     async with serving(app, sockets.unix):
         yield
+
+
+@contextlib.asynccontextmanager
+async def peers(parts: Parts) -> AsyncIterator[HostPort | None]:
+    """Serve the other servers of the mesh, if there may be any."""
+    if parts.peers is None:
+        yield None
+        return
+    from meshwright.controller.sharing.peers.door import PeerSubjects
+
+    reading, core = parts.reading, parts.core
+    subjects = PeerSubjects(
+        reading=reading,
+        trying=TrialRunner(reading, as_read),
+        taps=parts.monitors.taps,
+        clock=core.clock,
+        own_problems=parts.own_problems,
+        server=parts.peers.server,
+        revoke=partial(_revoke_for_peer, parts),
+        retry=partial(_retry_for_peer, parts),
+        further=of_drivers(reading, parts.proxies.pages.pages),
+    )
+    async with parts.peers.serving(subjects) as at:
+        yield at
+
+
+async def _revoke_for_peer(parts: Parts, serial: str, why: str) -> bool:
+    """Bring a revocation of another server in force here; return whether it is."""
+    from meshwright.controller.sharing.peers.parts import revoked_within
+
+    ledger = parts.identity.opened.ledger
+
+    def is_in_force() -> bool:
+        entry = ledger.entry(serial)
+        return entry is not None and entry.revoked_at is not None
+
+    revoke = partial(parts.identity.proxy_certificates.revoke, serial, why)
+    done = await revoked_within(revoke, is_in_force, PEER_REVOCATION_SECONDS)
+    if done and (entry := ledger.entry(serial)) is not None:
+        _revoked(parts, entry)
+    return done
+
+
+def _retry_for_peer(parts: Parts, proxy: str) -> list[str]:
+    """Offer a proxy the rejected resources again for another server; return them as text."""
+    offered = _retried(parts, ProxyName.parse(proxy)) if is_proxy_name(proxy) else ()
+    return [f"{short_type(kind)} {resource}" for kind, resource in offered]
+
+
+def _revoked(parts: Parts, entry: LedgerEntry) -> None:
+    """Bring a revocation in force: withdraw the admission, and end the streams."""
+    _log.info("proxy certificate revoked", proxy=entry.common_name, serial=entry.serial)
+    parts.core.delivery.readiness.revoked(entry)
+    parts.proxies.events.publish(CertificateRevoked(entry.common_name, entry.serial))
+
+
+def _retried(parts: Parts, name: ProxyName) -> tuple[Reference, ...]:
+    """Offer the rejected resources to a proxy again; return the references of these resources."""
+    return parts.core.delivery.answers.retry(NodeKey(str(name)))

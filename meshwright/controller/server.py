@@ -59,6 +59,7 @@ class BoundAddresses:
     debug: HostPort
     webhook: HostPort | None = None
     enrolment: Mapping[str, HostPort] = field(default_factory=dict)
+    peers: HostPort | None = None
 
     @property
     def ads(self) -> HostPort:
@@ -119,11 +120,14 @@ class Server:
                         self._drivers(group, stop) as running,
                         doors.webhook(parts, sockets) as webhook,
                         self._enrolment() as enrolment,
+                        doors.peers(parts) as peers,
                     ):
                         self._warn()
                         tasks += [spawn(group, name, work) for name, work in self._works(running)]
                         drivers = {name: running_driver.address for name, running_driver in running.items()}
-                        self._serving(BoundAddresses(drivers, http, debug, webhook, enrolment), started)
+                        self._serving(
+                            BoundAddresses(drivers, http, debug, webhook, enrolment, peers), started
+                        )
                         await stop.wait()
                         self._manager.stopping()
                         # Readiness fails before the streams end, so that load balancers send the proxies to
@@ -190,6 +194,8 @@ class Server:
         if bound.webhook is not None:
             fields["webhook"] = str(bound.webhook)
         fields |= {name: str(address) for name, address in bound.enrolment.items()}
+        if bound.peers is not None:
+            fields["peers"] = str(bound.peers)
         self._parts.monitors.listening.update({name: at for name, at in fields.items() if at is not None})
         _log.info("server started", **fields)
         started(bound)

@@ -1,7 +1,7 @@
 """Wiring of all parts of the server, before any of them runs."""
 
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -11,6 +11,7 @@ import structlog
 from catalog.store.inventory import holder_of
 from certs.custody import AuthorityWithLedger
 from certs.ledger.entry import LedgerEntry
+from meshwright.admin.replicas.view import AllReplicas
 from meshwright.controller.drivers import MeshDrivers
 from meshwright.controller.identity.join_tokens import open_tokens
 from meshwright.controller.issuing.issuing import IssuerAccess
@@ -22,20 +23,24 @@ from meshwright.controller.parts.monitors import MonitorParts, join_monitors
 from meshwright.controller.parts.proxies import ProxyParts, join_proxies
 from meshwright.controller.settings.settings import Settings
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
+from meshwright.mesh.problems.problem import Problems
 from meshwright.sidecars.contract.events import CertificateRevoked
 
 if TYPE_CHECKING:
+    from meshwright.controller.sharing.peers.parts import PeerParts
     from meshwright.controller.sharing.shared_store import SharedStore
 
 _OUR_PROOFS: Final = frozenset({"join-token", "kubernetes"})
 """Kinds of proof whose validity is known; an installed kind may be older than any revocation."""
+OF_PROXIES: Final = ("proxies", "identities")
+"""Reporters of problems that the proxies of one server cause: rejections, and shared identities."""
 
 _log = structlog.get_logger("controller.wiring")
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """All parts of the server; `shared` is `None` unless several servers share a store."""
+    """All parts of the server; `shared` and `peers` are `None` unless several servers share a store."""
 
     core: CoreParts
     identity: IdentityParts
@@ -43,6 +48,7 @@ class Parts:
     proxies: ProxyParts
     monitors: MonitorParts
     shared: "SharedStore | None" = None
+    peers: "PeerParts | None" = None
 
     @property
     def reading(self) -> ServerReading:
@@ -73,6 +79,17 @@ class Parts:
             yield from self.shared.works(self._heard, self._compared)
             keeps_revoked = not _OUR_PROOFS.issuperset(self.core.settings.enrolment_proofs)
             yield "pruning of records", self.shared.prune(self._workloads, keeps_revoked=keeps_revoked)
+        if self.peers is not None:
+            yield from self.peers.works(lambda: self.core.delivery.gathering.sources.merged)
+
+    def own_problems(self) -> Problems:
+        """Return the problems that only this server can know, because its proxies cause them."""
+        return self.core.delivery.loop.state.all_problems.reported(*OF_PROXIES)
+
+    @property
+    def replicas(self) -> AllReplicas | None:
+        """Return the servers of the mesh for pages and API; `None` for the only server."""
+        return None if self.peers is None else self.peers.views
 
     def _heard(self, entries: tuple[LedgerEntry, ...]) -> None:
         """Take entries that other servers have changed: admissions and revocations hold here too."""
@@ -124,4 +141,12 @@ def join(
     proxies = join_proxies(drivers)
     others = None if shared is None else shared.roots
     identity = join_identity(core, opened, issuing, certificates, in_cluster, proxies, tokens, others)
-    return Parts(core, identity, in_cluster, proxies, join_monitors(core, opened), shared)
+    parts = Parts(core, identity, in_cluster, proxies, join_monitors(core, opened), shared)
+    if shared is None:
+        return parts
+    from meshwright.controller.sharing.peers.parts import PeerParts
+
+    peers = PeerParts(
+        settings, shared, opened.authority, parts.reading, lambda: core.reloading.settings, clock
+    )
+    return replace(parts, peers=peers)

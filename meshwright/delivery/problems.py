@@ -60,6 +60,10 @@ class AllProblems:
             self._sorted = ordered(self._times)
         return self._sorted
 
+    def reported(self, *reporters: str) -> Problems:
+        """Return the problems of these reporters about the whole mesh."""
+        return ordered(problem for who in reporters for problem in self._reported.get((who, None), ()))
+
     def counts(self) -> Mapping[str, int]:
         """Return the number of problems by severity; all severities are present."""
         return {severity.value: self._counts[severity] for severity in Severity}

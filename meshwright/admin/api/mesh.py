@@ -19,15 +19,20 @@ from meshwright.admin.pages.proxies import proxy, streams
 from meshwright.admin.pages.trial_runner import TrialRunner
 from meshwright.admin.proxy_names import find
 from meshwright.admin.readers import MeshReading
+from meshwright.admin.replicas.view import AllReplicas
 
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """Sources of the API's answers: the mesh, the time of day, and the runner of manifest trials."""
+    """Sources of the API's answers: the mesh, the time of day, and the runner of manifest trials.
+
+    `replicas` are the servers of the mesh, None for the only one.
+    """
 
     reading: MeshReading
     clock: Callable[[], datetime]
     trying: TrialRunner
+    replicas: AllReplicas | None = None
 
 
 async def overview(api: Api, _request: web.Request) -> Document:

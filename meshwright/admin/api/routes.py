@@ -1,5 +1,6 @@
 """Table of the JSON API: paths, parameters, shapes and handlers."""
 
+from collections.abc import Iterable
 from functools import partial
 from http import HTTPStatus
 from typing import Final
@@ -12,6 +13,7 @@ from meshwright.admin.api.errors import in_json
 from meshwright.admin.api.events import Events
 from meshwright.admin.api.mesh import Api
 from meshwright.admin.api.openapi import EVENTS, TRY, described
+from meshwright.admin.api.replicas import answer_of_all, routes_of_all
 from meshwright.admin.api.shape import Shape, fitted_document
 from meshwright.admin.api.statistics import STAT, TOPOLOGY
 from meshwright.admin.api.table import PREFIX, Parameter, Route
@@ -21,6 +23,7 @@ from meshwright.admin.jsonable import Document
 from meshwright.admin.pages.mesh.topology import topology
 from meshwright.admin.pages.mesh.traffic import LEAST_SECONDS, MOST_SECONDS, stat
 from meshwright.admin.proxy_names import NothingToShow
+from meshwright.admin.replicas.view import Scope
 from meshwright.traffic.statistics import RowKind
 
 
@@ -91,38 +94,72 @@ _OBJECT: Final = (
 )
 
 ROUTES: Final = (
-    Route("/overview", "state of each part of the mesh", mesh.overview, shapes.OVERVIEW),
+    Route("/overview", "state of each part of the mesh", mesh.overview, shapes.OVERVIEW, scope=Scope.FACTS),
     Route(
         "/proxies",
         "every proxy, with the reason if its configuration is outdated",
         mesh.all_proxies,
         proxies.PROXIES,
+        scope=Scope.FACTS,
     ),
-    Route("/proxies/{name}", "one proxy and its configuration in words", mesh.one_proxy, proxies.PROXY),
     Route(
-        "/proxies/{name}/pushes", "last responses to a proxy, with their causes", mesh.pushes, proxies.PUSHES
+        "/proxies/{name}",
+        "one proxy and its configuration in words",
+        mesh.one_proxy,
+        proxies.PROXY,
+        scope=Scope.PROXY,
+    ),
+    Route(
+        "/proxies/{name}/pushes",
+        "last responses to a proxy, with their causes",
+        mesh.pushes,
+        proxies.PUSHES,
+        scope=Scope.PUSHES,
     ),
     Route(
         "/proxies/{name}/configuration",
         "configuration that is served to a proxy, in the form of the proxy",
         mesh.configuration,
         proxies.CONFIGURATION,
+        scope=Scope.PROXY,
     ),
-    Route("/streams", "open streams, by type", mesh.all_streams, proxies.STREAMS, _STREAMS),
+    Route(
+        "/streams",
+        "open streams, by type",
+        mesh.all_streams,
+        proxies.STREAMS,
+        _STREAMS,
+        scope=Scope.STREAMS,
+    ),
     Route(
         "/published",
         "versions of the resources that are served to each proxy",
         mesh.all_published,
         proxies.PUBLISHED,
+        scope=Scope.PUBLISHED,
     ),
-    Route("/certificates", "issued certificates", mesh.all_certificates, shapes.CERTIFICATES),
-    Route("/policies", "objects in force and problems", mesh.policies, shapes.POLICIES, _OBJECT),
+    Route(
+        "/certificates",
+        "issued certificates",
+        mesh.all_certificates,
+        shapes.CERTIFICATES,
+        scope=Scope.FACTS,
+    ),
+    Route(
+        "/policies",
+        "objects in force and problems",
+        mesh.policies,
+        shapes.POLICIES,
+        _OBJECT,
+        scope=Scope.FACTS,
+    ),
     Route(
         "/explain",
         "explanation of a request: allowed or not, and why",
         mesh.explain,
         calls.EXPLAINED,
         _EXPLAIN,
+        scope=Scope.FACTS,
     ),
     Route(
         "/connectivity",
@@ -130,6 +167,7 @@ ROUTES: Final = (
         mesh.connectivity,
         calls.CONNECTIVITY,
         _CALL,
+        scope=Scope.CONNECTIVITY,
     ),
     Route("/sources", "sources: age and objects", mesh.all_sources, shapes.SOURCES),
     Route("/hosts", "lines of a hosts file", mesh.hosts, shapes.HOSTS, _HOSTS),
@@ -137,7 +175,14 @@ ROUTES: Final = (
     Route(
         "/loop", "last moments at which the event loop was blocked, with the cause", mesh.loop, shapes.LOOP
     ),
-    Route("/topology", "graph of allowed and observed traffic", _topology, TOPOLOGY, _TOPOLOGY),
+    Route(
+        "/topology",
+        "graph of allowed and observed traffic",
+        _topology,
+        TOPOLOGY,
+        _TOPOLOGY,
+        scope=Scope.TRAFFIC,
+    ),
     *(
         Route(
             f"/stat/{of.value}",
@@ -145,6 +190,7 @@ ROUTES: Final = (
             partial(_stat, of),
             STAT,
             _STAT,
+            scope=Scope.TRAFFIC,
         )
         for of in RowKind
     ),
@@ -157,27 +203,29 @@ def add_api(app: web.Application, api: Api) -> None:
     The application needs a guard against foreign hosts (`http.guard`).
     """
     app.middlewares.append(in_json)
-    for route in ROUTES:
+    routes = ROUTES if api.replicas is None else routes_of_all(ROUTES)
+    for route in routes:
         app.router.add_get(PREFIX + route.path, partial(_answer, api, route))
     events = Events(api.reading, api.clock)
     app.router.add_get(PREFIX + EVENTS, events.answer)
     # An open event stream would otherwise delay the shutdown.
     app.on_shutdown.append(events.end)
     app.router.add_post(PREFIX + TRY, partial(trying.answer, api))
-    app.router.add_get(PREFIX, _index)
-    app.router.add_get(f"{PREFIX}/openapi.json", _openapi)
+    app.router.add_get(PREFIX, partial(_index, routes))
+    app.router.add_get(f"{PREFIX}/openapi.json", partial(_openapi, routes))
 
 
 async def _answer(api: Api, route: Route, request: web.Request) -> web.Response:
     now = api.clock()
     try:
         _known(route, request)
-        document = mesh.stamped(await route.answer(api, request), now)
+        answering = route.answer(api, request) if api.replicas is None else answer_of_all(api, route, request)
+        document = mesh.stamped(await answering, now)
         # Shaping thousands of proxies takes long, so this runs in a thread and not on the event loop.
         return await answered(lambda: fitted_document(route.shape, document), SECURITY_HEADERS)
     except NothingToShow as error:
         return await _json({"error": str(error)}, HTTPStatus.NOT_FOUND)
-    except (web.HTTPBadRequest, web.HTTPNotFound) as error:
+    except (web.HTTPBadRequest, web.HTTPNotFound, web.HTTPBadGateway) as error:
         return await _json({"error": error.reason}, error.status)
     except Exception:
         request.app.logger.exception("API request failed: %s", request.path)
@@ -197,8 +245,8 @@ def _known(route: Route, request: web.Request) -> None:
             raise web.HTTPBadRequest(reason=f"{parameter.name} must be given only once")
 
 
-async def _index(_request: web.Request) -> web.Response:
-    listed = {PREFIX + route.path: route.shows for route in ROUTES}
+async def _index(routes: Iterable[Route], _request: web.Request) -> web.Response:
+    listed = {PREFIX + route.path: route.shows for route in routes}
     return await _json(
         {
             **listed,
@@ -208,8 +256,8 @@ async def _index(_request: web.Request) -> web.Response:
     )
 
 
-async def _openapi(_request: web.Request) -> web.Response:
-    return await _json(described(ROUTES))
+async def _openapi(routes: Iterable[Route], _request: web.Request) -> web.Response:
+    return await _json(described(routes))
 
 
 async def _json(document: Document, status: int = HTTPStatus.OK) -> web.Response:

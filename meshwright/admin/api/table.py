@@ -9,6 +9,7 @@ from aiohttp import web
 from meshwright.admin.api.mesh import Api
 from meshwright.admin.api.shape import TEXT, Shape
 from meshwright.admin.jsonable import Document
+from meshwright.admin.replicas.view import Scope
 
 PREFIX: Final = "/api/v1"
 
@@ -35,7 +36,7 @@ class Route:
     """A path below PREFIX with summary, handler, shape and parameters.
 
     `answer` raises NothingToShow, or an HTTP error with a sentence. `{name}` in the path is the name of a
-    proxy.
+    proxy. `scope` is the part of the answer that other servers of the mesh know better.
     """
 
     path: str
@@ -43,3 +44,4 @@ class Route:
     answer: Answer
     shape: Shape
     parameters: tuple[Parameter, ...] = ()
+    scope: Scope = Scope.OWN

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from meshwright.admin.html.fields import field_text
+from meshwright.admin.html.fields import field_text, records
 from meshwright.admin.html.forms import Form
 from meshwright.admin.html.frame import PageContent, PageRequest, Place, whole
 from meshwright.admin.html.looks.look import PageLook
 from meshwright.admin.html.looks.pushes import PROXY
-from meshwright.admin.html.markup import Markup, joined, tag, text
+from meshwright.admin.html.markup import Markup, joined, listed, tag, text
 from meshwright.admin.html.tones import Tone, Verdict, badge, worst
 from meshwright.admin.jsonable import Document
 
@@ -29,11 +29,22 @@ def drawn(look: PageLook, result: Document, page_request: PageRequest, places: I
     """Return a debug page as HTML, from the page's JSON (`result`) and look."""
     one = (value for name, value in page_request.query if name in look.subjects)
     subject = field_text(result, "cn") or field_text(result, "proxy") or next(one, "")
-    title, body = look.label or named(page_request.path), look.body(result, page_request)
+    title, body = (
+        look.label or named(page_request.path),
+        (*_missing(result), *look.body(result, page_request)),
+    )
     shows = "" if subject else look.shows
     return whole(
         page_request, PageContent(title, subject, shows, look.verdict(result), look.forms, body), places
     )
+
+
+def _missing(result: Document) -> Iterable[Markup]:
+    """Yield a warning with the servers of the mesh that are missing in a page, if any."""
+    if missing := records(result, "partial"):
+        lines = (f"{field_text(item, 'replica')}: {field_text(item, 'reason')}" for item in missing)
+        yield tag("p", badge("incomplete", Tone.WARNING), text(" These replicas did not answer:"))
+        yield listed(map(text, lines))
 
 
 def failed(look: PageLook, sentence: str, page_request: PageRequest, places: Iterable[Place]) -> str:

@@ -81,6 +81,36 @@ class ProxyCertificates(Protocol):
         """Return the trust domain of the mesh."""
 
 
+@dataclass(frozen=True, slots=True)
+class RevocationOutcome:
+    """Number of servers at which a revocation is in force, of all servers; those without an answer."""
+
+    in_force: int
+    replicas: int
+    silent: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """Resources that another server has offered to its proxy again."""
+
+    name: ProxyName
+    resources: tuple[str, ...]
+
+
+class OtherServers(Protocol):
+    """The other servers of the mesh, as commands need them."""
+
+    async def revoked(self, serial: str, why: str) -> RevocationOutcome:
+        """Bring a revocation in force at all other servers; this server counts in the outcome."""
+
+    async def offered(self, wanted: str) -> Offered | None:
+        """Have the server of a proxy offer the rejected resources again; None if that is this server.
+
+        Raises NothingToShow for an unknown proxy, and CommandError if the other server does not answer.
+        """
+
+
 def read_proxy_request(body: object) -> ProxyRequest:
     """Read the JSON of an issue-proxy request. Raises CommandError, which names the field."""
     if not isinstance(body, dict):
@@ -120,13 +150,15 @@ class Commands:
     """Handlers of the commands.
 
     `revoked` is called on the event loop after a revocation. `retry` offers a proxy the rejected resources
-    again and returns their references.
+    again and returns their references. `elsewhere` are the other servers of the mesh, None for the only
+    server.
     """
 
     reading: ProxyReading
     proxies: ProxyCertificates
     revoked: Callable[[LedgerEntry], None]
     retry: Callable[[ProxyName], Iterable[Reference]]
+    elsewhere: OtherServers | None = None
 
     async def issue(self, request: web.Request) -> web.Response:
         """Issue a proxy certificate. The answer contains the private key."""
@@ -157,7 +189,10 @@ class Commands:
         except UnwrittenError as error:
             # The certificate must stop working now, even if the ledger could not store the revocation.
             self.revoked(error.entry)
-            raise StateError(f"{error}; {_UNTIL_RESTART}") from error
+            if self.elsewhere is None:
+                raise StateError(f"{error}; {_UNTIL_RESTART}") from error
+            outcome = await self.elsewhere.revoked(error.entry.serial, why)
+            raise StateError(f"{error}; {not_kept(outcome)}") from error
         self.revoked(entry)
         name_object(request, serial=entry.serial, proxy=entry.common_name)
         return web.json_response(revoked_document(entry), headers=_NO_STORE)
@@ -166,11 +201,25 @@ class Commands:
         """Offer a proxy the rejected resources again."""
         wanted = _text(await body_of(request), "proxy", "a UUID, common name or workload")
         try:
-            name = find(self.reading, wanted).name
+            offered = None if self.elsewhere is None else await self.elsewhere.offered(wanted)
+            name = find(self.reading, wanted).name if offered is None else offered.name
         except NothingToShow as error:
             raise CommandError(str(error)) from error
-        offered = [f"{short_type(kind)} {resource}" for kind, resource in self.retry(name)]
-        return web.json_response({"proxy": str(name), "offered": offered})
+        if offered is None:
+            resources = [f"{short_type(kind)} {resource}" for kind, resource in self.retry(name)]
+        else:
+            resources = list(offered.resources)
+        return web.json_response({"proxy": str(name), "offered": resources})
+
+
+def not_kept(outcome: RevocationOutcome) -> str:
+    """Return the outcome of a revocation that the shared store has not taken, for people."""
+    silent = sorted(outcome.silent.items())
+    others = "".join(f"; replica {replica} does not answer: {why}" for replica, why in silent)
+    return (
+        f"the revocation is in force at {outcome.in_force} of {outcome.replicas} replicas, not kept: they "
+        f"try again to write it, and it is lost if all of them stop before that{others}"
+    )
 
 
 def revoked_document(entry: LedgerEntry) -> dict[str, Json]:

@@ -1,7 +1,7 @@
 """Table of the debug pages: path, purpose, handler and look of each page."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -23,29 +23,68 @@ from meshwright.admin.html.looks import (
     versions,
 )
 from meshwright.admin.html.looks.look import PageLook
+from meshwright.admin.html.looks.replicas import MEMBERS, of_members
 from meshwright.admin.html.tones import Verdict
 from meshwright.admin.jsonable import Document
 from meshwright.admin.pages.handlers import Answers
+from meshwright.admin.pages.mesh.traffic import window_seconds
 from meshwright.admin.pages.overview import Glances
+from meshwright.admin.pages.site import Answer as PageAnswer
 from meshwright.admin.pages.site import FormRefused, Page
 from meshwright.admin.pages.trial_runner import TrialRunner, TrialUnavailable, manifests_of
 from meshwright.admin.readers import MeshReading
+from meshwright.admin.replicas.view import AllReplicas, Scope, View, asked
 
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """A debug page without data; the method `page` adds the handlers of a mesh reading."""
+    """A debug page without data; the method `page` adds the handlers of a mesh reading.
+
+    `scope` is the part of the page that other servers of the mesh know better, and `scope_of_one` the one of
+    the page of a single proxy.
+    """
 
     path: str
     shows: str
     answer: Callable[[Answers, web.Request], Awaitable[Document]]
     look: PageLook
     glance: Callable[[Glances], Awaitable[Verdict]] | None = None
+    scope: Scope = Scope.OWN
+    scope_of_one: Scope | None = None
 
-    def page(self, answers: Answers, glances: Glances) -> Page:
-        """Return the page with the handlers and verdicts of one mesh reading."""
-        glance = None if self.glance is None else partial(self.glance, glances)
-        return Page(self.path, self.shows, partial(self.answer, answers), self.look, glance)
+    def page(self, answers: Answers, glances: Glances, replicas: AllReplicas | None) -> Page:
+        """Return the page with the handlers and verdicts of one mesh reading, or of all `replicas`."""
+        glance: Callable[[], Awaitable[Verdict]] | None = None
+        if self.glance is not None and (replicas is None or self.scope is Scope.OWN):
+            glance = partial(self.glance, glances)
+        elif self.glance is not None and replicas is not None:
+            glance = partial(self._glance_of_all, self.glance, glances, replicas)
+        answer: PageAnswer = partial(self.answer, answers)
+        if replicas is not None:
+            answer = partial(self._answer_of_all, answers, replicas)
+        return Page(self.path, self.shows, answer, self.look, glance)
+
+    async def _answer_of_all(self, answers: Answers, replicas: AllReplicas, request: web.Request) -> Document:
+        request, query, only = asked(request)
+
+        async def compute(reading: MeshReading) -> Document:
+            return await self.answer(replace(answers, reading=reading), request)
+
+        wanted, scope, seconds = request.query.get("proxy"), self.scope, 0.0
+        if wanted is not None and self.scope_of_one is not None:
+            scope = self.scope_of_one
+        if scope is Scope.TRAFFIC:
+            seconds = window_seconds(request.query, answers.reading.traffic())
+        return await replicas.answer(View(scope, request.path, query, compute, wanted, None, seconds), only)
+
+    async def _glance_of_all(
+        self, glance: Callable[[Glances], Awaitable[Verdict]], glances: Glances, replicas: AllReplicas
+    ) -> Verdict:
+        seconds = None
+        if self.scope is Scope.TRAFFIC:
+            seconds = window_seconds({}, glances.reading.traffic())
+        reading, _ = await replicas.read(seconds)
+        return await glance(replace(glances, reading=reading))
 
 
 _ROUTES: Final = (
@@ -55,12 +94,15 @@ _ROUTES: Final = (
         Answers.proxies,
         proxies.PROXIES,
         Glances.proxies,
+        scope=Scope.FACTS,
+        scope_of_one=Scope.PROXY,
     ),
     _Route(
         "/debug/proxy/show",
         "configuration of one proxy, described in words; ?proxy=&section=",
         Answers.proxy_description,
         proxies.TOLD,
+        scope_of_one=Scope.PROXY,
     ),
     _Route(
         "/debug/xds",
@@ -68,18 +110,22 @@ _ROUTES: Final = (
         Answers.streams,
         pushes.STREAMS,
         Glances.streams,
+        scope=Scope.STREAMS,
+        scope_of_one=Scope.PROXY,
     ),
     _Route(
         "/debug/xds/diff",
         "two versions of a resource; ?proxy=&type=&name=[&from=&to=]",
         Answers.difference,
         versions.DIFFERENCE,
+        scope_of_one=Scope.PROXY,
     ),
     _Route(
         "/debug/published",
         "resources of each proxy, by version",
         Answers.published,
         versions.PUBLISHED,
+        scope=Scope.PUBLISHED,
     ),
     _Route(
         "/debug/policies",
@@ -87,6 +133,7 @@ _ROUTES: Final = (
         Answers.policies,
         policies.POLICIES,
         Glances.policies,
+        scope=Scope.FACTS,
     ),
     _Route(
         "/debug/traffic",
@@ -95,12 +142,14 @@ _ROUTES: Final = (
         Answers.traffic,
         traffic.TRAFFIC,
         Glances.traffic,
+        scope=Scope.TRAFFIC,
     ),
     _Route(
         "/debug/topology",
         "graph of allowed and observed traffic; ?service=&namespace=&by=service|namespace&window=",
         Answers.topology,
         topology.TOPOLOGY,
+        scope=Scope.TRAFFIC,
     ),
     _Route(
         "/debug/access",
@@ -113,12 +162,14 @@ _ROUTES: Final = (
         "why a request is allowed or denied; ?from=&to=&method=&path=&header=",
         Answers.explain,
         explain.EXPLAIN,
+        scope=Scope.FACTS,
     ),
     _Route(
         "/debug/connectivity",
         "state of every part that a request passes; parameters as for /debug/explain",
         Answers.connectivity,
         connectivity.CONNECTIVITY,
+        scope=Scope.CONNECTIVITY,
     ),
     _Route(
         "/debug/certs",
@@ -126,6 +177,7 @@ _ROUTES: Final = (
         Answers.certificates,
         certificates.CERTIFICATES,
         Glances.certificates,
+        scope=Scope.FACTS,
     ),
     _Route("/debug/config", "MeshConfig and settings", Answers.config, mesh.CONFIG),
     _Route(
@@ -146,12 +198,32 @@ _ROUTES: Final = (
 
 
 def pages(
-    reading: MeshReading, clock: Callable[[], datetime], trying: TrialRunner | None = None
+    reading: MeshReading,
+    clock: Callable[[], datetime],
+    trying: TrialRunner | None = None,
+    replicas: AllReplicas | None = None,
 ) -> tuple[Page, ...]:
-    """Return all debug pages for one mesh reading; with `trying` also the page for trials of manifests."""
+    """Return all debug pages for one mesh reading; with `trying` also the page for trials of manifests.
+
+    With `replicas`, the pages are about all servers of the mesh, and one more page lists the servers.
+    """
     answers, glances = Answers(reading, clock), Glances(reading, clock)
-    result = tuple(route.page(answers, glances) for route in _ROUTES)
+    result = tuple(route.page(answers, glances, replicas) for route in _ROUTES)
+    if replicas is not None:
+        result = (*result, _members(replicas))
     return result if trying is None else (*result, _try(trying))
+
+
+def _members(replicas: AllReplicas) -> Page:
+    """Return the page of the servers of the mesh."""
+
+    async def answer(_request: web.Request) -> Document:
+        return await replicas.replicas()
+
+    async def glance() -> Verdict:
+        return of_members(await replicas.replicas())
+
+    return Page("/debug/replicas", "the servers of the mesh", answer, MEMBERS, glance)
 
 
 def _try(trying: TrialRunner) -> Page:

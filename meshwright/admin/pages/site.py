@@ -112,7 +112,7 @@ class Site:
             document = await answer(request)
         except NothingToShow as error:
             return await self._failed(request, look, str(error), HTTPStatus.NOT_FOUND)
-        except web.HTTPClientError as error:
+        except (web.HTTPClientError, web.HTTPBadGateway) as error:
             return await self._failed(request, look, error.reason, HTTPStatus(error.status))
         except FormRefused as error:
             document, status = error.document, error.status

@@ -5,8 +5,12 @@ answer names each server that is missing in it, with the reason.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from meshwright.admin.jsonable import Document, Json
+
+_LISTS: Final = ("proxies", "participants", "streams", "pushes", "callers", "called")
+"""Lists with an entry for each proxy, stream or push."""
 
 ReplicaOf = Callable[[str], str | None]
 """Function that returns the server of a proxy by its common name, None for a proxy that never connected."""
@@ -20,6 +24,19 @@ def partial(silent: Mapping[str, str]) -> list[Json]:
 def located(items: Json, key: str, replica_of: ReplicaOf) -> list[Json]:
     """Return entries about proxies with the field `replica`; `key` has the common name of the proxy."""
     return [item | {"replica": replica_of(str(item[key]))} for item in _records(items)]
+
+
+def of_one(replica: str, document: Document) -> Document:
+    """Return the answer of one server alone; entries about proxies that never connected name no server."""
+    lists = {
+        name: [
+            item | {"replica": None if item.get("state") == "expected" else replica}
+            for item in _records(document[name])
+        ]
+        for name in _LISTS
+        if name in document
+    }
+    return {**document, **lists, "replica": replica, "partial": []}
 
 
 def streams(own: str, document: Document, others: Mapping[str, Document]) -> Document:
@@ -74,7 +91,7 @@ def _add(snapshots: list[tuple[list[str], Json]], names: list[str], resources: J
         return
     for known, there in snapshots:
         if there == resources:
-            known += names
+            known.extend(names)
             return
     snapshots.append((names, resources))
 

@@ -1,4 +1,4 @@
-"""Interface to the other servers of a mesh: questions with a time limit, and answers of those that answered."""
+"""Interface to the other servers of a mesh: questions with a time limit, and their answers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +10,14 @@ FACTS: Final = "/peer/v1/facts"
 """Path of the facts of a server about its own proxies."""
 TRAFFIC: Final = "/peer/v1/traffic"
 """Path of the traffic statistics of a server; `seconds` is the length of the window."""
+PULSE: Final = "/peer/v1/pulse"
+"""Path of the few values by which a server notices changes at another one."""
+SERVER: Final = "/peer/v1/server"
+"""Path of the facts of a server about itself."""
+REVOCATIONS: Final = "/peer/v1/revocations"
+"""Path of the act that brings a revocation in force."""
+RETRY: Final = "/peer/v1/retry"
+"""Path of the act that offers a proxy the rejected resources again."""
 
 
 @dataclass(frozen=True, slots=True)

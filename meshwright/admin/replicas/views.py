@@ -15,11 +15,14 @@ from meshwright.admin.proxy_names import NothingToShow, find
 from meshwright.admin.readers import MeshReading
 from meshwright.admin.replicas import documents
 from meshwright.admin.replicas.facts import UnreadableAnswerError, decode_facts
-from meshwright.admin.replicas.peers import FACTS, TRAFFIC, PeerAnswers, Peers
+from meshwright.admin.replicas.members import Members, members_document
+from meshwright.admin.replicas.peers import FACTS, SERVER, TRAFFIC, PeerAnswers, Peers
+from meshwright.admin.replicas.pulse import ServerFacts, decode_server
 from meshwright.admin.replicas.reading import ReplicasReading
 from meshwright.admin.replicas.traffic import decode_traffic
 from meshwright.admin.replicas.view import Query, Scope, View
 from meshwright.mesh.identity import ProxyName, is_proxy_name
+from meshwright.replicas.membership import Membership
 
 _T = TypeVar("_T")
 
@@ -29,10 +32,16 @@ _OF_PROXIES: Final = ("proxies", "participants")
 
 @dataclass(frozen=True, slots=True)
 class ReplicaViews:
-    """Views over all servers of a mesh. `reading` reads this server only."""
+    """Views over all servers of a mesh. `reading` reads this server only, `server` has its own facts.
+
+    `differing` returns the time in seconds for which the inputs of the servers have differed, or None.
+    """
 
     peers: Peers
+    membership: Membership
     reading: MeshReading
+    server: Callable[[], ServerFacts]
+    differing: Callable[[], float | None]
     clock: Callable[[], datetime]
 
     async def answer(self, view: View, only: str | None) -> Document:
@@ -47,13 +56,13 @@ class ReplicaViews:
             case Scope.OWN:
                 return await view.compute(self.reading)
             case Scope.FACTS:
-                reading, silent = await self._read(None)
+                reading, silent = await self.over_all()
                 document = _located(await view.compute(reading), reading)
             case Scope.TRAFFIC:
-                reading, silent = await self._read(view.seconds)
+                reading, silent = await self.over_all(view.seconds)
                 document = await view.compute(reading)
             case Scope.PROXY:
-                reading, silent = await self._read(None)
+                reading, silent = await self.over_all()
                 document = await self._of_proxy(view, reading)
             case _:
                 document, silent = await self._of_all(view)
@@ -61,13 +70,21 @@ class ReplicaViews:
 
     async def read(self, seconds: float | None = None) -> tuple[MeshReading, Mapping[str, str]]:
         """Return a reading over all servers, and the reason of each server that is missing."""
-        return await self._read(seconds)
+        return await self.over_all(seconds)
 
     async def replicas(self) -> Document:
         """Return the servers of the mesh."""
-        return await self.listed()
+        answers = await self.peers.ask(SERVER)
+        facts, silent = decoded(answers, decode_server)
+        membership = self.membership
+        every = {**facts, self.peers.replica: self.server()}
+        states = {str(name): state for name, state in membership.states.items()}
+        return members_document(
+            Members(membership.replica, membership.leader, states, every, silent, self.differing())
+        )
 
-    async def _read(self, seconds: float | None) -> tuple[ReplicasReading, dict[str, str]]:
+    async def over_all(self, seconds: float | None = None) -> tuple[ReplicasReading, dict[str, str]]:
+        """Return the reading over all servers, and the reason of each server that is missing."""
         questions = [self.peers.ask(FACTS)]
         if seconds is not None:
             questions.append(self.peers.ask(TRAFFIC, (("seconds", f"{seconds:g}"),)))
@@ -85,10 +102,10 @@ class ReplicaViews:
 
     async def _of_one(self, view: View, only: str) -> Document:
         if only == self.peers.replica:
-            return await view.compute(self.reading) | {"replica": only, "partial": []}
+            return documents.of_one(only, await view.compute(self.reading))
         if only not in (names := self.peers.names()):
             raise NothingToShow(f"replica {only[:200]!r} does not exist: must be one of {', '.join(names)}")
-        return await self._relayed(view.path, view.query, only) | {"replica": only, "partial": []}
+        return documents.of_one(only, await self._relayed(view.path, view.query, only))
 
     async def _relayed(self, path: str, query: Query, replica: str) -> Document:
         """Return the answer of another server; raise its error, or web.HTTPBadGateway without an answer."""
@@ -122,7 +139,7 @@ class ReplicaViews:
 
     async def _of_all(self, view: View) -> tuple[Document, dict[str, str]]:
         """Return a view put together from the same view of all servers."""
-        reading, silent = await self._read(None)
+        reading, silent = await self.over_all()
         path, query = view.path, view.query
         if view.proxy is not None:
             path, query = _by_name(view, find(reading, view.proxy).name)

@@ -9,7 +9,7 @@ import typer
 
 from meshwright.cli.errors import CommandFailed, Status
 from meshwright.cli.options import AsJson, host_port
-from meshwright.cli.printing.responses import Found, print_json
+from meshwright.cli.printing.responses import Found, print_json, with_remarks
 from meshwright.cli.process.standard_streams import read_text
 from meshwright.cli.socket.client import api
 from meshwright.sidecars.layout import STATUS_PORT
@@ -98,7 +98,7 @@ def _request_facts(
         )
     query = {"from": source, "to": to, "method": method, "path": path}
     pairs = [*query.items(), *(("header", header) for header in headers)]
-    return api(state, "/connectivity", pairs)
+    return with_remarks(api(state, "/connectivity", pairs))
 
 
 def _read_facts(facts: str) -> Found:

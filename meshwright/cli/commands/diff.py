@@ -20,7 +20,7 @@ from meshwright.cli.options import (
     require_cluster,
 )
 from meshwright.cli.printing.lines import joined, print_lines, print_remarks
-from meshwright.cli.printing.responses import print_json
+from meshwright.cli.printing.responses import print_json, with_remarks
 from meshwright.cli.socket.client import api, proxy_path
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def _replaced(directory: Path, state: Path) -> "tuple[_ServedConfig, SelectedSna
     """Return the server's present configuration, and the one with this directory instead of the mesh's."""
     from meshwright.cli.offline.selection import wanted
 
-    published: Mapping[str, Any] = api(state, "/published")
+    published: Mapping[str, Any] = with_remarks(api(state, "/published"))
 
     def resources(proxy: str) -> Mapping[str, Any]:
         with understood():

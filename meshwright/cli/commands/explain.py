@@ -21,7 +21,14 @@ from meshwright.cli.options import (
     require_cluster,
 )
 from meshwright.cli.printing.lines import joined
-from meshwright.cli.printing.responses import Found, print_json, records, required_records, texts
+from meshwright.cli.printing.responses import (
+    Found,
+    print_json,
+    records,
+    required_records,
+    texts,
+    with_remarks,
+)
 from meshwright.cli.process.standard_streams import read_text
 from meshwright.cli.socket.client import api
 from meshwright.providers.text.yaml_documents import printed
@@ -231,4 +238,4 @@ def _short(query: Mapping[str, str]) -> Mapping[str, str]:
 
 def _from_server(state: Path, query: Mapping[str, str], headers: list[str]) -> Found:
     pairs = [*_short(query).items(), *(("header", header) for header in headers)]
-    return api(state, "/explain", pairs)
+    return with_remarks(api(state, "/explain", pairs))

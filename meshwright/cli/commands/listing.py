@@ -1,17 +1,18 @@
 """Lists from the running server: `meshwright proxies`, `sources` and `hosts`."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from meshwright.cli.errors import understood
-from meshwright.cli.options import AsJson, State
+from meshwright.cli.errors import CommandFailed, NegativeAnswer, understood
+from meshwright.cli.options import AsJson, Replica, State
 from meshwright.cli.printing.lines import print_lines
-from meshwright.cli.printing.responses import print_json, required_records, texts
+from meshwright.cli.printing.responses import Found, of_replica, print_json, records, required_records, texts
 from meshwright.cli.socket.client import api
 
 
-def proxies(state: State, as_json: AsJson = False) -> None:
+def proxies(state: State, replica: Replica = "", as_json: AsJson = False) -> None:
     """List all proxies: connection, sync state, and the reason if one is behind.
 
     For example:
@@ -23,14 +24,34 @@ def proxies(state: State, as_json: AsJson = False) -> None:
     """
     from meshwright.cli.printing.table import proxies_tables, show
 
-    show(api(state, "/proxies"), proxies_tables, as_json=as_json)
+    show(api(state, "/proxies", of_replica(replica)), proxies_tables, as_json=as_json)
 
 
-def sources(state: State, as_json: AsJson = False) -> None:
+def replicas(state: State, as_json: AsJson = False) -> None:
+    """List the servers of the mesh, if several share their state.
+
+    The command asks one server, by its state directory, and this server asks the
+    others. For example:
+
+      meshwright replicas --state /var/lib/meshwright
+
+    Exit status: 0 if all servers answer, 1 if one is missing, 2 if the server of
+    the state directory does not answer or is the only one of its mesh.
+    """
+    from meshwright.cli.printing.table import replicas_tables, show
+
+    require_shared_store(api(state, "/config"), state)
+    result = api(state, "/replicas")
+    show(result, replicas_tables, as_json=as_json)
+    if missing := records(result, "partial"):
+        raise NegativeAnswer(f"{len(missing)} of {len(records(result, 'replicas'))} replicas did not answer")
+
+
+def sources(state: State, replica: Replica = "", as_json: AsJson = False) -> None:
     """List all sources of the mesh: age, number of objects, and withheld changes."""
     from meshwright.cli.printing.table import show, sources_tables
 
-    show(api(state, "/sources"), sources_tables, as_json=as_json)
+    show(api(state, "/sources", of_replica(replica)), sources_tables, as_json=as_json)
 
 
 def hosts(
@@ -55,3 +76,14 @@ def hosts(
     with understood():
         for line in required_records(result, "hosts"):
             print_lines(f"{line['address']} {' '.join(texts(line, 'names'))}")
+
+
+def require_shared_store(config: Found, state: Path) -> None:
+    """Raise CommandFailed for a server that does not share its state with others."""
+    settings = config.get("settings")
+    store = settings.get("store", "directory") if isinstance(settings, dict) else "directory"
+    if store == "directory":
+        raise CommandFailed(
+            f"the server of {state} is the only one of its mesh: it keeps its state in this directory "
+            "(setting store)"
+        )

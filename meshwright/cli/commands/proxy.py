@@ -8,9 +8,17 @@ from typing import Annotated
 import typer
 
 from meshwright.cli.errors import understood
-from meshwright.cli.options import AsJson, State
-from meshwright.cli.printing.lines import joined, print_lines
-from meshwright.cli.printing.responses import Found, print_json, records, required_texts, texts
+from meshwright.cli.options import AsJson, Replica, State
+from meshwright.cli.printing.lines import joined, print_lines, print_remarks
+from meshwright.cli.printing.responses import (
+    Found,
+    missing_replicas,
+    of_replica,
+    print_json,
+    records,
+    required_texts,
+    texts,
+)
 from meshwright.cli.socket import completion as completing
 from meshwright.cli.socket.client import api, ask, proxy_path
 
@@ -46,6 +54,7 @@ def show(
     name: Name,
     state: State,
     section: Annotated[Section | None, typer.Argument(help="Part to show.", show_default="all parts")] = None,
+    replica: Replica = "",
     as_json: AsJson = False,
 ) -> None:
     """Show a proxy's state and its configuration, as services and policies.
@@ -56,14 +65,15 @@ def show(
       meshwright proxy show shop/buyer routes
       meshwright proxy show shop/buyer history
     """
-    result = _of(api(state, proxy_path(name)), section)
+    result = _of(api(state, proxy_path(name), of_replica(replica)), section)
     if section in (None, Section.HISTORY):
-        result["history"] = api(state, f"{proxy_path(name)}/pushes").get("pushes")
+        result["history"] = api(state, f"{proxy_path(name)}/pushes", of_replica(replica)).get("pushes")
     if as_json:
         print_json(result)
         return
     with understood():
         sys.stdout.write(text(result))
+        print_remarks(*missing_replicas(result))
 
 
 def _of(result: Found, section: Section | None) -> dict[str, object]:
@@ -119,7 +129,8 @@ def _head(result: Found) -> Iterator[str]:
     yield f"{result.get('cn')}: {what}"
     address = f" from {result['address']}" if result.get("address") else ""
     protocol = f" by {result['protocol']}" if result.get("protocol") else ""
-    yield f"{result.get('state')} for {result.get('age')}{address}{protocol}"
+    replica = f", at replica {result['replica']}" if result.get("replica") else ""
+    yield f"{result.get('state')} for {result.get('age')}{address}{protocol}{replica}"
     sync = result.get("sync")
     types = [f"{name} {state}" for name, state in sync.items()] if isinstance(sync, Mapping) else []
     if types:

@@ -10,9 +10,15 @@ from typing import Annotated, Final
 import typer
 
 from meshwright.cli.durations import duration
-from meshwright.cli.options import AsJson, State
+from meshwright.cli.options import AsJson, Replica, State
 from meshwright.cli.printing.lines import print_remarks
-from meshwright.cli.printing.responses import Found, print_json, required_records
+from meshwright.cli.printing.responses import (
+    Found,
+    missing_replicas,
+    of_replica,
+    print_json,
+    required_records,
+)
 from meshwright.cli.socket.client import api
 from meshwright.traffic.statistics import RowKind
 
@@ -52,6 +58,7 @@ def stat(
     namespace: _Namespace = "",
     source: _From = "",
     destination: _To = "",
+    replica: Replica = "",
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Refresh the output every 2 seconds until Ctrl-C.")
     ] = False,
@@ -65,7 +72,7 @@ def stat(
 
     Exit status: 0, or 2 if the server does not answer.
     """
-    query = _query(window, namespace, source, destination)
+    query = _query(window, namespace, source, destination, replica)
     if watch:
         _watched(state, of, query, as_json=as_json, busiest=False)
         return
@@ -83,6 +90,7 @@ def top(
     namespace: _Namespace = "",
     source: _From = "",
     destination: _To = "",
+    replica: Replica = "",
     as_json: AsJson = False,
 ) -> None:
     """Show the busiest services, proxies, edges, routes or backends.
@@ -90,7 +98,7 @@ def top(
     The command refreshes its output every 2 seconds until Ctrl-C. If the output
     is not a terminal, the command prints once.
     """
-    query = _query(window, namespace, source, destination)
+    query = _query(window, namespace, source, destination, replica)
     # A table cannot be refreshed in place in a file or a pipe.
     if as_json or not sys.stdout.isatty():
         result = _request_rows(state, of, query)
@@ -103,10 +111,10 @@ def top(
     _watched(state, of, query, as_json=False, busiest=True)
 
 
-def _query(window: str, namespace: str, source: str, destination: str) -> Mapping[str, str]:
+def _query(window: str, namespace: str, source: str, destination: str, replica: str) -> Mapping[str, str]:
     seconds = f"{duration('--window', window).total_seconds():g}" if window else ""
     query = {"window": seconds, "namespace": namespace, "from": source, "to": destination}
-    return {name: item for name, item in query.items() if item}
+    return {**{name: item for name, item in query.items() if item}, **of_replica(replica)}
 
 
 def _request_rows(state: Path, row_kind: RowKind, query: Mapping[str, str]) -> Found:
@@ -122,6 +130,7 @@ def _shown(row_kind: RowKind, result: Found, destination: str = "") -> None:
     for words in (hint_without_calls(row_kind.value, destination, result), remark(result)):
         if words:
             print_remarks(words)
+    print_remarks(*missing_replicas(result))
 
 
 def _watched(

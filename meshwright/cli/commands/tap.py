@@ -9,7 +9,7 @@ import typer
 
 from meshwright.cli.durations import duration
 from meshwright.cli.errors import CommandFailed
-from meshwright.cli.options import AsJson, State
+from meshwright.cli.options import AsJson, Replica, State
 from meshwright.cli.printing.lines import print_lines, print_remarks
 from meshwright.cli.socket.client import follow
 
@@ -47,6 +47,7 @@ def tap(
     status: _Status = "",
     lasts: _For = "10m",
     limit: _Limit = 10_000,
+    replica: Replica = "",
     as_json: AsJson = False,
 ) -> None:
     """Show the requests to a service or to one proxy, one by one, until Ctrl-C.
@@ -63,7 +64,7 @@ def tap(
             "a service or a proxy is required: give a service as NAMESPACE/SERVICE, or a proxy with --proxy"
         )
     seconds = int(duration("--for", lasts).total_seconds())
-    answer = {"service": service, "proxy": proxy, "path": path, "status": status}
+    answer = {"service": service, "proxy": proxy, "path": path, "status": status, "replica": replica}
     query = [(name, item) for name, item in answer.items() if item]
     query += [*(("from", item) for item in source), *(("method", item.upper()) for item in method)]
     query += [("seconds", str(seconds)), ("limit", str(limit))]

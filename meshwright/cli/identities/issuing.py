@@ -16,7 +16,7 @@ from meshwright.admin.pages.mesh.certificates import offline_certificates
 from meshwright.cli.errors import IssuingError, NegativeAnswer, ServerNotRunning, ServerRefused
 from meshwright.cli.offline.mesh import read
 from meshwright.cli.printing.files import place_for_credentials, write_credentials
-from meshwright.cli.printing.responses import Found, required_records
+from meshwright.cli.printing.responses import Found, required_records, with_remarks
 from meshwright.cli.process.structlog_alone import on_standard_error
 from meshwright.cli.socket.client import api, ask
 from meshwright.controller.errors import MissingAuthority, SettingsError, StartupError, StateInUse
@@ -170,7 +170,7 @@ def listed(state: Path, trust_domain: str, *, shared: bool = False) -> Found:
             return offline_certificates(issuing.entries(), now(), issuing.opened_authority.standing())
 
     try:
-        return by_either(lambda: api(state, "/certificates"), here)
+        return by_either(lambda: with_remarks(api(state, "/certificates")), here)
     except MissingAuthority as error:
         raise IssuingError(str(error)) from error
 

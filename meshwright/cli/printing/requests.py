@@ -33,6 +33,8 @@ def remark(line: Mapping[str, object]) -> str:
                 f"{count} requests are not shown, because there were too many: select fewer with "
                 "--from, --method or --path"
             )
+        case {"missing": {"replica": str(replica), "reason": str(reason)}}:
+            return f"incomplete: replica {replica} is missing: {reason}"
         case {"ended": str(why)}:
             return f"ended: {why}"
         case _:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 
 from meshwright.cli.errors import NegativeAnswer, UnexpectedResponse
+from meshwright.cli.printing.lines import print_remarks
 
 Found = Mapping[str, object]
 
@@ -45,6 +46,27 @@ def _require_list(result: object, name: str) -> Found:
     if not isinstance(result, Mapping) or not isinstance(result.get(name), list):
         raise UnexpectedResponse.without(name)
     return result
+
+
+def missing_replicas(result: object) -> list[str]:
+    """Return a line for each server of the mesh that is missing in an answer."""
+    if not isinstance(result, Mapping):
+        return []
+    return [
+        f"incomplete: replica {item.get('replica')} is missing: {item.get('reason')}"
+        for item in records(result, "partial")
+    ]
+
+
+def with_remarks(result: dict[str, object]) -> dict[str, object]:
+    """Return an answer after printing a remark for each server of the mesh that is missing in it."""
+    print_remarks(*missing_replicas(result))
+    return result
+
+
+def of_replica(replica: str) -> Mapping[str, str]:
+    """Return the query for the answer of one server, empty for that of all."""
+    return {"replica": replica} if replica else {}
 
 
 def texts(result: Found, name: str) -> list[str]:

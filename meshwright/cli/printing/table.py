@@ -9,11 +9,20 @@ from rich.table import Table
 from rich.text import Text
 
 from meshwright.cli.errors import understood
-from meshwright.cli.printing.responses import Found, print_json, records, required_records, texts
+from meshwright.cli.printing.lines import print_remarks
+from meshwright.cli.printing.responses import (
+    Found,
+    missing_replicas,
+    print_json,
+    records,
+    required_records,
+    texts,
+)
 from meshwright.mesh.terminal import screened_stream as screened
 from meshwright.mesh.terminal.printable import on_one_line
 
 _STATES: Final = {"connected": "green", "expected": "yellow", "disconnected": "red", "dead": "red"}
+_REPLICA_STATES: Final = {"ready": "green", "unknown": "red"}
 _WIDE: Final = 240
 _SYNCS: Final = {"synced": "green", "pending": "yellow", "nacked": "red"}
 
@@ -33,15 +42,16 @@ def show(result: object, tables: Callable[[Found], tuple["Columns", ...]], *, as
     with understood():
         for table in tables(result):
             console().print(table)
+        print_remarks(*missing_replicas(result))
 
 
 def proxies_tables(result: Found) -> tuple["Columns"]:
     """Return the table of `/api/v1/proxies`: the state of each proxy, the duration, and the cause.
 
-    The columns POD and NODE appear only if at least one proxy has a value.
+    The columns POD, NODE and REPLICA appear only if at least one proxy has a value.
     """
     listed = required_records(result, "proxies")
-    places = [name for name in ("pod", "node") if any(proxy.get(name) for proxy in listed)]
+    places = [name for name in ("pod", "node", "replica") if any(proxy.get(name) for proxy in listed)]
     table = columns("PROXY", "SERVICE", *map(str.upper, places), "STATE", "FOR", "SYNC", "ADDRESS", "BEHIND")
     for proxy in listed:
         state = "dead" if proxy.get("dead") else str(proxy.get("state", ""))
@@ -72,6 +82,38 @@ def _sync(sync: object) -> Text:
         if state != "synced"
     ]
     return Text(", ").join(parts)
+
+
+def replicas_tables(result: Found) -> tuple["Columns"]:
+    """Return the table of `/api/v1/replicas`: state, load and inputs of each server."""
+    made = columns(
+        "REPLICA",
+        "STATE",
+        "LEADS",
+        "VERSION",
+        "SINCE",
+        "PROXIES",
+        "FAIR SHARE",
+        "STORE",
+        "INPUTS",
+        "OTHER SETTINGS",
+    )
+    for record in required_records(result, "replicas"):
+        state = str(record.get("state", ""))
+        share, age = record.get("fair_share"), record.get("store_age_seconds")
+        made.add_row(
+            str(record.get("replica", "")),
+            styled(state, _REPLICA_STATES.get(state, "yellow")),
+            "leads" if record.get("leads") else "-",
+            str(record.get("version") or "-"),
+            str(record.get("since") or "-"),
+            str(record.get("proxies", "")),
+            "-" if share is None else str(share),
+            "-" if age is None else f"{age} s ago",
+            str(record.get("inputs") or "-")[:16],
+            styled(", ".join(texts(record, "differing_settings")) or "-", "yellow"),
+        )
+    return (made,)
 
 
 def tokens_tables(result: Found) -> tuple["Columns"]:

@@ -33,6 +33,7 @@ from meshwright.controller.settings.values import (
     Nameservers,
     Namespaces,
     OneNamespace,
+    PeerHost,
     Proofs,
     Providers,
     Seconds,
@@ -82,6 +83,12 @@ class Fields(BaseSettings):
     `directory`: the state directory of the only server. `kubernetes`: records in the namespace of the
     control plane, which several servers share (experimental; docs/operate/operations.md). `etcd`: records
     in etcd, which several servers share without a cluster (experimental; docs/start/etcd.md)."""
+    peer_address: MaybeListening = None
+    """Address on which the servers of one mesh ask each other, by HTTP with mutual TLS. If empty, port
+    15132 on all addresses, or a free port if that one is in use. Not used with `store` directory."""
+    peer_reached_at: PeerHost = ""
+    """Host name or IP address at which the other servers reach `peer_address`. If empty, the address in
+    $POD_IP, else the name of the machine."""
     shared_state: bool = False
     """Start even if other users can read the state directory or the keys in it. Set `yes` only if the
     file modes of the volume cannot be changed."""

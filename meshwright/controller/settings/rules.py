@@ -116,6 +116,11 @@ def _check_signers(settings: Fields) -> None:
 def _check_store(settings: Fields) -> None:
     """Refuse settings that need one server with its own directory, or do not work with a shared store yet."""
     if settings.store is StoreKind.DIRECTORY:
+        for name in ("peer_address", "peer_reached_at"):
+            if getattr(settings, name):
+                raise ValueError(
+                    f"{name} requires a store that several servers share: set store, or remove {name}"
+                )
         return
     store = f"store {settings.store}"
     if settings.store is StoreKind.KUBERNETES and not settings.kubernetes:

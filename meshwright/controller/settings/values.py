@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from ipaddress import IPv6Network
+from ipaddress import IPv6Network, ip_address
 from pathlib import Path
 from typing import Annotated, Final
 from urllib.parse import urlsplit
@@ -113,6 +113,15 @@ def _hosts(value: object) -> object:
     )
 
 
+def _peer_host(value: str) -> str:
+    if not value or is_dns_subdomain(value):
+        return value
+    try:
+        return str(ip_address(value.removeprefix("[").removesuffix("]")))
+    except ValueError:
+        raise ValueError("must be a host name or an IP address, for example 10.0.0.7") from None
+
+
 def _namespaces(value: tuple[str, ...]) -> tuple[str, ...]:
     if wrong := [item for item in value if not is_dns_label(item)]:
         raise ValueError(f"must be names of namespaces, but {wrong[0]!r} is not one")
@@ -213,6 +222,7 @@ Providers = Annotated[
     Field(repr=False),
 ]
 Hosts = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts)]
+PeerHost = Annotated[str, AfterValidator(_peer_host)]
 Selector = Annotated[str, AfterValidator(_selector)]
 Namespaces = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts), AfterValidator(_namespaces)]
 Proofs = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts), AfterValidator(_proofs)]

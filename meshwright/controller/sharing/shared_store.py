@@ -5,6 +5,7 @@ import re
 import secrets
 import socket
 import threading
+import time
 from asyncio import FIRST_COMPLETED
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
@@ -59,6 +60,7 @@ class SharedStore:
         self._woken = asyncio.Event()
         self._entries: deque[tuple[LedgerEntry, ...]] = deque()
         self._holders: deque[frozenset[Holder]] = deque()
+        self._answered_at: float | None = None
         self.replica = replica_id()
         self._backend = backend(settings, self.replica, clock)
         self._records = ListedRecords(self._backend.records)
@@ -182,6 +184,11 @@ class SharedStore:
         """Return remarks for operators while the store cannot be used. May be called from any thread."""
         return self._thread.remarks()
 
+    def answer_age(self) -> float | None:
+        """Return the seconds since the last answer of the store, None before the first one."""
+        at = self._answered_at
+        return None if at is None else time.monotonic() - at
+
     def close(self) -> None:
         """End all use of the store; later calls of the opened parts fail."""
         self._thread.close(lambda: self._backend.connection.__aexit__(None, None, None))
@@ -194,6 +201,7 @@ class SharedStore:
             except RecordsError as error:
                 self._thread.note(_LOOKING, str(error))
             else:
+                self._answered_at = time.monotonic()
                 self._thread.note(_LOOKING, "")
             await asyncio.sleep(LOOK_SECONDS)
 

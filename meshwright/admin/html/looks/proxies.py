@@ -92,6 +92,8 @@ _COLUMNS: Final = (
     Column("Behind", _why, ("why",)),
     Column("Identity", _identity, ("identity",)),
 )
+_REPLICA: Final = Column("Replica", lambda proxy: text(field_text(proxy, "replica") or "-"), ("replica",))
+"""Column of the server that has the proxy, if the mesh has several."""
 
 
 def _all(result: Document) -> Iterable[Markup]:
@@ -99,7 +101,8 @@ def _all(result: Document) -> Iterable[Markup]:
     # sorted is stable: within a tone, proxies stay in the order of their names.
     proxies = sorted(records(result, "proxies"), key=lambda record: order.index(tone(record)))
     empty = "No proxy is known yet. The list has each Workload with a uuid, and each connected sidecar."
-    yield table(proxies, _COLUMNS, empty)
+    columns = (*_COLUMNS, _REPLICA) if any("replica" in proxy for proxy in proxies) else _COLUMNS
+    yield table(proxies, columns, empty)
 
 
 def facts(proxy: Document) -> Markup:
@@ -113,7 +116,7 @@ def facts(proxy: Document) -> Markup:
     drawn |= {"identity": _identity(proxy), "certificates": certificates}
     known = ("uuid", "service", "namespace", "address", "since", "admitted", "streams", "protocol")
     drawn |= {item: shown(proxy.get(item)) for item in known if item in proxy}
-    drawn |= {item: shown(proxy[item]) for item in ("pod", "node") if field_text(proxy, item)}
+    drawn |= {item: shown(proxy[item]) for item in ("pod", "node", "replica") if field_text(proxy, item)}
     return pairs(drawn)
 
 

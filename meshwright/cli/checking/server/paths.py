@@ -29,7 +29,8 @@ class ServerPaths:
     """Paths and addresses from the server's settings.
 
     `sources` are the names of the mesh's sources, empty if none is set. `cluster` has the settings for
-    connecting to the cluster, if the cluster is a source.
+    connecting to the cluster, if the cluster is a source. `several` is True if the server shares its state
+    with others.
     """
 
     state: Path
@@ -40,6 +41,7 @@ class ServerPaths:
     addresses: tuple[tuple[str, str, HostPort], ...] = ()
     cluster: Settings | None = None
     custody: Custody = field(default_factory=Custody)
+    several: bool = False
 
     @classmethod
     def from_settings(cls, settings: Settings) -> "ServerPaths":

@@ -14,6 +14,7 @@ from certs.custody import Custody
 from certs.issuers.file_authority import WatchedFiles
 from meshwright.cli.checking.judgements.certificates import Certificate
 from meshwright.cli.checking.judgements.problems import ObjectProblem
+from meshwright.cli.checking.judgements.replicas import Member, Replicas
 from meshwright.cli.checking.judgements.server import Moment, Proxy, Source
 from meshwright.cli.checking.server.paths import ServerPaths
 from meshwright.controller.settings.settings import sources_named
@@ -102,6 +103,32 @@ def _proxy(item: Page) -> Proxy:
     )
 
 
+def replicas(page: Page) -> Replicas:
+    """Read the servers of the mesh from the answer of `/api/v1/replicas`."""
+    differing = _field(page, "inputs_differ_seconds")
+    return Replicas(
+        own=str(_field(page, "own")),
+        leader=str(_field(page, "leader") or ""),
+        members=tuple(map(_member, _rows(page, "replicas"))),
+        silent=tuple(
+            (str(_field(row, "replica")), str(_field(row, "reason"))) for row in _rows(page, "partial")
+        ),
+        inputs_differ=None if differing is None else timedelta(seconds=float(str(differing))),
+    )
+
+
+def _member(item: Page) -> Member:
+    age = _field(item, "store_age_seconds")
+    return Member(
+        name=str(_field(item, "replica")),
+        version=str(_field(item, "version")),
+        state=str(_field(item, "state")),
+        store_age=None if age is None else timedelta(seconds=float(str(age))),
+        inputs=str(_field(item, "inputs") or ""),
+        differing=tuple(map(str, _list(item, "differing_settings"))),
+    )
+
+
 def policies(page: Page) -> Policies:
     """Read the problems and failed groups from the answer of `/api/v1/policies`."""
     problems = (
@@ -159,9 +186,10 @@ def paths_of_config(page: Page, state: Path) -> ServerPaths:
     cluster = context if _field(settings, "kubernetes") else None
     sources = sources_named(mesh, cluster, _object(settings, "providers"))
     domain, shared = str(_field(settings, "trust_domain")), bool(_field(settings, "shared_state"))
-    return ServerPaths(
-        state, mesh, sources, domain, shared, addresses, custody=Custody(None, _authority(settings))
-    )
+    # A server of an earlier version has no such setting, and its own directory.
+    several = settings.get("store", "directory") != "directory"
+    files = Custody(None, _authority(settings))
+    return ServerPaths(state, mesh, sources, domain, shared, addresses, custody=files, several=several)
 
 
 def _authority(settings: Page) -> WatchedFiles | None:

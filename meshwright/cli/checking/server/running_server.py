@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-from meshwright.cli.checking.judgements import certificates, ports, server
+from meshwright.cli.checking.judgements import certificates, ports, replicas, server
 from meshwright.cli.checking.judgements.check import Check, UnavailableCheck, listed
 from meshwright.cli.checking.judgements.server import Answer, Proxy
 from meshwright.cli.checking.server import responses as answers
@@ -49,6 +49,7 @@ def checks(paths: ServerPaths) -> Iterator[Check]:
         _look(state, "/policies", answers.policies),
         _look(state, "/loop", answers.moments),
     )
+    members = _look(state, "/replicas", answers.replicas) if paths.several else None
     at = next((host_port for purpose, _, host_port in paths.addresses if purpose == "HTTP"), None)
     ready, alive = (
         TimedLook(path, partial(_health, at, path)) for path in ("/healthz/ready", "/healthz/live")
@@ -78,6 +79,10 @@ def checks(paths: ServerPaths) -> Iterator[Check]:
     yield from [Check.unseen("ports", listening)] if isinstance(listening, UnavailableCheck) else listening
     known = certs.seen()
     yield clock(paths, () if isinstance(known, UnavailableCheck) else known.proxies.moments)
+    if members is not None:
+        yield members.judged("store", replicas.store)
+        yield members.judged("replicas", replicas.replicas)
+        yield members.judged("inputs", replicas.inputs)
     yield proxies.judged("proxies", server.connected)
     yield proxies.judged("in step", server.in_step)
     yield from _policy(policies.seen(), () if isinstance(here, UnavailableCheck) else here)
