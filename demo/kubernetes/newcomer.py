@@ -21,7 +21,7 @@ from meshwright.processes.command import Command, run
 MANIFESTS: Final = Path(__file__).parent / "manifests" / "newcomer"
 _CALL: Final = "kubectl -n shop exec deploy/buyer -c buyer -- /call http://seller.shop:14001/buy-a-book/new"
 _EXPLAIN: Final = (
-    "kubectl -n meshwright-system exec meshwright-0 -- "
+    "kubectl -n meshwright-system exec svc/meshwright -- "
     "meshwright explain --from shop/buyer --to shop/seller:14001 GET /buy-a-book/new"
 )
 

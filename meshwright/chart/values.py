@@ -104,14 +104,19 @@ class IngressGateway(Part):
 
 
 class Persistence(On):
-    """Volume for the CA and the ledger. Without it, a new Pod has a new CA, and all proxies must rejoin."""
+    """Volume for the CA and the ledger, with store directory.
+
+    Without it, a new Pod has a new CA, and all proxies must rejoin.
+    """
 
     size: Annotated[str, Field(pattern=QUANTITY)] = "1Gi"
     """Size of the volume."""
     storage_class_name: str = ""
     """StorageClass of the volume. If empty, the default of the cluster."""
     keep: bool = True
-    """Keep the volume on uninstall."""
+    """Keep the volume on uninstall, or the Secret of the CA with store kubernetes."""
+    move_claim: Annotated[str, Field(pattern=f"^$|{_NAME}")] = ""
+    """Claim to move into the store kubernetes. If empty, Helm finds the claim of the store directory."""
 
 
 class Definitions(Part):
@@ -157,6 +162,10 @@ class Values(Part):
     """Image of the sidecar."""
     image_pull_secrets: list[Annotated[str, Field(pattern=_NAME)]] = Field(default_factory=list)
     """Names of the Secrets for pulling images."""
+    store: Annotated[str, Field(pattern="^(directory|kubernetes)$")] = "directory"
+    """Place of the CA and the ledger: directory (a volume), or kubernetes, which several servers share."""
+    replicas: Annotated[int, Field(ge=1, le=100)] | None = None
+    """Number of servers. If null, 2 with store kubernetes, and 1 with store directory."""
     settings: dict[str, Any] = Field(default_factory=dict)
     """Settings of the server, by their names in docs/operate/settings.md. For example, log_level: debug."""
     webhook: On = Field(default_factory=On)
@@ -181,7 +190,7 @@ class Values(Part):
     network_policy: On = Field(default_factory=On)
     """NetworkPolicy that allows connections to the control plane's ports only."""
     pod_disruption_budget: Switch = Field(default_factory=Switch)
-    """PodDisruptionBudget, which blocks a drain of the control plane's node."""
+    """PodDisruptionBudget also for one replica, which blocks a drain of its node. Several always have one."""
     service_monitor: ServiceMonitor = Field(default_factory=ServiceMonitor)
     prometheus_rule: PrometheusRule = Field(default_factory=PrometheusRule)
     dashboards: Dashboards = Field(default_factory=Dashboards)

@@ -1,5 +1,6 @@
 """Functions of templates: some of Go's own and some of Helm's, with the same results."""
 
+import base64
 import hashlib
 import json
 import math
@@ -94,6 +95,16 @@ def _mapping(*words: Value) -> dict[str, Value]:
     return dict(zip(words[::2], words[1::2], strict=True))
 
 
+def _dug(*words: Value) -> Value:
+    """Return the value at a path of keys, or the default, which precedes the mapping (Helm's `dig`)."""
+    *path, default, value = words
+    for name in path:
+        if not isinstance(value, Mapping) or name not in value:
+            return default
+        value = value[name]
+    return value
+
+
 def _failed(message: str) -> Value:
     raise ValueError(message)
 
@@ -112,10 +123,14 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Value]]] = {
     "not": lambda value: not value,
     "eq": _equal,
     "ne": lambda first, second: not _equal(first, second),
+    "b64dec": lambda text: base64.b64decode(text).decode(),
+    "contains": lambda part, text: part in text,
     "ceil": lambda value: float(math.ceil(value)),
     "default": _set_default,
     "dict": _mapping,
+    "dig": _dug,
     "list": lambda *item: list(item),
+    "lookup": lambda *_: {},  # as in `helm template`, which asks no cluster
     "fail": _failed,
     "fromYaml": yaml.safe_load,
     "hasKey": lambda mapping, name: name in mapping,
@@ -129,5 +144,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Value]]] = {
     "sha256sum": lambda text: hashlib.sha256(text.encode()).hexdigest(),
     "toJson": as_json,
     "toYaml": as_yaml,
+    "ternary": lambda first, second, value: first if value else second,
     "trim": str.strip,
+    "trunc": lambda length, text: text[:length],
 }

@@ -22,7 +22,8 @@ def crds(
 ) -> None:
     """Print the CustomResourceDefinitions that a cluster needs.
 
-    These are the kinds of SMI and Open Service Mesh, MeshConfig and Workload. For
+    These are the kinds of SMI and Open Service Mesh, MeshConfig, Workload, and
+    Record, in which several servers keep their state. For
     example, install all of them:
 
       meshwright crds | kubectl apply --server-side -f -

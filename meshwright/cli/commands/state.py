@@ -119,6 +119,12 @@ def move(
     config: Config = None,
     kubernetes: Kubernetes = None,
     setting: Setting = None,
+    wait: Annotated[
+        float,
+        typer.Option(
+            "--wait", metavar="SECONDS", min=0, help="Longest time to wait for the end of the former server."
+        ),
+    ] = 0.0,
     as_json: AsJson = False,
 ) -> None:
     """Move the mesh of a state directory into the store of several servers.
@@ -137,7 +143,7 @@ def move(
     """
     from meshwright.cli.identities.mesh_state import moved
 
-    result = moved(_flags(directory, config, kubernetes, setting))
+    result = moved(_flags(directory, config, kubernetes, setting), wait)
     if as_json:
         print_json({"moved": result.written is not None, "store": result.store, "records": result.records})
         return

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,6 +33,9 @@ from meshwright.transfer.state_file import Header
 
 LARGEST_FILE: Final = 1024 * 1024 * 1024
 """Limit of an export in bytes: a mesh of 100 000 proxies has about 100 MB."""
+
+_LOCK_PAUSE: Final = 0.2
+"""Seconds between two attempts to lock a directory."""
 
 LEAST_PASSPHRASE: Final = 12
 """Least length of a new passphrase in bytes, because whoever has the file can try any number of them."""
@@ -85,8 +89,11 @@ def imported(
         return header, _into_store(settings, mesh, dry_run=dry_run)
 
 
-def moved(flags: Mapping[str, object]) -> Move:
-    """Move the mesh of a state directory into the store in the settings. Raises IssuingError."""
+def moved(flags: Mapping[str, object], wait_seconds: float = 0.0) -> Move:
+    """Move the mesh of a state directory into the store in the settings. Raises IssuingError.
+
+    Wait for at most `wait_seconds` for the end of the server that uses the directory.
+    """
     with _explained():
         settings = _settings(flags)
         store = str(settings.store)
@@ -97,8 +104,9 @@ def moved(flags: Mapping[str, object]) -> Move:
         if not begun(settings.state):
             return Move(store, f"{settings.state} has no mesh, so there is nothing to move")
         lock.prepare(settings.state, shared=settings.shared_state)
-        with lock.hold_lock(settings.state), open_store(settings, _now) as shared:
-            written = moving.move(settings, shared, _now)
+        with contextlib.ExitStack() as stack:
+            _hold_lock(stack, settings.state, wait_seconds)
+            written = moving.move(settings, stack.enter_context(open_store(settings, _now)), _now)
         if written is None:
             return Move(store, f"{settings.state} has no mesh, so there is nothing to move")
         text = f"the mesh of {settings.state} is in the store {store} now: {written.records} records"
@@ -108,6 +116,20 @@ def moved(flags: Mapping[str, object]) -> Move:
             written.records,
             written.written,
         )
+
+
+def _hold_lock(stack: contextlib.ExitStack, state: Path, wait_seconds: float) -> None:
+    """Hold the lock of a state directory until the end of the stack; raise StateInUse after this time."""
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        try:
+            stack.enter_context(lock.hold_lock(state))
+        except StateInUse:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(_LOCK_PAUSE)
+        else:
+            return
 
 
 def _read(settings: Settings) -> MeshState:

@@ -12,6 +12,7 @@ from meshwright.cli.printing import files
 from meshwright.mesh.kinds import Kind
 from meshwright.mesh.problems.spelling import nearest
 from meshwright.providers.text.documents import documents
+from meshwright.records.kubernetes.definition import DEFINITION, RECORDS
 from meshwright.specs.reference import page as pages
 from meshwright.specs.reference.crds import crds
 from meshwright.specs.reference.meanings.definitions import INSTALLED
@@ -46,11 +47,14 @@ def schema(kind: str | None) -> Schema:
 def definitions(wanted: Sequence[str]) -> tuple[Structural, ...]:
     """Return the CustomResourceDefinitions of named kinds, or all of them without names.
 
+    The kind Record is for the state of several servers, not for users.
+
     Raises CommandFailed for a kind without a definition.
     """
-    names = [kind.name for kind in KINDS if kind in INSTALLED]
-    chosen = {_known("--kind", item, names) for item in wanted} or names
-    return crds([described_kind for described_kind in described() if described_kind.kind.name in chosen])
+    names = [*(kind.name for kind in KINDS if kind in INSTALLED), RECORDS.kind]
+    chosen = {_known("--kind", item, names) for item in wanted} or {*names}
+    result = crds([described_kind for described_kind in described() if described_kind.kind.name in chosen])
+    return (*result, DEFINITION) if RECORDS.kind in chosen else result
 
 
 def _known(subject: str, name: str, names: Collection[str]) -> str:

@@ -7,6 +7,8 @@
 - `root_servers`: the other servers in a change of the root.
 - `stream_balance`: the share of the proxies that this server has, among the servers.
 - `record_pruning`: the removal of old certificates from the records of proxies, by the leader.
+- `unmoved_state`: the state directory of an earlier server, which must be moved into an empty store first;
+  `unmoved_claim`: its volume claim in a cluster.
 - `shared_tokens`: the join tokens.
 - `shared_store`: the store of one server, opened before all other parts.
 A server with the default setting imports none of these modules. The package never decides about the mesh: it

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from certs.shared_custody import AUTHORITY, SEAL
@@ -15,6 +16,7 @@ from meshwright.controller.errors import StartupError
 from meshwright.controller.kubernetes.home import home
 from meshwright.controller.settings.settings import Settings
 from meshwright.controller.settings.store_kind import StoreKind
+from meshwright.controller.sharing.unmoved_state import Unmoved, nothing_unmoved
 from meshwright.records.contract import RecordStore, ReplicaId
 
 SECRETS: Final = frozenset({SEAL, AUTHORITY})
@@ -23,10 +25,14 @@ SECRETS: Final = frozenset({SEAL, AUTHORITY})
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """A store of records, and the connection to enter on the store's event loop before the first call."""
+    """A store of records, and the connection to enter on the store's event loop before the first call.
+
+    `unmoved` returns why the empty store must not be used yet, because another state belongs into it.
+    """
 
     records: RecordStore
     connection: AbstractAsyncContextManager[object]
+    unmoved: Unmoved = nothing_unmoved
 
 
 def backend(settings: Settings, replica: ReplicaId, clock: Callable[[], datetime]) -> Backend:
@@ -41,6 +47,7 @@ def backend(settings: Settings, replica: ReplicaId, clock: Callable[[], datetime
 
 
 def _kubernetes(settings: Settings, replica: ReplicaId, clock: Callable[[], datetime]) -> Backend:
+    from meshwright.controller.sharing.unmoved_claim import unmoved_claim
     from meshwright.kube.api import Api
     from meshwright.kube.connection.connection import find_connection
     from meshwright.kube.errors import KubeError
@@ -50,8 +57,9 @@ def _kubernetes(settings: Settings, replica: ReplicaId, clock: Callable[[], date
         api = Api(find_connection(settings.kubeconfig, settings.kube_context))
     except KubeError as error:
         raise StartupError(" ".join(str(error).split())) from error
-    records = KubernetesRecords(api, home(os.environ), replica, clock, in_secret=SECRETS.__contains__)
-    return Backend(records, api)
+    namespace = home(os.environ)
+    records = KubernetesRecords(api, namespace, replica, clock, in_secret=SECRETS.__contains__)
+    return Backend(records, api, partial(unmoved_claim, api, namespace))
 
 
 def _etcd(settings: Settings, replica: ReplicaId) -> Backend:

@@ -28,6 +28,7 @@ from meshwright.controller.sharing.root_servers import RootServers
 from meshwright.controller.sharing.shared_tokens import LISTED_TOKENS, SharedTokens
 from meshwright.controller.sharing.store_thread import StoreThread
 from meshwright.controller.sharing.stream_balance import StreamBalance
+from meshwright.controller.sharing.unmoved_state import until_moved
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
 from meshwright.records.contract import Epoch, RecordsError, ReplicaId
@@ -102,6 +103,7 @@ class SharedStore:
         passphrase = settings.key_passphrase_file
         if has_own_mesh(settings.state):
             self._move()
+        thread.run(until_moved(self._records, self._backend.unmoved))
         stores = SharedStores.open(self._records, self.replica, thread.loop, settings.state, passphrase)
         self._ledger = stores.ledger
         thread.start("shared ledger", lambda: stores.ledger.follow(self._hear_entries))

@@ -1,7 +1,6 @@
 """CustomResourceDefinition of our kind `Record`.
 
-`meshwright crds` and the chart leave this definition out, because only a mesh with several control planes
-needs it. A pure module.
+`meshwright crds` prints this definition after those of the kinds that users write. A pure module.
 """
 
 from typing import Any, Final

@@ -65,6 +65,21 @@ SWITCHED: Final = (
         "extraVolumes": [{"name": "ca", "secret": {"secretName": "ca", "defaultMode": 288}}],
         "extraVolumeMounts": [{"name": "ca", "mountPath": "/ca"}],
     },
+    {"store": "kubernetes"},
+    {
+        "store": "kubernetes",
+        "replicas": 3,
+        "persistence": {"keep": False, "moveClaim": "old"},
+        "settings": {
+            "shutdown_delay_seconds": 0,
+            "shutdown_spread_seconds": 7.5,
+            "key_passphrase_file": "/p",
+        },
+        "extraVolumes": [{"name": "p", "secret": {"secretName": "p"}}],
+        "extraVolumeMounts": [{"name": "p", "mountPath": "/p"}],
+        "priorityClassName": "high",
+    },
+    {"store": "kubernetes", "replicas": 1, "podDisruptionBudget": {"enabled": True}},
     {"resources": None, "dashboards": {"enabled": True, "labels": {"grafana_dashboard": None, "x": "y"}}},
 )
 """Values that between them switch everything, and say what can be misread."""
@@ -125,6 +140,10 @@ def test_command_line_values_take_precedence_as_with_helm(helm: Helm, typed: Typ
         ("image.pullPolicy=Sometimes", "pullPolicy"),
         ("webhook.enabled=false", "injection.enabled needs webhook.enabled"),
         ("certManager.enabled=true", "certManager.issuer"),
+        ("settings.store=kubernetes", "settings.store must not be set"),
+        ("replicas=2", "replicas must be 1 with store directory"),
+        ("store=disk", "store"),
+        ("replicas=0", "replicas"),
     ],
 )
 def test_helm_and_install_refuse_the_same_values(

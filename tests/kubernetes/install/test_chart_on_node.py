@@ -43,7 +43,7 @@ _WRITTEN_BY_OTHERS: Final = ("events", "events.events.k8s.io", "leases.coordinat
 """What comes and goes with whatever happens on a cluster."""
 
 
-def _values(tag: str, identity: str = "token", *, cni: bool = False, **settings: str) -> Document:
+def values(tag: str, identity: str = "token", *, cni: bool = False, **settings: str) -> Document:
     """Return the chart's values. A stopping server ends proxies' streams at once, not after 5 s."""
     image = {"tag": tag, "pullPolicy": "Never"}
     return {
@@ -134,7 +134,7 @@ def _volume() -> Document:
 class Shop:
     """A shop and its buyer in a namespace with the injection label, from manifests without a mesh."""
 
-    def __init__(self, kubectl: Kubectl) -> None:
+    def __init__(self, kubectl: Kubectl, tag: str = BEFORE) -> None:
         self._kubectl = kubectl
         kubectl("label", "namespace", kubectl.namespace, "meshwright.dev/inject=true")
         kubectl.apply(
@@ -143,7 +143,7 @@ class Shop:
             routes("all"),
             target("buyers", kubectl.namespace, "buyer", "shop", "all"),
         )
-        self._begin(BEFORE, "shop", "buyer")
+        self._begin(tag, "shop", "buyer")
 
     def _begin(self, tag: str, *names: str, **container: object) -> None:
         for name in names:
@@ -221,7 +221,7 @@ def test_chart_is_installed_upgraded_rolled_back_and_removed_without_leftovers(
     administrator("apply", "--dry-run=server", "-f", "-", given=printed)
 
     before_chart = unpacked() / "deploy" / "chart" / "meshwright"
-    assert "meshwright check" in release.do("install", str(before_chart), values=_values(BEFORE))
+    assert "meshwright check" in release.do("install", str(before_chart), values=values(BEFORE))
     assert release.image() == f"meshwright/control-plane:{BEFORE}"
     assert release.version() == version_before()
     webhooks = release.webhooks()
@@ -232,7 +232,7 @@ def test_chart_is_installed_upgraded_rolled_back_and_removed_without_leftovers(
         assert shop.connectivity(administrator) == ("allowed by policy, and the mesh agrees", ["ok"] * 6)
         _is_well(administrator, commands, tmp_path)
 
-        release.do("upgrade", str(CHART), values=_values(NOW, "secret", cni=True, log_level="debug"))
+        release.do("upgrade", str(CHART), values=values(NOW, "secret", cni=True, log_level="debug"))
         assert release.image() == f"meshwright/control-plane:{NOW}"
         assert release.version() == installed_version("meshwright")
         assert release.webhooks() == webhooks, "the same CA, and Helm left them as they were"

@@ -10,6 +10,7 @@ from tests.tools.forked_cli import ROOT
 from tests.unit.docs.test_roles import FILES
 
 ALL = {
+    "store": "kubernetes",
     "injection": {"enabled": True, "config": {"identity": "secret"}},
     "cni": {"enabled": True, "namespace": "meshwright-system"},
     "certManager": {"enabled": True, "issuer": "Issuer/mesh"},
@@ -50,15 +51,19 @@ def test_chart_with_all_features_grants_the_documented_roles() -> None:
 def test_disabled_features_have_no_grants() -> None:
     """Without webhooks there is no right to register one, and no rule has a wildcard.
 
-    Without Secrets for pods, the only right on Secrets is that on the gateway's.
+    Without Secrets for pods, the only rights on Secrets are those on the gateway's and, for several servers,
+    on the Secret of the CA.
     """
     of = {grant.group for grant in granted(_documents(_BARE))}
     assert not of & {"admissionregistration.k8s.io", "cert-manager.io"}
     joining = _documents({**ALL, "injection": {"enabled": True}})
     named = [grant for grant in granted(joining) if grant.resource == "secrets"]
-    assert {(grant.namespace, grant.name) for grant in named} == {("ingress", "gateway-certificate")}
-    gateways = _documents({"ingressGateway": {"secrets": []}})
-    assert not [grant for grant in granted(gateways) if grant.resource == "secrets"]
+    assert {(grant.namespace, grant.name) for grant in named} == {
+        ("ingress", "gateway-certificate"),
+        ("meshwright-system", "meshwright-custody"),
+    }
+    alone = {*granted(_documents({"ingressGateway": {"secrets": []}, "store": "directory"}))}
+    assert not {grant.resource for grant in alone} & {"secrets", "records", "persistentvolumeclaims"}
     more = {*granted(_documents(ALL))} - {*granted(joining)}
     assert sorted((grant.resource, grant.verb) for grant in more) == [
         ("secrets", verb) for verb in ("create", "delete", "list", "patch")

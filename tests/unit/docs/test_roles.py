@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from meshwright.controller.sharing.unmoved_claim import CLAIM
 from meshwright.records.kubernetes.definition import DEFINITION
 from meshwright.records.kubernetes.store import CUSTODY, LEASE
 from tests.tools import libyaml
@@ -17,6 +18,7 @@ FILES = (
     "secrets.yaml",
     "gateway.yaml",
     "cert-manager.yaml",
+    "shared-store.yaml",
     "cni.yaml",
 )
 
@@ -35,7 +37,13 @@ def test_manifest_has_what_servers_share() -> None:
     )
     assert definition == _plain(DEFINITION)
     assert (secret["metadata"]["name"], secret.get("data")) == (CUSTODY, None)
-    assert [rule.get("resourceNames") for rule in role["rules"]] == [[CUSTODY], None, None, [LEASE]]
+    assert [rule.get("resourceNames") for rule in role["rules"]] == [
+        [CUSTODY],
+        None,
+        None,
+        [LEASE],
+        [CLAIM],
+    ]
 
 
 def _rows(file: str) -> Iterator[str]:

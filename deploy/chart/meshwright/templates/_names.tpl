@@ -8,11 +8,23 @@ meshwright{{ with .Values.revision }}-{{ . }}{{ end }}
 {{ .Values.settings.roots_config_map | default "meshwright-roots" }}
 {{- end -}}
 
-{{- /* Seconds from SIGTERM to SIGKILL: all that the settings give streams, and 25 for the server itself. */ -}}
+{{- /* Where the CA and the ledger are. Values of a chart without this choice (--reuse-values) mean a directory. */ -}}
+{{- define "meshwright.store" -}}
+{{ .Values.store | default "directory" }}
+{{- end -}}
+
+{{- define "meshwright.replicas" -}}
+{{ .Values.replicas | default (eq (include "meshwright.store" .) "kubernetes" | ternary 2 1) }}
+{{- end -}}
+
+{{- /* Seconds from SIGTERM to SIGKILL: all that the settings give streams, and 25 for the server itself. A server of
+several gives them 5 and 20 seconds if the settings do not say otherwise. */ -}}
 {{- define "meshwright.terminationSeconds" -}}
 {{- $settings := .Values.settings -}}
-{{- $waits := addf ($settings.shutdown_delay_seconds | default 0) ($settings.shutdown_spread_seconds | default 0) -}}
-{{- addf 25 $waits ($settings.drain_seconds | default 5) | ceil | int -}}
+{{- $several := eq (include "meshwright.store" .) "kubernetes" -}}
+{{- $delay := $settings.shutdown_delay_seconds | default ($several | ternary 5 0) -}}
+{{- $spread := $settings.shutdown_spread_seconds | default ($several | ternary 20 0) -}}
+{{- addf 25 $delay $spread ($settings.drain_seconds | default 5) | ceil | int -}}
 {{- end -}}
 
 {{- define "meshwright.selector" -}}

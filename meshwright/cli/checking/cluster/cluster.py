@@ -161,7 +161,7 @@ async def _permissions(asking: ClusterClient, there: ServedResources, place: Pla
 
 
 async def _volume(asking: ClusterClient, place: Place) -> Check:
-    """Check whether the volume claim of the control plane's StatefulSet can be bound."""
+    """Check whether the volume claim of a StatefulSet of the control plane, if there is one, can be bound."""
     claims = [
         claim["spec"]
         for manifest in place.manifests

@@ -15,7 +15,15 @@ from meshwright.cli.checking.judgements import permissions
 from meshwright.cli.checking.judgements import reported_problems as reported
 from meshwright.cli.checking.judgements.check import Check
 from meshwright.cli.checking.judgements.installation import Offer, Runner
-from meshwright.kube.builtin import CONFIG_MAPS, MUTATING, NAMESPACES, PODS, STATEFUL_SETS, VALIDATING
+from meshwright.kube.builtin import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    MUTATING,
+    NAMESPACES,
+    PODS,
+    STATEFUL_SETS,
+    VALIDATING,
+)
 from meshwright.kube.discovery import ServedResources
 from meshwright.kube.errors import ApiError
 from meshwright.kube.resource import Raw
@@ -24,7 +32,7 @@ from meshwright.kubernetes.injection.credentials.pod_roots import ConfigMapState
 from meshwright.kubernetes.injection.namespaces import namespace_of
 from meshwright.kubernetes.status.event import EVENTS
 from meshwright.kubernetes.status.events.open_problems import LABEL, unmended
-from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, POD
+from meshwright.mesh.kinds import DEPLOYMENT, HTTP_ROUTE_GROUP, POD, STATEFUL_SET
 from meshwright.providers.kubernetes.resources import newest
 from meshwright.sidecars.injection.names import SIDECAR_CONTAINER
 from meshwright.sidecars.layout import AUTHORITY_FILE
@@ -32,6 +40,8 @@ from meshwright.sidecars.layout import AUTHORITY_FILE
 Look = tuple[str, Callable[[], Awaitable[Check | Sequence[Check]]]]
 
 ACCOUNT: Final = "meshwright"
+_JOB: Final = "Job"
+_REPLICA_SET: Final = "ReplicaSet"
 _OFFERED: Final = 50
 """Most namespaces to which a Pod is offered, in the order of their names."""
 _POD: Final[Mapping[str, Any]] = {
@@ -114,15 +124,19 @@ class _InstallationReader:
 
     async def _runners(self) -> Sequence[Raw]:
         pods = await self._asking.all(PODS, self._home)
-        return [pod for pod in pods if pod["spec"].get("serviceAccountName") == ACCOUNT]
+        ours = [pod for pod in pods if pod["spec"].get("serviceAccountName") == ACCOUNT]
+        return [pod for pod in ours if _owner(pod) != _JOB]  # the Job of an upgrade is no server
 
     async def control_plane(self) -> Check:
         runners = [runner for runner in map(_runner, await self._runners()) if runner is not None]
         if runners:
             return judging.control_plane(runners, self._home)
-        sets = await self._asking.all(STATEFUL_SETS, self._home)
-        ours = [item for item in sets if _account(item) == ACCOUNT]
-        stopped = {str(item["metadata"]["name"]): item["spec"].get("replicas", 1) for item in ours}
+        stopped = {
+            (kind, str(item["metadata"]["name"])): item["spec"].get("replicas", 1)
+            for kind, resource in ((STATEFUL_SET, STATEFUL_SETS), (DEPLOYMENT, DEPLOYMENTS))
+            for item in await self._asking.all(resource, self._home)
+            if _account(item) == ACCOUNT
+        }
         return judging.no_control_plane(stopped, self._home)
 
     async def answered(self) -> Sequence[Check]:
@@ -221,8 +235,14 @@ def _containers(pod: Raw) -> list[Raw]:
     return [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
 
 
-def _account(stateful_set: Raw) -> object:
-    return (stateful_set["spec"]["template"].get("spec") or {}).get("serviceAccountName")
+def _account(owner: Raw) -> object:
+    return (owner["spec"]["template"].get("spec") or {}).get("serviceAccountName")
+
+
+def _owner(pod: Raw) -> str:
+    """Return the kind of a Pod's controller, empty for none."""
+    owners = pod["metadata"].get("ownerReferences") or ()
+    return next((str(owner["kind"]) for owner in owners if owner.get("controller")), "")
 
 
 def _runner(pod: Raw) -> Runner | None:
@@ -246,4 +266,5 @@ def _runner(pod: Raw) -> Runner | None:
     messages = (unscheduled, waiting, ready.get("message"), status.get("phase"))
     why = str(next(filter(None, messages), ""))
     image = str(pod["spec"]["containers"][0].get("image"))
-    return Runner(str(pod["metadata"]["name"]), ready.get("status") == "True", image, why)
+    owner = DEPLOYMENT if _owner(pod) == _REPLICA_SET else STATEFUL_SET
+    return Runner(str(pod["metadata"]["name"]), ready.get("status") == "True", image, why, owner)

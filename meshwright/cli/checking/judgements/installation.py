@@ -8,7 +8,7 @@ from certs.renewal import CA_ENDS_SOON
 from meshwright.agent.reach.times import length, stamp
 from meshwright.cli.checking.judgements.check import Check, counted, listed
 from meshwright.kubernetes.injection.credentials.pod_roots import ConfigMapState
-from meshwright.mesh.kinds import POD
+from meshwright.mesh.kinds import POD, STATEFUL_SET, Kind
 
 _RESTART = "recreate the Pods: `kubectl rollout restart` for the workloads that own them"
 
@@ -18,12 +18,16 @@ _NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """A Pod of the control plane; `why` is the reason if the Pod is not ready."""
+    """A Pod of the control plane; `why` is the reason if the Pod is not ready.
+
+    `owner` is the kind of the object that replaces the Pod.
+    """
 
     name: str
     ready: bool
     image: str
     why: str = ""
+    owner: Kind = STATEFUL_SET
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +61,13 @@ def control_plane(runners: Sequence[Runner], home: str) -> Check:
     name = "control plane"
     if not runners:
         return no_control_plane({}, home)
-    if away := [f"{item.name}{f' ({item.why})' if item.why else ''}" for item in runners if not item.ready]:
-        pod = away[0].split()[0]
-        do = (
-            f"`kubectl -n {home} describe pod {pod}`, and its log; after an upgrade or rollback that removes "
-            f"the cause, `kubectl -n {home} delete pod {pod}`, because a StatefulSet does not replace a Pod "
-            "that is not ready"
-        )
-        return Check.failed(name, f"not ready: {listed(away)}", do)
+    if unready := [runner for runner in runners if not runner.ready]:
+        away = [f"{item.name} ({item.why})" if item.why else item.name for item in unready]
+        text = f"not ready: {listed(away)}"
+        do = _for_unready(unready[0], home)
+        if len(unready) == len(runners):
+            return Check.failed(name, text, do)
+        return Check.warning(name, f"{len(unready)} of {counted(len(runners), POD.name)} {text}", do)
     images = sorted({runner.image for runner in runners})
     # During an update, Pods of two versions run at the same time.
     if len(images) > 1:
@@ -76,15 +79,28 @@ def control_plane(runners: Sequence[Runner], home: str) -> Check:
     return Check.ok(name, f"{counted(len(runners), POD.name)} ready, with image {images[0]}")
 
 
-def no_control_plane(replicas: Mapping[str, int], home: str) -> Check:
-    """Judge a control plane without Pods; `replicas` are the replicas of its StatefulSets, by name."""
+def _for_unready(runner: Runner, home: str) -> str:
+    """Return the next step for a Pod of the control plane that is not ready."""
+    do = f"`kubectl -n {home} describe pod {runner.name}`, and its log"
+    if runner.owner is not STATEFUL_SET:
+        return do
+    return (
+        f"{do}; after an upgrade or rollback that removes the cause, `kubectl -n {home} delete pod "
+        f"{runner.name}`, because a StatefulSet does not replace a Pod that is not ready"
+    )
+
+
+def no_control_plane(replicas: Mapping[tuple[Kind, str], int], home: str) -> Check:
+    """Judge a control plane without Pods; `replicas` are those of StatefulSets and Deployments, by name."""
     name = "control plane"
-    for item, wanted in sorted(replicas.items()):
+    for (kind, item), wanted in sorted(replicas.items()):
+        command = kind.name.lower()
         if not wanted:
-            do = f"`kubectl -n {home} scale statefulset {item} --replicas=1`"
-            return Check.failed(name, f"StatefulSet {home}/{item} is scaled to 0", do)
-        do = f"for the reason: `kubectl -n {home} describe statefulset {item}`"
-        return Check.failed(name, f"StatefulSet {home}/{item} has no Pod", do)
+            least = 1 if kind is STATEFUL_SET else 2
+            do = f"`kubectl -n {home} scale {command} {item} --replicas={least}`"
+            return Check.failed(name, f"{kind.name} {home}/{item} is scaled to 0", do)
+        do = f"for the reason: `kubectl -n {home} describe {command} {item}`"
+        return Check.failed(name, f"{kind.name} {home}/{item} has no Pod", do)
     do = "install the control plane (docs/start/kubernetes.md), or set --control-plane-namespace"
     return Check.failed(name, f"namespace {home} lacks a Pod of the control plane", do)
 

@@ -25,7 +25,7 @@ def volume(wanted: str | None, storage_classes: Sequence[StorageClass]) -> Check
     """
     name, there = "volume", listed(sorted(storage_class.name for storage_class in storage_classes)) or "none"
     if wanted is None:
-        return Check.ok(name, "not needed (persistence.enabled is false)")
+        return Check.ok(name, "not needed, because the values have no volume claim")
     if wanted:
         if any(storage_class.name == wanted for storage_class in storage_classes):
             return Check.ok(name, f"StorageClass {wanted} exists")

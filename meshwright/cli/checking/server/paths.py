@@ -10,6 +10,7 @@ from certs.custody import Custody
 from certs.keys.material import PeerCertificate
 from certs.peer import read_peer
 from certs.state.privacy import exposures, user_of
+from certs.state.shared_mark import read_mark
 from meshwright.cli.checking import kernel
 from meshwright.cli.checking.judgements import certificates, ports, server
 from meshwright.cli.checking.judgements import clock as clocks
@@ -101,6 +102,8 @@ def authority(paths: ServerPaths, now: datetime) -> Check:
         return Check.unseen("CA", result)
     if files is not None:
         return certificates.judge_files_of_other(result, now, str(files.place))
+    if result is None and (mark := read_mark(paths.state)) is not None:
+        return Check.ok("CA", f"the CA {mark.authority} is in the store of several servers")
     if result is None:
         return Check.warning("CA", f"{paths.state} does not have a CA yet", "the first start creates one")
     return certificates.authority(result, now)

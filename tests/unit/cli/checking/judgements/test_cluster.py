@@ -8,12 +8,12 @@ from meshwright.cli.checking.cluster.pods import selects
 from meshwright.cli.checking.cluster.streams import remark
 from meshwright.cli.checking.judgements import cluster
 from meshwright.cli.checking.judgements import installation as installed
-from meshwright.cli.checking.judgements.check import Status, UnavailableCheck
+from meshwright.cli.checking.judgements.check import Check, Status, UnavailableCheck
 from meshwright.cli.checking.judgements.cluster import Injector
 from meshwright.cli.checking.judgements.installation import Offer, PodFinding, Runner, WebhookRegistration
 from meshwright.cli.checking.judgements.permissions import Need, granted, permitted, to_apply, unserved
 from meshwright.kubernetes.injection.credentials.pod_roots import ConfigMapState
-from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, TRAFFIC_TARGET
+from meshwright.mesh.kinds import DEPLOYMENT, HTTP_ROUTE_GROUP, STATEFUL_SET, TRAFFIC_TARGET, Kind
 from meshwright.specs.kinds import READ
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
@@ -158,6 +158,20 @@ def test_unready_control_plane_is_deleted_after_a_rollback() -> None:
     )
 
 
+def test_one_unready_server_of_several_is_a_warning() -> None:
+    """The other one serves. A Deployment replaces the Pod by itself, so no Pod is to be deleted."""
+    runners = [
+        Runner("meshwright-5d-a", True, "i:2", owner=DEPLOYMENT),
+        Runner("meshwright-5d-b", False, "i:2", "Pending", owner=DEPLOYMENT),
+    ]
+    assert installed.control_plane(runners, "mesh") == Check.warning(
+        "control plane",
+        "1 of 2 Pods not ready: meshwright-5d-b (Pending)",
+        "`kubectl -n mesh describe pod meshwright-5d-b`, and its log",
+    )
+    assert installed.control_plane(runners[1:], "mesh").status is Status.FAILED
+
+
 @pytest.mark.parametrize(
     ("found", "status"),
     [
@@ -213,13 +227,15 @@ def test_selector_of_a_webhook_must_match_completely() -> None:
     assert not selects(selector, {"a": "1"})
 
 
-def test_check_suggests_to_scale_up_a_control_plane_of_zero_replicas() -> None:
-    """The next step is to scale the StatefulSet, and not to install it again."""
-    check = installed.no_control_plane({"meshwright": 0}, "mesh")
-    assert (check.status, check.finding) == (Status.FAILED, "StatefulSet mesh/meshwright is scaled to 0")
-    assert check.do == "`kubectl -n mesh scale statefulset meshwright --replicas=1`"
+@pytest.mark.parametrize(("kind", "replicas"), [(STATEFUL_SET, 1), (DEPLOYMENT, 2)], ids=str)
+def test_check_suggests_to_scale_up_a_control_plane_of_zero_replicas(kind: Kind, replicas: int) -> None:
+    """The next step is to scale the StatefulSet or Deployment, and not to install it again."""
+    named, command = (kind, "meshwright"), kind.name.lower()
+    check = installed.no_control_plane({named: 0}, "mesh")
+    assert (check.status, check.finding) == (Status.FAILED, f"{kind.name} mesh/meshwright is scaled to 0")
+    assert check.do == f"`kubectl -n mesh scale {command} meshwright --replicas={replicas}`"
     assert "install the control plane" in installed.no_control_plane({}, "mesh").do
-    assert "describe statefulset" in installed.no_control_plane({"meshwright": 1}, "mesh").do
+    assert f"describe {command}" in installed.no_control_plane({named: 1}, "mesh").do
 
 
 LIMIT = 'pods "x" is forbidden: maximum cpu usage per Container is 1. No limit is specified'

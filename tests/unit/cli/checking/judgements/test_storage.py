@@ -22,7 +22,7 @@ FAST, SLOW = StorageClass("fast"), StorageClass("slow", default=True)
         ("", [], Status.FAILED, "the cluster has: none"),
         ("fast", [FAST], Status.OK, "StorageClass fast exists"),
         ("other", [FAST], Status.FAILED, "StorageClass other does not exist; the cluster has: fast"),
-        (None, [], Status.OK, "persistence.enabled is false"),
+        (None, [], Status.OK, "no volume claim"),
     ],
 )
 def test_storage_class_must_exist_or_the_check_fails(

@@ -1,0 +1,139 @@
+"""Test of the chart on a real node: from one control plane to two, and back, while Pods call each other."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from tests.kubernetes.conftest import namespaced
+from tests.kubernetes.install.test_chart_on_node import BEFORE, HOME, NOW, Release, Shop, home, values
+from tests.kubernetes.tools.helm import CHART, Helm
+from tests.kubernetes.tools.kubectl import Kubectl, has_condition
+from tests.kubernetes.tools.objects import Document
+from tests.kubernetes.tools.request_load import RequestLoad
+from tests.tools.forked_cli import ROOT
+from tools.release_before import unpacked
+
+__all__ = ["home"]
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.root,
+    pytest.mark.timeout(900),
+    pytest.mark.usefixtures("helm_part"),
+]
+
+DEPLOYMENT: Final = "deployment/meshwright"
+CLAIM: Final = ("persistentvolumeclaim", "state-meshwright-0")
+CUSTODY: Final = ("secret", "meshwright-custody")
+QUICK: Final = {"shutdown_delay_seconds": 1, "shutdown_spread_seconds": 1}
+"""Settings with which a test does not wait half a minute for the end of a server."""
+
+
+class Mesh:
+    """The mesh of a release, as an administrator sees it."""
+
+    def __init__(self, home: Kubectl) -> None:
+        self._home = home
+
+    def command(self, *words: str) -> str:
+        """Return the output of a command in any of the servers."""
+        return self._home("exec", "svc/meshwright", "--", "meshwright", *words)
+
+    def certificates(self) -> set[str]:
+        """Return the serials of all proxies' and services' certificates."""
+        return set(re.findall(r"\b[0-9a-f]{32}\b", self.command("certs", "list")))
+
+    def roots(self, namespace: str) -> dict[str, str]:
+        """Return the roots with which the Pods of a namespace verify the control plane."""
+        found = replace(self._home, namespace=namespace).get("configmap", "meshwright-roots")
+        return dict(found["data"])
+
+    def servers(self) -> list[Document]:
+        """Return the Pods of the servers."""
+        found = self._home.get("pods", "-l", "app.kubernetes.io/component=control-plane")["items"]
+        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+
+@pytest.fixture
+def release(home: None, node_administrator: Kubectl, tmp_path: Path) -> Iterator[Release]:
+    """Return a release that is not installed yet; nothing of it is left afterwards."""
+    administrator = node_administrator
+    administrator("delete", "crd", "-l", "app.kubernetes.io/name=meshwright")
+    made = Release(Helm(tmp_path, administrator.kubeconfig, administrator.enter), administrator, tmp_path)
+    yield made
+    made.do("uninstall")
+    administrator("delete", "crd", "-l", "app.kubernetes.io/name=meshwright")
+
+
+def _chosen(tag: str, **chosen: Any) -> Document:
+    """Return values for images with a tag, and a claim that stays when its StatefulSet is deleted."""
+    made = values(tag)
+    if "store" in chosen:
+        made["settings"] |= QUICK
+    return {**made, "persistence": {"keep": True}, **chosen}
+
+
+def test_installation_of_one_server_becomes_one_of_two_and_returns(
+    release: Release, node_administrator: Kubectl
+) -> None:
+    """No request fails, and CA and certificates stay the same, at an upgrade, a restart and the way back."""
+    at_home = replace(node_administrator, namespace=HOME)
+    mesh = Mesh(at_home)
+    before = unpacked() / "deploy" / "chart" / "meshwright"
+    release.do("install", str(before), values=_chosen(BEFORE))
+    with namespaced(node_administrator) as kubectl:
+        Shop(kubectl).answers()
+        load = RequestLoad(kubectl, "buyer", "http://shop/")
+        load.start()
+        roots, certificates = mesh.roots(kubectl.namespace), mesh.certificates()
+        assert len(certificates) == 4, "of two proxies and two services"
+
+        def is_the_same() -> None:
+            load.until_more()
+            assert mesh.roots(kubectl.namespace) == roots
+            assert mesh.certificates() == certificates
+
+        release.do("upgrade", str(CHART), values=_chosen(NOW, store="kubernetes"))
+        assert len(mesh.servers()) == 2
+        (job,) = at_home.get("jobs")["items"]
+        assert has_condition(job, "Complete")
+        assert at_home.get(*CLAIM)["status"]["phase"] == "Bound"
+        is_the_same()
+
+        former = {pod["metadata"]["uid"] for pod in mesh.servers()}
+        at_home("rollout", "restart", DEPLOYMENT)
+        at_home("rollout", "status", DEPLOYMENT, "--timeout=80s")
+        assert not former & {pod["metadata"]["uid"] for pod in mesh.servers()}
+        is_the_same()
+
+        _go_back(at_home)
+        release.do("upgrade", str(CHART), values=_chosen(NOW, store="directory"))
+        assert [pod["metadata"]["name"] for pod in mesh.servers()] == ["meshwright-0"]
+        is_the_same()
+        assert load.stop() > 0
+
+
+def _go_back(at_home: Kubectl) -> None:
+    """Take the documented steps from the store to a state directory, up to the upgrade."""
+    at_home("scale", DEPLOYMENT, "--replicas=0")
+    at_home("wait", "--for=delete", "pod", "-l", "app.kubernetes.io/component=control-plane", "--timeout=80s")
+    at_home(
+        "create", "secret", "generic", "meshwright-way-back", "--from-literal=passphrase=only-for-this-way"
+    )
+    job = yaml.safe_load((ROOT / "docs" / "kubernetes" / "way-back.yaml").read_text("utf-8"))
+    pod = job["spec"]["template"]["spec"]
+    for container in (*pod["initContainers"], *pod["containers"]):
+        container |= {"image": f"meshwright/control-plane:{NOW}", "imagePullPolicy": "Never"}
+    at_home.apply(job)
+    done = at_home.until(
+        lambda item: has_condition(item, "Complete") or has_condition(item, "Failed"),
+        "job",
+        "meshwright-way-back",
+    )
+    log = at_home.run("logs", "job/meshwright-way-back", "--all-containers")
+    assert has_condition(done, "Complete"), log
