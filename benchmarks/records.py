@@ -160,15 +160,20 @@ async def prepare(running: RunningCluster) -> None:
     async with Api(find_connection(running.kubeconfig, "")) as api:
         await api.create(NAMESPACES, None, {"metadata": {"name": HOME}})
         await api.create(DEFINITIONS, None, DEFINITION)
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            try:
-                await api.list(RECORDS, HOME)
-                return
-            except ApiError:
-                if time.monotonic() > deadline:
-                    raise
-                await asyncio.sleep(0.1)
+        await until_listed(api, HOME)
+
+
+async def until_listed(api: Api, namespace: str) -> None:
+    """Wait until the API server serves records, which takes it a moment after their definition."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            await api.list(RECORDS, namespace)
+            return
+        except ApiError:
+            if time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(0.1)
 
 
 async def create(store: RecordStore, options: argparse.Namespace) -> int:

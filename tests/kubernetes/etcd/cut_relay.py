@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from meshwright.etcd.access import Endpoint
 from tools.real_parts.keys import LOOPBACK
@@ -13,7 +13,8 @@ _CHUNK = 65536
 class Relay:
     """A relay on a port of its own.
 
-    Connections are ended by `cut`, and stay open by `silence` and `lose_answers`.
+    Connections are ended by `cut`, and stay open by `silence` and `lose_answers`. `delay` is the time in
+    seconds by which each answer is late.
     """
 
     def __init__(self, target: Endpoint) -> None:
@@ -25,6 +26,7 @@ class Relay:
         self._writers: set[asyncio.StreamWriter] = set()
         self._serving: set[asyncio.Task[None]] = set()
         self.connections = self.cuts = 0
+        self.delay = 0.0
         self.port = 0
 
     @property
@@ -71,8 +73,8 @@ class Relay:
             self._writers |= {writer, back}
             self.connections += 1
             passing = [
-                asyncio.create_task(_pass(reader, back, self._requests_pass)),
-                asyncio.create_task(_pass(ahead, writer, self._answers_pass)),
+                asyncio.create_task(_pass(reader, back, self._requests_pass, lambda: 0.0)),
+                asyncio.create_task(_pass(ahead, writer, self._answers_pass, lambda: self.delay)),
             ]
             await asyncio.wait(passing, return_when=asyncio.FIRST_COMPLETED)
             for task in passing:
@@ -89,9 +91,16 @@ class Relay:
         await asyncio.gather(*self._serving)
 
 
-async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, may_pass: asyncio.Event) -> None:
+async def _pass(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    may_pass: asyncio.Event,
+    delay: Callable[[], float],
+) -> None:
     while chunk := await reader.read(_CHUNK):
         await may_pass.wait()
+        if seconds := delay():
+            await asyncio.sleep(seconds)
         writer.write(chunk)
         await writer.drain()
 

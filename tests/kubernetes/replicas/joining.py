@@ -1,0 +1,69 @@
+"""A machine that joins a mesh of several servers by a token."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Self
+
+import grpc
+
+from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.identity import ProxyName
+from tests.feature.identity.grpc_machine import Machine, join
+from tests.feature.serve.delta_sidecar import Sidecar
+from tests.kubernetes.replicas.meshes import Mesh
+from tests.kubernetes.replicas.servers import Replica
+
+
+@dataclass
+class Joining:
+    """A machine with a token that has one use, and, once it has joined, its certificate in `folder`."""
+
+    name: ProxyName
+    token: str
+    folder: Path
+
+    @classmethod
+    async def prepared(cls, mesh: Mesh) -> Self:
+        """Create the token at the first server."""
+        name = ProxyName.parse("newcomer.newcomer.shop")
+        folder = mesh.manifests.parent / "newcomer"
+        folder.mkdir()
+        (folder / "ca.pem").write_bytes((mesh.observers[0].folder / "ca.pem").read_bytes())
+        return cls(name, await mesh.replicas[0].token(name, folder / "token"), folder)
+
+    async def ask(self, replica: Replica) -> tuple[grpc.StatusCode, str]:
+        """Join at a server; return the status and its message."""
+        roots = (self.folder / "ca.pem").read_bytes()
+        target = SimpleNamespace(
+            authority=SimpleNamespace(trust_bundle=lambda: roots),
+            bound=SimpleNamespace(enrolment={"enrolment": HostPort.parse(replica.joining)}),
+        )
+        machine = Machine()
+        answered = await join(target, machine, self.token)
+        if answered.code is grpc.StatusCode.OK:
+            (self.folder / f"{self.name}.pem").write_bytes(answered.certificate.chain_pem)
+            (self.folder / f"{self.name}.key").write_bytes(machine.pem)
+        return answered.code, f"{answered.words} {answered.reason}".strip()
+
+    async def is_let_in(self, replica: Replica) -> bool:
+        """Return whether a server serves the machine with its certificate."""
+        sidecar = _Leaving(str(self.name))
+        try:
+            await sidecar.run(replica.ads, self.folder)
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.PERMISSION_DENIED:
+                raise
+            return False
+        return sidecar.is_served
+
+
+class _Leaving(Sidecar):
+    """A sidecar that ends its stream in order after the first response."""
+
+    is_served = False
+
+    async def _take(self, response: object) -> None:
+        del response
+        self.is_served = True
+        await self.leave()

@@ -1,0 +1,104 @@
+"""Records that are damaged, of a newer form, or deleted by hand, while the servers run."""
+
+import json
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+import grpc
+import pytest
+
+from certs.ledger.records.fields import key_of_proxy
+from certs.pair_records.fields import SERVICES
+from meshwright.mesh.identity import ProxyName
+from meshwright.records.contract import Record, RecordStore
+from meshwright.records.key import Key, key_of, words_of
+from tests.kubernetes.replicas.joining import Joining
+from tests.kubernetes.replicas.meshes import Mesh
+from tests.kubernetes.replicas.rows import LONG
+from tests.kubernetes.replicas.servers import Replica
+from tests.tools.deadline import until
+
+pytestmark = [pytest.mark.envoy, LONG, pytest.mark.timeout(600)]
+
+NEWER: Final = 99
+
+
+async def test_damaged_records(mesh: Mesh) -> None:
+    """Damaged records of a proxy and of a service are logged by all servers, and never overwritten."""
+
+    def damage(content: bytes) -> bytes:
+        return content[: len(content) // 2]
+
+    await _damaged(mesh, "records are damaged", damage)
+
+
+async def test_records_of_a_newer_version(mesh: Mesh) -> None:
+    """Records of a newer form are logged by all servers, and never overwritten."""
+
+    def as_newer(content: bytes) -> bytes:
+        return json.dumps({**json.loads(content), "form": NEWER}).encode()
+
+    await _damaged(mesh, "records are of a newer form", as_newer)
+
+
+async def test_records_are_deleted_by_hand(mesh: Mesh) -> None:
+    """Records of proxies and services are there again, with equal contents, and nothing is sent."""
+    store = mesh.engine.records("hand")
+    async with mesh.row("records are deleted by hand") as row:
+        records = [await _present(store, key) for key in _keys(mesh)]
+        for record in records:
+            await store.remove(record.key, record.revision)
+        began = time.monotonic()
+
+        async def are_back() -> bool:
+            return all([await store.read(record.key) is not None for record in records])
+
+        await until(are_back, 60)
+        row.healed = time.monotonic() - began
+        for replica in mesh.replicas:
+            await replica.stop()
+            await replica.start()
+        await mesh.settled()
+
+
+async def _damaged(mesh: Mesh, name: str, damage: Callable[[bytes], bytes]) -> None:
+    """Damage records of a connected proxy and of a service that it uses; nothing else may stop working."""
+    store, joining = mesh.engine.records("hand"), await Joining.prepared(mesh)
+    async with mesh.row(name) as row:
+        written = []
+        for key in _keys(mesh):
+            record = await _present(store, key)
+            written.append(await store.write(key, damage(record.content), record.revision))
+        began = time.monotonic()
+        for replica in mesh.replicas:
+            await until(partial(_has_said, replica, {record.key for record in written}))
+        row.healed = time.monotonic() - began
+        # The proxy is known from before, another one can join, and the damage stays for the operator.
+        for observer in mesh.observers:
+            await mesh.moves_on(observer)
+        code, text = await joining.ask(mesh.replicas[1])
+        assert code is grpc.StatusCode.OK, (code, text)
+        assert [await store.read(record.key) for record in written] == written
+
+
+def _keys(mesh: Mesh) -> list[Key]:
+    """Return the keys of the records of a proxy that is connected, and of the service of an Envoy."""
+    name = mesh.proxies[0].name
+    return [
+        key_of_proxy(ProxyName.parse(mesh.observers[0].name)),
+        key_of(*words_of(SERVICES), "shop", name),
+    ]
+
+
+async def _present(store: RecordStore, key: Key) -> Record:
+    record = await store.read(key)
+    assert record is not None, key
+    return record
+
+
+def _has_said(replica: Replica, keys: set[Key]) -> bool:
+    """Return whether the log has an error for each of these records."""
+    errors = [line for line in replica.running.log() if "cannot be read" in str(line["event"])]
+    return keys <= {line.get("key") for line in errors}
