@@ -222,8 +222,9 @@ soak-issuing: setup ## kill processes that issue and revoke certificates, 200 ti
 soak-floods: setup ## measure the cost of floods of connections, handshakes, resets and frames
 	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/soak/test_floods.py
 
-soak-replicas: setup envoy kubectl parts ## cause faults of several control planes and their store under load (needs Go; AWAY=600 seconds without the store; RESULTS=FILE)
-	MESHWRIGHT_SOAK=long MESHWRIGHT_PARTS=required MESHWRIGHT_STORE_AWAY=$(or $(AWAY),600) MESHWRIGHT_REPLICAS_RESULTS=$(RESULTS) $(BIN)/pytest -s tests/kubernetes/replicas
+comma := ,
+soak-replicas: setup envoy kubectl parts ## cause faults of several control planes and their store under load (needs Go; STORES=kubernetes,etcd; AWAY=600, seconds without the store; RESULTS=FILE)
+	MESHWRIGHT_SOAK=long MESHWRIGHT_PARTS=required MESHWRIGHT_STORES=$(or $(STORES),kubernetes$(comma)etcd) MESHWRIGHT_STORE_AWAY=$(or $(AWAY),600) MESHWRIGHT_REPLICAS_RESULTS=$(RESULTS) $(BIN)/pytest -s tests/kubernetes/replicas
 
 soak-root: setup envoy system ## change the root under load; kill the server and abort the change in every stage
 	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/e2e/agent/joining/test_root_change.py

@@ -40,20 +40,22 @@ from benchmarks.processes.programs import Distribution, build, end_with_sigterm
 from benchmarks.processes.quiet import idling, settled
 from benchmarks.processes.real_parts import are_had
 from benchmarks.processes.usage import Memory, memory
-from benchmarks.records import DEFINITIONS, NAMESPACES, until_listed
+from benchmarks.records import DEFINITIONS, until_listed
 from certs.custody import AuthorityWithLedger
 from certs.proxy import issue_proxy
 from certs.shared_custody import LISTED, SharedStores, open_shared
 from meshwright.controller.kubernetes.home import HOME
+from meshwright.controller.sharing.backends import SECRETS as IN_SECRET
 from meshwright.controller.sharing.listed_records import ListedRecords
 from meshwright.controller.sharing.store_thread import StoreThread
 from meshwright.kube.api import Api
+from meshwright.kube.builtin import NAMESPACES, SECRETS
 from meshwright.kube.connection.connection import find_connection
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 from meshwright.records.contract import ReplicaId
 from meshwright.records.kubernetes.definition import DEFINITION
-from meshwright.records.kubernetes.store import KubernetesRecords
+from meshwright.records.kubernetes.store import CUSTODY, KubernetesRecords
 from tools.real_parts.cluster import RunningCluster, cluster
 from tools.real_parts.parts import API_SERVER, ETCD
 
@@ -125,7 +127,7 @@ class Store:
         """Make the CA, and issue a certificate for each proxy, several at a time."""
         thread, replica = StoreThread(), ReplicaId("issuer")
         api = Api(find_connection(self._running.kubeconfig, ""))
-        records = ListedRecords(KubernetesRecords(api, HOME, replica, _now))
+        records = ListedRecords(KubernetesRecords(api, HOME, replica, _now, in_secret=IN_SECRET.__contains__))
         thread.run(api.__aenter__())
         try:
             thread.run(_prepare(api))
@@ -157,8 +159,9 @@ def _now() -> datetime:
 
 async def _prepare(api: Api) -> None:
     """Create the namespace and the definition of records, and wait until records are served."""
-    for resource, body in ((NAMESPACES, {"metadata": {"name": HOME}}), (DEFINITIONS, DEFINITION)):
-        await api.create(resource, None, body)
+    await api.create(NAMESPACES, None, {"metadata": {"name": HOME}})
+    await api.create(SECRETS, HOME, {"metadata": {"name": CUSTODY}, "type": "Opaque"})
+    await api.create(DEFINITIONS, None, DEFINITION)
     await until_listed(api, HOME)
 
 

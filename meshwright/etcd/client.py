@@ -44,10 +44,11 @@ _PAUSE: Final = 0.05
 class Limits:
     """Time limits of calls in seconds, for all attempts together.
 
-    After `quiet` without a response a watch asks for progress, and after `answer` more the watch is given up.
+    The first of several members gets half of the time of a read, so a store that takes two seconds for each
+    answer is slow, and not away. After `quiet` without a response a watch asks for progress, and after `answer` more the watch is given up.
     """
 
-    read: float = 2.0
+    read: float = 5.0
     write: float = 5.0
     quiet: float = 10.0
     answer: float = 5.0

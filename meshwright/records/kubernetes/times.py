@@ -9,9 +9,13 @@ from meshwright.kube.reflector.pacing import PACING, Pacing
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Time limits of one read and one write, and the time between two renewals of presence, in seconds."""
+    """Time limits of one read and one write, and the time between two renewals of presence, in seconds.
 
-    read: float = 2.0
+    A store that takes two seconds for each answer is slow, and can be used: joins are late. The limits are
+    therefore more than twice as long.
+    """
+
+    read: float = 5.0
     write: float = 5.0
     renew: float = 5.0
     lease: Terms = field(default_factory=Terms)

@@ -1,6 +1,7 @@
 """Fixtures of the faults: a store, and a mesh of several servers under load."""
 
 import itertools
+import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Final
@@ -8,12 +9,15 @@ from typing import Final
 import pytest
 
 from meshwright.kube.api import Api
+from meshwright.kube.builtin import NAMESPACES, SECRETS
 from meshwright.kube.connection.connection import find_connection
 from meshwright.kube.errors import ApiError
 from meshwright.kube.resource import Resource
 from meshwright.records.kubernetes.definition import DEFINITION
-from tests.kubernetes.records.conftest import NAMESPACES
-from tests.kubernetes.replicas.engines import Engine, KubernetesEngine
+from meshwright.records.kubernetes.store import CUSTODY
+from tests.kubernetes.etcd.conftest import etcd_part as etcd_part
+from tests.kubernetes.etcd.members import etcd
+from tests.kubernetes.replicas.engines import Engine, EtcdEngine, KubernetesEngine
 from tests.kubernetes.replicas.meshes import SERVERS, Mesh, running_mesh
 from tests.kubernetes.replicas.rows import IS_LONG, Table
 from tests.kubernetes.tools.kubectl import has_condition
@@ -28,6 +32,11 @@ NEW_SERVERS: Final = ("d", "e", "f")
 _DEFINITIONS: Final = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
 )
+ENGINES: Final = os.environ.get("MESHWRIGHT_STORES", "kubernetes,etcd" if IS_LONG else "kubernetes").split(
+    ","
+)
+"""Stores that each fault is caused in."""
+
 _numbers = itertools.count(1)
 
 
@@ -51,17 +60,25 @@ def store_cluster(
         yield started
 
 
-@pytest.fixture
-async def engine(store_cluster: RunningCluster, tmp_path: Path) -> AsyncIterator[Engine]:
-    """Return an empty store with a relay for each server."""
+@pytest.fixture(params=ENGINES)
+async def engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Engine]:
+    """Return an empty store with a network for each server."""
+    servers = (*SERVERS, *NEW_SERVERS)
+    if request.param == "etcd":
+        request.getfixturevalue("etcd_part")
+        with etcd(tmp_path / "etcd", count=3) as members:
+            async with EtcdEngine.opened(members, tmp_path, servers) as made:
+                yield made
+        return
+    store: RunningCluster = request.getfixturevalue("store_cluster")
     home = f"replicas-{next(_numbers)}"
-    async with Api(find_connection(store_cluster.kubeconfig, "")) as api:
+    async with Api(find_connection(store.kubeconfig, "")) as api:
         await _define(api)
         await api.create(NAMESPACES, None, {"metadata": {"name": home}})
-        servers = (*SERVERS, *NEW_SERVERS)
-        async with KubernetesEngine.opened(store_cluster, home, tmp_path, servers) as made:
-            yield made
-        for service in (store_cluster.etcd, store_cluster.api):
+        await api.create(SECRETS, home, {"metadata": {"name": CUSTODY}, "type": "Opaque"})
+        async with KubernetesEngine.opened(store, home, tmp_path, servers) as in_kubernetes:
+            yield in_kubernetes
+        for service in (store.etcd, store.api):
             if service.process.poll() is not None:
                 service.again()  # a test that has killed it has failed: the others need not
         await api.delete(NAMESPACES, None, home)

@@ -10,27 +10,61 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
-from meshwright.etcd.access import Endpoint
+from meshwright.etcd.access import Access, Endpoint
+from meshwright.etcd.client import Client
 from meshwright.kube.api import Api
 from meshwright.kube.connection.connection import find_connection
 from meshwright.records.contract import RecordStore, ReplicaId
+from meshwright.records.etcd.layout import Layout
+from meshwright.records.etcd.store import EtcdRecords
 from meshwright.records.kubernetes.store import KubernetesRecords
 from tests.kubernetes.etcd.cut_relay import Relay, relay_to
+from tests.kubernetes.etcd.members import RealMember
 from tools.real_parts.cluster import RunningCluster
 from tools.real_parts.keys import LOOPBACK
 
+DOMAIN: Final = "cluster.local"
+"""Trust domain of the mesh, which is a part of the keys in etcd."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """The network between one server and the store: a relay to each member of the store."""
+
+    relays: Sequence[Relay]
+
+    def cut(self) -> None:
+        """End all connections, and every new one at once."""
+        for relay in self.relays:
+            relay.cut()
+
+    def silence(self) -> None:
+        """Pass no bytes any more, while all connections stay open."""
+        for relay in self.relays:
+            relay.silence()
+
+    def slow(self, seconds: float) -> None:
+        """Let each answer be late by this time."""
+        for relay in self.relays:
+            relay.delay = seconds
+
+    def heal(self) -> None:
+        """Pass bytes, and take connections again."""
+        for relay in self.relays:
+            relay.heal()
+
 
 class Engine(Protocol):
-    """A running store for several servers, with one relay for each of them."""
+    """A running store for several servers, with a network for each of them."""
 
     @property
     def name(self) -> str:
         """Return the name of the setting."""
 
     @property
-    def relays(self) -> Mapping[str, Relay]:
+    def networks(self) -> Mapping[str, "Network"]:
         """Return the network between each server and the store, by the server's name."""
 
     def flags(self, server: str) -> Sequence[str]:
@@ -69,7 +103,7 @@ class KubernetesEngine:
     api: Api
     home: str
     folder: Path
-    relays: dict[str, Relay] = field(default_factory=dict)
+    networks: dict[str, Network] = field(default_factory=dict)
     name: str = "kubernetes"
 
     @classmethod
@@ -83,7 +117,8 @@ class KubernetesEngine:
             engine = cls(cluster, api, home, folder)
             target = Endpoint(LOOPBACK, cluster.place.api, tls=True)
             for server in servers:
-                relay = engine.relays[server] = await ends.enter_async_context(relay_to(target))
+                relay = await ends.enter_async_context(relay_to(target))
+                engine.networks[server] = Network([relay])
                 url = f"https://{LOOPBACK}:{relay.port}"
                 cluster.keys.kubeconfig(engine._kubeconfig(server), "admin", url)
             yield engine
@@ -142,3 +177,79 @@ class KubernetesEngine:
     @property
     def _saved(self) -> Path:
         return self.folder / "saved-etcd"
+
+
+@dataclass
+class EtcdEngine:
+    """Records in an etcd with three members, of which each server knows all."""
+
+    members: Sequence[RealMember]
+    client: Client
+    folder: Path
+    networks: dict[str, Network] = field(default_factory=dict)
+    name: str = "etcd"
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(
+        cls, members: Sequence[RealMember], folder: Path, servers: Sequence[str]
+    ) -> AsyncIterator["EtcdEngine"]:
+        """Run relays from each server to all members until the end of the block."""
+        async with AsyncExitStack() as ends:
+            access = Access(tuple(member.endpoint for member in members))
+            engine = cls(members, await ends.enter_async_context(Client(access)), folder)
+            for server in servers:
+                relays = [await ends.enter_async_context(relay_to(member.endpoint)) for member in members]
+                engine.networks[server] = Network(relays)
+            yield engine
+
+    def flags(self, server: str) -> Sequence[str]:
+        """Return the addresses of the relays."""
+        urls = ",".join(f"http://{LOOPBACK}:{relay.port}" for relay in self.networks[server].relays)
+        return ("--set", "store=etcd", "--set", f"etcd_endpoints={urls}")
+
+    def environment(self) -> Mapping[str, str]:
+        """Return nothing: settings are flags."""
+        return {}
+
+    def records(self, client: str) -> RecordStore:
+        """Return a client without relays."""
+        return EtcdRecords(self.client, Layout(DOMAIN), ReplicaId(client))
+
+    async def kill(self) -> None:
+        """Kill all members."""
+        for member in self.members:
+            await asyncio.to_thread(member.kill)
+
+    async def again(self) -> None:
+        """Start all members."""
+        await self._start(self.members)
+
+    async def lose_quorum(self) -> None:
+        """Kill all members but one."""
+        for member in self.members[1:]:
+            await asyncio.to_thread(member.kill)
+
+    async def regain_quorum(self) -> None:
+        """Start the killed members."""
+        await self._start(self.members[1:])
+
+    async def save(self) -> None:
+        """Copy the data of all members while they are down."""
+        await self.kill()
+        for number, member in enumerate(self.members):
+            await asyncio.to_thread(member.copy_data, self.folder / f"saved-{number}")
+        await self.again()
+
+    async def restore(self) -> None:
+        """Put the copies in the place of the data."""
+        await self.kill()
+        for number, member in enumerate(self.members):
+            await asyncio.to_thread(member.restore, self.folder / f"saved-{number}")
+        await self.again()
+
+    async def _start(self, members: Sequence[RealMember]) -> None:
+        for member in members:  # all of them, before the first one can be ready
+            await asyncio.to_thread(member.start)
+        for member in members:
+            await asyncio.to_thread(member.service.until_ready)

@@ -10,9 +10,10 @@ import grpc
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName
 from tests.feature.identity.grpc_machine import Machine, join
-from tests.feature.serve.delta_sidecar import Sidecar
 from tests.kubernetes.replicas.meshes import Mesh
+from tests.kubernetes.replicas.observers import Observer, running
 from tests.kubernetes.replicas.servers import Replica
+from tests.tools.deadline import until
 
 
 @dataclass
@@ -47,23 +48,8 @@ class Joining:
         return answered.code, f"{answered.words} {answered.reason}".strip()
 
     async def is_let_in(self, replica: Replica) -> bool:
-        """Return whether a server serves the machine with its certificate."""
-        sidecar = _Leaving(str(self.name))
-        try:
-            await sidecar.run(replica.ads, self.folder)
-        except grpc.aio.AioRpcError as error:
-            if error.code() is not grpc.StatusCode.PERMISSION_DENIED:
-                raise
-            return False
-        return sidecar.is_served
-
-
-class _Leaving(Sidecar):
-    """A sidecar that ends its stream in order after the first response."""
-
-    is_served = False
-
-    async def _take(self, response: object) -> None:
-        del response
-        self.is_served = True
-        await self.leave()
+        """Return whether a server serves the machine with its certificate, or refuses it."""
+        observer = Observer(str(self.name), self.folder, (replica.ads,))
+        with running([observer]):
+            await until(lambda: observer.is_served or observer.is_refused_by({replica.ads}))
+            return observer.is_served

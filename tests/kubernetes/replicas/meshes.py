@@ -87,6 +87,15 @@ class Mesh:
         """Wait until the mesh is settled."""
         await until(self.is_settled, seconds, self._explained)
 
+    async def envoys_at(self, replica: Replica) -> int:
+        """Return the number of Envoys that are connected to a running server."""
+        return await replica.streams() - sum(item.address == replica.ads for item in self.observers)
+
+    async def with_most_envoys(self) -> Replica:
+        """Return the running server that most Envoys are connected to."""
+        counts = [(await self.envoys_at(replica), replica) for replica in alive(self.replicas)]
+        return max(counts, key=lambda pair: pair[0])[1]
+
     def moves(self) -> int:
         """Return how many streams the observers have begun so far."""
         return sum(len(observer.streams) for observer in self.observers)
@@ -101,18 +110,18 @@ class Mesh:
 
     def slow(self, seconds: float) -> None:
         """Let each answer of the store be late by this time, for all servers."""
-        for relay in self.engine.relays.values():
-            relay.delay = seconds
+        for network in self.engine.networks.values():
+            network.slow(seconds)
 
     def cut(self) -> None:
         """Cut all servers off from the store."""
-        for relay in self.engine.relays.values():
-            relay.cut()
+        for network in self.engine.networks.values():
+            network.cut()
 
     def heal(self) -> None:
         """Connect all servers to the store again."""
-        for relay in self.engine.relays.values():
-            relay.heal()
+        for network in self.engine.networks.values():
+            network.heal()
 
     async def moves_on(self, observer: Observer) -> None:
         """End an observer's stream, and wait until it is served again, by whichever server."""

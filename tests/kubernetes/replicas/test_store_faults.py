@@ -32,7 +32,7 @@ async def test_store_is_away(mesh: Mesh) -> None:
         began = time.monotonic()
         code, text = await joining.ask(mesh.replicas[0])
         assert code is grpc.StatusCode.UNAVAILABLE, (code, text)
-        assert "store" in text, text
+        assert "try again later" in text, text
         # A proxy that is known may connect anew, to any server.
         await mesh.moves_on(mesh.observers[1])
         status, said = await mesh.replica(revoked.address).revoke(mesh.serials[revoked.name])
@@ -120,15 +120,15 @@ async def test_store_is_restored_from_an_older_snapshot(mesh: Mesh) -> None:
 async def test_leader_is_cut_off_from_the_store(mesh: Mesh) -> None:
     """The server goes on serving its proxies, and another one leads."""
     leader = await until_led(mesh.replicas)
-    relay = mesh.engine.relays[leader.name]
-    await _cut_off(mesh, leader, "the leader is cut off from the store for 30 s", relay.cut)
+    network = mesh.engine.networks[leader.name]
+    await _cut_off(mesh, leader, "the leader is cut off from the store for 30 s", network.cut)
 
 
 async def test_leader_hears_nothing_of_the_store(mesh: Mesh) -> None:
     """Connections stay open without a byte, as behind a firewall that drops packets."""
     leader = await until_led(mesh.replicas)
-    relay = mesh.engine.relays[leader.name]
-    await _cut_off(mesh, leader, "the leader hears nothing of the store for 30 s", relay.silence)
+    network = mesh.engine.networks[leader.name]
+    await _cut_off(mesh, leader, "the leader hears nothing of the store for 30 s", network.silence)
 
 
 async def _cut_off(mesh: Mesh, leader: Replica, name: str, cut: Callable[[], None]) -> None:
@@ -138,7 +138,7 @@ async def _cut_off(mesh: Mesh, leader: Replica, name: str, cut: Callable[[], Non
         await until(lambda: _others_lead(mesh, leader), 40)
         row.note = f"another leads after {time.monotonic() - began:.0f} s"
         await asyncio.sleep(max(0.0, began + 30 - time.monotonic()))
-        mesh.engine.relays[leader.name].heal()
+        mesh.engine.networks[leader.name].heal()
         began = time.monotonic()
         await mesh.settled()
         row.healed = time.monotonic() - began
