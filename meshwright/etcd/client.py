@@ -45,7 +45,8 @@ class Limits:
     """Time limits of calls in seconds, for all attempts together.
 
     The first of several members gets half of the time of a read, so a store that takes two seconds for each
-    answer is slow, and not away. After `quiet` without a response a watch asks for progress, and after `answer` more the watch is given up.
+    answer is slow, and not away. After `quiet` without a response a watch asks for progress, and after
+    `answer` more the watch is given up.
     """
 
     read: float = 5.0

@@ -72,6 +72,11 @@ def _connected(answer: Answer) -> dict[str, str]:
     return {proxy["name"]: proxy["replica"] for proxy in answer["proxies"] if proxy["state"] == "connected"}
 
 
+async def _until_shown(replica: Replica, where: dict[str, str]) -> None:
+    """Wait until a server shows each proxy with its server."""
+    await until(lambda: _connected(asked(replica, "proxies")) == where)
+
+
 async def test_every_view_from_each_of_three_servers(
     replicas: tuple[Replica, ...], buyer: ProxyName, tmp_path: Path
 ) -> None:
@@ -102,7 +107,7 @@ async def test_every_view_from_each_of_three_servers(
             await stream.until(stream.is_served)
         where = {str(buyer): names[1], str(shop): names[2]}
         for replica in replicas:
-            await until(lambda replica=replica: _connected(asked(replica, "proxies")) == where)
+            await _until_shown(replica, where)
             await _compare_views(replica, buyer, where)
         alone = await answers(replicas[0], "proxies", "--replica", names[1])
         assert _connected(alone) == {str(buyer): names[1]}
