@@ -171,6 +171,14 @@ def test_two_moves_at_once_give_the_union(store: Store) -> None:
     assert store.read() == both
 
 
+def test_first_of_two_events_stays(store: Store) -> None:
+    """The first connection that the store knows is not replaced by the one of another copy."""
+    first, second = (mesh(entries=(entry("a1", claimed_at=NOW + hours * HOUR),)) for hours in (2, 1))
+    store.write(first)
+    store.write(second)
+    assert store.read() == first
+
+
 def test_token_never_gets_more_uses_than_it_has(store: Store) -> None:
     """If two copies have used one token up, the uses of the first move stay."""
     first = token(1, {f"{number:064x}": NOW for number in range(5)})
