@@ -26,7 +26,7 @@ from certs.state.stored_pair import Holder
 from meshwright.enrolment.store.sqlite import TOKENS_FILE, SqliteTokens
 from meshwright.enrolment.store.token_fields import TokenWithUses
 from meshwright.mesh.names import SecretName
-from meshwright.transfer.mesh_state import MeshState, first_of
+from meshwright.transfer.mesh_state import UNREADABLE_PAIR, MeshState, first_of
 
 _IMPORTED: Final = (
     *("ca", ".ca.new", "ca.other", ".ca.other.new", "rotation.json", "issuer.json", "authority.json"),
@@ -54,7 +54,7 @@ class GatewaySecrets(Protocol):
 def read_directory(state: Path, opened: AuthorityWithLedger, secrets: GatewaySecrets) -> MeshState:
     """Return the state in an opened directory. Raises StateError.
 
-    A service certificate that cannot be read is left out, because a server issues it again.
+    An unreadable service certificate is left out, because a server issues another one.
     """
     entries = opened.ledger.entries()
     return MeshState(
@@ -97,12 +97,13 @@ def require_empty(state: Path, root: str) -> None:
 def write_directory(state: Path, mesh: MeshState, passphrase: Path | None, secrets: GatewaySecrets) -> None:
     """Write a state into an empty directory. Raises StateError.
 
-    A mark shows that the directory is not complete yet, so that an interrupted import is not taken for a mesh
-    that has lost its CA, and can be repeated. `passphrase` is the file with the passphrase of the directory.
+    Until the directory is complete it has a mark. Without the mark, a start after an interrupted import would
+    report a lost CA, or make a new one. `passphrase` is the file with the passphrase of the directory.
     """
     directory_marks.begin_import(state, mesh.root)
     _remove_rest(state)
     seal = sealed_state.opened(state, passphrase)
+    # The CA comes last: a ledger without a CA is a loss that every program notices.
     with SqliteLedger.open(state / LEDGER_FILE) as ledger:
         ledger.record_all(mesh.entries)
         if mesh.signer is not None:
@@ -123,6 +124,7 @@ def write_directory(state: Path, mesh: MeshState, passphrase: Path | None, secre
 
 def _write_authority(state: Path, authority: AuthorityState, seal: Seal) -> None:
     """Write the CA, and then the root rotation, as the steps of a store demand."""
+    # A store creates a CA alone, and then begins the rotation.
     store = AuthorityFiles(state, seal)
     stored = store.replace(store.read().revision, replace(authority, other=None, rotation=None))
     if authority.rotation is not None:
@@ -146,7 +148,7 @@ def _pairs(pairs: PairFiles) -> Iterator[tuple[Holder, Pair]]:
         try:
             pair = pairs.load(holder)
         except CorruptPairError as error:
-            _log.warning("service certificate left out, because it cannot be read", reason=str(error))
+            _log.warning(UNREADABLE_PAIR, reason=str(error))
             continue
         if pair is not None:
             yield holder, pair
@@ -161,7 +163,7 @@ def _tokens(path: Path) -> tuple[TokenWithUses, ...]:
 
 def _remove_rest(state: Path) -> None:
     """Remove what an interrupted import has written."""
-    # A process that died has left temporary files beside its files.
+    # A killed process leaves temporary files, for example `.issuer.json.5f2c.77.3`.
     patterns = (*_IMPORTED, *(f".{name}.*" for name in _IMPORTED), f".{directory_marks.IMPORTING_FILE}.*")
     for path in sorted(path for pattern in patterns for path in state.glob(pattern)):
         try:

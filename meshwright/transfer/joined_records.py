@@ -1,8 +1,8 @@
 """Records of a mesh that is written into a store, joined with what is there already.
 
-A join only adds: a stored stamp, revocation or use stays. So it does no harm if a move is repeated after an
-interruption, if two moves of one mesh run at once, or if a late write arrives when servers already work with
-the store. For example, a certificate that is revoked in the directory or in the store is revoked afterwards.
+A join only adds: a stored stamp, revocation or use stays. So a repeated move, a second move of the same mesh,
+and a late write to a store in use do no harm. For example, a certificate is revoked afterwards if the
+directory or the store has the revocation.
 
 A pure module, but for the random numbers of the encryption.
 """
@@ -66,12 +66,14 @@ def joins(mesh: MeshState, seal: RecordSeal, now: datetime) -> Joins:
 def fitting(entries: tuple[LedgerEntry, ...], now: datetime) -> tuple[LedgerEntry, ...]:
     """Return the entries of one proxy that fit into a record; all of them, if possible.
 
-    A ledger in a file keeps certificates for ever, and a record has a limit. Of too many entries, those stay
-    that are in force or may be used to refuse a proxy, and the newest ones that show its progress.
+    A ledger in a file keeps certificates for ever, and a record has a limit. If there are too many entries,
+    the result has only valid certificates, revoked ones by which a proxy must be refused, and the newest ones
+    with the progress of the proxy.
     """
     if len(json.dumps(with_entries(None, entries))) <= MOST_BYTES:
         return entries
     ended, forgotten = now - ENDED, now - FORGOTTEN
+    # `certs.ledger.progress` derives the progress from the newest entry with each stamp.
     needed = {
         max(reached, key=lambda entry: entry.issued_at).serial
         for reached in (
@@ -114,7 +116,7 @@ def _service(key: Key, pair: Pair, seal: RecordSeal) -> Change:
         nonlocal written
         if fields is not None and not _is_newer(pair, key, fields, seal):
             return None
-        # Encrypted once: after a lost answer the same content shows that the write was done.
+        # Encrypt once: because of the random nonce, a repeated write would look like another one.
         written = written or with_pair(fields, key, pair, seal)
         return written
 

@@ -1,6 +1,6 @@
 """The shared state of a mesh as one value, and its form inside a sealed file.
 
-The form has the fields of shared records, with private keys in clear, so it must never be written unsealed:
+The form has the fields of shared records, with private keys in clear. Never write the form unsealed:
 
     {"authority": {"ca": {"certificate": "-----BEGIN...", "key": "-----BEGIN..."}, "first_proxy": "3f9a02"},
      "data_key": "5f2c...",
@@ -42,6 +42,8 @@ from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import Namespace, SecretName
 from meshwright.records.content import Fields, UnreadableContentError
 
+UNREADABLE_PAIR: Final = "service certificate left out, because its record or file cannot be read"
+
 FORM: Final = 1
 """Number of the form that this version writes, and the newest that it reads."""
 
@@ -51,13 +53,13 @@ class MeshState:
     """The state that all servers of a mesh share, whatever keeps it.
 
     - `authority`: CAs, a root rotation, issuers before, declared roots, the first proxy certificate.
-    - `signer`: fingerprint of the CA that signs, by the ledger; None for a ledger without it.
+    - `signer`: fingerprint of the signing CA, as the ledger has recorded; None without a record.
     - `first`: the first certificate ever, which may be missing in `entries`, because stores forget.
     - `entries`: the ledger, sorted by common name, time of issue and serial.
     - `pairs`: service certificates with their keys.
     - `tokens`: join tokens with their uses, sorted by id.
-    - `gateway_secrets`: the Secrets that the mesh has written for gateways.
-    - `data_key`: the key that encrypts private keys in a store, and identifies the mesh there. A directory
+    - `gateway_secrets`: the Secrets with certificates for gateways.
+    - `data_key`: the key to encrypt private keys in a store, which identifies the mesh there. A directory
       has none. The key is not compared, because private keys are encrypted anew at each place.
     """
 
@@ -72,12 +74,12 @@ class MeshState:
 
     @property
     def root(self) -> str:
-        """Return the fingerprint of the CA that signs. Raises StateError without a readable CA."""
+        """Return the fingerprint of the signing CA. Raises StateError without a readable CA."""
         return root_in(self.authority)
 
 
 def root_in(authority: AuthorityState) -> str:
-    """Return the fingerprint of the CA that signs. Raises StateError without a readable CA."""
+    """Return the fingerprint of the signing CA. Raises StateError without a readable CA."""
     certificate = None if authority.ca is None else readable(authority.ca.certificate)
     if certificate is None:
         raise StateError(

@@ -2,7 +2,7 @@
 
 The file has two lines. The first is the header, in JSON, without a secret. The second is the state, encrypted
 with a data key (AES-256-GCM), which the header has in a form encrypted with the passphrase. The encryption
-also covers the header, so that a changed header is noticed.
+also covers the header, which so cannot be changed unnoticed.
 
     {"format": "meshwright-state", "form": 1, "version": "0.2.0", "trust_domain": "cluster.local",
      "root": "5f2c8a...", "exported_at": "2026-11-30T05:00:00+00:00",
@@ -42,7 +42,7 @@ _ONE: Final = {
 class Header:
     """The header of a file, without the encrypted data key.
 
-    `version` is the version of the program that wrote the file, `root` the fingerprint of the CA that signs.
+    `version` is the version of the writing program, `root` the fingerprint of the signing CA.
     """
 
     version: str
@@ -92,6 +92,7 @@ def sealed(mesh: MeshState, header: Header, passphrase: bytes) -> str:
     """Return the text of a file. Raises StateError for a state with an unreadable part."""
     data_key = new_data_key()
     key = json.loads(wrapped(data_key, passphrase).written())
+    # The header is the first line, so no part of the text may have a line break.
     first = json.dumps({**header.document(), "key": key}, ensure_ascii=True, allow_nan=False)
     return f"{first}\n{RecordSeal(data_key).closed(encode(mesh), _digest(first))}\n"
 

@@ -32,7 +32,7 @@ from meshwright.records.content import Content, Fields, UnreadableContentError
 from meshwright.records.contract import Record, RecordStore
 from meshwright.records.key import Key, key_of
 from meshwright.records.listing import listed_once
-from meshwright.transfer.mesh_state import MeshState, first_of, require_readable
+from meshwright.transfer.mesh_state import UNREADABLE_PAIR, MeshState, first_of, require_readable
 
 GATEWAY: Final = key_of("gateway")
 """Key of the record with the Secrets that the mesh has written for gateways."""
@@ -85,9 +85,9 @@ async def read_root(store: RecordStore) -> StoredRoot:
 async def list_all(store: RecordStore) -> Mapping[Key, Record]:
     """Return all shared records but the CA and the data key.
 
-    The ledger comes before the tokens, because servers go on writing. A use of a token without its
-    certificate does no harm: the machine repeats its request with the same key. A certificate without its use
-    would allow one use too many.
+    The ledger comes before the tokens, because servers go on writing. A use of a token without the
+    certificate does no harm: the machine repeats the request with the same key. A certificate without the use
+    of a token would allow one use too many.
     """
     result: dict[Key, Record] = {}
     for prefix in PREFIXES:
@@ -105,10 +105,11 @@ async def list_all(store: RecordStore) -> Mapping[Key, Record]:
 async def read_store(store: RecordStore, seal: RecordSeal) -> MeshState:
     """Return the state in a store, while servers may use it. Raises StateError, and RecordsError.
 
-    A record that cannot be read is an error, because a revocation could be lost. Only a service certificate
-    is left out, because a server issues it again.
+    An unreadable record is an error, because a revocation could be lost. Only a service certificate is left
+    out, because a server issues another one.
     """
     before = await read_root(store)
+    # A step of a root rotation between the lists would mix two states of the CA.
     for _ in range(ATTEMPTS):
         records = await list_all(store)
         after = await read_root(store)
@@ -145,8 +146,8 @@ def state_of(stored: StoredRoot, records: Mapping[Key, Record], seal: RecordSeal
 def authority_in(fields: Fields, seal: RecordSeal) -> AuthorityState:
     """Return the state of the authority.
 
-    Raises StateError for an unreadable part, and during a move, and UnreadableContentError for a state that
-    was not written with the data key.
+    Raises StateError for an unreadable part, and during a move, and UnreadableContentError for a state
+    written without the data key.
     """
     require_moved(fields)
     require_proof(fields, seal)
@@ -204,7 +205,7 @@ def _pairs(records: Mapping[Key, Record], seal: RecordSeal) -> Iterator[tuple[Ho
         try:
             yield Holder(key), pair_in(Content.decode(record.content).fields, key, seal)
         except (CorruptPairError, UnreadableContentError) as error:
-            _log.warning("service certificate left out, because it cannot be read", reason=str(error))
+            _log.warning(UNREADABLE_PAIR, reason=str(error))
 
 
 def _checked(record: Record, read: Callable[[Key, Fields], T]) -> T:
@@ -217,4 +218,4 @@ def _checked(record: Record, read: Callable[[Key, Fields], T]) -> T:
 
 
 def _unreadable(key: Key, error: UnreadableContentError) -> StateError:
-    return StateError(f"record {key} cannot be read: {error}; repair it, or remove it if it is not needed")
+    return StateError(f"record {key} cannot be read: {error}; repair the record, or remove one without use")

@@ -85,15 +85,17 @@ class StoreWriter:
     async def write(self, mesh: MeshState, now: datetime) -> WriteCount:
         """Write the mesh into a store that is empty, or has the beginning of the same move.
 
-        If the store has the complete mesh already, only what it lacks is added. Raises OtherMeshError, which
+        If the store has the complete mesh already, only missing facts are added. Raises OtherMeshError, which
         has both fingerprints, StateError and RecordsError; the move can be repeated after each.
         """
         require_readable(mesh.authority)
         await self._claim(mesh)
         records = await list_all(self._store)
+        # One list in place of a read for each record: a move of 30 000 proxies has no reads but these.
         changes = tuple(joins(mesh, self._seal, now))
         self._total = len(changes) + sum(len(token.uses) for token in mesh.tokens)
         await _each(changes, lambda item: self._join(item[0], item[1], records.get(item[0])))
+        # After the tokens, because a use without a token would stay for ever.
         uses = _uses(records)
         await _each(mesh.tokens, lambda token: self._join_uses(token, uses.get(token.stored.record.id, {})))
         await self._patiently(lambda: update(self._store, AUTHORITY, self._completed(mesh), self._writer))
@@ -118,7 +120,7 @@ class StoreWriter:
             require_same(fields, mesh, self._seal)
             if fields is not None and "ca" in fields:
                 return None
-            # Encrypted once: after a lost answer the same content shows that the write was done.
+            # Encrypt once: because of the random nonce, a repeated write would look like another one.
             written = written or with_state({}, mesh.authority, self._seal)
             return written
 
@@ -130,7 +132,7 @@ class StoreWriter:
             try:
                 await self._store.write(key, self._writer.next(None, fields).encode(), None)
             except (WriteConflictError, StoreUnavailableError):
-                pass  # it is there by now, or its state is unknown: compare
+                pass  # another move was faster, or the outcome is unknown: compare with the present record
             else:
                 self._note()
                 return

@@ -97,6 +97,7 @@ def moved(flags: Mapping[str, object], wait_seconds: float = 0.0) -> Move:
     with _explained():
         settings = _settings(flags)
         store = str(settings.store)
+        # A Job may run this command for every installation, so a directory without a mesh is no error.
         if settings.store is StoreKind.DIRECTORY:
             raise IssuingError("the setting store is directory: name the store with --set store=kubernetes")
         if (before := directory_marks.read_moved(settings.state)) is not None:
@@ -151,7 +152,7 @@ def _into_directory(settings: Settings, mesh: MeshState, *, dry_run: bool) -> st
     if not dry_run:
         lock.prepare(state, shared=settings.shared_state)
         with lock.hold_lock(state):
-            directory_state.require_empty(state, mesh.root)
+            directory_state.require_empty(state, mesh.root)  # once more: now nobody else can write
             own_mesh.write_own_mesh(settings, mesh)
     return f"the state directory {state}"
 
