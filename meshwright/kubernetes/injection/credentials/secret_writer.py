@@ -168,9 +168,11 @@ class PodSecrets:
         before, young, wrong = set(self._created), False, list[KubeError | CertificateError]()
         states = [state for namespace in self._namespaces for state in await self._list(namespace)]
         for held in states:
-            is_ours = (held.name.namespace, held.name.uuid) in self._created
-            before.discard((held.name.namespace, held.name.uuid))
-            if not (self._leads() or is_ours):
+            place = held.name.namespace, held.name.uuid
+            before.discard(place)
+            if held.owned:  # by this server, or by another one
+                self._created.discard(place)
+            if not self._leads() and place not in self._created:
                 continue
             try:
                 young |= await self._mended(held)

@@ -276,3 +276,35 @@ def test_webhook_without_a_valid_name_is_ignored(name: object) -> None:
     result: dict[str, Any] = {**WANTED, "metadata": {**WANTED["metadata"], "name": NAME}}
     assert is_as({**result, "webhooks": [{"name": name}, *result["webhooks"]]}, dict(WANTED))
     assert not is_as({**result, "webhooks": [{"name": name}]}, dict(WANTED))
+
+
+async def test_configuration_is_written_by_the_leader_only() -> None:
+    """Another server is ready without it, writes nothing, and does when it leads."""
+    leads = [False]
+    written = asyncio.Event()
+
+    async def play(asked: ReceivedRequest, line: Line) -> None:
+        if asked.method == "PATCH":
+            assert leads[0]
+            written.set()
+            await line.answer({"kind": VALIDATING.kind, "metadata": {}})
+        else:
+            await none_there(asked, line)
+
+    async with ScriptedServer(play) as server, api_of(server) as api:
+        made = Registration(api, lambda: WANTED, lambda: datetime.now(UTC), leads=lambda: leads[0])
+        running = asyncio.create_task(made.run())
+        try:
+            async with asyncio.timeout(60):
+                while not any(item.streaming for item in server.asked):
+                    await asyncio.sleep(0)
+                made.look()
+                for _ in range(20):
+                    await asyncio.sleep(0)
+                assert (made.is_settled, made.remarks(), made.state.is_right) == (True, (), False)
+                leads[0] = True
+                made.look()
+                await written.wait()
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 
 import pytest
@@ -37,12 +37,14 @@ def _merged(*names: str) -> MergedObjects:
 
 
 @contextlib.asynccontextmanager
-async def _kept(play: Part, *names: str) -> AsyncIterator[PodRoots]:
+async def _kept(play: Part, *names: str, leads: Callable[[], bool] = lambda: True) -> AsyncIterator[PodRoots]:
     merged = _merged(*names)
     async with ScriptedServer(play) as server, api_of(server) as api:
         reach = Reach(at_home("meshwright-system"))
         made = PodRoots(
-            api, NAME, "meshwright-system", reach, lambda: b"roots", lambda: merged, lambda: datetime.now(UTC)
+            *(api, NAME, "meshwright-system", reach, lambda: b"roots", lambda: merged),
+            lambda: datetime.now(UTC),
+            leads=leads,
         )
         tasks = [asyncio.create_task(work) for _, work in made.works()]
         try:
@@ -179,3 +181,33 @@ async def test_namespaces_follow_a_changed_injection_configuration_at_once() -> 
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
     assert written == ["one"]
+
+
+async def test_roots_are_written_by_the_leader_only() -> None:
+    """A server that is behind in a root rotation would take back the new root."""
+    leads, looks = [False], 0
+    written = asyncio.Event()
+
+    async def play(item: ReceivedRequest, line: Line) -> None:
+        if item.method == "PATCH":
+            assert leads[0]
+            written.set()
+            await line.answer({"kind": "ConfigMap", "metadata": {"resourceVersion": "1"}})
+        else:
+            await none_there(item, line)
+
+    def asked() -> bool:
+        nonlocal looks
+        looks += 1
+        return leads[0]
+
+    async with _kept(play, "one", leads=asked) as kept:
+        for _ in range(3):
+            before = looks
+            kept.look()
+            while looks == before:
+                await asyncio.sleep(0)
+        assert (kept.remarks(), looks < 20) == ((), True)
+        leads[0] = True
+        kept.look()
+        await written.wait()

@@ -4,7 +4,7 @@ import asyncio
 import base64
 import contextlib
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -90,7 +90,12 @@ class Cluster:
                 await line.answer(self.secrets.pop(name))
             case _:
                 self.accepted.append(dict(asked.headers)["accept"])
-                items = [{"metadata": secret["metadata"]} for secret in self.secrets.values()]
+                wanted = asked.query["labelSelector"].partition(f",{LABEL}=")[2]
+                items = [
+                    {"metadata": secret["metadata"]}
+                    for secret in self.secrets.values()
+                    if wanted in ("", secret["metadata"]["labels"][LABEL])
+                ]
                 await line.answer(
                     {"kind": "PartialObjectMetadataList", "metadata": {}, "items": items or None}
                 )
@@ -180,10 +185,15 @@ async def test_pod_without_its_secret_is_refused_and_the_certificate_revoked(
 
 
 @contextlib.asynccontextmanager
-async def keeping(cluster: Cluster, proxies: ProxyIssuing, now: list[datetime]) -> AsyncIterator[PodSecrets]:
+async def keeping(
+    cluster: Cluster,
+    proxies: ProxyIssuing,
+    now: list[datetime],
+    leads: Callable[[], bool] | None = None,
+) -> AsyncIterator[PodSecrets]:
     """Run the keeper of a cluster's Secrets, with a clock that tests set."""
     async with ScriptedServer(cluster) as server, api_of(server) as api:
-        made = PodSecrets(api, HOME, proxies, lambda: now[0], lambda: True)
+        made = PodSecrets(api, HOME, proxies, lambda: now[0], lambda: True, leads=leads)
         ((_, work),) = made.works()
         task = asyncio.create_task(work)
         try:
@@ -257,3 +267,49 @@ async def test_forbidden_update_of_secrets_is_reported(proxies: ProxyIssuing) ->
         await until(lambda: keeper.error)
         assert list(keeper.remarks()) == [f"cannot update the Secrets of pods: {keeper.error}"]
         assert "PATCH of secrets is forbidden" in keeper.error
+
+
+async def test_second_review_at_another_server_keeps_the_uuid(proxies: ProxyIssuing) -> None:
+    """That server finds the Secret in the cluster, and issues none. A Pod that comes later is a copy."""
+    cluster, now = Cluster(), [NOW]
+    name = ProxyName.parse("5b1c.default.shop")
+    async with (
+        keeping(cluster, proxies, now, lambda: True) as one,
+        keeping(cluster, proxies, now, lambda: False) as two,
+    ):
+        assert await two.uuid_for("shop", "5b1c") != "5b1c"
+        await one.give(name)
+        assert await two.uuid_for("shop", "5b1c") == "5b1c"
+        assert await two.uuid_for("shop", "0dd5") != "0dd5"
+        await two.give(name)
+        assert (len(cluster.secrets), len(proxies.entries())) == (1, 1)
+        cluster.made("5b1c")
+        one.look()
+        (secret,) = cluster.secrets.values()
+        await until(lambda: "ownerReferences" in secret["metadata"])
+        two.look()
+        async with asyncio.timeout(10):
+            while await two.uuid_for("shop", "5b1c") == "5b1c":
+                await asyncio.sleep(0.01)
+
+
+async def test_only_the_leader_renews_and_removes_secrets(proxies: ProxyIssuing) -> None:
+    """Another server has the Pods own the Secrets that it gave, and leaves the rest to the leader."""
+    cluster, now, leads = Cluster(), [NOW], [False]
+    async with keeping(cluster, proxies, now, lambda: leads[0]) as keeper:
+        for uuid in ("5b1c", "0dd5"):
+            await keeper.give(ProxyName.parse(f"{uuid}.default.shop"))
+        cluster.made("5b1c")
+        keeper.look()
+        owned, orphan = cluster.secrets.values()
+        await until(lambda: "ownerReferences" in owned["metadata"])
+        before = dict(owned["data"])
+        now[0] = NOW + (proxies.entries()[0].not_after - NOW) * 0.7
+        keeper.look()
+        looks = len(cluster.accepted)
+        await until(lambda: len(cluster.accepted) > looks)
+        assert (owned["data"], [*cluster.secrets.values()]) == (before, [owned, orphan])
+        leads[0] = True
+        keeper.look()
+        await until(lambda: owned["data"] != before and [*cluster.secrets.values()] == [owned])
+        assert [entry.state for entry in proxies.entries()].count(LedgerState.REVOKED) == 1
