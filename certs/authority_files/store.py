@@ -48,6 +48,11 @@ class AuthorityFiles:
         """Return the paths of a CA's files."""
         return names_in(self._state / (FOLDER if slot is CaSlot.SIGNER else rotation_folders.OTHER))
 
+    @property
+    def is_shared(self) -> bool:
+        """Return False: a state directory has one server."""
+        return False
+
     def recover(self) -> StoredAuthority:
         """Put the folders of the CAs in order after a crash, and return the state.
 

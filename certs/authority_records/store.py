@@ -48,6 +48,11 @@ class RecordedAuthority:
         self._writer = Writer(replica)
 
     @property
+    def is_shared(self) -> bool:
+        """Return True: several servers write the record."""
+        return True
+
+    @property
     def place(self) -> str:
         """Return the name of the record."""
         return f"the record {AUTHORITY}"

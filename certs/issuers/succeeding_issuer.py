@@ -155,14 +155,26 @@ class SucceedingIssuer:
     def look(self, now: datetime) -> None:
         """Record new roots of the issuer, and remove expired predecessors.
 
-        Raises StateError, without a change.
+        Take over what other servers have recorded before. Raises StateError, without a change.
         """
         with self._lock:
             before, roots = self._succession, TrustBundle.from_pems([self._inner.trust_bundle()])
-            if self._record(partial(self._looked, roots, now)):
+            if self._succession_store.is_shared:
+                self._take_over()
+            self._record(partial(self._looked, roots, now, before))
+            if self._succession != before:
                 _log_change(before, self._succession, self._role)
 
-    def _looked(self, roots: TrustBundle, now: datetime, before: Succession) -> Succession:
+    def _take_over(self) -> None:
+        there = self._succession_store.read()
+        if there is not None and there != self._recorded:
+            self._recorded = self._succession = there
+
+    def _looked(self, roots: TrustBundle, now: datetime, own: Succession, before: Succession) -> Succession:
+        """Return the succession after a look; `own` is the last one that this server has known."""
+        if before.roots != own.roots and self._last_end is not None:
+            # The server that recorded the change does not know certificates that were not stored here.
+            before = before.lasting_until(own.roots, self._last_end)
         if (self._name, roots) == (before.name, before.roots):
             return before.lasting(now)
         return followed(

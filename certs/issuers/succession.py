@@ -50,6 +50,16 @@ class Succession:
             (self.roots.pem, *(former_issuer.roots.pem for former_issuer in self.formers))
         )
 
+    def lasting_until(self, roots: TrustBundle, end: datetime) -> "Succession":
+        """Return the succession with the predecessor of these roots trusted until `end` or longer."""
+        formers = tuple(
+            replace(former_issuer, until=max(former_issuer.until, end))
+            if former_issuer.roots == roots
+            else former_issuer
+            for former_issuer in self.formers
+        )
+        return self if formers == self.formers else replace(self, formers=formers)
+
     def lasting(self, now: datetime) -> "Succession":
         """Return the succession without predecessors after the end of their last certificate.
 

@@ -11,6 +11,10 @@ class SuccessionStore(Protocol):
     The methods may wait for a disk or a network, and may be called from several threads.
     """
 
+    @property
+    def is_shared(self) -> bool:
+        """Return whether other servers may record successions while this server runs."""
+
     def read(self) -> Succession | None:
         """Return the recorded succession, or None without a record. Raises StateError for a damaged one."""
 

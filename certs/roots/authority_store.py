@@ -79,6 +79,10 @@ class AuthorityStore(Protocol):
         """Return names of a CA's parts for messages."""
 
     @property
+    def is_shared(self) -> bool:
+        """Return whether other servers may write the state while this server runs."""
+
+    @property
     def place(self) -> str:
         """Return the location of the signing CA for messages, for example `/var/lib/meshwright/ca`."""
 

@@ -14,6 +14,11 @@ class RoleSuccession:
         self._authority_store = authority_store
         self._role = role
 
+    @property
+    def is_shared(self) -> bool:
+        """Return whether other servers may record successions while this server runs."""
+        return self._authority_store.is_shared
+
     def read(self) -> Succession | None:
         """Return the recorded issuers, or None without a record. Raises StateError for a damaged record."""
         return readable(self._authority_store.read().state.issuers(self._role))

@@ -139,8 +139,10 @@ def join(
         certificates = proxy_issuing(core, opened)
         in_cluster = without_cluster(core)
     proxies = join_proxies(drivers)
-    others = None if shared is None else shared.roots
-    identity = join_identity(core, opened, issuing, certificates, in_cluster, proxies, tokens, others)
+    others, issuer_servers = (None, None) if shared is None else (shared.roots, shared.issuer_servers)
+    identity = join_identity(
+        core, opened, issuing, certificates, in_cluster, proxies, tokens, others, issuer_servers
+    )
     parts = Parts(core, identity, in_cluster, proxies, join_monitors(core, opened), shared)
     if shared is None:
         return parts

@@ -5,7 +5,7 @@ before.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Final, Protocol
@@ -35,22 +35,53 @@ class RootsWaiter(Protocol):
         """Record the acknowledgement of these CA certificates by all sidecars. Raises StateError."""
 
 
+class OtherServers(Protocol):
+    """The other servers of the mesh, which have sidecars too."""
+
+    async def lacking(self, roots: str, ours: Sequence[str]) -> tuple[str, ...] | None:
+        """Tell the other servers who of ours lacks the roots with this digest; return who of all does.
+
+        Return None if another server decides. Raises StateError.
+        """
+
+    async def done(self) -> None:
+        """Forget what was told, because no roots are awaited. Raises StateError."""
+
+
 async def hearing(
-    issuer: RootsWaiter, taken: Callable[[], Iterator[AcknowledgedSecrets]], clock: Callable[[], datetime]
+    issuer: RootsWaiter,
+    taken: Callable[[], Iterator[AcknowledgedSecrets]],
+    clock: Callable[[], datetime],
+    others: OtherServers | None = None,
 ) -> None:
     """Inform the issuer once all connected sidecars have acknowledged the CA certificates, until cancelled.
 
-    `taken` yields the acknowledged secrets. Missing sidecars and errors are logged once. For example, after a
-    change of Vault's CA the old certificates stay in use until the last sidecar knows the new CA.
+    `taken` yields the acknowledged secrets of sidecars that are connected here. A server without any says
+    nothing about those of `others`, so all servers report to the leader. Missing sidecars and errors are
+    logged once. For example, after a change of Vault's CA the old certificates stay in use until the last
+    sidecar knows the new CA.
     """
     text = ""
     while True:
         await asyncio.sleep(LOOK_SECONDS)
-        if (roots := issuer.awaited(clock())) is None:
-            text = ""
+        roots = issuer.awaited(clock())
+        try:
+            if roots is None:
+                text = ""
+                if others is not None:
+                    await others.done()
+                continue
+            # In slices: at 5000 streams one pass held the event loop for 29 ms.
+            lacking: Sequence[str] | None = without(roots, await in_slices(taken()))
+            if others is not None:
+                lacking = await others.lacking(roots.digest, lacking or ())
+        except StateError as error:
+            if str(error) != text:
+                _log.warning("acknowledgements of sidecars cannot be exchanged", reason=str(error))
+            text = str(error)
             continue
-        # In slices: at 5000 streams one pass held the event loop for 29 ms.
-        lacking = without(roots, await in_slices(taken()))
+        if lacking is None:
+            continue
         if lacking:
             if not text:
                 _log.info(

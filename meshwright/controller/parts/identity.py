@@ -32,6 +32,7 @@ from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.contract.contexts import AcknowledgedSecrets
 
 if TYPE_CHECKING:
+    from meshwright.controller.sharing.issuer_servers import IssuerServers
     from meshwright.controller.sharing.root_servers import RootServers
 
 
@@ -43,7 +44,7 @@ class IdentityParts:
     opens. `confirmations` are the CA
     bundles confirmed by machines. `roots` is `None` if the CA is not managed by this server; `foreign_ca`
     then follows the CA. `unknown_serials` is `None` if the ledger is not shared with other servers, as
-    `others`, the other servers in a change of the root.
+    `others`, the other servers in a change of the root, and `issuer_servers`, those that have sidecars too.
     """
 
     opened: AuthorityWithLedger
@@ -59,13 +60,14 @@ class IdentityParts:
     foreign_ca: ForeignAuthorityWatch
     unknown_serials: UnknownSerials | None
     others: "RootServers | None" = None
+    issuer_servers: "IssuerServers | None" = None
 
     def works(
         self, taken: Callable[[], Iterator[AcknowledgedSecrets]], clock: Callable[[], datetime]
     ) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """Yield the names and coroutines of all tasks; `taken` yields the secrets acknowledged by proxies."""
         yield "issuer", self.issuing.tending(clock)
-        yield "issuer's roots", hearing(self.issuing.opened.issuer, taken, clock)
+        yield "issuer's roots", hearing(self.issuing.opened.issuer, taken, clock, self.issuer_servers)
         yield "server certificate", self.tls.renewing(clock)
         if self.opened.opened_authority.tend is not None:
             yield "authority", self.foreign_ca.running(clock)
@@ -104,6 +106,7 @@ def join_identity(
     proxies: ProxyParts,
     open_tokens: OpenTokens,
     others: "RootServers | None" = None,
+    issuer_servers: "IssuerServers | None" = None,
 ) -> IdentityParts:
     """Connect all parts that depend on CA certificates with the change of the root.
 
@@ -133,6 +136,7 @@ def join_identity(
         foreign_ca=ForeignAuthorityWatch(opened, changed),
         unknown_serials=unknown_serials(opened.ledger, time.monotonic),
         others=others,
+        issuer_servers=issuer_servers,
     )
 
 

@@ -22,7 +22,6 @@ _OF_ONE_DIRECTORY: Final = (
     "authority_certificate",
     "authority_key",
     "authority_roots",
-    "root_secrets",
     "begin_anew",
     "rebuild_ledger",
 )
@@ -125,10 +124,6 @@ def _check_store(settings: Fields) -> None:
     store = f"store {settings.store}"
     if settings.store is StoreKind.KUBERNETES and not settings.kubernetes:
         raise ValueError(f"{store} requires kubernetes: add --kubernetes")
-    if settings.issuer is not IssuerKind.BUILT_IN:
-        raise ValueError(
-            f"{store} does not work with issuer {settings.issuer} yet: use issuer built-in, or remove store"
-        )
     if settings.store not in _WITH_SECRET and settings.key_passphrase_file is None:
         raise ValueError(
             f"{store} requires key_passphrase_file, the same passphrase on all servers: without it, "

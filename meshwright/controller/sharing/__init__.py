@@ -4,7 +4,7 @@
 - `backends`: the store that the settings name; `listed_records`: a store that knows what it has listed.
 - `etcd_connection`: the client of the etcd that the settings name.
 - `gateway_record`: the names of the gateway Secrets that the mesh has written.
-- `root_servers`: the other servers in a change of the root.
+- `root_servers`, `issuer_servers`: the other servers in a change of the root, and of the issuer.
 - `stream_balance`: the share of the proxies that this server has, among the servers.
 - `record_pruning`: the removal of old certificates from the records of proxies, by the leader.
 - `unmoved_state`: the state directory of an earlier server, which must be moved into an empty store first;

@@ -17,11 +17,13 @@ from typing import Final, TypeVarTuple
 from certs.custody import AuthorityWithLedger
 from certs.errors import StateError
 from certs.ledger.entry import LedgerEntry
+from certs.report_records.taken import RecordedTaken
 from certs.shared_custody import LISTED, SEAL, SharedStores, has_own_mesh, open_shared
 from certs.state.stored_pair import Holder
 from meshwright.controller.settings.settings import Settings
 from meshwright.controller.sharing.backends import backend
 from meshwright.controller.sharing.gateway_record import RecordedGatewaySecrets
+from meshwright.controller.sharing.issuer_servers import IssuerServers
 from meshwright.controller.sharing.listed_records import ListedRecords
 from meshwright.controller.sharing.record_pruning import PrunableLedger, RecordPruning
 from meshwright.controller.sharing.root_servers import RootServers
@@ -72,6 +74,8 @@ class SharedStore:
         self._ledger: PrunableLedger | None = None
         self.tokens = SharedTokens(self._records, self.replica, self._thread.loop)
         self.gateway_secrets = RecordedGatewaySecrets(self._records, self.replica, self._thread.loop)
+        taken = RecordedTaken(self._records, self.replica, self._thread.loop)
+        self.issuer_servers = IssuerServers(taken, self.membership, self.leadership)
         self._roots: RootServers | None = None
         self._announced = threading.Event()
 
@@ -115,6 +119,7 @@ class SharedStore:
             stores.authority, stores.ledger.issued, stores.reports, self.membership, self.leadership
         )
         self._roots.start(thread, self._call_server)
+        self.issuer_servers.start(thread)
         thread.run(self._records.listed((*LISTED, LISTED_TOKENS), LIST_SECONDS))
         # Before the authority is read: the leader of a root change then waits for this server too.
         if not self._announced.wait(LIST_SECONDS):

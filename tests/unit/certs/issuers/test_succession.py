@@ -23,6 +23,7 @@ from certs.state.pair_files import PairFiles
 from certs.state.stored_pair import Holder
 from meshwright.mesh.names import TrustDomain
 from tests.tools.own_authority import own_authority
+from tests.unit.certs.roots.memory import MemoryAuthority, Record
 
 DOMAIN = TrustDomain("mesh.example")
 DAY = timedelta(days=1)
@@ -210,6 +211,37 @@ def test_servers_of_one_mesh_share_the_record_of_issuers(scene: Scene, tmp_path:
     late.look(scene.now + DAY)
     assert _record(scene.state).read() == Succession("files", scene.roots(1), scene.now + SETTLING)
     assert not late.waits(scene.now + DAY)
+
+
+def test_server_takes_over_what_another_one_has_recorded(scene: Scene, tmp_path: Path) -> None:
+    """It learns of the acknowledgement, and of the former roots, without a change of its own.
+
+    A certificate that only this server knows keeps the former roots for longer.
+    """
+    path = tmp_path / "told"
+    shutil.copytree(tmp_path / "0" / "ca", path)
+    watched = WatchedFiles(path / "ca.pem", path / "ca.key")
+    before, pairs, record = Succession("files", scene.roots(0), scene.now), PairFiles(scene.state), Record()
+    store = RoleSuccession(MemoryAuthority(record), Role.SERVICES)
+    cas = [WatchedIssuer(watched, DOMAIN, scene.now) for _ in range(2)]
+    early, late = (
+        SucceedingIssuer(ca, "files", store, before, pairs.services_end, scene.now, drops=False) for ca in cas
+    )
+    scene.issued(early)
+    unstored = issue_pair(late, Usage.SERVICE, NAMES, 2 * DAY, scene.now).leaf
+    shutil.copytree(tmp_path / "1" / "ca", path, dirs_exist_ok=True)
+    cas[0].look(scene.now)
+    early.look(scene.now)
+    assert [former.until for former in early.formers] == [scene.now + DAY]
+    late.look(scene.now)
+    assert (late.trust_bundle(), late.waits(scene.now)) == (scene.roots(0, 1).pem, True)
+    cas[1].look(scene.now)
+    for issuer in (late, early):
+        issuer.look(scene.now)
+        assert [former.until for former in issuer.formers] == [unstored.not_after]
+    early.have_taken(scene.roots(1))
+    late.look(scene.now + SETTLING)
+    assert not late.waits(scene.now + SETTLING)
 
 
 def test_record_of_an_older_version_is_settled_by_time_alone(scene: Scene) -> None:

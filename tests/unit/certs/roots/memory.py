@@ -26,6 +26,11 @@ class MemoryAuthority:
         self._record = record
 
     @property
+    def is_shared(self) -> bool:
+        """Return True: several servers of a test write the record."""
+        return True
+
+    @property
     def place(self) -> str:
         """Return a name for the place of the CA."""
         return "memory"

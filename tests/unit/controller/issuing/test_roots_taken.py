@@ -1,7 +1,7 @@
 """Tests of the acknowledgement of a new issuer's roots by sidecars."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 import pytest
@@ -87,3 +87,40 @@ async def test_acknowledged_roots_are_saved_once_all_sidecars_have_them(
         ("sidecars have not acknowledged the issuer's roots", ["b"]),
         ("acknowledgement of the issuer's roots cannot be saved", None),
     ]
+
+
+class Others:
+    """Fake of the other servers: what was told to them, and who of theirs lacks the roots."""
+
+    def __init__(self, *lacking: tuple[str, ...] | None) -> None:
+        self.answers = list(lacking)
+        self.told: list[tuple[str, tuple[str, ...]] | None] = []
+
+    async def lacking(self, roots: str, ours: Sequence[str]) -> tuple[str, ...] | None:
+        """Return the next answer."""
+        self.told.append((roots, tuple(ours)))
+        answer = self.answers.pop(0) if self.answers else ()
+        return None if answer is None else (*ours, *answer)
+
+    async def done(self) -> None:
+        """Note the end."""
+        self.told.append(None)
+
+
+async def test_server_without_sidecars_does_not_speak_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The roots count as acknowledged once no server has, or may have, a sidecar without them."""
+    monkeypatch.setattr("meshwright.controller.issuing.roots_taken.LOOK_SECONDS", 0)
+    issuer = Issuer()
+    others = Others(None, ("2 sidecars of server b",), ("server c, which has not reported",))
+    with structlog.testing.capture_logs() as logs:
+        running = asyncio.create_task(hearing(issuer, lambda: iter(()), lambda: NOW, others))
+        try:
+            async with asyncio.timeout(60):
+                while None not in others.told:
+                    assert not issuer.noted or len(others.told) > 3
+                    await asyncio.sleep(0)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+    assert others.told[:4] == [(NEW.digest, ())] * 4
+    assert (issuer.noted, logs[0]["first"]) == ([NEW], ("2 sidecars of server b",))

@@ -61,15 +61,6 @@ def test_flags_override_environment_file_and_defaults(
             {
                 "store": "kubernetes",
                 "kubernetes": True,
-                "issuer": "files",
-                "ca_directory": "ca",
-            },
-            "store kubernetes does not work with issuer files yet: use issuer built-in, or remove store",
-        ),
-        (
-            {
-                "store": "kubernetes",
-                "kubernetes": True,
                 "authority_directory": "ca",
             },
             "store kubernetes does not work with authority_directory yet: remove authority_directory, or",
@@ -287,6 +278,15 @@ def test_empty_config_file_has_no_settings(tmp_path: Path, monkeypatch: pytest.M
     for text in ("", "# nothing yet\n", "---\n"):
         config.write_text(text)
         assert load(REQUIRED | {"config": str(config)}).model_fields_set == {"mesh", "state", "config"}
+
+
+@pytest.mark.parametrize(
+    "given", [{"issuer": "files", "ca_directory": "ca"}, {"root_secrets": "secrets"}, {}]
+)
+def test_servers_with_a_shared_store_may_have_another_issuer(given: dict[str, object]) -> None:
+    """Its succession is shared, and roots in Secrets are the same on all servers."""
+    settings = load(REQUIRED | {"store": "kubernetes", "kubernetes": True} | given)
+    assert (settings.store, settings.issuer) == ("kubernetes", given.get("issuer", "built-in"))
 
 
 @pytest.mark.parametrize(

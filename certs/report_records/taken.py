@@ -1,0 +1,116 @@
+"""Which sidecars of each server lack the roots of a new issuer, in records that all servers share.
+
+The server `a-5fd8` has the record `taken/a-5fd8` while it waits for its sidecars:
+
+    {"roots": "5f2c8a...", "count": 12, "first": ["a1.cart.shop"]}
+"""
+
+import asyncio
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from certs.errors import StateError
+from meshwright.records.content import Content, Fields, UnreadableContentError
+from meshwright.records.contract import (
+    Changes,
+    Record,
+    RecordsError,
+    RecordStore,
+    ReplicaId,
+    WriteConflictError,
+)
+from meshwright.records.key import Key, key_of, words_of
+from meshwright.records.threads import ThreadCalls
+from meshwright.records.update import Writer, update
+
+TAKEN: Final = key_of("taken")
+"""Common beginning of the keys of all these records."""
+
+_NAMED: Final = 10
+
+
+class RecordedTaken:
+    """A server's view of the records. `follow` is for the event loop of the store.
+
+    `write` and `remove` wait for the store, so they are for threads; `lacking` does not wait.
+    """
+
+    def __init__(self, store: RecordStore, replica: ReplicaId, loop: asyncio.AbstractEventLoop) -> None:
+        self._store = store
+        self._replica = replica
+        self._writer = Writer(replica)
+        self._calls = ThreadCalls(loop)
+        self._records: dict[Key, Record] = {}
+        self._lock = threading.Lock()
+
+    async def follow(self) -> None:
+        """Keep the records up to date until cancelled."""
+        is_first = True
+
+        def hear(changes: Changes) -> None:
+            nonlocal is_first
+            with self._lock:
+                if is_first:
+                    self._records.clear()
+                is_first = False
+                self._records.update({record.key: record for record in changes.records})
+                for key in changes.removed:
+                    self._records.pop(key, None)
+
+        await self._store.follow(TAKEN, hear)
+
+    def write(self, roots: str, lacking: Sequence[str]) -> None:
+        """Record the sidecars of this server that lack the roots with this digest. Raises StateError."""
+        fields: Fields = {"roots": roots, "count": len(lacking), "first": list(lacking[:_NAMED])}
+        with self._lock:
+            record = self._records.get(self._key)
+        try:
+            if record is None or Content.decode(record.content).fields != fields:
+                change = update(self._store, self._key, lambda _: fields, self._writer)
+                self._calls.run(change)
+        except (RecordsError, UnreadableContentError) as error:
+            raise StateError(
+                f"sidecars without the issuer's roots cannot be told to the other servers: {error}"
+            ) from error
+
+    def remove(self) -> None:
+        """Remove the record of this server. Raises StateError."""
+        with self._lock:
+            record = self._records.get(self._key)
+        if record is None:
+            return
+        try:
+            with suppress(WriteConflictError):
+                self._calls.run(self._store.remove(record.key, record.revision))
+        except RecordsError as error:
+            raise StateError(f"an old record of this server cannot be removed: {error}") from error
+
+    def lacking(self, roots: str, here: Collection[ReplicaId]) -> tuple[str, ...]:
+        """Return which other servers here have, or may have, sidecars without these roots.
+
+        For example `2 sidecars of server b-77ab` and `server c-9310, which has not reported`.
+        """
+        with self._lock:
+            records = {ReplicaId(words_of(key)[-1]): record for key, record in self._records.items()}
+        result = []
+        for name in sorted(set(here) - {self._replica}):
+            fields = _fields(records.get(name))
+            count = fields.get("count")
+            if fields.get("roots") != roots or type(count) is not int:
+                result.append(f"server {name}, which has not reported")
+            elif count:
+                result.append(f"{count} sidecars of server {name}")
+        return tuple(result)
+
+    @property
+    def _key(self) -> Key:
+        return key_of(*words_of(TAKEN), self._replica)
+
+
+def _fields(record: Record | None) -> Mapping[str, object]:
+    """Return the fields of a record; empty without a readable one, which counts as no report."""
+    with suppress(UnreadableContentError):
+        return {} if record is None else Content.decode(record.content).fields
+    return {}

@@ -1,0 +1,52 @@
+"""The other servers of the mesh while a new issuer's roots are distributed to all sidecars."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from certs.report_records.taken import RecordedTaken
+from meshwright.controller.sharing.store_thread import StoreThread
+from meshwright.records.contract import ReplicaId
+from meshwright.replicas.leadership import Leadership
+from meshwright.replicas.membership import Membership
+
+SETTLED_SECONDS: Final = 60.0
+"""Seconds after which the sidecars of a server that has ended are connected to others, and counted there."""
+
+
+class IssuerServers:
+    """The other servers, as `meshwright.controller.issuing.roots_taken.OtherServers`; for one event loop."""
+
+    def __init__(self, taken: RecordedTaken, membership: Membership, leadership: Leadership) -> None:
+        self._taken, self._membership, self._leadership = taken, membership, leadership
+        self._here = frozenset[ReplicaId]()
+        # This server does not know which servers ended before it began.
+        self._lost_at = asyncio.get_running_loop().time()
+        membership.follow(self._note)
+
+    def start(self, thread: StoreThread) -> None:
+        """Follow the records."""
+        thread.start("sidecars without an issuer's roots", self._taken.follow)
+
+    async def lacking(self, roots: str, ours: Sequence[str]) -> tuple[str, ...] | None:
+        """Tell the other servers who of ours lacks these roots, and return who of all does.
+
+        Return None at a server that does not lead. Raises StateError.
+        """
+        await asyncio.to_thread(self._taken.write, roots, ours)
+        if not self._leadership.epoch:
+            return None
+        result = (*ours, *self._taken.lacking(roots, self._membership.states.keys()))
+        if asyncio.get_running_loop().time() < self._lost_at + SETTLED_SECONDS:
+            return (*result, "sidecars of a server that ended a moment ago, or before this server began")
+        return result
+
+    async def done(self) -> None:
+        """Forget the report of this server, because no roots are awaited. Raises StateError."""
+        await asyncio.to_thread(self._taken.remove)
+
+    def _note(self) -> None:
+        here = frozenset(self._membership.states)
+        if self._here - here:
+            self._lost_at = asyncio.get_running_loop().time()
+        self._here = here

@@ -1,0 +1,44 @@
+"""Tests of the exchange between servers about sidecars that lack the roots of a new issuer."""
+
+import asyncio
+
+from certs.report_records.taken import RecordedTaken
+from meshwright.controller.sharing.issuer_servers import SETTLED_SECONDS, IssuerServers
+from meshwright.records.contract import Epoch, ReplicaId
+from meshwright.records.memory import Memory, MemoryRecords
+from meshwright.replicas.leadership import Leadership
+from meshwright.replicas.membership import Membership
+from meshwright.replicas.state import ReplicaState
+from tests.tools.shared_records import LoopThread
+
+A, B, C = (ReplicaId(name) for name in "abc")
+RECENT = "sidecars of a server that ended a moment ago, or before this server began"
+
+
+async def test_leader_waits_for_the_sidecars_of_all_servers() -> None:
+    """Also for those of a server that has not reported, and of one that has just ended."""
+    memory, loop = Memory(), asyncio.get_running_loop()
+    now = [loop.time()]
+    loop.time = lambda: now[0]  # type: ignore[method-assign]
+    with LoopThread() as thread:
+        taken = {name: RecordedTaken(MemoryRecords(memory, name), name, thread.loop) for name in (A, B, C)}
+        thread.start(*(one.follow() for one in taken.values()))
+        membership, leadership = Membership(A, ReplicaState()), Leadership()
+        servers = IssuerServers(taken[A], membership, leadership)
+        membership.hear({name: ReplicaState().encode() for name in (A, B, C)})
+        assert await servers.lacking("5f2c", ["one"]) is None
+        leadership.begin(Epoch(1))
+        taken[B].write("5f2c", [f"p{number}" for number in range(12)])
+        taken[C].write("77ab", [])
+        waits = ("12 sidecars of server b", "server c, which has not reported")
+        assert await servers.lacking("5f2c", ["one"]) == ("one", *waits, RECENT)
+        now[0] += SETTLED_SECONDS
+        assert await servers.lacking("5f2c", []) == waits
+        taken[B].write("5f2c", [])
+        membership.hear({name: ReplicaState().encode() for name in (A, B)})
+        assert await servers.lacking("5f2c", []) == (RECENT,)
+        now[0] += SETTLED_SECONDS
+        assert await servers.lacking("5f2c", []) == ()
+        assert set(memory.records) == {"taken/a", "taken/b", "taken/c"}
+        await servers.done()
+        assert set(memory.records) == {"taken/b", "taken/c"}
