@@ -6,6 +6,7 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +24,9 @@ from tests.feature.identity.root_follower import Follower
 from tests.feature.serve.delta_sidecar import DELTA
 from tests.kubernetes.records.test_servers import Replica, until
 from tests.kubernetes.records.test_servers import replicas as replicas
+from tests.unit.certs.issuers.example_cas import ca
 
+FILES: Final = {"certificate": "tls.crt", "key": "tls.key"}
 RENEWAL: Final = ("--set", "renewal_address=127.0.0.1:0")
 
 
@@ -117,6 +120,28 @@ async def test_root_is_rotated_although_the_leader_is_killed_in_the_middle(
         checking.cancel()
         await asyncio.gather(checking, return_exceptions=True)
         assert checking.cancelled()
+    for server in replicas:
+        await asyncio.to_thread(server.running.stop)
+
+
+async def test_servers_with_another_issuer_have_the_same_certificates(
+    replicas: tuple[Replica, Replica], buyer: ProxyName, tmp_path: Path
+) -> None:
+    """The CA in files signs once for a service, whichever server needs the certificate first."""
+    made = ca("files", datetime.now(UTC))
+    made.put(tmp_path / "ca")
+    files = [f"--set=ca_{name}={tmp_path / 'ca' / file}" for name, file in FILES.items()]
+    for server in replicas:
+        server.flags += (*RENEWAL, "--set=issuer=files", *files)
+        await asyncio.to_thread(server.start)
+    one, two = replicas
+    ours = await asyncio.to_thread(follower, buyer, one, tmp_path / "buyer", one)
+    theirs = await asyncio.to_thread(follower, buyer, two, tmp_path / "other", two)
+    async with ours.running(agent=False), theirs.running(agent=False):
+        assert ours.chain == theirs.chain
+        assert is_signed_by_bundle(ours.chain, made.pem)
+        assert TrustBundle.from_pems([ours.mesh_roots]).holds(TrustBundle.from_pems([made.pem]))
+        assert ours.mesh_roots == theirs.mesh_roots
     for server in replicas:
         await asyncio.to_thread(server.running.stop)
 
