@@ -1,7 +1,7 @@
 """Reports of the servers of one mesh in a root rotation, in records that they share.
 
 - `store`: writes the report of this server, and reads those of the others. Start here.
-- `taken`: who of a server's sidecars lacks the roots of a new issuer.
+- `sidecar_reports`: which sidecars of a server lack the roots of a new issuer.
 - `fields`: the fields of a report, and the compact form of the facts about proxies.
 The package never decides about a step: `certs.roots.server_report` does.
 """

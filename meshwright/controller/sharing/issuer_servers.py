@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from certs.report_records.taken import RecordedTaken
+from certs.report_records.sidecar_reports import SidecarReports
 from meshwright.controller.sharing.store_thread import StoreThread
 from meshwright.records.contract import ReplicaId
 from meshwright.replicas.leadership import Leadership
@@ -17,7 +17,7 @@ SETTLED_SECONDS: Final = 60.0
 class IssuerServers:
     """The other servers, as `meshwright.controller.issuing.roots_taken.OtherServers`; for one event loop."""
 
-    def __init__(self, taken: RecordedTaken, membership: Membership, leadership: Leadership) -> None:
+    def __init__(self, taken: SidecarReports, membership: Membership, leadership: Leadership) -> None:
         self._taken, self._membership, self._leadership = taken, membership, leadership
         self._here = frozenset[ReplicaId]()
         # This server does not know which servers ended before it began.

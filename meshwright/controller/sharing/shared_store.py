@@ -17,7 +17,7 @@ from typing import Final, TypeVarTuple
 from certs.custody import AuthorityWithLedger
 from certs.errors import StateError
 from certs.ledger.entry import LedgerEntry
-from certs.report_records.taken import RecordedTaken
+from certs.report_records.sidecar_reports import SidecarReports
 from certs.shared_custody import LISTED, SEAL, SharedStores, has_own_mesh, open_shared
 from certs.state.stored_pair import Holder
 from meshwright.controller.settings.settings import Settings
@@ -74,7 +74,7 @@ class SharedStore:
         self._ledger: PrunableLedger | None = None
         self.tokens = SharedTokens(self._records, self.replica, self._thread.loop)
         self.gateway_secrets = RecordedGatewaySecrets(self._records, self.replica, self._thread.loop)
-        taken = RecordedTaken(self._records, self.replica, self._thread.loop)
+        taken = SidecarReports(self._records, self.replica, self._thread.loop)
         self.issuer_servers = IssuerServers(taken, self.membership, self.leadership)
         self._roots: RootServers | None = None
         self._announced = threading.Event()

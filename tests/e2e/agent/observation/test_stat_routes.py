@@ -26,7 +26,7 @@ ECHO = "10.96.0.2"
 NEW = "default/patience/new"
 # Envoy's own counters at the caller.
 FAILED = rf"^cluster.default/echo\|{GRPC}.grpc.failure$"
-TAKEN = {item: rf"^vhost.default/shop.route.80\|{item}.upstream_rq_2xx$" for item in (NEW, "rest")}
+SIDECARS = {item: rf"^vhost.default/shop.route.80\|{item}.upstream_rq_2xx$" for item in (NEW, "rest")}
 # Envoy's own counters at the shop, of requests admitted by each match.
 ADMITTED = {
     (item, port): rf"^vhost.default/shop.vcluster.{port}\|{item}.upstream_rq_2xx$"
@@ -110,7 +110,7 @@ async def ask(meshed: Meshed, path: str) -> int:
 async def served(meshed: Meshed) -> bool:
     """Return whether the additional policy is in force at both ends."""
     well = await ask(meshed, "/books/new/first") == 200 and await calls(meshed, "Say") == ["OK"]
-    return well and bool(await meshed.stat("alice", TAKEN[NEW]))
+    return well and bool(await meshed.stat("alice", SIDECARS[NEW]))
 
 
 async def test_stat_counts_grpc_failures_routes_and_matches(
@@ -149,11 +149,11 @@ async def test_stat_counts_grpc_failures_routes_and_matches(
     async def routes_are_told() -> bool:
         every = [row for row in await rows(meshed, "routes", "shop") if row["source"]]
         details = {item["route"]: item["by_class"]["2xx"] for item in every}
-        return details == {name: await meshed.stat("alice", item) for name, item in TAKEN.items()}
+        return details == {name: await meshed.stat("alice", item) for name, item in SIDECARS.items()}
 
     await until(routes_are_told)
     completed_process = {tuple(item[:4]) for item in await printed(meshed, "routes")}
-    assert completed_process >= {(name, "default/shop:80", "default/alice", "100.00%") for name in TAKEN}
+    assert completed_process >= {(name, "default/shop:80", "default/alice", "100.00%") for name in SIDECARS}
 
     async def matches_are_told() -> bool:
         every = [row for row in await rows(meshed, "routes", "shop") if not row["source"]]

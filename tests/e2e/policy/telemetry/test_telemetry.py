@@ -22,7 +22,7 @@ from tests.e2e.policy.policies import (
 from tests.e2e.policy.running_mesh import PolicyMesh
 from tests.e2e.policy.servers import Collector, LogCollector, pairs
 from tests.tools.deadline import until
-from tests.unit.specs.osm.test_telemetry import TAKEN
+from tests.unit.specs.osm.test_telemetry import SIDECARS
 
 pytestmark = [
     pytest.mark.envoy,
@@ -148,7 +148,7 @@ async def test_open_telemetry_collector_gets_records_of_requests_and_connections
 
 async def test_every_accepted_format_operator_is_accepted_by_envoy(mesh: PolicyMesh) -> None:
     """A format with every operator that the reader accepts leads to no rejected listener."""
-    form = json.dumps({str(number): item for number, item in enumerate(TAKEN)})
+    form = json.dumps({str(number): item for number, item in enumerate(SIDECARS)})
     await enforced(mesh, at(Path("/dev/null"), format=form))
     assert await mesh.live.stat("v1", "update_rejected") == 0
     await enforced(mesh)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from certs.report_records.taken import RecordedTaken
+from certs.report_records.sidecar_reports import SidecarReports
 from meshwright.controller.sharing.issuer_servers import SETTLED_SECONDS, IssuerServers
 from meshwright.records.contract import Epoch, ReplicaId
 from meshwright.records.memory import Memory, MemoryRecords
@@ -21,7 +21,7 @@ async def test_leader_waits_for_the_sidecars_of_all_servers() -> None:
     now = [loop.time()]
     loop.time = lambda: now[0]  # type: ignore[method-assign]
     with LoopThread() as thread:
-        taken = {name: RecordedTaken(MemoryRecords(memory, name), name, thread.loop) for name in (A, B, C)}
+        taken = {name: SidecarReports(MemoryRecords(memory, name), name, thread.loop) for name in (A, B, C)}
         thread.start(*(one.follow() for one in taken.values()))
         membership, leadership = Membership(A, ReplicaState()), Leadership()
         servers = IssuerServers(taken[A], membership, leadership)
@@ -39,6 +39,6 @@ async def test_leader_waits_for_the_sidecars_of_all_servers() -> None:
         assert await servers.lacking("5f2c", []) == (RECENT,)
         now[0] += SETTLED_SECONDS
         assert await servers.lacking("5f2c", []) == ()
-        assert set(memory.records) == {"taken/a", "taken/b", "taken/c"}
+        assert set(memory.records) == {"sidecars/a", "sidecars/b", "sidecars/c"}
         await servers.done()
-        assert set(memory.records) == {"taken/b", "taken/c"}
+        assert set(memory.records) == {"sidecars/b", "sidecars/c"}

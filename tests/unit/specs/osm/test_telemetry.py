@@ -101,7 +101,7 @@ def test_log_format_is_read_as_json_or_text() -> None:
     )
 
 
-TAKEN = (
+SIDECARS = (
     "%REQ(:path)%%RESP(x)%",
     "%REQ(X-A?B):10%",
     "%START_TIME(%Y-%m-%dT%H:%M:%S.%3fZ)%",
@@ -119,7 +119,7 @@ TAKEN = (
 """Operators, each by itself."""
 
 
-@pytest.mark.parametrize("text", ["", "no operator", "100%%", *TAKEN])
+@pytest.mark.parametrize("text", ["", "no operator", "100%%", *SIDECARS])
 def test_operators_known_to_all_sidecars_are_accepted(text: str) -> None:
     """tests/e2e/policy/telemetry/test_telemetry.py checks the same with a real Envoy."""
     assert fault(text) is None

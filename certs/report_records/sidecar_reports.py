@@ -1,6 +1,6 @@
 """Which sidecars of each server lack the roots of a new issuer, in records that all servers share.
 
-The server `a-5fd8` has the record `taken/a-5fd8` while it waits for its sidecars:
+The server `a-5fd8` has the record `sidecars/a-5fd8` while it waits for its sidecars:
 
     {"roots": "5f2c8a...", "count": 12, "first": ["a1.cart.shop"]}
 """
@@ -25,13 +25,13 @@ from meshwright.records.key import Key, key_of, words_of
 from meshwright.records.threads import ThreadCalls
 from meshwright.records.update import Writer, update
 
-TAKEN: Final = key_of("taken")
+SIDECARS: Final = key_of("sidecars")
 """Common beginning of the keys of all these records."""
 
 _NAMED: Final = 10
 
 
-class RecordedTaken:
+class SidecarReports:
     """A server's view of the records. `follow` is for the event loop of the store.
 
     `write` and `remove` wait for the store, so they are for threads; `lacking` does not wait.
@@ -59,7 +59,7 @@ class RecordedTaken:
                 for key in changes.removed:
                     self._records.pop(key, None)
 
-        await self._store.follow(TAKEN, hear)
+        await self._store.follow(SIDECARS, hear)
 
     def write(self, roots: str, lacking: Sequence[str]) -> None:
         """Record the sidecars of this server that lack the roots with this digest. Raises StateError."""
@@ -106,7 +106,7 @@ class RecordedTaken:
 
     @property
     def _key(self) -> Key:
-        return key_of(*words_of(TAKEN), self._replica)
+        return key_of(*words_of(SIDECARS), self._replica)
 
 
 def _fields(record: Record | None) -> Mapping[str, object]:
