@@ -75,17 +75,21 @@ class SidecarReports:
                 f"sidecars without the issuer's roots cannot be told to the other servers: {error}"
             ) from error
 
-    def remove(self) -> None:
-        """Remove the record of this server. Raises StateError."""
+    def remove(self, gone: Collection[ReplicaId]) -> None:
+        """Remove the records of these servers. Raises StateError."""
         with self._lock:
-            record = self._records.get(self._key)
-        if record is None:
-            return
-        try:
-            with suppress(WriteConflictError):
-                self._calls.run(self._store.remove(record.key, record.revision))
-        except RecordsError as error:
-            raise StateError(f"an old record of this server cannot be removed: {error}") from error
+            records = [record for key, record in self._records.items() if _replica_of(key) in gone]
+        for record in records:
+            try:
+                with suppress(WriteConflictError):
+                    self._calls.run(self._store.remove(record.key, record.revision))
+            except RecordsError as error:
+                raise StateError(f"an old report of a server cannot be removed: {error}") from error
+
+    def servers(self) -> frozenset[ReplicaId]:
+        """Return the servers that have a record."""
+        with self._lock:
+            return frozenset(map(_replica_of, self._records))
 
     def lacking(self, roots: str, here: Collection[ReplicaId]) -> tuple[str, ...]:
         """Return which other servers here have, or may have, sidecars without these roots.
@@ -93,7 +97,7 @@ class SidecarReports:
         For example `2 sidecars of server b-77ab` and `server c-9310, which has not reported`.
         """
         with self._lock:
-            records = {ReplicaId(words_of(key)[-1]): record for key, record in self._records.items()}
+            records = {_replica_of(key): record for key, record in self._records.items()}
         result = []
         for name in sorted(set(here) - {self._replica}):
             fields = _fields(records.get(name))
@@ -107,6 +111,10 @@ class SidecarReports:
     @property
     def _key(self) -> Key:
         return key_of(*words_of(SIDECARS), self._replica)
+
+
+def _replica_of(key: Key) -> ReplicaId:
+    return ReplicaId(words_of(key)[-1])
 
 
 def _fields(record: Record | None) -> Mapping[str, object]:

@@ -42,8 +42,12 @@ class IssuerServers:
         return result
 
     async def done(self) -> None:
-        """Forget the report of this server, because no roots are awaited. Raises StateError."""
-        await asyncio.to_thread(self._taken.remove)
+        """Forget the reports of this server, and of ended ones, because no roots are awaited.
+
+        Raises StateError.
+        """
+        gone = self._taken.servers() - self._membership.states.keys() if self._leadership.epoch else ()
+        await asyncio.to_thread(self._taken.remove, (self._membership.replica, *gone))
 
     def _note(self) -> None:
         here = frozenset(self._membership.states)

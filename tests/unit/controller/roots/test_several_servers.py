@@ -11,6 +11,7 @@ from certs.errors import RequestError, StateError
 from certs.roots.evidence import BlockingPart, BlockReason, Part
 from certs.roots.rotation import Stage
 from certs.roots.status import ChangeStatus
+from tests.tools.deadline import Deadline
 from tests.unit.controller.roots.mesh import Mesh, MeshServer, mesh
 
 ALL = [None, Stage.TRUSTING, Stage.REPLACING, Stage.RETIRING, None]
@@ -42,8 +43,10 @@ async def running(*ahead: timedelta) -> AsyncIterator[Mesh]:
 
 async def waits_for(mesh: Mesh, server: MeshServer, *parts: BlockingPart, proxies: str = "") -> ChangeStatus:
     """Return the status at a server once it names these parts and these proxies, and let some turns pass."""
+    deadline = Deadline(30)
     while True:
         status = await server.change.status()
+        assert not deadline.has_passed(), (status.behind, _why(status))
         if status.behind == parts and "".join(_why(status)) == proxies:
             break
         await mesh.turn()
@@ -106,6 +109,38 @@ async def test_two_leaders_at_once_take_each_step_once(three: Mesh) -> None:
     await last.change.begin()
     await three.until(three.is_done)
     assert three.memory.stages() == ALL
+
+
+async def test_leader_that_loses_its_lease_follows_the_next_one(three: Mesh) -> None:
+    """It serves on, and takes over the steps of the next leader; also if that one changes after each step."""
+    for epoch, stage in enumerate((1, 2, 3, 0), start=1):
+        leader = three.servers[epoch % 3]
+        leader.lead(epoch)
+        if epoch == 1:
+            await three.servers[0].change.begin()
+        await three.until(lambda: {server.change.stage for server in three.servers} == {stage})  # noqa: B023
+        assert leader.term is not None
+        leader.term.cancel()
+    assert three.is_done()
+    assert three.memory.stages() == ALL
+
+
+async def test_server_that_starts_during_a_rotation_is_waited_for(three: Mesh) -> None:
+    """It begins with the present step, and its proxies count from then on."""
+    one = three.servers[0]
+    await one.change.begin()
+    await three.until(lambda: one.change.stage == 1)
+    new = three.start("d")
+    proxy = three.join("s", new)
+    proxy.asks = None
+    release = new.hold()
+    one.lead(1)
+    part = BlockingPart(Part.OTHER_SERVER, BlockReason.NO_REPORT, "d")
+    await waits_for(three, one, part, proxies="s")
+    release()
+    proxy.asks = new
+    await three.until(three.is_done)
+    assert new.authority.fingerprint == one.authority.fingerprint
 
 
 async def test_no_step_is_taken_before_all_servers_have_taken_over_the_last_one(three: Mesh) -> None:
