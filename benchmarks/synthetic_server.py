@@ -59,7 +59,7 @@ class SyntheticResources:
         """Create all resources anew with equal contents, and publish the snapshot."""
         self._resources = [assignment(0, self._endpoints, self._revision)]
         self._resources += [assignment(i, self._endpoints, 0) for i in range(1, self._services)]
-        self._resources += around(self._services) if self._mesh else ()
+        self._resources += around(range(self._services)) if self._mesh else ()
         self._publish()
 
     def bump(self) -> None:

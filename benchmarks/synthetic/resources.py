@@ -1,6 +1,6 @@
 """Synthetic resources of any number: `ns/svc-<i>|80` for i from 0."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_components_pb2, endpoint_pb2
@@ -26,9 +26,10 @@ def assignment(number: int, endpoints: int, revision: int) -> Resource:
     )
 
 
-def around(services: int) -> Iterator[Resource]:
+def around(services: Iterable[int]) -> Iterator[Resource]:
     """Return the other resources of a proxy: a cluster and a route for each service, and one listener."""
-    for number in range(services):
+    services = tuple(services)
+    for number in services:
         name = service(number)
         cluster = cluster_pb2.Cluster(name=name, type=cluster_pb2.Cluster.EDS)
         cluster.eds_cluster_config.eds_config.ads.SetInParent()
@@ -46,4 +47,4 @@ def around(services: int) -> Iterator[Resource]:
     listener = listener_pb2.Listener(name="outbound-listener")
     listener.address.socket_address.address = "127.0.0.1"
     listener.address.socket_address.port_value = 15001
-    yield encode(listener, frozenset((ROUTE, ResourceName(service(n))) for n in range(services)))
+    yield encode(listener, frozenset((ROUTE, ResourceName(service(n))) for n in services))
