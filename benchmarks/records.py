@@ -46,7 +46,8 @@ from meshwright.records.contract import (
 )
 from meshwright.records.key import Key, key_of
 from meshwright.records.kubernetes.definition import DEFINITION, RECORDS
-from meshwright.records.kubernetes.store import KubernetesRecords, Times
+from meshwright.records.kubernetes.store import KubernetesRecords
+from meshwright.records.kubernetes.times import Times
 from tools.real_parts.cluster import RunningCluster, cluster
 from tools.real_parts.parts import API_SERVER, ETCD
 
