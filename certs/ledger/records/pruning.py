@@ -66,19 +66,31 @@ def kept(
     The arguments are those of `is_prunable`.
     """
     known = in_order(entries)
-    gone = None if has_workload else gone_since
     staying = tuple(
         entry
         for entry in known
-        if not _is_over(entry, now, gone)
-        or (
-            entry.revoked_at is not None
-            and (keeps_revoked or _forbids(entry, now, has_workload=has_workload))
-        )
+        if decides(entry, now, has_workload=has_workload, keeps_revoked=keeps_revoked, gone_since=gone_since)
     )
     if not staying and not has_workload:
         return ()
     return _with_progress(staying, known)
+
+
+def decides(
+    entry: LedgerEntry,
+    now: datetime,
+    *,
+    has_workload: bool = True,
+    keeps_revoked: bool = False,
+    gone_since: datetime | None = None,
+) -> bool:
+    """Return whether a certificate still decides about its proxy, and must stay for itself.
+
+    The arguments are those of `is_prunable`.
+    """
+    if not _is_over(entry, now, None if has_workload else gone_since):
+        return True
+    return entry.revoked_at is not None and (keeps_revoked or _forbids(entry, now, has_workload=has_workload))
 
 
 def _is_over(entry: LedgerEntry, now: datetime, gone_since: datetime | None) -> bool:
