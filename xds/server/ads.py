@@ -14,6 +14,7 @@ import itertools
 import random
 import time
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from types import MappingProxyType
@@ -191,10 +192,11 @@ class AdsServer:
                 ended += 1
         return ended
 
-    def recheck(self) -> None:
-        """Authenticate every client again now, so that a revocation takes effect at once."""
+    def recheck(self, nodes: AbstractSet[NodeKey] | None = None) -> None:
+        """Authenticate all clients again now, or those of some nodes, so that a revocation counts at once."""
         for call in tuple(self._calls.values()):
-            call.recheck(self._authenticator)
+            if nodes is None or call.node_key in nodes:
+                call.recheck(self._authenticator)
 
     def statuses(self) -> tuple[StreamStatus, ...]:
         """Describe the open streams in the order of their start."""

@@ -2,37 +2,45 @@
 
 import asyncio
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from functools import partial
 
 from meshwright.sidecars.contract.contexts import ControllerContext
-from meshwright.sidecars.contract.events import Event
+from meshwright.sidecars.contract.events import CertificateRevoked, Event
 from meshwright.sidecars.contract.health import HealthProbe, HealthProbes
 from meshwright.sidecars.envoy.security.acknowledged_secrets import TakenSecrets
 from meshwright.sidecars.envoy.tap.access_log_service import METHOD, take_requests
+from xds.cache import NodeKey
 from xds.server.ads import AdsServer
 from xds.server.streams.call import alone
 
 
 class ClientCheck:
-    """Check of all clients after an event, one check for all events of a turn of the event loop.
+    """Check of clients after events, one check for all events of a turn of the event loop.
 
-    For example, another server may have revoked a thousand certificates since the last news of it.
+    For example, another server may have revoked a thousand certificates since the last news of it, and ten
+    thousand clients may be connected. A revocation concerns the clients of one name alone.
     """
 
-    def __init__(self, recheck: Callable[[], None]) -> None:
+    def __init__(self, recheck: Callable[[AbstractSet[NodeKey] | None], None]) -> None:
         self._recheck = recheck
+        self._nodes: set[NodeKey] | None = set()
         self._is_due = False
 
     def on_event(self, event: Event) -> None:
-        """Check all clients before the next turn of the event loop, because any may be affected."""
-        del event
+        """Check the clients that an event may affect, before the next turn of the event loop."""
+        match event:
+            case CertificateRevoked() if self._nodes is not None:
+                self._nodes.add(NodeKey(event.common_name))
+            case _:
+                self._nodes = None
         if not self._is_due:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self._check)
 
     def _check(self) -> None:
-        self._is_due = False
-        self._recheck()
+        nodes, self._nodes, self._is_due = self._nodes, set(), False
+        self._recheck(nodes)
 
 
 async def start(context: ControllerContext) -> HealthProbes:

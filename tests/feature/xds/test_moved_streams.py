@@ -7,7 +7,7 @@ import grpc
 
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.hooks import StreamEnd
+from xds.hooks import AnyNode, Peer, StreamEnd, StreamRefused
 from xds.protocol.resources.resource import ENDPOINT, encode
 from xds.protocol.resources.snapshot import Snapshot
 
@@ -73,3 +73,35 @@ async def test_stream_that_ends_already_is_not_ended_twice(serve: Serve, connect
 
     assert [served.server.end_oldest(count, 0.0) for count in (1, 1, 5, 1)] == [1, 1, 1, 0]
     assert [await client.status() for client in clients] == [(OK, "")] * 3
+
+
+class Refusing(AnyNode):
+    """Authenticates every client as one node, until `refuses` is set; counts the checks."""
+
+    refuses = False
+    checks = 0
+
+    def authenticate(self, peer: Peer) -> NodeKey:
+        """Return the node, or refuse the client."""
+        self.checks += 1
+        if self.refuses:
+            raise StreamRefused("revoked")
+        return super().authenticate(peer)
+
+
+async def test_revocation_is_checked_at_the_clients_of_its_node_alone(
+    serve: Serve, connect: Connect, eventually: Eventually
+) -> None:
+    """Other clients are not authenticated again for it; a check of all concerns each."""
+    refusing = Refusing(NodeKey("n"))
+    served = await serve(refusing)
+    await _three(served, connect)
+    before = refusing.checks
+
+    refusing.refuses = True
+    served.server.recheck({NodeKey("other")})
+    assert (refusing.checks, served.server.streams) == (before, 3)
+    served.server.recheck({NodeKey("other"), NodeKey("n")})
+    assert refusing.checks == before + 3
+    await eventually(lambda: not served.server.streams)
+    assert served.seen.endings == [(StreamEnd.REFUSED, "revoked")] * 3
