@@ -25,6 +25,7 @@ from meshwright.cli.commands.lint import lint
 from meshwright.cli.commands.listing import hosts, proxies, replicas, sources
 from meshwright.cli.commands.log_level import log_level
 from meshwright.cli.commands.migrate import migrate
+from meshwright.cli.commands.objects import apply, delete, get
 from meshwright.cli.commands.proxy import proxy
 from meshwright.cli.commands.schema import schema
 from meshwright.cli.commands.serve import serve
@@ -80,12 +81,15 @@ for group, name in groups:
     app.add_typer(group, name=name)
 agent.command("check")(agent_check)
 for command in (
+    apply,
     check,
     connectivity,
     crds,
+    delete,
     diff,
     explain,
     explain_injection,
+    get,
     install,
     intercept,
     lint,

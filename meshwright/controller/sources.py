@@ -19,7 +19,7 @@ from meshwright.providers.installed.registry import providers
 from meshwright.providers.installed.source import ProviderSource
 from meshwright.providers.sources import Sources
 
-OURS: Final = (DirectorySource.name, "kubernetes", DnsSource.name)
+OURS: Final = (DirectorySource.name, "kubernetes", "etcd", DnsSource.name)
 """Names of the built-in sources, whether or not they are in use."""
 
 
@@ -35,9 +35,9 @@ def sources_of(
     answers: PersistentValue[kept.SavedAnswers],
     clock: Callable[[], datetime],
 ) -> Sources:
-    """Make the sources of a server in order of precedence: directory, cluster, installed providers.
+    """Make the sources of a server in order of precedence: directory, cluster, etcd, installed providers.
 
-    The DNS source starts with the saved `answers`, and saves new ones. Raises ProviderError.
+    The DNS source starts with the saved `answers`, and saves new ones. Raises ProviderError and StartupError.
     """
     hold = timedelta(seconds=settings.empty_answer_hold_seconds)
     floor, ceiling = settings.dns_floor_seconds, settings.dns_ceiling_seconds
@@ -55,8 +55,20 @@ def sources_of(
         given.append(DirectorySource(settings.mesh, clock, hold=hold))
     if cluster is not None:
         given.append(cluster)
+    if settings.etcd_objects:
+        given.append(_etcd(settings, clock, hold))
     given += (
         ProviderSource(name, provider, clock, hold=hold)
         for name, provider in providers(settings.providers, taken=OURS)
     )
     return Sources(given, following=(dns,))
+
+
+def _etcd(settings: Settings, clock: Callable[[], datetime], hold: timedelta) -> Source:
+    # Imported only here, so that a server without etcd does not need the memory.
+    from meshwright.controller.sharing.etcd_connection import EtcdConnection, etcd_client
+    from meshwright.providers.etcd.names import ObjectNames
+    from meshwright.providers.etcd.source import EtcdSource
+
+    client, names = etcd_client(settings), ObjectNames(settings.trust_domain)
+    return EtcdSource(client, EtcdConnection(client), names, clock, hold=hold)

@@ -68,16 +68,23 @@ class _Form:
 class Feed:
     """Feed of one span for one receiver.
 
-    `receive` is called with all keys first, also if there are none, and then with each difference.
+    `receive` is called with all keys first, also if there are none, and then with each difference. `note` is
+    called with the sentence of each failure, and with an empty text after each sign of life.
     """
 
     def __init__(
-        self, client: Client, span: Span, receive: Callable[[Difference], None], pauses: Pauses = PAUSES
+        self,
+        client: Client,
+        span: Span,
+        receive: Callable[[Difference], None],
+        pauses: Pauses = PAUSES,
+        note: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._client = client
         self._span = span
         self._receive = receive
         self._pauses = pauses
+        self._note = note
         self._known: dict[bytes, _Form] = {}
         self._latest: tuple[bytes, _Form] | None = None
         self._position: Position | None = None
@@ -96,6 +103,7 @@ class Feed:
                 await asyncio.sleep(self._pauses.first)  # a member behind the others looks like this too
             except EtcdError as error:
                 self._failures += 1
+                self._note(str(error))
                 if self._failures == 1:  # one warning for an outage
                     _log.warning("changes in etcd cannot be followed now", span=self._name, error=str(error))
                 refused = isinstance(error, RefusedError)
@@ -119,11 +127,13 @@ class Feed:
             if self._failures:
                 _log.info("changes in etcd are followed again", span=self._name)
             self._failures = 0
+            self._note("")
             await self._deliver_from(watch)
 
     async def _deliver_from(self, watch: Watch) -> NoReturn:
         while True:
             self._advance(await watch.events())
+            self._note("")
 
     async def _has_same_history(self) -> bool:
         """Return whether the store has the newest delivered key, in the same form at the same revision.

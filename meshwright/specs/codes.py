@@ -115,3 +115,11 @@ class Code(ProblemCode):
         "MW1114",
         "A MeshRootCertificate outside the control plane's namespace is not in force.",
     )
+    WRONG_KEY = (
+        "MW1115",
+        "A value in etcd is not the one manifest of the object that its key names.",
+    )
+    ETCD_UNREADABLE = (
+        "MW1116",
+        "The objects in etcd cannot be followed; the objects read before stay in force.",
+    )

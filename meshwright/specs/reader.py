@@ -76,6 +76,19 @@ def key_meant(document: object) -> ObjectKey | None:
     return None if key is None or is_foreign(key.kind) else key
 
 
+def items_of(document: object) -> tuple[object, ...] | None:
+    """Return the items of a list as documents of their own; None for any other document.
+
+    Items of a list kind such as ServiceList get the apiVersion and kind that they lack.
+    """
+    if not isinstance(document, Mapping) or (inherited := _listed(document)) is None:
+        return None
+    items = document.get("items")
+    if not isinstance(items, list):
+        return ()
+    return tuple({**inherited, **item} if isinstance(item, Mapping) else item for item in items)
+
+
 def _key(document: Mapping[str, object]) -> ObjectKey | None:
     name = document.get("kind")
     if not isinstance(name, str) or not name:

@@ -100,6 +100,20 @@ def load_nonempty_manifests(where: Path) -> LoadedManifests:
     return loaded_manifests
 
 
+def manifest_files(where: Path) -> Iterator[tuple[str, Content]]:
+    """Yield the names and contents of manifest files: a directory, one file, or standard input.
+
+    An unreadable file of a directory is one of the contents. Raises OfflineError.
+    """
+    alone, unlisted = _alone(where), list[UnlistedFolder]()
+    try:
+        yield from _contents(where, alone, unlisted)
+    except DirectoryError as error:
+        raise OfflineError(str(error)) from error
+    if unlisted:
+        raise OfflineError(f"folder {unlisted[0].folder} of {where}: {unlisted[0].expected}")
+
+
 def seen(loaded_manifests: LoadedManifests, settings: MeshSettings | None = None) -> OfflineMesh:
     """Return the mesh of loaded objects with all problems; raise OfflineError."""
     try:

@@ -36,10 +36,13 @@ class EtcdFields(BaseSettings):
         env_prefix=ENVIRONMENT_PREFIX, extra="forbid", frozen=True, use_attribute_docstrings=True
     )
 
+    etcd_objects: bool = False
+    """Read the mesh from objects in etcd, which `meshwright apply` writes, in addition to `mesh` or instead
+    of it (docs/start/etcd.md). Needs `etcd_endpoints`."""
     etcd_endpoints: Endpoints = ()
     """Client URLs of the members of etcd, for example https://10.0.0.1:2379,https://10.0.0.2:2379. Plain
     text (http) is permitted on loopback only. All keys are below /meshwright/TRUST-DOMAIN/. Needs `store`
-    etcd."""
+    etcd or `etcd_objects`."""
     etcd_ca: MaybePath = None
     """File with the CA certificates that verify the members of etcd. If empty, the CA certificates that gRPC
     includes."""

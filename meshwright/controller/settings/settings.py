@@ -32,7 +32,7 @@ SHARED_DEFAULTS: Final[Mapping[str, object]] = MappingProxyType(
 
 _NO_SOURCE: Final = (
     "a source for the mesh is required: give --mesh DIR (or MESHWRIGHT_MESH) or --kubernetes, or set "
-    "providers (docs/operate/sources.md)"
+    "providers or etcd_objects (docs/operate/sources.md)"
 )
 
 
@@ -54,13 +54,15 @@ class Settings(EtcdFields, Fields):
     @property
     def etcd_used_by(self) -> str:
         """The setting that uses etcd, for example `store etcd`; empty without one."""
-        return "store etcd" if self.store is StoreKind.ETCD else ""
+        if self.store is StoreKind.ETCD:
+            return "store etcd"
+        return "etcd_objects" if self.etcd_objects else ""
 
     @property
     def sources(self) -> tuple[str, ...]:
         """Names of the sources of the mesh; see `sources_named`."""
         cluster = self.kube_context if self.kubernetes else None
-        return sources_named(self.mesh, cluster, self.providers)
+        return sources_named(self.mesh, cluster, self.providers, etcd=self.etcd_objects)
 
     @classmethod
     def settings_customise_sources(
@@ -77,14 +79,18 @@ class Settings(EtcdFields, Fields):
         return init_settings, env_settings, from_file
 
 
-def sources_named(mesh: Path | None, context: str | None, providers: Iterable[str]) -> tuple[str, ...]:
+def sources_named(
+    mesh: Path | None, context: str | None, providers: Iterable[str], *, etcd: bool = False
+) -> tuple[str, ...]:
     """Return the names of a mesh's sources for people, in order of precedence; empty without any.
 
-    `context` is the context of a cluster, empty for the current one, `None` if no cluster is read.
+    `context` is the context of a cluster, empty for the current one, `None` if no cluster is read. With
+    `etcd`, objects are read from etcd.
     """
     result = [] if mesh is None else [f"the mesh directory {mesh}"]
     if context is not None:
         result.append(f"the Kubernetes cluster of context {context}" if context else "a Kubernetes cluster")
+    result += ["objects in etcd"] if etcd else []
     return (*result, *(f"provider {name}" for name in providers))
 
 
@@ -108,7 +114,7 @@ def load(flags: Mapping[str, object], *, nothing_to_read: bool = False) -> Setti
         raise SettingsError(f"{name} requires --kubernetes: add --kubernetes, or remove {name}")
     if not settings.etcd_used_by and settings.etcd_given:
         name = spelled(settings.etcd_given[0], given)
-        raise SettingsError(f"{name} requires store etcd: set store too, or remove {name}")
+        raise SettingsError(f"{name} requires store etcd or etcd_objects: set one of them, or remove {name}")
     if not settings.sources:
         raise SettingsError(_NO_SOURCE)
     return settings

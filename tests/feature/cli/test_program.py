@@ -37,6 +37,9 @@ ASK = ("--from", "a/b", "--to", "c/d:80")
 PORT = "127.0.0.1:1"
 
 NO_AND_UNKNOWN = [
+    (("apply", "-f", "good.yaml"), 2),
+    (("delete", "Service", "web"), 2),
+    (("get", "all"), 2),
     (("agent",), 2),
     (("agent", "check", "--credentials", "none", "--run", "none", "--status", PORT, "--admin", PORT), 1),
     (("agent", "check", "--ads", "here"), 2),

@@ -184,7 +184,9 @@ def paths_of_config(page: Page, state: Path) -> ServerPaths:
     mesh = None if directory is None else Path(str(directory))
     context = str(_field(settings, "kube_context"))
     cluster = context if _field(settings, "kubernetes") else None
-    sources = sources_named(mesh, cluster, _object(settings, "providers"))
+    # A server of an earlier version does not have the setting.
+    etcd = bool(settings.get("etcd_objects"))
+    sources = sources_named(mesh, cluster, _object(settings, "providers"), etcd=etcd)
     domain, shared = str(_field(settings, "trust_domain")), bool(_field(settings, "shared_state"))
     # A server of an earlier version has no such setting, and its own directory.
     several = settings.get("store", "directory") != "directory"

@@ -17,6 +17,16 @@ def test_store_in_etcd_needs_no_cluster() -> None:
     assert (settings.kubernetes, settings.sources) == (False, ("the mesh directory m",))
 
 
+def test_objects_in_etcd_are_a_source() -> None:
+    """One server with its own directory reads the mesh from etcd, without another source."""
+    settings = load({"state": "s", "etcd_objects": "yes"} | ACCESS)
+    assert settings.sources == ("objects in etcd",)
+    assert load(STORE | ACCESS | {"etcd_objects": "yes"}).sources == (
+        "the mesh directory m",
+        "objects in etcd",
+    )
+
+
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
@@ -24,6 +34,13 @@ def test_store_in_etcd_needs_no_cluster() -> None:
             {},
             (
                 "store etcd needs etcd_endpoints, the client URLs of etcd's members, for example "
+                "https://10.0.0.1:2379"
+            ),
+        ),
+        (
+            {"store": "directory", "etcd_objects": "yes"},
+            (
+                "etcd_objects needs etcd_endpoints, the client URLs of etcd's members, for example "
                 "https://10.0.0.1:2379"
             ),
         ),
@@ -44,11 +61,17 @@ def test_store_in_etcd_needs_no_cluster() -> None:
         ),
         (
             {"store": "directory", **ACCESS},
-            ("--etcd-endpoints requires store etcd: set store too, or remove --etcd-endpoints"),
+            (
+                "--etcd-endpoints requires store etcd or etcd_objects: set one of them, or remove "
+                "--etcd-endpoints"
+            ),
         ),
         (
             {"store": "directory", "etcd_user_file": "u"},
-            ("--etcd-user-file requires store etcd: set store too, or remove --etcd-user-file"),
+            (
+                "--etcd-user-file requires store etcd or etcd_objects: set one of them, or remove "
+                "--etcd-user-file"
+            ),
         ),
         (
             ACCESS | {"key_passphrase_file": None},
