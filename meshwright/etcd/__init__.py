@@ -7,6 +7,7 @@
   goes on to the next member.
 - `feed`: all keys of a range, listed once and then watched. A later list is compared with the known keys, so
   users see only differences.
+- `health`: the state of each member, for people.
 - `lease`: keys with a time limit, which vanish with the process, and the time until which a lease is sure.
 
 The package is a thin edge over grpc.aio. It never knows a mesh, and imports nothing else of this project

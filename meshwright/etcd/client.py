@@ -99,6 +99,10 @@ class Client:
         response = await self._read(RANGE, pb.RangeRequest(key=key, revision=revision))
         return KeyValue.of(response.kvs[0]) if response.kvs else None
 
+    async def revision(self, key: bytes) -> int:
+        """Return the newest revision of the store, by a read of a key that need not exist."""
+        return (await self._read(RANGE, pb.RangeRequest(key=key))).header.revision
+
     async def page(self, span: Span, revision: int, limit: int) -> Page:
         """Return the first `limit` keys of a span in their order, at a revision; 0 for the present one.
 

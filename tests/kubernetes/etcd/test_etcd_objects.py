@@ -87,6 +87,10 @@ def test_objects_are_applied_shown_and_deleted(own_member: RealMember, program: 
     server = program.serve()
     assert _source(program) == {"good": 4, "stale": 0, "refused": 0}
 
+    status, out, _ = program.run("check", "--state", str(program.state), "--json")
+    checks = {check["name"]: check for check in json.loads(out)["checks"]}
+    assert (checks["etcd"]["status"], checks["etcd history"]["status"]) == ("ok", "ok"), checks
+
     # Values that are written by hand: each is a problem of its own, and the others stay in force.
     own_member.put(NAMES.name_of(web()), b"a: [")
     own_member.put(PREFIX + b"oops", b"x")

@@ -18,6 +18,7 @@ from meshwright.cli.checking.judgements.check import Check, UnavailableCheck
 from meshwright.cli.checking.judgements.server import State
 from meshwright.cli.checking.timed_looks import TimedLook
 from meshwright.cli.errors import CommandFailed
+from meshwright.cli.objects.settings import EtcdSettings, etcd_settings
 from meshwright.controller.errors import SettingsError
 from meshwright.controller.issuing.issuing import custody
 from meshwright.controller.process.disk_space import probed
@@ -30,8 +31,8 @@ class ServerPaths:
     """Paths and addresses from the server's settings.
 
     `sources` are the names of the mesh's sources, empty if none is set. `cluster` has the settings for
-    connecting to the cluster, if the cluster is a source. `several` is True if the server shares its state
-    with others.
+    connecting to the cluster, if the cluster is a source, and `etcd` those for etcd, if etcd is used. `several`
+    is True if the server shares its state with others.
     """
 
     state: Path
@@ -43,6 +44,7 @@ class ServerPaths:
     cluster: Settings | None = None
     custody: Custody = field(default_factory=Custody)
     several: bool = False
+    etcd: EtcdSettings | None = None
 
     @classmethod
     def from_settings(cls, settings: Settings) -> "ServerPaths":
@@ -61,7 +63,16 @@ class ServerPaths:
             tuple(addresses),
             settings if settings.kubernetes else None,
             custody(settings),
+            etcd_of(settings.model_dump()) if settings.etcd_used_by else None,
         )
+
+
+def etcd_of(settings: Mapping[str, object]) -> EtcdSettings | None:
+    """Return the settings for etcd among all settings of a server, None if the server does not use etcd."""
+    fields = EtcdSettings.model_fields.keys() - {"config"}
+    if not settings.get("etcd_endpoints"):
+        return None
+    return etcd_settings({name: settings[name] for name in sorted(fields) if name in settings})
 
 
 def paths_of_flags(flags: Mapping[str, object]) -> ServerPaths:

@@ -16,7 +16,7 @@ from meshwright.cli.checking.judgements.certificates import Certificate
 from meshwright.cli.checking.judgements.problems import ObjectProblem
 from meshwright.cli.checking.judgements.replicas import Member, Replicas
 from meshwright.cli.checking.judgements.server import Moment, Proxy, Source
-from meshwright.cli.checking.server.paths import ServerPaths
+from meshwright.cli.checking.server.paths import ServerPaths, etcd_of
 from meshwright.controller.settings.settings import sources_named
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.problems.problem import Severity
@@ -190,8 +190,18 @@ def paths_of_config(page: Page, state: Path) -> ServerPaths:
     domain, shared = str(_field(settings, "trust_domain")), bool(_field(settings, "shared_state"))
     # A server of an earlier version has no such setting, and its own directory.
     several = settings.get("store", "directory") != "directory"
-    files = Custody(None, _authority(settings))
-    return ServerPaths(state, mesh, sources, domain, shared, addresses, custody=files, several=several)
+    files, etcd_settings = Custody(None, _authority(settings)), etcd_of(settings)
+    return ServerPaths(
+        state,
+        mesh,
+        sources,
+        domain,
+        shared,
+        addresses,
+        custody=files,
+        several=several,
+        etcd=etcd_settings,
+    )
 
 
 def _authority(settings: Page) -> WatchedFiles | None:

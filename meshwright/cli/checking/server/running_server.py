@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 from meshwright.cli.checking.judgements import certificates, ports, replicas, server
 from meshwright.cli.checking.judgements.check import Check, UnavailableCheck, listed
 from meshwright.cli.checking.judgements.server import Answer, Proxy
+from meshwright.cli.checking.server import etcd
 from meshwright.cli.checking.server import responses as answers
 from meshwright.cli.checking.server.paths import ServerPaths, all_ports, authority, clock, directory
 from meshwright.cli.checking.server.responses import Page, Policies
@@ -68,6 +69,7 @@ def checks(paths: ServerPaths) -> Iterator[Check]:
         [Check.unseen("sources", read)] if isinstance(read, UnavailableCheck) else map(server.source, read)
     )
     yield authority(paths, now)
+    yield from etcd.checks(paths.etcd)
     yield certs.judged("service certificates", lambda result: certificates.services(result.services, now))
     here = proxies.seen()
     # Without the list of proxies, the certificates of all proxies are judged.

@@ -18,6 +18,7 @@ from meshwright.cli.checking.judgements import certificates, fitness, ports, ser
 from meshwright.cli.checking.judgements import clock as clocks
 from meshwright.cli.checking.judgements.check import Check, UnavailableCheck
 from meshwright.cli.checking.judgements.problems import ObjectProblem
+from meshwright.cli.checking.server import etcd
 from meshwright.cli.checking.server.paths import ServerPaths, all_ports, authority, clock, directory
 from meshwright.cli.checking.server.responses import IssuedCertificates, issued
 from meshwright.cli.checking.timed_looks import TimedLook
@@ -45,6 +46,7 @@ def checks(paths: ServerPaths, why: str) -> Iterator[Check]:
     result = ledger.seen()
     yield _of_ledger(result, paths.state)
     yield from mesh.checks()
+    yield from etcd.checks(paths.etcd)
     yield authority(paths, now)
     if isinstance(result, IssuedCertificates):
         yield certificates.proxies(result.newest(), now)
@@ -58,6 +60,7 @@ def before(paths: ServerPaths, envoy: str) -> Iterator[Check]:
     yield kernel.python()
     yield fitness.directory("state directory", kernel.directory(paths.state), "--state")
     yield from mesh.checks()
+    yield from etcd.checks(paths.etcd)
     yield from all_ports(paths, ports.free)
     need = "each sidecar needs Envoy, but the server does not"
     do = "install Envoy on machines with sidecars, or give its path with --envoy"
