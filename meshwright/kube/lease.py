@@ -168,6 +168,8 @@ class Lease:
         self._api, self._terms = api, terms
         self._clock, self._now = clock, monotonic
         self._known: LeaseObservation | None = None
+        self._is_current = False
+        """Whether `_known` is this process's own last write, and no later request is without an answer."""
         self._sure_until = float("-inf")
         # A Lease that was deleted by hand must not begin from 0 again, so the number is also kept here.
         self._most_transitions = -1
@@ -229,15 +231,8 @@ class Lease:
         # The time before the request counts, because the server may apply the renewal at any moment after it.
         began = self._now()
         try:
-            known = self._known = await self._look()
-            what = step(known, self.me, self._now())
-            if what is Step.WAIT:
+            if (begins or not await self._renew_known()) and not await self._look_and_write(begins=begins):
                 return False
-            if begins and what is Step.RENEW:
-                what = (
-                    Step.TAKE
-                )  # a new term of the same holder, for example after an outage, has a new number
-            self._known = seen(known, await self._write(what, known), self._now())
         except KubeError as error:
             if isinstance(error, ApiError) and error.is_conflict:
                 return False  # another replica was faster; the next read shows it
@@ -252,6 +247,38 @@ class Lease:
             return False
         self.error = ""
         self._sure_until = began + self._terms.patience
+        return True
+
+    async def _renew_known(self) -> bool:
+        """Renew the Lease as it was written last, with one request; return False after a conflict.
+
+        With a read before each renewal, a server that takes two seconds for each answer would use up the
+        patience of the holder.
+        """
+        known, is_current = self._known, self._is_current
+        if known is None or not is_current:
+            return False
+        # What a request without an answer has done is seen by the next read.
+        self._is_current = False
+        try:
+            record = await self._write(Step.RENEW, known)
+        except ApiError as error:
+            if error.is_conflict or error.is_not_found:
+                return False
+            raise
+        self._known, self._is_current = seen(known, record, self._now()), True
+        return True
+
+    async def _look_and_write(self, *, begins: bool) -> bool:
+        """Read the Lease, and do the next step; return False if another replica holds the Lease."""
+        self._is_current = False
+        known = self._known = await self._look()
+        what = step(known, self.me, self._now())
+        if what is Step.WAIT:
+            return False
+        if begins and what is Step.RENEW:
+            what = Step.TAKE  # a new term of the same holder, for example after an outage, has a new number
+        self._known, self._is_current = seen(known, await self._write(what, known), self._now()), True
         return True
 
     async def _look(self) -> LeaseObservation | None:

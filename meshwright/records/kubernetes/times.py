@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from meshwright.kube.lease import Terms
-from meshwright.kube.reflector.pacing import PACING, Pacing
+from meshwright.kube.reflector.pacing import Pacing
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,14 +12,15 @@ class Times:
     """Time limits of one read and one write, and the time between two renewals of presence, in seconds.
 
     A store that takes two seconds for each answer is slow, and can be used: joins are late. The limits are
-    therefore more than twice as long.
+    therefore more than twice as long. After an outage the changes of other servers arrive within the longest
+    pause of the feeds, because a revocation must not wait for half a minute.
     """
 
     read: float = 5.0
     write: float = 5.0
     renew: float = 5.0
     lease: Terms = field(default_factory=Terms)
-    pacing: Pacing = PACING
+    pacing: Pacing = field(default_factory=lambda: Pacing(longest=5.0))
 
 
 TIMES: Final = Times()

@@ -8,6 +8,7 @@ from meshwright.etcd.access import Endpoint
 from tools.real_parts.keys import LOOPBACK
 
 _CHUNK = 65536
+_CHUNKS = 64
 
 
 class Relay:
@@ -97,12 +98,25 @@ async def _pass(
     may_pass: asyncio.Event,
     delay: Callable[[], float],
 ) -> None:
-    while chunk := await reader.read(_CHUNK):
-        await may_pass.wait()
-        if seconds := delay():
-            await asyncio.sleep(seconds)
-        writer.write(chunk)
-        await writer.drain()
+    """Pass what is read, each chunk `delay` seconds after its arrival, until the end of the connection."""
+    clock = asyncio.get_running_loop().time
+    chunks: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_CHUNKS)
+
+    async def read() -> None:
+        with contextlib.suppress(OSError):
+            while chunk := await reader.read(_CHUNK):
+                await chunks.put((clock(), chunk))
+        await chunks.put((clock(), b""))
+
+    reading = asyncio.create_task(read())
+    try:
+        while chunk := (item := await chunks.get())[1]:
+            await may_pass.wait()
+            await asyncio.sleep(max(0.0, item[0] + delay() - clock()))
+            writer.write(chunk)
+            await writer.drain()
+    finally:
+        reading.cancel()
 
 
 @contextlib.asynccontextmanager
