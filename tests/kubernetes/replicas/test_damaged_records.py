@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 import grpc
@@ -23,10 +22,11 @@ from tests.tools.deadline import until
 pytestmark = [pytest.mark.envoy, LONG, pytest.mark.timeout(600)]
 
 NEWER: Final = 99
+SAID_SECONDS: Final = 15.0
 
 
 async def test_damaged_records(mesh: Mesh) -> None:
-    """Damaged records of a proxy and of a service are logged by all servers, and never overwritten."""
+    """Damaged records of a proxy and of a service are logged, and never overwritten."""
 
     def damage(content: bytes) -> bytes:
         return content[: len(content) // 2]
@@ -35,7 +35,7 @@ async def test_damaged_records(mesh: Mesh) -> None:
 
 
 async def test_records_of_a_newer_version(mesh: Mesh) -> None:
-    """Records of a newer form are logged by all servers, and never overwritten."""
+    """Records of a newer form are logged, and never overwritten."""
 
     def as_newer(content: bytes) -> bytes:
         return json.dumps({**json.loads(content), "form": NEWER}).encode()
@@ -72,8 +72,10 @@ async def _damaged(mesh: Mesh, name: str, damage: Callable[[bytes], bytes]) -> N
             record = await _present(store, key)
             written.append(await store.write(key, damage(record.content), record.revision))
         began = time.monotonic()
-        for replica in mesh.replicas:
-            await until(partial(_has_said, replica, {record.key for record in written}))
+        proxy, service = (record.key for record in written)
+        await until(lambda: all(_has_said(replica, proxy) for replica in mesh.replicas), SAID_SECONDS)
+        # Only servers that need the certificate decode its record.
+        await until(lambda: any(_has_said(replica, service) for replica in mesh.replicas), SAID_SECONDS)
         row.healed = time.monotonic() - began
         # The proxy is known from before, another one can join, and the damage stays for the operator.
         for observer in mesh.observers:
@@ -98,7 +100,8 @@ async def _present(store: RecordStore, key: Key) -> Record:
     return record
 
 
-def _has_said(replica: Replica, keys: set[Key]) -> bool:
-    """Return whether the log has an error for each of these records."""
-    errors = [line for line in replica.running.log() if "cannot be read" in str(line["event"])]
-    return keys <= {line.get("key") for line in errors}
+def _has_said(replica: Replica, key: Key) -> bool:
+    """Return whether the log has an error for a record."""
+    return any(
+        line.get("key") == key for line in replica.running.log() if "cannot be read" in str(line["event"])
+    )
