@@ -17,7 +17,7 @@ _OF_ISSUERS: Final = (
 )
 """Prefixes of the settings of each issuer, for example `vault_`; without effect with another issuer."""
 
-_OF_ONE_DIRECTORY: Final = (
+OF_ONE_DIRECTORY: Final = (
     "authority_directory",
     "authority_certificate",
     "authority_key",
@@ -130,7 +130,7 @@ def _check_store(settings: Fields) -> None:
             "whoever may read the records could read the private keys of the mesh"
         )
     fields = type(settings).model_fields
-    for name in _OF_ONE_DIRECTORY:
+    for name in OF_ONE_DIRECTORY:
         if getattr(settings, name) != fields[name].default:
             raise ValueError(f"{store} does not work with {name} yet: remove {name}, or remove store")
 

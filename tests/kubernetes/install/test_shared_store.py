@@ -129,11 +129,6 @@ def test_content_of_the_secret_survives_every_way_to_apply_the_chart(installatio
     installation.do("install", str(CHART), *words)
     assert installation.custody() == before
     assert installation.jobs() == {}, "the mesh is in the store already"
-    installation.do("uninstall")
-    kubectl("delete", *CUSTODY)
-    installation.do("install", str(CHART), *words, "--set", "persistence.keep=false")
-    installation.do("uninstall")
-    assert kubectl.found(*CUSTODY) is None
 
 
 def test_upgrade_moves_the_claim_of_the_release_before_once(installation: Installation) -> None:
@@ -151,11 +146,9 @@ def test_upgrade_moves_the_claim_of_the_release_before_once(installation: Instal
     installation.pods("control-plane", 2)
     assert kubectl.found("statefulset", "meshwright") is None
     installation.pods("move", 1)
-    for interrupted in (None, MOVING):
-        if interrupted is not None:
-            installation.write(interrupted)
-        installation.do("upgrade", str(CHART), *words)
-        assert installation.jobs() == dict((job,)), "the same Job goes on"
+    installation.write(MOVING)
+    installation.do("upgrade", str(CHART), *words)
+    assert installation.jobs() == dict((job,)), "the same Job goes on"
 
     installation.write(CA)
     installation.do("upgrade", str(CHART), *words)
@@ -163,30 +156,45 @@ def test_upgrade_moves_the_claim_of_the_release_before_once(installation: Instal
     assert kubectl.get(*CLAIM)["metadata"]["uid"] == claim
 
 
-def test_upgrade_of_the_release_before_with_a_directory_stays_there(installation: Installation) -> None:
-    """StatefulSet and claim are the same objects, and nothing of the store is installed."""
-    old = unpacked() / "deploy" / "chart" / "meshwright"
-    installation.do("install", str(old), *installation.words())
-    kubectl = installation.kubectl
-    kubectl.until_there("pod", "meshwright-0")
-    kinds = (("statefulset", "meshwright"), CLAIM)
-    before = [kubectl.until_there(*kind)["metadata"]["uid"] for kind in kinds]
-    installation.do("upgrade", str(CHART), *installation.words("store=directory"))
-    assert [kubectl.get(*kind)["metadata"]["uid"] for kind in kinds] == before
-    assert kubectl.found("deployment", "meshwright") is None
-    assert kubectl.found(*CUSTODY) is None
-    assert installation.jobs() == {}
-
-
-def test_next_upgrade_after_a_way_back_moves_the_claim_again(installation: Installation) -> None:
-    """The Secret may still have the CA of the time before the way back; the directory is newer."""
+def test_way_back_needs_a_claim_with_the_mesh(installation: Installation) -> None:
+    """A server with a new claim would make a new CA. Later, the next upgrade moves the claim again."""
     words = installation.words("store=kubernetes")
     installation.do("install", str(CHART), *words)
     installation.write(CA)
-    installation.do("upgrade", str(CHART), *installation.words("store=directory"))
+    back = ("upgrade", RELEASE, str(CHART), "-n", installation.kubectl.namespace)
+    directory = installation.words("store=directory")
+    refused = installation.helm.run(*back, *directory)
+    assert refused.returncode != 0
+    assert "the mesh is in the store kubernetes: move it back first" in refused.stderr
     kubectl = installation.kubectl
-    kubectl.until_there(*CLAIM)
+    assert kubectl.found("statefulset", "meshwright") is None
+    kubectl.apply(_claim())
+    installation.do("upgrade", str(CHART), *directory)
     assert kubectl.found("deployment", "meshwright") is None
     assert installation.custody()["data"], "Helm keeps the Secret"
     installation.do("upgrade", str(CHART), *words)
     assert [*installation.jobs().values()] == [CLAIM[1]]
+
+
+def test_claim_that_would_be_deleted_with_its_server_is_not_moved(installation: Installation) -> None:
+    """Before, the upgrade has to keep the claim, or the CA would be lost with an interrupted Job."""
+    installation.do("install", str(CHART), *installation.words("store=directory", "persistence.keep=false"))
+    kubectl = installation.kubectl
+    kubectl.until_there(*CLAIM)
+    upgrade = ("upgrade", RELEASE, str(CHART), "-n", kubectl.namespace)
+    refused = installation.helm.run(*upgrade, *installation.words("store=kubernetes"))
+    assert refused.returncode != 0
+    assert "upgrade with store=directory,persistence.keep=true first" in refused.stderr
+    installation.do("upgrade", str(CHART), *installation.words("store=directory", "persistence.keep=true"))
+    kubectl.until(lambda claim: not claim["metadata"].get("ownerReferences"), *CLAIM)
+    installation.do("upgrade", str(CHART), *installation.words("store=kubernetes"))
+    assert [*installation.jobs().values()] == [CLAIM[1]]
+
+
+def _claim() -> Document:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": CLAIM[1]},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }

@@ -1,12 +1,16 @@
 """Tests of the rendered chart with the store that several servers share."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from meshwright.chart.overrides import merged
-from meshwright.chart.rendering import defaults, manifests
+from meshwright.chart.rendering import chart, defaults, manifests
 from meshwright.chart.template.tokens import TemplateError
+from meshwright.controller.settings.chart import wrong
+from meshwright.controller.settings.rules import OF_ONE_DIRECTORY
 from meshwright.records.kubernetes.definition import DEFINITION
 from meshwright.records.kubernetes.store import LEASE
 from tests.tools import libyaml
@@ -172,11 +176,32 @@ def test_values_of_an_older_chart_mean_a_directory() -> None:
     assert "Deployment" not in kinds
 
 
+def test_chart_refuses_the_settings_that_a_server_of_several_refuses(tmp_path: Path) -> None:
+    """The server would refuse them too, but the upgrade has ended the server of the directory by then."""
+    schema = json.loads((chart() / "values.schema.json").read_text("utf-8"))
+    accepted, refused = set(), set()
+    for name in schema["properties"]["settings"]["properties"]:
+        try:
+            _objects({**SHARED, "settings": {name: 1}})
+        except TemplateError:
+            refused.add(name)
+        else:
+            accepted.add(name)
+    assert refused == {*OF_ONE_DIRECTORY, "issuer", "store"}
+    assert accepted
+    settings = _objects(SHARED)["ConfigMap", "meshwright"]["data"]["config.yaml"]
+    assert wrong(libyaml.load(settings), tmp_path) == ""
+
+
 @pytest.mark.parametrize(
     ("values", "said"),
     [
         ({"store": "directory", "replicas": 2}, "replicas must be 1 with store directory"),
         ({"settings": {"store": "kubernetes"}}, "settings.store must not be set"),
+        (
+            {**SHARED, "certManager": {"enabled": True, "issuer": "Issuer/mesh"}},
+            "does not work with certManager",
+        ),
     ],
 )
 def test_values_that_contradict_each_other_are_refused(values: dict[str, Any], said: str) -> None:
