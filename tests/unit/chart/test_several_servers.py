@@ -60,6 +60,24 @@ def test_servers_are_alike_and_replaced_all_at_once() -> None:
     ]
 
 
+def test_only_servers_reach_the_port_for_servers() -> None:
+    """All other ports are for everybody. Each server has its own address, so the port has no Service."""
+    policy = _objects(SHARED)["NetworkPolicy", "meshwright"]["spec"]
+    everybody, servers = policy["ingress"]
+    assert {port["port"] for port in everybody["ports"]} == {
+        "ads",
+        "enrolment",
+        "renewal",
+        "http",
+        "webhook",
+    }
+    assert servers == {
+        "from": [{"podSelector": {"matchLabels": SELECTOR}}],
+        "ports": [{"protocol": "TCP", "port": "peers"}],
+    }
+    assert len(_objects({"store": "directory"})["NetworkPolicy", "meshwright"]["spec"]["ingress"]) == 1
+
+
 def test_store_of_the_setting_is_that_of_the_objects() -> None:
     """The server is told the store, and the objects of the other store are left out."""
     for store, there, not_there in (

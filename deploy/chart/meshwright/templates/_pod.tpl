@@ -39,6 +39,9 @@ spec:
     {{- if .Values.webhook.enabled }}
     - {name: webhook, containerPort: 9443}
     {{- end }}
+    {{- if $shared }}
+    - {name: peers, containerPort: 15132}          # the other servers, at the Pod's address
+    {{- end }}
     startupProbe:                              # a first start may wait for who signs, and has no port open until then
       httpGet: {path: /healthz/live, port: http}
       periodSeconds: 1
