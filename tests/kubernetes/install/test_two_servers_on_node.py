@@ -1,5 +1,6 @@
 """Test of the chart on a real node: from one control plane to two, and back, while Pods call each other."""
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,10 +13,11 @@ import yaml
 from tests.kubernetes.conftest import namespaced
 from tests.kubernetes.install.test_chart_on_node import BEFORE, HOME, NOW, Release, Shop, home, values
 from tests.kubernetes.tools.helm import CHART, Helm
-from tests.kubernetes.tools.kubectl import Kubectl, has_condition
+from tests.kubernetes.tools.kubectl import SECONDS, Kubectl, has_condition
 from tests.kubernetes.tools.objects import Document
 from tests.kubernetes.tools.request_load import RequestLoad
-from tests.tools.forked_cli import ROOT
+from tests.tools.forked_cli import ROOT, Command, Commands, Networked, Typed
+from tools.real_parts.node import Node
 from tools.release_before import unpacked
 
 __all__ = ["home"]
@@ -44,9 +46,12 @@ class Mesh:
         """Return the output of a command in any of the servers."""
         return self._home("exec", "svc/meshwright", "--", "meshwright", *words)
 
-    def certificates(self) -> set[str]:
-        """Return the serials of all proxies' and services' certificates."""
-        return set(re.findall(r"\b[0-9a-f]{32}\b", self.command("certs", "list")))
+    def certificates(self) -> tuple[set[str], set[str]]:
+        """Return the serials of the services' certificates in use at a server, and of all proxies'."""
+        services, _, proxies = self.command("certs", "list").partition("PROXY")
+        # A serial has no leading zeros, so some have fewer than 32 digits.
+        serials = re.compile(r"\b[0-9a-f]{24,32}\b")
+        return set(serials.findall(services)), set(serials.findall(proxies))
 
     def roots(self, namespace: str) -> dict[str, str]:
         """Return the roots with which the Pods of a namespace verify the control plane."""
@@ -79,24 +84,26 @@ def _chosen(tag: str, **chosen: Any) -> Document:
 
 
 def test_installation_of_one_server_becomes_one_of_two_and_returns(
-    release: Release, node_administrator: Kubectl
+    release: Release, real_node: Node, node_administrator: Kubectl, typed: Typed, tmp_path: Path
 ) -> None:
     """No request fails, and CA and certificates stay the same, at an upgrade, a restart and the way back."""
     at_home = replace(node_administrator, namespace=HOME)
-    mesh = Mesh(at_home)
+    mesh, commands = Mesh(at_home), Networked(typed, real_node.inside.network_file)
     before = unpacked() / "deploy" / "chart" / "meshwright"
     release.do("install", str(before), values=_chosen(BEFORE))
     with namespaced(node_administrator) as kubectl:
         Shop(kubectl).answers()
         load = RequestLoad(kubectl, "buyer", "http://shop/")
         load.start()
-        roots, certificates = mesh.roots(kubectl.namespace), mesh.certificates()
-        assert len(certificates) == 4, "of two proxies and two services"
+        roots, (services, proxies) = mesh.roots(kubectl.namespace), mesh.certificates()
+        assert (len(services), len(proxies)) == (2, 2)
 
         def is_the_same() -> None:
             load.until_more()
             assert mesh.roots(kubectl.namespace) == roots
-            assert mesh.certificates() == certificates
+            of_server, of_ledger = mesh.certificates()
+            assert of_server <= services, "a server of several has those of its own proxies"
+            assert of_ledger == proxies
 
         release.do("upgrade", str(CHART), values=_chosen(NOW, store="kubernetes"))
         assert len(mesh.servers()) == 2
@@ -104,6 +111,7 @@ def test_installation_of_one_server_becomes_one_of_two_and_returns(
         assert has_condition(job, "Complete")
         assert at_home.get(*CLAIM)["status"]["phase"] == "Bound"
         is_the_same()
+        _is_well(node_administrator, commands, tmp_path)
 
         former = {pod["metadata"]["uid"] for pod in mesh.servers()}
         at_home("rollout", "restart", DEPLOYMENT)
@@ -116,6 +124,17 @@ def test_installation_of_one_server_becomes_one_of_two_and_returns(
         assert [pod["metadata"]["name"] for pod in mesh.servers()] == ["meshwright-0"]
         is_the_same()
         assert load.stop() > 0
+
+
+def _is_well(administrator: Kubectl, commands: Commands, folder: Path) -> None:
+    """Assert that `check` knows both servers, and that these have all permissions of the chart."""
+    place = ("--control-plane-namespace", HOME, "--kubeconfig", str(administrator.kubeconfig))
+    words = ("check", "--kubernetes", "--json", *place, "--values", str(folder / "values.json"))
+    done = commands.run(Command(folder, words, {}), SECONDS)
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert checks["control plane"]["status"] == "ok", checks
+    assert checks["control plane"]["said"].startswith("2 Pods ready, with image ")
+    assert checks["its permissions"]["status"] == "ok", checks
 
 
 def _go_back(at_home: Kubectl) -> None:
