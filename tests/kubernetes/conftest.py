@@ -45,6 +45,7 @@ LONGEST: Final = (
     "test_rbac",  # waits for a minute in which a server reports nothing
     "test_upgraded",
     "test_reports",
+    "test_shared_store",
     "test_api_server",
     "test_client",
     "test_bad_input",
@@ -60,7 +61,13 @@ LONGEST: Final = (
     "test_enrolment",
 )
 """Names of the files of tests without a node, those that take longest first."""
-LONGEST_ON_NODE: Final = ("test_bookstore", "test_node", "test_chart_on_node", "test_cni")
+LONGEST_ON_NODE: Final = (
+    "test_bookstore",
+    "test_node",
+    "test_chart_on_node",
+    "test_two_servers_on_node",
+    "test_cni",
+)
 """Names of the files of tests with a node, in the order in which two processes take about the same time.
 
 A process is given its next file while two tests are left of the one before. The process of the bookstore,
