@@ -63,7 +63,7 @@ class ServerPaths:
             tuple(addresses),
             settings if settings.kubernetes else None,
             custody(settings),
-            etcd_of(settings.model_dump()) if settings.etcd_used_by else None,
+            etcd=etcd_of(settings.model_dump()) if settings.etcd_used_by else None,
         )
 
 
