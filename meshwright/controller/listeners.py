@@ -174,6 +174,7 @@ async def peers(parts: Parts) -> AsyncIterator[HostPort | None]:
         server=parts.peers.server,
         revoke=partial(_revoke_for_peer, parts),
         retry=partial(_retry_for_peer, parts),
+        progress=parts.progress,
         further=of_drivers(reading, parts.proxies.pages.pages),
     )
     async with parts.peers.serving(subjects) as at:

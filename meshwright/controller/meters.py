@@ -66,7 +66,7 @@ class ServerMeter:
         return gauging.gauges(
             delivery.loop.state,
             delivery.observer.streams,
-            delivery.registry.counts(),
+            self._parts.proxy_counts(),
             core.sources.all,
             len(delivery.certificates.certificates),
             monitors.heartbeat.take_worst(),

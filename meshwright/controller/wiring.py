@@ -1,6 +1,6 @@
 """Wiring of all parts of the server, before any of them runs."""
 
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -16,7 +16,7 @@ from meshwright.controller.drivers import MeshDrivers
 from meshwright.controller.identity.join_tokens import open_tokens
 from meshwright.controller.issuing.issuing import IssuerAccess
 from meshwright.controller.observing.reading import ServerReading
-from meshwright.controller.parts.cluster_parts import ClusterParts, without_cluster
+from meshwright.controller.parts.cluster_parts import ClusterParts, saying, without_cluster
 from meshwright.controller.parts.core import CoreParts, join_core
 from meshwright.controller.parts.identity import IdentityParts, join_identity, proxy_issuing
 from meshwright.controller.parts.monitors import MonitorParts, join_monitors
@@ -86,6 +86,19 @@ class Parts:
         """Return the problems that only this server can know, because its proxies cause them."""
         return self.core.delivery.loop.state.all_problems.reported(*OF_PROXIES)
 
+    def proxy_counts(self) -> Mapping[str, int]:
+        """Return the numbers of proxies by state; several servers count each proxy once."""
+        own = self.core.delivery.registry.counts()
+        return own if self.peers is None else self.peers.leading.counts(own, self.reading.proxies)
+
+    def progress(self) -> bytes:
+        """Return the progress of changed objects at the proxies of this server, for the leader."""
+        if (reporter := self.in_cluster.reporter) is None:
+            return b"[]"
+        from meshwright.kubernetes.status.elsewhere import encode_progress
+
+        return encode_progress(reporter.own_progress())
+
     @property
     def replicas(self) -> AllReplicas | None:
         """Return the servers of the mesh for pages and API; `None` for the only server."""
@@ -148,7 +161,10 @@ def join(
         return parts
     from meshwright.controller.sharing.peers.parts import PeerParts
 
+    say = saying(core.delivery, in_cluster.reporter, "proxies of other servers")
     peers = PeerParts(
-        settings, shared, opened.authority, parts.reading, lambda: core.reloading.settings, clock
+        settings, shared, opened.authority, parts.reading, lambda: core.reloading.settings, say, clock
     )
+    if in_cluster.reporter is not None:
+        in_cluster.reporter.ask_others(peers.ask_progress)
     return replace(parts, peers=peers)

@@ -28,7 +28,7 @@ def located(items: Json, key: str, replica_of: ReplicaOf) -> list[Json]:
 
 def of_one(replica: str, document: Document) -> Document:
     """Return the answer of one server alone; entries about proxies that never connected name no server."""
-    lists: dict[str, Json] = {
+    lists: Document = {
         name: [
             item | {"replica": None if item.get("state") == "expected" else replica}
             for item in _records(document[name])

@@ -14,7 +14,7 @@ from meshwright.mesh.problems.problem import Problems
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """Proxies that are connected to a server, and values that change with its proxies.
+    """Proxies that are connected to a server or have disconnected, and values that change with its proxies.
 
     `problems` are the problems that only this server can know. `reported` is the time of the last traffic
     report by the server's own clock, so it is compared for equality only.
@@ -24,12 +24,19 @@ class Pulse:
     answers: int = 0
     reported: float | None = None
     problems: Problems = ()
+    disconnected: tuple[str, ...] = ()
 
 
 def pulse_of(reading: MeshReading, own_problems: Problems) -> Pulse:
     """Return the pulse of this server."""
-    connected = (str(status.name) for status in reading.proxies() if status.state is ProxyState.CONNECTED)
-    return Pulse(tuple(connected), reading.answers(), reading.traffic().newest, own_problems)
+    connected, disconnected = list[str](), list[str]()
+    for status in reading.proxies():
+        if status.state is ProxyState.CONNECTED:
+            connected.append(str(status.name))
+        elif status.state is ProxyState.DISCONNECTED:
+            disconnected.append(str(status.name))
+    newest = reading.traffic().newest
+    return Pulse(tuple(connected), reading.answers(), newest, own_problems, tuple(disconnected))
 
 
 @dataclass(frozen=True, slots=True)

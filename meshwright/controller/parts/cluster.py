@@ -64,7 +64,7 @@ def join_in_cluster(
         None if configured is None else _injection(core, result, drivers, proxies, configured, pods, leads)
     )
     webhook = _webhook(core, result, opened, drivers, injection, leads or _always)
-    reporter = _reporter(core, result)
+    reporter = _reporter(core, result, leadership)
     return ClusterParts(
         result,
         webhook,
@@ -149,11 +149,17 @@ def _webhook(
     )
 
 
-def _reporter(core: CoreParts, result: Cluster) -> Reporter | None:
+def _reporter(core: CoreParts, result: Cluster, leadership: "Leadership | None") -> Reporter | None:
     settings = core.settings
     if not settings.kubernetes_reports:
         return None
-    return reporter(result.api, core.delivery, core.metrics, core.clock, result.home, settings.namespaces)
+    leading = None
+    if leadership is not None:
+        from meshwright.controller.sharing.leader_reports import LeaderReports
+
+        leading = LeaderReports(leadership)
+    given = result.api, core.delivery, core.metrics, core.clock, result.home, settings.namespaces
+    return reporter(*given, leading)
 
 
 def _gateway(

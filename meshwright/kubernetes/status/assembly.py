@@ -15,10 +15,11 @@ from meshwright.kubernetes.status.cluster import Cluster, Kinds
 from meshwright.kubernetes.status.conditions.osm_words import WORDED
 from meshwright.kubernetes.status.event import EventReporter
 from meshwright.kubernetes.status.object_status import ObjectStatusTable
-from meshwright.kubernetes.status.reporter import Reporter
-from meshwright.kubernetes.status.rollouts import Rollouts
+from meshwright.kubernetes.status.reporter import Leading, Reporter
+from meshwright.kubernetes.status.rollouts import Progress
 from meshwright.kubernetes.status.statements import WITH_STATUS
 from meshwright.kubernetes.status.writer import Writer
+from meshwright.mesh.objects import ObjectKey
 
 LEASE: Final = "meshwright-reporting"
 
@@ -30,22 +31,21 @@ def reporter(
     clock: Callable[[], datetime],
     home: str,
     namespaces: tuple[str, ...] = (),
+    leading: Leading | None = None,
 ) -> Reporter:
     """Return a reporter for the objects in `namespaces` of a cluster; empty means all namespaces.
 
     `home` is the namespace of the control plane, which holds the Lease. Servers that share the Lease take
-    turns: only the holder writes.
+    turns: only the holder writes. With `leading`, the leader among the servers of one mesh writes instead.
     """
     instance = socket.gethostname()  # the Pod's name in Kubernetes
     # The holder must be unique per process, because machines may have equal host names.
-    lease = Lease(api, home, LEASE, f"{instance}_{uuid.uuid4().hex[:8]}", clock)
+    lease: Leading = leading or Lease(api, home, LEASE, f"{instance}_{uuid.uuid4().hex[:8]}", clock)
     standing, kinds = ObjectStatusTable(api.name, WITH_STATUS, WORDED), Kinds(lambda: served(api))
 
-    def writer(rollouts: Rollouts) -> Writer:
+    def writer(progress: Callable[[ObjectKey], Progress | None]) -> Writer:
         cluster = Cluster(api, kinds.resource, standing, clock, EventReporter(instance, home))
         kinds_with_status = sorted(WITH_STATUS)
-        return Writer(
-            cluster, rollouts.progress, meter, status_kinds=kinds_with_status, namespaces=namespaces
-        )
+        return Writer(cluster, progress, meter, status_kinds=kinds_with_status, namespaces=namespaces)
 
     return Reporter(delivery, standing, lease, writer)

@@ -2,10 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 
@@ -17,10 +17,10 @@ from meshwright.delivery.problems import ProblemChanges
 from meshwright.delivery.quarantine.acknowledged_resources import Acknowledged
 from meshwright.delivery.snapshots.published_snapshots import Step
 from meshwright.delivery.wave import Wave
-from meshwright.kube.lease import Lease
+from meshwright.kubernetes.status.elsewhere import ObjectProgress, ProgressElsewhere
 from meshwright.kubernetes.status.events.patience import Patience
 from meshwright.kubernetes.status.object_status import ObjectStatusTable
-from meshwright.kubernetes.status.rollouts import Names, Rollouts, concerned
+from meshwright.kubernetes.status.rollouts import Names, Progress, Rollouts, concerned
 from meshwright.kubernetes.status.writer import Writer
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.kinds import REJECTION
@@ -37,6 +37,9 @@ SOON: Final = 1.0
 
 PATIENCE: Final = 5
 """Maximum postponed reports in a row while waves are computed, because waves may follow one another."""
+
+OTHERS: Final = 5.0
+"""Seconds between two questions to other servers, which may have seen a change later than this one."""
 
 AGAIN: Final = 30.0
 """Seconds after which a task restarts after an internal error."""
@@ -64,6 +67,25 @@ class DeliveryProxies:
         return (node for node in self._cache.members(group) if self.acknowledged(node) is not None)
 
 
+AskOthers = Callable[[], Awaitable[tuple[Mapping[str, Iterable[ObjectProgress]], Iterable[str]] | None]]
+"""Function that asks the other servers for their progress; also returns those without an answer.
+
+The result is None if this server does not lead, because only the leader reports.
+"""
+
+
+async def _nobody() -> tuple[Mapping[str, Iterable[ObjectProgress]], Iterable[str]] | None:
+    """Return None: there are no other servers."""
+    return None
+
+
+class Leading(Protocol):
+    """Leadership among several servers: a Lease, or the leadership of a mesh with several servers."""
+
+    async def run(self, lead: Callable[[], Coroutine[object, object, None]]) -> None:
+        """Run `lead` while this server leads, until cancelled."""
+
+
 @dataclass(frozen=True, slots=True)
 class _PublishedWave:
     """The last wave of changes: changed objects, objects with changed admission, and their proxies."""
@@ -84,15 +106,17 @@ class Reporter:
         self,
         delivery: Delivery,
         standing: ObjectStatusTable,
-        lease: Lease,
-        writer: Callable[[Rollouts], Writer],
+        lease: Leading,
+        writer: Callable[[Callable[[ObjectKey], Progress | None]], Writer],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._monotonic, self._patience = monotonic, Patience()
         self._delivery, self._standing, self._lease = delivery, standing, lease
         self._here = DeliveryProxies(delivery)
         self._rollouts = Rollouts(self._here)
-        self._writer = writer(self._rollouts)
+        self._elsewhere = ProgressElsewhere()
+        self._ask: AskOthers = _nobody
+        self._writer = writer(self._progress)
         self._moves: ProblemChanges = delivery.loop.state.all_problems.follow()
         self._merged = MergedObjects()
         self._admissions: Picture[ProxyName, Admission] = Picture()
@@ -103,10 +127,27 @@ class Reporter:
         self._passed = 0
         delivery.followers.append(self)
 
+    def ask_others(self, ask: AskOthers) -> None:
+        """Add the progress at other servers, which `ask` returns while this server leads."""
+        self._ask = ask
+
+    def own_progress(self) -> tuple[ObjectProgress, ...]:
+        """Return the progress of the last change of each object at the proxies of this server."""
+        return tuple(
+            ObjectProgress(key, self._standing.generation(key) or 0, progress.applied, progress.total)
+            for key, progress in self._rollouts.all_progress().items()
+        )
+
+    def _progress(self, key: ObjectKey) -> Progress | None:
+        own = self._rollouts.progress(key)
+        if not (self._elsewhere.known or self._elsewhere.silent):
+            return own
+        return self._elsewhere.progress(key, own, self._standing.generation(key))
+
     def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """Yield the reporter's tasks, with their names; they run as long as the server."""
         yield "reports", _guarded("reports", self._follow_on)
-        yield "report writing", _guarded("report writing", lambda: self._lease.run(self._writer.lead))
+        yield "report writing", _guarded("report writing", lambda: self._lease.run(self._lead))
 
     def published(self, wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
         """Record the proxies that a wave, or a part of it, concerns, for objects with a status."""
@@ -162,7 +203,7 @@ class Reporter:
     async def _follow_on(self) -> None:
         """Update the status table after each change, until cancelled."""
         while True:
-            if not self._rollouts.is_pending:
+            if not (self._rollouts.is_pending or self._elsewhere.is_pending):
                 await self._something()
             await asyncio.sleep(SOON)
             self._changed.clear()
@@ -170,8 +211,11 @@ class Reporter:
 
     async def _something(self) -> None:
         """Wait for a change, or until a problem with a delayed Event is due."""
+        seconds = self._patience.seconds(self._monotonic())
+        if self._ask is not _nobody:
+            seconds = OTHERS if seconds is None else min(seconds, OTHERS)
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._patience.seconds(self._monotonic())):
+            async with asyncio.timeout(seconds):
                 await self._changed.wait()
 
     async def look(self) -> None:
@@ -193,9 +237,22 @@ class Reporter:
             self._new_proxies.clear()
         self._hear(self._moves.take())
         self._standing.touch(self._rollouts.look())
+        await self._ask_others()
         self._writer.known.set()
         if self._standing.is_touched:
             self._writer.changed.set()
+
+    async def _ask_others(self) -> None:
+        """Ask the other servers for their progress, and mark the objects with another progress."""
+        answered = await self._ask()
+        before = self._elsewhere
+        self._elsewhere = ProgressElsewhere() if answered is None else before.answered(*answered)
+        self._standing.touch(self._elsewhere.changed_since(before))
+
+    async def _lead(self) -> None:
+        """Report, beginning with the progress at all servers, because the own one may look complete."""
+        await self._ask_others()
+        await self._writer.lead()
 
     def _hear(self, moves: Mapping[Problem, bool]) -> None:
         """Pass problems on: to a status at once, because a status is a state; to Events after the delay."""

@@ -22,15 +22,21 @@ Names = Mapping[TypeUrl, frozenset[ResourceName]] | None
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Number of proxies that applied an object's change, and number of all proxies that must apply it."""
+    """Number of proxies that applied an object's change, and number of all proxies that must apply it.
+
+    `where` describes the servers of these proxies, empty for one server. `unknown` are servers whose proxies
+    are not known.
+    """
 
     applied: int
     total: int
+    where: str = ""
+    unknown: tuple[str, ...] = ()
 
     @property
     def is_done(self) -> bool:
         """Return whether all proxies applied the object's change."""
-        return self.applied == self.total
+        return self.applied == self.total and not self.unknown
 
 
 class ConnectedProxies(Protocol):
@@ -104,6 +110,13 @@ class Rollouts:
         """Return the progress of the last change of an object; None if the object has not changed."""
         rollout = self._of.get(key)
         return None if rollout is None else Progress(rollout.applied, rollout.applied + len(rollout.waiting))
+
+    def all_progress(self) -> dict[ObjectKey, Progress]:
+        """Return the progress of the last change of each object."""
+        return {
+            key: Progress(rollout.applied, rollout.applied + len(rollout.waiting))
+            for key, rollout in self._of.items()
+        }
 
     def look(self) -> frozenset[ObjectKey]:
         """Update the progress of all rollouts. Return the objects with changed progress."""

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
@@ -14,8 +15,10 @@ import pytest
 
 from meshwright.mesh.identity import ProxyName
 from tests.kubernetes.records.test_servers import Replica, Stream, _rules, _secret, until
+from tests.kubernetes.tools import objects
 from tests.kubernetes.tools.accounts import Accounts
 from tests.kubernetes.tools.kubectl import Kubectl
+from tests.tools.deadline import wait_until
 from tests.tools.forked_cli import Typed
 from tests.tools.program import Program
 from tools.real_parts.cluster import RunningCluster
@@ -24,6 +27,8 @@ NAMES: Final = ("a", "b", "c")
 SECONDS: Final = 60.0
 ANSWER_SECONDS: Final = 10.0
 """Longest time of a command while a server hangs: the limit is 2 s, on a busy machine."""
+
+_APPLIED: Final = re.compile(r"applied by ([1-9]) of \1 proxies connected to 3 replicas")
 
 Answer = dict[str, Any]
 
@@ -78,7 +83,7 @@ async def _until_shown(replica: Replica, where: dict[str, str]) -> None:
 
 
 async def test_every_view_from_each_of_three_servers(
-    replicas: tuple[Replica, ...], buyer: ProxyName, tmp_path: Path
+    replicas: tuple[Replica, ...], buyer: ProxyName, kubectl: Kubectl, tmp_path: Path
 ) -> None:
     """All proxies are seen from each server; one that hangs is named at once, and one that is killed goes."""
     await asyncio.gather(*(asyncio.to_thread(replica.start) for replica in replicas))
@@ -123,6 +128,20 @@ async def test_every_view_from_each_of_three_servers(
             status,
         )
 
+        kubectl.apply(objects.routes("all", "/books/.*"))
+        await asyncio.to_thread(
+            wait_until,
+            lambda: _APPLIED.fullmatch(_programmed(kubectl)),
+            SECONDS,
+            lambda: kubectl.get("httproutegroups.specs.smi-spec.io", "all").get("status"),
+        )
+        states = {name: _metric(replica) for name, replica in zip(names, replicas, strict=True)}
+        leader = (await answers(replicas[0], "replicas"))["leader"]
+        assert states == {
+            name: {"connected": int(name in where.values()), "expected": 0, "disconnected": 0, "ended": 0}
+            for name in names
+        }, leader
+
         hanging = replicas[2].running.process
         os.kill(hanging.pid, signal.SIGSTOP)
         try:
@@ -139,6 +158,20 @@ async def test_every_view_from_each_of_three_servers(
         assert (gone["partial"], _connected(gone)) == ([], {str(buyer): names[1]})
     for replica in replicas[:2]:
         await asyncio.to_thread(replica.running.stop)
+
+
+def _programmed(kubectl: Kubectl) -> str:
+    """Return the message about the proxies that have applied the last change of the routes."""
+    status = kubectl.get("httproutegroups.specs.smi-spec.io", "all").get("status") or {}
+    conditions = {item["type"]: item["message"] for item in status.get("conditions", ())}
+    return str(conditions.get("Programmed", ""))
+
+
+def _metric(replica: Replica) -> dict[str, int]:
+    """Return the numbers of proxies by state that a server measures."""
+    lines = replica.running.get("/metrics")[1].splitlines()
+    found = (line for line in lines if line.startswith("meshwright_proxies{"))
+    return {line.split('"')[1]: int(float(line.rpartition(" ")[2])) for line in found}
 
 
 async def _compare_views(replica: Replica, buyer: ProxyName, where: dict[str, str]) -> None:

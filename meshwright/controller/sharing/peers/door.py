@@ -24,7 +24,7 @@ from meshwright.admin.pages import routes, site
 from meshwright.admin.pages.trial_runner import TrialRunner
 from meshwright.admin.readers import MeshReading
 from meshwright.admin.replicas.facts import encode_facts, facts_of
-from meshwright.admin.replicas.peers import FACTS, PULSE, RETRY, REVOCATIONS, SERVER, TRAFFIC
+from meshwright.admin.replicas.peers import FACTS, PROGRESS, PULSE, RETRY, REVOCATIONS, SERVER, TRAFFIC
 from meshwright.admin.replicas.pulse import ServerFacts, encode_pulse, encode_server, pulse_of
 from meshwright.admin.replicas.traffic import encode_traffic, traffic_facts
 from meshwright.controller.sharing.peers.guard import bounded, peers_only
@@ -47,7 +47,8 @@ class PeerSubjects:
 
     `reading` reads this server only. `own_problems` are the problems that only this server can know, and
     `server` its facts about itself. `revoke` brings a revocation in force here, with serial and reason, and
-    returns whether it is in force; `retry` offers a proxy the rejected resources again.
+    returns whether it is in force; `retry` offers a proxy the rejected resources again. `progress` returns
+    the progress of changed objects at the proxies of this server.
     """
 
     reading: MeshReading
@@ -58,6 +59,7 @@ class PeerSubjects:
     server: Callable[[], ServerFacts]
     revoke: Callable[[str, str], Awaitable[bool]]
     retry: Callable[[str], list[str]]
+    progress: Callable[[], bytes] = lambda: b"[]"
     further: Callable[[], tuple[site.Page, ...]] = tuple
 
 
@@ -75,6 +77,7 @@ def application(subjects: PeerSubjects, domain: TrustDomain) -> web.Application:
         (TRAFFIC, answers.traffic),
         (PULSE, answers.pulse),
         (SERVER, answers.server),
+        (PROGRESS, answers.progress),
     ):
         app.router.add_get(path, answer)
     app.router.add_post(REVOCATIONS, answers.revoke)
@@ -113,6 +116,9 @@ class _Answers:
 
     async def server(self, _request: web.Request) -> web.Response:
         return _content(encode_server(self.subjects.server()))
+
+    async def progress(self, _request: web.Request) -> web.Response:
+        return _content(self.subjects.progress())
 
     async def revoke(self, request: web.Request) -> web.Response:
         serial, why = await _texts(request, "serial", "reason")

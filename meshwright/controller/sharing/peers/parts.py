@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from certs.contract import Authority
 from meshwright.admin.readers import MeshReading
@@ -22,11 +22,16 @@ from meshwright.controller.sharing.peers.acts import PeerActs
 from meshwright.controller.sharing.peers.address import announced, peer_socket
 from meshwright.controller.sharing.peers.client import PeerClient
 from meshwright.controller.sharing.peers.door import PeerSubjects, serving_peers
+from meshwright.controller.sharing.peers.leading import LeaderWorks, ask_progress
 from meshwright.controller.sharing.peers.tls import PeerTls
 from meshwright.controller.sharing.shared_store import SharedStore
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import TrustDomain
+from meshwright.mesh.problems.problem import Problems
 from meshwright.providers.merge import MergedObjects
+
+if TYPE_CHECKING:
+    from meshwright.kubernetes.status.elsewhere import ObjectProgress
 
 _OWN_SETTINGS: Final = frozenset(
     {
@@ -57,6 +62,7 @@ class PeerParts:
         authority: Authority,
         reading: MeshReading,
         read_settings: Callable[[], Settings],
+        say: Callable[[Problems], None],
         clock: Callable[[], datetime],
     ) -> None:
         """Issue the certificate, and take the port. Raises CertificateError and StartupError."""
@@ -70,6 +76,24 @@ class PeerParts:
             self.client, shared.membership, reading, self.server, self._differing.seconds, clock
         )
         self.acts = PeerActs(self.client, self.views)
+        self.leading = LeaderWorks(self.client, shared.leadership, say)
+
+    async def ask_progress(self) -> "tuple[dict[str, tuple[ObjectProgress, ...]], tuple[str, ...]] | None":
+        """Return the progress of changed objects at the other servers, None unless this server leads."""
+        if not self._shared.leadership.epoch:
+            return None
+        # Imported only here, because a mesh without a cluster has no status.
+        from meshwright.kubernetes.status.elsewhere import UnreadableProgressError, decode_progress
+
+        fine, silent = await ask_progress(self.client)
+        result: dict[str, tuple[ObjectProgress, ...]] = {}
+        unreadable = list(silent)
+        for replica, content in fine.items():
+            try:
+                result[replica] = decode_progress(content)
+            except UnreadableProgressError:
+                unreadable.append(replica)
+        return result, tuple(unreadable)
 
     def server(self) -> ServerFacts:
         """Return the facts of this server about itself."""
@@ -80,6 +104,7 @@ class PeerParts:
     ) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """Yield the names and coroutines of all tasks; `merged` returns the objects that were read."""
         yield "certificate for other servers", self.tls.renewing(self._clock)
+        yield from self.leading.works()
         self._shared.membership.follow(self._compare)
         yield "digest of inputs", self._inputs.following(merged, self._say_inputs)
 

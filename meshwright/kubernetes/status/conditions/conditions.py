@@ -140,8 +140,11 @@ def _programmed(
 
 
 def _applied(progress: Progress, problems: Sequence[Problem], server: str) -> Condition:
+    server = progress.where or server
     warned = f"; {message(problems)}" if problems else ""
-    if not progress.total:
+    if progress.unknown:
+        warned = f"; unknown at {', '.join(progress.unknown)}{warned}"
+    elif not progress.total:
         text = bounded(f"no proxy connected to {server} needed a change{warned}")
         return Condition(Aspect.PROGRAMMED, TRUE, _NOBODY, text)
     text = bounded(f"applied by {progress.applied} of {progress.total} proxies connected to {server}{warned}")

@@ -1,6 +1,7 @@
 """Tests of the reporter of delivery: problems, and roll-outs from publications and acknowledgements."""
 
 import asyncio
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,9 +25,10 @@ from meshwright.delivery.snapshots.wanted_groups import ConnectedGroups
 from meshwright.delivery.timing.debounce import Pace
 from meshwright.delivery.wave import ADMISSIONS, NAMED, Cause, Change, Wave
 from meshwright.kube.lease import Lease
+from meshwright.kubernetes.status.elsewhere import ObjectProgress
 from meshwright.kubernetes.status.object_status import ObjectStatusTable
 from meshwright.kubernetes.status.reporter import Reporter
-from meshwright.kubernetes.status.rollouts import Progress, Rollouts
+from meshwright.kubernetes.status.rollouts import Progress
 from meshwright.kubernetes.status.writer import Writer
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.identity import ProxyName
@@ -116,13 +118,13 @@ class Plane:
             clock=lambda: now,
         )
         self.standing, self.writer = ObjectStatusTable("east", {WORKLOAD}), FakeWriter()
-        self.rollouts: list[Rollouts] = []
+        self.progresses: list[Callable[[ObjectKey], Progress | None]] = []
         self.seconds = 100.0
         lease, monotonic = cast("Lease", None), lambda: self.seconds
         self.reporter = Reporter(self.delivery, self.standing, lease, self._write, monotonic)
 
-    def _write(self, rollouts: Rollouts) -> Writer:
-        self.rollouts.append(rollouts)
+    def _write(self, progress: Callable[[ObjectKey], Progress | None]) -> Writer:
+        self.progresses.append(progress)
         return cast("Writer", self.writer)
 
     async def start(self) -> None:
@@ -161,7 +163,7 @@ class Plane:
 
     def progress(self, name: str) -> Progress | None:
         """Return the progress of a Workload's last change."""
-        return self.rollouts[0].progress(key(name))
+        return self.progresses[0](key(name))
 
 
 @pytest.fixture
@@ -293,6 +295,28 @@ async def test_change_that_concerns_no_proxy_is_complete_at_once(plane: Plane) -
     await plane.change(replace(same, origin=InCluster("east", "900", 3)))
     assert await plane.told() == (key(BUYER),)
     assert (plane.progress(BUYER), plane.standing.generation(key(BUYER))) == (None, 3)
+
+
+async def test_leader_adds_the_progress_at_other_servers(plane: Plane) -> None:
+    """A leader without a concerned proxy reports the proxies of others, and nothing once it does not lead."""
+    answers: list[tuple[Mapping[str, Iterable[ObjectProgress]], Iterable[str]] | None] = [
+        ({"b": [ObjectProgress(key(SHOP), 2, 0, 1)]}, ["c"]),
+        ({"b": [ObjectProgress(key(SHOP), 2, 1, 1)], "c": []}, []),
+        None,
+    ]
+
+    async def ask() -> tuple[Mapping[str, Iterable[ObjectProgress]], Iterable[str]] | None:
+        return answers.pop(0)
+
+    plane.reporter.ask_others(ask)
+    await plane.change(workload(SHOP, "10.0.0.9", 2))
+    assert await plane.told() == (key(SHOP),)
+    assert plane.progress(SHOP) == Progress(0, 1, "3 replicas", ("c",))
+    assert await plane.told() == (key(SHOP),)
+    assert plane.progress(SHOP) == Progress(1, 1, "3 replicas")
+    await plane.told()
+    assert plane.progress(SHOP) == Progress(0, 0)
+    assert plane.reporter.own_progress() == (ObjectProgress(key(SHOP), 2, 0, 0),)
 
 
 async def test_removed_object_is_forgotten(plane: Plane) -> None:
