@@ -133,7 +133,7 @@ async def commands(parts: Parts, sockets: Sockets) -> AsyncIterator[None]:
     further = of_drivers(reading, parts.proxies.pages.pages, parts.replicas)
     all_pages = routes.pages(reading, core.clock, trying, parts.replicas)
     site.add_pages(app, all_pages, core.clock, further)
-    add_tap(app, reading, parts.monitors.taps)
+    add_tap(app, reading, parts.monitors.taps, None if parts.peers is None else parts.peers.client)
     add_api(app, Api(reading, core.clock, trying, parts.replicas))
     add_log_levels(LogLevels(), app)
     add_commands(

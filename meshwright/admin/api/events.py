@@ -9,10 +9,10 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from aiohttp import web
 from aiohttp.hdrs import METH_HEAD
@@ -21,9 +21,13 @@ from meshwright.admin.api.shape import MOMENT, TEXT, WHOLE, Shape, listed, noted
 from meshwright.admin.html.style import SECURITY_HEADERS
 from meshwright.admin.jsonable import Document, Json, jsonable
 from meshwright.admin.readers import ChangeReading, ProxyReading, TrafficReading
+from meshwright.admin.replicas.view import AllReplicas
 from meshwright.delivery.proxies.status import ProxyState
-from meshwright.mesh.identity import ProxyName
-from meshwright.mesh.problems.problem import Problems
+from meshwright.mesh.identity import ProxyName, is_proxy_name
+from meshwright.mesh.problems.problem import Problems, ordered
+
+if TYPE_CHECKING:
+    from meshwright.admin.replicas.pulse import Pulse
 
 CLIENTS: Final = 8
 """Maximum number of connected clients."""
@@ -56,7 +60,8 @@ class EventReading(ChangeReading, ProxyReading, TrafficReading, Protocol):
 class MeshFingerprint:
     """The smallest set of values with which two moments of the mesh can be compared.
 
-    `mesh` is compared by identity. `reported` is the time of the last traffic report.
+    `mesh` is compared by identity. `reported` is the time of the last traffic report, of each server if the
+    mesh has several.
     """
 
     mesh: object
@@ -64,7 +69,24 @@ class MeshFingerprint:
     connected: frozenset[ProxyName]
     expected: frozenset[ProxyName]
     answers: int
-    reported: float | None
+    reported: object
+
+
+def over_all(own: MeshFingerprint, pulses: "Mapping[str, Pulse]") -> MeshFingerprint:
+    """Return the fingerprint of a mesh with several servers; `own` is the one of this server."""
+    known = own.connected | own.expected
+    connected = own.connected | {
+        ProxyName.parse(name) for pulse in pulses.values() for name in pulse.connected if is_proxy_name(name)
+    }
+    of_others = (problem for pulse in pulses.values() for problem in pulse.problems)
+    return MeshFingerprint(
+        own.mesh,
+        ordered((*own.problems, *of_others)),
+        connected,
+        known - connected,
+        own.answers + sum(pulse.answers for pulse in pulses.values()),
+        (own.reported, *((name, pulse.reported) for name, pulse in sorted(pulses.items()))),
+    )
 
 
 def seen(reading: EventReading) -> MeshFingerprint:
@@ -104,10 +126,14 @@ def changed(before: MeshFingerprint, after: MeshFingerprint, at: datetime) -> Do
 
 @dataclass(slots=True)
 class Events:
-    """Server of the event stream, for all clients until the server shuts down."""
+    """Server of the event stream, for all clients until the server shuts down.
+
+    `replicas` are the servers of the mesh, None for the only one.
+    """
 
     reading: EventReading
     clock: Callable[[], datetime]
+    replicas: AllReplicas | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     clients: int = 0
     _seen: tuple[float, MeshFingerprint] | None = None
@@ -142,14 +168,14 @@ class Events:
 
     async def _stream_events(self, request: web.Request, response: web.StreamResponse) -> None:
         # Taken before the first byte of content, so that every change after this byte is an event.
-        before, sent = self._look(), time.monotonic()
+        before, sent = await self._look(), time.monotonic()
         # Milliseconds after which a browser reconnects.
         await _write_lines(response, "retry: 2000")
         while not self.ended.is_set() and request.transport is not None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(EVERY_SECONDS):
                     await self.ended.wait()
-            after = self._look()
+            after = await self._look()
             event = changed(before, after, self.clock())
             if event is not None:
                 await _write_lines(response, "event: changed", f"data: {json.dumps(event)}")
@@ -159,11 +185,15 @@ class Events:
                 continue
             before, sent = after, time.monotonic()
 
-    def _look(self) -> MeshFingerprint:
+    async def _look(self) -> MeshFingerprint:
         """Return the fingerprint of the mesh, at most half of EVERY_SECONDS old."""
         now = time.monotonic()
         if self._seen is None or now - self._seen[0] > EVERY_SECONDS / 2:
-            self._seen = now, seen(self.reading)
+            if self.replicas is None:
+                self._seen = now, seen(self.reading)
+            else:
+                pulses = await self.replicas.pulses()
+                self._seen = now, over_all(seen(self.reading), pulses)
         return self._seen[1]
 
 

@@ -206,7 +206,7 @@ def add_api(app: web.Application, api: Api) -> None:
     routes = ROUTES if api.replicas is None else routes_of_all(ROUTES)
     for route in routes:
         app.router.add_get(PREFIX + route.path, partial(_answer, api, route))
-    events = Events(api.reading, api.clock)
+    events = Events(api.reading, api.clock, api.replicas)
     app.router.add_get(PREFIX + EVENTS, events.answer)
     # An open event stream would otherwise delay the shutdown.
     app.on_shutdown.append(events.end)

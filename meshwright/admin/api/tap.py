@@ -10,6 +10,7 @@ A stream begins with `{"watching": {...}}`. Then there are lines for requests, f
 import asyncio
 import contextlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final, Protocol
@@ -17,11 +18,13 @@ from typing import Final, Protocol
 from aiohttp import web
 from aiohttp.hdrs import METH_HEAD
 
+from meshwright.admin.api.tap_elsewhere import OtherTaps, TapsElsewhere
 from meshwright.admin.api.tap_query import TapQuery, parse_query
 from meshwright.admin.html.style import SECURITY_HEADERS
 from meshwright.admin.jsonable import Document, Json, jsonable
 from meshwright.admin.proxy_names import NothingToShow
 from meshwright.admin.readers import ProxyReading
+from meshwright.admin.replicas.view import Query, asked
 from meshwright.delivery.proxies.status import ProxyState
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.tap import TappedRequest
@@ -40,10 +43,14 @@ class TapReading(ProxyReading, Protocol):
 
 @dataclass(slots=True)
 class TapStream:
-    """Server of the taps, for all clients until the server shuts down."""
+    """Server of the taps, for all clients until the server shuts down.
+
+    `others` are the other servers of the mesh, None for the only server, or if these are not to be asked.
+    """
 
     reading: TapReading
     taps: Taps
+    others: OtherTaps | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def end(self, _app: web.Application) -> None:
@@ -52,8 +59,10 @@ class TapStream:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Send requests to one client; the sidecars stop reporting when the stream ends for any reason."""
+        request, query, only = asked(request) if self.others is not None else (request, (), None)
         try:
             wanted = parse_query(self.reading, request.query.items())
+            names = self._names(only)
         except NothingToShow as error:
             return _refused(str(error), HTTPStatus.NOT_FOUND)
         except web.HTTPBadRequest as error:
@@ -66,7 +75,9 @@ class TapStream:
         noticed = asyncio.Event()
         try:
             # Before the headers are sent, because a refusal needs a status of its own.
-            tap = self.taps.begin(wanted.watched, noticed.set)
+            is_here = self.others is None or only in (None, self.others.replica)
+            # A tap at other servers only makes no sidecar of this server report.
+            tap = (self.taps.begin if is_here else Tap)(wanted.watched, noticed.set)
         except TooManyTaps:
             words = f"{MOST_TAPS} taps are running already, which is the limit: wait until one of them ends"
             return _refused(words, HTTPStatus.SERVICE_UNAVAILABLE)
@@ -74,16 +85,38 @@ class TapStream:
             response = web.StreamResponse(headers=headers)
             await response.prepare(request)
             with contextlib.suppress(ConnectionResetError, TimeoutError):  # the client is gone
-                await self._stream_requests(_Client(request, response, wanted), tap, noticed)
+                client = _Client(request, response, wanted, is_here=is_here)
+                if self.others is None:
+                    await self._stream_requests(client, tap, noticed, None)
+                else:
+                    by_name = _by_name(query, wanted)
+                    elsewhere = TapsElsewhere(self.others, PATH, by_name, noticed.set)
+                    try:
+                        client.proxies_elsewhere = await elsewhere.begin(names)
+                        await self._stream_requests(client, tap, noticed, elsewhere)
+                    finally:
+                        await elsewhere.end()
         finally:
             # Sidecars report while the tap exists, so it must end with the stream in every case.
-            self.taps.end(tap)
+            if is_here:
+                self.taps.end(tap)
         return response
 
-    async def _stream_requests(self, client: "_Client", tap: Tap, noticed: asyncio.Event) -> None:
+    def _names(self, only: str | None) -> list[str]:
+        """Return the other servers to ask. Raises NothingToShow for an unknown server."""
+        if self.others is None:
+            return []
+        here = self.others.names()
+        if only is not None and only not in here:
+            raise NothingToShow(f"replica {only[:200]!r} does not exist: must be one of {', '.join(here)}")
+        return [name for name in here if name != self.others.replica and only in (None, name)]
+
+    async def _stream_requests(
+        self, client: "_Client", tap: Tap, noticed: asyncio.Event, elsewhere: TapsElsewhere | None
+    ) -> None:
         clock = asyncio.get_running_loop().time
         until, count = clock() + client.query.seconds, 0
-        await client.write_line({"watching": self._watching(client.query)})
+        await client.write_line({"watching": self._watching(client)})
         while (left := until - clock()) > 0 and client.is_there:
             if self.ended.is_set():
                 await client.write_line({"ended": "the server is shutting down"})
@@ -92,9 +125,14 @@ class TapStream:
             noticed.clear()
             # Cleared before the requests are taken: a report in between sets the event again.
             result, lost = tap.take()
-            for proxy, request in result[: client.query.limit - count]:
-                await client.write_line({"request": request_document(proxy, request)})
-            count += len(result)
+            lines = self._lines(result)
+            if elsewhere is not None:
+                others, more = elsewhere.take()
+                lines, lost = [*lines, *others], lost + more
+            requests = [line for line in lines if "request" in line]
+            for line in (*requests[: client.query.limit - count], *_others_than(requests, lines)):
+                await client.write_line(line)
+            count += len(requests)
             if count >= client.query.limit:
                 await client.write_line({"ended": f"the limit of {client.query.limit} requests is reached"})
                 return
@@ -102,23 +140,32 @@ class TapStream:
                 await client.write_line({"lost": lost})
         await client.write_line({"ended": f"the time of {client.query.seconds:g} seconds is over"})
 
-    def _watching(self, wanted: TapQuery) -> Document:
+    def _lines(self, result: Iterable[tuple[ProxyName, TappedRequest]]) -> list[Document]:
+        requests = (request_document(proxy, request) for proxy, request in result)
+        if self.others is None:
+            return [{"request": request} for request in requests]
+        return [{"request": request | {"replica": self.others.replica}} for request in requests]
+
+    def _watching(self, client: "_Client") -> Document:
         """Return the tapped service, and the number of connected proxies serving this service."""
-        watched = wanted.watched
+        watched = client.query.watched
         here = (proxy.name for proxy in self.reading.proxies() if proxy.state is ProxyState.CONNECTED)
         those = (
             name
             for name in here
             if watched.proxy in (None, name) and watched.service in self.taps.served(name)
         )
-        return {"service": str(watched.service), "proxies": sum(1 for _ in those)}
+        count = sum(1 for _ in those) if client.is_here else 0
+        return {"service": str(watched.service), "proxies": count + client.proxies_elsewhere}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Client:
     request: web.Request
     response: web.StreamResponse
     query: TapQuery
+    proxies_elsewhere: int = 0
+    is_here: bool = True
 
     @property
     def is_there(self) -> bool:
@@ -133,9 +180,20 @@ class _Client:
             await self.response.write(f"{json.dumps(line)}\n".encode())
 
 
-def add_tap(app: web.Application, reading: TapReading, taps: Taps) -> None:
+def _by_name(query: Query, wanted: TapQuery) -> Query:
+    """Return a query with the common name of its proxy, as every server knows the proxy."""
+    proxy = wanted.watched.proxy
+    return [(name, str(proxy) if name == "proxy" and proxy is not None else value) for name, value in query]
+
+
+def _others_than(requests: list[Document], lines: list[Document]) -> list[Document]:
+    """Return the lines that are no requests, for example about a server that is missing."""
+    return [line for line in lines if "request" not in line] if len(requests) < len(lines) else []
+
+
+def add_tap(app: web.Application, reading: TapReading, taps: Taps, others: OtherTaps | None = None) -> None:
     """Add the tap to an application with the rest of the API, which provides the error handling."""
-    tapping = TapStream(reading, taps)
+    tapping = TapStream(reading, taps, others)
     app.router.add_get(PATH, tapping.answer)
     app.on_shutdown.append(tapping.end)
 

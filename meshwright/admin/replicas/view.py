@@ -3,12 +3,15 @@
 import enum
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from aiohttp import web
 
 from meshwright.admin.jsonable import Document
 from meshwright.admin.readers import MeshReading
+
+if TYPE_CHECKING:
+    from meshwright.admin.replicas.pulse import Pulse
 
 PARAMETER: Final = "replica"
 """Parameter of a query that names the only server to ask."""
@@ -65,6 +68,9 @@ class AllReplicas(Protocol):
 
         With `seconds`, the reading has the traffic statistics of all servers for a window of this length.
         """
+
+    async def pulses(self) -> "Mapping[str, Pulse]":
+        """Return the pulses of the other servers; a silent one keeps its last pulse while it is here."""
 
     async def replicas(self) -> Document:
         """Return the servers of the mesh."""

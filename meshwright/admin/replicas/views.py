@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from http import HTTPStatus
 from typing import Final, TypeVar
@@ -16,8 +16,8 @@ from meshwright.admin.readers import MeshReading
 from meshwright.admin.replicas import documents
 from meshwright.admin.replicas.facts import UnreadableAnswerError, decode_facts
 from meshwright.admin.replicas.members import Members, members_document
-from meshwright.admin.replicas.peers import FACTS, SERVER, TRAFFIC, PeerAnswers, Peers
-from meshwright.admin.replicas.pulse import ServerFacts, decode_server
+from meshwright.admin.replicas.peers import FACTS, PULSE, SERVER, TRAFFIC, PeerAnswers, Peers
+from meshwright.admin.replicas.pulse import Pulse, ServerFacts, decode_pulse, decode_server
 from meshwright.admin.replicas.reading import ReplicasReading
 from meshwright.admin.replicas.traffic import decode_traffic
 from meshwright.admin.replicas.view import Query, Scope, View
@@ -43,6 +43,7 @@ class ReplicaViews:
     server: Callable[[], ServerFacts]
     differing: Callable[[], float | None]
     clock: Callable[[], datetime]
+    last_pulses: dict[str, Pulse] = field(default_factory=dict, repr=False)
 
     async def answer(self, view: View, only: str | None) -> Document:
         """Return a view over all servers, or the view of the server `only`.
@@ -71,6 +72,14 @@ class ReplicaViews:
     async def read(self, seconds: float | None = None) -> tuple[MeshReading, Mapping[str, str]]:
         """Return a reading over all servers, and the reason of each server that is missing."""
         return await self.over_all(seconds)
+
+    async def pulses(self) -> Mapping[str, Pulse]:
+        """Return the pulses of the other servers; a silent one keeps its last pulse while it is here."""
+        pulses, silent = decoded(await self.peers.ask(PULSE), decode_pulse)
+        kept = {name: self.last_pulses[name] for name in silent if name in self.last_pulses}
+        self.last_pulses.clear()
+        self.last_pulses.update({**kept, **pulses})
+        return dict(self.last_pulses)
 
     async def replicas(self) -> Document:
         """Return the servers of the mesh."""

@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Final
 
 import aiohttp
 
 from certs.replica import replica_host
+from meshwright.admin.api.tap_elsewhere import LostServerError
 from meshwright.admin.replicas.peers import PeerAnswer, PeerAnswers
 from meshwright.admin.replicas.view import Query
 from meshwright.controller.sharing.peers.tls import PeerTls
@@ -138,20 +140,18 @@ class PeerClient:
 
     @asynccontextmanager
     async def follow(self, name: str, path: str, query: Query) -> AsyncIterator[AsyncIterable[bytes]]:
-        """Yield the lines of a long answer of another server. Raises PeerError without an answer in time."""
-        async with asyncio.timeout(self._seconds) as limit:
-            try:
+        """Yield the lines of a long answer of another server. Raises LostServerError."""
+        try:
+            async with asyncio.timeout(self._seconds) as limit:
                 async with self._request(ReplicaId(name), "GET", path, query, None) as response:
-                    if response.status != 200:
-                        raise PeerError(f"answered with status {response.status}")
+                    if response.status != HTTPStatus.OK:
+                        raise LostServerError(f"answered with status {response.status}")
                     limit.reschedule(None)
                     yield _lines(response)
-            except (_NoAnswer, aiohttp.ClientError, OSError) as error:
-                raise PeerError(" ".join(str(error).split()) or type(error).__name__) from error
-
-
-class PeerError(Exception):
-    """Error for another server that does not answer a long question; the message is the reason."""
+        except TimeoutError:
+            raise LostServerError(f"no answer within {self._seconds:g} s") from None
+        except (_NoAnswer, aiohttp.ClientError, OSError) as error:
+            raise LostServerError(" ".join(str(error).split()) or type(error).__name__) from error
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:

@@ -19,6 +19,7 @@ from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.listening_sockets import listening
 from meshwright.mesh.names import TrustDomain
 from meshwright.mesh.problems.problem import Problems
+from meshwright.mesh.service import ServiceKey
 from meshwright.records.contract import ReplicaId
 from meshwright.replicas.membership import Membership
 from meshwright.replicas.state import ReplicaState
@@ -48,6 +49,11 @@ class OneServer:
     retried: list[str] = field(default_factory=list)
     is_refusing: bool = False
     at: HostPort | None = None
+    taps: Taps = field(
+        default_factory=lambda: Taps(
+            TapTable(), lambda name: (ServiceKey(name.namespace, name.service),), lambda: None
+        )
+    )
 
     @property
     def views(self) -> ReplicaViews:
@@ -68,7 +74,7 @@ class OneServer:
         return PeerSubjects(
             reading=self.reading,
             trying=TrialRunner(self.reading, lambda _: ()),  # type: ignore[arg-type, return-value]
-            taps=Taps(TapTable(), lambda _: (), lambda: None),
+            taps=self.taps,
             clock=now,
             own_problems=lambda: self.problems,
             server=lambda: self.facts,

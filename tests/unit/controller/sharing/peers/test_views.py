@@ -1,5 +1,6 @@
 """Tests of pages and API over several servers: every view is the same from each of them."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -222,3 +223,23 @@ async def test_pages_of_all_servers(tmp_path: Path, readings: dict[str, FakeRead
         assert "c: it does not listen for other servers yet" in page
     if path == "/debug/proxy":
         assert "Replica" in page
+
+
+async def test_changes_at_other_servers_are_events(tmp_path: Path, readings: dict[str, FakeReading]) -> None:
+    """A proxy that disconnects from another server has gone, and one that moves has not."""
+    async with (
+        some_servers(tmp_path, readings) as servers,
+        api_of(servers["a"]) as client,
+        client.get(f"{PREFIX}/events") as response,
+    ):
+        assert await response.content.readline() == b"retry: 2000\n"
+        # The buyer moves from a to b, and the store's proxy disconnects from b.
+        here, there = readings["a"].the_proxies, readings["b"].the_proxies
+        readings["a"].the_proxies = (here[0], replace(here[1], state=ProxyState.DISCONNECTED))
+        readings["b"].the_proxies = (replace(there[0], state=ProxyState.DISCONNECTED), here[1])
+        event = {}
+        while not event.get("went"):
+            line = await response.content.readline()
+            if line.startswith(b"data: "):
+                event = json.loads(line.removeprefix(b"data: "))
+        assert (event["came"], event["went"]) == ([], [str(NAME)])
