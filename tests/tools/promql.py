@@ -16,6 +16,8 @@ _TOKEN: Final = re.compile(
 _COMPARED: Final = ("==", "!=", "<", ">", "<=", ">=")
 _BINDING: Final = {"or": 1, "and": 2, "unless": 2} | dict.fromkeys(_COMPARED, 3)
 _BINDING.update({"+": 4, "-": 4, "*": 5, "/": 5})
+_OF_TARGETS = frozenset({"job", "namespace"})
+"""Labels that Prometheus adds to all series of a scraped program."""
 _AGGREGATIONS: Final = ("sum", "min", "max", "avg", "count", "topk", "bottomk")
 _OF_RANGES: Final = ("rate", "increase", "max_over_time", "min_over_time", "avg_over_time")
 
@@ -130,7 +132,7 @@ class _Reader:
             return Answer(labels)
         if by is None:
             return Answer(frozenset())
-        if unknown := by[1] - labels:
+        if unknown := by[1] - labels - _OF_TARGETS:
             raise Wrong(f"{by[0]} {sorted(unknown)}: there are {sorted(labels)}")
         return Answer(by[1] if by[0] == "by" else labels - by[1])
 

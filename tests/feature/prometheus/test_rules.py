@@ -78,7 +78,7 @@ def test_rules_fire_exactly_on_their_conditions(programs: tuple[str, str], tmp_p
         ("< 14400", "< 14401"),
         ("> 300", "> 301"),
         ("ratio5m < 0.95", "ratio5m < 0.97"),
-        ("(0.9 *", "(0.7 *"),
+        ("< 0.9 *", "< 0.7 *"),
         ("[10m]) > 0 or", "[10m]) > 100 or"),
     ],
 )
