@@ -3,8 +3,8 @@
 import asyncio
 import json
 import os
-import re
 import signal
+import urllib.request
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -27,8 +27,6 @@ NAMES: Final = ("a", "b", "c")
 SECONDS: Final = 60.0
 ANSWER_SECONDS: Final = 10.0
 """Longest time of a command while a server hangs: the limit is 2 s, on a busy machine."""
-
-_APPLIED: Final = re.compile(r"applied by ([1-9]) of \1 proxies connected to 3 replicas")
 
 Answer = dict[str, Any]
 
@@ -67,6 +65,27 @@ def asked(replica: Replica, *arguments: str) -> Answer:
     return answer
 
 
+def seen(replica: Replica, path: str) -> Answer:
+    """Return the answer of a server's API, which costs less than a command."""
+    with urllib.request.urlopen(
+        f"http://{replica.running.bound['debug']}/api/v1{path}", timeout=SECONDS
+    ) as got:
+        answer = json.load(got)
+    assert isinstance(answer, dict)
+    return answer
+
+
+def are_all_here(replicas: tuple[Replica, ...]) -> bool:
+    """Return whether each server sees all of them, and one that leads."""
+    listed = [seen(replica, "/replicas") for replica in replicas]
+    return all(
+        (len(item["replicas"]), item["partial"]) == (len(replicas), [])
+        and all(of["state"] == "ready" and of["inputs"] for of in item["replicas"])
+        and item["leader"]
+        for item in listed
+    )
+
+
 async def answers(replica: Replica, *arguments: str) -> Answer:
     """Return the JSON of a command, which runs in a thread."""
     return await asyncio.to_thread(asked, replica, *arguments)
@@ -79,11 +98,11 @@ def _connected(answer: Answer) -> dict[str, str]:
 
 async def _until_shown(replica: Replica, where: dict[str, str]) -> None:
     """Wait until a server shows each proxy with its server."""
-    await until(lambda: _connected(asked(replica, "proxies")) == where)
+    await until(lambda: _connected(seen(replica, "/proxies")) == where)
 
 
 async def test_every_view_from_each_of_three_servers(
-    replicas: tuple[Replica, ...], buyer: ProxyName, kubectl: Kubectl, tmp_path: Path
+    replicas: tuple[Replica, ...], buyer: ProxyName, tmp_path: Path
 ) -> None:
     """All proxies are seen from each server; one that hangs is named at once, and one that is killed goes."""
     await asyncio.gather(*(asyncio.to_thread(replica.start) for replica in replicas))
@@ -92,16 +111,7 @@ async def test_every_view_from_each_of_three_servers(
         await asyncio.to_thread(replicas[0].issued, name, tmp_path / name.service) for name in (buyer, shop)
     ]
 
-    def are_all_here() -> bool:
-        listed = [asked(replica, "replicas") for replica in replicas]
-        return all(
-            [len(item["replicas"]), len(item["partial"])] == [3, 0]
-            and all(of["state"] == "ready" and of["inputs"] for of in item["replicas"])
-            and item["leader"]
-            for item in listed
-        )
-
-    await until(are_all_here)
+    await until(lambda: are_all_here(replicas))
     names = [(await answers(replica, "replicas"))["own"] for replica in replicas]
     async with AsyncExitStack() as stack:
         streams: list[Stream] = [
@@ -128,20 +138,6 @@ async def test_every_view_from_each_of_three_servers(
             status,
         )
 
-        kubectl.apply(objects.routes("all", "/books/.*"))
-        await asyncio.to_thread(
-            wait_until,
-            lambda: _APPLIED.fullmatch(_programmed(kubectl)),
-            SECONDS,
-            lambda: kubectl.get("httproutegroups.specs.smi-spec.io", "all").get("status"),
-        )
-        states = {name: _metric(replica) for name, replica in zip(names, replicas, strict=True)}
-        leader = (await answers(replicas[0], "replicas"))["leader"]
-        assert states == {
-            name: {"connected": int(name in where.values()), "expected": 0, "disconnected": 0, "ended": 0}
-            for name in names
-        }, leader
-
         hanging = replicas[2].running.process
         os.kill(hanging.pid, signal.SIGSTOP)
         try:
@@ -150,13 +146,43 @@ async def test_every_view_from_each_of_three_servers(
             assert partial == [{"replica": names[2], "reason": "no answer within 2 s"}]
         finally:
             os.kill(hanging.pid, signal.SIGCONT)
-        await until(lambda: _connected(asked(replicas[0], "proxies")) == where)
+        await until(lambda: _connected(seen(replicas[0], "/proxies")) == where)
 
         replicas[2].running.process.send_signal(signal.SIGKILL)
-        await until(lambda: len(asked(replicas[0], "replicas")["replicas"]) == 2)
+        await until(lambda: len(seen(replicas[0], "/replicas")["replicas"]) == 2)
         gone = await answers(replicas[0], "proxies")
         assert (gone["partial"], _connected(gone)) == ([], {str(buyer): names[1]})
     for replica in replicas[:2]:
+        await asyncio.to_thread(replica.running.stop)
+
+
+async def test_status_and_gauges_count_proxies_of_all_servers(
+    replicas: tuple[Replica, ...], buyer: ProxyName, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    """The leader reports for the proxies of another server, and nobody calls these disconnected."""
+    both = replicas[:2]
+    await asyncio.gather(*(asyncio.to_thread(replica.start) for replica in both))
+    await until(lambda: are_all_here(both))
+    answer = await asyncio.to_thread(seen, both[0], "/replicas")
+    leader, other = both if answer["own"] == answer["leader"] else reversed(both)
+    folder = await asyncio.to_thread(leader.issued, buyer, tmp_path / "buyer")
+    async with leader.stream(buyer, folder) as before:
+        await before.until(before.is_served)
+    async with other.stream(buyer, folder) as moved:
+        await moved.until(moved.is_served)
+        kubectl.apply(objects.routes("all", "/books/.*"))
+        await asyncio.to_thread(
+            wait_until,
+            lambda: _programmed(kubectl) == "applied by 1 of 1 proxies connected to 2 replicas",
+            SECONDS,
+            lambda: kubectl.get("httproutegroups.specs.smi-spec.io", "all").get("status"),
+        )
+        # The shop's own proxy has never connected.
+        counts = {"connected": 0, "expected": 1, "disconnected": 0, "ended": 0}
+        await until(lambda: _metric(leader) == counts)
+        assert _metric(other) == counts | {"connected": 1, "expected": 0}
+    await until(lambda: _metric(leader) == counts | {"disconnected": 1})
+    for replica in both:
         await asyncio.to_thread(replica.running.stop)
 
 
