@@ -14,6 +14,7 @@ import structlog
 
 from certs.authority_records.data_key import SEAL as SEAL
 from certs.authority_records.data_key import RecordedDataKey
+from certs.authority_records.data_key import is_same_mesh as is_same_mesh
 from certs.authority_records.fields import AUTHORITY as AUTHORITY
 from certs.authority_records.store import RecordedAuthority
 from certs.custody import AuthorityWithLedger, begun

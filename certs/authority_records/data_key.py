@@ -4,7 +4,10 @@ The first server makes the data key, and the others take it. Without a passphras
 who may read the record can read all private keys of the mesh. In Kubernetes it therefore belongs into a
 Secret. With a passphrase it is encrypted as in the file `seal.json` of a state directory.
 
-    {"data_key": "5f2c..."}    or    {"wrapped": {"kdf": "scrypt", "n": 32768, ..., "data_key": "9ab0..."}}
+    {"data_key": "5f2c...", "mesh": "07d1..."}
+    {"wrapped": {"kdf": "scrypt", "n": 32768, ..., "data_key": "9ab0..."}, "mesh": "07d1..."}
+
+`mesh` identifies the data key, and so the mesh.
 """
 
 import asyncio
@@ -17,7 +20,7 @@ import structlog
 from certs.authority_records.fields import AUTHORITY
 from certs.errors import StateError
 from certs.state.sealing import RecordSeal, new_data_key, read_wrapped, wrapped
-from meshwright.records.content import Fields, UnreadableContentError
+from meshwright.records.content import Content, Fields, UnreadableContentError
 from meshwright.records.contract import RecordsError, RecordStore, ReplicaId
 from meshwright.records.key import key_of
 from meshwright.records.threads import ThreadCalls
@@ -28,6 +31,7 @@ SEAL: Final = key_of("seal")
 
 _KEY: Final = "data_key"
 _WRAPPED: Final = "wrapped"
+_MESH: Final = "mesh"
 _DATA_KEY_BYTES: Final = 32
 _MEND: Final = (
     f"restore the record {SEAL} from a backup, because the private keys in the shared records cannot be "
@@ -120,9 +124,10 @@ class RecordedDataKey:
         return {} if version.content is None else version.content.fields
 
     def _written(self, data_key: bytes) -> Fields:
+        mesh = RecordSeal(data_key).mesh
         if self._passphrase is None:
-            return {_KEY: data_key.hex()}
-        return {_WRAPPED: json.loads(wrapped(data_key, self._passphrase).written())}
+            return {_KEY: data_key.hex(), _MESH: mesh}
+        return {_WRAPPED: json.loads(wrapped(data_key, self._passphrase).written()), _MESH: mesh}
 
     def _data_key(self, fields: Fields) -> bytes:
         if _WRAPPED not in fields:
@@ -143,6 +148,13 @@ class RecordedDataKey:
                 f"the passphrase does not decrypt the data key in the record {SEAL}; use the passphrase of "
                 "the other servers"
             ) from None
+
+
+def is_same_mesh(one: Content, other: Content) -> bool:
+    """Return whether two contents of the record `seal` have the data key of one mesh."""
+    return one.fields == other.fields or (
+        _MESH in one.fields and one.fields[_MESH] == other.fields.get(_MESH)
+    )
 
 
 def _none(fields: Fields | None) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 from certs.errors import StateError
 
 _OWN_FOLDERS: Final = ("ca", "ca.*", ".ca.*", "ads", "services", "webhook")
-_OWN_FILES: Final = ("ledger*.sqlite*", "tokens.sqlite*", "*.json", "*.lock", ".ca.lock")
+_OWN_FILES: Final = ("ledger*.sqlite*", "tokens.sqlite*", "followed.sqlite*", "*.json", "*.lock", ".ca.lock")
 _PUBLIC: Final = frozenset({"ca.pem", "roots.pem"})
 """Names of files readable for all users, and writable only for the owner."""
 

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from importlib.metadata import version
 from typing import Final, TypeVarTuple
 
@@ -18,10 +19,14 @@ from certs.custody import AuthorityWithLedger
 from certs.errors import StateError
 from certs.ledger.entry import LedgerEntry
 from certs.report_records.sidecar_reports import SidecarReports
-from certs.shared_custody import LISTED, SEAL, SharedStores, has_own_mesh, open_shared
+from certs.shared_custody import AUTHORITY, LISTED, SEAL, SharedStores, has_own_mesh, open_shared
+from certs.shared_domains import HEADER
 from certs.state.stored_pair import Holder
 from meshwright.controller.settings.settings import Settings
 from meshwright.controller.sharing.backends import backend
+from meshwright.controller.sharing.domains import DOMAINS, IDENTITY
+from meshwright.controller.sharing.first_answer import wait_for_store
+from meshwright.controller.sharing.followed_file import FollowedFile
 from meshwright.controller.sharing.gateway_record import RecordedGatewaySecrets
 from meshwright.controller.sharing.issuer_servers import IssuerServers
 from meshwright.controller.sharing.listed_records import ListedRecords
@@ -33,7 +38,8 @@ from meshwright.controller.sharing.stream_balance import StreamBalance
 from meshwright.controller.sharing.unmoved_state import until_moved
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
-from meshwright.records.contract import Epoch, RecordsError, ReplicaId
+from meshwright.records.contract import Changes, Epoch, RecordsError, ReplicaId
+from meshwright.records.healing.store import HealedRecords
 from meshwright.replicas.leadership import Leadership
 from meshwright.replicas.membership import Membership
 from meshwright.replicas.state import ReplicaState
@@ -66,7 +72,11 @@ class SharedStore:
         self._answered_at: float | None = None
         self.replica = replica_id()
         self._backend = backend(settings, self.replica, clock)
-        self._records = ListedRecords(self._backend.records)
+        self._followed = FollowedFile(settings.state)
+        self._healed = HealedRecords(
+            self._backend.records, self.replica, DOMAINS, IDENTITY, clock, self._followed
+        )
+        self._records = ListedRecords(self._healed)
         self._thread = StoreThread()
         own = ReplicaState(version=version("meshwright"), started_at=clock().isoformat())
         self.membership = Membership(self.replica, own)
@@ -104,6 +114,7 @@ class SharedStore:
     def _open(self) -> AuthorityWithLedger:
         settings, thread = self._settings, self._thread
         thread.run(self._backend.connection.__aenter__())
+        wait_for_store(thread, self._healed)
         passphrase = settings.key_passphrase_file
         if has_own_mesh(settings.state):
             self._move()
@@ -113,6 +124,10 @@ class SharedStore:
         thread.start("shared ledger", lambda: stores.ledger.follow(self._hear_entries))
         thread.start("shared service certificates", lambda: stores.pairs.follow(self._hear_pairs))
         thread.start("shared join tokens", self.tokens.follow)
+        thread.start("shared authority", partial(self._records.follow, AUTHORITY, _ignore))
+        thread.start("shared data key", partial(self._records.follow, SEAL, _ignore))
+        thread.start("healing of the shared store", self._healed.heal)
+        thread.start("followed records", self._healed.keep)
         thread.start("look at the shared store", self._looking)
         thread.start("presence among the servers", self._announcing)
         self._roots = RootServers(
@@ -174,7 +189,7 @@ class SharedStore:
             streams,
             missing,
             is_stopping=is_stopping,
-            is_store_away=lambda: bool(self.remarks()),
+            is_store_away=lambda: bool(self._thread.remarks()),
             moved=moved,
         )
 
@@ -189,7 +204,7 @@ class SharedStore:
 
     def remarks(self) -> tuple[str, ...]:
         """Return remarks for operators while the store cannot be used. May be called from any thread."""
-        return self._thread.remarks()
+        return (*self._thread.remarks(), *self._healed.remarks())
 
     def answer_age(self) -> float | None:
         """Return the seconds since the last answer of the store, None before the first one."""
@@ -198,13 +213,19 @@ class SharedStore:
 
     def close(self) -> None:
         """End all use of the store; later calls of the opened parts fail."""
-        self._thread.close(lambda: self._backend.connection.__aexit__(None, None, None))
+        self._thread.close(self._end)
+        self._followed.close()
+
+    async def _end(self) -> None:
+        """Keep what was followed, and end the connection."""
+        await self._healed.keep_now()
+        await self._backend.connection.__aexit__(None, None, None)
 
     async def _looking(self) -> None:
         """Read a record again and again, because a watch without answers raises no error."""
         while True:
             try:
-                await self._records.read(SEAL)
+                await self._backend.records.read(HEADER)  # never a kept one
             except RecordsError as error:
                 self._thread.note(_LOOKING, str(error))
             else:
@@ -265,6 +286,11 @@ class SharedStore:
                 compared(map(_identity, sorted(self._holders.popleft())))
             await self._woken.wait()
             self._woken.clear()
+
+
+def _ignore(changes: Changes) -> None:
+    """Ignore changes of records that are followed to heal and to keep them."""
+    del changes
 
 
 def replica_id() -> ReplicaId:

@@ -6,12 +6,17 @@ from contextlib import contextmanager
 from typing import Final
 
 from meshwright.enrolment.store.contract import TokenStore
+from meshwright.enrolment.store.mending import is_revoked, mend_token
 from meshwright.enrolment.store.records import RecordedTokens
 from meshwright.enrolment.store.token_fields import TOKENS
 from meshwright.records.contract import RecordStore, ReplicaId
+from meshwright.records.healing.domain import Domain
 
 LISTED_TOKENS: Final = TOKENS
 """Common beginning of the records of shared join tokens."""
+
+TOKEN_DOMAIN: Final = Domain(TOKENS, mend_token, is_revoked)
+"""What a store may lose of join tokens."""
 
 
 class SharedTokens:

@@ -41,6 +41,11 @@ class StoreThread:
         self._errors: dict[str, str] = {}
         self._thread.start()
 
+    @property
+    def is_closed(self) -> bool:
+        """Return whether the thread has ended, or will end now."""
+        return self._is_closed
+
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the loop, and return its result or raise its error.
 

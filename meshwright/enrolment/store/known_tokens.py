@@ -6,7 +6,13 @@ from typing import Final
 
 import structlog
 
-from meshwright.enrolment.store.token_fields import StoredToken, read_token_fields, read_use, token_and_slot
+from meshwright.enrolment.store.token_fields import (
+    StoredToken,
+    is_given_back,
+    read_token_fields,
+    read_use,
+    token_and_slot,
+)
 from meshwright.enrolment.tokens import TokenRecord
 from meshwright.records.content import Content, UnreadableContentError
 from meshwright.records.contract import Changes, Record
@@ -28,6 +34,7 @@ class KnownTokens:
     def __init__(self) -> None:
         self._tokens: dict[str, StoredToken] = {}
         self._uses: dict[str, dict[int, str]] = {}
+        self._free: dict[str, set[int]] = {}
         self._lock = threading.Lock()
 
     def token(self, token: str) -> StoredToken | None:
@@ -47,12 +54,18 @@ class KnownTokens:
         with self._lock:
             return dict(self._uses.get(token, {}))
 
+    def slots(self, token: str) -> frozenset[int]:
+        """Return the slots of a token with a record: those in use, and those that were given back."""
+        with self._lock:
+            return frozenset(self._uses.get(token, {})) | self._free.get(token, set())
+
     def hear(self, changes: Changes, *, is_all: bool) -> None:
         """Take changes, or all that the store has."""
         if is_all:
             with self._lock:
                 self._tokens.clear()
                 self._uses.clear()
+                self._free.clear()
         for record in changes.records:
             self.take(record.key, record)
         for key in changes.removed:
@@ -85,17 +98,23 @@ class KnownTokens:
         self._tokens[token] = stored
 
     def _take_use(self, token: str, slot: int, record: Record | None) -> None:
-        uses = self._uses.setdefault(token, {})
-        if record is None:
-            uses.pop(slot, None)
-        else:
+        uses, free = self._uses.setdefault(token, {}), self._free.setdefault(token, set())
+        uses.pop(slot, None)
+        free.discard(slot)
+        if record is not None:
             try:
-                uses[slot] = read_use(Content.decode(record.content).fields)
+                fields = Content.decode(record.content).fields
+                if is_given_back(fields):
+                    free.add(slot)
+                else:
+                    uses[slot] = read_use(fields)
             except UnreadableContentError as error:
                 _log.error("use of a join token cannot be read", key=record.key, reason=str(error))
                 uses[slot] = UNREADABLE
         if not uses:
             del self._uses[token]
+        if not free:
+            del self._free[token]
 
     def _counted(self, stored: StoredToken) -> TokenRecord:
         uses = self._uses.get(stored.record.id, {})

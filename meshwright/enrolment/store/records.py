@@ -16,6 +16,8 @@ from meshwright.enrolment.store.token_fields import (
     TOKENS,
     StoredToken,
     first_slot,
+    given_back,
+    is_given_back,
     is_token_id,
     is_use_of,
     key_of_token,
@@ -181,10 +183,10 @@ class RecordedTokens:
 
         def change(fields: Fields | None) -> Fields | None:
             nonlocal is_created
-            is_created = fields is None
-            if fields is not None and read_use(fields) != key:
+            is_created = fields is None or is_given_back(fields)
+            if fields is not None and not is_created and read_use(fields) != key:
                 raise _TakenError
-            return use_fields(key, now) if is_created else None
+            return use_fields(key, now, token.expires_at) if is_created else None
 
         for slot in self._slots(token, key):
             slot_key = key_of_use(token.id, slot)
@@ -205,16 +207,22 @@ class RecordedTokens:
         yield from [slot for slot in order if uses.get(slot, key) != key][:VERIFIED]
 
     async def _give_back(self, token: str, key: str) -> None:
+        is_own = is_use_of(key)
+
+        def change(fields: Fields | None) -> Fields | None:
+            if fields is None or is_given_back(fields) or not is_own(fields):
+                return None
+            return given_back(fields)
+
         for slot, holder in self._known.uses(token).items():
             if holder == key:
-                await self._remove(key_of_use(token, slot), key)
+                await self._update(key_of_use(token, slot), change)
 
     def _keys_of_uses(self, token: str) -> Iterable[Key]:
-        return (key_of_use(token, slot) for slot in self._known.uses(token))
+        return (key_of_use(token, slot) for slot in sorted(self._known.slots(token)))
 
-    async def _remove(self, key: Key, holder: str | None = None) -> None:
-        condition = _always if holder is None else is_use_of(holder)
-        if await remove(self._store, key, condition):
+    async def _remove(self, key: Key) -> None:
+        if await remove(self._store, key, _always):
             self._known.take(key, None)
 
     async def _update(self, key: Key, change: Change) -> None:

@@ -1,9 +1,9 @@
 """Fields of the records of join tokens, and of their uses.
 
 The token `0123456789ab` has the key `tokens/0123456789ab`, and its uses have the keys
-`tokens/0123456789ab/uses/0` and so on, as many as the token allows. A use is created where there is none, so
-that a token never has more uses than allowed, although many servers take them at once. Of the secret there is
-only the SHA-256. Times are whole seconds since 1970, UTC.
+`tokens/0123456789ab/uses/0` and so on, as many as the token allows. A use is created where there is none, or
+taken where another key has given it back, so that a token never has more uses than allowed, although many
+servers take them at once. Of the secret there is only the SHA-256. Times are whole seconds since 1970, UTC.
 
 A pure module.
 """
@@ -134,9 +134,38 @@ def with_revocation(fields: Fields, now: datetime) -> Fields | None:
     return None if fields.get("revoked_at") is not None else {**fields, "revoked_at": seconds(now)}
 
 
-def use_fields(key_digest: str, now: datetime) -> Fields:
-    """Return the fields of a use by a key."""
-    return {"key": key_digest, "at": seconds(now)}
+def with_former_revocation(fields: Fields, former: Fields) -> Fields | None:
+    """Return the fields of a token with the revocation in former fields; None if nothing is added."""
+    revoked_at = former.get("revoked_at")
+    if revoked_at is None or fields.get("revoked_at") is not None:
+        return None
+    return {**fields, "revoked_at": revoked_at}
+
+
+def end_of_token(fields: Fields) -> datetime | None:
+    """Return the end of a token from its fields, or from those of a use; None if it is not recorded."""
+    if "expires_at" not in fields:
+        return None
+    return _time(fields, "expires_at")
+
+
+def use_fields(key_digest: str, now: datetime, expires_at: datetime | None = None) -> Fields:
+    """Return the fields of a use by a key, with the end of the token if it is known."""
+    fields: Fields = {"key": key_digest, "at": seconds(now)}
+    return fields if expires_at is None else {**fields, "expires_at": seconds(expires_at)}
+
+
+def given_back(fields: Fields) -> Fields:
+    """Return the fields of a use that its key has given back, so that another key can have it.
+
+    The record stays, because a removal could not be told from a loss of the store.
+    """
+    return {name: value for name, value in fields.items() if name != "key"} | {"is_free": True}
+
+
+def is_given_back(fields: Fields) -> bool:
+    """Return whether the fields are those of a use that was given back."""
+    return fields.get("is_free") is True
 
 
 def read_use(fields: Fields) -> str:

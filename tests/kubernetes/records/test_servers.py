@@ -66,6 +66,11 @@ class Replica:
         self.run("certs", "token", "create", *named, "--uses", "1", "--out", str(out), "--anyway")
         return out.read_text().strip()
 
+    def serial(self, name: ProxyName) -> str:
+        """Return the serial of a proxy's first certificate."""
+        lines = [line for line in self.run("certs", "list").splitlines() if str(name) in line]
+        return next(word for line in lines for word in line.split() if _is_hex(word))
+
     def issued(self, name: ProxyName, folder: Path) -> Path:
         """Issue a certificate; return the folder with certificate, key and root."""
         named = ("--uuid", str(name.uuid), "--service", str(name.service), "--namespace", str(name.namespace))
@@ -208,14 +213,7 @@ async def test_two_servers_are_one_mesh(
     async with two.stream(shop, shops) as moved, two.stream(buyer, buyers) as there:
         await moved.until(moved.is_served)
         await there.until(lambda: there.addresses() == {FIRST})
-        listing = await asyncio.to_thread(one.run, "certs", "list")
-        serial = next(
-            word
-            for line in listing.splitlines()
-            if str(buyer) in line
-            for word in line.split()
-            if _is_hex(word)
-        )
+        serial = await asyncio.to_thread(one.serial, buyer)
         await asyncio.to_thread(one.run, "certs", "revoke", serial)
         async with asyncio.timeout(REVOKED_SECONDS):
             await asyncio.wait((there.task,))
@@ -272,3 +270,94 @@ async def test_proxies_are_served_while_the_api_server_is_away(
     await until(lambda: "shared store: " not in one.running.get("/healthz/ready")[1])
     assert (await one.join(roots, token))[0] is grpc.StatusCode.OK
     await asyncio.to_thread(one.running.stop)
+
+
+async def test_records_deleted_by_hand_come_back(
+    replicas: tuple[Replica, Replica], buyer: ProxyName, kubectl: Kubectl, home: str, tmp_path: Path
+) -> None:
+    """All records and the data of the Secret are deleted: streams go on, and a revocation is not undone."""
+    one, two = replicas
+    await asyncio.gather(asyncio.to_thread(one.start), asyncio.to_thread(two.start))
+    buyers = await asyncio.to_thread(one.issued, buyer, tmp_path / "buyer")
+    other = ProxyName.parse(f"other.buyer.{buyer.namespace}")
+    others = await asyncio.to_thread(two.issued, other, tmp_path / "other")
+    serial = await asyncio.to_thread(two.serial, other)
+    await asyncio.to_thread(two.run, "certs", "revoke", serial)
+    shop = ProxyName.parse(f"shop-{buyer.namespace}.shop.{buyer.namespace}")
+    token = await asyncio.to_thread(one.token, shop, tmp_path / "token")
+    here = replace(kubectl, namespace=home)
+    async with one.stream(buyer, buyers) as stream:
+        await stream.until(stream.is_served)
+        before = await asyncio.to_thread(_keys_of_records, here)
+        secrets = stream.secrets()
+        await asyncio.to_thread(here, "delete", "records", "--all")
+        emptied = ('[{"op": "remove", "path": "/data"}]',)
+        await asyncio.to_thread(
+            here, "patch", "secret", "meshwright-custody", "--type", "json", "--patch", *emptied
+        )
+        await until(lambda: _keys_of_records(here) >= before)
+        assert not stream.task.done()
+        for replica in replicas:
+            async with replica.stream(other, others) as refused:
+                await until(refused.task.done)
+                assert not refused.sidecar.responses
+        code, _, answered = await two.join((buyers / "ca.pem").read_bytes(), token)
+        assert code is grpc.StatusCode.OK, answered
+        assert (stream.task.done(), stream.secrets()) == (False, secrets)
+    event = "the shared store had lost records, and this server has written them again"
+    assert event in {line["event"] for replica in replicas for line in replica.running.log()}
+    await asyncio.to_thread(one.running.stop)
+    await asyncio.to_thread(one.start)
+    async with one.stream(buyer, buyers) as back:
+        await back.until(back.is_served)
+        assert back.secrets() == secrets
+
+
+def _keys_of_records(kubectl: Kubectl) -> set[str]:
+    """Return the keys of all records of the mesh, without the servers' presence."""
+    records = kubectl.get("records")["items"]
+    data = kubectl.get("secret", "meshwright-custody").get("data", {})
+    keys = {record["spec"]["key"] for record in records} | set(data)
+    return {key for key in keys if not key.startswith("replicas/")}
+
+
+async def test_server_starts_while_the_api_server_is_away(
+    replicas: tuple[Replica, Replica],
+    buyer: ProxyName,
+    shared_cluster: RunningCluster,
+    kubectl: Kubectl,
+    home: str,
+    tmp_path: Path,
+) -> None:
+    """It serves known proxies with what it followed last, is caught up afterwards, and an empty one waits."""
+    one, two = replicas
+    await asyncio.to_thread(one.start)
+    folder = await asyncio.to_thread(one.issued, buyer, tmp_path / "buyer")
+    roots = (folder / "ca.pem").read_bytes()
+    shop = ProxyName.parse(f"shop-{buyer.namespace}.shop.{buyer.namespace}")
+    token = await asyncio.to_thread(one.token, shop, tmp_path / "token")
+    async with one.stream(buyer, folder) as before:
+        await before.until(before.is_served)
+        secrets = before.secrets()
+    await asyncio.to_thread(one.running.stop)
+    await asyncio.to_thread(shared_cluster.api.kill)
+    try:
+        await asyncio.to_thread(one.start)
+        await until(lambda: "shared store: " in one.running.get("/healthz/ready")[1])
+        assert one.running.get("/healthz/ready")[0] == 200
+        async with one.stream(buyer, folder) as during:
+            await during.until(during.is_served)
+            assert during.secrets() == secrets != {}
+        code, _, answered = await one.join(roots, token)
+        assert code is grpc.StatusCode.UNAVAILABLE, answered
+        waiting = asyncio.create_task(asyncio.to_thread(two.start))
+    finally:
+        await asyncio.to_thread(shared_cluster.api.again)
+    await waiting
+    await until(lambda: "shared store: " not in one.running.get("/healthz/ready")[1])
+    assert (await one.join(roots, token))[0] is grpc.StatusCode.OK
+    async with two.stream(buyer, folder) as there:
+        await there.until(there.is_served)
+        assert there.secrets() == secrets
+    for replica in replicas:
+        await asyncio.to_thread(replica.running.stop)

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.simulation import RecordCost, arguments, server_bytes
 from benchmarks.simulated.clock import NothingDueError, run
 from benchmarks.simulated.fleet import Fleet, Size
 from benchmarks.simulated.scenes import Figures, join, play, roll_out
+from benchmarks.simulation import RecordCost, arguments, server_bytes
 
 SMALL = Size(servers=3, services=20)
 SEED = 7

@@ -74,7 +74,7 @@ def test_passphrase_encrypts_the_data_key(servers: AuthorityServers) -> None:
     """The record is then worth nothing without it; a missing or wrong one ends the start."""
     text = data_key(servers, WORDS).open().closed(SECRET, "authority")
     before = content(servers)
-    assert sorted(Content.decode(before).fields) == ["wrapped"]
+    assert sorted(Content.decode(before).fields) == ["mesh", "wrapped"]
     with pytest.raises(
         StateError, match="data key of the shared records is encrypted; set key_passphrase_file"
     ):
@@ -100,7 +100,7 @@ def test_data_key_without_a_passphrase_is_encrypted_by_the_first_server_with_one
     assert [log["event"] for log in logs] == ["shared data key encrypted"]
     assert (plain in str(content(servers)), sorted(Content.decode(content(servers)).fields)) == (
         False,
-        ["new", "wrapped"],
+        ["mesh", "new", "wrapped"],
     )
     assert plain not in str(logs)
 

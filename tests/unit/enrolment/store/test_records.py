@@ -13,7 +13,13 @@ from structlog.testing import capture_logs
 from certs.errors import StateError
 from meshwright.enrolment.store.contract import TokenRefused
 from meshwright.enrolment.store.records import RecordedTokens
-from meshwright.enrolment.store.token_fields import first_slot, key_of_token, key_of_use, use_fields
+from meshwright.enrolment.store.token_fields import (
+    first_slot,
+    is_given_back,
+    key_of_token,
+    key_of_use,
+    use_fields,
+)
 from meshwright.enrolment.tokens import JoinToken, TokenRequest, recorded
 from meshwright.records.content import Content
 from meshwright.records.contract import ReplicaId
@@ -80,8 +86,13 @@ def there(thread: LoopThread, memory: Memory, here: Server) -> Server:
 
 
 def uses(memory: Memory, token: JoinToken = TOKEN) -> list[Key]:
-    """Return the keys of the uses of a token in the store."""
-    return [key for key in memory.records if key.startswith(f"{key_of_token(token.id)}/uses/")]
+    """Return the keys of the uses of a token in the store, without those that were given back."""
+    return [
+        key
+        for key, record in memory.records.items()
+        if key.startswith(f"{key_of_token(token.id)}/uses/")
+        and not is_given_back(Content.decode(record.content).fields)
+    ]
 
 
 def faults(server: Server, *given: Fault) -> None:

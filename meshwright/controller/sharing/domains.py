@@ -1,0 +1,21 @@
+"""The records that each server heals: what the parts of the program know about their records."""
+
+from typing import Final
+
+from certs.shared_custody import AUTHORITY, SEAL, is_same_mesh
+from certs.shared_domains import HEADER, PROXIES, SERVICES, is_revoked, mend_pair, mend_proxy
+from meshwright.controller.sharing.shared_tokens import TOKEN_DOMAIN
+from meshwright.records.healing.domain import Domain, Identity, newest
+
+DOMAINS: Final = (
+    Domain(SEAL, newest, needed_at_start=True),
+    Domain(AUTHORITY, newest, needed_at_start=True),
+    Domain(HEADER, newest, needed_at_start=True),
+    Domain(PROXIES, mend_proxy, is_revoked),
+    Domain(SERVICES, mend_pair),
+    TOKEN_DOMAIN,
+)
+"""All domains. Presence of servers and objects of users are not healed: their removal is never a loss."""
+
+IDENTITY: Final = Identity(SEAL, is_same_mesh)
+"""The data key identifies a mesh."""
