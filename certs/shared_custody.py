@@ -15,6 +15,7 @@ import structlog
 from certs.authority_records.data_key import SEAL as SEAL
 from certs.authority_records.data_key import RecordedDataKey
 from certs.authority_records.data_key import is_same_mesh as is_same_mesh
+from certs.authority_records.evidence import CaEvidence
 from certs.authority_records.fields import AUTHORITY as AUTHORITY
 from certs.authority_records.store import RecordedAuthority
 from certs.custody import AuthorityWithLedger, begun
@@ -27,7 +28,6 @@ from certs.pair_records.store import RecordedPairs
 from certs.report_records.store import RecordedReports
 from certs.roots.first_proxy import FirstProxy
 from certs.roots.succeeding_authority import open_authority
-from certs.shared_evidence import CaEvidence
 from certs.state import directory_marks, sealed_state
 from certs.state.shared_mark import SharedMesh, require_mesh, require_no_mesh, write_mark
 from meshwright.mesh.names import TrustDomain

@@ -6,7 +6,7 @@ what is lost. A pure module.
 
 from certs.ledger.records.fields import PROXIES as PROXIES
 from certs.ledger.records.header import HEADER as HEADER
-from certs.ledger.records.mending import is_revoked as is_revoked
-from certs.ledger.records.mending import mend_proxy as mend_proxy
+from certs.ledger.records.lost_certificates import is_revoked as is_revoked
+from certs.ledger.records.lost_certificates import mend_proxy as mend_proxy
 from certs.pair_records.fields import SERVICES as SERVICES
-from certs.pair_records.mending import mend_pair as mend_pair
+from certs.pair_records.lost_pairs import mend_pair as mend_pair

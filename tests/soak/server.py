@@ -28,7 +28,7 @@ def endpoints(size: int, edition: int) -> Resource:
     return encode(assignment)
 
 
-class Keeping(AnyNode):
+class LocalCopy(AnyNode):
     """Authenticator that accepts any client, and keeps some bytes for each."""
 
     def __init__(self, node_key: NodeKey, leak: int) -> None:
@@ -48,7 +48,7 @@ async def main(folder: Path, size: int, leak: int) -> None:
     keys, cache = Keys.make(folder), SnapshotCache()
     group, node = GroupKey("g"), NodeKey("n")
     cache.publish({group: Snapshot.of((endpoints(size, 0),))}, {node: group})
-    server = AdsServer(cache, Keeping(node, leak), lambda: keys.tls, limits=LIMITS)
+    server = AdsServer(cache, LocalCopy(node, leak), lambda: keys.tls, limits=LIMITS)
     sys.stdout.write(f"{await server.start('127.0.0.1:0')}\n")
     sys.stdout.flush()
     edition = 0

@@ -4,7 +4,8 @@
 - `writes`: the changes of records, on the event loop of the store.
 - `entries`: the entries as this server shows them: those of the store (`known_entries`), with stamps that are
   not written yet.
-- `pruning`: which certificates may be forgotten, and which records may vanish.
+- `pruning`: which certificates may be forgotten, and which records may vanish. `lost_certificates`: what a
+  store has lost of a record.
 - `fields`: the fields of a proxy's record, and `header` those of the record about the ledger itself.
 The package never decides who is admitted.
 """

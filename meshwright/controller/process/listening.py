@@ -51,12 +51,12 @@ def bound(addresses: Addresses) -> Iterator[Sockets]:
     with contextlib.ExitStack() as stack:
         for name, address in addresses.grpc.items():
             # Bound and released: gRPC binds the address itself, and would not report the cause of a failure.
-            _listening(name, address).close()
-        http = stack.enter_context(_listening("http_address", addresses.http))
-        debug = stack.enter_context(_listening("debug_address", addresses.debug))
+            listen(name, address).close()
+        http = stack.enter_context(listen("http_address", addresses.http))
+        debug = stack.enter_context(listen("debug_address", addresses.debug))
         webhook = None
         if addresses.webhook is not None:
-            webhook = stack.enter_context(_listening("webhook_address", addresses.webhook))
+            webhook = stack.enter_context(listen("webhook_address", addresses.webhook))
         unix = stack.enter_context(unix_socket(addresses.unix))
         stack.callback(_removed, addresses.unix)
         yield Sockets(http, debug, unix, webhook)
@@ -70,7 +70,8 @@ def _removed(path: Path) -> None:
         _log.warning("socket file not removed", path=str(path), reason=error.strerror)
 
 
-def _listening(name: str, address: HostPort) -> socket:
+def listen(name: str, address: HostPort) -> socket:
+    """Listen on the address of a setting. Raises StartupError with the setting and the address."""
     try:
         return listening(address)
     except OSError as error:

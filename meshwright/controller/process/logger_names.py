@@ -104,6 +104,7 @@ LOGGER_NAMES: Final = (
     "records.etcd",
     "records.kubernetes",
     "records.memory",
+    "records.recovery",
     "replicas",
     "reporting",
     "reporting.one_object",

@@ -10,6 +10,8 @@
 - `unmoved_state`: the state directory of an earlier server, which must be moved into an empty store first;
   `unmoved_claim`: its volume claim in a cluster.
 - `shared_tokens`: the join tokens.
+- `domains`: what each part of the program knows about losses of its records.
+- `followed_file`, `first_answer`, `waiting_probes`: a start while the store is away, or waits for it.
 - `shared_store`: the store of one server, opened before all other parts.
 A server with the default setting imports none of these modules. The package never decides about the mesh: it
 hands over what other servers have written.

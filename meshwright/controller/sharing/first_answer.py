@@ -9,7 +9,7 @@ from certs.errors import StateError
 from certs.shared_custody import SEAL
 from meshwright.controller.sharing.store_thread import StoreThread
 from meshwright.records.contract import RecordsError, StoreUnavailableError
-from meshwright.records.healing.store import HealedRecords
+from meshwright.records.recovery.store import HealedRecords
 
 WAIT_SECONDS: Final = 1.0
 """Seconds between two attempts of a first start to reach the store."""

@@ -27,7 +27,7 @@ _log = structlog.get_logger("controller.sharing")
 
 
 class FollowedFile:
-    """The file in a state directory; implements `meshwright.records.healing.keeping.Keeping`."""
+    """The file in a state directory; implements `meshwright.records.recovery.local_copy.LocalCopy`."""
 
     def __init__(self, state: Path) -> None:
         self._path = state / FOLLOWED_FILE

@@ -36,10 +36,11 @@ from meshwright.controller.sharing.shared_tokens import LISTED_TOKENS, SharedTok
 from meshwright.controller.sharing.store_thread import StoreThread
 from meshwright.controller.sharing.stream_balance import StreamBalance
 from meshwright.controller.sharing.unmoved_state import until_moved
+from meshwright.controller.sharing.waiting_probes import waiting_probes
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
 from meshwright.records.contract import Changes, Epoch, RecordsError, ReplicaId
-from meshwright.records.healing.store import HealedRecords
+from meshwright.records.recovery.store import HealedRecords
 from meshwright.replicas.leadership import Leadership
 from meshwright.replicas.membership import Membership
 from meshwright.replicas.state import ReplicaState
@@ -100,9 +101,10 @@ class SharedStore:
 
         Return `None` if `stop` is set meanwhile, because the store may be slow. Raises StateError.
         """
-        opening = asyncio.create_task(asyncio.to_thread(self._open))
-        stopping = asyncio.create_task(stop.wait())
-        await asyncio.wait((opening, stopping), return_when=FIRST_COMPLETED)
+        async with waiting_probes(self._settings.http_address):
+            opening = asyncio.create_task(asyncio.to_thread(self._open))
+            stopping = asyncio.create_task(stop.wait())
+            await asyncio.wait((opening, stopping), return_when=FIRST_COMPLETED)
         stopping.cancel()
         if opening.done():
             return await opening

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from typing import Final
 
 from meshwright.enrolment.store.contract import TokenStore
-from meshwright.enrolment.store.mending import is_revoked, mend_token
+from meshwright.enrolment.store.lost_tokens import is_revoked, mend_token
 from meshwright.enrolment.store.records import RecordedTokens
 from meshwright.enrolment.store.token_fields import TOKENS
 from meshwright.records.contract import RecordStore, ReplicaId
-from meshwright.records.healing.domain import Domain
+from meshwright.records.recovery.domain import Domain
 
 LISTED_TOKENS: Final = TOKENS
 """Common beginning of the records of shared join tokens."""

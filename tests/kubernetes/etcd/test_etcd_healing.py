@@ -12,7 +12,7 @@ from meshwright.controller.sharing.domains import DOMAINS, IDENTITY
 from meshwright.mesh.identity import ProxyName
 from meshwright.records.content import Content, Fields
 from meshwright.records.contract import RecordStore, ReplicaId
-from meshwright.records.healing.store import HealedRecords
+from meshwright.records.recovery.store import HealedRecords
 from meshwright.records.update import Writer, update
 from tests.kubernetes.etcd.conftest import EtcdStores
 from tests.kubernetes.etcd.members import RealMember

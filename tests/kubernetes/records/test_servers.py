@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import http.client
 import shutil
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -26,6 +27,7 @@ from tests.kubernetes.tools.shop import FIRST
 from tests.tools.deadline import wait_until
 from tests.tools.forked_cli import Typed
 from tests.tools.program import Program, Server
+from tools.ports import free_port
 from tools.real_parts.cluster import RunningCluster
 from xds.protocol.resources.resource import LISTENER, SECRET
 
@@ -313,6 +315,27 @@ async def test_records_deleted_by_hand_come_back(
         assert back.secrets() == secrets
 
 
+async def _answer_of(address: str, path: str) -> tuple[int, str]:
+    """Return the status and the text of a probe, once the server answers at all."""
+    answers = list[tuple[int, str]]()
+
+    def is_answered() -> bool:
+        host, _, port = address.rpartition(":")
+        connection = http.client.HTTPConnection(host, int(port), timeout=5)
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            answers.append((answer.status, answer.read().decode()))
+        except OSError:
+            return False
+        finally:
+            connection.close()
+        return True
+
+    await until(is_answered)
+    return answers[0]
+
+
 def _keys_of_records(kubectl: Kubectl) -> set[str]:
     """Return the keys of all records of the mesh, without the servers' presence."""
     records = kubectl.get("records")["items"]
@@ -350,7 +373,14 @@ async def test_server_starts_while_the_api_server_is_away(
             assert during.secrets() == secrets != {}
         code, _, answered = await one.join(roots, token)
         assert code is grpc.StatusCode.UNAVAILABLE, answered
+        probes = f"127.0.0.1:{free_port('127.0.0.1')}"
+        two.flags += (f"--http-address={probes}",)
         waiting = asyncio.create_task(asyncio.to_thread(two.start))
+        answers = {path: await _answer_of(probes, f"/healthz/{path}") for path in ("live", "ready")}
+        assert answers == {
+            "live": (200, "alive\n"),
+            "ready": (503, "waiting for: an answer of the shared store\n"),
+        }
     finally:
         await asyncio.to_thread(shared_cluster.api.again)
     await waiting

@@ -31,8 +31,8 @@ class ServerPaths:
     """Paths and addresses from the server's settings.
 
     `sources` are the names of the mesh's sources, empty if none is set. `cluster` has the settings for
-    connecting to the cluster, if the cluster is a source, and `etcd` those for etcd, if etcd is used. `several`
-    is True if the server shares its state with others.
+    connecting to the cluster, if the cluster is a source, and `etcd` those for etcd, if etcd is used.
+    `several` is True if the server shares its state with others.
     """
 
     state: Path

@@ -17,7 +17,7 @@ from meshwright.records.contract import Record, ReplicaId
 from meshwright.records.key import Key
 from meshwright.records.update import Writer, update
 from tests.tools.deadline import until
-from tests.unit.records.healing.lossy_memory import NOW, LossyMemory, Replica, replica_of, running
+from tests.unit.records.recovery.lossy_memory import NOW, LossyMemory, Replica, replica_of, running
 
 NAMES = tuple(ProxyName.parse(f"{name}.cart.shop") for name in "xyz")
 STEPS = 60

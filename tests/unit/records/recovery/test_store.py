@@ -16,12 +16,12 @@ from meshwright.records.contract import (
     Revision,
     StoreUnavailableError,
 )
-from meshwright.records.healing.domain import Domain, newest
 from meshwright.records.key import Key, key_of
 from meshwright.records.memory import MemoryRecords
+from meshwright.records.recovery.domain import Domain, newest
 from meshwright.records.update import Writer, remove, update
 from tests.tools.deadline import until
-from tests.unit.records.healing.lossy_memory import SEAL, LossyMemory, Replica, replica_of, running
+from tests.unit.records.recovery.lossy_memory import SEAL, LossyMemory, Replica, replica_of, running
 
 ITEMS = key_of("items")
 ONE, TWO = key_of("items", "one"), key_of("items", "two")
@@ -65,7 +65,7 @@ def fields_of(memory: LossyMemory, key: Key) -> Fields:
     return Content.decode(memory.records[key].content).fields
 
 
-class KeepingInMemory:
+class CopyInMemory:
     """A place in which the records of a server survive its restart."""
 
     def __init__(self) -> None:
@@ -224,12 +224,12 @@ async def test_start_without_the_store_begins_with_the_kept_records(memory: Loss
     put(memory, ONE, 1, marks={"x": 1})
     put(memory, TWO, 1, is_over=True)
     await _fails_without_kept_records(memory)
-    keeping = KeepingInMemory()
-    first = replica_of(memory, "a", DOMAINS, keeping)
+    local_copy = CopyInMemory()
+    first = replica_of(memory, "a", DOMAINS, local_copy)
     async with running(first, prefixes=(ITEMS, SEAL)):
         await until(lambda: len(first.heard) == 3)
         await first.records.keep_now()
-    again = replica_of(memory, "a2", DOMAINS, keeping)
+    again = replica_of(memory, "a2", DOMAINS, local_copy)
     again.connection.is_away = True
     listing = asyncio.Event()
     follow = again.connection.follow
@@ -277,9 +277,9 @@ async def test_restarted_server_heals_what_it_had_followed(memory: LossyMemory) 
     put(memory, ONE, 1, marks={})
     snapshot = dict(memory.records)
     put(memory, ONE, 2, marks={"revoked": 1})
-    keeping = KeepingInMemory()
+    local_copy = CopyInMemory()
     for turn in range(2):
-        one = replica_of(memory, f"a{turn}", DOMAINS, keeping)
+        one = replica_of(memory, f"a{turn}", DOMAINS, local_copy)
         async with running(one, prefixes=(ITEMS, SEAL)):
             await until(lambda: ONE in one.heard)  # noqa: B023
             await until(lambda: fields_of(memory, ONE) == {"marks": {"revoked": 1}})
@@ -292,8 +292,8 @@ async def test_kept_records_of_another_mesh_are_not_written(memory: LossyMemory,
     """After a change of the settings the other store stays as it is, also if it has no mesh."""
     put(memory, SEAL, 7, mesh="ours")
     put(memory, ONE, 7, marks={"x": 1})
-    keeping = KeepingInMemory()
-    one = replica_of(memory, "a", DOMAINS, keeping)
+    local_copy = CopyInMemory()
+    one = replica_of(memory, "a", DOMAINS, local_copy)
     async with running(one, prefixes=(ITEMS, SEAL)):
         await until(lambda: len(one.heard) == 2)
         await one.records.keep_now()
@@ -301,24 +301,24 @@ async def test_kept_records_of_another_mesh_are_not_written(memory: LossyMemory,
     if not is_empty:
         put(other, SEAL, 1, mesh="theirs")
     before = dict(other.records)
-    two = replica_of(other, "b", DOMAINS, keeping)
+    two = replica_of(other, "b", DOMAINS, local_copy)
     async with running(two, prefixes=(ITEMS, SEAL)):
         await until(lambda: len(two.lists) == 2)
         assert two.heard == other.records == before
         await two.records.keep_now()
-    assert keeping.records == before
+    assert local_copy.records == before
 
 
 async def test_store_of_another_mesh_that_comes_back_is_not_written(memory: LossyMemory) -> None:
     """A server that began without it does not mix the meshes: its healing ends with a sentence."""
     put(memory, SEAL, 7, mesh="ours")
     put(memory, ONE, 7, marks={"x": 1})
-    keeping = KeepingInMemory()
-    keeping.records = dict(memory.records)
+    local_copy = CopyInMemory()
+    local_copy.records = dict(memory.records)
     other = LossyMemory()
     put(other, SEAL, 1, mesh="theirs")
     before = dict(other.records)
-    one = replica_of(other, "a", DOMAINS, keeping)
+    one = replica_of(other, "a", DOMAINS, local_copy)
     one.connection.is_away = True
     await one.records.begin()
     one.connection.is_away = False

@@ -10,9 +10,9 @@ import structlog
 
 from meshwright.records.content import Content, UnreadableContentError
 from meshwright.records.contract import RecordsError, RecordStore, StoreUnavailableError, WriteConflictError
-from meshwright.records.healing.domain import Identity
-from meshwright.records.healing.known import KnownRecords
 from meshwright.records.key import Key
+from meshwright.records.recovery.domain import Identity
+from meshwright.records.recovery.known_records import KnownRecords
 from meshwright.records.update import ATTEMPTS
 
 AT_ONCE: Final = 8
@@ -21,7 +21,7 @@ AT_ONCE: Final = 8
 NAMED: Final = 5
 """Number of keys that a message names."""
 
-_log = structlog.get_logger("records.healing")
+_log = structlog.get_logger("records.recovery")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from meshwright.records.contract import Record
 from meshwright.records.key import Key
 
 
-class Keeping(Protocol):
+class LocalCopy(Protocol):
     """A private place of one server. All methods may wait for a disk; one caller at a time."""
 
     def load(self) -> Iterable[Record]:
@@ -17,7 +17,7 @@ class Keeping(Protocol):
         """Keep changed records, and forget those that are None. Raises OSError; nothing is changed then."""
 
 
-class NoKeeping:
+class NoCopy:
     """A place that keeps nothing."""
 
     def load(self) -> Iterable[Record]:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from meshwright.enrolment.store.contract import REMEMBERED
-from meshwright.enrolment.store.mending import is_revoked, mend_token
+from meshwright.enrolment.store.lost_tokens import is_revoked, mend_token
 from meshwright.enrolment.store.token_fields import given_back, key_of_token, key_of_use, use_fields
 from meshwright.records.content import Content, Fields
 from meshwright.records.contract import ReplicaId

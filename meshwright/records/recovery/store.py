@@ -15,13 +15,13 @@ from meshwright.records.contract import (
     Revision,
     StoreUnavailableError,
 )
-from meshwright.records.healing.domain import Domain, Identity, domain_of
-from meshwright.records.healing.healer import PAUSES, Healer, Pauses
-from meshwright.records.healing.keeping import Keeping, NoKeeping
-from meshwright.records.healing.known import KnownRecords
 from meshwright.records.key import Key
+from meshwright.records.recovery.domain import Domain, Identity, domain_of
+from meshwright.records.recovery.healer import PAUSES, Healer, Pauses
+from meshwright.records.recovery.known_records import KnownRecords
+from meshwright.records.recovery.local_copy import LocalCopy, NoCopy
 
-_log = structlog.get_logger("records.healing")
+_log = structlog.get_logger("records.recovery")
 
 
 class HealedRecords:
@@ -41,14 +41,14 @@ class HealedRecords:
         domains: Sequence[Domain],
         identity: Identity,
         clock: Callable[[], datetime],
-        keeping: Keeping | None = None,
+        local_copy: LocalCopy | None = None,
         pauses: Pauses = PAUSES,
     ) -> None:
         self._store, self._clock, self._pauses = store, clock, pauses
         self._domains = tuple(domains)
         self._known = KnownRecords(domains, replica)
         self._healer = Healer(store, self._known, identity, clock, pauses)
-        self._keeping: Keeping = keeping or NoKeeping()
+        self._copy: LocalCopy = local_copy or NoCopy()
         self._has_kept = self._has_answered = self._is_degraded = False
         self._error = ""
 
@@ -57,7 +57,7 @@ class HealedRecords:
 
         Raises RecordsError.
         """
-        self._known.load(await asyncio.to_thread(self._keeping.load))
+        self._known.load(await asyncio.to_thread(self._copy.load))
         self._has_kept = bool(self._known.records)
         try:
             is_same = await self._healer.compare()
@@ -165,7 +165,7 @@ class HealedRecords:
             return
         changes = {key: self._known.records.get(key) for key in keys}
         try:
-            await asyncio.to_thread(self._keeping.keep, changes)
+            await asyncio.to_thread(self._copy.keep, changes)
         except OSError as error:
             self._known.changed |= keys
             if (reason := str(error)) != self._error:

@@ -19,10 +19,10 @@ import structlog
 
 from meshwright.records.content import Content, Fields, UnreadableContentError
 from meshwright.records.contract import Changes, Record, ReplicaId
-from meshwright.records.healing.domain import Domain, domain_of
 from meshwright.records.key import Key, is_within
+from meshwright.records.recovery.domain import Domain, domain_of
 
-_log = structlog.get_logger("records.healing")
+_log = structlog.get_logger("records.recovery")
 
 
 class KnownRecords:

@@ -1,4 +1,4 @@
-"""Tests of what a store has lost of a proxy's record: nothing that still decides about the proxy is missing."""
+"""Tests of what a store has lost of a proxy's record."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -7,7 +7,7 @@ import pytest
 
 from certs.ledger.entry import LedgerEntry
 from certs.ledger.records.fields import entries_in, key_of_proxy, with_entries
-from certs.ledger.records.mending import is_revoked, mend_proxy
+from certs.ledger.records.lost_certificates import is_revoked, mend_proxy
 from meshwright.mesh.identity import ProxyName
 from meshwright.records.content import Content, Fields, UnreadableContentError
 from meshwright.records.contract import ReplicaId
@@ -40,7 +40,7 @@ def mended(known: Content, present: Content | None, day: float = 1) -> tuple[Led
     ("entry", "day", "is_lost"),
     [
         (certificate("aa"), 1, True),
-        (certificate("aa"), 90.9, True),
+        (certificate("aa"), 90.9, True),  # a day after its end, less an hour
         (certificate("aa"), 91.1, False),
         (certificate("aa", revoked=10), 376, True),
         (certificate("aa", revoked=10), 378, False),

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from meshwright.records.contract import Changes, Record, ReplicaId
-from meshwright.records.healing.domain import Domain, Identity
-from meshwright.records.healing.healer import Pauses
-from meshwright.records.healing.keeping import Keeping
-from meshwright.records.healing.store import HealedRecords
 from meshwright.records.key import Key, key_of
 from meshwright.records.memory import Memory, MemoryRecords
+from meshwright.records.recovery.domain import Domain, Identity
+from meshwright.records.recovery.healer import Pauses
+from meshwright.records.recovery.local_copy import LocalCopy
+from meshwright.records.recovery.store import HealedRecords
 from tests.tools.shared_records import FaultyRecords
 
 NOW = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
@@ -57,13 +57,13 @@ def replica_of(
     memory: Memory,
     name: str,
     domains: Sequence[Domain],
-    keeping: Keeping | None = None,
+    local_copy: LocalCopy | None = None,
     now: datetime = NOW,
 ) -> Replica:
     """Return a server that does not run yet."""
     connection = FaultyRecords(MemoryRecords(memory, ReplicaId(name)))
     identity = Identity(SEAL, lambda one, other: one.fields == other.fields)
-    healed = HealedRecords(connection, ReplicaId(name), domains, identity, lambda: now, keeping, PAUSES)
+    healed = HealedRecords(connection, ReplicaId(name), domains, identity, lambda: now, local_copy, PAUSES)
     return Replica(connection, healed)
 
 
