@@ -4,7 +4,8 @@ The record of the proxy `9f0c.cart.shop` has the key `proxies/shop/cart/9f0c`. T
 1970, UTC; unknown facts are left out. A writer keeps all fields that it does not know, so that other parts of
 the server, and newer versions, can add theirs.
 
-    {"certificates": {"3f9a02": {"issued_at": 1938928089, "not_after": 1970464089, "signer": "ab12"}}}
+    {"certificates": {"3f9a02": {"issued_at": 1938928089, "not_after": 1970464089, "signer": "ab12"}},
+     "forgotten": ["2c81d7"]}
 
 A pure module.
 """
@@ -29,7 +30,11 @@ PROXIES: Final = key_of("proxies")
 MOST_BYTES: Final = LARGEST_CONTENT // 4
 """Limit of the fields to which a certificate is added, in bytes: later stamps make them longer."""
 
+FORGOTTEN_AT_MOST: Final = 20
+"""Number of removed certificates whose serials a record keeps, so that records do not grow for ever."""
+
 _CERTIFICATES: Final = "certificates"
+_FORGOTTEN: Final = "forgotten"
 _TIMES: Final = ("issued_at", "not_after", "claimed_at", "revoked_at", "admitted_at", "seen_at", "claim_by")
 _NEEDED: Final = ("issued_at", "not_after")
 _TEXTS: Final = ("claimed_from", "revoked_why", "signer", "joined_by", "roots")
@@ -86,12 +91,22 @@ def with_entries(fields: Fields | None, entries: Iterable[LedgerEntry]) -> Field
 def without_entries(fields: Fields | None, serials: Collection[str]) -> Fields | None:
     """Return the fields of a record without these certificates, or None if the fields have none of them.
 
-    Call `entries_in` before, which checks the fields.
+    The serials of the removed certificates stay, so that no server takes them for lost ones. Call
+    `entries_in` before, which checks the fields.
     """
     before = {} if fields is None else fields.get(_CERTIFICATES, {})
     assert isinstance(before, dict)  # noqa: S101 - checked by `entries_in`, for the type checker
     certificates = {serial: value for serial, value in before.items() if serial not in serials}
-    return None if certificates == before else {**(fields or {}), _CERTIFICATES: certificates}
+    if certificates == before:
+        return None
+    removed = [*forgotten_in(fields), *sorted(before.keys() - certificates.keys())]
+    return {**(fields or {}), _CERTIFICATES: certificates, _FORGOTTEN: removed[-FORGOTTEN_AT_MOST:]}
+
+
+def forgotten_in(fields: Fields | None) -> tuple[str, ...]:
+    """Return the serials of the certificates that a server removed from a record last."""
+    serials = {} if fields is None else fields.get(_FORGOTTEN, ())
+    return tuple(map(str, serials)) if isinstance(serials, list) else ()
 
 
 def require_room(name: ProxyName, fields: Fields) -> None:

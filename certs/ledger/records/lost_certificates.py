@@ -8,7 +8,7 @@ are never removed.
 from datetime import datetime, timedelta
 from typing import Final
 
-from certs.ledger.records.fields import entries_in, merged, name_of_record, with_entries
+from certs.ledger.records.fields import entries_in, forgotten_in, merged, name_of_record, with_entries
 from certs.ledger.records.pruning import decides
 from meshwright.records.content import Content, Fields
 from meshwright.records.key import Key
@@ -23,7 +23,12 @@ def mend_proxy(key: Key, known: Content, present: Content | None, now: datetime)
     entries = entries_in(name, known.fields)
     # Nothing is known about the workload here, so whatever some server may have removed is no loss.
     later = now + CLOCKS_DIFFER
-    staying = {entry.serial for entry in entries if decides(entry, later, has_workload=False)}
+    removed = {*forgotten_in(known.fields), *forgotten_in(None if present is None else present.fields)}
+    staying = {
+        entry.serial
+        for entry in entries
+        if entry.serial not in removed and decides(entry, later, has_workload=False)
+    }
     if present is None:
         return known.fields if staying else None
     stored = entries_in(name, present.fields)

@@ -33,6 +33,7 @@ from meshwright.kubernetes.status.reporter import Reporter
 
 if TYPE_CHECKING:
     from meshwright.controller.sharing.shared_store import SharedStore
+    from meshwright.replicas.leadership import Leadership
 
 
 def reached(settings: Settings, clock: Callable[[], datetime]) -> Cluster:

@@ -196,7 +196,7 @@ def test_values_of_an_older_chart_mean_a_directory() -> None:
 
 def test_chart_refuses_the_settings_that_a_server_of_several_refuses(tmp_path: Path) -> None:
     """The server would refuse them too, but the upgrade has ended the server of the directory by then."""
-    refused = {*OF_ONE_DIRECTORY, "issuer", "store"}
+    refused = {*OF_ONE_DIRECTORY, "store"}
     for name in refused:
         with pytest.raises(TemplateError, match="store"):
             _objects({**SHARED, "settings": {name: "x"}})
@@ -212,10 +212,6 @@ def test_chart_refuses_the_settings_that_a_server_of_several_refuses(tmp_path: P
     [
         ({"store": "directory", "replicas": 2}, "replicas must be 1 with store directory"),
         ({"settings": {"store": "kubernetes"}}, "settings.store must not be set"),
-        (
-            {**SHARED, "certManager": {"enabled": True, "issuer": "Issuer/mesh"}},
-            "does not work with certManager",
-        ),
     ],
 )
 def test_values_that_contradict_each_other_are_refused(values: dict[str, Any], said: str) -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from certs.ledger.entry import LedgerEntry
-from certs.ledger.records.fields import entries_in, key_of_proxy, with_entries
+from certs.ledger.records.fields import entries_in, key_of_proxy, with_entries, without_entries
 from certs.ledger.records.lost_certificates import is_revoked, mend_proxy
 from meshwright.mesh.identity import ProxyName
 from meshwright.records.content import Content, Fields, UnreadableContentError
@@ -44,7 +44,7 @@ def mended(known: Content, present: Content | None, day: float = 1) -> tuple[Led
         (certificate("aa"), 91.1, False),
         (certificate("aa", revoked=10), 376, True),
         (certificate("aa", revoked=10), 378, False),
-        (certificate("aa", revoked=10, by="token 0123"), 378, False),
+        (certificate("aa", revoked=10, by="join-token 0123"), 378, False),
         (certificate("aa", revoked=10, by="kubernetes Pod shop/cart-1 (8a)"), 378, False),
         (certificate("aa", revoked=10, by="cloud i-0123"), 5000, True),
     ],
@@ -54,6 +54,15 @@ def test_removal_is_a_loss_while_the_certificate_decides(
 ) -> None:
     """What the leader may have removed does not come back, all else does."""
     assert mended(content(3, entry), None, day) == ((entry,) if is_lost else None)
+
+
+@pytest.mark.parametrize("stays", [(), (certificate("bb", revoked=10),)])
+def test_certificate_of_an_ended_pod_does_not_come_back(stays: tuple[LedgerEntry, ...]) -> None:
+    """The leader removes it although it is valid, and the write names it."""
+    known = content(3, certificate("aa", by="kubernetes Pod shop/cart-1 (8a)"), *stays)
+    present = Content(without_entries(known.fields, {"aa"}) or {}, ReplicaId("b"), 4)
+    assert mended(known, present) is None
+    assert mended(present, None) == (stays or None)
 
 
 def test_record_without_certificates_may_vanish() -> None:

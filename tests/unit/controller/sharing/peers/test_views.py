@@ -237,7 +237,7 @@ async def test_changes_at_other_servers_are_events(tmp_path: Path, readings: dic
         here, there = readings["a"].the_proxies, readings["b"].the_proxies
         readings["a"].the_proxies = (here[0], replace(here[1], state=ProxyState.DISCONNECTED))
         readings["b"].the_proxies = (replace(there[0], state=ProxyState.DISCONNECTED), here[1])
-        event = {}
+        event = dict[str, Any]()
         while not event.get("went"):
             line = await response.content.readline()
             if line.startswith(b"data: "):
