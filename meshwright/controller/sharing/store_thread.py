@@ -124,7 +124,8 @@ class StoreThread:
             except* RecordsError as failed:
                 errors = [str(error) for error in failed.exceptions]
             finally:
-                task.cancel()
+                if not task.cancelling():  # a second time would interrupt what the task does at its end
+                    task.cancel()
             self.note(name, "; ".join(errors) or "the task has ended")
             await asyncio.sleep(self._again)
 
