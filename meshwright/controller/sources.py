@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from meshwright.controller.settings.settings import Settings
-from meshwright.controller.state_files import PersistentValue
+from meshwright.controller.state_files import PersistentValue, StateFile
 from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.problems.problem import Problems
 from meshwright.providers.contract import Source
@@ -67,8 +67,11 @@ def sources_of(
 def _etcd(settings: Settings, clock: Callable[[], datetime], hold: timedelta) -> Source:
     # Imported only here, so that a server without etcd does not need the memory.
     from meshwright.controller.sharing.etcd_connection import EtcdConnection, etcd_client
+    from meshwright.controller.sharing.etcd_objects_file import ETCD_OBJECTS
     from meshwright.providers.etcd.names import ObjectNames
     from meshwright.providers.etcd.source import EtcdSource
 
     client, names = etcd_client(settings), ObjectNames(settings.trust_domain)
-    return EtcdSource(client, EtcdConnection(client), names, clock, hold=hold)
+    file = StateFile(settings.state, ETCD_OBJECTS)
+    connection = EtcdConnection(client)
+    return EtcdSource(client, connection, names, clock, hold=hold, kept=file.load(), keep=file.keep)

@@ -99,6 +99,7 @@ LOGGER_NAMES: Final = (
     "providers.directory.source",
     "providers.directory.watch",
     "providers.dns.source",
+    "providers.etcd.source",
     "providers.installed.source",
     "providers.kubernetes.source",
     "records.etcd",

@@ -2,7 +2,7 @@
 
 - `store_thread`: the event loop of the store, in a thread of its own.
 - `backends`: the store that the settings name; `listed_records`: a store that knows what it has listed.
-- `etcd_connection`: the client of the etcd that the settings name.
+- `etcd_connection`: the client of the etcd that the settings name; `etcd_objects_file`: its last objects.
 - `gateway_record`: the names of the gateway Secrets that the mesh has written.
 - `root_servers`, `issuer_servers`: the other servers in a change of the root, and of the issuer.
 - `stream_balance`: the share of the proxies that this server has, among the servers.

@@ -18,6 +18,7 @@ from meshwright.mesh.problems.problem import Problem, Problems, Severity, log_go
 from meshwright.mesh.values.picture import Picture
 from meshwright.providers.contract import Counts, Freshness, SourceError
 from meshwright.providers.etcd.book import EtcdObjects
+from meshwright.providers.etcd.last_objects import fits
 from meshwright.providers.etcd.manifest import SOURCE
 from meshwright.providers.etcd.names import ObjectNames
 from meshwright.providers.guard import HOLD, GuardedValue, guard
@@ -26,6 +27,9 @@ from meshwright.specs.codes import Code
 
 PATIENCE: Final = timedelta(seconds=30)
 """Default time for which the first list is awaited."""
+
+KEEP_SECONDS: Final = 60.0
+"""Seconds between two saves."""
 
 AT_ONCE: Final = 64 * 1024
 """Maximum bytes of manifests parsed on the event loop; more are parsed in a thread."""
@@ -41,6 +45,10 @@ class EtcdSource:
 
     `clock` returns the time with its zone. `hold` is the delay before an empty answer after one with objects
     is accepted. `patience` is the time limit of `first`.
+
+    If etcd does not answer within `patience`, the source begins with the keys `kept` from a previous run.
+    `keep` receives all keys for the next run, at most once a minute and at the end. It is called in a thread
+    (at the end on the event loop), and must not raise.
     """
 
     name = SOURCE
@@ -54,11 +62,16 @@ class EtcdSource:
         *,
         hold: timedelta = HOLD,
         patience: timedelta = PATIENCE,
+        kept: tuple[KeyValue, ...] = (),
+        keep: Callable[[tuple[KeyValue, ...]], None] = lambda _: None,
         monotonic: Callable[[], Moment] = monotonic,
     ) -> None:
         self._client, self._connection = client, connection
         self._names, self._clock = names, clock
         self._hold, self._patience, self._monotonic = hold, patience, monotonic
+        self._kept, self._keep = kept, keep
+        self._items: dict[bytes, KeyValue] = {}
+        self._is_unkept = False
         self._pending: dict[bytes, KeyValue | None] = {}
         self._woken = asyncio.Event()
         self._is_listed = False
@@ -86,16 +99,22 @@ class EtcdSource:
         return Counts.count(self.objects(), self._state.stale, self._problems)
 
     async def first(self) -> None:
-        """Wait for the first list, for `patience` at most; raise SourceError without it."""
+        """Wait for the first list, for `patience` at most; without it begin with the objects of before.
+
+        Raises SourceError without either.
+        """
         await self._begin()
         try:
             async with asyncio.timeout(self._patience.total_seconds()):
                 while not self._is_listed:
                     await self._wait()
         except TimeoutError:
-            await self._end()
             error = self._freshness.error or f"timed out after {self._patience.total_seconds():g} s"
-            raise SourceError(f"the objects in etcd cannot be listed: {error}") from None
+            if not self._kept:
+                await self._end()
+                raise SourceError(f"the objects in etcd cannot be listed: {error}") from None
+            self._note(error)
+            self._pending |= {item.key: item for item in self._kept}
         except BaseException:
             await self._end()  # without `run`, the started task would never end
             raise
@@ -104,13 +123,39 @@ class EtcdSource:
     async def run(self, changed: Callable[[], None]) -> None:
         """Follow the keys until cancelled; call `changed` after a change of objects, problems or errors."""
         await self._begin()
+        keeping = asyncio.create_task(self._keeping(), name="objects in etcd kept")
         try:
             while True:
                 if await self._take():
                     changed()
                 await self._wait()
         finally:
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
+            if (items := self._unkept()) is not None:
+                self._keep(items)
             await self._end()
+
+    async def _keeping(self) -> None:
+        """Save the keys every KEEP_SECONDS, if they have changed."""
+        while True:
+            await asyncio.sleep(KEEP_SECONDS)
+            if (items := self._unkept()) is None:
+                continue
+            writing = asyncio.create_task(asyncio.to_thread(self._keep, items), name="etcd keep")
+            try:
+                await asyncio.shield(writing)
+            except asyncio.CancelledError:
+                await asyncio.wait([writing])  # the last save must come after this one
+                raise
+
+    def _unkept(self) -> tuple[KeyValue, ...] | None:
+        """Return the keys to save; None if they are saved already, too large, or gone by mistake perhaps."""
+        items = tuple(self._items.values())
+        if not self._is_unkept or self._in_force.held_since is not None or not fits(items):
+            return None
+        self._is_unkept = False
+        return items
 
     async def _begin(self) -> None:
         if self._feeding is None:
@@ -139,6 +184,8 @@ class EtcdSource:
             self._feeding.result()
 
     def _receive(self, difference: Difference) -> None:
+        if not self._is_listed:  # keys of an earlier run that are gone
+            self._pending |= dict.fromkeys([*self._items, *self._pending])
         self._pending |= {item.key: item for item in difference.items}
         self._pending |= dict.fromkeys(difference.removed)
         self._is_listed = True
@@ -159,6 +206,10 @@ class EtcdSource:
         changes, self._pending = self._pending, {}
         items = [item for item in changes.values() if item is not None]
         removed = [key for key, item in changes.items() if item is None]
+        self._items |= {item.key: item for item in items}
+        for key in removed:
+            self._items.pop(key, None)
+        self._is_unkept = self._is_unkept or bool(changes)
         if sum(len(item.value) for item in items) > AT_ONCE:
             self._latest = await asyncio.to_thread(self._latest.taken, self._names, items, removed)
         else:

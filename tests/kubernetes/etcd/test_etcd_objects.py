@@ -13,10 +13,12 @@ import pytest
 from meshwright.controller.sharing.etcd_connection import EtcdConnection
 from meshwright.etcd.access import Access
 from meshwright.etcd.client import Client, Limits
+from meshwright.etcd.values import KeyValue
 from meshwright.mesh.kinds import SERVICE
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 from meshwright.providers.contract import SourceError
+from meshwright.providers.etcd import last_objects
 from meshwright.providers.etcd.names import ObjectNames
 from meshwright.providers.etcd.source import EtcdSource
 from tests.kubernetes.etcd.members import RealMember
@@ -151,8 +153,11 @@ class Watched:
 
 
 @asynccontextmanager
-async def watching(member: RealMember, patience: float = 30.0) -> AsyncIterator[Watched]:
-    """Follow the objects in a member until the end of the block."""
+async def watching(
+    member: RealMember, patience: float = 30.0, saved: list[tuple[KeyValue, ...]] | None = None
+) -> AsyncIterator[Watched]:
+    """Follow the objects in a member until the end of the block; `saved` has those of earlier runs."""
+    kept: list[tuple[KeyValue, ...]] = [()] if saved is None else saved
     client = Client(Access((member.endpoint,)), Limits(read=1.0, quiet=0.5, answer=1.0))
     source = EtcdSource(
         client,
@@ -161,6 +166,8 @@ async def watching(member: RealMember, patience: float = 30.0) -> AsyncIterator[
         lambda: datetime.now(UTC),
         hold=timedelta(seconds=0.5),
         patience=timedelta(seconds=patience),
+        kept=kept[-1],
+        keep=kept.append,
     )
     await source.first()
     result = Watched(source)
@@ -215,9 +222,21 @@ async def test_each_write_is_one_change_until_etcd_is_restored(
         await until(lambda: watched.names() == [] and watched.source.problems() == ())
 
 
-async def test_source_without_etcd_does_not_start(own_member: RealMember) -> None:
-    """The start fails with a sentence after the patience of the source."""
+async def test_restart_without_etcd_begins_with_the_objects_of_before(own_member: RealMember) -> None:
+    """A first start fails with a sentence; what was deleted meanwhile is gone as soon as etcd answers."""
+    saved: list[tuple[KeyValue, ...]] = [()]
+    await asyncio.to_thread(_put, own_member, "a")
+    async with watching(own_member, saved=saved) as watched:
+        await asyncio.to_thread(_put, own_member, "b")
+        await until(lambda: watched.names() == ["a", "b"])
+    await asyncio.to_thread(own_member.delete, NAMES.name_of(web("b")), NAMES.name_of(web("c")))
     own_member.kill()
     with pytest.raises(SourceError, match=r"^the objects in etcd cannot be listed: etcd at http://127"):
-        async with watching(own_member, patience=2.0):
+        async with watching(own_member, patience=1.0):
             pass
+    file = [last_objects.read(last_objects.written(saved[-1]))]
+    async with watching(own_member, patience=1.0, saved=file) as watched:
+        await until(lambda: [problem.code for problem in watched.source.problems()] == ["MW1116"])
+        assert watched.names() == ["a", "b"]
+        await asyncio.to_thread(own_member.again)
+        await until(lambda: watched.names() == ["a"] and watched.source.problems() == ())
