@@ -71,6 +71,7 @@ def apply(
         raise CommandFailed(f"{filename} lacks a manifest: it is empty, or has only comments")
 
     async def work(store: "ObjectStore") -> "tuple[list[tuple[Input, Outcome]], Sequence[KeyValue]]":
+        # Before the first write, for the problems that the writes add.
         before = await store.all()
         return [(each, await store.apply(each, dry_run=dry_run)) for each in given], before
 

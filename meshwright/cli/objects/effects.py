@@ -22,6 +22,7 @@ def added_problems(
         seen(LoadedManifests(EtcdObjects().taken(names, items, ()).objects()).below(others)).problems
         for items in (before, after)
     )
+    # Only new problems, because old ones are no reason to reconsider this change.
     had = frozenset(known)
     return tuple(
         str(problem) for problem in now if problem not in had and problem.severity is not Severity.INFO

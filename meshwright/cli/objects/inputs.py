@@ -41,6 +41,7 @@ def inputs(where: Path) -> Iterator[Input]:
 def _of_document(name: str, document: Document) -> Iterator[Input]:
     place = InFile(name, document.number, document.line)
     if document.faults:
+        # One is enough: the others often follow from the first.
         first = document.faults[0]
         at = InFile(name, document.number, first.line)
         yield Input(at, document.value, fault=f"{first.expected} ({first.code})")
@@ -48,5 +49,6 @@ def _of_document(name: str, document: Document) -> Iterator[Input]:
         yield Input(place, document.value, document.text.rstrip().encode() + b"\n")
     else:
         for item in items:
+            # The item's own text cannot be cut out of the list, because its indentation depends on the list.
             text = json.dumps(item, ensure_ascii=False, indent=2)
             yield Input(place, item, text.encode() + b"\n")

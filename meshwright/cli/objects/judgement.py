@@ -33,6 +33,7 @@ def judged(given: Input, stored: bytes | None) -> Verdict:
         return Verdict(meant, f"{meant or 'the document'} is invalid:\n  - {given.fault}")
     reading = read(given.value, given.place)
     errors = [problem for problem in reading.problems if problem.severity is Severity.ERROR]
+    # A reading with errors has no key, although the manifest may name its object.
     key = meant if errors else reading.key
     if errors and (key is None or not set(errors) <= _errors_of(stored, given)):
         return Verdict(key, words.refusal(key, errors))
@@ -49,5 +50,6 @@ def _errors_of(stored: bytes | None, given: Input) -> set[Problem]:
     found = () if stored is None else documents(stored.decode("utf-8-sig", "replace"))
     if len(found) != 1 or found[0].faults:
         return set()
+    # At the place of the new manifest, because problems at different places differ.
     problems = read(found[0].value, given.place).problems
     return {problem for problem in problems if problem.severity is Severity.ERROR}

@@ -17,6 +17,7 @@ def kind_typed(text: str) -> Kind:
     Raises CommandFailed for an unknown kind, with a similar one.
     """
     name, _, group = text.lower().partition(".")
+    # Sorted so that of two kinds with one name always the same is proposed.
     known = {kind.name.lower(): kind for kind in sorted(READ, key=lambda kind: kind.full, reverse=True)}
     of_group = {kind.name.lower(): kind for kind in READ if not group or kind.group == group}
     for form in (name, *(name.removesuffix(end) + rest for end, rest in _ENDINGS if name.endswith(end))):

@@ -61,6 +61,7 @@ def as_names(objects: Mapping[ObjectKey, KeyValue]) -> str:
 
 def rows(names: ObjectNames, objects: Mapping[ObjectKey, KeyValue]) -> Iterator[tuple[str, str, str, str]]:
     """Yield namespace, resource, revision of the last change, and state of each object."""
+    # Read as a server reads the values at its start, without a last good form.
     state = EtcdObjects().taken(names, objects.values(), ())
     for key, item in objects.items():
         errors = state.holders[names.shown(item.key)].problems if key not in state.objects() else ()

@@ -38,6 +38,7 @@ class EtcdSettings(EtcdFields):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Set the order of the sources, as for the server."""
         config = init_settings().get("config") or env_settings().get("config")
+        # The server's file has settings that this command does not know.
         known = {
             name: value
             for name, value in (read_config(Path(config)) if config else {}).items()

@@ -59,6 +59,7 @@ class ObjectStore:
             items += page.items
             if not page.more:
                 return tuple(items)
+            # The next page at the same revision, so that no write between two pages is seen by half.
             revision = page.position.revision
             span = Span(page.items[-1].key + b"\0", span.end)
 
@@ -76,6 +77,7 @@ class ObjectStore:
             verdict = judged(given, None if current is None else current.value)
             if verdict.refused:
                 return Outcome(Change.REFUSED, verdict)
+            # Not written again, so that the servers do not read it again.
             if current is not None and current.value == given.content:
                 return Outcome(Change.UNCHANGED, verdict)
             change = Change.CREATED if current is None else Change.CONFIGURED
@@ -125,6 +127,7 @@ def run(settings: EtcdSettings, work: Callable[[ObjectStore], Coroutine[Any, Any
     """Run a coroutine with the objects in etcd; raise CommandFailed for an error of etcd."""
 
     async def connected() -> T:
+        # On this event loop, to which gRPC binds the connections.
         async with etcd_client(settings) as client:
             return await work(ObjectStore(client, ObjectNames(settings.trust_domain)))
 
@@ -139,6 +142,7 @@ def replaced(
 ) -> tuple[KeyValue, ...]:
     """Return the keys as they would be after writes, `None` for a deletion."""
     result = {item.key: item for item in items}
+    # New keys are younger than all others, as they would be in etcd.
     newest = max((item.modified for item in result.values()), default=0)
     for number, (key, content) in enumerate(writes, newest + 1):
         name = names.name_of(key)

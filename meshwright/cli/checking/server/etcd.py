@@ -44,6 +44,7 @@ async def _looked(settings: EtcdSettings) -> "tuple[tuple[MemberHealth, ...], Hi
     try:
         access = etcd_access(settings)
         healths = await member_healths(access, _SECONDS)
+        # The key of the records is readable by each server, and need not exist.
         async with Client(access) as client:
             return healths, await history(client, key)
     except AccessError as error:
