@@ -4,6 +4,7 @@
 - `store`: a store of records in memory, with latency, outages and lost answers from a seed.
 - `mesh`: the services, and the snapshots that all servers lend.
 - `server`: one server; `proxies`: the sidecars, which connect to a random server.
+- `record_cost`: what a record costs each server.
 - `scenes`: what happens, and the figures of each scene.
 Time is simulated, so a run has the same figures on each machine. There is no Envoy, no network and no view of
 a mesh: equal input makes an equal view, so one set of snapshots is lent to all servers.

@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.replicas import arguments, server_bytes
 from benchmarks.simulated.clock import NothingDueError, run
 from benchmarks.simulated.fleet import Fleet, Size
+from benchmarks.simulated.record_cost import RecordCost, record_cost
 from benchmarks.simulated.scenes import Figures, join, play, roll_out
-from benchmarks.simulation import RecordCost, arguments, server_bytes
 
 SMALL = Size(servers=3, services=20)
 SEED = 7
@@ -100,10 +101,17 @@ def test_tasks_that_wait_for_each_other_are_found() -> None:
 
 def test_memory_of_a_server_is_a_sum() -> None:
     """Each server has the whole view and all records, but only its share of groups and streams."""
-    size, cost = Size(30, 10_000), RecordCost(30_000, 1000.0, 50.0)
+    size, cost = Size(30, 10_000), RecordCost(1000.0, 50.0)
     expected = 10_000 * 31_000 + 1000 * 55_000 + 1000 * 129_000 + 30_000 * 1000
     assert server_bytes(size, cost) == expected
     assert server_bytes(replace(size, servers=1), cost) > 10 * expected / 2
+
+
+def test_record_has_a_cost() -> None:
+    """The CPU time is that of this machine; the memory may be zero, if the heap had room."""
+    cost = run(record_cost(50))
+    assert cost.cpu_us > 0
+    assert cost.bytes >= 0
 
 
 def test_quick_run_is_small() -> None:
