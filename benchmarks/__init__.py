@@ -5,7 +5,7 @@
 
 Each program measures servers from outside, next to a peer with the same load. `meshes/` generates meshes,
 `processes/` starts servers and load generators, `measurements/` measures a served mesh, `peers/` has the
-other servers, and `figures/` has results and goals. `simulated/` has servers of one mesh in simulated time. A
-program never fails because of a time, since machines differ. The control plane never imports this package.
+other servers, and `figures/` has results and goals. `replicas/` has servers of one mesh in simulated time.
+A program never fails because of a time, since machines differ. The control plane never imports this package.
 Read next: `__main__`, then `mesh`.
 """

@@ -7,10 +7,10 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.simulated.mesh import SimulatedMesh
-from benchmarks.simulated.proxies import Proxy
-from benchmarks.simulated.server import SimulatedServer, now
-from benchmarks.simulated.store import Store
+from benchmarks.replicas.mesh import SimulatedMesh
+from benchmarks.replicas.proxies import Proxy
+from benchmarks.replicas.server import SimulatedServer, now
+from benchmarks.replicas.store import Store
 from certs.errors import StateError
 from meshwright.records.contract import RecordsError
 

@@ -6,10 +6,10 @@ from collections.abc import Coroutine, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from benchmarks.simulated.mesh import Pods, SimulatedMesh
-from benchmarks.simulated.proxies import Proxy
-from benchmarks.simulated.store import SimulatedRecords, Store
-from benchmarks.simulated.streams import Streams
+from benchmarks.replicas.mesh import Pods, SimulatedMesh
+from benchmarks.replicas.proxies import Proxy
+from benchmarks.replicas.store import SimulatedRecords, Store
+from benchmarks.replicas.streams import Streams
 from certs.errors import StateError
 from certs.ledger.entry import LedgerEntry, Stamp, StampDetail
 from certs.ledger.progress import Progress, progress
