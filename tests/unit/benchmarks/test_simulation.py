@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.replicas.__main__ import arguments, server_bytes
-from benchmarks.replicas.clock import NothingDueError, run
-from benchmarks.replicas.fleet import Fleet, Size
-from benchmarks.replicas.record_cost import RecordCost, record_cost
-from benchmarks.replicas.scenes import Figures, join, play, roll_out
+from benchmarks.simulation.__main__ import arguments, server_bytes
+from benchmarks.simulation.clock import NothingDueError, run
+from benchmarks.simulation.fleet import Fleet, Size
+from benchmarks.simulation.record_cost import RecordCost, record_cost
+from benchmarks.simulation.scenes import Figures, join, play, roll_out
 
 SMALL = Size(servers=3, services=20)
 SEED = 7

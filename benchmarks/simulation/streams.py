@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from benchmarks.replicas.mesh import Pods, SimulatedMesh
-from benchmarks.replicas.proxies import Proxy
+from benchmarks.simulation.mesh import Pods, SimulatedMesh
+from benchmarks.simulation.proxies import Proxy
 from benchmarks.synthetic.resources import service
 from xds.protocol.delta import DeltaStream
 from xds.protocol.resources.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, ResourceName, TypeUrl, Version

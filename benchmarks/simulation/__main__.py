@@ -2,19 +2,17 @@
 
 Thirty servers serve 30,000 proxies of 10,000 services: proxies join, are rolled out and move, and the store
 is away. The ledger, its records, presence, leadership, balance and streams are the real ones; time, network,
-proxies and the view of the mesh are simulated (`benchmarks.simulated`). Resources are synthetic, so their
+proxies and the view of the mesh are simulated. Resources are synthetic, so their
 bytes are fewer than those of a mesh with many policies. All counts are the same on each machine for one seed.
 
 Memory is that of one server, as a sum: the records are measured here, the rest is from `benchmarks.memory`.
 """
 
 import argparse
-import gc
 import logging
-import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
@@ -24,10 +22,10 @@ from rich.table import Table
 
 from benchmarks.figures.results import Values, machine, name, place, write
 from benchmarks.processes.programs import end_with_sigterm
-from benchmarks.processes.usage import memory
-from benchmarks.simulated.clock import run
-from benchmarks.simulated.fleet import Fleet, Size
-from benchmarks.simulated.scenes import Figures, play
+from benchmarks.simulation.clock import run
+from benchmarks.simulation.fleet import Fleet, Size
+from benchmarks.simulation.record_cost import RecordCost, record_cost
+from benchmarks.simulation.scenes import Figures, play
 
 SERVICE_BYTES: Final = 31_000
 GROUP_BYTES: Final = 55_000
@@ -49,27 +47,10 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     return options
 
 
-@dataclass(frozen=True, slots=True)
-class RecordCost:
-    """Cost of one proxy's record at each server: bytes of memory, and microseconds of CPU to hear it."""
-
-    records: int
-    bytes: float
-    cpu_us: float
-
-
 async def simulate(size: Size, seed: int) -> tuple[tuple[Figures, ...], RecordCost]:
-    """Play all scenes, and measure what one more server needs for the records."""
-    fleet = Fleet(size, seed)
-    figures = await play(fleet)
-    records = len(fleet.store.memory.records)
-    gc.collect()
-    before, began = memory(os.getpid()).resident, time.process_time()
-    await fleet.start_server()
-    cpu = time.process_time() - began
-    gc.collect()
-    added = memory(os.getpid()).resident - before
-    return figures, RecordCost(records, added * 2**20 / records, 1e6 * cpu / records)
+    """Measure a record, and play all scenes."""
+    cost = await record_cost()
+    return await play(Fleet(size, seed)), cost
 
 
 def server_bytes(size: Size, cost: RecordCost) -> float:
@@ -79,7 +60,7 @@ def server_bytes(size: Size, cost: RecordCost) -> float:
         size.services * SERVICE_BYTES
         + min(size.services, streams) * GROUP_BYTES
         + streams * STREAM_BYTES
-        + cost.records * cost.bytes
+        + size.proxies * cost.bytes
     )
 
 
@@ -137,7 +118,7 @@ def main() -> None:
     figures, cost = run(simulate(size, options.seed))
     console.print(table(size, figures))
     console.print(
-        f"a record at each server: {cost.bytes:,.0f} bytes, {cost.cpu_us:.0f} µs; {cost.records:,} records;"
+        f"a record at each server: {cost.bytes:,.0f} bytes, {cost.cpu_us:.0f} µs;"
         f" memory of a server: {server_bytes(size, cost) / 2**20:,.0f} MiB;"
         f" CPU of this program: {time.process_time() - began:.0f} s"
     )

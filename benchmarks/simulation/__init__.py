@@ -1,6 +1,6 @@
 """Servers of one mesh in simulated time: the real ledger, presence, leadership, balance and streams.
 
-- `__main__`: the command `python -m benchmarks.replicas`, which prints a table.
+- `__main__`: the command `python -m benchmarks.simulation`, which prints a table.
 - `clock`: an event loop whose time jumps to the next timer.
 - `store`: a store of records in memory, with latency, outages and lost answers from a seed.
 - `mesh`: the services, and the snapshots that all servers lend.

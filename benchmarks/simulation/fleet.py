@@ -7,10 +7,10 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.replicas.mesh import SimulatedMesh
-from benchmarks.replicas.proxies import Proxy
-from benchmarks.replicas.server import SimulatedServer, now
-from benchmarks.replicas.store import Store
+from benchmarks.simulation.mesh import SimulatedMesh
+from benchmarks.simulation.proxies import Proxy
+from benchmarks.simulation.server import SimulatedServer, now
+from benchmarks.simulation.store import Store
 from certs.errors import StateError
 from meshwright.records.contract import RecordsError
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from benchmarks.processes.usage import memory
-from benchmarks.replicas.proxies import Proxy
-from benchmarks.replicas.server import START, SimulatedLedger
+from benchmarks.simulation.proxies import Proxy
+from benchmarks.simulation.server import START, SimulatedLedger
 from certs.ledger.entry import Stamp, StampDetail
 from certs.ledger.records.fields import key_of_proxy, with_entries
 from meshwright.records.content import Content

@@ -1,14 +1,7 @@
 """Command `python -m benchmarks.replicas`: several control planes of one mesh, under the load generator.
 
-<<<<<<< HEAD:benchmarks/replicas.py
 The mesh is a folder of manifests that all servers read; CA, ledger and service certificates are records in a
 real Kubernetes API. Measured are:
-=======
-Thirty servers serve 30,000 proxies of 10,000 services: proxies join, are rolled out and move, and the store
-is away. The ledger, its records, presence, leadership, balance and streams are the real ones; time, network,
-proxies and the view of the mesh are simulated. Resources are synthetic, so their
-bytes are fewer than those of a mesh with many policies. All counts are the same on each machine for one seed.
->>>>>>> 4bdc7713 (Put the simulation of servers into a package of its own):benchmarks/replicas/__main__.py
 
 - the CPU time from the start until all sidecars are served, by one server with all sidecars, and by two
   with half of them each. The goal is at most 1.6 times as much for both together;
@@ -36,7 +29,6 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.figures.results import Values, machine, name, place, write
-<<<<<<< HEAD:benchmarks/replicas.py
 from benchmarks.measurements.change_cost import distribution
 from benchmarks.meshes import changes
 from benchmarks.meshes import generator as meshes
@@ -66,13 +58,6 @@ from meshwright.records.kubernetes.definition import DEFINITION
 from meshwright.records.kubernetes.store import CUSTODY, KubernetesRecords
 from tools.real_parts.cluster import RunningCluster, cluster
 from tools.real_parts.parts import API_SERVER, ETCD
-=======
-from benchmarks.processes.programs import end_with_sigterm
-from benchmarks.replicas.clock import run
-from benchmarks.replicas.fleet import Fleet, Size
-from benchmarks.replicas.record_cost import RecordCost, record_cost
-from benchmarks.replicas.scenes import Figures, play
->>>>>>> 4bdc7713 (Put the simulation of servers into a package of its own):benchmarks/replicas/__main__.py
 
 TOGETHER: Final = 1.6
 """Goal: CPU time of two servers with half of the sidecars each, to that of one with all of them."""

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.replicas.fleet import Fleet
+from benchmarks.simulation.fleet import Fleet
 
 ARRIVAL_SECONDS: Final = 300.0
 """Time in which all proxies of a new mesh join."""

@@ -6,10 +6,10 @@ from collections.abc import Coroutine, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from benchmarks.replicas.mesh import Pods, SimulatedMesh
-from benchmarks.replicas.proxies import Proxy
-from benchmarks.replicas.store import SimulatedRecords, Store
-from benchmarks.replicas.streams import Streams
+from benchmarks.simulation.mesh import Pods, SimulatedMesh
+from benchmarks.simulation.proxies import Proxy
+from benchmarks.simulation.store import SimulatedRecords, Store
+from benchmarks.simulation.streams import Streams
 from certs.errors import StateError
 from certs.ledger.entry import LedgerEntry, Stamp, StampDetail
 from certs.ledger.progress import Progress, progress
