@@ -28,12 +28,19 @@ Request = Callable[[datetime], IssuedPair]
 """Function that issues a certificate now, and returns the pair to use. May be called in any thread."""
 
 
+def first(identity: ServiceIdentity) -> int:
+    """Return 0: the only server of a mesh is the first to renew each certificate."""
+    del identity
+    return 0
+
+
 class CertificateManager:
     """The service certificates in force.
 
     The certificates are stored in `pairs`, so a restart does not issue new keys for the mesh. `validity` is
     the average life of new certificates; `jitter` returns a number from -1 to 1 for each. `issued` counts
-    newly issued certificates. The class has no lock and must be used by one caller at a time.
+    newly issued certificates. `turn` is the turn of this server among several ones to renew a certificate.
+    The class has no lock and must be used by one caller at a time.
     """
 
     def __init__(
@@ -43,7 +50,9 @@ class CertificateManager:
         validity: timedelta,
         jitter: Callable[[], float],
         making: KeyPairOptions = MAKING,
+        turn: Callable[[ServiceIdentity], int] = first,
     ) -> None:
+        self._turn = turn
         self._issuer = issuer
         self._pairs = pairs
         self.validity = validity
@@ -100,7 +109,9 @@ class CertificateManager:
             held = self._stored(identity, names, held, now)
         if held is None or held.dns_names != names.dns_names:
             return None
-        if renewal.due(held, now) and not (patient and held.not_before <= now < renewal.alarm_at(held)):
+        if renewal.due(held, now, self._turn(identity)) and not (
+            patient and held.not_before <= now < renewal.alarm_at(held)
+        ):
             return None
         return held if self._is_below(held) else None
 

@@ -15,6 +15,10 @@ CA_ENDS_SOON: Final = timedelta(days=180)
 SPREAD_SHARE: Final = 0.05
 """Greatest variation of the renewal time, as a fraction of the life."""
 
+LATEST_TURN: Final = 0.05
+"""Greatest delay of a server that is not the first to renew a certificate, as a fraction of the life."""
+
+_TURN: Final = timedelta(seconds=5)
 _FIRST_RETRY: Final = timedelta(seconds=1)
 LONGEST_RETRY: Final = timedelta(minutes=5)
 """Longest pause between two tries of an issuer."""
@@ -42,12 +46,16 @@ class NumberedValidity(Validity, Protocol):
         """Return the serial as text, in any form that is the same after a restart."""
 
 
-def renew_at(certificate: NumberedValidity) -> datetime:
-    """Return the time from which a certificate is due for renewal; the same after a restart."""
+def renew_at(certificate: NumberedValidity, turn: int = 0) -> datetime:
+    """Return the time from which a certificate is due for renewal; the same after a restart.
+
+    Servers that share the certificate have turns from 0, so that only one of them asks the issuer.
+    """
     drawn = (
         zlib.crc32(certificate.serial.encode()) / 0xFFFFFFFF
     )  # hashed, because issuers may use consecutive serials
-    return _after(certificate, 0.5 + SPREAD_SHARE * (2 * drawn - 1))
+    at = _after(certificate, 0.5 + SPREAD_SHARE * (2 * drawn - 1))
+    return at + min(turn * _TURN, LATEST_TURN * (certificate.not_after - certificate.not_before))
 
 
 def renewed_by(certificate: Validity) -> datetime:
@@ -55,13 +63,13 @@ def renewed_by(certificate: Validity) -> datetime:
     return _after(certificate, 0.5 + SPREAD_SHARE)
 
 
-def due(certificate: NumberedValidity, now: datetime) -> bool:
-    """Return whether a certificate must be renewed now.
+def due(certificate: NumberedValidity, now: datetime, turn: int = 0) -> bool:
+    """Return whether a certificate must be renewed now, by the server with this turn (`renew_at`).
 
     Before the begin of validity a certificate is due too: the local clock was set back, and peers may already
     refuse the certificate.
     """
-    return now < certificate.not_before or now >= renew_at(certificate)
+    return now < certificate.not_before or now >= renew_at(certificate, turn)
 
 
 def alarm_at(certificate: Validity) -> datetime:

@@ -61,6 +61,7 @@ def delivering(
             making=making(settings),
             asking=issuing.asking,
             waits=issuing.opened.issuer.waits,
+            turn=issuing.turn,
         ),
         new_model=lambda: Model(
             translate, mesh_settings(settings), lambda: drivers.installed, ConnectedGroups, preview

@@ -139,6 +139,8 @@ def join(
 ) -> Parts:
     """Make all parts; call this on the running event loop. Raises CertificateError and StartupError."""
     tokens = partial(open_tokens, settings.state) if shared is None else shared.tokens.opened
+    if shared is not None:
+        issuing = replace(issuing, turn=shared.turn)
     if settings.kubernetes:
         # The only import of a cluster's libraries, so servers without a cluster do not need their memory.
         from meshwright.controller.parts.cluster import join_in_cluster, reached

@@ -21,11 +21,13 @@ from certs.issuers.file_authority import WatchedFiles
 from certs.issuers.reference import IssuerReference
 from certs.issuers.succeeding_issuer import Role
 from certs.keys.pair import KeyPairOptions
+from certs.manager import first
 from certs.roots.role_succession import RoleSuccession
 from meshwright.controller.issuing.periodic import tending
 from meshwright.controller.kubernetes.home import home
 from meshwright.controller.settings.settings import Settings
 from meshwright.delivery.certificates.issuing import ConcurrentIssuing, IssuingStrategy, SequentialIssuing
+from meshwright.mesh.identity import ServiceIdentity
 
 SILENT_SECONDS: Final = 5.0
 """Seconds to wait for an issuer before a log line."""
@@ -35,10 +37,14 @@ _log = structlog.get_logger("controller.issuing")
 
 @dataclass(frozen=True, slots=True)
 class IssuerAccess:
-    """An opened issuer of service certificates, and the strategy of requesting certificates there."""
+    """An opened issuer of service certificates, and the strategy of requesting certificates there.
+
+    `turn` is the turn of this server to renew an identity's certificate, from 0, among several servers.
+    """
 
     opened: OpenedIssuer
     asking: IssuingStrategy
+    turn: Callable[[ServiceIdentity], int] = first
 
     async def tending(self, clock: Callable[[], datetime]) -> None:
         """Keep the issuer's logins and CA certificates current, until cancelled.

@@ -44,6 +44,7 @@ from meshwright.records.recovery.store import HealedRecords
 from meshwright.replicas.leadership import Leadership
 from meshwright.replicas.membership import Membership
 from meshwright.replicas.state import ReplicaState
+from meshwright.replicas.turns import turn
 from meshwright.sidecars.contract.contexts import MovableStreams
 
 Ts = TypeVarTuple("Ts")
@@ -203,6 +204,13 @@ class SharedStore:
             raise StateError("the shared store is not open")
         pruning = RecordPruning(self._ledger, workloads, self._clock, keeps_revoked=keeps_revoked)
         await self.leadership.lead(pruning.run)
+
+    def turn(self, identity: ServiceIdentity) -> int:
+        """Return the turn of this server to renew a service's certificate, from 0, among those that are here.
+
+        May be called from any thread.
+        """
+        return turn(str(identity), self.replica, self.membership.states)
 
     def remarks(self) -> tuple[str, ...]:
         """Return remarks for operators while the store cannot be used. May be called from any thread."""

@@ -16,7 +16,7 @@ from certs.contract import Issuer
 from certs.errors import CertificateError
 from certs.keys.material import ServiceCertificate
 from certs.keys.pair import MAKING, KeyPairOptions
-from certs.manager import CertificateManager, Request
+from certs.manager import CertificateManager, Request, first
 from certs.retries import Failure, Retries
 from certs.state.stored_pair import Pairs
 from meshwright.delivery.certificates.issuance_problems import ExpiringCertificate, failure_kind, problem
@@ -71,7 +71,7 @@ class ServiceCertificates:
     One caller at a time, in any thread. `counted` receives the counts of each update. After a failure an
     identity is retried with its own growing delay, and its present certificate stays in use. While
     `waits(now)` returns True the issuer is not ready, so a certificate that is merely due for renewal is not
-    renewed.
+    renewed. `turn` is the turn of this server among several ones to renew an identity's certificate, from 0.
     """
 
     def __init__(
@@ -84,7 +84,9 @@ class ServiceCertificates:
         making: KeyPairOptions = MAKING,
         asking: IssuingStrategy | None = None,
         waits: Callable[[datetime], bool] = lambda _: False,
+        turn: Callable[[ServiceIdentity], int] = first,
     ) -> None:
+        self._turn = turn
         self._issuer = issuer
         self._pairs = pairs
         self._counted = counted
@@ -223,7 +225,7 @@ class ServiceCertificates:
         # full check then comes a little early, and never late.
         waiting = self._retries.failures.keys() | self._asking.open()
         good = (certificate for identity, certificate in held.items() if identity not in waiting)
-        self._good = _good_between(good, _ALWAYS if looks_at_all else self._good or _ALWAYS)
+        self._good = _good_between(good, _ALWAYS if looks_at_all else self._good or _ALWAYS, self._turn)
         self._report_failures(manager, now)
         self._roots = roots
         self._looked()
@@ -317,18 +319,20 @@ class ServiceCertificates:
         self._validity = validity
         if self._manager is None:
             self._manager = CertificateManager(
-                self._issuer, self._pairs, validity, self._jitter, self._making
+                self._issuer, self._pairs, validity, self._jitter, self._making, self._turn
             )
         self._manager.validity = validity
         return self._manager
 
 
 def _good_between(
-    certificates: Iterable[ServiceCertificate | None], good: tuple[datetime, datetime]
+    certificates: Iterable[ServiceCertificate | None],
+    good: tuple[datetime, datetime],
+    turn: Callable[[ServiceIdentity], int],
 ) -> tuple[datetime, datetime]:
     """Return the part of the interval `good` in which no held certificate is due for renewal."""
     begin, end = good
     there = [certificate for certificate in certificates if certificate is not None]
     return max((begin, *(certificate.not_before for certificate in there))), min(
-        (end, *map(renewal.renew_at, there))
+        (end, *(renewal.renew_at(certificate, turn(certificate.identity)) for certificate in there))
     )

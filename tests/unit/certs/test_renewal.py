@@ -49,6 +49,17 @@ def test_certificate_is_due_from_one_fixed_moment() -> None:
     assert renew_at(Life("3f9a02")) == renew_at(life)
 
 
+def test_servers_renew_a_shared_certificate_one_after_the_other() -> None:
+    """The first one at once, and the others only if it has not; the delay is small beside the life."""
+    life = Life("3f9a02")
+    assert [(renew_at(life, turn) - renew_at(life)).total_seconds() for turn in (0, 1, 2, 10**6)] == [
+        0, 5, 10, 2 * HOUR
+    ]  # fmt: skip
+    assert not due(life, renew_at(life, 2) - timedelta(microseconds=1), 2)
+    assert due(life, renew_at(life, 2), 2)
+    assert due(life, START - timedelta(seconds=1), 2), "a clock that was set back is no matter of turns"
+
+
 def test_certificates_issued_at_one_moment_are_due_at_different_times() -> None:
     """Even with counted serials, each of four hours gets about a quarter of a thousand renewals."""
     hours = [int((renew_at(Life(f"{n:x}")) - START) / timedelta(hours=1)) for n in range(1000)]

@@ -40,6 +40,7 @@ def start(
     loop: asyncio.AbstractEventLoop,
     now: datetime,
     passphrase: bytes | None = None,
+    turn: int = 0,
 ) -> MeshServer:
     """Start a server; call in a thread, and follow `pairs` before certificates are needed."""
     me = ReplicaId(replica)
@@ -47,5 +48,5 @@ def start(
     store = RecordedAuthority(records, me, loop, seal)
     authority = ChangingAuthority(store, DOMAIN, now)
     pairs = RecordedPairs(records, me, loop, seal)
-    manager = CertificateManager(authority, pairs, timedelta(days=1), lambda: 0.0)
+    manager = CertificateManager(authority, pairs, timedelta(days=1), lambda: 0.0, turn=lambda _: turn)
     return MeshServer(store, authority, pairs, manager)

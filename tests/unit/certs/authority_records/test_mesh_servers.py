@@ -7,6 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from certs.authority_records.data_key import SEAL
+from certs.renewal import renew_at
 from certs.roots.rotation import Rotation, advanced
 from meshwright.records.content import Content
 from meshwright.records.contract import Epoch, ReplicaId
@@ -26,10 +27,15 @@ def thread() -> Iterator[LoopThread]:
 
 
 def started(
-    thread: LoopThread, memory: Memory, name: str, now: datetime, passphrase: bytes | None = None
+    thread: LoopThread,
+    memory: Memory,
+    name: str,
+    now: datetime,
+    passphrase: bytes | None = None,
+    turn: int = 0,
 ) -> MeshServer:
     """Start a server, which follows the records."""
-    server = start(MemoryRecords(memory, ReplicaId(name)), name, thread.loop, now, passphrase)
+    server = start(MemoryRecords(memory, ReplicaId(name)), name, thread.loop, now, passphrase, turn)
     thread.start(server.pairs.follow())
     return server
 
@@ -78,6 +84,34 @@ def test_servers_agree_again_after_one_was_behind_in_a_root_rotation(
         server.manager.compare(CART)
         server.certificate(now)
     assert one.certificate(now) == two.certificate(now)
+
+
+def test_one_server_asks_the_issuer_for_a_renewal(thread: LoopThread, now: datetime) -> None:
+    """The others take its certificate. If it is gone, the next one asks in its place, a little later."""
+    memory = Memory()
+    one, two, three = (
+        started(thread, memory, name, now, turn=turn) for turn, name in enumerate(("one", "two", "three"))
+    )
+    servers = (one, two, three)
+    assert len({server.certificate(now) for server in servers}) == 1
+
+    def renewed(at: datetime, *server_list: MeshServer) -> list[int]:
+        for server in server_list:
+            server.manager.compare(CART)
+            server.certificate(at)
+        return [server.manager.issued for server in servers]
+
+    def due(turn: int) -> datetime:
+        held = one.manager.get(CART)
+        assert held is not None
+        return renew_at(held, turn)
+
+    at = due(0)
+    assert renewed(at, three, two, one, two, three) == [2, 0, 0]
+    assert len({server.certificate(at) for server in servers}) == 1
+    at, late = due(0), due(1)
+    assert renewed(at, three, two) == [2, 0, 0]
+    assert renewed(late, three, two, three) == [2, 1, 0]
 
 
 def test_no_private_key_and_no_data_key_is_readable_in_any_record(thread: LoopThread, now: datetime) -> None:
