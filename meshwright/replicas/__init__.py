@@ -4,6 +4,7 @@
 - `leadership`: works that run only while this server leads the others.
 - `membership`: the servers that are here, with their states.
 - `balance`: how many streams a server ends, so that each has its share of the proxies.
+- `departures`: whether a server has ended a moment ago.
 - `turns`: the order of the servers for a task that one of them should do.
 The package never talks to a store itself, and never decides about the mesh.
 """

@@ -13,6 +13,7 @@ from certs.errors import CertificateError, RequestError, StateError
 from certs.ledger.contract import Ledger
 from certs.roots.authority import ChangingAuthority
 from certs.roots.authority_store import AuthorityStore, FormerLeaderError, Overtaken
+from certs.roots.evidence import Part
 from certs.roots.proxy_evidence import RootAcknowledgements, facts
 from certs.roots.rotation import Rotation, aborted, advanced, without
 from certs.roots.server_report import NO_REPORTS, Reports, ServerReport, lacking, report
@@ -47,6 +48,9 @@ class OtherServers(Protocol):
 
     def take_back(self) -> None:
         """Remove the report of this server after a change. Call in a thread; raises StateError."""
+
+    def has_ended_recently(self) -> bool:
+        """Return whether another server has ended a moment ago: its proxies may be on the way to others."""
 
     def say(self, step: str, holdouts: Collection[str]) -> None:
         """Announce the step that this server has taken over, and proxies here that hold up the next one."""
@@ -152,9 +156,29 @@ class RootChange:
         await self.catch_up()
         async with self._turn:
             rotation, now = self._under_way(), self._clock()
-            names = given_up(await self._change_status(rotation), proxies, older_than, now)
+            status = await self._change_status(rotation)
+            if older_than is not None:
+                self._require_all_servers(status)
+            names = given_up(status, proxies, older_than, now)
             await self._step(without(rotation, names, now))
         return await self._status_after()
+
+    def _require_all_servers(self, status: ChangeStatus) -> None:
+        """Raise RequestError while a proxy that is connected to another server may seem to be silent.
+
+        The time of the last use of a certificate is known only to the server that the proxy is connected to.
+        """
+        names = [part.detail for part in status.behind if part.part is Part.OTHER_SERVER]
+        if names:
+            raise RequestError(
+                f"the server {names[0]} has not reported which proxies are connected to it: give up proxies "
+                "by name, or repeat the command after it has"
+            )
+        if self._others is not None and self._others.has_ended_recently():
+            raise RequestError(
+                "a server of the mesh has ended, or this one has begun, less than a minute ago, and its "
+                "proxies may not be connected yet: repeat the command in a minute, or give up proxies by name"
+            )
 
     async def stepping(self, store: AuthorityStore | None = None) -> None:
         """Take each step as soon as all participants are ready, until cancelled; an error is logged once.

@@ -2,27 +2,26 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
 
 from certs.report_records.sidecar_reports import SidecarReports
 from meshwright.controller.sharing.store_thread import StoreThread
-from meshwright.records.contract import ReplicaId
+from meshwright.replicas.departures import Departures
 from meshwright.replicas.leadership import Leadership
 from meshwright.replicas.membership import Membership
-
-SETTLED_SECONDS: Final = 60.0
-"""Seconds after which the sidecars of a server that has ended are connected to others, and counted there."""
 
 
 class IssuerServers:
     """The other servers, as `meshwright.controller.issuing.roots_taken.OtherServers`; for one event loop."""
 
-    def __init__(self, taken: SidecarReports, membership: Membership, leadership: Leadership) -> None:
-        self._taken, self._membership, self._leadership = taken, membership, leadership
-        self._here = frozenset[ReplicaId]()
-        # This server does not know which servers ended before it began.
-        self._lost_at = asyncio.get_running_loop().time()
-        membership.follow(self._note)
+    def __init__(
+        self,
+        taken: SidecarReports,
+        membership: Membership,
+        leadership: Leadership,
+        departures: Departures,
+    ) -> None:
+        self._taken, self._membership = taken, membership
+        self._leadership, self._departures = leadership, departures
 
     def start(self, thread: StoreThread) -> None:
         """Follow the records."""
@@ -37,7 +36,7 @@ class IssuerServers:
         if not self._leadership.epoch:
             return None
         result = (*ours, *self._taken.lacking(roots, self._membership.states.keys()))
-        if asyncio.get_running_loop().time() < self._lost_at + SETTLED_SECONDS:
+        if self._departures.are_recent:
             return (*result, "sidecars of a server that ended a moment ago, or before this server began")
         return result
 
@@ -48,9 +47,3 @@ class IssuerServers:
         """
         gone = self._taken.servers() - self._membership.states.keys() if self._leadership.epoch else ()
         await asyncio.to_thread(self._taken.remove, (self._membership.replica, *gone))
-
-    def _note(self) -> None:
-        here = frozenset(self._membership.states)
-        if self._here - here:
-            self._lost_at = asyncio.get_running_loop().time()
-        self._here = here

@@ -17,6 +17,7 @@ from meshwright.controller.roots.change import LOOK_SECONDS, RootChange
 from meshwright.controller.roots.declared import DeclaredRoots
 from meshwright.controller.sharing.store_thread import StoreThread
 from meshwright.records.contract import Epoch
+from meshwright.replicas.departures import Departures
 from meshwright.replicas.leadership import Leadership
 from meshwright.replicas.membership import Membership
 
@@ -40,9 +41,11 @@ class RootServers:
         reports: RecordedReports,
         membership: Membership,
         leadership: Leadership,
+        departures: Departures,
     ) -> None:
         self._authority, self._reports, self.issued = authority, reports, issued
         self._membership, self._leadership = membership, leadership
+        self._departures = departures
         self._changed = asyncio.Event()
 
     def start(self, thread: StoreThread, call: Callable[[Callable[[], None]], None]) -> None:
@@ -61,6 +64,10 @@ class RootServers:
     def take_back(self) -> None:
         """Remove the report of this server after a change. Call in a thread; raises StateError."""
         self._reports.remove((self._membership.replica,))
+
+    def has_ended_recently(self) -> bool:
+        """Return whether another server has ended a moment ago, or may have."""
+        return self._departures.are_recent
 
     def say(self, step: str, holdouts: Collection[str]) -> None:
         """Announce the step that this server has taken over, and proxies here that hold up the next one."""

@@ -41,6 +41,7 @@ from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
 from meshwright.records.contract import Changes, Epoch, RecordsError, ReplicaId
 from meshwright.records.recovery.store import HealedRecords
+from meshwright.replicas.departures import Departures
 from meshwright.replicas.leadership import Leadership
 from meshwright.replicas.membership import Membership
 from meshwright.replicas.state import ReplicaState
@@ -86,8 +87,9 @@ class SharedStore:
         self._ledger: PrunableLedger | None = None
         self.tokens = SharedTokens(self._records, self.replica, self._thread.loop)
         self.gateway_secrets = RecordedGatewaySecrets(self._records, self.replica, self._thread.loop)
+        self._departures = Departures(self.membership)
         taken = SidecarReports(self._records, self.replica, self._thread.loop)
-        self.issuer_servers = IssuerServers(taken, self.membership, self.leadership)
+        self.issuer_servers = IssuerServers(taken, self.membership, self.leadership, self._departures)
         self._roots: RootServers | None = None
         self._announced = threading.Event()
 
@@ -134,7 +136,12 @@ class SharedStore:
         thread.start("look at the shared store", self._looking)
         thread.start("presence among the servers", self._announcing)
         self._roots = RootServers(
-            stores.authority, stores.ledger.issued, stores.reports, self.membership, self.leadership
+            stores.authority,
+            stores.ledger.issued,
+            stores.reports,
+            self.membership,
+            self.leadership,
+            self._departures,
         )
         self._roots.start(thread, self._call_server)
         self.issuer_servers.start(thread)

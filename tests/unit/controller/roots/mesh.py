@@ -112,6 +112,7 @@ class MeshServer:
         self.tasks: list[asyncio.Task[None]] = []
         self.term: asyncio.Task[None] | None = None
         self.is_killed = False
+        self.has_departures = False
 
     @property
     def now(self) -> datetime:
@@ -137,6 +138,10 @@ class MeshServer:
     def take_back(self) -> None:
         """Remove the report of this server."""
         self._reports.remove((self.name,))
+
+    def has_ended_recently(self) -> bool:
+        """Return whether a server has ended, as the test says."""
+        return self.has_departures
 
     def say(self, step: str, holdouts: Collection[str]) -> None:
         """Remember what is announced."""

@@ -240,6 +240,27 @@ async def test_commands_are_taken_at_every_server(three: Mesh) -> None:
         await two.change.abort()
 
 
+async def test_proxies_are_not_given_up_by_age_while_they_may_be_connected_elsewhere(three: Mesh) -> None:
+    """Only the server of a proxy knows when it was seen last. By name it can be given up at any time."""
+    one, two, _ = three.servers
+    await one.change.begin()
+    three.proxies[1].asks = None
+    await two.kill()
+    await waits_for(three, one, proxies="q")
+    three.proxies.pop(1)
+    three.now += timedelta(days=8)
+    one.has_departures = True
+    with pytest.raises(RequestError, match="has ended, or this one has begun, less than a minute ago"):
+        await one.change.give_up([], timedelta(days=7))
+    one.has_departures = False
+    new = three.start("d")
+    new.hold()
+    with pytest.raises(RequestError, match="the server d has not reported which proxies are connected to it"):
+        await one.change.give_up([], timedelta(days=7))
+    await new.kill()
+    assert (await one.change.give_up([], timedelta(days=7))).holdouts == ()
+
+
 @pytest.mark.parametrize("seconds", [(0, 50, -50), (50, 0, -5), (-50, 0, 50)])
 async def test_clocks_of_the_servers_may_differ(
     monkeypatch: pytest.MonkeyPatch, seconds: tuple[int, ...]

@@ -1,11 +1,10 @@
 """Tests of the exchange between servers about sidecars that lack the roots of a new issuer."""
 
-import asyncio
-
 from certs.report_records.sidecar_reports import SidecarReports
-from meshwright.controller.sharing.issuer_servers import SETTLED_SECONDS, IssuerServers
+from meshwright.controller.sharing.issuer_servers import IssuerServers
 from meshwright.records.contract import Epoch, ReplicaId
 from meshwright.records.memory import Memory, MemoryRecords
+from meshwright.replicas.departures import SETTLED_SECONDS, Departures
 from meshwright.replicas.leadership import Leadership
 from meshwright.replicas.membership import Membership
 from meshwright.replicas.state import ReplicaState
@@ -17,14 +16,13 @@ RECENT = "sidecars of a server that ended a moment ago, or before this server be
 
 async def test_leader_waits_for_the_sidecars_of_all_servers() -> None:
     """Also for those of a server that has not reported, and of one that has just ended."""
-    memory, loop = Memory(), asyncio.get_running_loop()
-    now = [loop.time()]
-    loop.time = lambda: now[0]  # type: ignore[method-assign]
+    memory, now = Memory(), [0.0]
     with LoopThread() as thread:
         taken = {name: SidecarReports(MemoryRecords(memory, name), name, thread.loop) for name in (A, B, C)}
         thread.start(*(one.follow() for one in taken.values()))
         membership, leadership = Membership(A, ReplicaState()), Leadership()
-        servers = IssuerServers(taken[A], membership, leadership)
+        departures = Departures(membership, lambda: now[0])
+        servers = IssuerServers(taken[A], membership, leadership, departures)
         membership.hear({name: ReplicaState().encode() for name in (A, B, C)})
         assert await servers.lacking("5f2c", ["one"]) is None
         leadership.begin(Epoch(1))
