@@ -95,7 +95,7 @@ class Parts:
         """Return the progress of changed objects at the proxies of this server, for the leader."""
         if (reporter := self.in_cluster.reporter) is None:
             return b"[]"
-        from meshwright.kubernetes.status.elsewhere import encode_progress
+        from meshwright.kubernetes.status.other_progress import encode_progress
 
         return encode_progress(reporter.own_progress())
 

@@ -18,12 +18,12 @@ from typing import Final, Protocol
 from aiohttp import web
 from aiohttp.hdrs import METH_HEAD
 
-from meshwright.admin.api.tap_elsewhere import OtherTaps, TapsElsewhere
 from meshwright.admin.api.tap_query import TapQuery, parse_query
 from meshwright.admin.html.style import SECURITY_HEADERS
 from meshwright.admin.jsonable import Document, Json, jsonable
 from meshwright.admin.proxy_names import NothingToShow
 from meshwright.admin.readers import ProxyReading
+from meshwright.admin.replicas.taps import OtherTaps, TapsElsewhere
 from meshwright.admin.replicas.view import Query, asked
 from meshwright.delivery.proxies.status import ProxyState
 from meshwright.mesh.identity import ProxyName

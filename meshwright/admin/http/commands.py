@@ -91,7 +91,7 @@ class RevocationOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class OfferedResources:
     """Resources that another server has offered to its proxy again."""
 
     name: ProxyName
@@ -104,7 +104,7 @@ class OtherServers(Protocol):
     async def revoked(self, serial: str, why: str) -> RevocationOutcome:
         """Bring a revocation in force at all other servers; this server counts in the outcome."""
 
-    async def offered(self, wanted: str) -> Offered | None:
+    async def offered(self, wanted: str) -> OfferedResources | None:
         """Have the server of a proxy offer the rejected resources again; None if that is this server.
 
         Raises NothingToShow for an unknown proxy, and CommandError if the other server does not answer.

@@ -9,7 +9,7 @@ from meshwright.replicas.leadership import Leadership
 
 @dataclass(frozen=True, slots=True)
 class LeaderReports:
-    """Implements `meshwright.kubernetes.status.reporter.Leading` by the leadership of the mesh."""
+    """Implements `meshwright.kubernetes.status.reporter.ReportLeadership` by the leadership of the mesh."""
 
     leadership: Leadership
 

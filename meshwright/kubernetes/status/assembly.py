@@ -15,7 +15,7 @@ from meshwright.kubernetes.status.cluster import Cluster, Kinds
 from meshwright.kubernetes.status.conditions.osm_words import WORDED
 from meshwright.kubernetes.status.event import EventReporter
 from meshwright.kubernetes.status.object_status import ObjectStatusTable
-from meshwright.kubernetes.status.reporter import Leading, Reporter
+from meshwright.kubernetes.status.reporter import Reporter, ReportLeadership
 from meshwright.kubernetes.status.rollouts import Progress
 from meshwright.kubernetes.status.statements import WITH_STATUS
 from meshwright.kubernetes.status.writer import Writer
@@ -31,7 +31,7 @@ def reporter(
     clock: Callable[[], datetime],
     home: str,
     namespaces: tuple[str, ...] = (),
-    leading: Leading | None = None,
+    leading: ReportLeadership | None = None,
 ) -> Reporter:
     """Return a reporter for the objects in `namespaces` of a cluster; empty means all namespaces.
 
@@ -40,7 +40,7 @@ def reporter(
     """
     instance = socket.gethostname()  # the Pod's name in Kubernetes
     # The holder must be unique per process, because machines may have equal host names.
-    lease: Leading = leading or Lease(api, home, LEASE, f"{instance}_{uuid.uuid4().hex[:8]}", clock)
+    lease: ReportLeadership = leading or Lease(api, home, LEASE, f"{instance}_{uuid.uuid4().hex[:8]}", clock)
     standing, kinds = ObjectStatusTable(api.name, WITH_STATUS, WORDED), Kinds(lambda: served(api))
 
     def writer(progress: Callable[[ObjectKey], Progress | None]) -> Writer:

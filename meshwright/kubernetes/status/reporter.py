@@ -17,9 +17,9 @@ from meshwright.delivery.problems import ProblemChanges
 from meshwright.delivery.quarantine.acknowledged_resources import Acknowledged
 from meshwright.delivery.snapshots.published_snapshots import Step
 from meshwright.delivery.wave import Wave
-from meshwright.kubernetes.status.elsewhere import ObjectProgress, ProgressElsewhere
 from meshwright.kubernetes.status.events.patience import Patience
 from meshwright.kubernetes.status.object_status import ObjectStatusTable
+from meshwright.kubernetes.status.other_progress import ObjectProgress, ProgressElsewhere
 from meshwright.kubernetes.status.rollouts import Names, Progress, Rollouts, concerned
 from meshwright.kubernetes.status.writer import Writer
 from meshwright.mesh.identity import ProxyName
@@ -79,7 +79,7 @@ async def _nobody() -> tuple[Mapping[str, Iterable[ObjectProgress]], Iterable[st
     return None
 
 
-class Leading(Protocol):
+class ReportLeadership(Protocol):
     """Leadership among several servers: a Lease, or the leadership of a mesh with several servers."""
 
     async def run(self, lead: Callable[[], Coroutine[object, object, None]]) -> None:
@@ -106,7 +106,7 @@ class Reporter:
         self,
         delivery: Delivery,
         standing: ObjectStatusTable,
-        lease: Leading,
+        lease: ReportLeadership,
         writer: Callable[[Callable[[ObjectKey], Progress | None]], Writer],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:

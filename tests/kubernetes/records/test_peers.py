@@ -161,6 +161,8 @@ async def test_status_and_gauges_count_proxies_of_all_servers(
 ) -> None:
     """The leader reports for the proxies of another server, and nobody calls these disconnected."""
     both = replicas[:2]
+    for replica in both:
+        replica.flags += ("--set", "endpoint_admission=off")
     await asyncio.gather(*(asyncio.to_thread(replica.start) for replica in both))
     await until(lambda: are_all_here(both))
     answer = await asyncio.to_thread(seen, both[0], "/replicas")
@@ -170,15 +172,15 @@ async def test_status_and_gauges_count_proxies_of_all_servers(
         await before.until(before.is_served)
     async with other.stream(buyer, folder) as moved:
         await moved.until(moved.is_served)
-        kubectl.apply(objects.routes("all", "/books/.*"))
+        kubectl.apply(objects.workload("extra", "10.244.9.8", "shop", app="shop"))
         await asyncio.to_thread(
             wait_until,
             lambda: _programmed(kubectl) == "applied by 1 of 1 proxies connected to 2 replicas",
             SECONDS,
-            lambda: kubectl.get("httproutegroups.specs.smi-spec.io", "all").get("status"),
+            lambda: kubectl.get("workload", "extra").get("status"),
         )
-        # The shop's own proxy has never connected.
-        counts = {"connected": 0, "expected": 1, "disconnected": 0, "ended": 0}
+        # Both proxies of the shop have never connected.
+        counts = {"connected": 0, "expected": 2, "disconnected": 0, "ended": 0}
         await until(lambda: _metric(leader) == counts)
         assert _metric(other) == counts | {"connected": 1, "expected": 0}
     await until(lambda: _metric(leader) == counts | {"disconnected": 1})
@@ -187,8 +189,8 @@ async def test_status_and_gauges_count_proxies_of_all_servers(
 
 
 def _programmed(kubectl: Kubectl) -> str:
-    """Return the message about the proxies that have applied the last change of the routes."""
-    status = kubectl.get("httproutegroups.specs.smi-spec.io", "all").get("status") or {}
+    """Return the message about the proxies that have applied the last change of a Workload."""
+    status = kubectl.get("workload", "extra").get("status") or {}
     conditions = {item["type"]: item["message"] for item in status.get("conditions", ())}
     return str(conditions.get("Programmed", ""))
 

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 
-from meshwright.admin.http.commands import CommandError, Offered, RevocationOutcome
+from meshwright.admin.http.commands import CommandError, OfferedResources, RevocationOutcome
 from meshwright.admin.proxy_names import find
 from meshwright.admin.replicas.peers import RETRY, REVOCATIONS, PeerAnswer
 from meshwright.admin.replicas.views import ReplicaViews
@@ -23,7 +23,7 @@ class PeerActs:
         done = sum(_fields(answer).get("in_force") is True for answer in answers.answers.values())
         return RevocationOutcome(done + 1, len(answers.answers) + len(answers.silent) + 1, answers.silent)
 
-    async def offered(self, wanted: str) -> Offered | None:
+    async def offered(self, wanted: str) -> OfferedResources | None:
         """Have the server of a proxy offer the rejected resources again; None if that is this server."""
         reading, _ = await self.views.over_all()
         name = find(reading, wanted).name
@@ -35,7 +35,7 @@ class PeerActs:
             why = answers.silent.get(replica, "the act failed there")
             raise CommandError(f"proxy {name} is connected to replica {replica}, which did not answer: {why}")
         resources = _fields(answer).get("offered")
-        return Offered(name, tuple(map(str, resources)) if isinstance(resources, list) else ())
+        return OfferedResources(name, tuple(map(str, resources)) if isinstance(resources, list) else ())
 
 
 def _fields(answer: PeerAnswer) -> dict[str, object]:

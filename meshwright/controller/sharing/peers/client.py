@@ -8,9 +8,9 @@ from typing import Final
 
 import aiohttp
 
-from certs.replica import replica_host
-from meshwright.admin.api.tap_elsewhere import LostServerError
+from certs.keys.replica import replica_host
 from meshwright.admin.replicas.peers import PeerAnswer, PeerAnswers
+from meshwright.admin.replicas.taps import LostServerError
 from meshwright.admin.replicas.view import Query
 from meshwright.controller.sharing.peers.tls import PeerTls
 from meshwright.mesh.host_port import HostPort

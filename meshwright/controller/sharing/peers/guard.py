@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from certs.errors import PeerRefused
-from certs.replica import replica_of
+from certs.keys.replica import replica_of
 from meshwright.mesh.names import TrustDomain
 
 AT_ONCE: Final = 16

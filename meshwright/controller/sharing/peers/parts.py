@@ -22,7 +22,7 @@ from meshwright.controller.sharing.peers.acts import PeerActs
 from meshwright.controller.sharing.peers.address import announced, peer_socket
 from meshwright.controller.sharing.peers.client import PeerClient
 from meshwright.controller.sharing.peers.door import PeerSubjects, serving_peers
-from meshwright.controller.sharing.peers.leading import LeaderWorks, ask_progress
+from meshwright.controller.sharing.peers.leader_works import LeaderWorks, ask_progress
 from meshwright.controller.sharing.peers.tls import PeerTls
 from meshwright.controller.sharing.shared_store import SharedStore
 from meshwright.mesh.host_port import HostPort
@@ -31,7 +31,7 @@ from meshwright.mesh.problems.problem import Problems
 from meshwright.providers.merge import MergedObjects
 
 if TYPE_CHECKING:
-    from meshwright.kubernetes.status.elsewhere import ObjectProgress
+    from meshwright.kubernetes.status.other_progress import ObjectProgress
 
 _OWN_SETTINGS: Final = frozenset(
     {
@@ -83,7 +83,7 @@ class PeerParts:
         if not self._shared.leadership.epoch:
             return None
         # Imported only here, because a mesh without a cluster has no status.
-        from meshwright.kubernetes.status.elsewhere import UnreadableProgressError, decode_progress
+        from meshwright.kubernetes.status.other_progress import UnreadableProgressError, decode_progress
 
         fine, silent = await ask_progress(self.client)
         result: dict[str, tuple[ObjectProgress, ...]] = {}

@@ -11,8 +11,8 @@ import structlog
 from certs.contract import Authority
 from certs.errors import CertificateError
 from certs.keys.pair import Pair
+from certs.keys.replica import replica_pair
 from certs.renewal import due
-from certs.replica import replica_pair
 from meshwright.kube.connection.tls import load
 from meshwright.sidecars.document.tls import server_context
 from xds.server.tls import TlsIdentity

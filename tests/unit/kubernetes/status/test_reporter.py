@@ -25,8 +25,8 @@ from meshwright.delivery.snapshots.wanted_groups import ConnectedGroups
 from meshwright.delivery.timing.debounce import Pace
 from meshwright.delivery.wave import ADMISSIONS, NAMED, Cause, Change, Wave
 from meshwright.kube.lease import Lease
-from meshwright.kubernetes.status.elsewhere import ObjectProgress
 from meshwright.kubernetes.status.object_status import ObjectStatusTable
+from meshwright.kubernetes.status.other_progress import ObjectProgress
 from meshwright.kubernetes.status.reporter import Reporter
 from meshwright.kubernetes.status.rollouts import Progress
 from meshwright.kubernetes.status.writer import Writer

@@ -11,10 +11,10 @@ import pytest
 
 from certs.gateway import gateway_pair
 from certs.keys.pair import Pair
+from certs.keys.replica import replica_host, replica_pair
 from certs.ledger.sqlite import SqliteLedger
 from certs.manager import CertificateManager
 from certs.proxy import issue_proxy
-from certs.replica import replica_host, replica_pair
 from certs.state.pair_files import PairFiles
 from meshwright.admin.replicas.peers import FACTS, PULSE, RETRY, REVOCATIONS, SERVER, PeerAnswers
 from meshwright.admin.replicas.pulse import ServerFacts, decode_pulse, decode_server

@@ -3,7 +3,7 @@
 import pytest
 
 from meshwright.kubernetes.status.conditions.conditions import conditions
-from meshwright.kubernetes.status.elsewhere import (
+from meshwright.kubernetes.status.other_progress import (
     ObjectProgress,
     ProgressElsewhere,
     UnreadableProgressError,

@@ -12,11 +12,11 @@ from certs.errors import PeerRefused, RefusalReason
 from certs.gateway import gateway_pair
 from certs.issuers.authority import CertificateAuthority
 from certs.keys.pair import issue_pair
+from certs.keys.replica import VALIDITY, replica_host, replica_of, replica_pair
 from certs.ledger.contract import Ledger
 from certs.manager import CertificateManager
 from certs.peer import authorize, read_peer
 from certs.proxy import issue_proxy
-from certs.replica import VALIDITY, replica_host, replica_of, replica_pair
 from certs.server import ads_server_certificate
 from certs.state.pair_files import PairFiles
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
