@@ -74,6 +74,7 @@ LOGGER_NAMES: Final = (
     "controller.server",
     "controller.server_tls",
     "controller.sharing",
+    "controller.sharing.peers",
     "controller.span_export",
     "controller.tending",
     "controller.webhook",
