@@ -1,6 +1,6 @@
 """Table of the JSON API: paths, parameters, shapes and handlers."""
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from http import HTTPStatus
 from typing import Final
@@ -13,7 +13,6 @@ from meshwright.admin.api.errors import in_json
 from meshwright.admin.api.events import Events
 from meshwright.admin.api.mesh import Api
 from meshwright.admin.api.openapi import EVENTS, TRY, described
-from meshwright.admin.api.replicas import answer_of_all, routes_of_all
 from meshwright.admin.api.shape import Shape, fitted_document
 from meshwright.admin.api.statistics import STAT, TOPOLOGY
 from meshwright.admin.api.table import PREFIX, Parameter, Route
@@ -203,9 +202,14 @@ def add_api(app: web.Application, api: Api) -> None:
     The application needs a guard against foreign hosts (`http.guard`).
     """
     app.middlewares.append(in_json)
-    routes = ROUTES if api.replicas is None else routes_of_all(ROUTES)
+    routes, compute = ROUTES, _own_answer
+    if api.replicas is not None:
+        # Imported only here, because a single server does not need the memory.
+        from meshwright.admin.api.replicas import answer_of_all, routes_of_all
+
+        routes, compute = routes_of_all(ROUTES), answer_of_all
     for route in routes:
-        app.router.add_get(PREFIX + route.path, partial(_answer, api, route))
+        app.router.add_get(PREFIX + route.path, partial(_answer, compute, api, route))
     events = Events(api.reading, api.clock, api.replicas)
     app.router.add_get(PREFIX + EVENTS, events.answer)
     # An open event stream would otherwise delay the shutdown.
@@ -215,12 +219,19 @@ def add_api(app: web.Application, api: Api) -> None:
     app.router.add_get(f"{PREFIX}/openapi.json", partial(_openapi, routes))
 
 
-async def _answer(api: Api, route: Route, request: web.Request) -> web.Response:
+Compute = Callable[[Api, Route, web.Request], Awaitable[Document]]
+"""Function that returns the answer at a path."""
+
+
+async def _own_answer(api: Api, route: Route, request: web.Request) -> Document:
+    return await route.answer(api, request)
+
+
+async def _answer(compute: Compute, api: Api, route: Route, request: web.Request) -> web.Response:
     now = api.clock()
     try:
         _known(route, request)
-        answering = route.answer(api, request) if api.replicas is None else answer_of_all(api, route, request)
-        document = mesh.stamped(await answering, now)
+        document = mesh.stamped(await compute(api, route, request), now)
         # Shaping thousands of proxies takes long, so this runs in a thread and not on the event loop.
         return await answered(lambda: fitted_document(route.shape, document), SECURITY_HEADERS)
     except NothingToShow as error:

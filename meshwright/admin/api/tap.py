@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from aiohttp import web
 from aiohttp.hdrs import METH_HEAD
@@ -23,12 +23,14 @@ from meshwright.admin.html.style import SECURITY_HEADERS
 from meshwright.admin.jsonable import Document, Json, jsonable
 from meshwright.admin.proxy_names import NothingToShow
 from meshwright.admin.readers import ProxyReading
-from meshwright.admin.replicas.taps import OtherTaps, TapsElsewhere
 from meshwright.admin.replicas.view import Query, asked
 from meshwright.delivery.proxies.status import ProxyState
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.tap import TappedRequest
 from meshwright.traffic.taps import MOST_TAPS, Tap, Taps, TooManyTaps
+
+if TYPE_CHECKING:
+    from meshwright.admin.replicas.taps import OtherTaps, TapsElsewhere
 
 PATH: Final = "/api/v1/tap"
 LOOK_SECONDS: Final = 1.0
@@ -50,7 +52,7 @@ class TapStream:
 
     reading: TapReading
     taps: Taps
-    others: OtherTaps | None = None
+    others: "OtherTaps | None" = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def end(self, _app: web.Application) -> None:
@@ -89,6 +91,8 @@ class TapStream:
                 if self.others is None:
                     await self._stream_requests(client, tap, noticed, None)
                 else:
+                    from meshwright.admin.replicas.taps import TapsElsewhere
+
                     by_name = _by_name(query, wanted)
                     elsewhere = TapsElsewhere(self.others, PATH, by_name, noticed.set)
                     try:
@@ -112,7 +116,7 @@ class TapStream:
         return [name for name in here if name != self.others.replica and only in (None, name)]
 
     async def _stream_requests(
-        self, client: "_Client", tap: Tap, noticed: asyncio.Event, elsewhere: TapsElsewhere | None
+        self, client: "_Client", tap: Tap, noticed: asyncio.Event, elsewhere: "TapsElsewhere | None"
     ) -> None:
         clock = asyncio.get_running_loop().time
         until, count = clock() + client.query.seconds, 0
@@ -191,7 +195,7 @@ def _others_than(requests: list[Document], lines: list[Document]) -> list[Docume
     return [line for line in lines if "request" not in line] if len(requests) < len(lines) else []
 
 
-def add_tap(app: web.Application, reading: TapReading, taps: Taps, others: OtherTaps | None = None) -> None:
+def add_tap(app: web.Application, reading: TapReading, taps: Taps, others: "OtherTaps | None" = None) -> None:
     """Add the tap to an application with the rest of the API, which provides the error handling."""
     tapping = TapStream(reading, taps, others)
     app.router.add_get(PATH, tapping.answer)

@@ -23,7 +23,6 @@ from meshwright.admin.html.looks import (
     versions,
 )
 from meshwright.admin.html.looks.look import PageLook
-from meshwright.admin.html.looks.replicas import MEMBERS, of_members
 from meshwright.admin.html.tones import Verdict
 from meshwright.admin.jsonable import Document
 from meshwright.admin.pages.handlers import Answers
@@ -216,6 +215,8 @@ def pages(
 
 def _members(replicas: AllReplicas) -> Page:
     """Return the page of the servers of the mesh."""
+    # Imported only here, because a single server does not need the memory.
+    from meshwright.admin.html.looks.replicas import MEMBERS, of_members
 
     async def answer(_request: web.Request) -> Document:
         return await replicas.replicas()

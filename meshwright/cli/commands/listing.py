@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from meshwright.cli.errors import CommandFailed, NegativeAnswer, understood
+from meshwright.cli.errors import CommandFailed, NegativeAnswer, UnexpectedResponse, understood
 from meshwright.cli.options import AsJson, Replica, State
 from meshwright.cli.printing.lines import print_lines
 from meshwright.cli.printing.responses import Found, of_replica, print_json, records, required_records, texts
@@ -40,8 +40,11 @@ def replicas(state: State, as_json: AsJson = False) -> None:
     """
     from meshwright.cli.printing.table import replicas_tables, show
 
-    require_shared_store(api(state, "/config"), state)
-    result = api(state, "/replicas")
+    try:
+        result = api(state, "/replicas")
+    except UnexpectedResponse:
+        require_shared_store(api(state, "/config"), state)
+        raise
     show(result, replicas_tables, as_json=as_json)
     if missing := records(result, "partial"):
         raise NegativeAnswer(f"{len(missing)} of {len(records(result, 'replicas'))} replicas did not answer")

@@ -151,8 +151,10 @@ ANSWERS: Final[dict[str, Any]] = {
                 "sync": {TEXT: TEXT, "cds": "synced"},
                 "address": TEXT,
                 "why": TEXT,
+                "replica": TEXT,
             }
-        ]
+        ],
+        "partial": [{"replica": TEXT, "reason": TEXT}],
     },
     "/api/v1/sources": {
         "sources": [
@@ -169,6 +171,18 @@ ANSWERS: Final[dict[str, Any]] = {
             }
         ]
     },
+    "/api/v1/replicas": {
+        "replicas": [
+            {
+                **dict.fromkeys(
+                    ("replica", "state", "version", "since", "proxies", "fair_share", "inputs", "leads"), TEXT
+                ),
+                "store_age_seconds": TEXT,
+                "differing_settings": [TEXT],
+            }
+        ],
+        "partial": [{"replica": TEXT, "reason": TEXT}],
+    },
     "/api/v1/hosts": {"hosts": [{"address": TEXT, "names": [TEXT]}]},
     "/api/v1/proxies/u": _PROXY,
     "/api/v1/proxies/u/pushes": {"pushes": [_PUSH]},
@@ -182,6 +196,7 @@ ANSWERS: Final[dict[str, Any]] = {
         {"watching": {"service": TEXT, "proxies": 1}},
         {"request": _REQUEST},
         {"lost": 1},
+        {"missing": {"replica": TEXT, "reason": TEXT}},
         {TEXT: TEXT},
         {"ended": TEXT},
     ],

@@ -77,6 +77,7 @@ TYPED = [
     ("proxy", "retry", *STATE, "u"),
     ("proxy", "show", *STATE, "u"),
     ("proxy", "show", *STATE, TEXT),
+    ("replicas", *STATE),
     ("schema", TEXT),
     ("serve", "--mesh", "mesh", *STATE, "--config", FILE),
     ("serve", "--mesh", TEXT, "--state", "new"),

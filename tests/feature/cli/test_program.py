@@ -99,6 +99,7 @@ NO_AND_UNKNOWN = [
     (("proxies", *NOBODY), 2),
     (("proxy", "retry", *NOBODY, "u"), 2),
     (("proxy", "show", *NOBODY, "u"), 2),
+    (("replicas", *NOBODY), 2),
     (("crds", "--kind", "Nothing"), 2),
     (("schema", "Workloat"), 2),
     (("webhook", "--at", "nowhere", "--ca", "s/ca/ca.pem"), 2),

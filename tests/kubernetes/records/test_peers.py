@@ -157,7 +157,11 @@ async def test_every_view_from_each_of_three_servers(
 
 
 async def test_status_and_gauges_count_proxies_of_all_servers(
-    replicas: tuple[Replica, ...], buyer: ProxyName, kubectl: Kubectl, tmp_path: Path
+    replicas: tuple[Replica, ...],
+    buyer: ProxyName,
+    kubectl: Kubectl,
+    shared_cluster: RunningCluster,
+    tmp_path: Path,
 ) -> None:
     """The leader reports for the proxies of another server, and nobody calls these disconnected."""
     both = replicas[:2]
@@ -183,6 +187,19 @@ async def test_status_and_gauges_count_proxies_of_all_servers(
         counts = {"connected": 0, "expected": 2, "disconnected": 0, "ended": 0}
         await until(lambda: _metric(leader) == counts)
         await until(lambda: _metric(other) == counts | {"connected": 1, "expected": 0})
+        # A revocation that the store cannot take ends the stream at the other server all the same.
+        (certificate,) = (await asyncio.to_thread(seen, other, "/certificates"))["proxy_certificates"]
+        await asyncio.to_thread(shared_cluster.api.kill)
+        try:
+            status, _, complaint = await asyncio.to_thread(
+                leader.program.run,
+                *("certs", "revoke", certificate["serial"], "--state", str(leader.program.state)),
+            )
+            assert status == 2
+            assert "in force at 2 of 2 replicas, not kept" in complaint
+            await until(moved.task.done)
+        finally:
+            await asyncio.to_thread(shared_cluster.api.again)
     await until(lambda: _metric(leader) == counts | {"disconnected": 1})
     for replica in both:
         await asyncio.to_thread(replica.running.stop)
