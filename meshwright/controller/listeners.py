@@ -23,6 +23,7 @@ from meshwright.admin.http.log_levels import add_log_levels
 from meshwright.admin.http.rebuilding import RebuildCommands, add_rebuild_commands
 from meshwright.admin.http.roots import add_roots
 from meshwright.admin.http.servers import serving
+from meshwright.admin.http.state import StateCommands, add_state_commands
 from meshwright.admin.http.tokens import TokenCommands, add_token_commands
 from meshwright.admin.pages import routes, site
 from meshwright.admin.pages.driver_pages import of_drivers
@@ -128,6 +129,13 @@ async def commands(parts: Parts, sockets: Sockets) -> AsyncIterator[None]:
     """Serve the command line over the socket in the state directory."""
     core, identity, reading = parts.core, parts.identity, parts.reading
 
+    def exported(passphrase: bytes) -> str:
+        """Return the state of the mesh in the state directory, encrypted."""
+        # Imported only here, because few servers export their state.
+        from meshwright.controller.sharing.own_mesh import export_open
+
+        return export_open(core.settings, identity.opened, passphrase, core.clock())
+
     app = web.Application(middlewares=[audited, guarded, explained])
     trying = TrialRunner(reading, as_read)
     further = of_drivers(reading, parts.proxies.pages.pages, parts.replicas)
@@ -149,6 +157,7 @@ async def commands(parts: Parts, sockets: Sockets) -> AsyncIterator[None]:
     add_rebuild_commands(app, RebuildCommands(identity.opened.rebuilding, reading))
     add_roots(app, identity.roots, identity.opened.opened_authority.why_not)
     add_token_commands(app, TokenCommands(identity.tokens, reading, core.clock))
+    add_state_commands(app, StateCommands(exported))
     logging.getLogger(AUDIT).setLevel(
         logging.INFO
     )  # the audit log is always written, whatever the configured level

@@ -43,6 +43,7 @@ ACTIONS: Final[Mapping[tuple[str, str], _Describe]] = {
     ("POST", "/certs/tokens/revoke"): lambda body: ("withdraw join token", {"id": _short(body.get("token"))}),
     ("POST", "/certs/rotate-root"): _root_change,
     ("POST", "/certs/rebuild-ledger"): _one("confirm proxy certificates", "serials"),
+    ("POST", "/state/export"): _one("export state of the mesh"),
     ("POST", "/logging"): _one("set log level", "logger", "level"),
     ("POST", "/proxies/retry"): _one("offer proxy again", "proxy"),
     ("GET", TAP): _one("watch requests", "service", "proxy", "from", "method", "path", "status", "seconds"),

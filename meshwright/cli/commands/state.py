@@ -62,8 +62,8 @@ def export(
     """Write the state of the mesh to a new file, encrypted with a passphrase.
 
     Give the settings of the server. With the setting store, the state is read
-    from the store, also while servers run. A state directory must not be in use:
-    stop its server first. For example:
+    from the store. Otherwise the running server is asked, or the state directory
+    is read if no server runs. For example:
 
       meshwright state export mesh.state --state /var/lib/meshwright
 

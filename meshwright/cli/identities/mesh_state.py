@@ -16,9 +16,11 @@ import typer
 from certs.custody import begun
 from certs.errors import CertificateError, StateError
 from certs.state import directory_marks, sealed_state
-from meshwright.cli.errors import IssuingError
+from meshwright.cli.errors import IssuingError, ServerRefused, understood
+from meshwright.cli.identities.issuing import by_either
 from meshwright.cli.printing.files import new_file
 from meshwright.cli.process.structlog_alone import on_standard_error
+from meshwright.cli.socket.client import ask
 from meshwright.controller.errors import SettingsError, StartupError, StateInUse
 from meshwright.controller.process import lock
 from meshwright.controller.settings.settings import Settings, load
@@ -30,6 +32,9 @@ from meshwright.mesh.names import TrustDomain
 from meshwright.transfer import directory_state, state_file
 from meshwright.transfer.mesh_state import MeshState
 from meshwright.transfer.state_file import Header
+
+EXPORT_SECONDS: Final = 600.0
+"""Longest wait for the export of a running server, in seconds."""
 
 LARGEST_FILE: Final = 1024 * 1024 * 1024
 """Limit of an export in bytes: a mesh of 100 000 proxies has about 100 MB."""
@@ -58,10 +63,9 @@ def exported(flags: Mapping[str, object], file: Path, passphrase_file: Path | No
         words = _passphrase(passphrase_file, settings.state, is_new=True)
         # The file first: a long reading should not end with the refusal to overwrite a file.
         with _new_file(file) as put:
-            mesh = _read(settings)
-            header = Header.of(mesh, version("meshwright"), TrustDomain(settings.trust_domain), _now())
-            put(state_file.sealed(mesh, header, words))
-        return header
+            text = _exported(settings, words)
+            put(text)
+        return state_file.read_header(text)
 
 
 def imported(
@@ -133,10 +137,31 @@ def _hold_lock(stack: contextlib.ExitStack, state: Path, wait_seconds: float) ->
             return
 
 
-def _read(settings: Settings) -> MeshState:
+def _exported(settings: Settings, words: bytes) -> str:
+    """Return the text of the file, from the store, the running server, or the directory of a stopped one."""
     if settings.store is not StoreKind.DIRECTORY:
         with open_store(settings, _now) as shared:
-            return shared.read()
+            return _sealed(settings, shared.read(), words)
+    return by_either(lambda: _by_server(settings, words), lambda: _sealed(settings, _read(settings), words))
+
+
+def _by_server(settings: Settings, words: bytes) -> str:
+    body = {"passphrase": words.hex()}
+    try:
+        answer = ask(settings.state, "POST", "/state/export", body=body, seconds=EXPORT_SECONDS)
+    except ServerRefused as error:
+        raise IssuingError(str(error)) from error
+    with understood():
+        return str(answer["text"]) if isinstance(answer, dict) else ""
+
+
+def _sealed(settings: Settings, mesh: MeshState, words: bytes) -> str:
+    header = Header.of(mesh, version("meshwright"), TrustDomain(settings.trust_domain), _now())
+    return state_file.sealed(mesh, header, words)
+
+
+def _read(settings: Settings) -> MeshState:
+    """Return the mesh in the directory of a stopped server. Raises StateInUse while a server uses it."""
     state = settings.state
     directory_marks.require_present(state)
     if not begun(state):

@@ -97,15 +97,26 @@ def test_restored_server_serves_the_same_proxies(
     assert (restored.state / service).read_bytes() == (used.state / service).read_bytes()
 
 
-def test_running_server_is_not_exported_from_outside(used: Program, passphrase: Path, tmp_path: Path) -> None:
-    """The command says so, and leaves no file."""
+def test_running_server_is_exported(
+    used: Program, restored: Program, passphrase: Path, tmp_path: Path
+) -> None:
+    """With what it has done until then: here the service certificate, and a revocation."""
     server, file = used.serve(), tmp_path / "mesh.state"
-    status, _, complaint = _export(used, file, passphrase)
+    assert used.served(server, "one")
+    assert used.revoke(used.serials[1])[0] == 0
+    document = json.loads(_export(used, file, passphrase, "--json")[1])
+    counts = {"proxy_certificates": 3, "revoked": 1, "service_certificates": 1, "join_tokens": 0}
+    assert document["counts"] == counts
+    log = server.log_path.read_text()
+    assert [line["action"] for line in server.log() if line.get("action") == "export state of the mesh"]
+    assert not [secret for secret in (PASSPHRASE.strip(), PASSPHRASE.strip().encode().hex()) if secret in log]
+    assert _import(used, file, passphrase)[0] == 2, "the directory is in use, and has a mesh"
     server.stop()
-    in_use = f"in use by another meshwright (process {server.process.pid})"
-    assert (status, complaint) == (2, f"the state directory {used.state} is {in_use}: stop the server first")
-    assert not file.exists()
-    assert _export(used, file, passphrase)[0] == 0
+    assert _import(restored, file, passphrase)[0] == 0
+    server = restored.serve()
+    assert restored.served(server, "one")
+    assert not restored.served(server, "two")
+    server.stop()
 
 
 def test_place_that_is_not_empty_is_refused(
