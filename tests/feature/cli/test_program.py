@@ -35,6 +35,10 @@ NAME = ("--service", "store", "--namespace", "shop", "--out", "out")
 SERVICE = ("--service", "store", "--namespace", "shop")
 ASK = ("--from", "a/b", "--to", "c/d:80")
 PORT = "127.0.0.1:1"
+ETCD = (
+    *("--set", "store=etcd", "--set", f"etcd_endpoints=http://{PORT}"),
+    *("--set", "key_passphrase_file=good.yaml"),
+)
 
 NO_AND_UNKNOWN = [
     (("apply", "-f", "good.yaml"), 2),
@@ -108,6 +112,12 @@ NO_AND_UNKNOWN = [
     (("sources", *NOBODY), 2),
     (("stat", "edges", *NOBODY), 2),
     (("stat", "--window", "soon", *NOBODY), 2),
+    (("state", "export", "f", *NOBODY), 2),
+    (("state", "export", "f", *NOBODY, "--passphrase-file", "none"), 2),
+    (("state", "export", "f"), 2),
+    (("state", "import", "good.yaml", "--state", "s2"), 2),
+    (("state", "import", "none", "--state", "s2"), 2),
+    (("state", "move", *NOBODY), 2),
     (("tap", "shop/cart", *NOBODY), 2),
     (("tap", *NOBODY), 2),
     (("tap", "shop/cart", "--for", "soon", *NOBODY), 2),
@@ -132,6 +142,7 @@ YES = [
     ("lint", "--codes"),
     ("migrate", "osm", "-f", "good.yaml"),
     ("schema", "Workload"),
+    ("state", "move", *NOBODY, *ETCD),
     ("webhook", "--at", "mesh-system/meshwright", "--ca", "s/ca/ca.pem"),
     ("webhook", "--at", "a/b", "--ca", "s/ca/ca.pem", "--injection", "--revision", "canary"),
     ("uninject", "-f", "good.yaml"),

@@ -22,6 +22,7 @@ from meshwright.admin.http.log_levels import add_log_levels
 from meshwright.admin.http.rebuilding import RebuildCommands, add_rebuild_commands
 from meshwright.admin.http.roots import add_roots
 from meshwright.admin.http.servers import SOCKET_NAME, serving, unix_socket
+from meshwright.admin.http.state import StateCommands, add_state_commands
 from meshwright.admin.http.tokens import TokenCommands, add_token_commands
 from meshwright.admin.pages import routes, site
 from meshwright.controller.process.levels import KEPT, LogLevels
@@ -43,6 +44,7 @@ def whole() -> web.Application:
     add_rebuild_commands(app, RebuildCommands(NOTHING, NOTHING))
     add_roots(app, NOTHING, "")
     add_token_commands(app, TokenCommands(NOTHING, NOTHING, NOTHING))
+    add_state_commands(app, StateCommands(NOTHING))
     return app
 
 
@@ -168,6 +170,7 @@ async def test_action_is_one_event_with_user_object_and_result(
             ("wait no longer for proxies", {"give_up": ["a.b.c"]}),
         ),
         ("POST", "/certs/tokens/revoke", {"token": "0" * 12}, ("withdraw join token", {"id": "0" * 12})),
+        ("POST", "/state/export", {"passphrase": "6162"}, ("export state of the mesh", {})),
         ("POST", "/logging", {"logger": "x", "level": None}, ("set log level", {"logger": "x"})),
         ("POST", "/certs/revoke", ["no", "object"], ("revoke proxy certificate", {})),
         (
