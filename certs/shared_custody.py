@@ -18,7 +18,7 @@ from certs.authority_records.data_key import is_same_mesh as is_same_mesh
 from certs.authority_records.evidence import CaEvidence
 from certs.authority_records.fields import AUTHORITY as AUTHORITY
 from certs.authority_records.store import RecordedAuthority
-from certs.custody import AuthorityWithLedger, begun
+from certs.custody import LEDGER_FILE, AuthorityWithLedger, begun
 from certs.errors import StateError
 from certs.ledger.records.fields import PROXIES
 from certs.ledger.records.header import HEADER, Header
@@ -122,10 +122,13 @@ def open_shared(
 def has_own_mesh(state: Path) -> bool:
     """Return whether a state directory has a CA or a ledger that was not moved into the shared store yet.
 
-    Raises StateError for a directory into which an import has not ended.
+    A moved directory counts if an older program, which does not know the mark, has used the ledger since: for
+    example, after a rollback by one release. Raises StateError for a directory into which an import has not
+    ended.
     """
     directory_marks.require_imported(state)
-    return directory_marks.read_moved(state) is None and begun(state)
+    moved = directory_marks.read_moved(state)
+    return begun(state) and (moved is None or directory_marks.is_used_since_move(state, state / LEDGER_FILE))
 
 
 async def _evidence(records: RecordStore) -> CaEvidence:

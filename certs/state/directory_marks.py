@@ -18,6 +18,7 @@ from typing import Final
 from certs.errors import StateError
 from certs.state import files
 from certs.state.json_fields import json_field, json_object, parse_time
+from certs.state.shared_mark import SHARED_FILE
 
 MOVED_FILE: Final = "moved.json"
 IMPORTING_FILE: Final = "importing.json"
@@ -66,6 +67,25 @@ def write_moved(state: Path, moved: FinishedMove) -> None:
     """Mark a directory whose mesh was moved. Raises StateError."""
     document = {"form": _FORM, "root": moved.root, "store": moved.store, "at": moved.at.isoformat()}
     files.write_private(state / MOVED_FILE, (json.dumps(document, indent=1) + "\n").encode())
+
+
+def is_used_since_move(state: Path, ledger: Path) -> bool:
+    """Return whether the ledger of a moved directory was written after the mark."""
+    try:
+        return ledger.stat().st_mtime_ns > (state / MOVED_FILE).stat().st_mtime_ns
+    except OSError:
+        return False
+
+
+def forget_move(state: Path) -> None:
+    """Remove the marks of a moved directory, for another move. Raises StateError."""
+    try:
+        # The mark of the move last: with it, the next attempt does the same.
+        (state / SHARED_FILE).unlink(missing_ok=True)
+        (state / MOVED_FILE).unlink(missing_ok=True)
+        files.sync_directory(state)
+    except OSError as error:
+        raise StateError(f"cannot remove {state / MOVED_FILE}: {error.strerror}") from error
 
 
 def begin_import(state: Path, root: str) -> None:

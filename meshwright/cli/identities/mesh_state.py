@@ -15,6 +15,7 @@ import typer
 
 from certs.custody import begun
 from certs.errors import CertificateError, StateError
+from certs.shared_custody import has_own_mesh
 from certs.state import directory_marks, sealed_state
 from meshwright.cli.errors import IssuingError, ServerRefused, understood
 from meshwright.cli.identities.issuing import by_either
@@ -104,16 +105,14 @@ def moved(flags: Mapping[str, object], wait_seconds: float = 0.0) -> Move:
         # A Job may run this command for every installation, so a directory without a mesh is no error.
         if settings.store is StoreKind.DIRECTORY:
             raise IssuingError("the setting store is directory: name the store with --set store=kubernetes")
-        if (before := directory_marks.read_moved(settings.state)) is not None:
-            return Move(store, before.sentence(settings.state))
-        if not begun(settings.state):
-            return Move(store, f"{settings.state} has no mesh, so there is nothing to move")
+        if not has_own_mesh(settings.state):
+            return Move(store, _why_not(settings.state))
         lock.prepare(settings.state, shared=settings.shared_state)
         with contextlib.ExitStack() as stack:
             _hold_lock(stack, settings.state, wait_seconds)
             written = moving.move(settings, stack.enter_context(open_store(settings, _now)), _now)
         if written is None:
-            return Move(store, f"{settings.state} has no mesh, so there is nothing to move")
+            return Move(store, _why_not(settings.state))
         text = f"the mesh of {settings.state} is in the store {store} now: {written.records} records"
         return Move(
             store,
@@ -135,6 +134,12 @@ def _hold_lock(stack: contextlib.ExitStack, state: Path, wait_seconds: float) ->
             time.sleep(_LOCK_PAUSE)
         else:
             return
+
+
+def _why_not(state: Path) -> str:
+    if (moved := directory_marks.read_moved(state)) is not None:
+        return moved.sentence(state)
+    return f"{state} has no mesh, so there is nothing to move"
 
 
 def _exported(settings: Settings, words: bytes) -> str:

@@ -21,11 +21,15 @@ from meshwright.transfer.store_writer import WriteCount
 
 DONE: Final = "mesh moved from the state directory into the shared store"
 
+USED: Final = "moved state directory was used by an older program, so its news are moved too"
+
 _log = structlog.get_logger("transfer")
 
 
 def move(settings: Settings, store: MeshStore, clock: Callable[[], datetime]) -> WriteCount | None:
     """Move the mesh of the state directory into the store; return None if the directory has no mesh to move.
+
+    If an older program has used the directory since an earlier move, what is new there is added to the store.
 
     The caller holds the lock of the directory, and waits in a thread. Raises StateError, for example if the
     store has another mesh. Then the directory stays as it is.
@@ -33,6 +37,9 @@ def move(settings: Settings, store: MeshStore, clock: Callable[[], datetime]) ->
     state = settings.state
     if not has_own_mesh(state):
         return None
+    if directory_marks.read_moved(state) is not None:
+        _log.warning(USED, state=str(state))
+        directory_marks.forget_move(state)
     mesh = read_own_mesh(settings, clock)
     _log.info("mesh is being moved into the store", certificates=len(mesh.entries), root=mesh.root)
     written = store.write(mesh, clock())

@@ -1,5 +1,6 @@
 """Tests of the move of a state directory's mesh into a shared store, and of what follows."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -12,6 +13,7 @@ from certs.errors import StateError
 from certs.proxy import issue_proxy
 from certs.shared_custody import SharedStores, open_shared
 from certs.state.directory_marks import MOVED_FILE
+from certs.state.shared_mark import SHARED_FILE
 from meshwright.controller.settings.settings import Settings, load
 from meshwright.controller.sharing.move import move
 from meshwright.mesh.identity import ProxyName
@@ -122,6 +124,25 @@ def test_move_that_died_before_the_mark_is_finished(store: Store, settings: Sett
     assert _moved(store, settings) == WriteCount(2, 1)
     (entry,) = _opened(store, settings).ledger.entries()
     assert (entry.revoked_at, entry.revoked_why) == (NOW, "stolen")
+
+
+def test_use_by_an_older_program_is_moved_too(store: Store, settings: Settings, serial: str) -> None:
+    """After a rollback by one release, the older server knows no mark: its revocations count in the end."""
+    _moved(store, settings)
+    _opened(store, settings)
+    mark, shared = settings.state / MOVED_FILE, settings.state / SHARED_FILE
+    at, contents = mark.stat().st_mtime_ns, {path: path.read_bytes() for path in (mark, shared)}
+    for path in contents:
+        path.unlink()
+    with opened(settings.state, DOMAIN, NOW, custody=Custody(settings.key_passphrase_file)) as authority:
+        authority.ledger.revoke(serial, NOW, "stolen")
+    for path, content in contents.items():
+        path.write_bytes(content)
+    os.utime(mark, ns=(at, at))
+    assert _moved(store, settings) == WriteCount(2, 1)
+    assert _moved(store, settings) is None
+    (entry,) = _opened(store, settings).ledger.entries()
+    assert entry.revoked_why == "stolen"
 
 
 def test_emptied_store_does_not_get_another_ca(store: Store, settings: Settings, serial: str) -> None:
