@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from meshwright.cli.commands.serve import named
+from meshwright.cli.errors import CommandFailed
 from meshwright.cli.options import AsJson
-from meshwright.cli.printing.lines import print_lines
+from meshwright.cli.printing.lines import print_lines, print_remarks
 from meshwright.cli.printing.responses import print_json
 
 state = typer.Typer(
@@ -51,7 +52,10 @@ PassphraseFile = Annotated[
 
 @state.command("export")
 def export(
-    file: Annotated[Path, typer.Argument(help="New file for the export, written with mode 0600.")],
+    file: Annotated[
+        Path,
+        typer.Argument(help="New file for the export, written with mode 0600; or - for standard output."),
+    ],
     passphrase_file: PassphraseFile = None,
     directory: Directory = None,
     config: Config = None,
@@ -71,7 +75,14 @@ def export(
     """
     from meshwright.cli.identities.mesh_state import exported
 
-    header = exported(_flags(directory, config, kubernetes, setting), file, passphrase_file)
+    is_printed = str(file) == "-"
+    if is_printed and as_json:
+        raise CommandFailed("--json and the file - exclude each other: both are printed on standard output")
+    flags = _flags(directory, config, kubernetes, setting)
+    header = exported(flags, None if is_printed else file, passphrase_file)
+    if is_printed:
+        print_remarks(*_lines(header.root, header.counts))
+        return
     if as_json:
         print_json({**header.document(), "file": str(file)})
         return

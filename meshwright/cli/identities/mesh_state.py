@@ -20,6 +20,7 @@ from certs.state import directory_marks, sealed_state
 from meshwright.cli.errors import IssuingError, ServerRefused, understood
 from meshwright.cli.identities.issuing import by_either
 from meshwright.cli.printing.files import new_file
+from meshwright.cli.process.standard_streams import print_text
 from meshwright.cli.process.structlog_alone import on_standard_error
 from meshwright.cli.socket.client import ask
 from meshwright.controller.errors import SettingsError, StartupError, StateInUse
@@ -57,11 +58,18 @@ class Move:
     written: int | None = None
 
 
-def exported(flags: Mapping[str, object], file: Path, passphrase_file: Path | None) -> Header:
-    """Write the state of a mesh to a new file, and return the header. Raises IssuingError."""
+def exported(flags: Mapping[str, object], file: Path | None, passphrase_file: Path | None) -> Header:
+    """Write the state of a mesh to a new file, and return the header. Raises IssuingError.
+
+    Without a file the state is printed on standard output, for a command in a container.
+    """
     with _explained():
         settings = _settings(flags)
         words = _passphrase(passphrase_file, settings.state, is_new=True)
+        if file is None:
+            text = _exported(settings, words)
+            print_text(text)
+            return state_file.read_header(text)
         # The file first: a long reading should not end with the refusal to overwrite a file.
         with _new_file(file) as put:
             text = _exported(settings, words)

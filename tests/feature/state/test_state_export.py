@@ -119,6 +119,19 @@ def test_running_server_is_exported(
     server.stop()
 
 
+def test_export_can_be_printed(used: Program, restored: Program, passphrase: Path, tmp_path: Path) -> None:
+    """For a command in a container; remarks are on standard error, so that the output is the file."""
+    given = ("state", "export", "-", "--state", str(used.state), "--passphrase-file", str(passphrase))
+    status, out, complaint = used.run(*given)
+    assert status == 0, complaint
+    assert complaint.endswith("3 proxy certificates (0 revoked), 0 service certificates, 0 join tokens")
+    file = tmp_path / "mesh.state"
+    file.write_text(out)
+    assert _import(restored, file, passphrase)[0] == 0
+    both = "--json and the file - exclude each other: both are printed on standard output"
+    assert used.run(*given, "--json") == (2, "", both)
+
+
 def test_place_that_is_not_empty_is_refused(
     used: Program, restored: Program, passphrase: Path, tmp_path: Path
 ) -> None:
