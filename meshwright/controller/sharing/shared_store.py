@@ -248,7 +248,11 @@ class SharedStore:
             else:
                 self._answered_at = time.monotonic()
                 self._thread.note(_LOOKING, "")
+            self._call_server(self._say_counts, self._healed.counts())
             await asyncio.sleep(LOOK_SECONDS)
+
+    def _say_counts(self, counts: Mapping[str, int]) -> None:
+        self.membership.say(records=dict(sorted(counts.items())))
 
     async def _announcing(self) -> None:
         """Show this server to the others, and hear which others are here."""

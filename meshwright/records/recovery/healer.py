@@ -9,7 +9,13 @@ from typing import Final
 import structlog
 
 from meshwright.records.content import Content, UnreadableContentError
-from meshwright.records.contract import RecordsError, RecordStore, StoreUnavailableError, WriteConflictError
+from meshwright.records.contract import (
+    Changes,
+    RecordsError,
+    RecordStore,
+    StoreUnavailableError,
+    WriteConflictError,
+)
 from meshwright.records.key import Key
 from meshwright.records.recovery.domain import Identity
 from meshwright.records.recovery.known_records import KnownRecords
@@ -150,6 +156,7 @@ class Healer:
             except WriteConflictError as conflict:
                 present = conflict.current
                 continue
-            self._known.settle(key, written)
+            # Not `settle`: meanwhile this server may have followed or written more, which is compared again.
+            self._known.take(Changes((written,)), self._clock())
             return True
         raise RecordsError(f"{key} was changed by others {ATTEMPTS} times in a row")

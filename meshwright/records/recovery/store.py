@@ -1,6 +1,7 @@
 """A store of records that writes again what it has lost, and with which a server starts while it is away."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 
@@ -173,6 +174,12 @@ class HealedRecords:
             self._error = reason
         else:
             self._error = ""
+
+    def counts(self) -> Mapping[str, int]:
+        """Return the number of followed records of each domain by its prefix, if there are any."""
+        return Counter(
+            domain.prefix for key in self._known.records if (domain := self._known.domain(key)) is not None
+        )
 
     def remarks(self) -> tuple[str, ...]:
         """Return remarks about damaged records, and about lost ones that cannot be written again."""

@@ -352,13 +352,16 @@ async def test_server_starts_while_the_api_server_is_away(
     home: str,
     tmp_path: Path,
 ) -> None:
-    """It serves known proxies with what it followed last, is caught up afterwards, and an empty one waits."""
+    """It serves known proxies, but no revoked one, and is caught up afterwards. An empty one waits."""
     one, two = replicas
     await asyncio.to_thread(one.start)
     folder = await asyncio.to_thread(one.issued, buyer, tmp_path / "buyer")
     roots = (folder / "ca.pem").read_bytes()
     shop = ProxyName.parse(f"shop-{buyer.namespace}.shop.{buyer.namespace}")
     token = await asyncio.to_thread(one.token, shop, tmp_path / "token")
+    other = ProxyName.parse(f"other.buyer.{buyer.namespace}")
+    others = await asyncio.to_thread(one.issued, other, tmp_path / "other")
+    await asyncio.to_thread(one.run, "certs", "revoke", await asyncio.to_thread(one.serial, other))
     async with one.stream(buyer, folder) as before:
         await before.until(before.is_served)
         secrets = before.secrets()
@@ -371,6 +374,9 @@ async def test_server_starts_while_the_api_server_is_away(
         async with one.stream(buyer, folder) as during:
             await during.until(during.is_served)
             assert during.secrets() == secrets != {}
+        async with one.stream(other, others) as revoked:
+            await until(revoked.task.done)
+            assert not revoked.sidecar.responses
         code, _, answered = await one.join(roots, token)
         assert code is grpc.StatusCode.UNAVAILABLE, answered
         probes = f"127.0.0.1:{free_port('127.0.0.1')}"

@@ -108,7 +108,7 @@ class Scene:
         return {*self.done, *(fact for record in told for fact in facts(record))}
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(30))
 async def test_nothing_is_lost_that_a_living_server_knew(seed: int) -> None:
     """Certificates, tokens and revocations come back after snapshots and cuts; then it is quiet."""
     scene = Scene(seed)

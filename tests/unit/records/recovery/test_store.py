@@ -91,6 +91,7 @@ async def test_deleted_records_are_written_again_once(memory: LossyMemory) -> No
     one, two = server(memory, "a"), server(memory, "b")
     async with running(one, two, prefixes=(ITEMS,)):
         await until(lambda: len(one.heard) == len(two.heard) == 2)
+        assert one.records.counts() == {ITEMS: 2}
         writes = memory.writes
         with capture_logs() as logs:
             memory.restore({})
@@ -216,6 +217,26 @@ async def test_own_write_is_known_before_it_is_followed(memory: LossyMemory) -> 
         memory.restore(snapshot)
         one.connection.heal()
         await until(lambda: fields_of(memory, ONE) == {"marks": {"revoked": 1}})
+
+
+async def test_write_during_the_healing_is_not_forgotten(memory: LossyMemory) -> None:
+    """A record is lost again between an own write and the healing of the loss before."""
+    put(memory, ONE, 1, marks={"x": 1})
+    one = server(memory)
+    async with running(one, prefixes=(ITEMS,)):
+        await until(lambda: ONE in one.heard)
+        write = one.connection.write
+
+        async def late(key: Key, content: bytes, before: Revision | None) -> Record:
+            one.connection.write = write  # type: ignore[method-assign]
+            own = Writer(ReplicaId("a"))
+            await update(one.records, ONE, lambda _: {"marks": {"x": 1, "y": 2}}, own)
+            memory.drop(ONE)
+            return await write(key, content, before)
+
+        one.connection.write = late  # type: ignore[method-assign]
+        memory.drop(ONE)
+        await until(lambda: ONE in memory.records and fields_of(memory, ONE) == {"marks": {"x": 1, "y": 2}})
 
 
 async def test_start_without_the_store_begins_with_the_kept_records(memory: LossyMemory) -> None:
