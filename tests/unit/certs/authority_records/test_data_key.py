@@ -105,6 +105,28 @@ def test_data_key_without_a_passphrase_is_encrypted_by_the_first_server_with_one
     assert plain not in str(logs)
 
 
+def test_records_of_a_server_that_began_meanwhile_are_no_loss(servers: AuthorityServers) -> None:
+    """Between two reads of a first start, another server makes the data key and its first records."""
+
+    def require_new() -> None:
+        data_key(servers).open()
+        raise StateError("the CA is lost")
+
+    text = data_key(servers).open(require_new).closed(SECRET, "authority")
+    assert data_key(servers).open().opened(text, "authority") == SECRET
+
+
+def test_mesh_that_is_not_new_gets_no_data_key(servers: AuthorityServers) -> None:
+    """The reason for the refusal is the error of the start."""
+
+    def require_new() -> None:
+        raise StateError("the CA is lost")
+
+    with pytest.raises(StateError, match="the CA is lost"):
+        data_key(servers).open(require_new)
+    assert servers.memory.records == {}
+
+
 def test_lost_data_key_is_not_replaced(servers: AuthorityServers) -> None:
     """With another one the keys in the records would be lost, and the cause hidden."""
     data_key(servers).open()
