@@ -2,7 +2,7 @@
 
 A real agent runs next to a real Envoy and a real control plane. It is measured when its proxy is ready and
 nothing happens. Envoy is a process of its own and does not count. The imports are measured in another process
-(`benchmarks.import_memory`).
+(`benchmarks.profiles.import_memory`).
 """
 
 import argparse
@@ -21,13 +21,13 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import import_memory
 from benchmarks.figures.results import RESULTS, Values, machine, write
 from benchmarks.processes.credentials import issue_each
 from benchmarks.processes.plane import control_plane
 from benchmarks.processes.programs import BenchmarkError, Checkout, end_with_sigterm
 from benchmarks.processes.quiet import settled
 from benchmarks.processes.usage import Memory, cpu_seconds, memory
+from benchmarks.profiles import import_memory
 from tools.ports import free_port
 from tools.process_end import end
 

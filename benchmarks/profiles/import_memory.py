@@ -1,4 +1,4 @@
-"""Command `python -m benchmarks.import_memory MODULE...`: resident memory added by each imported package.
+"""Command `python -m benchmarks.profiles.import_memory MODULE...`: memory that each imported package adds.
 
 Each measurement needs a fresh process. A package is charged for creating and executing its own modules,
 without the modules that they import. `python` is the memory of the interpreter before the first import.
