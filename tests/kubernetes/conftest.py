@@ -44,6 +44,7 @@ from tools.real_parts.signing import RESOURCES, cert_manager
 LONGEST: Final = (
     "test_rbac",  # waits for a minute in which a server reports nothing
     "test_upgraded",
+    "test_short_faults",
     "test_reports",
     "test_shared_store",
     "test_api_server",
