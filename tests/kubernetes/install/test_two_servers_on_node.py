@@ -16,6 +16,7 @@ from tests.kubernetes.tools.helm import CHART, Helm
 from tests.kubernetes.tools.kubectl import SECONDS, Kubectl, has_condition
 from tests.kubernetes.tools.objects import Document
 from tests.kubernetes.tools.request_load import RequestLoad
+from tests.tools.deadline import wait_until
 from tests.tools.forked_cli import ROOT, Command, Commands, Networked, Typed
 from tools.real_parts.node import Node
 from tools.release_before import unpacked
@@ -32,6 +33,7 @@ pytestmark = [
 DEPLOYMENT: Final = "deployment/meshwright"
 CLAIM: Final = ("persistentvolumeclaim", "state-meshwright-0")
 CUSTODY: Final = ("secret", "meshwright-custody")
+_CHECK: Final = ("meshwright", "check", "--json")
 QUICK: Final = {"shutdown_delay_seconds": 1, "shutdown_spread_seconds": 1}
 """Settings with which a test does not wait half a minute for the end of a server."""
 
@@ -52,6 +54,17 @@ class Mesh:
         # A serial has no leading zeros, so some have fewer than 32 digits.
         serials = re.compile(r"\b[0-9a-f]{24,32}\b")
         return set(serials.findall(services)), set(serials.findall(proxies))
+
+    def until_servers_know_each_other(self) -> None:
+        """Wait until a server has an answer of the other one, at the port for servers."""
+        answer: dict[str, str] = {}
+
+        def is_answered() -> bool:
+            checks = json.loads(self._home.run("exec", "svc/meshwright", "--", *_CHECK).out)["checks"]
+            answer.update(next(check for check in checks if check["name"] == "replicas"))
+            return answer["said"].startswith("2 replicas of version ")
+
+        wait_until(is_answered, SECONDS, lambda: answer)
 
     def roots(self, namespace: str) -> dict[str, str]:
         """Return the roots with which the Pods of a namespace verify the control plane."""
@@ -112,6 +125,7 @@ def test_installation_of_one_server_becomes_one_of_two_and_returns(
         assert at_home.get(*CLAIM)["status"]["phase"] == "Bound"
         is_the_same()
         _is_well(node_administrator, commands, tmp_path)
+        mesh.until_servers_know_each_other()
 
         former = {pod["metadata"]["uid"] for pod in mesh.servers()}
         at_home("rollout", "restart", DEPLOYMENT)
