@@ -1,7 +1,7 @@
 """Tests that an installation of the release before is upgraded and rolled back, at a real Kubernetes API.
 
 Pods do not run here: the tests write the status of a Pod, and the content that a server gives to webhooks.
-`test_installed` has the same upgrade on a node.
+`test_chart_on_node` has the same upgrade on a node.
 """
 
 import json
