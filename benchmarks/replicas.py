@@ -43,11 +43,11 @@ from benchmarks.processes.usage import Memory, memory
 from benchmarks.records import DEFINITIONS, until_listed
 from certs.custody import AuthorityWithLedger
 from certs.proxy import issue_proxy
-from certs.shared_custody import LISTED, SharedStores, open_shared
+from certs.shared_records.custody import LISTED, SharedStores, open_shared
 from meshwright.controller.kubernetes.home import HOME
-from meshwright.controller.sharing.backends import SECRETS as IN_SECRET
-from meshwright.controller.sharing.listed_records import ListedRecords
-from meshwright.controller.sharing.store_thread import StoreThread
+from meshwright.controller.sharing.store.backends import SECRETS as IN_SECRET
+from meshwright.controller.sharing.store.listed_records import ListedRecords
+from meshwright.controller.sharing.store.store_thread import StoreThread
 from meshwright.kube.api import Api
 from meshwright.kube.builtin import NAMESPACES, SECRETS
 from meshwright.kube.connection.connection import find_connection

@@ -132,7 +132,7 @@ async def commands(parts: Parts, sockets: Sockets) -> AsyncIterator[None]:
     def exported(passphrase: bytes) -> str:
         """Return the state of the mesh in the state directory, encrypted."""
         # Imported only here, because few servers export their state.
-        from meshwright.controller.sharing.own_mesh import export_open
+        from meshwright.controller.sharing.migration.own_mesh import export_open
 
         return export_open(core.settings, identity.opened, passphrase, core.clock())
 

@@ -66,8 +66,8 @@ def sources_of(
 
 def _etcd(settings: Settings, clock: Callable[[], datetime], hold: timedelta) -> Source:
     # Imported only here, so that a server without etcd does not need the memory.
-    from meshwright.controller.sharing.etcd_connection import EtcdConnection, etcd_client
     from meshwright.controller.sharing.etcd_objects_file import ETCD_OBJECTS
+    from meshwright.controller.sharing.store.etcd_connection import EtcdConnection, etcd_client
     from meshwright.providers.etcd.names import ObjectNames
     from meshwright.providers.etcd.source import EtcdSource
 

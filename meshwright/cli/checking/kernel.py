@@ -14,10 +14,10 @@ from typing import Final
 from meshwright.agent.sockets import Holder, holders, listening
 from meshwright.cli.checking.judgements import fitness
 from meshwright.cli.checking.judgements.check import Check
-from meshwright.cli.checking.judgements.clock import Clock
+from meshwright.cli.checking.judgements.environment.clock import Clock
+from meshwright.cli.checking.judgements.environment.machine import Listener
+from meshwright.cli.checking.judgements.environment.ports import Port
 from meshwright.cli.checking.judgements.fitness import Directory
-from meshwright.cli.checking.judgements.machine import Listener
-from meshwright.cli.checking.judgements.ports import Port
 from meshwright.mesh.host_port import HostPort
 
 _TIMEX_BYTES: Final = 512

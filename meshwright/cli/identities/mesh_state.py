@@ -15,7 +15,7 @@ import typer
 
 from certs.custody import begun
 from certs.errors import CertificateError, StateError
-from certs.shared_custody import has_own_mesh
+from certs.shared_records.custody import has_own_mesh
 from certs.state import directory_marks, sealed_state
 from meshwright.cli.errors import IssuingError, ServerRefused, understood
 from meshwright.cli.identities.issuing import by_either
@@ -27,9 +27,9 @@ from meshwright.controller.errors import SettingsError, StartupError, StateInUse
 from meshwright.controller.process import lock
 from meshwright.controller.settings.settings import Settings, load
 from meshwright.controller.settings.store_kind import StoreKind
-from meshwright.controller.sharing import move as moving
-from meshwright.controller.sharing import own_mesh
-from meshwright.controller.sharing.open_store import open_store
+from meshwright.controller.sharing.migration import move as moving
+from meshwright.controller.sharing.migration import own_mesh
+from meshwright.controller.sharing.store.open_store import open_store
 from meshwright.mesh.names import TrustDomain
 from meshwright.transfer import directory_state, state_file
 from meshwright.transfer.mesh_state import MeshState

@@ -11,7 +11,7 @@ from meshwright.cli.objects.inputs import Input
 from meshwright.cli.objects.judgement import Verdict, judged
 from meshwright.cli.objects.settings import EtcdSettings
 from meshwright.controller.errors import StartupError
-from meshwright.controller.sharing.etcd_connection import etcd_client
+from meshwright.controller.sharing.store.etcd_connection import etcd_client
 from meshwright.etcd.client import Client, Swap
 from meshwright.etcd.errors import EtcdError, UnavailableError
 from meshwright.etcd.values import KeyValue, Span

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from certs.report_records.sidecar_reports import SidecarReports
-from meshwright.controller.sharing.store_thread import StoreThread
+from meshwright.controller.sharing.store.store_thread import StoreThread
 from meshwright.replicas.departures import Departures
 from meshwright.replicas.leadership import Leadership
 from meshwright.replicas.membership import Membership

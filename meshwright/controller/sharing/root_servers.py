@@ -15,7 +15,7 @@ from certs.roots.rotation import Rotation
 from certs.roots.server_report import Reports, ServerReport
 from meshwright.controller.roots.change import LOOK_SECONDS, RootChange
 from meshwright.controller.roots.declared import DeclaredRoots
-from meshwright.controller.sharing.store_thread import StoreThread
+from meshwright.controller.sharing.store.store_thread import StoreThread
 from meshwright.records.contract import Epoch
 from meshwright.replicas.departures import Departures
 from meshwright.replicas.leadership import Leadership

@@ -1,9 +1,6 @@
 """The shared store of one server: opened before all other parts, and followed as long as the server runs."""
 
 import asyncio
-import re
-import secrets
-import socket
 import threading
 import time
 from asyncio import FIRST_COMPLETED
@@ -19,24 +16,24 @@ from certs.custody import AuthorityWithLedger
 from certs.errors import StateError
 from certs.ledger.entry import LedgerEntry
 from certs.report_records.sidecar_reports import SidecarReports
-from certs.shared_custody import AUTHORITY, LISTED, SEAL, SharedStores, has_own_mesh, open_shared
-from certs.shared_domains import HEADER
+from certs.shared_records.custody import AUTHORITY, LISTED, SEAL, SharedStores, has_own_mesh, open_shared
+from certs.shared_records.domains import HEADER
 from certs.state.stored_pair import Holder
 from meshwright.controller.settings.settings import Settings
-from meshwright.controller.sharing.backends import backend
-from meshwright.controller.sharing.domains import DOMAINS, IDENTITY
-from meshwright.controller.sharing.first_answer import wait_for_store
-from meshwright.controller.sharing.followed_file import FollowedFile
 from meshwright.controller.sharing.gateway_record import RecordedGatewaySecrets
 from meshwright.controller.sharing.issuer_servers import IssuerServers
-from meshwright.controller.sharing.listed_records import ListedRecords
+from meshwright.controller.sharing.migration.unmoved_state import until_moved
 from meshwright.controller.sharing.record_pruning import PrunableLedger, RecordPruning
 from meshwright.controller.sharing.root_servers import RootServers
 from meshwright.controller.sharing.shared_tokens import LISTED_TOKENS, SharedTokens
-from meshwright.controller.sharing.store_thread import StoreThread
+from meshwright.controller.sharing.store.backends import backend, replica_id
+from meshwright.controller.sharing.store.domains import DOMAINS, IDENTITY
+from meshwright.controller.sharing.store.first_answer import wait_for_store
+from meshwright.controller.sharing.store.followed_file import FollowedFile
+from meshwright.controller.sharing.store.listed_records import ListedRecords
+from meshwright.controller.sharing.store.store_thread import StoreThread
+from meshwright.controller.sharing.store.waiting_probes import waiting_probes
 from meshwright.controller.sharing.stream_balance import StreamBalance
-from meshwright.controller.sharing.unmoved_state import until_moved
-from meshwright.controller.sharing.waiting_probes import waiting_probes
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
 from meshwright.records.contract import Changes, Epoch, RecordsError, ReplicaId
@@ -161,7 +158,7 @@ class SharedStore:
     def _move(self) -> None:
         """Move the mesh of the state directory into the store. Raises StateError."""
         # Imported only here, because few starts need them.
-        from meshwright.controller.sharing.move import move
+        from meshwright.controller.sharing.migration.move import move
         from meshwright.transfer.mesh_store import MeshStore
 
         settings = self._settings
@@ -312,12 +309,6 @@ class SharedStore:
 def _ignore(changes: Changes) -> None:
     """Ignore changes of records that are followed to heal and to keep them."""
     del changes
-
-
-def replica_id() -> ReplicaId:
-    """Return a new name of this server: the host name with a random part, so a restart has another one."""
-    host = re.sub("[^a-z0-9-]", "-", socket.gethostname().lower())[:63].strip("-") or "server"
-    return ReplicaId(f"{host}-{secrets.token_hex(4)}")
 
 
 def _identity(holder: Holder) -> ServiceIdentity:

@@ -7,8 +7,8 @@ from typing import Final
 
 from certs.ledger.entry import LedgerEntry, Stamp, StampDetail
 from certs.ledger.records.fields import PROXIES, entries_in, key_of_proxy, with_entries
-from certs.shared_custody import SEAL
-from meshwright.controller.sharing.domains import DOMAINS, IDENTITY
+from certs.shared_records.custody import SEAL
+from meshwright.controller.sharing.store.domains import DOMAINS, IDENTITY
 from meshwright.mesh.identity import ProxyName
 from meshwright.records.content import Content, Fields
 from meshwright.records.contract import RecordStore, ReplicaId

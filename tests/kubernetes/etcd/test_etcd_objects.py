@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from meshwright.controller.sharing.etcd_connection import EtcdConnection
+from meshwright.controller.sharing.store.etcd_connection import EtcdConnection
 from meshwright.etcd.access import Access
 from meshwright.etcd.client import Client, Limits
 from meshwright.etcd.values import KeyValue

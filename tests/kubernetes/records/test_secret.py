@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from meshwright.controller.sharing.backends import SECRETS as IN_SECRET
+from meshwright.controller.sharing.store.backends import SECRETS as IN_SECRET
 from meshwright.kube.api import Api
 from meshwright.kube.builtin import SECRETS
 from meshwright.kube.connection.connection import find_connection

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from meshwright.controller.sharing.backends import SECRETS
+from meshwright.controller.sharing.store.backends import SECRETS
 from meshwright.kube.api import Api
 from meshwright.kube.lease import Terms
 from meshwright.kube.reflector.pacing import Pacing

@@ -10,7 +10,7 @@ from certs.custody import AuthorityWithLedger, opened
 from certs.errors import StateError
 from certs.ledger.records.header import HEADER
 from certs.proxy import issue_proxy
-from certs.shared_custody import AUTHORITY, SEAL, SharedStores, open_shared
+from certs.shared_records.custody import AUTHORITY, SEAL, SharedStores, open_shared
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 from meshwright.records.contract import ReplicaId

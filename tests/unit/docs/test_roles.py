@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from meshwright.controller.sharing.unmoved_claim import CLAIM
+from meshwright.controller.sharing.migration.unmoved_claim import CLAIM
 from meshwright.records.kubernetes.definition import DEFINITION
 from meshwright.records.kubernetes.store import CUSTODY, LEASE
 from tests.tools import libyaml

@@ -12,7 +12,7 @@ from certs.errors import StateError
 from certs.issuers.stored_ca import StoredCa
 from certs.roots.authority_state import AuthorityState
 from certs.roots.rotation import Fingerprint
-from certs.shared_custody import SharedStores, open_shared
+from certs.shared_records.custody import SharedStores, open_shared
 from meshwright.mesh.names import Namespace, SecretName
 from meshwright.records.contract import Record, RecordStore, ReplicaId, Revision
 from meshwright.records.key import Key

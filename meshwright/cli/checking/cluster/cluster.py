@@ -13,10 +13,11 @@ from meshwright.cli.checking.cluster import installation as installed
 from meshwright.cli.checking.cluster.client import ClusterClient, looked
 from meshwright.cli.checking.cluster.webhooks import ready_behind
 from meshwright.cli.checking.judgements import cluster as judging
-from meshwright.cli.checking.judgements import permissions, storage
+from meshwright.cli.checking.judgements import permissions
 from meshwright.cli.checking.judgements.check import Check
 from meshwright.cli.checking.judgements.cluster import Injector
-from meshwright.cli.checking.judgements.storage import StorageClass
+from meshwright.cli.checking.judgements.environment import storage
+from meshwright.cli.checking.judgements.environment.storage import StorageClass
 from meshwright.cli.errors import CommandFailed
 from meshwright.cli.offline import release
 from meshwright.kube.api import Api

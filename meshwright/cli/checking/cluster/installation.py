@@ -32,7 +32,7 @@ from meshwright.kubernetes.injection.credentials.pod_roots import ConfigMapState
 from meshwright.kubernetes.injection.namespaces import namespace_of
 from meshwright.kubernetes.status.event import EVENTS
 from meshwright.kubernetes.status.events.open_problems import LABEL, unmended
-from meshwright.mesh.kinds import DEPLOYMENT, HTTP_ROUTE_GROUP, POD, STATEFUL_SET
+from meshwright.mesh.kinds import DEPLOYMENT, HTTP_ROUTE_GROUP, JOB, POD, REPLICA_SET, STATEFUL_SET
 from meshwright.providers.kubernetes.resources import newest
 from meshwright.sidecars.injection.names import SIDECAR_CONTAINER
 from meshwright.sidecars.layout import AUTHORITY_FILE
@@ -40,8 +40,6 @@ from meshwright.sidecars.layout import AUTHORITY_FILE
 Look = tuple[str, Callable[[], Awaitable[Check | Sequence[Check]]]]
 
 ACCOUNT: Final = "meshwright"
-_JOB: Final = "Job"
-_REPLICA_SET: Final = "ReplicaSet"
 _OFFERED: Final = 50
 """Most namespaces to which a Pod is offered, in the order of their names."""
 _POD: Final[Mapping[str, Any]] = {
@@ -125,7 +123,7 @@ class _InstallationReader:
     async def _runners(self) -> Sequence[Raw]:
         pods = await self._asking.all(PODS, self._home)
         ours = [pod for pod in pods if pod["spec"].get("serviceAccountName") == ACCOUNT]
-        return [pod for pod in ours if _owner(pod) != _JOB]  # the Job of an upgrade is no server
+        return [pod for pod in ours if _owner(pod) != JOB.name]  # the Job of an upgrade is no server
 
     async def control_plane(self) -> Check:
         runners = [runner for runner in map(_runner, await self._runners()) if runner is not None]
@@ -266,5 +264,5 @@ def _runner(pod: Raw) -> Runner | None:
     messages = (unscheduled, waiting, ready.get("message"), status.get("phase"))
     why = str(next(filter(None, messages), ""))
     image = str(pod["spec"]["containers"][0].get("image"))
-    owner = DEPLOYMENT if _owner(pod) == _REPLICA_SET else STATEFUL_SET
+    owner = DEPLOYMENT if _owner(pod) == REPLICA_SET.name else STATEFUL_SET
     return Runner(str(pod["metadata"]["name"]), ready.get("status") == "True", image, why, owner)

@@ -15,9 +15,10 @@ from meshwright.agent.reach.place import place, remedy
 from meshwright.agent.reach.probing import ReachTarget, listener, observe
 from meshwright.agent.reach.reasons import UnreachableReason, unreached
 from meshwright.cli.checking import kernel
-from meshwright.cli.checking.judgements import certificates, clock, machine
+from meshwright.cli.checking.judgements import certificates
 from meshwright.cli.checking.judgements.certificates import Certificate
 from meshwright.cli.checking.judgements.check import Check, UnavailableCheck
+from meshwright.cli.checking.judgements.environment import clock, machine
 from meshwright.cli.checking.machine.other_user import send_as
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import TrustDomain

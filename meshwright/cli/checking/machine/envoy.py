@@ -9,7 +9,7 @@ from typing import Final
 
 from meshwright.agent.envoy.admin import AdminUnreachable, EnvoyAdmin
 from meshwright.agent.envoy.listeners import LISTENERS_PATH, Listener, listeners
-from meshwright.cli.checking.judgements.machine import Envoy
+from meshwright.cli.checking.judgements.environment.machine import Envoy
 from meshwright.mesh.host_port import HostPort
 from meshwright.sidecars.envoy.bootstrap.versions import Version, read_version
 from meshwright.sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, TPROXY_PORT

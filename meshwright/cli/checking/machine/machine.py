@@ -17,9 +17,10 @@ from meshwright.agent.interception.iptables import ProgramFailed, Redirection, l
 from meshwright.agent.reach.place import Place, place
 from meshwright.agent.status.client import AgentSilent, status_of
 from meshwright.cli.checking import kernel
-from meshwright.cli.checking.judgements import fitness, machine, ports
+from meshwright.cli.checking.judgements import fitness
 from meshwright.cli.checking.judgements.check import Check, UnavailableCheck
-from meshwright.cli.checking.judgements.machine import Agent, Hosts
+from meshwright.cli.checking.judgements.environment import machine, ports
+from meshwright.cli.checking.judgements.environment.machine import Agent, Hosts
 from meshwright.cli.checking.machine import envoy
 from meshwright.cli.checking.machine.control_plane import DialSettings, dials_in, files_of, ways_to
 from meshwright.cli.checking.timed_looks import TimedLook

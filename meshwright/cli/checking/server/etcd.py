@@ -35,7 +35,7 @@ def checks(settings: EtcdSettings | None) -> Iterator[Check]:
 async def _looked(settings: EtcdSettings) -> "tuple[tuple[MemberHealth, ...], History | str]":
     """Return the health of each member, and the history or the reason why it cannot be read."""
     # Imported only here, because gRPC takes time.
-    from meshwright.controller.sharing.etcd_connection import etcd_access
+    from meshwright.controller.sharing.store.etcd_connection import etcd_access
     from meshwright.etcd.client import Client
     from meshwright.etcd.errors import AccessError, EtcdError
     from meshwright.etcd.health import history, member_healths

@@ -12,9 +12,10 @@ from certs.peer import read_peer
 from certs.state.privacy import exposures, user_of
 from certs.state.shared_mark import read_mark
 from meshwright.cli.checking import kernel
-from meshwright.cli.checking.judgements import certificates, ports, server
-from meshwright.cli.checking.judgements import clock as clocks
+from meshwright.cli.checking.judgements import certificates, server
 from meshwright.cli.checking.judgements.check import Check, UnavailableCheck
+from meshwright.cli.checking.judgements.environment import clock as clocks
+from meshwright.cli.checking.judgements.environment import ports
 from meshwright.cli.checking.judgements.server import State
 from meshwright.cli.checking.timed_looks import TimedLook
 from meshwright.cli.errors import CommandFailed

@@ -7,8 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-from meshwright.cli.checking.judgements import certificates, ports, replicas, server
+from meshwright.cli.checking.judgements import certificates, replicas, server
 from meshwright.cli.checking.judgements.check import Check, UnavailableCheck, listed
+from meshwright.cli.checking.judgements.environment import ports
 from meshwright.cli.checking.judgements.server import Answer, Proxy
 from meshwright.cli.checking.server import etcd
 from meshwright.cli.checking.server import responses as answers

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from meshwright.cli.checking.judgements import ports
 from meshwright.cli.checking.judgements.check import Check
+from meshwright.cli.checking.judgements.environment import ports
 from meshwright.cli.checking.server import running_server as running
 from meshwright.cli.checking.server import stopped_server as stopped
 from meshwright.cli.checking.server.paths import ServerPaths, all_ports, directory

@@ -14,9 +14,10 @@ from certs.state.privacy import user_of
 from meshwright.admin.pages.mesh.certificates import offline_certificates
 from meshwright.agent.interception.owners import named
 from meshwright.cli.checking import kernel
-from meshwright.cli.checking.judgements import certificates, fitness, ports, server
-from meshwright.cli.checking.judgements import clock as clocks
+from meshwright.cli.checking.judgements import certificates, fitness, server
 from meshwright.cli.checking.judgements.check import Check, UnavailableCheck
+from meshwright.cli.checking.judgements.environment import clock as clocks
+from meshwright.cli.checking.judgements.environment import ports
 from meshwright.cli.checking.judgements.problems import ObjectProblem
 from meshwright.cli.checking.server import etcd
 from meshwright.cli.checking.server.paths import ServerPaths, all_ports, authority, clock, directory

@@ -6,9 +6,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from certs.errors import StateError
-from meshwright.controller.sharing.domains import DOMAINS, IDENTITY
-from meshwright.controller.sharing.first_answer import wait_for_store
-from meshwright.controller.sharing.store_thread import StoreThread
+from meshwright.controller.sharing.store.domains import DOMAINS, IDENTITY
+from meshwright.controller.sharing.store.first_answer import wait_for_store
+from meshwright.controller.sharing.store.store_thread import StoreThread
 from meshwright.records.contract import RecordsError, ReplicaId
 from meshwright.records.memory import Memory, MemoryRecords
 from meshwright.records.recovery.store import HealedRecords

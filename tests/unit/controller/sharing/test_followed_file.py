@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from meshwright.controller.sharing.followed_file import FOLLOWED_FILE, FollowedFile
+from meshwright.controller.sharing.store.followed_file import FOLLOWED_FILE, FollowedFile
 from meshwright.records.contract import Record, Revision
 from meshwright.records.key import key_of
 

@@ -9,7 +9,7 @@ import pytest
 
 from certs.ledger.entry import LedgerEntry, Stamp, StampDetail
 from certs.ledger.records.fields import PROXIES, entries_in, key_of_proxy, name_of_record, with_entries
-from meshwright.controller.sharing.domains import DOMAINS
+from meshwright.controller.sharing.store.domains import DOMAINS
 from meshwright.enrolment.store.token_fields import TOKENS, key_of_token, with_revocation
 from meshwright.mesh.identity import ProxyName
 from meshwright.records.content import Content, Fields

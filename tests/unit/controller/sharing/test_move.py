@@ -11,11 +11,11 @@ import pytest
 from certs.custody import AuthorityWithLedger, Custody, opened, rebuilt
 from certs.errors import StateError
 from certs.proxy import issue_proxy
-from certs.shared_custody import SharedStores, open_shared
+from certs.shared_records.custody import SharedStores, open_shared
 from certs.state.directory_marks import MOVED_FILE
 from certs.state.shared_mark import SHARED_FILE
 from meshwright.controller.settings.settings import Settings, load
-from meshwright.controller.sharing.move import move
+from meshwright.controller.sharing.migration.move import move
 from meshwright.mesh.identity import ProxyName
 from meshwright.records.contract import ReplicaId
 from meshwright.records.memory import MemoryRecords

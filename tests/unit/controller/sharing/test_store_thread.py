@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from meshwright.controller.sharing.store_thread import StoreThread
+from meshwright.controller.sharing.store.store_thread import StoreThread
 from meshwright.records.contract import RecordsError, StoreUnavailableError
 from tests.tools.deadline import until
 

@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from certs.authority_records.fields import AUTHORITY, MOVING
 from certs.errors import StateError
-from meshwright.controller.sharing.unmoved_state import until_moved
+from meshwright.controller.sharing.migration.unmoved_state import until_moved
 from meshwright.records.content import Content, Fields
 from meshwright.records.contract import Record, RecordsError, ReplicaId
 from meshwright.records.key import Key

@@ -11,12 +11,13 @@ from meshwright.agent.interception.rules import rules
 from meshwright.agent.interception.settings import Family, Interception
 from meshwright.agent.reach.reasons import Reason, UnreachableReason
 from meshwright.agent.sockets import Holder, Owner
-from meshwright.cli.checking.judgements import certificates, clock, fitness, machine
+from meshwright.cli.checking.judgements import certificates, fitness
 from meshwright.cli.checking.judgements.certificates import Certificate
 from meshwright.cli.checking.judgements.check import Check, Status
-from meshwright.cli.checking.judgements.clock import Clock
+from meshwright.cli.checking.judgements.environment import clock, machine
+from meshwright.cli.checking.judgements.environment.clock import Clock
+from meshwright.cli.checking.judgements.environment.machine import Agent, Envoy, Hosts, Listener
 from meshwright.cli.checking.judgements.fitness import Directory
-from meshwright.cli.checking.judgements.machine import Agent, Envoy, Hosts, Listener
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import IpAddress
 from meshwright.mesh.workload import Capture

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from meshwright.agent.sockets import Holder
-from meshwright.cli.checking.judgements import certificates, clock, fitness, ports, server
+from meshwright.cli.checking.judgements import certificates, fitness, server
 from meshwright.cli.checking.judgements.certificates import Certificate
 from meshwright.cli.checking.judgements.check import Check, Status, UnavailableCheck, worst
-from meshwright.cli.checking.judgements.clock import Clock
-from meshwright.cli.checking.judgements.ports import Port
+from meshwright.cli.checking.judgements.environment import clock, ports
+from meshwright.cli.checking.judgements.environment.clock import Clock
+from meshwright.cli.checking.judgements.environment.ports import Port
 from meshwright.cli.checking.judgements.problems import ObjectProblem
 from meshwright.cli.checking.judgements.server import Answer, Moment, Proxy, Source, State
 from meshwright.mesh.host_port import HostPort

@@ -2,9 +2,9 @@
 
 import pytest
 
-from meshwright.cli.checking.judgements import storage
 from meshwright.cli.checking.judgements.check import Status
-from meshwright.cli.checking.judgements.storage import StorageClass
+from meshwright.cli.checking.judgements.environment import storage
+from meshwright.cli.checking.judgements.environment.storage import StorageClass
 
 FAST, SLOW = StorageClass("fast"), StorageClass("slow", default=True)
 

@@ -5,9 +5,8 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from meshwright.controller.settings.settings import Settings
-from meshwright.controller.sharing.backends import backend
-from meshwright.controller.sharing.shared_store import replica_id
-from meshwright.controller.sharing.store_thread import StoreThread
+from meshwright.controller.sharing.store.backends import backend, replica_id
+from meshwright.controller.sharing.store.store_thread import StoreThread
 from meshwright.transfer.mesh_store import MeshStore, explained
 
 

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from certs.shared_custody import AUTHORITY, SEAL, is_same_mesh
-from certs.shared_domains import HEADER, PROXIES, SERVICES, is_revoked, mend_pair, mend_proxy
+from certs.shared_records.custody import AUTHORITY, SEAL, is_same_mesh
+from certs.shared_records.domains import HEADER, PROXIES, SERVICES, is_revoked, mend_pair, mend_proxy
 from meshwright.controller.sharing.shared_tokens import TOKEN_DOMAIN
 from meshwright.records.recovery.domain import Domain, Identity, newest
 

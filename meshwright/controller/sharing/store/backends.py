@@ -4,6 +4,9 @@ The libraries of a store are imported only if the settings name the store, to sa
 """
 
 import os
+import re
+import secrets
+import socket
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -11,12 +14,12 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from certs.shared_custody import AUTHORITY, SEAL
+from certs.shared_records.custody import AUTHORITY, SEAL
 from meshwright.controller.errors import StartupError
 from meshwright.controller.kubernetes.home import home
 from meshwright.controller.settings.settings import Settings
 from meshwright.controller.settings.store_kind import StoreKind
-from meshwright.controller.sharing.unmoved_state import Unmoved, nothing_unmoved
+from meshwright.controller.sharing.migration.unmoved_state import Unmoved, nothing_unmoved
 from meshwright.records.contract import RecordStore, ReplicaId
 
 SECRETS: Final = frozenset({SEAL, AUTHORITY})
@@ -47,7 +50,7 @@ def backend(settings: Settings, replica: ReplicaId, clock: Callable[[], datetime
 
 
 def _kubernetes(settings: Settings, replica: ReplicaId, clock: Callable[[], datetime]) -> Backend:
-    from meshwright.controller.sharing.unmoved_claim import unmoved_claim
+    from meshwright.controller.sharing.migration.unmoved_claim import unmoved_claim
     from meshwright.kube.api import Api
     from meshwright.kube.connection.connection import find_connection
     from meshwright.kube.errors import KubeError
@@ -63,9 +66,15 @@ def _kubernetes(settings: Settings, replica: ReplicaId, clock: Callable[[], date
 
 
 def _etcd(settings: Settings, replica: ReplicaId) -> Backend:
-    from meshwright.controller.sharing.etcd_connection import EtcdConnection, etcd_client
+    from meshwright.controller.sharing.store.etcd_connection import EtcdConnection, etcd_client
     from meshwright.records.etcd.layout import Layout
     from meshwright.records.etcd.store import EtcdRecords
 
     client = etcd_client(settings)
     return Backend(EtcdRecords(client, Layout(settings.trust_domain), replica), EtcdConnection(client))
+
+
+def replica_id() -> ReplicaId:
+    """Return a new name of this server: the host name with a random part, so a restart has another one."""
+    host = re.sub("[^a-z0-9-]", "-", socket.gethostname().lower())[:63].strip("-") or "server"
+    return ReplicaId(f"{host}-{secrets.token_hex(4)}")

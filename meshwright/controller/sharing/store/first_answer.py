@@ -6,8 +6,8 @@ from typing import Final
 import structlog
 
 from certs.errors import StateError
-from certs.shared_custody import SEAL
-from meshwright.controller.sharing.store_thread import StoreThread
+from certs.shared_records.custody import SEAL
+from meshwright.controller.sharing.store.store_thread import StoreThread
 from meshwright.records.contract import RecordsError, StoreUnavailableError
 from meshwright.records.recovery.store import HealedRecords
 

@@ -11,11 +11,11 @@ from typing import Final
 
 import structlog
 
-from certs.shared_custody import has_own_mesh
+from certs.shared_records.custody import has_own_mesh
 from certs.state import directory_marks
 from certs.state.directory_marks import FinishedMove
 from meshwright.controller.settings.settings import Settings
-from meshwright.controller.sharing.own_mesh import read_own_mesh
+from meshwright.controller.sharing.migration.own_mesh import read_own_mesh
 from meshwright.transfer.mesh_store import MeshStore
 from meshwright.transfer.store_writer import WriteCount
 
