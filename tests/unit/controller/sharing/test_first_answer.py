@@ -9,7 +9,8 @@ from certs.errors import StateError
 from meshwright.controller.sharing.store.domains import DOMAINS, IDENTITY
 from meshwright.controller.sharing.store.first_answer import wait_for_store
 from meshwright.controller.sharing.store.store_thread import StoreThread
-from meshwright.records.contract import RecordsError, ReplicaId
+from meshwright.records.contract import Record, RecordsError, ReplicaId, StoreUnavailableError
+from meshwright.records.key import Key
 from meshwright.records.memory import Memory, MemoryRecords
 from meshwright.records.recovery.store import HealedRecords
 from tests.tools.deadline import wait_until
@@ -37,6 +38,24 @@ def test_first_start_waits_until_the_store_answers() -> None:
         waiting.join(10)
     assert not waiting.is_alive()
     assert [log["event"] for log in logs] == ["waiting for the shared store"]
+    thread.close()
+
+
+def test_refusals_right_after_a_wait_are_no_end() -> None:
+    """An API server that has just started refuses everybody until it has read the roles."""
+    records, healed = _store()
+    read, answers = records.read, [StoreUnavailableError("away"), RecordsError("RBAC grants no `get`")]
+
+    async def refused_at_first(key: Key) -> Record | None:
+        if answers:
+            raise answers.pop(0)
+        return await read(key)
+
+    records.read = refused_at_first  # type: ignore[method-assign]
+    thread = StoreThread()
+    with capture_logs() as logs:
+        wait_for_store(thread, healed)
+    assert (answers, [log["reason"] for log in logs]) == ([], ["away"])
     thread.close()
 
 
