@@ -1,7 +1,9 @@
 """HTTP to an API server: kept-alive connections, authentication, and streams."""
 
+import asyncio
 import contextlib
 import json
+import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from functools import partial
 from typing import Final
@@ -27,12 +29,31 @@ Batch = list[bytes]
 Batches = AsyncIterator[Batch]
 
 
+_KEEPALIVE: Final = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+)
+"""Socket options with which the kernel ends a connection 25 s after the last packet of a vanished peer."""
+
+
 class _Handler(ResponseHandler):
-    """A connection that is aborted, without the orderly shutdown of TLS in aiohttp.
+    """A connection that notices a vanished peer, and is aborted without aiohttp's orderly shutdown of TLS.
 
     An orderly shutdown waits for the peer, for 30 s if the peer is dead. This wait has no use at the end of a
     session: neither for a watch, nor for a request given up before its answer, nor for an idle connection.
+
+    A watch may be silent for a minute. If its machine has vanished, or a firewall has forgotten the
+    connection, the changes of other servers would be unheard for longer than that.
     """
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin the connection."""
+        super().connection_made(transport)
+        if (opened := transport.get_extra_info("socket")) is not None:
+            for level, option, value in _KEEPALIVE:
+                opened.setsockopt(level, option, value)
 
     def close(self) -> None:
         """Abort the connection at once."""

@@ -12,6 +12,7 @@ from typing import Final, Self
 from meshwright.kube.api import Api
 from meshwright.kube.connection.access import Access, Server, User
 from meshwright.kube.connection.connection import Connection
+from tests.tools.deadline import until
 from tests.unit.kube.scripted_api import SERVICES
 
 BEGUN: Final = (
@@ -19,6 +20,10 @@ BEGUN: Final = (
 )
 SECONDS: Final = 20.0
 """Less than a client waits that closes TLS in order: 30 s (asyncio's ssl_shutdown_timeout)."""
+
+
+KEEPALIVE: Final = 2
+"""Kind of a connection's timer in /proc/net/tcp."""
 
 
 class UnfinishedServer:
@@ -89,3 +94,28 @@ async def test_cancelled_request_leaves_no_connection(keys: Path) -> None:
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
         assert await has_gone(dead)
+
+
+async def test_kernel_looks_for_a_vanished_api_server(keys: Path) -> None:
+    """A watch is silent for a minute, so only keepalive notices soon that the machine has vanished.
+
+    The kernel's timer of the connection is one of keepalive, and ends within ten seconds.
+    """
+    with UnfinishedServer(keys, BEGUN) as dead:
+        async with Api(connection(keys, dead)) as api:
+            asking = asyncio.create_task(api.get(SERVICES, "shop", "cart"))
+            await asyncio.to_thread(dead.asked.wait, SECONDS)
+            port = int(dead.url.rpartition(":")[2])
+            await until(lambda: [kind for kind, _ in _timers(port)] == [KEEPALIVE], 5)
+            [(_, seconds)] = _timers(port)
+            asking.cancel()
+            await asyncio.wait((asking,))
+        assert await has_gone(dead)
+    assert 0 < seconds <= 10.0
+
+
+def _timers(port: int) -> list[tuple[int, float]]:
+    """Return the kind and the seconds of the timer of each connection to a port of this machine."""
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    found = [line[5].split(":") for line in lines if line[2].endswith(f":{port:04X}") and line[3] == "01"]
+    return [(int(kind), int(ticks, 16) / os.sysconf("SC_CLK_TCK")) for kind, ticks in found]
