@@ -11,12 +11,9 @@ import structlog
 from meshwright.mesh.names import Namespace, SecretName
 from meshwright.records.content import Fields, UnreadableContentError
 from meshwright.records.contract import Epoch, RecordsError, RecordStore, ReplicaId
-from meshwright.records.key import key_of
 from meshwright.records.threads import ThreadCalls
 from meshwright.records.update import Version, Writer, fenced, update
-
-GATEWAY: Final = key_of("gateway")
-"""Key of the record."""
+from meshwright.transfer.store_state import GATEWAY
 
 _SECRETS: Final = "secrets"
 _NOT_DELETED: Final = "Secrets of former gateways are not deleted"
