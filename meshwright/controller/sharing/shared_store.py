@@ -144,7 +144,7 @@ class SharedStore:
         self.issuer_servers.start(thread)
         thread.run(self._records.listed((*LISTED, LISTED_TOKENS), LIST_SECONDS))
         # Before the authority is read: the leader of a root change then waits for this server too.
-        if not self._announced.wait(LIST_SECONDS):
+        if not self._healed.is_degraded and not self._announced.wait(LIST_SECONDS):
             raise StateError(
                 f"the shared store has not shown this server to the others within {LIST_SECONDS:g} s; "
                 "see the log"

@@ -62,6 +62,7 @@ class Healer:
         self._clock, self._pauses = clock, pauses
         self._work = asyncio.Event()
         self._is_compared = False
+        self._rechecked: set[Key] = set()
         self.error = ""
         """The reason why some suspects could not be written; empty for none."""
 
@@ -75,13 +76,29 @@ class Healer:
         Raises RecordsError if this server has begun without the store, and the store is another mesh's.
         """
         while True:
-            await self._work.wait()
+            await self._until_work()
             await self._compare()
             self._work.clear()
             await self._heal_all()
             if self._known.suspects:
                 await asyncio.sleep(self._pauses.again)
                 self._work.set()
+
+    async def _until_work(self) -> None:
+        """Wait for suspects; what stays unconfirmed for two turns is one, and is read once more."""
+        before = set[Key]()
+        while not self._work.is_set():
+            try:
+                async with asyncio.timeout(self._pauses.again):
+                    await self._work.wait()
+            except TimeoutError:
+                due = before & self._known.unconfirmed
+                self._known.unconfirmed -= due
+                self._known.suspects |= due
+                before = set(self._known.unconfirmed)
+                if due:
+                    self._rechecked |= due
+                    self._work.set()
 
     async def compare(self) -> bool:
         """Return whether the known records are of the mesh in the store; raise RecordsError.
@@ -149,6 +166,9 @@ class Healer:
             content = self._known.mended(key, present, self._clock())
             if content is None:
                 self._known.settle(key, present)
+                if key not in self._rechecked:
+                    self._known.unconfirmed.add(key)
+                self._rechecked.discard(key)
                 return False
             before = None if present is None else present.revision
             try:
@@ -158,5 +178,7 @@ class Healer:
                 continue
             # Not `settle`: meanwhile this server may have followed or written more, which is compared again.
             self._known.take(Changes((written,)), self._clock())
+            self._known.unconfirmed.add(key)
+            self._rechecked.discard(key)
             return True
         raise RecordsError(f"{key} was changed by others {ATTEMPTS} times in a row")

@@ -29,8 +29,10 @@ class KnownRecords:
     """The last readable content of each followed record, with everything that the store has lost of it.
 
     `suspects` are the keys of records that the store seems to have lost. A list may be older than a read, so
-    each suspect is read before it is written again. `changed` has the keys with another content since it was
-    last cleared. Only for the event loop of the store.
+    each suspect is read before it is written again. `unconfirmed` are the keys of records that this server
+    has written or read, and not followed yet: if such a record vanishes at once, no follower hears of it.
+    `changed` has the keys with another content since it was last cleared. Only for the event loop of the
+    store.
     """
 
     def __init__(self, domains: Sequence[Domain], replica: ReplicaId) -> None:
@@ -39,6 +41,7 @@ class KnownRecords:
         self.records: dict[Key, Record] = {}
         self.suspects: set[Key] = set()
         self.changed: set[Key] = set()
+        self.unconfirmed: set[Key] = set()
         self.damaged: dict[Key, str] = {}
 
     def load(self, records: Iterable[Record]) -> None:

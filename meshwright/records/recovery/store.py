@@ -53,6 +53,11 @@ class HealedRecords:
         self._has_kept = self._has_answered = self._is_degraded = False
         self._error = ""
 
+    @property
+    def is_degraded(self) -> bool:
+        """Return whether this server has begun with kept records, because the store did not answer."""
+        return self._is_degraded
+
     async def begin(self) -> None:
         """Take the records that an earlier run has kept, unless the store is another mesh's.
 
@@ -91,6 +96,7 @@ class HealedRecords:
         self._has_answered = True
         # The store may lose the record before it is followed.
         self._take(Changes((record,)))
+        self._known.unconfirmed.add(key)
         return record
 
     async def remove(self, key: Key, before: Revision) -> None:
@@ -110,6 +116,8 @@ class HealedRecords:
 
         def hear(changes: Changes) -> None:
             nonlocal is_listed, is_delivered
+            heard = (*(record.key for record in changes.records), *changes.removed)
+            self._known.unconfirmed.difference_update(heard)
             if is_listed:
                 _deliver(self._take(changes), receive)
                 return
