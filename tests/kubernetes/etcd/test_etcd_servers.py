@@ -257,7 +257,7 @@ async def test_wrong_access_is_one_sentence(
         program.refused, *store.flags("stranger"), "--set", f"key_passphrase_file={passphrase}"
     )
     program.end()
-    assert sentence.startswith("the shared data key cannot be used: etcd at https://127.0.0.1:")
+    assert sentence.startswith("the shared store cannot be used: etcd at https://127.0.0.1:")
     assert sentence.endswith(
         " refuses Range: etcdserver: permission denied: grant the user a role with read and write permission "
         "for the prefix of this mesh"
