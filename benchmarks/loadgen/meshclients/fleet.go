@@ -9,6 +9,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // fleet is all sidecars, with their responses since the last report.
@@ -149,7 +152,12 @@ func (f *fleet) connect(count int) (report, error) {
 		go func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			failures <- s.connect(roots)
+			err := s.connect(roots)
+			if status.Code(err) == codes.Unavailable { // a busy server also ends connections before a stream
+				go s.again(err)
+				err = nil
+			}
+			failures <- err
 		}()
 	}
 	for range fresh {

@@ -59,7 +59,7 @@ func (s *sidecar) credentials(roots *x509.CertPool) (credentials.TransportCreden
 
 // connect dials, opens the stream and requests clusters; responses trigger the other requests.
 func (s *sidecar) connect(roots *x509.CertPool) error {
-	s.roots = roots
+	s.roots, s.cancel = roots, func() {}
 	secure, err := s.credentials(roots)
 	if err != nil {
 		return err
