@@ -47,6 +47,16 @@ class Joining:
             (self.folder / f"{self.name}.key").write_bytes(machine.pem)
         return answered.code, f"{answered.words} {answered.reason}".strip()
 
+    async def until_joined(self, replica: Replica) -> None:
+        """Join at a server, again while the server is not available, as an agent does."""
+
+        async def has_joined() -> bool:
+            code, text = await self.ask(replica)
+            assert code in (grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE), (code, text)
+            return code is grpc.StatusCode.OK
+
+        await until(has_joined)
+
     async def is_let_in(self, replica: Replica) -> bool:
         """Return whether a server serves the machine with its certificate, or refuses it."""
         observer = Observer(str(self.name), self.folder, (replica.ads,))

@@ -78,6 +78,7 @@ async def test_stopped_leader_continues(mesh: Mesh) -> None:
 
 async def test_proxies_of_a_stopped_server_get_changes_from_another(mesh: Mesh) -> None:
     """Envoy's keepalive notices a server without answers, so a change reaches all proxies meanwhile."""
+    await mesh.settled()
     stopped = await mesh.with_most_envoys()
     async with mesh.row("a server stays stopped") as row:
         stopped.freeze()
