@@ -44,7 +44,6 @@ async def test_records_of_a_newer_version(mesh: Mesh) -> None:
     await _damaged(mesh, "records are of a newer form", as_newer)
 
 
-@pytest.mark.xfail(reason="a record that was deleted by hand is written again only with its next change")
 async def test_records_are_deleted_by_hand(mesh: Mesh) -> None:
     """Records of proxies and services are there again, with equal contents, and nothing is sent."""
     store = mesh.engine.records("hand")

@@ -54,7 +54,6 @@ async def test_store_is_away(mesh: Mesh) -> None:
         assert not revoked.is_served
 
 
-@pytest.mark.xfail(reason="servers do not tell each other of a revocation yet while the store is away")
 async def test_revocation_while_the_store_is_away_holds_at_all_servers(mesh: Mesh) -> None:
     """A revocation that the store does not take is told to all servers, and ends a stream at another one."""
     revoked, *_ = mesh.observers
