@@ -32,8 +32,13 @@ Endpoints = Annotated[Hosts, AfterValidator(_endpoints), Field(repr=False)]
 class EtcdFields(BaseSettings):
     """Each setting of etcd by itself; `meshwright.controller.settings.etcd_rules` has the combinations."""
 
+    # The validator is built when settings are read, so that only that of the whole class is.
     model_config = SettingsConfigDict(
-        env_prefix=ENVIRONMENT_PREFIX, extra="forbid", frozen=True, use_attribute_docstrings=True
+        env_prefix=ENVIRONMENT_PREFIX,
+        extra="forbid",
+        frozen=True,
+        use_attribute_docstrings=True,
+        defer_build=True,
     )
 
     etcd_objects: bool = False

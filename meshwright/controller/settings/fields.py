@@ -53,8 +53,13 @@ class Fields(BaseSettings):
     `meshwright.controller.settings.settings.Settings` adds where values come from, and which fit together.
     """
 
+    # The validator is built when settings are read, so that only that of the whole class is.
     model_config = SettingsConfigDict(
-        env_prefix=ENVIRONMENT_PREFIX, extra="forbid", frozen=True, use_attribute_docstrings=True
+        env_prefix=ENVIRONMENT_PREFIX,
+        extra="forbid",
+        frozen=True,
+        use_attribute_docstrings=True,
+        defer_build=True,
     )
 
     mesh: MaybePath = None
