@@ -39,7 +39,7 @@ _TOKEN: Final = re.compile("__|_.", re.DOTALL)
 def data_name(key: Key) -> str:
     """Return the name of a record's data: the key, with `_.` for a slash and `__` for an underscore.
 
-    Raises RecordsError for a key whose name would be too long.
+    Raises RecordsError if the name in the Secret would be too long.
     """
     name = _SLASH.join(word.replace("_", _ESCAPE) for word in words_of(key))
     if len(name) > _LONGEST_NAME:

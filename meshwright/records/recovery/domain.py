@@ -1,4 +1,4 @@
-"""Knowledge of one part of the program about its records: which losses of a store are none. A pure module."""
+"""Rules of one part of the program for the recovery of its records. A pure module."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -10,11 +10,13 @@ from meshwright.records.key import Key, is_within
 Mend = Callable[[Key, Content, Content | None, datetime], Fields | None]
 """Return the fields that a record must have, or None if the store has lost nothing.
 
-The arguments are the key, the content that this server has followed, and the present one, or None for a
-record that is gone. The result for a record that is gone is None if the record may vanish, for example a join
-token that ended long ago. Otherwise the result has everything of the present content, and what it lacks. The
-function must be pure, and must find nothing to mend in its own result: each server mends until that holds.
-Raises UnreadableContentError for a content that must be left as it is.
+The arguments are the key, the followed content, the present content (None for a missing record), and the
+time. For a missing record the result is None if the record may vanish, for example a join token that ended
+long ago. Otherwise the result has all of the present content, and the lost fields. For example, the followed
+record of a proxy has two certificates, and the present one has only the first: the result has both.
+
+The function must be pure, and must find no loss in its own result: otherwise a server would write for ever.
+Raises UnreadableContentError for a content to be left unchanged.
 """
 
 
@@ -28,9 +30,9 @@ def never(fields: Fields) -> bool:
 class Domain:
     """The records within a prefix.
 
-    `mend` decides what the store has lost. `is_urgent` says which records are written again first, from the
-    fields: those with a revocation. `needed_at_start` is True for records that a server must read before it
-    can begin. While the store has not answered yet, a server reads them as they were followed last.
+    `mend` decides which fields the store has lost. `is_urgent` returns, from the fields, whether a record is
+    written again first, for example because of a revocation. `needed_at_start` is True for records without
+    which a server cannot start. Until the store has answered, a server reads the kept form of these records.
     """
 
     prefix: Key
@@ -41,7 +43,7 @@ class Domain:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The record by which two stores of different meshes are told apart: `is_same` compares two contents."""
+    """The record that identifies the mesh of a store: `is_same` compares two contents."""
 
     key: Key
     is_same: Callable[[Content, Content], bool]
@@ -56,7 +58,7 @@ def newest(key: Key, known: Content, present: Content | None, now: datetime) -> 
     """Return the known fields, unless a later write has replaced them: for records that never vanish.
 
     A later write has a higher count. With an equal count, two writes followed the same one, because the store
-    went back in between; the followed one is written again.
+    was restored in between; the followed content is written again.
     """
     del key, now
     if present is None:

@@ -160,7 +160,7 @@ class Healer:
             )
 
     async def _mend(self, key: Key) -> bool:
-        """Write what the store has lost of a record; return False if it has lost nothing."""
+        """Write the lost fields of a record; return False if the store has lost none."""
         present = await self._store.read(key)
         for _ in range(ATTEMPTS):
             content = self._known.mended(key, present, self._clock())

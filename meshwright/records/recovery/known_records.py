@@ -1,4 +1,4 @@
-"""The records that one server has followed, and the decision what the store has lost. A pure module.
+"""The followed records of one server, and the decision which of them the store has lost. A pure module.
 
     known      present in the store    decision
     count 7    count 8, nothing lost   take the present content
@@ -7,7 +7,7 @@
     count 7    gone, may vanish        forget it
     count 7    damaged, or newer form  keep the known content, and leave the record as it is
 
-What is lost is decided by the domain of a record: two contents may also have something that the other lacks.
+The domain of a record decides about losses, because each of two contents may lack a field of the other.
 """
 
 import hashlib
@@ -26,13 +26,12 @@ _log = structlog.get_logger("records.recovery")
 
 
 class KnownRecords:
-    """The last readable content of each followed record, with everything that the store has lost of it.
+    """The last readable content of each followed record, with all fields that the store has lost since.
 
     `suspects` are the keys of records that the store seems to have lost. A list may be older than a read, so
-    each suspect is read before it is written again. `unconfirmed` are the keys of records that this server
-    has written or read, and not followed yet: if such a record vanishes at once, no follower hears of it.
-    `changed` has the keys with another content since it was last cleared. Only for the event loop of the
-    store.
+    each suspect is read again before the write. `unconfirmed` are the keys of records that this server has
+    written or read, and not followed yet: if such a record vanishes at once, no follower hears of it.
+    `changed` has the keys with another content since the last save. Only for the event loop of the store.
     """
 
     def __init__(self, domains: Sequence[Domain], replica: ReplicaId) -> None:
@@ -45,7 +44,7 @@ class KnownRecords:
         self.damaged: dict[Key, str] = {}
 
     def load(self, records: Iterable[Record]) -> None:
-        """Take records that were followed in an earlier run."""
+        """Take the followed records of an earlier run."""
         self.records |= {record.key: record for record in records if self.domain(record.key) is not None}
 
     def within(self, prefix: Key) -> Changes:
@@ -55,17 +54,17 @@ class KnownRecords:
         )
 
     def domain(self, key: Key) -> Domain | None:
-        """Return the domain of a key, or None for a record that is not healed."""
+        """Return the domain of a key, or None for a record without recovery."""
         return domain_of(self._domains, key)
 
     def missing_in(self, listed: Changes, prefix: Key) -> Changes:
-        """Return a list as changes: the known keys within the prefix that it lacks are removed."""
+        """Return a list as changes: known keys within the prefix are removed if the list lacks them."""
         there = {record.key for record in listed.records}
         gone = sorted(key for key in self.records if is_within(key, prefix) and key not in there)
         return Changes(listed.records, tuple(gone))
 
     def take(self, changes: Changes, now: datetime) -> Changes:
-        """Take changes of the store, and return those for the receivers, without any loss."""
+        """Take changes of the store, and return the changes for the receivers, without any loss."""
         records = [self._taken(record, now) for record in changes.records]
         removed = [key for key in changes.removed if self._is_gone(key, now)]
         return Changes(tuple(record for record in records if record is not None), tuple(removed))
@@ -73,7 +72,7 @@ class KnownRecords:
     def mended(self, key: Key, present: Record | None, now: datetime) -> Content | None:
         """Return the content to write in the place of the present record, or None if nothing is lost.
 
-        Raises UnreadableContentError for a record that must be left as it is.
+        Raises UnreadableContentError for a record to be left unchanged.
         """
         known, domain = self.records.get(key), self.domain(key)
         if known is None or domain is None:
@@ -106,7 +105,7 @@ class KnownRecords:
             _log.error("shared record cannot be read, and is left as it is", key=key, reason=reason)
 
     def _taken(self, record: Record, now: datetime) -> Record | None:
-        """Return the record for receivers: as it is, with what it lacks, or None to pass it over."""
+        """Return the record for receivers, with the lost fields, or None to keep the last one."""
         known = self.records.get(record.key)
         if known is not None and known.content == record.content:
             self.settle(record.key, record)
@@ -130,7 +129,7 @@ class KnownRecords:
         return merged
 
     def _loss(self, record: Record, content: Content, now: datetime) -> Content | None:
-        """Return what `mended` returns; None also if only the known content cannot be read."""
+        """Return the result of `mended`; None also if only the known content cannot be read."""
         try:
             return self.mended(record.key, record, now)
         except UnreadableContentError:

@@ -1,4 +1,4 @@
-"""A store of records that writes again what it has lost, and with which a server starts while it is away."""
+"""A store with recovery: lost records are written again, and a server can start while the store is away."""
 
 import asyncio
 from collections import Counter
@@ -28,11 +28,11 @@ _log = structlog.get_logger("records.recovery")
 class HealedRecords:
     """A RecordStore around another one, which heals the records of `domains`.
 
-    Receivers of `follow` never hear of a loss: they keep what was followed last. Writes, and reads of single
+    Receivers of `follow` never hear of a loss: they keep the followed content. Writes, and reads of single
     records, are those of the other store. For the event loop of the store; `begin` comes before all others.
 
-    `identity` is the record that shows whose store this is. Kept records are not written into the store of
-    another mesh, nor into a store without a mesh, for example after a change of the settings.
+    `identity` is the record that identifies the mesh of the store. Kept records are not written into the
+    store of another mesh, nor into a store without a mesh, for example after a change of the settings.
     """
 
     def __init__(
@@ -78,8 +78,8 @@ class HealedRecords:
     async def read(self, key: Key) -> Record | None:
         """Return the present record of a key, or None.
 
-        Until the store has answered once, a record that is needed for the start is the one that was kept.
-        A write in its place is compared by the store all the same.
+        Until the store has answered once, a record that is needed for the start is read from the kept ones. A
+        later write is safe all the same, because the store compares the revision.
         """
         try:
             record = await self._store.read(key)
@@ -168,7 +168,7 @@ class HealedRecords:
             await self.keep_now()
 
     async def keep_now(self) -> None:
-        """Keep what has changed since the last call."""
+        """Keep the records that have changed since the last call."""
         keys, self._known.changed = self._known.changed, set()
         if not keys:
             return
