@@ -1,4 +1,4 @@
-"""What a store has lost of a service's record. A pure module."""
+"""Losses of a store in a service's record, and the fields to write again. A pure module."""
 
 from datetime import datetime
 

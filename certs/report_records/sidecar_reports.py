@@ -1,4 +1,4 @@
-"""Which sidecars of each server lack the roots of a new issuer, in records that all servers share.
+"""Records of the sidecars at each server that lack the roots of a new issuer; all servers share the records.
 
 The server `a-5fd8` has the record `sidecars/a-5fd8` while it waits for its sidecars:
 

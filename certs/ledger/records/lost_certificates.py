@@ -1,4 +1,4 @@
-"""What a store has lost of a proxy's record. A pure module.
+"""Losses of a store in a proxy's record, and the fields to write again. A pure module.
 
 A store may go back to an older snapshot, and a record may be deleted by hand. A certificate that was followed
 is lost if the store lacks it, unless a server may have removed it (`certs.ledger.records.pruning`). Stamps

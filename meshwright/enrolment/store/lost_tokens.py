@@ -1,7 +1,7 @@
-"""What a store has lost of a join token's record, or of a use of a token. A pure module.
+"""Losses of a store in a join token's record or in a use of a token, and the fields to write again. Pure.
 
-A removal is no loss if the token ended long before. Nothing else removes a token, and a use that is given
-back stays as a record without a key.
+A removal is no loss if the token ended long before, because servers remove only such tokens. A use that is
+given back stays as a record without a key.
 """
 
 from datetime import datetime, timedelta
