@@ -1,7 +1,7 @@
 """Answers of several servers put together: pure functions of documents.
 
-Each entry of a list has a field `replica`, the name of the server that says so. The field `partial` of an
-answer names each server that is missing in it, with the reason.
+Each entry of a list has a field `replica`, the name of the server that has reported the entry. The field
+`partial` of an answer names each missing server, with the reason.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -17,7 +17,10 @@ ReplicaOf = Callable[[str], str | None]
 
 
 def partial(silent: Mapping[str, str]) -> list[Json]:
-    """Return the field `partial`: the servers that are missing in an answer, each with the reason."""
+    """Return the field `partial`: the servers that are missing in an answer, each with the reason.
+
+    For example, `[{"replica": "cp-1", "reason": "connection refused"}]`.
+    """
     return [{"replica": replica, "reason": silent[replica]} for replica in sorted(silent)]
 
 

@@ -99,6 +99,7 @@ def _proxy_facts(
     reading: MeshReading, status: ProxyStatus, streams: Iterable[StreamStatus], left: Iterator[object]
 ) -> ProxyFacts:
     name = status.name
+    # `left` is shared by all proxies: only the first NAMED resources of the answer get their error.
     rejected = tuple(
         RejectedFact(
             kind, resource, "" if next(left, None) is None else reading.refusal(name, kind, resource)

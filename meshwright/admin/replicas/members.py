@@ -29,6 +29,7 @@ class Members:
 def members_document(members: Members) -> Document:
     """Return the servers by name, with the fair share of each ready one: the mean number of proxies."""
     ready = [state for state in members.states.values() if state is not None and _takes(state)]
+    # Streams at stopping servers count, because their proxies move to the ready ones.
     total = sum(state.streams for state in members.states.values() if state is not None)
     share = total / len(ready) if ready else None
     return {

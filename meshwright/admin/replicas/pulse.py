@@ -17,7 +17,8 @@ class Pulse:
     """Proxies that are connected to a server or have disconnected, and values that change with its proxies.
 
     `problems` are the problems that only this server can know. `reported` is the time of the last traffic
-    report by the server's own clock, so it is compared for equality only.
+    report by the server's own clock, so it is compared for equality only: for
+    example, a new value means new figures of the traffic.
     """
 
     connected: tuple[str, ...] = ()
@@ -30,6 +31,7 @@ class Pulse:
 def pulse_of(reading: MeshReading, own_problems: Problems) -> Pulse:
     """Return the pulse of this server."""
     connected, disconnected = list[str](), list[str]()
+    # Expected proxies are left out, because every server knows them from the same input.
     for status in reading.proxies():
         if status.state is ProxyState.CONNECTED:
             connected.append(str(status.name))

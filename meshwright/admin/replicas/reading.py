@@ -32,7 +32,9 @@ class ReplicasReading:
     """Picture of one moment over all servers.
 
     Facts about a proxy come from the server where it is or was connected last. What every server computes
-    from its input comes from this server, `own`. `facts` and `traffic` are those of the other servers.
+    from its input comes from this server, `own`. For example, a rejected resource comes from the server that
+    got the NACK, and the snapshot of the proxy from this one. `facts` and `traffic_facts` have the facts of the
+    other servers.
     """
 
     replica: str
@@ -49,6 +51,7 @@ class ReplicasReading:
         statuses = {name: [of.status for of in facts.proxies] for name, facts in self.facts.items()}
         for item in placed(self.replica, {**statuses, self.replica: self.own_statuses}, self.now):
             self._placed[item.status.name] = item
+        # A moved proxy is in the facts of two servers, and only the present server knows its state.
         for replica, facts in self.facts.items():
             for of in facts.proxies:
                 if self.replica_of(of.status.name) == replica:
@@ -228,6 +231,7 @@ def merged_left_out(items: tuple[LeftOut, ...]) -> tuple[LeftOut, ...]:
 
 
 def _seen(entry: LedgerEntry, at: datetime | None) -> LedgerEntry:
+    # Each server notes the use of a certificate at its own streams only, so the latest time counts.
     if at is None or (entry.seen_at is not None and entry.seen_at >= at):
         return entry
     return replace(entry, seen_at=at)

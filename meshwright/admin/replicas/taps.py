@@ -102,6 +102,7 @@ class TapsElsewhere:
                 return
 
     def _add(self, line: Document) -> None:
+        # The client must hear of a missing server even if it reads too slowly for all requests.
         if len(self._lines) < WAITING or "missing" in line:
             self._lines.append(line)
         else:

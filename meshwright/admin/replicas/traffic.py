@@ -59,6 +59,7 @@ class TrafficFacts:
 
 def traffic_facts(traffic: TrafficStatistics, seconds: float, now: float) -> Callable[[], TrafficFacts]:
     """Return a function for the statistics of one server, for a thread, because adding up takes long."""
+    # Spans are taken on the event loop, where reports arrive; only the addition runs in a thread.
     window, hour, by_proxy = (
         traffic.by_source(seconds, now),
         traffic.by_source(HOUR, now),
@@ -86,8 +87,8 @@ def _window(span: Span[BySource]) -> Window:
 class MergedTraffic:
     """Sum of the statistics of this server and of others; implements TrafficStatistics.
 
-    The others were asked for one window and for the last hour, so `seconds` below an hour stands for the
-    window.
+    The others were asked for one window and for the last hour, so `seconds` below an hour means the window.
+    A report counts once: for example, a proxy that moves has rows at both servers, which are added up.
     """
 
     own: TrafficStatistics
@@ -138,6 +139,7 @@ def decode_traffic(content: bytes) -> TrafficFacts:
         facts = _adapter().validate_json(content)
     except ValidationError as error:
         raise UnreadableAnswerError(first_error(error)) from None
+    # The type has no length, and a server of another version may count other figures.
     length = len(Figures().numbers())
     rows: tuple[SourceRow | ProxyRow, ...] = (*facts.window.sources, *facts.hour.sources, *facts.proxies)
     if any(len(row.numbers) != length for row in rows):
