@@ -2,10 +2,10 @@
 
 Thirty servers serve 30,000 proxies of 10,000 services: proxies join, are rolled out and move, and the store
 is away. The ledger, its records, presence, leadership, balance and streams are the real ones; time, network,
-proxies and the view of the mesh are simulated. Resources are synthetic, so their
-bytes are fewer than those of a mesh with many policies. All counts are the same on each machine for one seed.
+proxies and the view of the mesh are simulated. Resources are synthetic, so a real mesh with many policies
+sends more bytes. All counts are the same on each machine for one seed.
 
-Memory is that of one server, as a sum: the records are measured here, the rest is from `benchmarks.memory`.
+The memory of one server is a sum: the records are measured here, the rest is from `benchmarks.memory`.
 """
 
 import argparse
@@ -49,6 +49,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 async def simulate(size: Size, seed: int) -> tuple[tuple[Figures, ...], RecordCost]:
     """Measure a record, and play all scenes."""
+    # Before the fleet, because memory that Python has freed would hide the growth by the records.
     cost = await record_cost()
     return await play(Fleet(size, seed)), cost
 
@@ -58,6 +59,7 @@ def server_bytes(size: Size, cost: RecordCost) -> float:
     streams = size.proxies / size.servers
     return (
         size.services * SERVICE_BYTES
+        # A server has a group only for services of its own proxies, for example for 1000 of 10,000.
         + min(size.services, streams) * GROUP_BYTES
         + streams * STREAM_BYTES
         + size.proxies * cost.bytes

@@ -1,4 +1,4 @@
-"""An event loop whose time jumps to the next timer, so that an hour of waiting costs nothing."""
+"""Event loop in simulated time: a wait of an hour, for example, takes no real time."""
 
 import asyncio
 import selectors
@@ -14,7 +14,7 @@ class NothingDueError(RuntimeError):
 
 
 class _JumpSelector(selectors.DefaultSelector):
-    """A selector that advances the clock in place of waiting."""
+    """Selector with a clock, which advances in place of waiting."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,6 +34,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._jumps = _JumpSelector()
         super().__init__(self._jumps)
+        # Fixed, because the resolution of the real clock decides which timers run together.
         self._clock_resolution = 1e-9
 
     def time(self) -> float:
@@ -42,6 +43,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 
     def run_in_executor(self, executor: object, func: Callable[[*Ts], T], *args: *Ts) -> "asyncio.Future[T]":
         """Call a function now, and return its result."""
+        # At once, because a thread would finish at a real time, and the run would differ between machines.
         del executor
         future: asyncio.Future[T] = self.create_future()
         try:

@@ -1,4 +1,4 @@
-"""Servers and proxies of a simulated mesh: a proxy connects to a random server, and again when that ends."""
+"""Servers and proxies of a simulated mesh: a proxy connects to a random server, and again after each stream."""
 
 import asyncio
 import random
@@ -16,9 +16,9 @@ from meshwright.records.contract import RecordsError
 
 SMALLEST_PAUSE: Final = 0.5
 LARGEST_PAUSE: Final = 5.0
-"""Seconds until a proxy connects again: Envoy begins with half a second, and doubles it."""
+"""Seconds until a proxy connects again: Envoy begins with half a second, and doubles the pause."""
 BOOT_SECONDS: Final = 1.0
-"""Seconds from a certificate until the Envoy connects with it, perhaps to another server."""
+"""Seconds from a new certificate until its Envoy connects, perhaps to another server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Fleet:
         self.servers.remove(server)
 
     def add_pod(self, service: int, joined: Callable[[], None] = lambda: None) -> Proxy:
-        """Start a Pod, whose proxy joins and connects; `joined` is called when it is served."""
+        """Start a Pod, whose proxy joins and connects; `joined` is called when the proxy is served."""
         self._numbers += 1
         proxy = self.pods[self._numbers] = Proxy(self._numbers, service)
         for server in self.servers:
@@ -146,6 +146,7 @@ class Fleet:
                     return
             self.counts["refused"] += 1
             await asyncio.sleep(pause * (0.5 + self.random.random()))
+            # Envoy's backoff, which spreads the proxies over time after an outage of the store.
             pause = min(LARGEST_PAUSE, 2 * pause)
 
     def _ready_server(self) -> SimulatedServer | None:

@@ -39,7 +39,7 @@ class SimulatedMesh:
         return tuple(sorted({(number - step) % self.services for step in STEPS} - {number}))
 
     def snapshot(self, number: int, pods: tuple[Pods, ...]) -> Snapshot:
-        """Return the snapshot of a service's proxies; `pods` are those of each called service."""
+        """Return the snapshot of a service's proxies; `pods` has the ready Pods of each called service."""
         kept = self._snapshots.setdefault(number, {})
         if (known := kept.get(pods)) is not None:
             return known

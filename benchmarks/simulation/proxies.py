@@ -1,4 +1,4 @@
-"""A sidecar in simulated time: its certificate, and what it holds."""
+"""A sidecar in simulated time, with a certificate and the acknowledged snapshot."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ from xds.protocol.resources.snapshot import Snapshot
 class Proxy:
     """The proxy of one Pod.
 
-    `held` is the snapshot that it has acknowledged last, and `acked_at` the time of the first one, in seconds
+    `held` is the last acknowledged snapshot, and `acked_at` the time of the first acknowledgement, in seconds
     of the simulation. `is_gone` is True after the end of the Pod.
     """
 

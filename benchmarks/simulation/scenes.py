@@ -23,8 +23,8 @@ class Figures:
     - `counts` are events of proxies, `store` are operations of all servers at the store, and `busiest` the
       most of these within one second.
     - `fullest` is the largest number of streams of one server, as a multiple of the mean.
-    - `told` are the seconds from a proxy's first ACK until the callers of its Pod at another server have been
-      told: for half of them, 99 %, and the last one.
+    - `told` has the seconds from a proxy's first ACK until another server has sent the new endpoint to all
+      callers: for half of the new proxies, for 99 %, and for the last one.
     - `is_agreed` is True if all servers know all Pods as ready at the end.
     """
 

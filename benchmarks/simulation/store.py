@@ -1,4 +1,4 @@
-"""A store of records in memory, as each server sees it: latency, outages and lost answers from a seed."""
+"""Store of records in memory for all servers, with latency, outages and lost answers from a seed."""
 
 import asyncio
 import random
@@ -22,7 +22,7 @@ from meshwright.records.memory import Memory, MemoryRecords
 WRITE_SECONDS: Final = 0.004
 READ_SECONDS: Final = 0.002
 FOLLOW_SECONDS: Final = 0.02
-"""Time from a write until the other servers hear it; changes within this time are heard together."""
+"""Time from a write until the other servers get the change; changes within this time arrive together."""
 DEADLINE_SECONDS: Final = 5.0
 """Time after which a call to a store that is away fails."""
 RENEW_SECONDS: Final = 5.0
@@ -90,6 +90,7 @@ class SimulatedRecords:
             self._store.counts["conflict"] += 1
             raise
         self._store.counts["written bytes"] += len(content)
+        # After the write: a lost answer means that the record has changed and the server does not know.
         self._answer()
         return record
 
@@ -106,6 +107,7 @@ class SimulatedRecords:
 
         def deliver() -> None:
             if self._store.is_away:
+                # Collect on: after an outage a watch lists only the last form of each record.
                 loop.call_later(1.0, deliver)
                 return
             records = tuple(record for record in late.values() if record is not None)
@@ -132,7 +134,7 @@ class SimulatedRecords:
     async def announce(
         self, state: Callable[[], bytes], receive: Callable[[Mapping[ReplicaId, bytes]], None]
     ) -> None:
-        """Show this server to the others; while the store is away, all stay with what they said last."""
+        """Show this server to the others; while the store is away, the last announced states stay."""
         said = b""
 
         def say() -> bytes:

@@ -24,10 +24,11 @@ class OpenStream:
 
 
 class Streams:
-    """Streams that begin, are told of news, and end; implements the driver contract's MovableStreams.
+    """The open streams of one server; implements the driver contract's MovableStreams.
 
-    `counts` get `first ...` for a proxy without resources, `moved ...` for one that comes with its resources,
-    and `news ...` for changes: pushes, resources and bytes.
+    `counts` has pushes, resources and bytes, with `first` for a proxy without resources, `moved` for a proxy
+    with resources from another server, and `news` for changes. For example, `moved bytes` are the bytes
+    of the endpoints, because a proxy gets only its endpoints again.
     """
 
     def __init__(self, mesh: SimulatedMesh, counts: Counter[str], pods: Callable[[int], Pods]) -> None:
@@ -44,7 +45,7 @@ class Streams:
         return len(self._open)
 
     def begin(self, proxy: Proxy) -> None:
-        """Serve a proxy, which says what it has."""
+        """Serve a proxy, which names the versions of its resources."""
         called = tuple(ResourceName(service(number)) for number in self._mesh.called(proxy.service))
         snapshot, stream = self._snapshot(proxy.service), DeltaStream()
         opened = OpenStream(proxy, asyncio.get_running_loop().time(), stream)
@@ -60,7 +61,7 @@ class Streams:
         proxy.held = snapshot
 
     def push(self, groups: Iterable[int]) -> None:
-        """Tell the proxies of these services of their present snapshot."""
+        """Send the present snapshot to the proxies of these services."""
         for group in sorted(groups):
             for opened in tuple(self._groups.get(group, {}).values()):
                 snapshot = self._snapshot(group)
@@ -71,6 +72,7 @@ class Streams:
     def end_oldest(self, count: int, youngest_seconds: float) -> int:
         """End this many streams, the oldest first; return how many have ended."""
         before, ended = asyncio.get_running_loop().time() - youngest_seconds, 0
+        # A dict keeps the order of insertion, so the oldest streams are first.
         for opened in tuple(self._open.values()):
             if ended == count or opened.began > before:
                 break
