@@ -64,7 +64,7 @@ class SimulatedServer:
         self._records = records
         self.ledger = SimulatedLedger(records, self.replica, loop)
         self.membership = Membership(self.replica, ReplicaState(version="1"))
-        self.leadership = Leadership(lambda epoch: self.membership.say(epoch=epoch))
+        self.leadership = Leadership(lambda epoch: self.membership.set_facts(epoch=epoch))
         self.streams = Streams(mesh, counts, self.pods)
         self.is_ready = self.is_stopping = False
         self._admitted: dict[int, Pods] = {}
@@ -88,9 +88,10 @@ class SimulatedServer:
         )
 
     async def start(self, pods: Iterable[Proxy]) -> None:
-        """Follow the store, and be ready when all records are listed; `pods` are those of the mesh now."""
+        """Follow the store, and be ready when all records are listed; `pods` are the Pods of the mesh now."""
         self._pods = {pod.name: pod for pod in pods}
         self._run(self.ledger.follow(self._hear))
+        # Lists have no latency here, so all records are known after this pause.
         await asyncio.sleep(0.01)
         for name in self._pods:
             self._judge(name)
@@ -139,6 +140,7 @@ class SimulatedServer:
     async def let_in(self, proxy: Proxy) -> bool:
         """Authenticate a proxy, and begin its stream; return whether it is served."""
         if self.ledger.entry(proxy.serial) is None:
+            # The proxy may have joined at another server a moment ago, and be faster than the record.
             self.counts["fetch"] += 1
             try:
                 await self.ledger.fetch(proxy.name)
@@ -164,6 +166,7 @@ class SimulatedServer:
             try:
                 await self.ledger.admit_ready(ready, now())
             except (RecordsError, UnreadableContentError):
+                # The store was away: the next turn writes these and the new ones together.
                 self._ready = {**ready, **self._ready}
                 await asyncio.sleep(1.0)
                 self._woken.set()

@@ -1,10 +1,10 @@
 """Balance of streams between the servers of one mesh.
 
-A proxy connects to a server at random, so servers that have been here for the same time have about equally
-many streams. A server that comes later has none: its share arrives only with the ends of old streams. Each
-server therefore compares its number of streams with the mean of all servers. One that has too many ends some
-of them in order, and these proxies connect again, at random. A server never refuses a stream for its share,
-because the proxy might have no other server.
+A proxy connects to a server at random, so servers of the same age have about equally many streams. A server
+starts with none, and would get its share only as old streams end elsewhere. Each server therefore compares
+its number of streams with the mean of all servers. A server above the mean ends some of them in order, and
+the proxies connect again, at random. A server's balance is never a reason to refuse a stream, because the
+proxy might have only this server.
 
 A pure module.
 """
@@ -19,7 +19,7 @@ from meshwright.records.contract import ReplicaId
 from meshwright.replicas.state import ReplicaState
 
 ALLOWED: Final = 0.1
-"""Part of the mean by which a server may be above it."""
+"""Part of the mean by which a server may exceed the mean, for example 150 streams above a mean of 1500."""
 
 CHANCE: Final = 3.0
 """Standard deviations of a random choice, by which a small server may be above the mean."""
@@ -28,13 +28,13 @@ SECONDS: Final = 15.0
 """Seconds in which the streams above the mean would be ended, at the rate of the present second."""
 
 MOST_OF_OWN: Final = 0.02
-"""Largest part of a server's streams that is ended in a second."""
+"""Largest part of a server's streams to end in a second."""
 
 YOUNGEST_SECONDS: Final = 30.0
 """Age in seconds below which a stream is not ended for the balance."""
 
 READY_SECONDS: Final = 10.0
-"""Seconds for which a server must have been ready, so that it has heard of all others."""
+"""Minimum seconds since a server became ready: by then all other servers are known to this one."""
 
 
 class Obstacle(enum.StrEnum):
@@ -70,7 +70,7 @@ class Share:
         """Return the number of streams to end in the next second.
 
         For example, a server with 2250 streams, where the mean is 1500, ends 45 of them: 50 would be a 15th
-        of those above the mean, and 45 are 2 % of its own.
+        of the 750 streams above the mean, and 45 are 2 % of all 2250.
         """
         if not self.is_exceeded:
             return 0
@@ -84,11 +84,11 @@ def share(
     *,
     is_store_away: bool = False,
 ) -> Share | Obstacle:
-    """Compare a server with the others; `states` has all servers that are here, this one included.
+    """Compare a server with the others; `states` has all present servers, this one included.
 
-    `ready_for` is the number of seconds for which this server has been ready, 0 if it is not. Servers that
-    are not ready do not count, because no stream comes to them. Otherwise the answer is an Obstacle if the
-    numbers could be wrong soon, or if a moved proxy could only be worse off.
+    `ready_for` is the number of seconds for which this server has been ready, 0 before. Only ready
+    servers count, because new streams go to them. The result is an Obstacle if the numbers could be wrong
+    soon, or if a moved proxy would gain nothing.
     """
     if is_store_away:
         return Obstacle.STORE

@@ -1,4 +1,4 @@
-"""Servers that have ended a moment ago: their proxies are on the way to other servers."""
+"""Recently ended servers, whose proxies are on the way to other servers."""
 
 import time
 from collections.abc import Callable

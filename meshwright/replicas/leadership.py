@@ -1,4 +1,4 @@
-"""Works that run only while this server leads the other servers of its mesh."""
+"""Works of the leader, which run only while this server leads the other servers of the mesh."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -10,7 +10,7 @@ from meshwright.records.contract import NO_LEADER, Epoch
 _log = structlog.get_logger("replicas")
 
 Work = Callable[[Epoch], Coroutine[None, None, None]]
-"""A work of the leader: runs until cancelled, with the epoch for its writes."""
+"""A work of the leader: runs until cancelled, with the epoch for the writes of the work."""
 
 
 class Leadership:

@@ -1,4 +1,4 @@
-"""The servers of one mesh that are here, with the states that they announce."""
+"""The present servers of one mesh, with their announced states."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -13,10 +13,10 @@ _log = structlog.get_logger("replicas")
 
 
 class Membership:
-    """The servers that are here, this one included, as this server has heard last.
+    """The present servers, this one included, as the store has listed them last.
 
-    For one event loop, but `encoded` may be called from any thread. While the store cannot be asked, all
-    servers stay.
+    For one event loop, but `encoded` may be called from any thread. While the store is away, all servers
+    stay present.
     """
 
     def __init__(self, replica: ReplicaId, own: ReplicaState) -> None:
@@ -33,17 +33,17 @@ class Membership:
 
     @property
     def states(self) -> Mapping[ReplicaId, ReplicaState | None]:
-        """Return the states of all servers in the order of their names, `None` for one that is unreadable."""
+        """Return the states of all servers in the order of their names, `None` for an unreadable one."""
         return dict(sorted({**self._others, self.replica: self._own}.items()))
 
     @property
     def leader(self) -> ReplicaId | None:
-        """Return the name of the server that says it leads; the latest term counts."""
+        """Return the name of the leading server. Of two servers with an epoch, the higher epoch counts."""
         terms = [(state.epoch, name) for name, state in self.states.items() if state and state.epoch]
         return max(terms)[1] if terms else None
 
-    def say(self, **facts: Any) -> None:  # noqa: ANN401 - the dataclass names the facts and their types
-        """Change facts of this server; other servers hear them with the next renewal."""
+    def set_facts(self, **facts: Any) -> None:  # noqa: ANN401 - the dataclass names the facts and their types
+        """Change facts of this server, for example `streams=31`; the next renewal announces the new state."""
         self._own = replace(self._own, **facts)
 
     def encoded(self) -> bytes:
@@ -55,9 +55,9 @@ class Membership:
         self._followers.append(changed)
 
     def hear(self, contents: Mapping[ReplicaId, bytes]) -> None:
-        """Take the announced states of all servers; log servers that came or went."""
+        """Take the announced states of all servers, and log new and ended servers."""
         before = set(self._others)
-        # The own state in the store may be an older one.
+        # The own state is left out, because the store may have an older one.
         self._others = {
             name: self._decoded(name, content) for name, content in contents.items() if name != self.replica
         }

@@ -1,4 +1,4 @@
-"""State that each server announces to the other servers of its mesh.
+"""Announced state of a server, for the other servers of the mesh.
 
 Each fact has one owner in the program. Servers of another version may not know a fact, or may know more of
 them: unknown facts are ignored, and missing ones have the defaults. A pure module.
@@ -15,22 +15,22 @@ from pydantic import TypeAdapter, ValidationError
 from meshwright.records.contract import NO_LEADER, Epoch
 
 LARGEST_STATE: Final = 16 * 1024
-"""Limit of an encoded state in bytes: all servers renew and read it every few seconds."""
+"""Limit of an encoded state in bytes: all servers renew and read all states every few seconds."""
 
 
 class UnreadableStateError(ValueError):
-    """Error for the state of another server that cannot be read; that server is present all the same."""
+    """Error for an unreadable state of another server; the server is present all the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaState:
     """State of one server.
 
-    `version` is that of the program, `started_at` the time of the start in RFC 3339. `peer_address` is the
-    address at which other servers ask, empty for none. `streams` is the number of proxies that are connected
-    here. `epoch` is above 0 while the server leads. `inputs` is a digest of the objects that it has read, and
-    `authority` of the state of the authority that it has taken over. `holdouts` names proxies connected here
-    for which a change of the root waits, up to a limit. `records` has the number of followed records for each
+    `version` is the version of the program, `started_at` the time of the start in RFC 3339. `peer_address` is
+    the address of the port for other servers, or empty. `streams` is the number of proxies connected to
+    the server. `epoch` is above 0 while the server leads. `inputs` is a digest of the objects read, and
+    `authority` of the state of the authority in use. `holdouts` names proxies connected to the server for
+    which a change of the root waits, up to a limit. `records` has the number of followed records for each
     beginning of a key, for example `proxies`.
     """
 

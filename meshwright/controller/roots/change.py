@@ -52,7 +52,7 @@ class OtherServers(Protocol):
     def has_ended_recently(self) -> bool:
         """Return whether another server has ended a moment ago: its proxies may be on the way to others."""
 
-    def say(self, step: str, holdouts: Collection[str]) -> None:
+    def announce(self, step: str, holdouts: Collection[str]) -> None:
         """Announce the step that this server has taken over, and proxies here that hold up the next one."""
 
 
@@ -241,7 +241,7 @@ class RootChange:
         if others is None:
             return
         if rotation is None:
-            others.say("", ())
+            others.announce("", ())
             await asyncio.to_thread(others.take_back)
             return
         acknowledgements = await self._read_acknowledgements()
@@ -253,7 +253,7 @@ class RootChange:
             return result, lacking(rotation, known)
 
         result, names = await asyncio.to_thread(given)
-        others.say(result.step, names[:_ANNOUNCED])
+        others.announce(result.step, names[:_ANNOUNCED])
         if result.is_behind:
             await self._stepped()  # parts that failed to follow the last step try again
 

@@ -1,6 +1,8 @@
 """The names of the gateway Secrets that the mesh has written, in a record that several servers share.
 
-{"secrets": [["mesh", "gateway"]]}
+For example, the Secret `gateway` in the namespace `mesh`:
+
+    {"secrets": [["mesh", "gateway"]]}
 """
 
 import asyncio

@@ -102,7 +102,10 @@ class RecordPruning:
         return changed
 
     def _note(self, name: ProxyName, now: datetime, *, here: bool) -> datetime | None:
-        """Return since when the mesh has not had a workload with this proxy, as far as this term tells."""
+        """Return the time since which the mesh lacks a workload with this proxy, as seen in this term.
+
+        For example, a Pod that ended before this server led counts as gone since the first look.
+        """
         if here:
             self._gone_since.pop(name, None)
             return None

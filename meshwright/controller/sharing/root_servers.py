@@ -69,9 +69,9 @@ class RootServers:
         """Return whether another server has ended a moment ago, or may have."""
         return self._departures.are_recent
 
-    def say(self, step: str, holdouts: Collection[str]) -> None:
+    def announce(self, step: str, holdouts: Collection[str]) -> None:
         """Announce the step that this server has taken over, and proxies here that hold up the next one."""
-        self._membership.say(authority=step, holdouts=tuple(holdouts))
+        self._membership.set_facts(authority=step, holdouts=tuple(holdouts))
 
     def works(
         self, change: RootChange | None, declared: DeclaredRoots

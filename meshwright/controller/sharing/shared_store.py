@@ -80,7 +80,7 @@ class SharedStore:
         self._thread = StoreThread()
         own = ReplicaState(version=version("meshwright"), started_at=clock().isoformat())
         self.membership = Membership(self.replica, own)
-        self.leadership = Leadership(lambda epoch: self.membership.say(epoch=epoch))
+        self.leadership = Leadership(lambda epoch: self.membership.set_facts(epoch=epoch))
         self._ledger: PrunableLedger | None = None
         self.tokens = SharedTokens(self._records, self.replica, self._thread.loop)
         self.gateway_secrets = RecordedGatewaySecrets(self._records, self.replica, self._thread.loop)
@@ -245,11 +245,11 @@ class SharedStore:
             else:
                 self._answered_at = time.monotonic()
                 self._thread.note(_LOOKING, "")
-            self._call_server(self._say_counts, self._healed.counts())
+            self._call_server(self._announce_counts, self._healed.counts())
             await asyncio.sleep(LOOK_SECONDS)
 
-    def _say_counts(self, counts: Mapping[str, int]) -> None:
-        self.membership.say(records=dict(sorted(counts.items())))
+    def _announce_counts(self, counts: Mapping[str, int]) -> None:
+        self.membership.set_facts(records=dict(sorted(counts.items())))
 
     async def _announcing(self) -> None:
         """Show this server to the others, and hear which others are here."""

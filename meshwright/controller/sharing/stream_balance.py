@@ -1,4 +1,4 @@
-"""Balance of streams between the servers of one mesh: what this server says, and the streams that it ends."""
+"""Balance of streams between the servers of one mesh: announced numbers, and ended streams."""
 
 import asyncio
 import time
@@ -12,7 +12,7 @@ from meshwright.replicas.membership import Membership
 from meshwright.sidecars.contract.contexts import MovableStreams
 
 PAUSE_SECONDS: Final = 1.0
-"""Seconds between two comparisons; `meshwright.replicas.balance` says how many streams end in a second."""
+"""Seconds between two comparisons; `meshwright.replicas.balance` limits the streams that end in a second."""
 
 _log = structlog.get_logger("controller.sharing")
 
@@ -55,8 +55,8 @@ class StreamBalance:
             await asyncio.sleep(PAUSE_SECONDS)
 
     def compare(self) -> Share | Obstacle:
-        """Say how many streams are here, and end those of this second; return the comparison."""
-        self._say()
+        """Announce the number of streams here, and end those of this second; return the comparison."""
+        self._announce()
         is_away = self._is_store_away()
         membership = self._membership
         result = share(membership.replica, membership.states, self._ready_for(), is_store_away=is_away)
@@ -67,14 +67,14 @@ class StreamBalance:
             self._log_end(result)
         return result
 
-    def _say(self) -> None:
+    def _announce(self) -> None:
         streams = sum(movable.streams for movable in self._streams())
         is_ready = not any(True for _ in self._missing())
         if not is_ready:
             self._ready_since = None
         elif self._ready_since is None:
             self._ready_since = self._monotonic()
-        self._membership.say(streams=streams, is_ready=is_ready, is_stopping=self._is_stopping())
+        self._membership.set_facts(streams=streams, is_ready=is_ready, is_stopping=self._is_stopping())
 
     def _ready_for(self) -> float:
         return 0.0 if self._ready_since is None else self._monotonic() - self._ready_since

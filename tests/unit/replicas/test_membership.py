@@ -13,7 +13,7 @@ def test_all_servers_are_here_with_their_states() -> None:
     heard = list[int]()
     membership.follow(lambda: heard.append(len(membership.states)))
     membership.hear({A: ReplicaState(version="2").encode(), B: ReplicaState().encode(), C: b"?"})
-    membership.say(streams=4)
+    membership.set_facts(streams=4)
     assert list(membership.states.items()) == [
         (A, ReplicaState(version="2")),
         (B, ReplicaState(version="1", streams=4)),
@@ -30,6 +30,6 @@ def test_latest_term_names_the_leader() -> None:
     leaders = [membership.leader]
     membership.hear({B: ReplicaState(epoch=Epoch(3)).encode(), C: ReplicaState(epoch=Epoch(2)).encode()})
     leaders.append(membership.leader)
-    membership.say(epoch=Epoch(4))
+    membership.set_facts(epoch=Epoch(4))
     leaders.append(membership.leader)
     assert leaders == [None, B, A]

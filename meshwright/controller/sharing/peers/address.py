@@ -50,7 +50,8 @@ def announced(bound: HostPort, reached_at: str, environment: Mapping[str, str], 
     """Return the address at which other servers reach the port bound to `bound`.
 
     `reached_at` is the setting, a host or an IP address, and wins. A port that listens on one address only is
-    announced with this address. Otherwise it is the address of the Pod, or the name of the machine.
+    announced with this address. Otherwise it is the address of the Pod, or the name of the machine. For
+    example, the port `[::]:15132` in the Pod 10.0.0.7 is announced as `10.0.0.7:15132`.
     """
     if reached_at:
         return HostPort(reached_at, bound.port)

@@ -106,10 +106,10 @@ class PeerParts:
         yield "certificate for other servers", self.tls.renewing(self._clock)
         yield from self.leading.works()
         self._shared.membership.follow(self._compare)
-        yield "digest of inputs", self._inputs.following(merged, self._say_inputs)
+        yield "digest of inputs", self._inputs.following(merged, self._announce_inputs)
 
-    def _say_inputs(self, text: str) -> None:
-        self._shared.membership.say(inputs=text)
+    def _announce_inputs(self, text: str) -> None:
+        self._shared.membership.set_facts(inputs=text)
         self._compare()
 
     def _compare(self) -> None:
@@ -127,17 +127,18 @@ class PeerParts:
         at = announced(HostPort(host, port), self._settings.peer_reached_at, os.environ, socket.gethostname())
         membership = self._shared.membership
         async with self.client.opened(), serving_peers(subjects, self._domain, listening, self.tls):
-            membership.say(peer_address=str(at))
+            membership.set_facts(peer_address=str(at))
             try:
                 yield HostPort(host, port)
             finally:
-                membership.say(peer_address="")
+                membership.set_facts(peer_address="")
 
 
 def settings_digests(settings: Settings) -> dict[str, str]:
     """Return a digest of the value of each setting that must be the same at all servers of a mesh.
 
-    Paths and addresses belong to a machine, so they are left out.
+    Paths and addresses belong to a machine, so they are left out. For example, `trust_domain` has a digest,
+    and `state` has none.
     """
     dumped = settings.model_dump(mode="json")
     names = (

@@ -143,7 +143,7 @@ class MeshServer:
         """Return whether a server has ended, as the test says."""
         return self.has_departures
 
-    def say(self, step: str, holdouts: Collection[str]) -> None:
+    def announce(self, step: str, holdouts: Collection[str]) -> None:
         """Remember what is announced."""
         self.said = step, tuple(holdouts)
 

@@ -128,7 +128,7 @@ async def some_servers(
             server.at = HostPort(*bound.getsockname()[:2])
             await stack.enter_async_context(client.opened())
             await stack.enter_async_context(serving_peers(server.subjects(), DOMAIN, bound, tls))
-            membership.say(peer_address=str(server.at))
+            membership.set_facts(peer_address=str(server.at))
         servers.hear()
         yield servers
 

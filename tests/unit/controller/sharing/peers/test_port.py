@@ -64,7 +64,7 @@ async def test_both_address_families(tmp_path: Path, host: str) -> None:
     async with some_servers(tmp_path, {"a": FakeReading(), "b": FakeReading()}, host=host) as servers:
         port = servers["b"].at.port if servers["b"].at else 0
         for reached in ("127.0.0.1", "::1") if host == "::" else (host,):
-            servers["b"].membership.say(peer_address=str(HostPort(reached, port)))
+            servers["b"].membership.set_facts(peer_address=str(HostPort(reached, port)))
             servers.hear()
             assert set((await servers["a"].client.ask(PULSE)).answers) == {"b"}
 
