@@ -1,4 +1,4 @@
-"""Servers and proxies of a simulated mesh: a proxy connects to a random server, and again after each stream."""
+"""Servers and proxies of a simulated mesh. A proxy connects to a random server for each stream."""
 
 import asyncio
 import random

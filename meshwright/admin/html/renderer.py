@@ -43,7 +43,7 @@ def _missing(result: Document) -> Iterable[Markup]:
     """Yield a warning with the servers of the mesh that are missing in a page, if any."""
     if missing := records(result, "partial"):
         lines = (f"{field_text(item, 'replica')}: {field_text(item, 'reason')}" for item in missing)
-        yield tag("p", badge("incomplete", Tone.WARNING), text(" These replicas did not answer:"))
+        yield tag("p", badge("incomplete", Tone.WARNING), text(" These servers did not answer:"))
         yield listed(map(text, lines))
 
 

@@ -215,9 +215,9 @@ class Commands:
 def not_kept(outcome: RevocationOutcome) -> str:
     """Return the outcome of a revocation that the shared store has not taken, for people."""
     silent = sorted(outcome.silent.items())
-    others = "".join(f"; replica {replica} does not answer: {why}" for replica, why in silent)
+    others = "".join(f"; server {replica} does not answer: {why}" for replica, why in silent)
     return (
-        f"the revocation is in force at {outcome.in_force} of {outcome.replicas} replicas, not kept: they "
+        f"the revocation is in force at {outcome.in_force} of {outcome.replicas} servers, not kept: they "
         f"try again to write it, and it is lost if all of them stop before that{others}"
     )
 

@@ -33,7 +33,7 @@ class ReplicasReading:
 
     Facts about a proxy come from the server where it is or was connected last. What every server computes
     from its input comes from this server, `own`. For example, a rejected resource comes from the server that
-    got the NACK, and the snapshot of the proxy from this one. `facts` and `traffic_facts` have the facts of the
+    got the NACK, and the snapshot of the proxy from this one. `facts` and `traffic_facts` are those of
     other servers.
     """
 

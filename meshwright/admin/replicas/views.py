@@ -121,11 +121,11 @@ class ReplicaViews:
         answers = await self.peers.ask(path, query, replica)
         if (answer := answers.answers.get(replica)) is None:
             why = answers.silent.get(replica, "the server is not here any more")
-            raise web.HTTPBadGateway(reason=f"replica {replica} did not answer: {why}")
+            raise web.HTTPBadGateway(reason=f"server {replica} did not answer: {why}")
         try:
             document = await asyncio.to_thread(_document, answer.content)
         except UnreadableAnswerError as error:
-            raise web.HTTPBadGateway(reason=f"replica {replica}: {error}") from None
+            raise web.HTTPBadGateway(reason=f"server {replica}: {error}") from None
         if answer.is_fine:
             return document
         sentence = str(document.get("error", f"status {answer.status}"))
@@ -133,7 +133,7 @@ class ReplicaViews:
             raise NothingToShow(sentence)
         if answer.status == HTTPStatus.BAD_REQUEST:
             raise web.HTTPBadRequest(reason=sentence)
-        raise web.HTTPBadGateway(reason=f"replica {replica}: {sentence}")
+        raise web.HTTPBadGateway(reason=f"server {replica}: {sentence}")
 
     async def _of_proxy(self, view: View, reading: ReplicasReading) -> Document:
         """Return a view of one proxy from the server that has the proxy."""

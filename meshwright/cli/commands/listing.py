@@ -47,7 +47,7 @@ def replicas(state: State, as_json: AsJson = False) -> None:
         raise
     show(result, replicas_tables, as_json=as_json)
     if missing := records(result, "partial"):
-        raise NegativeAnswer(f"{len(missing)} of {len(records(result, 'replicas'))} replicas did not answer")
+        raise NegativeAnswer(f"{len(missing)} of {len(records(result, 'replicas'))} servers did not answer")
 
 
 def sources(state: State, replica: Replica = "", as_json: AsJson = False) -> None:

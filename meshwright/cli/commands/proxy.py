@@ -129,7 +129,7 @@ def _head(result: Found) -> Iterator[str]:
     yield f"{result.get('cn')}: {what}"
     address = f" from {result['address']}" if result.get("address") else ""
     protocol = f" by {result['protocol']}" if result.get("protocol") else ""
-    replica = f", at replica {result['replica']}" if result.get("replica") else ""
+    replica = f", at server {result['replica']}" if result.get("replica") else ""
     yield f"{result.get('state')} for {result.get('age')}{address}{protocol}{replica}"
     sync = result.get("sync")
     types = [f"{name} {state}" for name, state in sync.items()] if isinstance(sync, Mapping) else []

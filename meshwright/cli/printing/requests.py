@@ -34,7 +34,7 @@ def remark(line: Mapping[str, object]) -> str:
                 "--from, --method or --path"
             )
         case {"missing": {"replica": str(replica), "reason": str(reason)}}:
-            return f"incomplete: replica {replica} is missing: {reason}"
+            return f"incomplete: server {replica} is missing: {reason}"
         case {"ended": str(why)}:
             return f"ended: {why}"
         case _:

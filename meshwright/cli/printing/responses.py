@@ -53,7 +53,7 @@ def missing_replicas(result: object) -> list[str]:
     if not isinstance(result, Mapping):
         return []
     return [
-        f"incomplete: replica {item.get('replica')} is missing: {item.get('reason')}"
+        f"incomplete: server {item.get('replica')} is missing: {item.get('reason')}"
         for item in records(result, "partial")
     ]
 

@@ -100,5 +100,5 @@ class ProgressElsewhere:
         if not is_seen:
             return None
         return Progress(
-            applied, total, f"{len({*self.known, *self.silent}) + 1} replicas", tuple(sorted(unknown))
+            applied, total, f"{len({*self.known, *self.silent}) + 1} servers", tuple(sorted(unknown))
         )

@@ -65,7 +65,9 @@ class Presence:
             except (EtcdError, LeaseEndedError) as error:
                 failures += 1
                 if failures == 1:  # one warning for an outage
-                    _log.warning("this replica is not shown now", replica=self._replica, error=str(error))
+                    _log.warning(
+                        "this server is not shown to the others now", replica=self._replica, error=str(error)
+                    )
             await asyncio.sleep(self._terms.every)
 
     async def _write(self, state: State, lease: Lease) -> None:

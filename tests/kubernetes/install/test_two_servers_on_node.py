@@ -62,7 +62,7 @@ class Mesh:
         def is_answered() -> bool:
             checks = json.loads(self._home.run("exec", "svc/meshwright", "--", *_CHECK).out)["checks"]
             answer.update(next(check for check in checks if check["name"] == "replicas"))
-            return answer["said"].startswith("2 replicas of version ")
+            return answer["said"].startswith("2 servers of version ")
 
         wait_until(is_answered, SECONDS, lambda: answer)
 

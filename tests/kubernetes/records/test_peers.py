@@ -179,7 +179,7 @@ async def test_status_and_gauges_count_proxies_of_all_servers(
         kubectl.apply(objects.workload("extra", "10.244.9.8", "shop", app="shop"))
         await asyncio.to_thread(
             wait_until,
-            lambda: _programmed(kubectl) == "applied by 1 of 1 proxies connected to 2 replicas",
+            lambda: _programmed(kubectl) == "applied by 1 of 1 proxies connected to 2 servers",
             SECONDS,
             lambda: kubectl.get("workload", "extra").get("status"),
         )
@@ -196,7 +196,7 @@ async def test_status_and_gauges_count_proxies_of_all_servers(
                 *("certs", "revoke", certificate["serial"], "--state", str(leader.program.state)),
             )
             assert status == 2
-            assert "in force at 2 of 2 replicas, not kept" in complaint
+            assert "in force at 2 of 2 servers, not kept" in complaint
             await until(moved.task.done)
         finally:
             await asyncio.to_thread(shared_cluster.api.again)

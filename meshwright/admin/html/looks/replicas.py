@@ -18,9 +18,9 @@ _TONES: Final = {"ready": Tone.GOOD, "unknown": Tone.BAD}
 def of_members(result: Document) -> Verdict:
     """Return the verdict on the servers: whether all are ready and answer, with equal inputs and settings."""
     members = records(result, "replicas")
-    text = f"{counted(len(members), 'replica')}; "
+    text = f"{counted(len(members), 'server')}; "
     if missing := records(result, "partial"):
-        return Verdict(Tone.BAD, f"{text}{counted(len(missing), 'replica')} without an answer.")
+        return Verdict(Tone.BAD, f"{text}{counted(len(missing), 'server')} without an answer.")
     if differing := [
         field_text(member, "replica") for member in members if words(member, "differing_settings")
     ]:
@@ -70,7 +70,7 @@ _COLUMNS: Final = (
 
 
 def _all(result: Document, _page_request: PageRequest) -> Iterable[Markup]:
-    yield table(records(result, "replicas"), _COLUMNS, "No replica is known.")
+    yield table(records(result, "replicas"), _COLUMNS, "No server is known.")
 
 
 MEMBERS: Final = PageLook("Replicas", of_members, _all, (), "The servers of this mesh, and who leads them.")

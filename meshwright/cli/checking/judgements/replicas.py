@@ -55,21 +55,21 @@ def store(replicas: Replicas) -> Check:
     known = [age for age in ages.values() if age is not None]
     return Check.ok(
         "store",
-        f"answered {counted(len(known), 'replica')}, the last answer at most {length(max(known))} ago",
+        f"answered {counted(len(known), 'server')}, the last answer at most {length(max(known))} ago",
     )
 
 
 def replicas(replicas: Replicas) -> Check:
     """Judge whether all servers answer, are ready, and have one version and equal settings."""
     members = replicas.members
-    text = counted(len(members), "replica")
+    text = counted(len(members), "server")
     if replicas.silent:
         who = listed(f"{name} ({reason})" for name, reason in replicas.silent)
-        do = "see the log of this replica, and check that the others reach its peer_address"
+        do = "see the log of this server, and check that the others reach its peer_address"
         return Check.failed("replicas", f"{text}, without an answer: {who}", do)
     if differing := [member for member in members if member.differing]:
         who = listed(f"{member.name} ({listed(member.differing)})" for member in differing)
-        do = "give all replicas the same settings, except addresses and paths"
+        do = "give all servers the same settings, except addresses and paths"
         return Check.failed("replicas", f"{text}, with other settings than {replicas.own}: {who}", do)
     if waiting := [f"{member.name} ({member.state})" for member in members if member.state != "ready"]:
         do = "wait if they are starting or stopping; otherwise see their logs"
@@ -79,7 +79,7 @@ def replicas(replicas: Replicas) -> Check:
         do = "complete the upgrade"
         return Check.warning("replicas", f"{text} of the versions {listed(versions)}", do)
     if not replicas.leader:
-        do = "wait for 20 seconds; if no replica leads then, check the store"
+        do = "wait for 20 seconds; if no server leads then, check the store"
         return Check.warning("replicas", f"{text}, and none leads", do)
     return Check.ok("replicas", f"{text} of version {versions[0]}; {replicas.leader} leads")
 
@@ -88,13 +88,13 @@ def inputs(replicas: Replicas) -> Check:
     """Judge whether all servers have read the same objects."""
     digests = Counter(member.inputs for member in replicas.members if member.inputs)
     if not digests:
-        return Check.warning("inputs", "no replica has read its sources yet", "wait until they are ready")
+        return Check.warning("inputs", "no server has read its sources yet", "wait until they are ready")
     if replicas.inputs_differ is None or len(digests) < 2:
-        return Check.ok("inputs", f"{counted(sum(digests.values()), 'replica')} with the same objects")
+        return Check.ok("inputs", f"{counted(sum(digests.values()), 'server')} with the same objects")
     most = max(digests, key=lambda digest: (digests[digest], digest))
     others = [member.name for member in replicas.members if member.inputs not in ("", most)]
     text = f"other objects at {listed(others)} for {length(replicas.inputs_differ)}"
     if replicas.inputs_differ <= DIFFERING:
         return Check.ok("inputs", f"{text}, which is normal during a change")
-    do = "see `meshwright sources --replica NAME` for the sources of this replica"
+    do = "see `meshwright sources --replica NAME` for the sources of this server"
     return Check.failed("inputs", text, do)

@@ -33,7 +33,7 @@ class PeerActs:
         answers = await self.client.act(RETRY, {"proxy": str(name)}, replica)
         if (answer := answers.answers.get(replica)) is None or not answer.is_fine:
             why = answers.silent.get(replica, "the act failed there")
-            raise CommandError(f"proxy {name} is connected to replica {replica}, which did not answer: {why}")
+            raise CommandError(f"proxy {name} is connected to server {replica}, which did not answer: {why}")
         resources = _fields(answer).get("offered")
         return OfferedResources(name, tuple(map(str, resources)) if isinstance(resources, list) else ())
 

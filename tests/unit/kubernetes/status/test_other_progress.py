@@ -32,29 +32,29 @@ ANSWERED = NOBODY.answered({"b": [of(1, 2)], "c": [of(3, 3)], "d": []}, [])
 @pytest.mark.parametrize(
     ("elsewhere", "own", "expected"),
     [
-        (ANSWERED, Progress(1, 1), Progress(5, 6, "4 replicas")),
-        (ANSWERED, Progress(0, 0), Progress(4, 5, "4 replicas")),
-        (ANSWERED, None, Progress(4, 5, "4 replicas")),
+        (ANSWERED, Progress(1, 1), Progress(5, 6, "4 servers")),
+        (ANSWERED, Progress(0, 0), Progress(4, 5, "4 servers")),
+        (ANSWERED, None, Progress(4, 5, "4 servers")),
         pytest.param(
             NOBODY.answered({"b": [of(2, 2, generation=1)]}, []),
             Progress(1, 1),
-            Progress(1, 1, "2 replicas", ("b",)),
+            Progress(1, 1, "2 servers", ("b",)),
             id="read an older generation",
         ),
         pytest.param(
             NOBODY.answered({"b": []}, ["c"]),
             Progress(1, 1),
-            Progress(1, 1, "3 replicas", ("c",)),
+            Progress(1, 1, "3 servers", ("c",)),
             id="no answer",
         ),
         pytest.param(
             ANSWERED.answered({}, ["b", "c"]),
             Progress(1, 1),
-            Progress(5, 6, "3 replicas", ("b",)),
+            Progress(5, 6, "3 servers", ("b",)),
             id="complete before it fell silent",
         ),
         pytest.param(
-            ANSWERED.answered({"c": [of(3, 3)]}, []), Progress(1, 1), Progress(4, 4, "2 replicas"), id="gone"
+            ANSWERED.answered({"c": [of(3, 3)]}, []), Progress(1, 1), Progress(4, 4, "2 servers"), id="gone"
         ),
         pytest.param(NOBODY.answered({"b": []}, ["c"]), None, None, id="no change seen"),
     ],
@@ -80,7 +80,7 @@ def test_changed_objects() -> None:
 
 def test_status_of_a_leader_without_proxies() -> None:
     """The proxies of other servers count, and a silent server leaves the change pending."""
-    where, to = "2 replicas", "connected to 2 replicas"
+    where, to = "2 servers", "connected to 2 servers"
     for progress, expected in (
         (Progress(2, 2, where), ("True", "Applied", f"applied by 2 of 2 proxies {to}")),
         (Progress(1, 2, where), ("False", "Pending", f"applied by 1 of 2 proxies {to}")),

@@ -17,7 +17,7 @@ ALL = Replicas("a", "b", (A, B, C))
 @pytest.mark.parametrize(
     ("found", "status", "finding"),
     [
-        (ALL, Status.OK, "answered 3 replicas, the last answer at most 2 s ago"),
+        (ALL, Status.OK, "answered 3 servers, the last answer at most 2 s ago"),
         (
             replace(ALL, members=(A, replace(B, store_age=LATE + SECOND), C)),
             Status.FAILED,
@@ -31,7 +31,7 @@ ALL = Replicas("a", "b", (A, B, C))
         (
             replace(ALL, members=(A, replace(B, store_age=None))),
             Status.OK,
-            "answered 1 replica, the last answer at most 2 s ago",
+            "answered 1 server, the last answer at most 2 s ago",
         ),
     ],
 )
@@ -44,28 +44,28 @@ def test_store(found: Replicas, status: Status, finding: str) -> None:
 @pytest.mark.parametrize(
     ("found", "status", "finding"),
     [
-        (ALL, Status.OK, "3 replicas of version 1.0; b leads"),
+        (ALL, Status.OK, "3 servers of version 1.0; b leads"),
         (
             replace(ALL, silent=(("c", "no answer within 2 s"),)),
             Status.FAILED,
-            "3 replicas, without an answer: c (no answer within 2 s)",
+            "3 servers, without an answer: c (no answer within 2 s)",
         ),
         (
             replace(ALL, members=(A, replace(B, differing=("trust_domain", "verify")))),
             Status.FAILED,
-            "2 replicas, with other settings than a: b (trust_domain, verify)",
+            "2 servers, with other settings than a: b (trust_domain, verify)",
         ),
         (
             replace(ALL, members=(A, replace(B, state="starting"), replace(C, state="stopping"))),
             Status.WARNING,
-            "3 replicas, not ready: b (starting), c (stopping)",
+            "3 servers, not ready: b (starting), c (stopping)",
         ),
         (
             replace(ALL, members=(A, replace(B, version="1.1"))),
             Status.WARNING,
-            "2 replicas of the versions 1.0, 1.1",
+            "2 servers of the versions 1.0, 1.1",
         ),
-        (replace(ALL, leader=""), Status.WARNING, "3 replicas, and none leads"),
+        (replace(ALL, leader=""), Status.WARNING, "3 servers, and none leads"),
     ],
 )
 def test_replicas(found: Replicas, status: Status, finding: str) -> None:
@@ -77,7 +77,7 @@ def test_replicas(found: Replicas, status: Status, finding: str) -> None:
 @pytest.mark.parametrize(
     ("found", "status", "finding"),
     [
-        (ALL, Status.OK, "3 replicas with the same objects"),
+        (ALL, Status.OK, "3 servers with the same objects"),
         (
             replace(ALL, members=(A, B, replace(C, inputs="3-cd")), inputs_differ=DIFFERING + SECOND),
             Status.FAILED,
@@ -88,11 +88,11 @@ def test_replicas(found: Replicas, status: Status, finding: str) -> None:
             Status.OK,
             "other objects at c for 30 s, which is normal during a change",
         ),
-        (replace(ALL, members=(A, replace(B, inputs=""))), Status.OK, "1 replica with the same objects"),
+        (replace(ALL, members=(A, replace(B, inputs=""))), Status.OK, "1 server with the same objects"),
         (
             replace(ALL, members=(replace(A, inputs=""),)),
             Status.WARNING,
-            "no replica has read its sources yet",
+            "no server has read its sources yet",
         ),
     ],
 )

@@ -56,7 +56,7 @@ async def test_revocation_without_the_store_is_in_force_at_all_servers(tmp_path:
                 "the shared ledger cannot be written (no answer); the revocation is in force"
             )
             assert error.endswith(
-                "in force at 3 of 3 replicas, not kept: they try again to write it, and it is lost if all of "
+                "in force at 3 of 3 servers, not kept: they try again to write it, and it is lost if all of "
                 "them stop before that"
             )
             assert [entry.serial for entry in revoked] == ["ab"]
@@ -66,8 +66,8 @@ async def test_revocation_without_the_store_is_in_force_at_all_servers(tmp_path:
                 {ReplicaId("b"): servers["b"].membership.encoded(), ReplicaId("d"): ReplicaState().encode()}
             )
             error = (await (await client.post("/certs/revoke", json=body)).json())["error"]
-            assert "in force at 1 of 3 replicas" in error
-            assert error.endswith("; replica d does not answer: it does not listen for other servers yet")
+            assert "in force at 1 of 3 servers" in error
+            assert error.endswith("; server d does not answer: it does not listen for other servers yet")
 
 
 async def test_retry_reaches_the_proxy_s_server(tmp_path: Path, reading: FakeReading) -> None:

@@ -171,7 +171,7 @@ async def test_unknown_and_silent_servers(tmp_path: Path, readings: dict[str, Fa
             result = await asked(servers["a"], PREFIX + QUERIES.get(route.path, route.path))
             assert result["partial"] == [silent], route.path
         failed = await asked(servers["a"], f"{PREFIX}/proxies?replica=c", 502)
-        assert failed == {"error": "replica c did not answer: it does not listen for other servers yet"}
+        assert failed == {"error": "server c did not answer: it does not listen for other servers yet"}
 
 
 async def test_list_of_servers(tmp_path: Path, readings: dict[str, FakeReading]) -> None:
@@ -187,7 +187,7 @@ async def test_list_of_servers(tmp_path: Path, readings: dict[str, FakeReading])
         ]
         async with api_of(servers["b"]) as client:
             page = await (await client.get("/debug/replicas", headers={"Accept": "text/html"})).text()
-        assert "2 replicas; other settings at a." in page
+        assert "2 servers; other settings at a." in page
 
 
 @pytest.mark.parametrize(
