@@ -37,7 +37,7 @@ Mesh = Annotated[
     Path | None,
     typer.Option(help="Directory of manifests that the servers read too, for warnings about the whole mesh."),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Judge the change, and write nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check the change, and write nothing.")]
 OneNamespace = Annotated[str, typer.Option("-n", "--namespace", help="Namespace of the objects.")]
 
 
@@ -51,7 +51,7 @@ def apply(
 ) -> None:
     """Write manifests into etcd, for servers with the setting etcd_objects.
 
-    Each manifest is judged before it is written, as by the admission webhook of a
+    Each manifest is checked before it is written, as by the admission webhook of a
     cluster: a manifest with errors is refused, and problems of the mesh are
     warnings. Good manifests are written although others are refused. For example:
 
