@@ -13,7 +13,7 @@ from certs.authority_records.fields import AUTHORITY
 
 @dataclass(frozen=True, slots=True)
 class CaEvidence:
-    """What other records say about a CA: its fingerprints in the ledger, and the numbers of records."""
+    """Evidence of a CA in other records: its fingerprints in the ledger, and the numbers of records."""
 
     fingerprints: frozenset[str] = field(default_factory=frozenset)
     proxies: int = 0
@@ -27,7 +27,7 @@ class CaEvidence:
     def loss(self, has_seal: bool) -> str | None:
         """Return a sentence about the lost CA, or None if there has been no CA.
 
-        `has_seal` says whether the data key is still there.
+        `has_seal` is True if the store still has the data key.
         """
         if not (self.fingerprints or self.proxies or self.services):
             return None
@@ -39,7 +39,7 @@ class CaEvidence:
         named = " and ".join(sorted(self.fingerprints)) or "unknown"
         return (
             f"{lost}, but the shared ledger belongs to the CA with the fingerprint {named}, and has records "
-            f"of {self.proxies} proxies and {self.services} services: restore what is missing from a backup "
-            "(in Kubernetes it is the Secret meshwright-custody), or let a server that still runs write it "
-            "again. Without both the CA is lost: to begin anew, remove all records of the mesh"
+            f"of {self.proxies} proxies and {self.services} services: restore the missing records from "
+            "a backup (in Kubernetes: the Secret meshwright-custody), or wait until a running server has "
+            "written them again. Without either the CA is lost: to begin anew, remove all records of the mesh"
         )

@@ -72,7 +72,7 @@ class SidecarReports:
                 self._calls.run(change)
         except (RecordsError, UnreadableContentError) as error:
             raise StateError(
-                f"sidecars without the issuer's roots cannot be told to the other servers: {error}"
+                f"sidecars without the issuer's roots cannot be reported to the other servers: {error}"
             ) from error
 
     def remove(self, gone: Collection[ReplicaId]) -> None:

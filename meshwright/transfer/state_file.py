@@ -117,7 +117,7 @@ def opened(text: str, passphrase: bytes) -> tuple[Header, MeshState]:
         data_key = wrapped_key.data_key(passphrase)
     except ValueError:
         raise StateError(
-            "the passphrase does not fit, or the header is damaged: use the passphrase of the export"
+            "the passphrase is wrong, or the header is damaged: use the passphrase of the export"
         ) from None
     try:
         content = RecordSeal(data_key).opened(rest.removesuffix("\n"), _digest(first))

@@ -116,7 +116,7 @@ async def read_store(store: RecordStore, seal: RecordSeal) -> MeshState:
         if before.fields == after.fields:
             return state_of(after, records, seal)
         before = after
-    raise StateError("the CA in the store changed again and again: repeat the command later")
+    raise StateError("the CA in the store changed during each attempt: run the command again later")
 
 
 def state_of(stored: StoredRoot, records: Mapping[Key, Record], seal: RecordSeal) -> MeshState:
@@ -218,4 +218,6 @@ def _checked(record: Record, read: Callable[[Key, Fields], T]) -> T:
 
 
 def _unreadable(key: Key, error: UnreadableContentError) -> StateError:
-    return StateError(f"record {key} cannot be read: {error}; repair the record, or remove one without use")
+    return StateError(
+        f"record {key} cannot be read: {error}; repair the record, or remove it if it is not needed"
+    )

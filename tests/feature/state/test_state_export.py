@@ -183,7 +183,7 @@ def test_bad_files_and_passphrases_are_refused(
     truncated.write_text(text[:-100])
     foreign.write_bytes(b"\xff\x00 another file")
     no = "cannot be imported"
-    unfit = "the passphrase does not fit, or the header is damaged: use the passphrase of the export"
+    unfit = "the passphrase is wrong, or the header is damaged: use the passphrase of the export"
     domain = "has the state of the trust domain cluster.local, and the setting trust_domain"
     assert [
         _import(restored, file, wrong)[2],

@@ -92,7 +92,7 @@ def test_lost_ca_is_not_replaced_by_another_one(tmp_path: Path, lost: tuple[Key,
             _opened(thread, memory, tmp_path / "two")
     assert str(refused.value).startswith(
         f"{words}, but the shared ledger belongs to the CA with the fingerprint {fingerprint}, and has "
-        "records of 1 proxies and 0 services: restore what is missing from a backup"
+        "records of 1 proxies and 0 services: restore the missing records from a backup"
     )
     assert memory.records == before
 

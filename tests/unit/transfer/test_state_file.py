@@ -62,7 +62,7 @@ def test_wrong_passphrase_is_refused(text: str) -> None:
     with pytest.raises(StateError) as refused:
         opened(text, b"wrong horse battery")
     assert str(refused.value) == (
-        "the passphrase does not fit, or the header is damaged: use the passphrase of the export"
+        "the passphrase is wrong, or the header is damaged: use the passphrase of the export"
     )
 
 

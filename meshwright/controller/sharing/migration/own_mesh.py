@@ -54,7 +54,7 @@ def _steady(read: Callable[[], MeshState], authority: AuthorityWithLedger) -> Me
         if (after := authority.store.read().revision) == before:
             return mesh
         before = after
-    raise StateError("the CA changed again and again: repeat the command later")
+    raise StateError("the CA changed during each attempt: run the command again later")
 
 
 def _secrets(settings: Settings) -> StateFile[frozenset[SecretName]]:

@@ -20,7 +20,7 @@ async def unmoved_claim(api: Api, namespace: str) -> str:
             return ""
         raise StateError(f"cannot find out whether a state directory is to be moved: {error}") from error
     return (
-        f"PersistentVolumeClaim {namespace}/{CLAIM} has the state of a server with a state directory, which "
-        "belongs into the empty store: see the Job meshwright-move-...; without Helm, apply the chart with "
-        f"persistence.moveClaim={CLAIM} once; for a new mesh without that state, delete the claim"
+        f"PersistentVolumeClaim {namespace}/{CLAIM} has the state of the former server, which must be "
+        "moved into the empty store: see the log of the Job meshwright-move-...; without Helm, apply the "
+        f"chart with persistence.moveClaim={CLAIM} once; for a new mesh without that state, delete the claim"
     )
