@@ -35,7 +35,7 @@ def members(healths: Sequence[MemberHealth]) -> Check:
         do = "start the other members: more than half of all members must run"
         return Check.failed(NAME, "the members have no leader, so nothing can be written", do)
     if lost:
-        text = f"{len(lost)} of {counted(len(healths), 'member')} cannot be asked: {lost[0].error}"
+        text = f"{len(lost)} of {counted(len(healths), 'member')} did not answer: {lost[0].error}"
         return Check.warning(NAME, text, "start the member, or remove it from etcd_endpoints")
     fullest = max(up, key=lambda health: health.size / (health.quota or DEFAULT_QUOTA))
     quota = fullest.quota or DEFAULT_QUOTA

@@ -34,7 +34,7 @@ DOWN = MemberHealth("https://c:2379", error="etcd at https://c:2379 does not ans
             [up("a"), up("b"), DOWN],
             Check.warning(
                 "etcd",
-                f"1 of 3 members cannot be asked: {DOWN.error}",
+                f"1 of 3 members did not answer: {DOWN.error}",
                 "start the member, or remove it from etcd_endpoints",
             ),
         ),
