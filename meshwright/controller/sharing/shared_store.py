@@ -16,7 +16,7 @@ from certs.custody import AuthorityWithLedger
 from certs.errors import StateError
 from certs.ledger.entry import LedgerEntry
 from certs.report_records.sidecar_reports import SidecarReports
-from certs.shared_records.custody import AUTHORITY, LISTED, SEAL, SharedStores, has_own_mesh, open_shared
+from certs.shared_records.custody import LISTED, SEAL, SharedStores, has_own_mesh, open_shared
 from certs.shared_records.domains import HEADER
 from certs.state.stored_pair import Holder
 from meshwright.controller.settings.settings import Settings
@@ -49,6 +49,9 @@ Ts = TypeVarTuple("Ts")
 
 LIST_SECONDS: Final = 60.0
 """Longest time in seconds until the first lists of the store; then the start fails."""
+
+ANNOUNCED_SECONDS: Final = 0.2
+"""Seconds after which a start that waits for its announcement notices the end of the server."""
 
 LOOK_SECONDS: Final = 5.0
 """Seconds between two reads by which a server notices that the store is away."""
@@ -126,7 +129,6 @@ class SharedStore:
         thread.start("shared ledger", lambda: stores.ledger.follow(self._hear_entries))
         thread.start("shared service certificates", lambda: stores.pairs.follow(self._hear_pairs))
         thread.start("shared join tokens", self.tokens.follow)
-        thread.start("shared authority", partial(self._records.follow, AUTHORITY, _ignore))
         thread.start("shared data key", partial(self._records.follow, SEAL, _ignore))
         thread.start("healing of the shared store", self._healed.heal)
         thread.start("followed records", self._healed.keep)
@@ -144,16 +146,28 @@ class SharedStore:
         self.issuer_servers.start(thread)
         thread.run(self._records.listed((*LISTED, LISTED_TOKENS), LIST_SECONDS))
         # Before the authority is read: the leader of a root change then waits for this server too.
-        if not self._healed.is_degraded and not self._announced.wait(LIST_SECONDS):
-            raise StateError(
-                f"the shared store has not shown this server to the others within {LIST_SECONDS:g} s; "
-                "see the log"
-            )
+        self._wait_until_announced()
         # The stores have these changes already, and the other parts begin with the stores.
         self._entries.clear()
         self._holders.clear()
         domain = TrustDomain(settings.trust_domain)
         return open_shared(stores, settings.state, domain, self._clock(), passphrase)
+
+    def _wait_until_announced(self) -> None:
+        """Wait until the other servers see this one; raise StateError.
+
+        A store that has not answered at all cannot show this server. The start goes on with what was followed
+        last, and takes over the steps of other servers when the store is back.
+        """
+        end = time.monotonic() + LIST_SECONDS
+        while self._healed.has_answered and not self._announced.wait(ANNOUNCED_SECONDS):
+            if self._thread.is_closed:
+                raise StateError("the server is stopping")
+            if time.monotonic() > end:
+                raise StateError(
+                    f"the shared store has not shown this server to the others within {LIST_SECONDS:g} s; "
+                    "see the log"
+                )
 
     def _move(self) -> None:
         """Move the mesh of the state directory into the store. Raises StateError."""

@@ -54,9 +54,9 @@ class HealedRecords:
         self._error = ""
 
     @property
-    def is_degraded(self) -> bool:
-        """Return whether this server has begun with kept records, because the store did not answer."""
-        return self._is_degraded
+    def has_answered(self) -> bool:
+        """Return whether the store has answered at all. May be called from any thread."""
+        return self._has_answered
 
     async def begin(self) -> None:
         """Take the records that an earlier run has kept, unless the store is another mesh's.

@@ -62,7 +62,12 @@ class StoreThread:
             raise StoreUnavailableError("the server is stopping") from None
 
     def start(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Start a task that should run for ever. After a RecordsError it is started again."""
+        """Start a task that should run for ever. After a RecordsError it is started again.
+
+        Each task has a name of its own: nobody would notice the end of one of two with the same name.
+        """
+        if name in self._futures:
+            raise ValueError(f"the task {name!r} of the store is started twice")
         self._futures[name] = asyncio.run_coroutine_threadsafe(self._repeated(name, work), self.loop)
 
     async def ended(self, name: str) -> None:

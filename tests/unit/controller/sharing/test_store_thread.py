@@ -42,6 +42,17 @@ async def test_task_is_started_again_after_an_error_of_the_store() -> None:
         thread.close()
 
 
+def test_two_tasks_with_one_name_are_a_fault() -> None:
+    """The server would wait for the second one only, and would not notice the end of the first."""
+    thread = StoreThread()
+    try:
+        thread.start("shared ledger", asyncio.Event().wait)
+        with pytest.raises(ValueError, match="the task 'shared ledger' of the store is started twice"):
+            thread.start("shared ledger", asyncio.Event().wait)
+    finally:
+        thread.close()
+
+
 async def test_another_error_ends_the_server() -> None:
     """A fault of the program is not repeated: the task of the server's event loop raises it."""
     follower = _Follower(ValueError("a fault"))
