@@ -99,14 +99,21 @@ def without_entries(fields: Fields | None, serials: Collection[str]) -> Fields |
     certificates = {serial: value for serial, value in before.items() if serial not in serials}
     if certificates == before:
         return None
-    removed = [*forgotten_in(fields), *sorted(before.keys() - certificates.keys())]
-    return {**(fields or {}), _CERTIFICATES: certificates, _FORGOTTEN: removed[-FORGOTTEN_AT_MOST:]}
+    removed = forgotten_together(forgotten_in(fields), sorted(before.keys() - certificates.keys()))
+    return {**(fields or {}), _CERTIFICATES: certificates, **removed}
 
 
 def forgotten_in(fields: Fields | None) -> tuple[str, ...]:
     """Return the serials of the certificates that a server removed from a record last."""
     serials = {} if fields is None else fields.get(_FORGOTTEN, ())
     return tuple(map(str, serials)) if isinstance(serials, list) else ()
+
+
+def forgotten_together(earlier: Iterable[str], later: Iterable[str]) -> Fields:
+    """Return the field with the serials of removed certificates; `later` stay if there are too many."""
+    last = tuple(later)
+    serials = [*(serial for serial in earlier if serial not in last), *last][-FORGOTTEN_AT_MOST:]
+    return {_FORGOTTEN: serials} if serials else {}
 
 
 def require_room(name: ProxyName, fields: Fields) -> None:

@@ -3,13 +3,13 @@
 import heapq
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import structlog
 
 from certs.ledger.entry import LedgerEntry
-from certs.ledger.records.fields import entries_in, in_order, merged, name_of_record
+from certs.ledger.records.fields import entries_in, forgotten_in, in_order, merged, name_of_record
 from certs.ledger.records.header import First
 from meshwright.records.content import Content, UnreadableContentError
 from meshwright.records.contract import Record, Revision
@@ -23,10 +23,11 @@ _log = structlog.get_logger("certs.ledger.records")
 
 @dataclass(frozen=True, slots=True)
 class _ProxyRecord:
-    """Certificates of one proxy, and the count of the write that they are from."""
+    """Certificates of one proxy, the count of the write that they are from, and removed serials."""
 
     entries: tuple[LedgerEntry, ...]
     count: int
+    forgotten: tuple[str, ...] = ()
 
 
 class KnownEntries:
@@ -110,7 +111,7 @@ class KnownEntries:
                 _log.error("record of a proxy cannot be read", key=record.key, reason=str(error))
             return
         self._unreadable.pop(record.key, None)
-        self._put(record.key, _ProxyRecord(entries, content.count))
+        self._put(record.key, _ProxyRecord(entries, content.count, forgotten_in(content.fields)))
 
     def missing(self, key: Key) -> None:
         """Note that the store has no record of a key. Certificates that are known here stay known."""
@@ -132,7 +133,9 @@ class KnownEntries:
         before = self._records.get(key, _ProxyRecord((), 0))
         entries = merged(self._kept(key, before, stored), stored.entries)
         is_behind = entries != stored.entries
-        result = _ProxyRecord(entries, max(before.count, stored.count)) if is_behind else stored
+        result = (
+            replace(stored, entries=entries, count=max(before.count, stored.count)) if is_behind else stored
+        )
         with self._lock:
             self._records[key] = result
             (self._behind.add if is_behind else self._behind.discard)(key)
@@ -143,9 +146,10 @@ class KnownEntries:
 
         A later write may have removed certificates in order, and never takes a stamp away.
         """
-        if key in self._behind or stored.count <= before.count:
-            return before.entries
         serials = {entry.serial for entry in stored.entries}
+        if key in self._behind or stored.count <= before.count:
+            removed = {*stored.forgotten} - serials  # as in `lost_certificates`, or the two would disagree
+            return (entry for entry in before.entries if entry.serial not in removed)
         return (entry for entry in before.entries if entry.serial in serials)
 
     def _index(self, key: Key, before: Iterable[LedgerEntry], after: tuple[LedgerEntry, ...]) -> None:

@@ -8,7 +8,14 @@ are never removed.
 from datetime import datetime, timedelta
 from typing import Final
 
-from certs.ledger.records.fields import entries_in, forgotten_in, merged, name_of_record, with_entries
+from certs.ledger.records.fields import (
+    entries_in,
+    forgotten_in,
+    forgotten_together,
+    merged,
+    name_of_record,
+    with_entries,
+)
 from certs.ledger.records.pruning import decides
 from meshwright.records.content import Content, Fields
 from meshwright.records.key import Key
@@ -37,7 +44,7 @@ def mend_proxy(key: Key, known: Content, present: Content | None, now: datetime)
     fields = with_entries(present.fields, wanted) or present.fields
     if present.count <= known.count:
         # Other facts about the proxy, of which only the write with the highest count is right.
-        fields = {**fields, **known.fields, **_certificates(fields)}
+        fields = {**fields, **known.fields, **_certificates(fields), **_forgotten(known, present)}
     return None if fields == present.fields else fields
 
 
@@ -50,3 +57,8 @@ def is_revoked(fields: Fields) -> bool:
 
 def _certificates(fields: Fields) -> Fields:
     return {name: value for name, value in fields.items() if name == "certificates"}
+
+
+def _forgotten(known: Content, present: Content) -> Fields:
+    """Return the removed certificates of both, so that none of them comes back with the next comparison."""
+    return forgotten_together(forgotten_in(known.fields), forgotten_in(present.fields))

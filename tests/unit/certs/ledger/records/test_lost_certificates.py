@@ -65,6 +65,17 @@ def test_certificate_of_an_ended_pod_does_not_come_back(stays: tuple[LedgerEntry
     assert mended(present, None) == (stays or None)
 
 
+def test_certificate_that_one_of_two_writes_has_removed_does_not_come_back() -> None:
+    """After a restore two writes may follow the same one, and nothing must be mended in their union again."""
+    both = content(2, certificate("aa"), certificate("bb")).fields
+    known = Content(without_entries(both, {"bb"}) or {}, ReplicaId("a"), 3)
+    present = Content(without_entries(both, {"aa"}) or {}, ReplicaId("b"), 3)
+    fields = mend_proxy(KEY, known, present, BEGIN + DAY)
+    assert fields is not None
+    assert fields["forgotten"] == ["bb", "aa"]
+    assert mend_proxy(KEY, known, Content(fields, ReplicaId("a"), 4), BEGIN + DAY) is None
+
+
 def test_record_without_certificates_may_vanish() -> None:
     """An orderly removal is a write without certificates, and then the removal."""
     assert mend_proxy(KEY, Content({"certificates": {}}, ReplicaId("a"), 3), None, BEGIN) is None
