@@ -48,7 +48,8 @@ def _accept() -> None:
 class RecordedDataKey:
     """The shared data key, as one server opens it.
 
-    `passphrase` is None without one. The method waits for the store, so it is for threads.
+    `passphrase` is None without one, and `least_count` as in `meshwright.records.update.Writer`. The methods
+    wait for the store, so they are for threads.
     """
 
     def __init__(
@@ -57,9 +58,10 @@ class RecordedDataKey:
         replica: ReplicaId,
         loop: asyncio.AbstractEventLoop,
         passphrase: bytes | None,
+        least_count: int = 1,
     ) -> None:
         self._store = store
-        self._writer = Writer(replica)
+        self._writer = Writer(replica, least_count=least_count)
         self._calls = ThreadCalls(loop)
         self._passphrase = passphrase
 

@@ -44,10 +44,15 @@ class OldEpochError(RecordsError):
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """The replica that writes, with the epoch of its leadership; 0 for writes without a leader."""
+    """The replica that writes, with the epoch of its leadership; 0 for writes without a leader.
+
+    Each written content has a count of at least `least_count`, so that it is later than all contents with
+    lower counts, also than those that other replicas have kept from a store that was emptied.
+    """
 
     replica: ReplicaId
     epoch: Epoch = NO_LEADER
+    least_count: int = 1
 
     def next(self, before: Content | None, fields: Fields) -> Content:
         """Return the content to write after `before`; raise OldEpochError for a former leader.
@@ -55,12 +60,13 @@ class Writer:
         A write without leadership keeps the present epoch, so that a fence stays in place.
         """
         if before is None:
-            return Content(fields, self.replica, 1, self.epoch)
+            return Content(fields, self.replica, self.least_count, self.epoch)
         if self.epoch and self.epoch < before.epoch:
             raise OldEpochError(
                 f"this server led in epoch {self.epoch}, and the record is of epoch {before.epoch}"
             )
-        return Content(fields, self.replica, before.count + 1, max(self.epoch, before.epoch))
+        count = max(before.count + 1, self.least_count)
+        return Content(fields, self.replica, count, max(self.epoch, before.epoch))
 
 
 @dataclass(frozen=True, slots=True)

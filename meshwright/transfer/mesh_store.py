@@ -16,7 +16,7 @@ from meshwright.records.content import UnreadableContentError
 from meshwright.records.contract import RecordsError, RecordStore, ReplicaId
 from meshwright.transfer.mesh_state import MeshState
 from meshwright.transfer.store_state import read_root, read_store
-from meshwright.transfer.store_writer import PAUSES, StoreWriter, WriteCount, require_no_rest
+from meshwright.transfer.store_writer import PAUSES, StoreWriter, WriteCount, count_at, require_no_rest
 
 T = TypeVar("T")
 
@@ -66,18 +66,18 @@ class MeshStore:
         """Write a state into a store that is empty, or has this mesh, completely or in part."""
         with explained():
             # The data key first: a record of the CA without the data key counts as a loss.
-            data_key = self._data_key().read_or_make(
+            data_key = self._data_key(count_at(now)).read_or_make(
                 lambda: self.thread.run(require_no_rest(self.records)),
                 lambda: mesh.data_key or new_data_key(),
             )
             writer = StoreWriter(self.records, self.replica, RecordSeal(data_key), self.pauses)
             return self.thread.run(writer.write(mesh, now))
 
-    def _data_key(self) -> RecordedDataKey:
+    def _data_key(self, least_count: int = 1) -> RecordedDataKey:
         words = None
         if self.passphrase is not None:
             words = sealed_state.read_passphrase(self.passphrase, self.state)
-        return RecordedDataKey(self.records, self.replica, self.thread.loop, words)
+        return RecordedDataKey(self.records, self.replica, self.thread.loop, words, least_count)
 
 
 @contextmanager

@@ -77,6 +77,7 @@ class StoreWriter:
         self, store: RecordStore, replica: ReplicaId, seal: RecordSeal, pauses: Iterable[float] = PAUSES
     ) -> None:
         self._store = store
+        self._replica = replica
         self._writer = Writer(replica)
         self._seal = seal
         self._pauses = tuple(pauses)
@@ -89,6 +90,7 @@ class StoreWriter:
         has both fingerprints, StateError and RecordsError; the move can be repeated after each.
         """
         require_readable(mesh.authority)
+        self._writer = Writer(self._replica, least_count=count_at(now))
         await self._claim(mesh)
         records = await list_all(self._store)
         # One list in place of a read for each record: a move of 30 000 proxies has no reads but these.
@@ -179,6 +181,15 @@ class StoreWriter:
         self._written += 1
         if self._written % EVERY == 0:
             _log.info("mesh is being moved into the store", written=self._written, of=self._total)
+
+
+def count_at(now: datetime) -> int:
+    """Return the least count of the contents that a move writes at this time.
+
+    A server may have kept records of the mesh from an earlier store, or from before the store was emptied. It
+    would take imported ones with lower counts for older, and write the former CA or passphrase again.
+    """
+    return int(now.timestamp())
 
 
 async def require_no_rest(store: RecordStore) -> None:
