@@ -148,18 +148,20 @@ class StoreWriter:
         record = token.stored.record
         for key, at in sorted(token.uses.items()):
             for slot in slots(key, record.uses, taken):
-                taken[slot] = await self._use(key_of_use(record.id, slot), key, at)
+                # With the token's end, without which a lost use would not be written again.
+                fields = use_fields(key, at, record.expires_at)
+                taken[slot] = await self._use(key_of_use(record.id, slot), key, fields)
                 if taken[slot] == key:
                     break
 
-    async def _use(self, slot: Key, key: str, at: datetime) -> str:
+    async def _use(self, slot: Key, key: str, used: Fields) -> str:
         """Create a use of a key, and return the key that has the use."""
         holder = key
 
         def change(fields: Fields | None) -> Fields | None:
             nonlocal holder
             holder = key if fields is None else read_use(fields)
-            return use_fields(key, at) if fields is None else None
+            return used if fields is None else None
 
         await self._patiently(lambda: update(self._store, slot, change, self._writer))
         self._note()

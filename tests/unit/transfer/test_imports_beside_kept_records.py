@@ -7,9 +7,11 @@ from functools import partial
 
 from certs.shared_records.custody import AUTHORITY, SEAL
 from meshwright.controller.sharing.store.domains import DOMAINS, IDENTITY
+from meshwright.records.content import Content
 from meshwright.records.contract import Changes, Epoch, Record, ReplicaId
 from meshwright.records.key import Key
 from meshwright.records.memory import MemoryRecords
+from meshwright.records.recovery.domain import domain_of
 from meshwright.records.recovery.store import HealedRecords
 from meshwright.records.update import fenced
 from tests.tools.deadline import until
@@ -69,3 +71,15 @@ def test_server_does_not_write_the_former_state_over_an_import(store: Store, thr
     before = emptied.contents()
     thread.run(_followed(emptied, kept))
     assert emptied.contents() == before
+
+
+def test_nothing_that_an_import_has_written_may_be_lost(store: Store) -> None:
+    """For example, a join token with one use could be used twice after the store has lost the use."""
+    store.write(small_mesh())
+    vanishing = [
+        key
+        for key, record in store.memory.records.items()
+        if (domain := domain_of(DOMAINS, key)) is not None
+        and domain.mend(key, Content.decode(record.content), None, NOW) is None
+    ]
+    assert vanishing == []
