@@ -22,6 +22,7 @@ from meshwright.enrolment.store.token_fields import (
     TOKENS,
     StoredToken,
     TokenWithUses,
+    is_given_back,
     read_time_of_use,
     read_token_fields,
     read_use,
@@ -173,7 +174,7 @@ def tokens_in(records: Mapping[Key, Record]) -> tuple[TokenWithUses, ...]:
         token, slot = _checked(record, lambda key, _: token_and_slot(key))
         if slot is None:
             stored[token] = _checked(record, _token)
-        else:
+        elif not is_given_back(fields_of(record)):
             holder, at = _checked(record, lambda _, fields: (read_use(fields), read_time_of_use(fields)))
             uses.setdefault(token, {})[holder] = at
     return tuple(TokenWithUses(stored[token], uses.get(token, {})) for token in sorted(stored))

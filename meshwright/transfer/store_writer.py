@@ -21,6 +21,7 @@ from certs.state.sealing import RecordSeal
 from meshwright.enrolment.store.token_fields import (
     TOKENS,
     TokenWithUses,
+    is_given_back,
     key_of_use,
     read_use,
     token_and_slot,
@@ -160,8 +161,9 @@ class StoreWriter:
 
         def change(fields: Fields | None) -> Fields | None:
             nonlocal holder
-            holder = key if fields is None else read_use(fields)
-            return used if fields is None else None
+            is_free = fields is None or is_given_back(fields)
+            holder = key if fields is None or is_free else read_use(fields)
+            return used if is_free else None
 
         await self._patiently(lambda: update(self._store, slot, change, self._writer))
         self._note()
@@ -244,8 +246,8 @@ def _uses(records: Mapping[Key, Record]) -> dict[str, dict[int, str]]:
     for key, record in records.items():
         if key.startswith(f"{TOKENS}/"):
             token, slot = token_and_slot(key)
-            if slot is not None:
-                result.setdefault(token, {})[slot] = read_use(fields_of(record))
+            if slot is not None and not is_given_back(fields := fields_of(record)):
+                result.setdefault(token, {})[slot] = read_use(fields)
     return result
 
 

@@ -8,8 +8,12 @@ from pathlib import Path
 from hypothesis import given, settings
 
 from certs.ledger.records.header import HEADER
+from meshwright.enrolment.store.token_fields import given_back
 from meshwright.records.content import Content
+from meshwright.records.contract import ReplicaId
 from meshwright.records.key import Key
+from meshwright.records.memory import MemoryRecords
+from meshwright.records.update import Writer, update
 from meshwright.transfer.mesh_state import MeshState, decode, encode
 from tests.tools.hypothesis_profiles import examples
 from tests.tools.shared_records import LoopThread
@@ -23,6 +27,7 @@ from tests.unit.transfer.meshes import (
     pair,
     read,
     small_mesh,
+    token,
     write,
 )
 
@@ -108,3 +113,17 @@ def test_proxy_with_too_many_certificates_keeps_the_needed_ones(store: Store) ->
     value = mesh(entries=(*old, entry("ffff")))
     store.write(value)
     assert [each.serial for each in store.read().entries] == ["1", "2", "3", "ffff"]
+
+
+def test_use_of_a_token_that_was_given_back_is_free(store: Store, thread: LoopThread) -> None:
+    """A failed join gives its use back. Export and repeated import go on, and another key has the use."""
+    used = mesh(tokens=(token(1, {"5f" * 32: NOW}),))
+    freed = mesh(tokens=(token(1, {}),))
+    store.write(used)
+    (key,) = (key for key in store.memory.records if "/uses/" in key)
+    client = MemoryRecords(store.memory, ReplicaId("server"))
+    thread.run(update(client, key, lambda fields: given_back(fields or {}), Writer(ReplicaId("server"))))
+    assert replace(store.read(), data_key=None) == freed
+    other = replace(freed, tokens=(token(1, {"77" * 32: NOW}),))
+    store.write(other)
+    assert replace(store.read(), data_key=None) == other
