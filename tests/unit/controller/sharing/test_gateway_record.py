@@ -5,11 +5,12 @@ from typing import Final
 import pytest
 from structlog.testing import capture_logs
 
-from meshwright.controller.sharing.gateway_record import GATEWAY, RecordedGatewaySecrets
+from meshwright.controller.sharing.gateway_record import RecordedGatewaySecrets
 from meshwright.mesh.names import Namespace, SecretName
 from meshwright.records.content import Content
 from meshwright.records.contract import Epoch, ReplicaId
 from meshwright.records.memory import Memory, MemoryRecords
+from meshwright.transfer.store_state import GATEWAY
 from tests.tools.shared_records import FaultyRecords, LoopThread, away
 
 ONE, TWO = (SecretName(Namespace("mesh"), name) for name in ("one", "two"))

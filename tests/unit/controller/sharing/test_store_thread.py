@@ -44,11 +44,11 @@ async def test_task_is_started_again_after_an_error_of_the_store() -> None:
 
 def test_two_tasks_with_one_name_are_a_fault() -> None:
     """The server would wait for the second one only, and would not notice the end of the first."""
-    thread = StoreThread()
+    thread, follower = StoreThread(), _Follower()
     try:
-        thread.start("shared ledger", asyncio.Event().wait)
+        thread.start("shared ledger", follower.run)
         with pytest.raises(ValueError, match="the task 'shared ledger' of the store is started twice"):
-            thread.start("shared ledger", asyncio.Event().wait)
+            thread.start("shared ledger", follower.run)
     finally:
         thread.close()
 
