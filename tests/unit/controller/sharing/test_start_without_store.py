@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from certs.ledger.records.header import HEADER
 from meshwright.controller.settings.settings import Settings, load
 from meshwright.controller.sharing import shared_store
 from meshwright.controller.sharing.shared_store import SharedStore
@@ -79,8 +80,9 @@ def servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Servers:
 
 async def test_restart_without_the_store_opens_the_followed_ca(servers: Servers) -> None:
     """No other server can see this one then, so the start does not wait for it; later they do."""
-    async with servers.started() as (_, made):
+    async with servers.started() as (shared, made):
         assert made is not None
+        await until(lambda: shared.membership.own.records.get(HEADER))
     servers.is_away = True
     async with asyncio.timeout(20), servers.started() as (shared, opened):
         assert opened == made

@@ -155,7 +155,7 @@ async def test_urgent_records_are_written_first(memory: LossyMemory) -> None:
 
         memory.put = put_noted  # type: ignore[method-assign]
         memory.restore({})
-        await until(lambda: len(written) == 40)
+        await until(lambda: len(written) >= 40)  # a record may be written twice
     assert written[0] == key_of("items", "33")
 
 
