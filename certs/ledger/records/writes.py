@@ -6,7 +6,7 @@ to do.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from certs.errors import StateError
@@ -16,6 +16,7 @@ from certs.ledger.records.entries import SharedEntries
 from certs.ledger.records.fields import (
     as_issued,
     entries_in,
+    forgotten_in,
     key_of_proxy,
     merged,
     name_of_record,
@@ -143,13 +144,15 @@ class RecordWrites:
         def change(fields: Fields | None) -> Fields | None:
             stored = entries_in(name, fields)
             # A deleted record is written again as it is known here, above all with its revocations.
-            lost = fields is None or key in self._known.behind()
-            entries = merged(known, stored) if lost else stored
+            is_lost = fields is None or key in self._known.behind()
+            missing = known if is_lost else _to_be_stamped(known, noted, fields)
+            entries = merged(missing, stored)
             return with_entries(fields, (entry.stamped(noted.get(entry.serial, {})) for entry in entries))
 
-        await self._update(key, change)
-        for serial, written in noted.items():
-            self._stamps.forget(serial, written)
+        version = await self._update(key, change)
+        written = entries_in(name, None if version.content is None else version.content.fields)
+        for serial in noted.keys() & {entry.serial for entry in written}:
+            self._stamps.forget(serial, noted[serial])
 
     async def _update(self, key: Key, change: Change) -> Version:
         version = await update(self._store, key, change, self._writer)
@@ -157,3 +160,19 @@ class RecordWrites:
         record = None if version.revision is None else Record(key, version.encoded, version.revision)
         self._entries.take(key, record)
         return version
+
+
+def _to_be_stamped(
+    known: Iterable[LedgerEntry], noted: Mapping[str, Mapping[Stamp, StampDetail]], fields: Fields | None
+) -> list[LedgerEntry]:
+    """Return the known certificates that are to be stamped, unless a server has removed them in order.
+
+    The store may have lost them before this server hears of it, and a stamp must not be lost with them. A
+    revocation is written in any case.
+    """
+    removed = forgotten_in(fields)
+    return [
+        entry
+        for entry in known
+        if (stamps := noted.get(entry.serial)) and (Stamp.REVOKED in stamps or entry.serial not in removed)
+    ]

@@ -13,7 +13,7 @@ from certs.errors import PeerRefused, RefusalReason, RequestError, StateError
 from certs.keys.material import PeerCertificate
 from certs.ledger.contract import UnwrittenError
 from certs.ledger.entry import LedgerEntry, Stamp, StampDetail
-from certs.ledger.records.fields import MOST_BYTES, key_of_proxy, with_entries
+from certs.ledger.records.fields import MOST_BYTES, entries_in, key_of_proxy, with_entries, without_entries
 from certs.ledger.records.header import HEADER
 from certs.peer import admitted
 from meshwright.records.content import Content
@@ -495,3 +495,26 @@ def test_concurrent_threads_of_several_servers_agree(servers: Servers) -> None:
     assert [ledger.entries() for ledger in ledgers] == [entries] * 3
     assert {entry.serial for entry in entries if entry.revoked_at is None} <= {*issued}
     assert {*issued} <= {entry.serial for entry in entries}
+
+
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_revocation_holds_of_a_certificate_that_the_store_lost_a_moment_ago(
+    servers: Servers, is_removed: bool
+) -> None:
+    """The server has not heard of the loss, and the record of the proxy is still there."""
+    server = servers.start()
+    server.ledger.record(new_entry("a1"))
+    snapshot = servers.memory.records[U1].content
+    server.ledger.record(new_entry("b2"))
+    whole = Content.decode(servers.memory.records[U1].content)
+    server.store.is_cut = True
+    without = without_entries(whole.fields, {"b2"}) or {}
+    removed = Content(without, ReplicaId("leader"), whole.count + 1).encode()
+    servers.put(U1, removed if is_removed else snapshot)
+    revoked = server.ledger.revoke("b2", START, "stolen")
+    assert (revoked.revoked_at, revoked.revoked_why) == (START, "stolen")
+    stored = entries_in(proxy("u1"), servers.fields(U1))
+    assert [(entry.serial, entry.revoked_at) for entry in stored] == [
+        ("a1", None),
+        ("b2", START),
+    ]
