@@ -125,8 +125,11 @@ class RecordWrites:
         def change(fields: Fields | None) -> Fields | None:
             nonlocal is_changed
             stored = entries_in(name, fields)
-            left = {entry.serial for entry in staying(tuple(map(self._entries.shown, stored)))}
-            after = without_entries(fields, {entry.serial for entry in stored} - left)
+            # The store may have lost a revocation before this server hears of it.
+            there = {entry.serial for entry in stored}
+            whole = (entry for entry in merged(self._known.of(key), stored) if entry.serial in there)
+            left = {entry.serial for entry in staying(tuple(map(self._entries.shown, whole)))}
+            after = without_entries(fields, there - left)
             is_changed = is_changed or after is not None
             return after
 

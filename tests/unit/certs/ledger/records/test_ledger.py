@@ -15,6 +15,7 @@ from certs.ledger.contract import UnwrittenError
 from certs.ledger.entry import LedgerEntry, Stamp, StampDetail
 from certs.ledger.records.fields import MOST_BYTES, entries_in, key_of_proxy, with_entries, without_entries
 from certs.ledger.records.header import HEADER
+from certs.ledger.retention import Retention
 from certs.peer import admitted
 from meshwright.records.content import Content
 from meshwright.records.contract import Record, ReplicaId, Revision
@@ -518,3 +519,21 @@ def test_revocation_holds_of_a_certificate_that_the_store_lost_a_moment_ago(
         ("a1", None),
         ("b2", START),
     ]
+
+
+def test_revoked_certificate_is_not_forgotten_while_the_store_has_lost_the_revocation(
+    servers: Servers,
+) -> None:
+    """The Pod ended days ago, but its token may be good: what this server knows decides as well."""
+    server = servers.start()
+    server.ledger.record(replace(new_entry("a1"), joined_by="kubernetes Pod shop/cart-1 (8a)"))
+    snapshot = servers.memory.records[U1].content
+    server.ledger.revoke("a1", START, "stolen")
+    server.store.is_cut = True
+    servers.put(U1, snapshot)
+    retention = Retention(START + timedelta(days=3), START, keeps_revoked=False)
+    assert not servers.thread.run(server.ledger.forget(proxy("u1"), retention))
+    assert [entry.serial for entry in entries_in(proxy("u1"), servers.fields(U1))] == ["a1"]
+    server.ledger.write_unwritten()
+    (stored,) = entries_in(proxy("u1"), servers.fields(U1))
+    assert stored.revoked_at == START
