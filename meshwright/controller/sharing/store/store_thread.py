@@ -22,6 +22,8 @@ AGAIN_SECONDS: Final = 2.0
 STEADY_SECONDS: Final = 10.0
 """Seconds after which a task that was started again counts as working."""
 
+_ENDED: Final = "the event loop of the store has ended"
+
 _log = structlog.get_logger("controller.sharing")
 
 
@@ -54,7 +56,7 @@ class StoreThread:
         with self._lock:
             if self._is_closed:
                 work.close()
-                raise StoreUnavailableError("the event loop of the store has ended")
+                raise StoreUnavailableError(_ENDED)
             future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result()
@@ -64,11 +66,15 @@ class StoreThread:
     def start(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Start a task that should run for ever. After a RecordsError it is started again.
 
-        Each task has a name of its own: nobody would notice the end of one of two with the same name.
+        Each task has a name of its own: nobody would notice the end of one of two with the same name. Raises
+        StoreUnavailableError after the end of the thread, because a server may stop while it still opens.
         """
         if name in self._futures:
             raise ValueError(f"the task {name!r} of the store is started twice")
-        self._futures[name] = asyncio.run_coroutine_threadsafe(self._repeated(name, work), self.loop)
+        with self._lock:
+            if self._is_closed:
+                raise StoreUnavailableError(_ENDED)
+            self._futures[name] = asyncio.run_coroutine_threadsafe(self._repeated(name, work), self.loop)
 
     async def ended(self, name: str) -> None:
         """Wait for the end of a task, which only another error than a RecordsError brings; raise that error.

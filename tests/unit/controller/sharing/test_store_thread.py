@@ -53,6 +53,14 @@ def test_two_tasks_with_one_name_are_a_fault() -> None:
         thread.close()
 
 
+def test_no_task_is_left_over_that_is_started_after_the_end() -> None:
+    """A stop may come while the server still opens; Python would warn of a task that was never awaited."""
+    thread = StoreThread()
+    thread.close()
+    with pytest.raises(StoreUnavailableError, match="the event loop of the store has ended"):
+        thread.start("shared ledger", asyncio.Event().wait)
+
+
 async def test_another_error_ends_the_server() -> None:
     """A fault of the program is not repeated: the task of the server's event loop raises it."""
     follower = _Follower(ValueError("a fault"))
