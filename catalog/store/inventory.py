@@ -56,6 +56,14 @@ def claimant_of(view: View, sidecar: SidecarKey) -> Workload | None:
     )
 
 
+def has_proxy(view: View, name: ProxyName) -> bool:
+    """Return whether any workload has a sidecar with exactly this name, also one of several with its UUID."""
+    return any(
+        view.workloads[workload_key].proxy_name == name
+        for workload_key in by_sidecar(view).get(name.sidecar, ())
+    )
+
+
 def holder_of(view: View, name: ProxyName) -> Workload | None:
     """Return the workload whose sidecar has exactly this name, or `None`."""
     workload = claimant_of(view, name.sidecar)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from catalog.store.inventory import holder_of
+from catalog.store.inventory import has_proxy
 from certs.custody import AuthorityWithLedger
 from certs.ledger.entry import LedgerEntry
 from meshwright.admin.replicas.view import AllReplicas
@@ -121,7 +121,7 @@ class Parts:
         view = self.core.view()
         if view is None or self.core.sources.remarks():
             return None
-        return lambda name: holder_of(view, name) is not None
+        return partial(has_proxy, view)
 
     def _compared(self, identities: Iterable[ServiceIdentity]) -> None:
         """Compare service certificates with those that other servers have stored, in the next wave."""

@@ -17,12 +17,12 @@ from catalog.relations.backends.endpoints import endpoints, sidecars_at
 from catalog.relations.backends.localities import locality_of
 from catalog.relations.conflicts import conflicts
 from catalog.relations.groups import group_of, groups
-from catalog.store.inventory import claimant_of
+from catalog.store.inventory import claimant_of, has_proxy
 from catalog.store.view import MeshSettings, View
 from meshwright.admin.pages.calls.access_line import question
 from meshwright.mesh.config import MeshConfig, SidecarSettings
 from meshwright.mesh.host_port import HostPort
-from meshwright.mesh.identity import SidecarKey
+from meshwright.mesh.identity import ProxyName, SidecarKey
 from meshwright.mesh.kinds import MESH_CONFIG
 from meshwright.mesh.names import IpAddress, Namespace, Port, ProxyUuid
 from meshwright.mesh.objects import EndpointSlice, ObjectKey, SourcedObject
@@ -120,6 +120,16 @@ def test_uuid_belongs_to_the_ready_workload_then_to_the_older_one(
     assert workload is not None
     assert workload.key.name == holder
     assert [len(proxies) for proxies in groups(view).values()] == [1]
+
+
+def test_both_proxies_of_one_uuid_have_a_workload() -> None:
+    """One of them is served, and the certificates of both are kept: each may be the served one tomorrow."""
+    view = a.view(
+        replace(a.workload("shop", "10.0.0.1"), uuid=ProxyUuid("u")),
+        replace(a.workload("till", "10.0.0.2"), uuid=ProxyUuid("u")),
+    )
+    names = [ProxyName.parse(f"u.{service}.default") for service in ("shop", "till", "other")]
+    assert [has_proxy(view, name) for name in names] == [True, True, False]
 
 
 def _raw(name: str, created: str) -> Service:
