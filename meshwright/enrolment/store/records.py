@@ -179,17 +179,20 @@ class RecordedTokens:
 
     async def _use(self, token: TokenRecord, key: str, now: datetime) -> bool:
         """Take a use for a key; return False if the key has one. Raises TokenRefused (USED_UP)."""
-        is_created = False
+        is_created, holder, holders = False, None, self._known.uses(token.id)
 
         def change(fields: Fields | None) -> Fields | None:
             nonlocal is_created
+            if fields is None and holder not in (None, key):
+                # The store has lost the use, because one that is given back stays as a record.
+                raise _TakenError
             is_created = fields is None or is_given_back(fields)
             if fields is not None and not is_created and read_use(fields) != key:
                 raise _TakenError
             return use_fields(key, now, token.expires_at) if is_created else None
 
         for slot in self._slots(token, key):
-            slot_key = key_of_use(token.id, slot)
+            slot_key, holder = key_of_use(token.id, slot), holders.get(slot)
             try:
                 await self._update(slot_key, change)
             except (_TakenError, UnreadableContentError):

@@ -243,6 +243,17 @@ def test_revoked_token_stays_revoked_where_the_store_went_back(here: Server, mem
         here.tokens.redeem(TOKEN, "a", NOW)
 
 
+def test_use_that_the_store_has_lost_goes_to_no_other_key(here: Server, memory: Memory) -> None:
+    """Until the record is written again, a token with one use would have another one."""
+    assert here.tokens.redeem(TOKEN, "a", NOW).first
+    here.client.is_cut = True
+    memory.drop(key_of_use(TOKEN.id, 0))
+    with pytest.raises(TokenRefused, match="token_used_up"):
+        here.tokens.redeem(TOKEN, "b", NOW)
+    here.tokens.redeem(TOKEN, "a", NOW)
+    assert uses(memory) == [key_of_use(TOKEN.id, 0)]
+
+
 def test_old_tokens_are_removed_with_their_uses(here: Server, there: Server, memory: Memory) -> None:
     """A use whose token is gone would stay for ever. A failing removal does not hinder the new token."""
     here.tokens.redeem(TOKEN, "a", NOW)
