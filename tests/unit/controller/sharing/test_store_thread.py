@@ -58,7 +58,7 @@ def test_no_task_is_left_over_that_is_started_after_the_end() -> None:
     thread = StoreThread()
     thread.close()
     with pytest.raises(StoreUnavailableError, match="the event loop of the store has ended"):
-        thread.start("shared ledger", asyncio.Event().wait)
+        thread.start("shared ledger", _Follower().run)
 
 
 async def test_another_error_ends_the_server() -> None:
