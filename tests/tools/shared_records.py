@@ -119,7 +119,7 @@ class LoopThread:
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
         self._tasks: list[asyncio.Task[None]] = []
-        self._thread = threading.Thread(target=self.loop.run_forever, name="records-loop")
+        self._thread = threading.Thread(target=self._run, name="records-loop")
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -129,6 +129,10 @@ class LoopThread:
         self.run(self._cancelled())
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
+
+    def _run(self) -> None:
+        self.loop.run_forever()
+        self.loop.run_until_complete(_last_calls_cancelled())
         self.loop.close()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -148,6 +152,15 @@ class LoopThread:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def _last_calls_cancelled() -> None:
+    """Cancel calls of threads that came while the loop ended, so that no coroutine is left over."""
+    await asyncio.sleep(0)
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @contextlib.contextmanager
