@@ -6,21 +6,14 @@ The server `a-5fd8` has the record `sidecars/a-5fd8` while it waits for its side
 """
 
 import asyncio
-import threading
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
 from certs.errors import StateError
+from certs.report_records.server_records import ServerRecords
 from meshwright.records.content import Content, Fields, UnreadableContentError
-from meshwright.records.contract import (
-    Changes,
-    Record,
-    RecordsError,
-    RecordStore,
-    ReplicaId,
-    WriteConflictError,
-)
+from meshwright.records.contract import Record, RecordsError, RecordStore, ReplicaId
 from meshwright.records.key import Key, key_of, words_of
 from meshwright.records.threads import ThreadCalls
 from meshwright.records.update import Writer, update
@@ -42,30 +35,16 @@ class SidecarReports:
         self._replica = replica
         self._writer = Writer(replica)
         self._calls = ThreadCalls(loop)
-        self._records: dict[Key, Record] = {}
-        self._lock = threading.Lock()
+        self._known = ServerRecords(store, loop, SIDECARS, _replica_of)
 
     async def follow(self) -> None:
         """Keep the records up to date until cancelled."""
-        is_first = True
-
-        def hear(changes: Changes) -> None:
-            nonlocal is_first
-            with self._lock:
-                if is_first:
-                    self._records.clear()
-                is_first = False
-                self._records.update({record.key: record for record in changes.records})
-                for key in changes.removed:
-                    self._records.pop(key, None)
-
-        await self._store.follow(SIDECARS, hear)
+        await self._known.follow()
 
     def write(self, roots: str, lacking: Sequence[str]) -> None:
         """Record the sidecars of this server that lack the roots with this digest. Raises StateError."""
         fields: Fields = {"roots": roots, "count": len(lacking), "first": list(lacking[:_NAMED])}
-        with self._lock:
-            record = self._records.get(self._key)
+        record = self._known.records().get(self._key)
         try:
             if record is None or Content.decode(record.content).fields != fields:
                 change = update(self._store, self._key, lambda _: fields, self._writer)
@@ -77,27 +56,18 @@ class SidecarReports:
 
     def remove(self, gone: Collection[ReplicaId]) -> None:
         """Remove the records of these servers. Raises StateError."""
-        with self._lock:
-            records = [record for key, record in self._records.items() if _replica_of(key) in gone]
-        for record in records:
-            try:
-                with suppress(WriteConflictError):
-                    self._calls.run(self._store.remove(record.key, record.revision))
-            except RecordsError as error:
-                raise StateError(f"an old report of a server cannot be removed: {error}") from error
+        self._known.remove(gone)
 
     def servers(self) -> frozenset[ReplicaId]:
         """Return the servers that have a record."""
-        with self._lock:
-            return frozenset(map(_replica_of, self._records))
+        return self._known.servers()
 
     def lacking(self, roots: str, here: Collection[ReplicaId]) -> tuple[str, ...]:
         """Return which other servers here have, or may have, sidecars without these roots.
 
         For example `2 sidecars of server b-77ab` and `server c-9310, which has not reported`.
         """
-        with self._lock:
-            records = {_replica_of(key): record for key, record in self._records.items()}
+        records = {_replica_of(key): record for key, record in self._known.records().items()}
         result = []
         for name in sorted(set(here) - {self._replica}):
             fields = _fields(records.get(name))

@@ -1,7 +1,6 @@
 """The reports of all servers in a root rotation, in records that they share."""
 
 import asyncio
-import threading
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 
@@ -9,11 +8,11 @@ import structlog
 
 from certs.errors import StateError
 from certs.report_records.fields import REPORTS, key_of_report, parts_of, replica_of, report_in
+from certs.report_records.server_records import ServerRecords
 from certs.roots.rotation import Rotation
 from certs.roots.server_report import Reports, ServerReport
 from meshwright.records.content import Content, Fields, UnreadableContentError
 from meshwright.records.contract import (
-    Changes,
     Record,
     RecordsError,
     RecordStore,
@@ -39,29 +38,15 @@ class RecordedReports:
         self._replica = replica
         self._writer = Writer(replica)
         self._calls = ThreadCalls(loop)
-        self._records: dict[Key, Record] = {}
-        self._lock = threading.Lock()
+        self._known = ServerRecords(store, loop, REPORTS, replica_of)
 
     async def follow(self) -> None:
         """Keep the reports up to date until cancelled."""
-        is_first = True
-
-        def hear(changes: Changes) -> None:
-            nonlocal is_first
-            with self._lock:
-                if is_first:
-                    self._records.clear()
-                is_first = False
-                self._records.update({record.key: record for record in changes.records})
-                for key in changes.removed:
-                    self._records.pop(key, None)
-
-        await self._store.follow(REPORTS, hear)
+        await self._known.follow()
 
     def others(self, here: Collection[ReplicaId], rotation: Rotation) -> Reports:
         """Return the reports of these other servers; None for a server without a readable report."""
-        with self._lock:
-            records = sorted(self._records.values(), key=lambda record: _number(record.key))
+        records = sorted(self._known.records().values(), key=lambda record: _number(record.key))
         parts: dict[ReplicaId, list[Record]] = {}
         for record in records:
             parts.setdefault(replica_of(record.key), []).append(record)
@@ -70,8 +55,8 @@ class RecordedReports:
     def write(self, report: ServerReport, rotation: Rotation) -> None:
         """Write the report of this server, as far as another one is stored. Raises StateError."""
         parts = parts_of(report, rotation)
-        with self._lock:
-            own = {key: record for key, record in self._records.items() if replica_of(key) == self._replica}
+        records = self._known.records()
+        own = {key: record for key, record in records.items() if replica_of(key) == self._replica}
         try:
             self._calls.run(self._write(parts, own))
         except (RecordsError, UnreadableContentError) as error:
@@ -79,19 +64,11 @@ class RecordedReports:
 
     def remove(self, gone: Collection[ReplicaId]) -> None:
         """Remove the reports of these servers. Raises StateError."""
-        with self._lock:
-            records = [record for key, record in self._records.items() if replica_of(key) in gone]
-        for record in records:
-            try:
-                with suppress(WriteConflictError):  # gone, or written again meanwhile
-                    self._calls.run(self._store.remove(record.key, record.revision))
-            except RecordsError as error:
-                raise StateError(f"an old report of a server cannot be removed: {error}") from error
+        self._known.remove(gone)
 
     def servers(self) -> frozenset[ReplicaId]:
         """Return the servers that have a report."""
-        with self._lock:
-            return frozenset(map(replica_of, self._records))
+        return self._known.servers()
 
     async def _write(self, parts: tuple[Fields, ...], own: Mapping[Key, Record]) -> None:
         """Write parts that differ from what was followed last, and remove parts that are too many."""

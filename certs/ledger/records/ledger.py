@@ -198,7 +198,7 @@ class RecordedLedger:
         return entries != _staying(retention)(entries) or not (entries or retention.has_workload)
 
     async def forget(self, name: ProxyName, retention: Retention) -> bool:
-        """Drop the certificates of a proxy that nobody needs; return whether any was dropped.
+        """Drop the certificates that a proxy does not need any more; return whether any was dropped.
 
         The record of a proxy without certificates and workload is removed. May be awaited on any event loop.
         Raises StateError.

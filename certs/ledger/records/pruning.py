@@ -94,7 +94,7 @@ def decides(
 
 
 def _is_over(entry: LedgerEntry, now: datetime, gone_since: datetime | None) -> bool:
-    """Return whether nobody can use a certificate any more: it has ended, or its Pod has."""
+    """Return whether a certificate is useless: it has expired, or its Pod has ended."""
     if now > entry.not_after + ENDED_FOR:
         return True
     is_of_pod = entry.joined_by.startswith(_OF_POD)

@@ -27,7 +27,7 @@ from meshwright.admin.readers import MeshReading
 from meshwright.admin.replicas.view import PARAMETER, Query, Scope, View, asked
 
 _REPLICA: Final = noted(maybe(TEXT), "name of the server with this proxy; null for one that never connected")
-_ANSWERED: Final = noted(TEXT, "name of the server that was asked alone, or that has the proxy")
+_ANSWERED: Final = noted(TEXT, "name of the server in the parameter `replica`, else of the proxy's server")
 _PARTIAL: Final = noted(
     listed(record({"replica": TEXT, "reason": TEXT})),
     "servers that are missing in this answer, because they did not answer in time",

@@ -87,7 +87,8 @@ def _window(span: Span[BySource]) -> Window:
 class MergedTraffic:
     """Sum of the statistics of this server and of others; implements TrafficStatistics.
 
-    The others were asked for one window and for the last hour, so `seconds` below an hour means the window.
+    The other servers have sent two periods only: the window and the last hour. Any `seconds` below an hour
+    select the window.
     A report counts once: for example, a proxy that moves has rows at both servers, which are added up.
     """
 

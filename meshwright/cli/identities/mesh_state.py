@@ -88,7 +88,7 @@ def imported(
         settings = _settings(flags)
         text = _text(file)
         try:
-            state_file.read_header(text)  # before the passphrase is asked for
+            state_file.read_header(text)  # so that a wrong file needs no passphrase
             header, mesh = state_file.opened(text, _passphrase(passphrase_file, settings.state, is_new=False))
         except StateError as error:
             raise IssuingError(f"{file} cannot be imported: {error}") from error
@@ -190,7 +190,8 @@ def _into_directory(settings: Settings, mesh: MeshState, *, dry_run: bool) -> st
     if not dry_run:
         lock.prepare(state, shared=settings.shared_state)
         with lock.hold_lock(state):
-            directory_state.require_empty(state, mesh.root)  # once more: now nobody else can write
+            # Again, because only the lock keeps other writers out.
+            directory_state.require_empty(state, mesh.root)
             own_mesh.write_own_mesh(settings, mesh)
     return f"the state directory {state}"
 

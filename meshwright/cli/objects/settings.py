@@ -5,11 +5,9 @@ from pathlib import Path
 from typing import Self
 
 from pydantic import ValidationError, model_validator
-from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource
 
 from meshwright.cli.errors import CommandFailed
 from meshwright.controller.errors import SettingsError
-from meshwright.controller.settings.config_file import read_config
 from meshwright.controller.settings.error_text import sentence
 from meshwright.controller.settings.etcd_fields import EtcdFields
 from meshwright.controller.settings.etcd_rules import check_etcd
@@ -28,23 +26,9 @@ class EtcdSettings(EtcdFields):
         return self
 
     @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic-settings names the parameters
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Set the order of the sources, as for the server."""
-        config = init_settings().get("config") or env_settings().get("config")
-        # The server's file has settings that this command does not know.
-        known = {
-            name: value
-            for name, value in (read_config(Path(config)) if config else {}).items()
-            if name in cls.model_fields
-        }
-        return init_settings, env_settings, InitSettingsSource(settings_cls, known)
+    def from_file(cls, values: Mapping[str, object]) -> dict[str, object]:
+        """Return the settings of etcd alone: the server's file has settings that this command lacks."""
+        return {name: value for name, value in values.items() if name in cls.model_fields}
 
 
 def etcd_settings(flags: Mapping[str, object]) -> EtcdSettings:

@@ -27,7 +27,7 @@ _PAGE: Final = 500
 
 
 class Change(StrEnum):
-    """What happened to an object, in the words of kubectl."""
+    """Results of a command for one object, in the words of kubectl."""
 
     CREATED = "created"
     CONFIGURED = "configured"

@@ -3,9 +3,8 @@
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from meshwright.controller.settings.error_text import ENVIRONMENT_PREFIX
+from meshwright.controller.settings.file_settings import FileSettings
 from meshwright.controller.settings.values import Hosts, MaybePath
 
 LOCATION: Final = "etcd_endpoints"
@@ -29,17 +28,8 @@ def _endpoints(value: tuple[str, ...]) -> tuple[str, ...]:
 Endpoints = Annotated[Hosts, AfterValidator(_endpoints), Field(repr=False)]
 
 
-class EtcdFields(BaseSettings):
+class EtcdFields(FileSettings):
     """Each setting of etcd by itself; `meshwright.controller.settings.etcd_rules` has the combinations."""
-
-    # The validator is built when settings are read, so that only that of the whole class is.
-    model_config = SettingsConfigDict(
-        env_prefix=ENVIRONMENT_PREFIX,
-        extra="forbid",
-        frozen=True,
-        use_attribute_docstrings=True,
-        defer_build=True,
-    )
 
     etcd_objects: bool = False
     """Read the mesh from objects in etcd, which `meshwright apply` writes, in addition to `mesh` or instead

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from catalog.store.settings import (
     VIRTUAL_IPV6,
@@ -17,7 +16,7 @@ from catalog.store.settings import (
 from certs.contract import IssuerKind, KeyKind
 from certs.lifetimes import BACKDATED, MOST_DAYS, VALIDITY
 from meshwright.controller.process.logs import LogFormat, LogLevel
-from meshwright.controller.settings.error_text import ENVIRONMENT_PREFIX
+from meshwright.controller.settings.file_settings import FileSettings
 from meshwright.controller.settings.store_kind import StoreKind
 from meshwright.controller.settings.values import (
     Domain,
@@ -47,20 +46,11 @@ from meshwright.controller.settings.values import (
 from meshwright.mesh.host_port import HostPort
 
 
-class Fields(BaseSettings):
+class Fields(FileSettings):
     """Each setting by itself; durations are in seconds.
 
     `meshwright.controller.settings.settings.Settings` adds where values come from, and which fit together.
     """
-
-    # The validator is built when settings are read, so that only that of the whole class is.
-    model_config = SettingsConfigDict(
-        env_prefix=ENVIRONMENT_PREFIX,
-        extra="forbid",
-        frozen=True,
-        use_attribute_docstrings=True,
-        defer_build=True,
-    )
 
     mesh: MaybePath = None
     """Directory of manifests, which the server watches. If empty, the mesh is read only from
@@ -126,7 +116,7 @@ class Fields(BaseSettings):
     """YAML file with any of these settings. Flags and environment variables override the file."""
     ads_address: Listening = HostPort("::", 15128)
     """Address on which proxies connect to the ADS server, by gRPC with mutual TLS."""
-    driver_addresses: Listenings = {}
+    driver_addresses: Listenings = {}  # noqa: RUF012 - pydantic copies defaults
     """Listen addresses of sidecar drivers, for example document=127.0.0.1:15129. The server starts each
     driver named here, even if no workload uses the driver."""
     http_address: Listening = HostPort("::", 9091)
@@ -320,7 +310,7 @@ class Fields(BaseSettings):
     empty_answer_hold_seconds: Annotated[float, Field(ge=0, le=86400)] = 30.0
     """Seconds to wait before an empty result is accepted from a source that had objects. The last known
     objects stay in force meanwhile. 0: accept an empty result at once."""
-    providers: Providers = {}
+    providers: Providers = {}  # noqa: RUF012 - as above
     """Installed third-party sources and their options (docs/extend/providers.md)."""
     dns_nameservers: Nameservers = ()
     """IP addresses of the name servers that resolve DNS names of services, with optional ports, for

@@ -6,11 +6,9 @@ from types import MappingProxyType
 from typing import Final, Self
 
 from pydantic import ValidationError, model_validator
-from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource
 
 from certs.contract import IssuerKind
 from meshwright.controller.errors import SettingsError
-from meshwright.controller.settings.config_file import read_config
 from meshwright.controller.settings.error_text import ENVIRONMENT_PREFIX, sentence, spelled
 from meshwright.controller.settings.etcd_fields import EtcdFields
 from meshwright.controller.settings.etcd_rules import check_etcd
@@ -63,20 +61,6 @@ class Settings(EtcdFields, Fields):
         """Names of the sources of the mesh; see `sources_named`."""
         cluster = self.kube_context if self.kubernetes else None
         return sources_named(self.mesh, cluster, self.providers, etcd=self.etcd_objects)
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic-settings names the parameters
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Set the order of the sources; the config file itself is named by a flag or the environment."""
-        config = init_settings().get("config") or env_settings().get("config")
-        from_file = InitSettingsSource(settings_cls, read_config(Path(config)) if config else {})
-        return init_settings, env_settings, from_file
 
 
 def sources_named(

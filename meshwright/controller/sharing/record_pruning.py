@@ -37,7 +37,7 @@ class PrunableLedger(Protocol):
         """Return whether `forget` would change the record of a proxy; does not wait."""
 
     async def forget(self, name: ProxyName, retention: Retention) -> bool:
-        """Drop the certificates of a proxy that nobody needs; raise StateError."""
+        """Drop the certificates that a proxy does not need any more; raise StateError."""
 
 
 class RecordPruning:

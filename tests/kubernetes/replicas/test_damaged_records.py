@@ -68,10 +68,10 @@ async def _damaged(mesh: Mesh, name: str, damage: Callable[[bytes], bytes]) -> N
     """Damage records of a connected proxy and of a service that it uses; nothing else may stop working."""
     store, joining = mesh.engine.records("hand"), await Joining.prepared(mesh)
     async with mesh.row(name) as row:
-        written = []
-        for key in _keys(mesh):
-            record = await _present(store, key)
-            written.append(await store.write(key, damage(record.content), record.revision))
+        intact = [await _present(store, key) for key in _keys(mesh)]
+        written = [
+            await store.write(record.key, damage(record.content), record.revision) for record in intact
+        ]
         began = time.monotonic()
         proxy, service = (record.key for record in written)
         await until(lambda: all(_has_said(replica, proxy) for replica in mesh.replicas), SAID_SECONDS)
@@ -84,6 +84,12 @@ async def _damaged(mesh: Mesh, name: str, damage: Callable[[bytes], bytes]) -> N
         code, text = await joining.ask(mesh.replicas[1])
         assert code is grpc.StatusCode.OK, (code, text)
         assert [await store.read(record.key) for record in written] == written
+        for replica in mesh.replicas:
+            status, remarks = await replica.ready()
+            assert (status, proxy in remarks) == (200, True), remarks
+        # The remarks stay until the operator has repaired the records; the row ends when they are gone.
+        for record, before in zip(written, intact, strict=True):
+            await store.write(record.key, before.content, record.revision)
 
 
 def _keys(mesh: Mesh) -> list[Key]:
