@@ -328,8 +328,12 @@ class RootChange:
         try:
             await asyncio.shield(task)
         except asyncio.CancelledError:
-            with suppress(Exception):  # the next look finds what the work has done
+            try:
                 await task
+            except CertificateError as error:
+                _log.warning(
+                    "last step of the root change failed at the end of the leadership", reason=str(error)
+                )
             raise
 
     def _present(self) -> tuple[str, Rotation | None]:
