@@ -13,7 +13,7 @@ import pytest
 
 from meshwright.controller.sharing.store.etcd_connection import EtcdConnection
 from meshwright.etcd.access import Access
-from meshwright.etcd.client import Client, Limits
+from meshwright.etcd.client import Client
 from meshwright.etcd.values import KeyValue
 from meshwright.mesh.kinds import SERVICE
 from meshwright.mesh.names import Namespace
@@ -32,6 +32,9 @@ NAMES: Final = ObjectNames("cluster.local")
 PREFIX: Final = b"/meshwright/cluster.local/objects/"
 SECONDS: Final = 60.0
 SPLIT: Final = texts.split("web", "web", ("web", 1))
+Picture = tuple[list[str], list[str]]
+"""Names of the objects in force, and codes of the problems."""
+
 MESH: Final = texts.joined(
     texts.account("web"),
     texts.service("web"),
@@ -130,19 +133,23 @@ def test_objects_are_applied_shown_and_deleted(own_member: RealMember, program: 
 
 
 class Watched:
-    """A source that is followed, and the number of its changes."""
+    """A source that is followed, with its objects and problems after each of its changes."""
 
     def __init__(self, source: EtcdSource) -> None:
         self.source = source
-        self.changes = 0
+        self.pictures: list[Picture] = []
 
     def changed(self) -> None:
-        """Count a change."""
-        self.changes += 1
+        """Keep the objects and problems of a change."""
+        self.pictures.append((self.names(), self.problems()))
 
     def names(self) -> list[str]:
         """Return the names of the objects in force."""
         return [key.name for key in self.source.objects()]
+
+    def problems(self) -> list[str]:
+        """Return the codes of the problems."""
+        return [problem.code for problem in self.source.problems()]
 
 
 @asynccontextmanager
@@ -151,7 +158,7 @@ async def watching(
 ) -> AsyncIterator[Watched]:
     """Follow the objects in a member until the end of the block; `saved` has those of earlier runs."""
     kept: list[tuple[KeyValue, ...]] = [()] if saved is None else saved
-    client = Client(Access((member.endpoint,)), Limits(read=1.0, quiet=0.5, answer=1.0))
+    client = Client(Access((member.endpoint,)))
     source = EtcdSource(
         client,
         EtcdConnection(client),
@@ -182,37 +189,38 @@ async def test_each_write_is_one_change_until_etcd_is_restored(
     """Objects stay while etcd is away, follow an older snapshot after it, and vanish only after a while."""
     await asyncio.to_thread(_put, own_member, "a")
     async with watching(own_member) as watched:
-        assert (watched.names(), watched.changes) == (["a"], 0)
+        assert (watched.names(), watched.pictures) == (["a"], [])
         await asyncio.to_thread(_put, own_member, "b")
         await until(lambda: watched.names() == ["a", "b"])
-        assert watched.changes == 1
+        assert watched.pictures == [(["a", "b"], [])]
 
         own_member.kill()
         own_member.copy_data(tmp_path / "copy")
         await until(lambda: watched.source.freshness().error != "")
-        assert [problem.code for problem in watched.source.problems()] == ["MW1116"]
+        assert watched.problems() == ["MW1116"]
         assert watched.names() == ["a", "b"]
         await asyncio.to_thread(own_member.again)
         await until(lambda: watched.source.freshness().error == "")
-        await until(lambda: watched.source.problems() == ())
+        await until(lambda: watched.problems() == [])
 
         await asyncio.to_thread(_put, own_member, "c")
         await until(lambda: watched.names() == ["a", "b", "c"])
         own_member.kill()
         own_member.restore(tmp_path / "copy")
         await asyncio.to_thread(own_member.again)
-        await until(lambda: watched.names() == ["a", "b"])
+        # The end of the outage is a change of its own, which follows with the watch after the list.
+        await until(lambda: watched.names() == ["a", "b"] and watched.problems() == [])
 
-        before = watched.changes
+        watched.pictures.clear()
         await asyncio.to_thread(own_member.compact)
         await asyncio.to_thread(_put, own_member, "d")
         await until(lambda: watched.names() == ["a", "b", "d"])
-        assert watched.changes == before + 1
+        assert watched.pictures == [(["a", "b", "d"], [])]
 
         await asyncio.to_thread(own_member.delete, PREFIX, PREFIX[:-1] + b"0")
-        await until(lambda: [problem.code for problem in watched.source.problems()] == ["MW1110"])
+        await until(lambda: watched.problems() == ["MW1110"])
         assert watched.names() == ["a", "b", "d"]
-        await until(lambda: watched.names() == [] and watched.source.problems() == ())
+        await until(lambda: watched.names() == [] and watched.problems() == [])
 
 
 async def test_restart_without_etcd_begins_with_the_objects_of_before(own_member: RealMember) -> None:
@@ -229,7 +237,7 @@ async def test_restart_without_etcd_begins_with_the_objects_of_before(own_member
             pass
     file = [last_objects.read(last_objects.written(saved[-1]))]
     async with watching(own_member, patience=1.0, saved=file) as watched:
-        await until(lambda: [problem.code for problem in watched.source.problems()] == ["MW1116"])
+        await until(lambda: watched.problems() == ["MW1116"])
         assert watched.names() == ["a", "b"]
         await asyncio.to_thread(own_member.again)
-        await until(lambda: watched.names() == ["a"] and watched.source.problems() == ())
+        await until(lambda: watched.names() == ["a"] and watched.problems() == [])
