@@ -120,10 +120,10 @@ async def _pass(
 
 
 @contextlib.asynccontextmanager
-async def relay_to(endpoint: Endpoint) -> AsyncIterator[Relay]:
-    """Run a relay to a member until the end of the block."""
+async def relay_to(endpoint: Endpoint, host: str = LOOPBACK, port: int = 0) -> AsyncIterator[Relay]:
+    """Run a relay to a member until the end of the block, at a free port unless one is given."""
     made = Relay(endpoint)
-    server = await asyncio.start_server(made.serve, LOOPBACK, 0)
+    server = await asyncio.start_server(made.serve, host, port)
     made.port = server.sockets[0].getsockname()[1]
     try:
         yield made

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from meshwright.etcd.access import Endpoint
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
@@ -23,11 +24,12 @@ from tests.e2e.policy.calls import exchange
 from tests.e2e.ring import LOCAL_PORT, PORT, Link
 from tests.golden.envoys import HERE, RunningEnvoy, keep
 from tests.golden.running_mesh import serve
-from tests.kubernetes.replicas.engines import Engine
+from tests.kubernetes.etcd.cut_relay import relay_to
+from tests.kubernetes.replicas.engines import Engine, Network
 from tests.kubernetes.replicas.observers import Change, Observer, RealProxy, running
 from tests.kubernetes.replicas.requests import ANSWERED, Requests, constant_requests
 from tests.kubernetes.replicas.rows import Row, Table
-from tests.kubernetes.replicas.servers import SECONDS, Replica, alive
+from tests.kubernetes.replicas.servers import PEERS_REACHED_AT, SECONDS, Replica, alive
 from tests.meshes import texts
 from tests.tools.deadline import until
 from tests.tools.forked_cli import Commands
@@ -48,6 +50,8 @@ class Mesh:
     replicas: tuple[Replica, ...]
     manifests: Path
     table: Table
+    peer_networks: dict[str, Network] = field(default_factory=dict)
+    """The network from all other servers to the port for servers, by the server's name."""
     proxies: list[RealProxy] = field(default_factory=list)
     observers: list[Observer] = field(default_factory=list)
     serials: dict[str, str] = field(default_factory=dict)
@@ -223,6 +227,9 @@ async def running_mesh(
     async with AsyncExitStack() as ends:
         for replica in replicas:
             ends.callback(_end, replica)
+            at = HostPort.parse(replica.peers)
+            relay = relay_to(Endpoint(at.host, at.port, tls=True), PEERS_REACHED_AT, at.port)
+            mesh.peer_networks[replica.name] = Network([await ends.enter_async_context(relay)])
         # All at once, so that each start tries what two servers that create the CA at once have to do.
         first = replicas[: len(SERVERS)]
         await asyncio.gather(*(replica.start() for replica in first))

@@ -1,13 +1,14 @@
 """Servers of one mesh, each with its own state directory, and the signals that a test sends them."""
 
 import asyncio
+import json
 import re
 import shutil
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import aiohttp
 
@@ -19,6 +20,8 @@ from tools.ports import free_port
 from tools.real_parts.keys import LOOPBACK
 
 SECONDS: Final = 90.0
+PEERS_REACHED_AT: Final = "127.0.0.2"
+"""Address of the relays through which servers reach the ports for each other."""
 _BEGINS: Final = ("lease acquired", "leadership begins")
 _ENDS: Final = ("lease released", "lease lost", "leadership ends")
 """Events of the log by which leadership begins and ends, in Kubernetes and in etcd."""
@@ -34,6 +37,7 @@ class Replica:
     flags: Sequence[str]
     ads: str = field(default_factory=lambda: f"{LOOPBACK}:{free_port(LOOPBACK)}")
     joining: str = field(default_factory=lambda: f"{LOOPBACK}:{free_port(LOOPBACK)}")
+    peers: str = field(default_factory=lambda: f"{LOOPBACK}:{free_port(LOOPBACK)}")
     server: Server | None = None
     is_frozen: bool = False
 
@@ -50,8 +54,16 @@ class Replica:
 
     async def start(self) -> None:
         """Start the server, and return once it serves."""
-        addresses = (f"--ads-address={self.ads}", "--set", f"enrolment_address={self.joining}")
-        self.server = await asyncio.to_thread(self.program.serve, *self.flags, *addresses)
+        self.server = await asyncio.to_thread(self.program.serve, *self._all_flags())
+
+    async def refused(self) -> str:
+        """Start a server that must refuse to start; return its only sentence."""
+        return await asyncio.to_thread(self.program.refused, *self._all_flags())
+
+    def _all_flags(self) -> tuple[str, ...]:
+        addresses = (f"enrolment_address={self.joining}", f"peer_address={self.peers}")
+        settings = (*addresses, f"peer_reached_at={PEERS_REACHED_AT}")
+        return (*self.flags, f"--ads-address={self.ads}", *(f"--set={setting}" for setting in settings))
 
     async def kill(self) -> None:
         """Send SIGKILL."""
@@ -128,11 +140,19 @@ class Replica:
         """Revoke a certificate at this server; return the HTTP status and the text."""
         return await self.act("/certs/revoke", {"serial": serial, "reason": "the test says so"})
 
-    async def _get(self, path: str) -> tuple[int, str]:
+    async def view(self, path: str) -> Mapping[str, Any]:
+        """Return an answer of the API about all servers of the mesh."""
+        status, text = await self._get(f"/api/v1{path}", "debug")
+        assert status == 200, (status, text)
+        answer = json.loads(text)
+        assert isinstance(answer, dict), text
+        return answer
+
+    async def _get(self, path: str, port: str = "http") -> tuple[int, str]:
         try:
             async with (
                 aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(5)) as session,
-                session.get(f"http://{self.running.bound['http']}{path}") as response,
+                session.get(f"http://{self.running.bound[port]}{path}") as response,
             ):
                 return response.status, await response.text()
         except (aiohttp.ClientError, OSError, TimeoutError):
