@@ -33,6 +33,11 @@ class Joining:
         (folder / "ca.pem").write_bytes((mesh.observers[0].folder / "ca.pem").read_bytes())
         return cls(name, await mesh.replicas[0].token(name, folder / "token"), folder)
 
+    @property
+    def has_joined(self) -> bool:
+        """Return whether the machine has a certificate."""
+        return (self.folder / f"{self.name}.pem").exists()
+
     async def ask(self, replica: Replica) -> tuple[grpc.StatusCode, str]:
         """Join at a server; return the status and its message."""
         roots = (self.folder / "ca.pem").read_bytes()
