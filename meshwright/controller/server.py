@@ -152,7 +152,8 @@ class Server:
     def _waited_for(self) -> tuple[str, ...]:
         parts = self._parts
         rebuilding = () if parts.identity.opened.rebuilding is None else (REBUILT,)
-        return (*self._waiting, *self._unwell, *rebuilding, *parts.in_cluster.waited_for())
+        isolated = () if parts.isolated is None else parts.isolated.waited_for()
+        return (*self._waiting, *self._unwell, *rebuilding, *isolated, *parts.in_cluster.waited_for())
 
     def _remarks(self) -> tuple[str, ...]:
         parts, core = self._parts, self._parts.core

@@ -27,6 +27,7 @@ from meshwright.mesh.problems.problem import Problems
 from meshwright.sidecars.contract.events import CertificateRevoked
 
 if TYPE_CHECKING:
+    from meshwright.controller.sharing.isolated_server import IsolatedServer
     from meshwright.controller.sharing.peers.parts import PeerParts
     from meshwright.controller.sharing.shared_store import SharedStore
 
@@ -40,7 +41,7 @@ _log = structlog.get_logger("controller.wiring")
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """All parts of the server; `shared` and `peers` are `None` unless several servers share a store."""
+    """All parts of the server; the last three are `None` unless several servers share a store."""
 
     core: CoreParts
     identity: IdentityParts
@@ -49,6 +50,7 @@ class Parts:
     monitors: MonitorParts
     shared: "SharedStore | None" = None
     peers: "PeerParts | None" = None
+    isolated: "IsolatedServer | None" = None
 
     @property
     def reading(self) -> ServerReading:
@@ -81,6 +83,8 @@ class Parts:
             yield "pruning of records", self.shared.prune(self._workloads, keeps_revoked=keeps_revoked)
         if self.peers is not None:
             yield from self.peers.works(lambda: self.core.delivery.gathering.sources.merged)
+        if self.isolated is not None:
+            yield "store at other servers", self.isolated.run()
 
     def own_problems(self) -> Problems:
         """Return the problems that only this server can know, because its proxies cause them."""
@@ -161,6 +165,7 @@ def join(
     parts = Parts(core, identity, in_cluster, proxies, join_monitors(core, opened), shared)
     if shared is None:
         return parts
+    from meshwright.controller.sharing.isolated_server import IsolatedServer
     from meshwright.controller.sharing.peers.parts import PeerParts
 
     say = saying(core.delivery, in_cluster.reporter, "proxies of other servers")
@@ -169,4 +174,6 @@ def join(
     )
     if in_cluster.reporter is not None:
         in_cluster.reporter.ask_others(peers.ask_progress)
-    return replace(parts, peers=peers)
+    streams, moved = proxies.pages.movable_streams, core.metrics.streams_moved
+    isolated = IsolatedServer(shared.answer_age, peers.store_ages, streams, moved)
+    return replace(parts, peers=peers, isolated=isolated)

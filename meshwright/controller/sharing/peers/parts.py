@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from certs.contract import Authority
 from meshwright.admin.readers import MeshReading
-from meshwright.admin.replicas.pulse import ServerFacts
-from meshwright.admin.replicas.views import ReplicaViews
+from meshwright.admin.replicas.peers import SERVER
+from meshwright.admin.replicas.pulse import ServerFacts, decode_server
+from meshwright.admin.replicas.views import ReplicaViews, decoded
 from meshwright.controller.settings.settings import Settings
 from meshwright.controller.sharing.inputs import DifferingInputs, InputDigest
 from meshwright.controller.sharing.peers.acts import PeerActs
@@ -77,6 +78,11 @@ class PeerParts:
         )
         self.acts = PeerActs(self.client, self.views)
         self.leading = LeaderWorks(self.client, shared.leadership, say)
+
+    async def store_ages(self) -> tuple[float | None, ...]:
+        """Return the seconds since the last answer of the store, at each other server that answers."""
+        fine, _ = decoded(await self.client.ask(SERVER), decode_server)
+        return tuple(facts.store_seconds for facts in fine.values())
 
     async def ask_progress(self) -> "tuple[dict[str, tuple[ObjectProgress, ...]], tuple[str, ...]] | None":
         """Return the progress of changed objects at the other servers, None unless this server leads."""
