@@ -26,15 +26,57 @@ NAMES = ("root-cert:cluster.local", "service-cert")
 
 
 @dataclass
-class Follower:
-    """A proxy's certificate, roots and secrets."""
+class RootAgent:
+    """The agent of a proxy: the proxy's certificate, and the roots for the control plane."""
 
     server: Any
     name: str
     pair: Pair
     roots: bytes
-    secrets: dict[str, secret_pb2.Secret] = field(default_factory=dict)
     serials: set[str] = field(default_factory=set)
+    """Serials of the renewed certificates."""
+
+    def changed(self) -> None:
+        """Take note of another certificate or of other roots."""
+
+    async def follow(self, *, renews: bool = True) -> None:
+        """Report the present roots, store new roots, and renew when the server asks for it, if `renews`."""
+        while True:
+            with contextlib.suppress(grpc.aio.AioRpcError, ConnectionError):
+                details = await self._asked(TRUST, self._trust_request())
+                answer = wire.TrustResponse.FromString(details)
+                self.roots = answer.trust_bundle_pem or self.roots
+                self.changed()
+                if renews and answer.renew_after.ToDatetime(UTC) <= datetime.now(UTC):
+                    machine = Machine()
+                    request = wire.RenewRequest(csr_der=machine.csr).SerializeToString()
+                    given = wire.Certificate.FromString(await self._asked(RENEW, request))
+                    self.pair, self.roots = machine.pair(given), given.trust_bundle_pem
+                    self.serials.add(self.pair.leaf.serial)
+                    self.changed()
+            await asyncio.sleep(0.5)
+
+    def _trust_request(self) -> bytes:
+        digest = hashlib.sha256(self.roots).hexdigest()
+        return wire.TrustRequest(bundle_digest=digest).SerializeToString()
+
+    async def _asked(self, method: str, request: bytes) -> bytes:
+        tls = grpc.ssl_channel_credentials(self.roots, self.pair.key.reveal(), self.pair.chain_pem)
+        options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
+        async with grpc.aio.secure_channel(
+            str(self.server.bound.enrolment["renewal"]), tls, options
+        ) as channel:
+            answered = await call(channel, method, request)
+        if answered.code is not grpc.StatusCode.OK:
+            raise ConnectionError(f"{answered.code}: {answered.words}")
+        return answered.message
+
+
+@dataclass
+class Follower(RootAgent):
+    """A proxy's certificate, roots and secrets."""
+
+    secrets: dict[str, secret_pb2.Secret] = field(default_factory=dict)
 
     @property
     def chain(self) -> bytes:
@@ -51,7 +93,7 @@ class Follower:
         """Run the Envoy, and the agent if there is one, within the block."""
         tasks = [asyncio.create_task(self._envoy(), name="envoy")]
         if agent:
-            tasks.append(asyncio.create_task(self._agent(renews=renews), name="agent"))
+            tasks.append(asyncio.create_task(self.follow(renews=renews), name="agent"))
         try:
             while len(self.secrets) < len(NAMES):
                 assert not any(task.done() for task in tasks), tasks
@@ -92,33 +134,3 @@ class Follower:
             assert is_signed_by_bundle(self.chain, self.mesh_roots), (
                 "its own certificate is none by its own roots"
             )
-
-    async def _agent(self, *, renews: bool) -> None:
-        """Report the present roots, store new roots, and renew when the server asks for it, if `renews`."""
-        while True:
-            with contextlib.suppress(grpc.aio.AioRpcError, ConnectionError):
-                details = await self._asked(TRUST, self._trust_request())
-                answer = wire.TrustResponse.FromString(details)
-                self.roots = answer.trust_bundle_pem or self.roots
-                if renews and answer.renew_after.ToDatetime(UTC) <= datetime.now(UTC):
-                    machine = Machine()
-                    request = wire.RenewRequest(csr_der=machine.csr).SerializeToString()
-                    given = wire.Certificate.FromString(await self._asked(RENEW, request))
-                    self.pair, self.roots = machine.pair(given), given.trust_bundle_pem
-                    self.serials.add(self.pair.leaf.serial)
-            await asyncio.sleep(0.5)
-
-    def _trust_request(self) -> bytes:
-        digest = hashlib.sha256(self.roots).hexdigest()
-        return wire.TrustRequest(bundle_digest=digest).SerializeToString()
-
-    async def _asked(self, method: str, request: bytes) -> bytes:
-        tls = grpc.ssl_channel_credentials(self.roots, self.pair.key.reveal(), self.pair.chain_pem)
-        options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
-        async with grpc.aio.secure_channel(
-            str(self.server.bound.enrolment["renewal"]), tls, options
-        ) as channel:
-            answered = await call(channel, method, request)
-        if answered.code is not grpc.StatusCode.OK:
-            raise ConnectionError(f"{answered.code}: {answered.words}")
-        return answered.message

@@ -35,6 +35,12 @@ from tests.tools.deadline import until
 from tests.tools.forked_cli import Commands
 from tests.tools.program import Program
 
+Equip = Callable[["Mesh", BootstrapSettings, AsyncExitStack], BootstrapSettings]
+"""Return the settings of an Envoy's bootstrap, for example with files that an agent renews.
+
+The agent runs until the end of the exit stack.
+"""
+
 SERVERS: Final = ("a", "b", "c")
 ENVOYS: Final = 3
 OBSERVERS: Final = 4
@@ -202,6 +208,12 @@ def made_replicas(
     return tuple(made)
 
 
+def without_agent(mesh: Mesh, settings: BootstrapSettings, ends: AsyncExitStack) -> BootstrapSettings:
+    """Leave the files of an Envoy as they are."""
+    del mesh, ends
+    return settings
+
+
 @asynccontextmanager
 async def running_mesh(
     engine: Engine,
@@ -210,6 +222,8 @@ async def running_mesh(
     envoy: str,
     table: Table,
     more: Sequence[str] = (),
+    observers: int = OBSERVERS,
+    equip: Equip = without_agent,
 ) -> AsyncIterator[Mesh]:
     """Start servers, Envoys, observers and load, and end them with the block.
 
@@ -217,7 +231,7 @@ async def running_mesh(
     are not started.
     """
     links = tuple(Link(number, ENVOYS) for number in range(ENVOYS))
-    watching = [f"watcher-{number}" for number in range(OBSERVERS)]
+    watching = [f"watcher-{number}" for number in range(observers)]
     callers = (*watching, "newcomer")
     manifests = folder / "manifests"
     manifests.mkdir()
@@ -233,7 +247,7 @@ async def running_mesh(
         # All at once, so that each start tries what two servers that create the CA at once have to do.
         first = replicas[: len(SERVERS)]
         await asyncio.gather(*(replica.start() for replica in first))
-        await _connect(mesh, links, watching, folder, envoy, ends)
+        await _connect(mesh, links, watching, folder, envoy, equip, ends)
         calls = [partial(_call, link) for link in links]
         await until(partial(_all_answer, calls), SECONDS)
         mesh.requests = await ends.enter_async_context(constant_requests(calls, PAUSE))
@@ -247,7 +261,13 @@ def _end(replica: Replica) -> None:
 
 
 async def _connect(
-    mesh: Mesh, links: Sequence[Link], watching: Sequence[str], folder: Path, envoy: str, ends: AsyncExitStack
+    mesh: Mesh,
+    links: Sequence[Link],
+    watching: Sequence[str],
+    folder: Path,
+    envoy: str,
+    equip: Equip,
+    ends: AsyncExitStack,
 ) -> None:
     """Issue certificates, each at another server, and start Envoys and observers."""
     servers = itertools.cycle(alive(mesh.replicas))
@@ -272,7 +292,7 @@ async def _connect(
             ca_file=place / "ca.pem",
             admin=HostPort("127.0.0.1", 0),
         )
-        (place / "bootstrap.json").write_text(bootstrap(settings))
+        (place / "bootstrap.json").write_text(bootstrap(equip(mesh, settings, ends)))
         kept = RunningEnvoy(place, "", session)
         await keep(envoy, kept, HERE, 2, ends)
         mesh.proxies.append(RealProxy(link.name, kept))

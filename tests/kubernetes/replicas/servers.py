@@ -38,6 +38,7 @@ class Replica:
     ads: str = field(default_factory=lambda: f"{LOOPBACK}:{free_port(LOOPBACK)}")
     joining: str = field(default_factory=lambda: f"{LOOPBACK}:{free_port(LOOPBACK)}")
     peers: str = field(default_factory=lambda: f"{LOOPBACK}:{free_port(LOOPBACK)}")
+    renewal: str = field(default_factory=lambda: f"{LOOPBACK}:{free_port(LOOPBACK)}")
     server: Server | None = None
     is_frozen: bool = False
 
@@ -61,8 +62,12 @@ class Replica:
         return await asyncio.to_thread(self.program.refused, *self._all_flags())
 
     def _all_flags(self) -> tuple[str, ...]:
-        addresses = (f"enrolment_address={self.joining}", f"peer_address={self.peers}")
-        settings = (*addresses, f"peer_reached_at={PEERS_REACHED_AT}")
+        settings = (
+            f"enrolment_address={self.joining}",
+            f"renewal_address={self.renewal}",
+            f"peer_address={self.peers}",
+            f"peer_reached_at={PEERS_REACHED_AT}",
+        )
         return (*self.flags, f"--ads-address={self.ads}", *(f"--set={setting}" for setting in settings))
 
     async def kill(self) -> None:

@@ -78,10 +78,14 @@ def slow(seconds: float) -> Spoil:
 
 @dataclass
 class Spoiling:
-    """A server in front of the API server; `spoil` may be replaced at any time, and requests are counted."""
+    """A server in front of the API server; `spoil` may be replaced at any time, and requests are counted.
+
+    `after` is called when the API server has answered a request; if the result is true, the answer is lost.
+    """
 
     port: int
     spoil: Spoil | None = None
+    after: Callable[[web.Request], bool] = lambda _: False
     asked: Counter[str] = field(default_factory=Counter)
     _open: set[asyncio.Task[object] | None] = field(default_factory=set)
 
@@ -108,16 +112,20 @@ class Spoiling:
         self._open.add(asyncio.current_task())
         try:
             await asyncio.sleep(spoilt or 0)
-            return await _passed_on(request, upstream, there)
+            return await _passed_on(request, upstream, there, self.after)
         finally:
             self._open.discard(asyncio.current_task())
 
 
-async def _passed_on(request: web.Request, upstream: aiohttp.ClientSession, there: str) -> web.StreamResponse:
+async def _passed_on(
+    request: web.Request, upstream: aiohttp.ClientSession, there: str, after: Callable[[web.Request], bool]
+) -> web.StreamResponse:
     headers = _without_hops(request.headers)
     body = await request.read() or None
     url = URL(there + request.raw_path, encoded=True)
     async with upstream.request(request.method, url, headers=headers, data=body) as came:
+        if after(request):
+            return web.Response(status=503)
         answer = web.StreamResponse(status=came.status, headers=_without_hops(came.headers))
         try:
             await answer.prepare(request)
@@ -136,12 +144,17 @@ def _without_hops(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def spoiling(cluster: RunningCluster, port: int = 0) -> AsyncIterator[Spoiling]:
-    """Serve in front of a cluster's API with the same certificate; clients use a token."""
+async def spoiling(cluster: RunningCluster, port: int = 0, certificate: str = "") -> AsyncIterator[Spoiling]:
+    """Serve in front of a cluster's API with the same certificate.
+
+    Clients use a token, or all of them act with the client certificate of this name.
+    """
     keys = cluster.place.keys
     shown = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     shown.load_cert_chain(keys / "server.crt", keys / "server.key")
     trusted = ssl.create_default_context(cafile=str(keys / "ca.crt"))
+    if certificate:
+        trusted.load_cert_chain(keys / f"{certificate}.crt", keys / f"{certificate}.key")
     connector = aiohttp.TCPConnector(ssl=trusted, limit=0)
     timeout = aiohttp.ClientTimeout(total=None)
     async with aiohttp.ClientSession(
