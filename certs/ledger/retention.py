@@ -8,8 +8,8 @@ from datetime import datetime
 class Retention:
     """Facts about one proxy at a time.
 
-    - `gone_since` is the time since which the mesh has had no Pod or machine with the proxy; None if there is
-      one, and if this is unknown.
+    - `gone_since` is the time since which no Pod or machine with the proxy has existed, in the mesh or
+      outside it; None if there is one, and if this is unknown.
     - `keeps_revoked` is True if revoked certificates are never forgotten, because the mesh accepts installed
       kinds of proof, whose validity is unknown.
     """
@@ -20,5 +20,5 @@ class Retention:
 
     @property
     def has_workload(self) -> bool:
-        """Return whether the mesh has, or may have, a Pod or machine with the proxy."""
+        """Return whether a Pod or machine with the proxy exists, or may exist."""
         return self.gone_since is None

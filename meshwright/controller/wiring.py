@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from catalog.store.inventory import has_proxy
 from certs.custody import AuthorityWithLedger
 from certs.ledger.entry import LedgerEntry
 from meshwright.admin.replicas.view import AllReplicas
@@ -22,13 +21,14 @@ from meshwright.controller.parts.identity import IdentityParts, join_identity, p
 from meshwright.controller.parts.monitors import MonitorParts, join_monitors
 from meshwright.controller.parts.proxies import ProxyParts, join_proxies
 from meshwright.controller.settings.settings import Settings
-from meshwright.mesh.identity import ProxyName, ServiceIdentity
+from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.problems.problem import Problems
 from meshwright.sidecars.contract.events import CertificateRevoked
 
 if TYPE_CHECKING:
     from meshwright.controller.sharing.isolated_server import IsolatedServer
     from meshwright.controller.sharing.peers.parts import PeerParts
+    from meshwright.controller.sharing.record_pruning import HasWorkload
     from meshwright.controller.sharing.shared_store import SharedStore
 
 _OUR_PROOFS: Final = frozenset({"join-token", "kubernetes"})
@@ -120,12 +120,15 @@ class Parts:
                 )
                 self.proxies.events.publish(CertificateRevoked(entry.common_name, entry.serial))
 
-    def _workloads(self) -> Callable[[ProxyName], bool] | None:
-        """Return the function that tells whether the mesh has a proxy, or None while it is not sure."""
+    def _workloads(self) -> "HasWorkload | None":
+        """Return the function that tells whether a proxy has a workload, or None while that is not sure."""
         view = self.core.view()
         if view is None or self.core.sources.remarks():
             return None
-        return partial(has_proxy, view)
+        from meshwright.controller.sharing.living_workloads import is_alive
+
+        cluster = self.in_cluster.cluster
+        return partial(is_alive, view, None if cluster is None else cluster.source.may_have_pod)
 
     def _compared(self, identities: Iterable[ServiceIdentity]) -> None:
         """Compare service certificates with those that other servers have stored, in the next wave."""

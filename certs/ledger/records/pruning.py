@@ -2,7 +2,8 @@
 
 A certificate is forgotten a day after its end, because the clocks of servers differ a little. That of a Pod
 is forgotten a day after the Pod's end: a Pod never comes back, and most certificates of a cluster are of Pods
-that have been replaced. Two kinds of ended certificates stay:
+that have been replaced. A Pod has not ended when its namespace leaves the mesh, and a revoked certificate
+does not end with its Pod. Two kinds of ended certificates stay:
 
 - A revoked one, as long as its name could be had again by a proof that is older than the revocation. A join
   token entitles for at most 366 days, and the token of a Pod for as long as the Pod lives. The limit of other
@@ -40,10 +41,11 @@ def is_prunable(
 ) -> bool:
     """Return whether the record with these certificates, which are all of one proxy, may vanish.
 
-    - `has_workload` is False if no Pod or machine of the mesh has the proxy; pass True if this is unknown.
+    - `has_workload` is False if no Pod or machine has the proxy, in the mesh or outside it; pass True if this
+      is unknown.
     - `keeps_revoked` is True if revoked certificates never vanish, because the mesh accepts installed kinds
       of proof, whose validity is unknown.
-    - `gone_since` is the time from which on the mesh has not had a workload with the proxy, None if unknown.
+    - `gone_since` is the time from which on no workload with the proxy has existed, None if unknown.
 
     For example, a record without certificates may vanish, and one with the certificate of a machine may not
     vanish before the certificate's end.
@@ -94,9 +96,14 @@ def decides(
 
 
 def _is_over(entry: LedgerEntry, now: datetime, gone_since: datetime | None) -> bool:
-    """Return whether a certificate is useless: it has expired, or its Pod has ended."""
+    """Return whether a certificate is useless: it has expired, or its Pod has ended.
+
+    The holder of a revoked one may have copied the key, so the end of its Pod does not make it useless.
+    """
     if now > entry.not_after + ENDED_FOR:
         return True
+    if entry.revoked_at is not None:
+        return False
     is_of_pod = entry.joined_by.startswith(_OF_POD)
     return is_of_pod and gone_since is not None and now > max(gone_since, entry.issued_at) + ENDED_FOR
 

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 import structlog
 
 from certs.errors import StateError
+from certs.ledger.entry import LedgerEntry
 from certs.ledger.retention import Retention
 from meshwright.mesh.identity import ProxyName
 from meshwright.records.contract import Epoch
@@ -23,8 +24,8 @@ AT_ONCE: Final = 50
 
 _log = structlog.get_logger("controller.sharing")
 
-HasWorkload = Callable[[ProxyName], bool]
-"""Return whether a Pod or machine of the mesh has the proxy."""
+HasWorkload = Callable[[ProxyName, tuple[LedgerEntry, ...]], bool]
+"""Return whether a Pod or machine with the proxy of these certificates exists, or may exist."""
 
 
 class PrunableLedger(Protocol):
@@ -32,6 +33,9 @@ class PrunableLedger(Protocol):
 
     def names(self) -> tuple[ProxyName, ...]:
         """Return the names of all proxies with a record, in a fixed order."""
+
+    def entries_of(self, name: ProxyName) -> tuple[LedgerEntry, ...]:
+        """Return the certificates of one proxy; does not wait."""
 
     def is_forgettable(self, name: ProxyName, retention: Retention) -> bool:
         """Return whether `forget` would change the record of a proxy; does not wait."""
@@ -43,7 +47,7 @@ class PrunableLedger(Protocol):
 class RecordPruning:
     """Pruning of the records of proxies while this server leads. For one event loop.
 
-    `workloads` returns the function that knows the mesh now, or None while a part of the mesh cannot be read.
+    `workloads` returns the function that knows mesh and cluster now, or None while a part cannot be read.
     `keeps_revoked` is True if revoked certificates never vanish. Two servers that both believe to lead do no
     harm, because each write is compared.
     """
@@ -94,7 +98,7 @@ class RecordPruning:
             return 0
         now, changed = self._clock(), 0
         for name in names:
-            gone_since = self._note(name, now, here=has_workload(name))
+            gone_since = self._note(name, now, here=has_workload(name, self._ledger.entries_of(name)))
             retention = Retention(now, gone_since, keeps_revoked=self._keeps_revoked)
             if self._ledger.is_forgettable(name, retention):
                 changed += await self._ledger.forget(name, retention)
@@ -102,7 +106,7 @@ class RecordPruning:
         return changed
 
     def _note(self, name: ProxyName, now: datetime, *, here: bool) -> datetime | None:
-        """Return the time since which the mesh lacks a workload with this proxy, as seen in this term.
+        """Return the time since which this proxy has no workload, as seen in this term.
 
         For example, a Pod that ended before this server led counts as gone since the first look.
         """

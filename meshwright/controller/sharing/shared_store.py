@@ -23,7 +23,7 @@ from meshwright.controller.settings.settings import Settings
 from meshwright.controller.sharing.gateway_record import RecordedGatewaySecrets
 from meshwright.controller.sharing.issuer_servers import IssuerServers
 from meshwright.controller.sharing.migration.unmoved_state import until_moved
-from meshwright.controller.sharing.record_pruning import PrunableLedger, RecordPruning
+from meshwright.controller.sharing.record_pruning import HasWorkload, PrunableLedger, RecordPruning
 from meshwright.controller.sharing.root_servers import RootServers
 from meshwright.controller.sharing.shared_tokens import LISTED_TOKENS, SharedTokens
 from meshwright.controller.sharing.store.backends import backend, replica_id
@@ -34,7 +34,7 @@ from meshwright.controller.sharing.store.listed_records import ListedRecords
 from meshwright.controller.sharing.store.store_thread import StoreThread
 from meshwright.controller.sharing.store.waiting_probes import waiting_probes
 from meshwright.controller.sharing.stream_balance import StreamBalance
-from meshwright.mesh.identity import ProxyName, ServiceIdentity
+from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
 from meshwright.records.contract import Changes, Epoch, RecordsError, ReplicaId
 from meshwright.records.recovery.store import HealedRecords
@@ -214,9 +214,7 @@ class SharedStore:
             moved=moved,
         )
 
-    async def prune(
-        self, workloads: Callable[[], Callable[[ProxyName], bool] | None], *, keeps_revoked: bool
-    ) -> None:
+    async def prune(self, workloads: Callable[[], HasWorkload | None], *, keeps_revoked: bool) -> None:
         """Forget old proxy certificates whenever this server leads, until cancelled; see RecordPruning."""
         if self._ledger is None:
             raise StateError("the shared store is not open")

@@ -7,6 +7,7 @@ and is refused.
 
 import base64
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,8 +29,36 @@ AUDIENCE: Final = "meshwright"
 """Audience that the projected volume of the token must name."""
 MOST_BYTES: Final = 16 * 1024
 
+_PROVEN: Final = re.compile(
+    rf"{KIND} Pod (?P<namespace>[a-z0-9-]+)/(?P<pod>[a-z0-9.-]+) \((?P<uid>[^()\s]+)\)"
+)
 _USER: Final = "system:serviceaccount:"
 _EXTRA: Final = "authentication.kubernetes.io/"
+
+
+@dataclass(frozen=True, slots=True)
+class PodProof:
+    """A Pod that has joined by its token, as a ledger entry's `joined_by` names it."""
+
+    pod: WorkloadKey
+    uid: str
+
+
+def is_of_pod(joined_by: str) -> bool:
+    """Return whether a ledger entry's `joined_by` is the token of a Pod."""
+    return joined_by.startswith(f"{KIND} ")
+
+
+def pod_proof(joined_by: str) -> PodProof | None:
+    """Return the Pod in `joined_by`, for example in `kubernetes Pod shop/cart-1 (8a)`.
+
+    Return `None` for another proof, and for a Pod whose name was too long for the ledger.
+    """
+    match = _PROVEN.fullmatch(joined_by)
+    if match is None:
+        return None
+    return PodProof(WorkloadKey(Namespace(match["namespace"]), match["pod"]), match["uid"])
+
 
 Review = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 """Function that sends a TokenReview (authentication.k8s.io/v1) and returns the API server's answer.

@@ -16,12 +16,14 @@ from meshwright.kube.reflector.pacing import PACING, Pacing
 from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.problems.problem import Problems, log_gone, log_new
 from meshwright.mesh.values.picture import Picture
+from meshwright.mesh.workload import WorkloadKey
 from meshwright.providers.contract import Counts, Freshness, SourceError
 from meshwright.providers.guard import HOLD
 from meshwright.providers.kubernetes import status as said
 from meshwright.providers.kubernetes.ages import Ages
 from meshwright.providers.kubernetes.book import Book, Changes
 from meshwright.providers.kubernetes.identity import ClusterIdentifier
+from meshwright.providers.kubernetes.known_pods import may_have_pod
 from meshwright.providers.kubernetes.last_state import SavedState, fits
 from meshwright.providers.kubernetes.scope import Scope
 from meshwright.providers.kubernetes.status import NAME
@@ -118,6 +120,10 @@ class KubernetesSource:
         if self._counted is None or self._counted[0] is not state or self._counted[1] is not problems:
             self._counted = (state, problems, Counts.count(state.objects(), state.stale, problems))
         return self._counted[2]
+
+    def may_have_pod(self, pod: WorkloadKey, uid: str) -> bool:
+        """Return whether a Pod with this name and UID runs, or may run, in the mesh or outside it."""
+        return may_have_pod(self._watches.at, pod, uid)
 
     async def first(self) -> None:
         """Wait for the first lists, for `patience` at most; kinds that are missing then become problems.

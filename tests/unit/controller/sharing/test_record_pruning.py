@@ -53,6 +53,10 @@ class Records:
         """Return the names in order."""
         return self.ledger.names()
 
+    def entries_of(self, proxy: ProxyName) -> tuple[LedgerEntry, ...]:
+        """Return the certificates of a proxy."""
+        return self.ledger.entries_of(proxy)
+
     def is_forgettable(self, proxy: ProxyName, retention: Retention) -> bool:
         """Ask the ledger."""
         return self.ledger.is_forgettable(proxy, retention)
@@ -83,7 +87,7 @@ class Leader:
     def workloads(self) -> HasWorkload | None:
         """Return the function that knows the mesh."""
         here = self.here
-        return None if here is None else here.__contains__
+        return None if here is None else lambda proxy, _: proxy in here
 
     async def look(self, day: float) -> int:
         """Look at all records on a day."""

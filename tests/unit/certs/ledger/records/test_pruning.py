@@ -130,6 +130,16 @@ def test_certificate_of_a_pod_ends_with_the_pod(
     assert kept((late,), now, has_workload=False, gone_since=gone) == (late,)
 
 
+@pytest.mark.parametrize(("days", "day", "stays"), [(90, 376, True), (90, 378, False), (700, 378, True)])
+def test_revoked_certificate_of_a_pod_that_has_ended_stays_while_it_is_good(
+    days: float, day: float, stays: bool
+) -> None:
+    """Somebody may have copied the key of the Pod, and the certificate is refused only while it is known."""
+    entry = revoked(certificate("aa", days=days, joined_by=POD), 10)
+    result = kept((entry,), BEGIN + day * DAY, has_workload=False, gone_since=BEGIN + 11 * DAY)
+    assert result == ((entry,) if stays else ())
+
+
 def test_mesh_with_installed_proofs_keeps_each_revocation() -> None:
     """A proof of an installed kind may be older than any token, so that no revocation is forgotten."""
     entry = revoked(certificate("aa"), 10)
