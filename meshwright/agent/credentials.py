@@ -6,7 +6,7 @@ module, because the other one is large.
 
 import hashlib
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,6 +16,7 @@ from meshwright.agent.errors import AgentError
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain, is_dns_subdomain
 from meshwright.sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE, TRUST_DOMAIN_FILE
+from meshwright.tls.contents import TlsContents, TlsFiles, UnusableTlsError
 
 
 class CredentialsError(AgentError):
@@ -152,6 +153,19 @@ def _content(path: Path) -> bytes:
 def _digest(*contents: bytes) -> str:
     inner = b"".join(hashlib.sha256(content).digest() for content in contents)
     return hashlib.sha256(inner).hexdigest()
+
+
+def tls_contents(directory: Path, roots: bytes | None = None) -> TlsContents:
+    """Return certificate and key of a directory, with these roots, or with those of the directory.
+
+    Raises CredentialsError for files that cannot be used, for example while they are being replaced.
+    """
+    files = TlsFiles(directory / AUTHORITY_FILE, directory / CHAIN_FILE, directory / KEY_FILE)
+    try:
+        contents = TlsContents.read(files if roots is None else replace(files, ca=None))
+        return contents if roots is None else replace(contents, ca=roots, files=files)
+    except UnusableTlsError as error:
+        raise CredentialsError(str(error)) from None
 
 
 def show_own(context: ssl.SSLContext, directory: Path) -> None:

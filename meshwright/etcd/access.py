@@ -5,15 +5,13 @@ client certificate or a user is required, because otherwise everybody who reache
 """
 
 import ipaddress
-import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
 from urllib.parse import urlsplit
 
-import grpc
-
 from meshwright.etcd.errors import AccessError
+from meshwright.tls.contents import NO_FILES, TlsContents, TlsFiles, UnusableTlsError
 
 PORT: Final = 2379
 """Port of an endpoint without one."""
@@ -67,28 +65,6 @@ class User:
 
 
 @dataclass(frozen=True, slots=True)
-class TlsFiles:
-    """PEM files for TLS; without `ca` the system's roots are used."""
-
-    ca: Path | None = None
-    certificate: Path | None = None
-    key: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TlsContents:
-    """The contents of TlsFiles; a comparison shows whether the files were renewed."""
-
-    ca: bytes | None = field(repr=False)
-    certificate: bytes | None = field(repr=False)
-    key: bytes | None = field(repr=False)
-
-    def credentials(self) -> grpc.ChannelCredentials:
-        """Return gRPC's form."""
-        return grpc.ssl_channel_credentials(self.ca, self.key, self.certificate)
-
-
-@dataclass(frozen=True, slots=True)
 class Access:
     """Endpoints and credentials of an etcd. `user_file` has one line, `USER:PASSWORD`.
 
@@ -96,7 +72,7 @@ class Access:
     """
 
     endpoints: tuple[Endpoint, ...]
-    tls: TlsFiles = TlsFiles()
+    tls: TlsFiles = NO_FILES
     user_file: Path | None = None
 
     def __post_init__(self) -> None:
@@ -119,39 +95,12 @@ class Access:
     def tls_contents(self, known: TlsContents | None = None) -> TlsContents:
         """Return the contents of the files; raise AccessError if one is unreadable or they do not fit.
 
-        Files that are being replaced may be empty or of two certificates. GRPC ends the whole process for an
-        empty certificate or key. Contents that equal the `known` ones are not checked again.
+        Contents that equal the `known` ones are not checked again.
         """
-        contents = self._tls_contents()
-        if contents == known:
-            return contents
-        _require_usable(self.tls)
-        if self._tls_contents() != contents:
-            raise AccessError(f"{self.tls.certificate or self.tls.ca} is being replaced")
-        return contents
-
-    def _tls_contents(self) -> TlsContents:
-        files = (self.tls.ca, self.tls.certificate, self.tls.key)
-        return TlsContents(*(None if path is None else _read(path) for path in files))
-
-
-def _require_usable(files: TlsFiles) -> None:
-    """Raise AccessError, which names the file, unless OpenSSL can use the files."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if files.ca is not None:
         try:
-            context.load_verify_locations(files.ca)
-        except (OSError, ssl.SSLError):
-            raise AccessError(f"{files.ca} cannot be used: expected CA certificates in PEM") from None
-    if files.certificate is not None and files.key is not None:
-        try:
-            # With an answer for the passphrase, because OpenSSL would ask for it on a terminal.
-            context.load_cert_chain(files.certificate, files.key, password="")
-        except (OSError, ssl.SSLError):
-            raise AccessError(
-                f"{files.certificate} and {files.key} cannot be used: expected a certificate in PEM and its "
-                "private key, which is not encrypted"
-            ) from None
+            return TlsContents.read(self.tls, known)
+        except UnusableTlsError as error:
+            raise AccessError(str(error)) from None
 
 
 def _read(path: Path) -> bytes:

@@ -2,12 +2,13 @@
 
 import asyncio
 
-from meshwright.etcd.access import Access, Endpoint, TlsContents
+from meshwright.etcd.access import Access, Endpoint
 from meshwright.etcd.client import Client
 from meshwright.etcd.errors import EtcdError, RevisionGoneError
 from meshwright.etcd.health_values import History, MemberHealth
 from meshwright.etcd.members import Member
 from meshwright.etcd.methods import STATUS
+from meshwright.tls.contents import TlsContents
 from protos.meshwright.etcd.v3 import etcd_pb2 as pb
 
 

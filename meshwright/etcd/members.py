@@ -8,9 +8,11 @@ import grpc
 import grpc.aio
 import structlog
 
-from meshwright.etcd.access import Access, Endpoint, TlsContents
+from meshwright.etcd.access import Access, Endpoint
 from meshwright.etcd.errors import AccessError, EtcdError, UnavailableError, failures_as_errors
 from meshwright.etcd.methods import STATUS, Method, Request, Response
+from meshwright.tls.contents import TlsContents
+from meshwright.tls.grpc_channel import channel_credentials
 from protos.meshwright.etcd.v3 import etcd_pb2 as pb
 
 Metadata = tuple[tuple[str, str], ...]
@@ -69,10 +71,11 @@ class Member:
     def channel(self) -> grpc.aio.Channel:
         """Return the channel; call on the event loop of the client."""
         if self._channel is None:
+            target = self.endpoint.target
             self._channel = (
-                grpc.aio.secure_channel(self.endpoint.target, self._tls.credentials(), options=_OPTIONS)
+                grpc.aio.secure_channel(target, channel_credentials(self._tls), options=_OPTIONS)
                 if self.endpoint.tls
-                else grpc.aio.insecure_channel(self.endpoint.target, options=_OPTIONS)
+                else grpc.aio.insecure_channel(target, options=_OPTIONS)
             )
         return self._channel
 

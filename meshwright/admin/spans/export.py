@@ -21,6 +21,8 @@ from meshwright.admin.spans.otlp import EXPORT, rejected, request
 from meshwright.admin.spans.span import Span, Value
 from meshwright.delivery.history.open_waves import OpenWaves
 from meshwright.mesh.host_port import HostPort
+from meshwright.tls.contents import TlsContents, TlsFiles
+from meshwright.tls.grpc_channel import channel_credentials
 
 QUEUE: Final = 4096
 """Maximum number of spans in the queue; a trace without room is dropped as a whole."""
@@ -170,8 +172,11 @@ class SpanExport:
 
 
 def collector_tls(ca: Path | None) -> grpc.ChannelCredentials:
-    """Return TLS credentials with the CAs in a file, or with gRPC's default CAs (None). Raises OSError."""
-    return grpc.ssl_channel_credentials(None if ca is None else ca.read_bytes())
+    """Return TLS credentials with the CAs in a file, or with gRPC's default CAs (None).
+
+    Raises UnusableTlsError.
+    """
+    return channel_credentials(TlsContents.read(TlsFiles(ca=ca)))
 
 
 def resource_attributes() -> Mapping[str, Value]:

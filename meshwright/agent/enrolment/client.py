@@ -16,9 +16,11 @@ os.environ.setdefault(
 import grpc
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from meshwright.agent.credentials import CredentialsError, tls_contents
 from meshwright.agent.enrolment.settings import EnrolmentFailure, EnrolmentResult
 from meshwright.mesh.host_port import HostPort
-from meshwright.sidecars.layout import CHAIN_FILE, KEY_FILE
+from meshwright.tls.contents import TlsContents, UnusableTlsError
+from meshwright.tls.grpc_channel import channel_credentials
 from protos.meshwright.enrolment.v1 import enrolment_pb2 as wire
 
 JOIN: Final = "/meshwright.enrolment.v1.Enrolment/Join"
@@ -43,21 +45,27 @@ class EnrolmentUnanswered(Exception):
 def join(at: HostPort, name: str, roots: bytes, csr_der: bytes, kind: str, proof: bytes) -> EnrolmentResult:
     """Send a proof and a certificate request to a server, verified as `name` by these roots.
 
-    Raise EnrolmentUnanswered.
+    Raise EnrolmentUnanswered, and CredentialsError for unusable roots.
     """
     request = wire.JoinRequest(csr_der=csr_der, proof=wire.Proof(kind=kind, data=proof))
-    tls = grpc.ssl_channel_credentials(roots)
+    try:
+        tls = channel_credentials(TlsContents(roots))
+    except UnusableTlsError as error:
+        raise CredentialsError(str(error)) from None
     return _certified(_call(at, name, tls, JOIN, request, wire.Certificate))
 
 
 def renew(at: HostPort, name: str, roots: bytes, csr_der: bytes, directory: Path) -> EnrolmentResult:
-    """Send a certificate request, authenticated by the present certificate; raise EnrolmentUnanswered."""
+    """Send a certificate request, authenticated by the present certificate.
+
+    Raise EnrolmentUnanswered, and CredentialsError for unusable files.
+    """
     request = wire.RenewRequest(csr_der=csr_der)
     return _certified(_call(at, name, _own(roots, directory), RENEW, request, wire.Certificate))
 
 
 def trust(at: HostPort, name: str, roots: bytes, digest: str, directory: Path) -> EnrolmentResult:
-    """Send the digest of the trusted roots, and return the roots to trust; raise EnrolmentUnanswered."""
+    """Send the digest of the trusted roots, and return the roots to trust; raise as `renew`."""
     request = wire.TrustRequest(bundle_digest=digest)
     trust_response = _call(at, name, _own(roots, directory), TRUST, request, wire.TrustResponse)
     due, clock = _moment(trust_response.renew_after), _moment(trust_response.now)
@@ -67,9 +75,7 @@ def trust(at: HostPort, name: str, roots: bytes, digest: str, directory: Path) -
 def eject(at: HostPort, name: str, roots: bytes, directory: Path, ejected: Iterable[HostPort]) -> int:
     """Report the endpoints ejected by this machine's proxy.
 
-    Return for how many seconds the report holds.
-
-    Raises EnrolmentUnanswered.
+    Return for how many seconds the report holds. Raise as `renew`.
     """
     endpoints = [wire.Endpoint(address=host_port.host, port=host_port.port) for host_port in ejected]
     eject_response = _call(
@@ -79,8 +85,7 @@ def eject(at: HostPort, name: str, roots: bytes, directory: Path, ejected: Itera
 
 
 def _own(roots: bytes, directory: Path) -> grpc.ChannelCredentials:
-    key, chain = ((directory / name).read_bytes() for name in (KEY_FILE, CHAIN_FILE))
-    return grpc.ssl_channel_credentials(roots, key, chain)
+    return channel_credentials(tls_contents(directory, roots))
 
 
 def _call(

@@ -14,9 +14,10 @@ os.environ.setdefault(
 import grpc
 from grpc_health.v1 import health_pb2
 
+from meshwright.agent.credentials import tls_contents
 from meshwright.agent.reach.observations import ServerAnswer
 from meshwright.mesh.host_port import HostPort
-from meshwright.sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
+from meshwright.tls.grpc_channel import channel_credentials
 
 DISCOVERY: Final = "envoy.service.discovery.v3.AggregatedDiscoveryService"
 REASON: Final = "meshwright-reason"
@@ -28,10 +29,9 @@ _CHECK: Final = "/grpc.health.v1.Health/Check"
 async def ask(at: HostPort, credentials: Path, name: str, seconds: float) -> ServerAnswer:
     """Call the gRPC health check of the control plane's discovery service for this proxy.
 
-    An unsuccessful answer is returned, not raised.
+    An unsuccessful answer is returned, not raised. Raises CredentialsError for unusable files.
     """
-    files = (credentials / item for item in (AUTHORITY_FILE, KEY_FILE, CHAIN_FILE))
-    tls = grpc.ssl_channel_credentials(*(file.read_bytes() for file in files))
+    tls = channel_credentials(tls_contents(credentials))
     options = [("grpc.ssl_target_name_override", name), ("grpc.enable_http_proxy", 0)]
     async with grpc.aio.secure_channel(str(at), tls, options=options) as channel:
         check = channel.unary_unary(

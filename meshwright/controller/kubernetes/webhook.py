@@ -25,7 +25,6 @@ from meshwright.admin.metrics.registry import Metrics
 from meshwright.controller.kubernetes.cluster import Cluster
 from meshwright.delivery.mesh_sources import MeshSources
 from meshwright.kube.builtin import MUTATING
-from meshwright.kube.connection.tls import load
 from meshwright.kubernetes.admission.configuration import Configuration, configuration
 from meshwright.kubernetes.admission.judge import Judge, MeshMoment, yielding
 from meshwright.kubernetes.admission.place import Place
@@ -35,6 +34,7 @@ from meshwright.kubernetes.admission.trial import Trial
 from meshwright.kubernetes.injection.webhook.registration import PATH
 from meshwright.kubernetes.injection.webhook.registration import configuration as pods
 from meshwright.kubernetes.injection.webhook.server import Injection
+from meshwright.tls.key_pair import load_key_pair
 
 _log = structlog.get_logger("controller.webhook")
 
@@ -88,7 +88,7 @@ class WebhookTls:
         return webhook_certificate(self._issuer, self._pairs, now, self._host)
 
     def _load(self, certificate: ServerCertificate) -> None:
-        load(self.context, certificate.chain_pem, certificate.key.reveal())
+        load_key_pair(self.context, certificate.chain_pem, certificate.key.reveal())
 
 
 class Webhook:

@@ -12,6 +12,7 @@ from meshwright.controller.parts.core import CoreParts
 from meshwright.controller.process.disk_space import StateRoom
 from meshwright.controller.process.watchdog import Watchdog
 from meshwright.enrolment.ejections import Ejections
+from meshwright.tls.contents import UnusableTlsError
 from meshwright.traffic.taps import Taps
 from meshwright.traffic.traffic import Traffic
 
@@ -66,6 +67,6 @@ def _span_export(core: CoreParts) -> "SpanExport | None":
     ca = settings.trace_collector_ca
     try:
         tls = collector_tls(ca) if settings.trace_collector_tls else None
-    except OSError as error:
-        raise StartupError(f"cannot read {ca} (trace_collector_ca): {error.strerror}") from error
+    except UnusableTlsError as error:
+        raise StartupError(f"trace_collector_ca: {error}") from error
     return SpanExport(core.waves, settings.trace_collector, tls, core.metrics, core.clock)

@@ -1,18 +1,14 @@
 """TLS contexts for an API server, from files or memory."""
 
-import os
 import ssl
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 from meshwright.kube.errors import ConfigError, Reason
+from meshwright.tls.key_pair import load_key_pair
 
 Stamp = tuple[int, int, int]
 """Modification time, size and inode, which change when a file is replaced."""
-
-_IN_MEMORY: Final = hasattr(os, "memfd_create")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,37 +42,13 @@ def context(material: Material) -> ssl.SSLContext:
             ) from error
     if material.certificate:
         try:
-            load(made, _bytes(material.certificate), _bytes(material.key))
+            load_key_pair(made, _bytes(material.certificate), _bytes(material.key))
         except (ssl.SSLError, ValueError) as error:
             pair = ((material.certificate, "client-certificate"), (material.key, "client-key"))
             named = " and ".join(_named(*item) for item in pair)
             wrong = "must be a certificate and its key in PEM, and the key must not have a password"
             raise ConfigError(f"{named} {wrong}", Reason.CREDENTIALS) from error
     return made
-
-
-def load(made: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Load a client certificate and key from memory, although the ssl module reads only files."""
-    both = key.rstrip() + b"\n" + certificate
-    if not _IN_MEMORY:
-        with tempfile.NamedTemporaryFile() as file:  # with mode 0600
-            file.write(both)
-            file.flush()
-            made.load_cert_chain(file.name, password=_no_password)
-        return
-    # An anonymous file in memory: no name that others could open, and no writable disk needed.
-    descriptor = os.memfd_create("tls")
-    try:
-        with open(descriptor, "wb", closefd=False) as file:
-            file.write(both)
-        made.load_cert_chain(f"/proc/self/fd/{descriptor}", password=_no_password)
-    finally:
-        os.close(descriptor)
-
-
-def _no_password() -> bytes:
-    """Refuse a private key with a password; otherwise OpenSSL would prompt on the terminal."""
-    raise ValueError("the key has a password")
 
 
 def _bytes(source: Path | bytes) -> bytes:

@@ -1,9 +1,9 @@
 """TLS of the document server: 1.2 or newer, client certificates required, renewed without a restart."""
 
-import os
 import ssl
 from collections.abc import Callable
 
+from meshwright.tls.key_pair import load_key_pair
 from xds.server.tls import TlsIdentity
 
 
@@ -29,12 +29,5 @@ def _context(identity: TlsIdentity) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(cadata=identity.trust_bundle.decode("ascii"))
-    # The ssl module reads only files. This one is in memory, without a name that others could open.
-    descriptor = os.memfd_create("tls")
-    try:
-        with open(descriptor, "wb", closefd=False) as file:
-            file.write(identity.key + identity.chain)
-        context.load_cert_chain(f"/proc/self/fd/{descriptor}")
-    finally:
-        os.close(descriptor)
+    load_key_pair(context, identity.chain, identity.key)
     return context

@@ -205,7 +205,7 @@ async def test_unreadable_collector_ca_prevents_the_start(tmp_path: Path) -> Non
     mesh.mkdir()
     flags: dict[str, object] = {"mesh": mesh, "state": state, "trace_collector_ca": ca}
     flags |= {"trace_collector": "127.0.0.1:4317", "trace_collector_tls": True}
-    with pytest.raises(StartupError, match=rf"^cannot read {ca} \(trace_collector_ca\): No such file"):
+    with pytest.raises(StartupError, match=rf"^trace_collector_ca: {ca} cannot be read: No such file"):
         await run(load(flags), asyncio.Event())
 
 

@@ -7,12 +7,13 @@ from typing import Final
 
 import pytest
 
-from meshwright.etcd.access import Access, TlsFiles
+from meshwright.etcd.access import Access
 from meshwright.etcd.client import Client, Limits
 from meshwright.records.contract import Epoch, RecordsError, ReplicaId, StoreUnavailableError
 from meshwright.records.etcd.layout import Layout
 from meshwright.records.etcd.store import EtcdRecords
 from meshwright.records.key import key_of
+from meshwright.tls.contents import TlsFiles
 from tests.kubernetes.etcd.cut_relay import relay_to
 from tests.kubernetes.etcd.members import RealMember, Tls, encoded, etcd
 from tests.tools.deadline import until

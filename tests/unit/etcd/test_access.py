@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from meshwright.etcd.access import Access, Endpoint, TlsContents, TlsFiles, User
+from meshwright.etcd.access import Access, Endpoint, User
 from meshwright.etcd.errors import AccessError
+from meshwright.tls.contents import TlsContents, TlsFiles
 from tools.real_parts.keys import Keys
 
 TLS = Endpoint.parse("https://10.0.0.1:2379")
@@ -113,13 +114,12 @@ def test_user_is_one_line_of_a_file(tmp_path: Path) -> None:
 
 
 def test_missing_file_is_named(tmp_path: Path) -> None:
-    """The error has the path and the reason; contents of TLS files are not in the repr."""
+    """The error has the path and the reason."""
     path = tmp_path / "missing"
     with pytest.raises(AccessError, match=f"^{path} cannot be read: No such file or directory$"):
         Access((TLS,), user_file=path).user()
     with pytest.raises(AccessError, match=f"^{path} cannot be read: No such file or directory$"):
         Access((TLS,), TlsFiles(path, path, path)).tls_contents()
-    assert "secret" not in repr(TlsContents(None, b"secret", b"secret"))
 
 
 @pytest.fixture(scope="module")
@@ -133,10 +133,9 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
 
 def test_usable_files_are_read(keys: Keys, tmp_path: Path) -> None:
     """The contents are those of the files."""
-    files = [keys.folder / name for name in ("ca.crt", "client.crt", "client.key")]
-    assert Access((TLS,), TlsFiles(*files)).tls_contents() == TlsContents(
-        *(path.read_bytes() for path in files)
-    )
+    ca, certificate, key = files = [keys.folder / name for name in ("ca.crt", "client.crt", "client.key")]
+    expected = TlsContents(ca.read_bytes(), certificate.read_bytes(), key.read_bytes())
+    assert Access((TLS,), TlsFiles(*files)).tls_contents() == expected
 
 
 @pytest.mark.parametrize("content", [b"", b"-----BEGIN CERTIFICATE-----\nMIIB", b"\xff\xfe"])

@@ -13,8 +13,8 @@ from certs.errors import CertificateError
 from certs.keys.pair import Pair
 from certs.keys.replica import replica_pair
 from certs.renewal import due
-from meshwright.kube.connection.tls import load
 from meshwright.sidecars.document.tls import server_context
+from meshwright.tls.key_pair import load_key_pair
 from xds.server.tls import TlsIdentity
 
 LOOK_SECONDS: Final = 10.0
@@ -78,5 +78,5 @@ def _client_context(identity: TlsIdentity) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.load_verify_locations(cadata=identity.trust_bundle.decode("ascii"))
-    load(context, identity.chain, identity.key)
+    load_key_pair(context, identity.chain, identity.key)
     return context

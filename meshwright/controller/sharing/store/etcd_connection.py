@@ -5,9 +5,10 @@ from contextlib import AbstractAsyncContextManager
 
 from meshwright.controller.errors import StartupError
 from meshwright.controller.settings.etcd_fields import EtcdFields
-from meshwright.etcd.access import Access, Endpoint, TlsFiles
+from meshwright.etcd.access import Access, Endpoint
 from meshwright.etcd.client import Client
 from meshwright.etcd.errors import AccessError
+from meshwright.tls.contents import TlsFiles
 from xds.server.streams.wakeups import once_for_all
 
 

@@ -102,12 +102,12 @@ class SomeServers:
 
     def client_context(self, chain: bytes, key: bytes) -> ssl.SSLContext:
         """Return a TLS context with any certificate."""
-        from meshwright.kube.connection.tls import load
+        from meshwright.tls.key_pair import load_key_pair
 
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         context.load_verify_locations(cadata=self.authority.trust_bundle().decode())
-        load(context, chain, key)
+        load_key_pair(context, chain, key)
         return context
 
 
