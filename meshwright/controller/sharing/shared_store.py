@@ -129,6 +129,7 @@ class SharedStore:
         thread.start("shared ledger", lambda: stores.ledger.follow(self._hear_entries))
         thread.start("shared service certificates", lambda: stores.pairs.follow(self._hear_pairs))
         thread.start("shared join tokens", self.tokens.follow)
+        thread.start("shared names of gateway Secrets", self.gateway_secrets.follow)
         thread.start("shared data key", partial(self._records.follow, SEAL, _ignore))
         thread.start("healing of the shared store", self._healed.heal)
         thread.start("followed records", self._healed.keep)

@@ -4,6 +4,7 @@ from typing import Final
 
 from certs.shared_records.custody import AUTHORITY, SEAL, is_same_mesh
 from certs.shared_records.domains import HEADER, PROXIES, SERVICES, is_revoked, mend_pair, mend_proxy
+from meshwright.controller.sharing.gateway_record import GATEWAY_DOMAIN
 from meshwright.controller.sharing.shared_tokens import TOKEN_DOMAIN
 from meshwright.records.recovery.domain import Domain, Identity, newest
 
@@ -14,8 +15,12 @@ DOMAINS: Final = (
     Domain(PROXIES, mend_proxy, is_revoked),
     Domain(SERVICES, mend_pair),
     TOKEN_DOMAIN,
+    GATEWAY_DOMAIN,
 )
-"""All domains. Presence of servers and objects of users are not healed: their removal is never a loss."""
+"""All domains. Presence of servers and objects of users are not healed: their removal is never a loss.
+
+The reports of a root change are not healed either, because each server writes its own again.
+"""
 
 IDENTITY: Final = Identity(SEAL, is_same_mesh)
 """The data key identifies a mesh."""
