@@ -14,7 +14,7 @@ from meshwright.records.update import Version, Writer, update
 from tests.kubernetes.etcd.conftest import EtcdStores
 from tests.kubernetes.etcd.cut_relay import relay_to
 from tests.kubernetes.etcd.members import RealMember
-from tests.unit.records.test_contract import CART, RecordContract, following, running
+from tests.unit.records.test_contract import CART, RecordContract, ReplicaContract, following, running
 
 ADDITIONS: Final = 25
 """Ids that each of four writers adds."""
@@ -28,7 +28,7 @@ async def stores(member: RealMember) -> AsyncIterator[EtcdStores]:
         yield made
 
 
-class TestEtcd(RecordContract):
+class TestEtcd(RecordContract, ReplicaContract):
     """The contract of the store in etcd."""
 
 

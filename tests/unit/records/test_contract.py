@@ -1,6 +1,8 @@
 """Suite of the contract of records, for every store; here for the store in memory.
 
-A store's own tests inherit the suite: `class TestKubernetes(RecordContract)`, with a fixture `stores`.
+A store's own tests inherit both parts, with a fixture `stores`:
+`class TestKubernetes(RecordContract, ReplicaContract)`. A second place of the records of one store inherits
+the first part alone, because presence and leadership are the same there.
 """
 
 import asyncio
@@ -100,7 +102,7 @@ async def ended(task: asyncio.Task[None]) -> None:
 
 
 class RecordContract:
-    """The contract, from the caller's point of view. Each test has a new `stores`."""
+    """The contract of records and feeds, from the caller's point of view. Each test has a new `stores`."""
 
     async def test_missing_record_is_none(self, stores: Stores) -> None:
         """A key without a record is no error."""
@@ -348,6 +350,10 @@ class RecordContract:
             await until(lambda: stays.known == {CART: created})
             assert leaves.calls == [Changes()]
 
+
+class ReplicaContract:
+    """The contract of presence and leadership. Each test has a new `stores`."""
+
     async def test_replicas_see_each_other(self, stores: Stores) -> None:
         """Each sees itself as well; a changed state is shown, and a replica vanishes when it is cancelled."""
         states = {"a": b"a1", "b": b"b1"}
@@ -485,7 +491,7 @@ class MemoryStores:
         return MemoryRecords(self._memory, ReplicaId(replica), renew_every=0.005)
 
 
-class TestMemory(RecordContract):
+class TestMemory(RecordContract, ReplicaContract):
     """The contract of the store in memory."""
 
     @pytest.fixture
