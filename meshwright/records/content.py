@@ -18,7 +18,10 @@ from typing import Final, Self
 from meshwright.records.contract import NO_LEADER, Epoch, ReplicaId
 
 FORM: Final = 1
-"""Form of the contents that this version writes, and the newest that it reads."""
+"""Form of the contents that this version writes."""
+
+NEWEST: Final = 1
+"""Newest form of the contents that this version reads."""
 
 Fields = Mapping[str, object]
 """Fields of a content: values of JSON. A writer keeps the fields that it does not know."""
@@ -50,9 +53,9 @@ class Content:
         form = value.get("form")
         if type(form) is not int or form < 1:
             raise UnreadableContentError("form: expected an integer from 1")
-        if form > FORM:
+        if form > NEWEST:
             raise UnreadableContentError(
-                f"form {form} is newer than form {FORM}, the newest of this version: upgrade this server"
+                f"form {form} is newer than form {NEWEST}, the newest of this version: upgrade this server"
             )
         count, epoch, by, fields = (value.get(name) for name in ("count", "epoch", "by", "fields"))
         if type(count) is not int or count < 1:

@@ -31,7 +31,7 @@ class ReplicaState:
     the server. `epoch` is above 0 while the server leads. `inputs` is a digest of the objects read, and
     `authority` of the state of the authority in use. `holdouts` names proxies connected to the server for
     which a change of the root waits, up to a limit. `records` has the number of followed records for each
-    beginning of a key, for example `proxies`.
+    beginning of a key, for example `proxies`. `form` is the newest form of records that the server reads.
     """
 
     version: str = ""
@@ -45,6 +45,7 @@ class ReplicaState:
     authority: str = ""
     holdouts: tuple[str, ...] = ()
     records: Mapping[str, int] = field(default_factory=dict)
+    form: int = 1
 
     @staticmethod
     def decode(content: bytes) -> "ReplicaState":

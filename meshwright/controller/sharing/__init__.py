@@ -8,6 +8,7 @@
 - `root_servers`, `issuer_servers`: the other servers in a change of the root, and of the issuer.
 - `stream_balance`: the share of the proxies that this server has, among the servers.
 - `isolated_server`: the end of streams at a server that alone cannot reach the store.
+- `record_forms`: the form of records that all servers read, and the end of servers that do not.
 - `record_pruning`: the removal of old certificates from the records of proxies, by the leader.
 - `leader_reports`: the status that the leader writes about the proxies of all servers.
 - `inputs`: the digest by which servers compare what they have read.

@@ -23,6 +23,7 @@ from meshwright.controller.settings.settings import Settings
 from meshwright.controller.sharing.gateway_record import RecordedGatewaySecrets
 from meshwright.controller.sharing.issuer_servers import IssuerServers
 from meshwright.controller.sharing.migration.unmoved_state import until_moved
+from meshwright.controller.sharing.record_forms import RecordForms
 from meshwright.controller.sharing.record_pruning import HasWorkload, PrunableLedger, RecordPruning
 from meshwright.controller.sharing.root_servers import RootServers
 from meshwright.controller.sharing.shared_tokens import LISTED_TOKENS, SharedTokens
@@ -36,6 +37,7 @@ from meshwright.controller.sharing.store.waiting_probes import waiting_probes
 from meshwright.controller.sharing.stream_balance import StreamBalance
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
+from meshwright.records.content import NEWEST
 from meshwright.records.contract import Changes, Epoch, RecordsError, ReplicaId
 from meshwright.records.recovery.store import HealedRecords
 from meshwright.replicas.departures import Departures
@@ -81,9 +83,12 @@ class SharedStore:
         )
         self._records = ListedRecords(self._healed)
         self._thread = StoreThread()
-        own = ReplicaState(version=version("meshwright"), started_at=clock().isoformat())
+        own = ReplicaState(version("meshwright"), clock().isoformat(), form=NEWEST)
         self.membership = Membership(self.replica, own)
         self.leadership = Leadership(lambda epoch: self.membership.set_facts(epoch=epoch))
+        self._forms = RecordForms(
+            self._records, self.replica, self._thread.loop, self.membership, self.leadership
+        )
         self._ledger: PrunableLedger | None = None
         self.tokens = SharedTokens(self._records, self.replica, self._thread.loop)
         self.gateway_secrets = RecordedGatewaySecrets(self._records, self.replica, self._thread.loop)
@@ -120,6 +125,7 @@ class SharedStore:
         settings, thread = self._settings, self._thread
         thread.run(self._backend.connection.__aenter__())
         wait_for_store(thread, self._healed)
+        self._forms.require()
         passphrase = settings.key_passphrase_file
         if has_own_mesh(settings.state):
             self._move()
@@ -130,6 +136,7 @@ class SharedStore:
         thread.start("shared service certificates", lambda: stores.pairs.follow(self._hear_pairs))
         thread.start("shared join tokens", self.tokens.follow)
         thread.start("shared names of gateway Secrets", self.gateway_secrets.follow)
+        thread.start("form of the shared records", self._forms.follow)
         thread.start("shared data key", partial(self._records.follow, SEAL, _ignore))
         thread.start("healing of the shared store", self._healed.heal)
         thread.start("followed records", self._healed.keep)
@@ -195,6 +202,7 @@ class SharedStore:
         """
         self._thread.start("leadership among the servers", self._leading)
         yield "news of the shared store", self._deliver(heard, compared)
+        yield from self._forms.works()
         for name in self._thread.names():
             yield name, self._thread.ended(name)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshwright.records.content import FORM, Content, UnreadableContentError
+from meshwright.records.content import NEWEST, Content, UnreadableContentError
 from meshwright.records.contract import Epoch, ReplicaId
 from tests.tools.hypothesis_profiles import examples
 
@@ -72,7 +72,7 @@ def test_what_is_no_content_is_refused(stored: bytes, sentence: str) -> None:
         ("form", (None, "1", 0, 1.0, True), "form: expected an integer from 1"),
         (
             "form",
-            (FORM + 1,),
+            (NEWEST + 1,),
             "form 2 is newer than form 1, the newest of this version: upgrade this server",
         ),
         ("count", (None, 0, -1, "7", 7.5, True), "count: expected an integer from 1"),

@@ -5,6 +5,7 @@ from typing import Final
 from certs.shared_records.custody import AUTHORITY, SEAL, is_same_mesh
 from certs.shared_records.domains import HEADER, PROXIES, SERVICES, is_revoked, mend_pair, mend_proxy
 from meshwright.controller.sharing.gateway_record import GATEWAY_DOMAIN
+from meshwright.controller.sharing.record_forms import LEVEL_DOMAIN
 from meshwright.controller.sharing.shared_tokens import TOKEN_DOMAIN
 from meshwright.records.recovery.domain import Domain, Identity, newest
 
@@ -16,6 +17,7 @@ DOMAINS: Final = (
     Domain(SERVICES, mend_pair),
     TOKEN_DOMAIN,
     GATEWAY_DOMAIN,
+    LEVEL_DOMAIN,
 )
 """All domains. Presence of servers and objects of users are not healed: their removal is never a loss.
 

@@ -8,6 +8,8 @@ from typing import Final
 
 import pytest
 
+from meshwright.records.content import NEWEST
+from meshwright.replicas.forms import SEEN_SECONDS
 from tests.tools.forked_cli import ROOT
 
 EARLIER: Final = "98e3bcee72157cd9b75be87008293b9af68ef396"
@@ -44,6 +46,33 @@ def later_release(folder: Path) -> Path:
         (folder / name).symlink_to(ROOT / name)
     _write_metadata(folder, LATER_VERSION)
     return folder
+
+
+def release_with_newer_form(folder: Path, form: int, seen_seconds: int) -> Path:
+    """Write this tree as a release that reads a newer form of records.
+
+    Its leader waits `seen_seconds` for older servers, in place of ten minutes.
+    """
+    later_release(folder)
+    (folder / "meshwright").unlink()
+    shutil.copytree(ROOT / "meshwright", folder / "meshwright", ignore=shutil.ignore_patterns("__pycache__"))
+    _replace(
+        folder / "meshwright" / "records" / "content.py",
+        f"NEWEST: Final = {NEWEST}",
+        f"NEWEST: Final = {form}",
+    )
+    _replace(
+        folder / "meshwright" / "replicas" / "forms.py",
+        f"SEEN_SECONDS: Final = {SEEN_SECONDS}",
+        f"SEEN_SECONDS: Final = {seen_seconds}.0",
+    )
+    return folder
+
+
+def _replace(path: Path, line: str, other: str) -> None:
+    text = path.read_text()
+    assert text.count(line) == 1, f"{path} has no line {line!r}"
+    path.write_text(text.replace(line, other))
 
 
 def _write_metadata(folder: Path, version: str) -> None:
