@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import random
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -21,19 +22,21 @@ from tests.kubernetes.replicas.meshes import Mesh
 from tests.kubernetes.replicas.servers import alive
 
 DOMAIN: Final = TrustDomain("cluster.local")
+PAUSE_SECONDS: Final = 2.0
+"""Seconds between two reports of an agent, which go on for minutes."""
 
 
 @dataclass
 class LivingServer:
-    """The servers that an agent knows: it asks the first one that runs."""
+    """The servers that an agent knows: it asks any one that runs."""
 
     mesh: Mesh
 
     @property
     def bound(self) -> SimpleNamespace:
         """Return the address for renewals."""
-        first = next(iter(alive(self.mesh.replicas)), self.mesh.replicas[0])
-        return SimpleNamespace(enrolment={"renewal": HostPort.parse(first.renewal)})
+        asked = random.choice(alive(self.mesh.replicas) or self.mesh.replicas)  # noqa: S311 - no secret
+        return SimpleNamespace(enrolment={"renewal": HostPort.parse(asked.renewal)})
 
 
 @dataclass
@@ -57,7 +60,8 @@ def with_agent(mesh: Mesh, settings: BootstrapSettings, ends: AsyncExitStack) ->
     key = PrivateKey(settings.key_file.read_bytes())
     pair = matched_pair(settings.certificate_file.read_bytes(), key)
     roots = settings.ca_file.read_bytes()
-    agent = FileAgent(LivingServer(mesh), str(settings.proxy_name), pair, roots, directory=directory)
+    server, name = LivingServer(mesh), str(settings.proxy_name)
+    agent = FileAgent(server, name, pair, roots, pause=PAUSE_SECONDS, directory=directory)
     directory.prepare()
     agent.changed()
     made = directory.settings(settings)
