@@ -42,8 +42,13 @@ def delivering(
     metrics: Metrics,
     clock: Callable[[], datetime],
     waves: OpenWaves | None,
+    *,
+    has_others: bool = False,
 ) -> Delivery:
-    """Return the parts of delivery, made from the settings; `waves` follows each wave until the ACKs."""
+    """Return the parts of delivery, made from the settings; `waves` follows each wave until the ACKs.
+
+    With `has_others` other servers serve proxies of the mesh too.
+    """
     # Each driver has its own type of listener whose ACK makes a proxy ready.
     ready_types = frozenset(driver.ready_type for driver in drivers.drivers.values())
     translate, preview = (
@@ -66,8 +71,12 @@ def delivering(
         new_model=lambda: Model(
             translate, mesh_settings(settings), lambda: drivers.installed, ConnectedGroups, preview
         ),
-        new_quarantine=lambda acknowledged: Quarantine(
-            drivers.empty, drivers.reason, verdicts.load(), acknowledged=acknowledged
+        new_quarantine=lambda acknowledged, connected: Quarantine(
+            drivers.empty,
+            drivers.reason,
+            verdicts.load(),
+            acknowledged=acknowledged,
+            connected=connected if has_others else None,
         ),
         lingering=settings.lingering_seconds,
         meter=metrics,

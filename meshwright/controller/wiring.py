@@ -79,6 +79,10 @@ class Parts:
         """Yield the names and coroutines of the tasks for a store that several servers share."""
         if self.shared is not None:
             yield from self.shared.works(self._heard, self._compared)
+            answers, quarantine = self.core.delivery.answers, self.core.delivery.quarantine
+            yield from self.shared.rejections.works(
+                answers.heard, quarantine.findings.verdicts, quarantine.serves
+            )
             keeps_revoked = not _OUR_PROOFS.issuperset(self.core.settings.enrolment_proofs)
             yield "pruning of records", self.shared.prune(self._workloads, keeps_revoked=keeps_revoked)
         if self.peers is not None:
@@ -146,6 +150,7 @@ def join(
 ) -> Parts:
     """Make all parts; call this on the running event loop. Raises CertificateError and StartupError."""
     tokens = partial(open_tokens, settings.state) if shared is None else shared.tokens.opened
+    rejections = None if shared is None else shared.rejections
     if shared is not None:
         issuing = replace(issuing, turn=shared.turn)
     if settings.kubernetes:
@@ -153,11 +158,11 @@ def join(
         from meshwright.controller.parts.cluster import join_in_cluster, reached
 
         cluster = reached(settings, clock)
-        core = join_core(settings, opened, issuing, drivers, cluster.source, clock)
+        core = join_core(settings, opened, issuing, drivers, cluster.source, clock, rejections)
         certificates = proxy_issuing(core, opened)
         in_cluster = join_in_cluster(core, cluster, opened, issuing, drivers, certificates, shared)
     else:
-        core = join_core(settings, opened, issuing, drivers, None, clock)
+        core = join_core(settings, opened, issuing, drivers, None, clock, rejections)
         certificates = proxy_issuing(core, opened)
         in_cluster = without_cluster(core)
     proxies = join_proxies(drivers)

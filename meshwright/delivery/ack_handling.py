@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 
+from catalog.policy.units import UnitId
 from meshwright.delivery.publisher import Publisher
 from meshwright.delivery.quarantine.record import Moment
 from meshwright.delivery.quarantine.verdicts import Verdict
@@ -80,7 +81,13 @@ class Answers:
         # Only proxies with rejections, because writing the journal costs time in a storm of connections.
         if self._quarantine.decides(node):
             self._publishing.settle_with(node)
+            self._withheld.set()  # only a connected proxy has a time for the next retry
         self._serve(self._quarantine.opened(node), node)
+
+    def heard(self, node: NodeKey, found: tuple[Verdict, ...], ended: frozenset[UnitId]) -> None:
+        """Take the verdicts on a proxy that other servers have found, and end those that they have ended."""
+        self._publishing.settle_with(node)
+        self._serve(self._quarantine.heard(node, found, ended), node)
 
     def retry(self, node: NodeKey) -> tuple[Reference, ...]:
         """Offer a proxy the rejected resources again; return them as (type URL, name), sorted."""

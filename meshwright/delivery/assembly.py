@@ -48,8 +48,12 @@ from meshwright.providers.sources import Sources
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resources.snapshot import Snapshot
 
-NewQuarantine = Callable[[Callable[[NodeKey], Acknowledged]], Quarantine]
-"""Constructor of a quarantine. The argument returns the record of acknowledged resources of a proxy."""
+NewQuarantine = Callable[[Callable[[NodeKey], Acknowledged], Callable[[NodeKey], bool]], Quarantine]
+"""Constructor of a quarantine.
+
+The first argument returns the record of acknowledged resources of a proxy, the second one whether the proxy
+is connected.
+"""
 
 
 class Follower(Protocol):
@@ -175,7 +179,7 @@ def _records(
 ) -> _Records:
     cache = SnapshotCache(presence.attended)
     history = PushHistory(cache, registry.find, waves)
-    quarantine = new_quarantine(registry.acknowledged)
+    quarantine = new_quarantine(registry.acknowledged, registry.is_connected)
     return _Records(
         cache=cache,
         registry=registry,

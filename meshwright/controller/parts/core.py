@@ -53,17 +53,29 @@ def join_core(
     drivers: MeshDrivers,
     cluster: Source | None,
     clock: Callable[[], datetime],
+    shared_verdicts: PersistentValue[tuple[Verdict, ...]] | None = None,
 ) -> CoreParts:
     """Make the core parts: connect the sources with delivery.
 
-    `cluster` is the cluster's source, if any. Raises ProviderError.
+    `cluster` is the cluster's source, if any. `shared_verdicts` are those of all servers, `None` for the only
+    server. Raises ProviderError.
     """
     metrics, tapped = Metrics(), TapTable()
-    verdicts = StateFile(settings.state, VERDICTS)
+    verdicts = shared_verdicts or StateFile(settings.state, VERDICTS)
     sources = sources_of(settings, cluster, StateFile(settings.state, DNS_ANSWERS), clock)
     waves = None if settings.trace_collector is None else OpenWaves()
     delivery = delivering(
-        settings, opened, issuing, drivers, sources, verdicts, tapped, metrics, clock, waves
+        settings,
+        opened,
+        issuing,
+        drivers,
+        sources,
+        verdicts,
+        tapped,
+        metrics,
+        clock,
+        waves,
+        has_others=shared_verdicts is not None,
     )
     return CoreParts(
         settings=settings,

@@ -75,6 +75,7 @@ LOGGER_NAMES: Final = (
     "controller.server_tls",
     "controller.sharing",
     "controller.sharing.peers",
+    "controller.sharing.rejections",
     "controller.span_export",
     "controller.tending",
     "controller.webhook",

@@ -3,6 +3,7 @@
 - `store/`: the store itself, opened and followed; `migration/`: the move of a mesh into the store.
 - `peers/`: the port at which the servers ask each other.
 - `shared_store`: all of this for one server, opened before all other parts.
+- `rejections/`: policy that proxies reject.
 - `shared_tokens`: the join tokens.
 - `gateway_record`: the names of the gateway Secrets that the mesh has written.
 - `root_servers`, `issuer_servers`: the other servers in a change of the root, and of the issuer.

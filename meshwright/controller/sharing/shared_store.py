@@ -25,6 +25,7 @@ from meshwright.controller.sharing.issuer_servers import IssuerServers
 from meshwright.controller.sharing.migration.unmoved_state import until_moved
 from meshwright.controller.sharing.record_forms import RecordForms
 from meshwright.controller.sharing.record_pruning import HasWorkload, PrunableLedger, RecordPruning
+from meshwright.controller.sharing.rejections.shared_rejections import SharedRejections
 from meshwright.controller.sharing.root_servers import RootServers
 from meshwright.controller.sharing.shared_tokens import LISTED_TOKENS, SharedTokens
 from meshwright.controller.sharing.store.backends import backend, replica_id
@@ -35,6 +36,7 @@ from meshwright.controller.sharing.store.listed_records import ListedRecords
 from meshwright.controller.sharing.store.store_thread import StoreThread
 from meshwright.controller.sharing.store.waiting_probes import waiting_probes
 from meshwright.controller.sharing.stream_balance import StreamBalance
+from meshwright.controller.state_files import VERDICTS, StateFile
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
 from meshwright.records.content import NEWEST
@@ -64,7 +66,8 @@ _LOOKING: Final = "shared store"
 class SharedStore:
     """CA, ledger, service certificates and join tokens that this server shares with others.
 
-    `tokens` are complete when `opened` has returned. News of other servers wait until `works` runs.
+    `tokens` and `rejections` are complete when `opened` has returned. News of other servers wait until
+    `works` runs.
     """
 
     def __init__(self, settings: Settings, clock: Callable[[], datetime]) -> None:
@@ -90,6 +93,9 @@ class SharedStore:
             self._records, self.replica, self._thread.loop, self.membership, self.leadership
         )
         self._ledger: PrunableLedger | None = None
+        self.rejections = SharedRejections(
+            self._records, self.replica, self._thread.loop, StateFile(settings.state, VERDICTS)
+        )
         self.tokens = SharedTokens(self._records, self.replica, self._thread.loop)
         self.gateway_secrets = RecordedGatewaySecrets(self._records, self.replica, self._thread.loop)
         self._departures = Departures(self.membership)

@@ -59,6 +59,11 @@ class ProxyRegistry:
         """Return the mutable record of the resources that a proxy has acknowledged."""
         return self.proxy(node).acknowledged
 
+    def is_connected(self, node: NodeKey) -> bool:
+        """Return whether a proxy has a stream."""
+        proxy = self._proxies.get(node)
+        return proxy is not None and bool(proxy.streams)
+
     def opened(self, node: NodeKey, address: str, variant: Variant) -> Proxy:
         """Record a new stream; a proxy may have several."""
         proxy = self.proxy(node)

@@ -1,7 +1,7 @@
 """Resources that proxies have rejected, for problem reports, metrics and the saved verdicts."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from catalog.policy.units import Unit, UnitId
@@ -45,17 +45,29 @@ class ExcludedUnit:
 
 
 class Findings:
-    """Read-only view of the records of rejected resources."""
+    """Read-only view of the records of rejected resources.
 
-    def __init__(self, records: Records) -> None:
+    With `has_others` other servers serve proxies of the mesh too. `is_here` is False for a proxy that may be
+    connected to another server, which counts the proxy then.
+    """
+
+    def __init__(
+        self, records: Records, is_here: Callable[[NodeKey], bool], *, has_others: bool = False
+    ) -> None:
         self._records = records
+        self._is_here = is_here
+        self._has_others = has_others
 
     def verdicts(self) -> tuple[Verdict, ...]:
-        """Return the units of policy proved guilty, sorted, including verdicts on disconnected proxies."""
+        """Return the units of policy proved guilty, sorted, including verdicts on disconnected proxies.
+
+        With several servers, the latter are left out, because the other servers have them too.
+        """
+        earlier = self._records.earlier
+        nodes = self._records.waiting if self._has_others else earlier.keys()
         result = (verdict for node in self._records.by_node for verdict in self._records.verdicts(node))
-        return tuple(
-            sorted((*result, *(verdict for kept in self._records.earlier.values() for verdict in kept)))
-        )
+        known = (*result, *(verdict for node in nodes for verdict in earlier[node]))
+        return tuple(sorted(known, key=lambda verdict: (verdict.proxy, verdict.unit)))
 
     def units_out(self) -> tuple[ExcludedUnit, ...]:
         """Return the units of policy excluded for at least one proxy, in the order of their ids."""
@@ -76,7 +88,7 @@ class Findings:
 
     def counts(self) -> Mapping[TypeUrl, int]:
         """Return the number of withheld or reduced resources by type, counted once for each proxy."""
-        nodes = self._records.nodes()
+        nodes = filter(self._is_here, self._records.nodes())
         return Counter(
             key[0] for node in nodes for record in self._records.all_of(node) for key in record.withheld
         )

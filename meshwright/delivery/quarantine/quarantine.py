@@ -9,9 +9,10 @@ import itertools
 import random
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TypeVar
 
+from catalog.policy.units import UnitId
 from meshwright.delivery.quarantine import blame
 from meshwright.delivery.quarantine.acknowledged_resources import Acknowledged, AcknowledgedResources
 from meshwright.delivery.quarantine.fallback import Empty, Exclusions
@@ -56,6 +57,10 @@ class Quarantine:
     rejected as a whole is offered again on each new stream. Both are also offered again from time to time.
 
     `now` reads a monotonic clock in seconds, and `jitter` returns numbers from 0 to 1.
+
+    `connected` returns whether a proxy is connected here, and is `None` for the only server of a mesh. With
+    several servers, the server of a proxy offers rejected resources again, and `heard` receives the verdicts
+    of the others. Then verdicts on missing workloads stay, until `heard` ends them.
     """
 
     def __init__(
@@ -66,17 +71,19 @@ class Quarantine:
         now: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
         acknowledged: Callable[[NodeKey], Acknowledged] | None = None,
+        connected: Callable[[NodeKey], bool] | None = None,
     ) -> None:
         self._reason = reason
         self._now = now
         self._jitter = jitter
+        self._has_others, self._is_here = connected is not None, connected or _here
         self._records = Records(verdicts)
         self._accepted = AcknowledgedResources(
             acknowledged or defaultdict[NodeKey, Acknowledged](dict).__getitem__
         )
         self._variants = Variants(self._records, self._accepted, empty)
         self.streams = Streams(self._records, self._accepted, empty)
-        self.findings = Findings(self._records)
+        self.findings = Findings(self._records, self._is_here, has_others=self._has_others)
 
     @property
     def published(self) -> PublishedSnapshots:
@@ -96,24 +103,39 @@ class Quarantine:
         before = self._records.published
         # Read the replaced snapshots before `take` overwrites them: a rejection may have to go back to them.
         replaced = list(self._replacing(step))
-        self._recall(step)
-        concerned = [
+        concerned = {
             node
             for node in self._records.by_node
             if node in step.members or before.members.get(node) in step.snapshots
-        ]
-        self._records.lapse(step.absent)
+        }
+        self._records.lapse(_gone(step.members) if self._has_others else step.absent)
         self._variants.computed_anew()
         self._records.take(step)
+        concerned |= self._recall(step)
         for old, group in replaced:
             self._accepted.replaced(group, old, self._records.published.snapshots.get(group))
         self._accepted.forget(_gone(step.members), _gone(step.snapshots))
-        return self._variants.redirected(step, concerned)
+        return self._variants.redirected(step, sorted(concerned))
 
     def forget(self, nodes: Iterable[NodeKey]) -> None:
         """Forget the verdicts on disconnected proxies whose workloads are gone."""
+        if self._has_others:
+            return
         for node in nodes:
             self._records.earlier.pop(node, None)
+
+    def heard(self, node: NodeKey, found: Iterable[Verdict], ended: Collection[UnitId]) -> Step | None:
+        """Take the verdicts on a proxy that other servers have found, and end those that they have ended.
+
+        Return the step to serve, or `None` for no change, for example if the proxy is not connected here.
+        """
+        news = tuple(found)
+        self._records.heard(node, news, ended, self._now())
+        if (record := self._records.by_node.get(node)) is not None:
+            record.confirm(verdict.unit for verdict in news)
+            record.end(ended)
+        self._restore(node)
+        return self._variants.redirected(Step(), [node]) if node in self._records.by_node else None
 
     def undone(self, before: PublishedSnapshots) -> None:
         """Restore the published snapshots before a step with a failed publication."""
@@ -172,6 +194,10 @@ class Quarantine:
         """Return whether an ACK of this proxy can change a decision, because the proxy has rejections."""
         return node in self._records.by_node or self.streams.any_of(node)
 
+    def serves(self, node: NodeKey) -> bool:
+        """Return whether a proxy is connected here, and has a computed snapshot."""
+        return self._is_here(node) and self._records.group(node) is not None
+
     def takes_calls(self, node: NodeKey, response: Response) -> bool:
         """Return whether a proxy with this ACK has accepted all inbound listeners.
 
@@ -197,7 +223,12 @@ class Quarantine:
     def opened(self, node: NodeKey) -> Step | None:
         """Handle a proxy's new stream: offer rejected resources again, but not excluded units of policy."""
         record = self._records.by_node.get(node)
-        return self._offered(node, [e for e in record.certain if not isinstance(e, str)] if record else ())
+        if record is None:
+            return None
+        # An offer of before has lost its meaning, if the proxy was connected to another server meanwhile.
+        is_excluded = self._has_others and record.exclude_proved()
+        offered = record.again([e for e in record.certain if not isinstance(e, str)])
+        return self._variants.redirected(Step(), [node]) if offered or is_excluded else None
 
     def retry(self, node: NodeKey) -> Step | None:
         """Offer a proxy all rejected resources again; return the step to serve, or `None` for no change."""
@@ -209,7 +240,9 @@ class Quarantine:
     def due(self) -> float | None:
         """Return the time of the next retry by `on_time`, or `None` if no resource is withheld."""
         moments = (
-            number for record in self._records.by_node.values() if (number := record.due()) is not None
+            number
+            for node, record in self._records.by_node.items()
+            if self._is_here(node) and (number := record.due()) is not None
         )
         return min((*moments, *self.streams.due()), default=None)
 
@@ -218,7 +251,7 @@ class Quarantine:
         due = [
             node
             for node, record in self._records.by_node.items()
-            if (at := record.due()) is not None and at <= now and record.on_time(now)
+            if self._is_here(node) and (at := record.due()) is not None and at <= now and record.on_time(now)
         ]
         of_streams = self.streams.on_time(now)
         return self._variants.redirected(Step(), due) if due or of_streams else None
@@ -239,24 +272,31 @@ class Quarantine:
                 pairs[id(before), moved_to] = (before, moved_to)
         yield from pairs.values()
 
-    def _recall(self, step: Step) -> None:
-        """Restore earlier verdicts on newly connected proxies, also from before a restart."""
-        for node in sorted(self._records.earlier.keys() & step.members.keys()):
-            if step.members[node] is None:
-                continue
-            record = self._records.by_node.setdefault(node, Record())
-            for verdict in self._records.earlier.pop(node):
-                accusation = Accusation(
-                    (verdict.type_url, verdict.name),
-                    frozenset(),
-                    verdict.message,
-                    Reason.CONTENT,
-                    verdict.date,
-                    times=verdict.times,
-                    confirmed=True,
-                    due=self._now() + pause(verdict.times, self._jitter()),
-                )
-                record.recall(verdict.unit, accusation)
+    def _recall(self, step: Step) -> set[NodeKey]:
+        """Restore earlier verdicts on newly connected proxies, also from before a restart; return these.
+
+        Verdicts of other servers on policy that this server has read only now are restored too.
+        """
+        nodes = (self._records.earlier.keys() & step.members.keys()) | self._records.waiting
+        return {node for node in sorted(nodes) if self._restore(node)}
+
+    def _restore(self, node: NodeKey) -> bool:
+        """Restore the earlier verdicts on a proxy, if there are any on its present policy."""
+        now = self._now()
+        verdicts = self._records.take_earlier(node, now)
+        for verdict in verdicts:
+            accusation = Accusation(
+                (verdict.type_url, verdict.name),
+                frozenset(),
+                verdict.message,
+                Reason.CONTENT,
+                verdict.date,
+                times=verdict.times,
+                confirmed=True,
+                due=now + pause(verdict.times, self._jitter()),
+            )
+            self._records.by_node.setdefault(node, Record()).recall(verdict.unit, accusation)
+        return bool(verdicts)
 
     def _offered(self, node: NodeKey, items: Iterable[Suspect]) -> Step | None:
         record = self._records.by_node.get(node)
@@ -331,6 +371,12 @@ def _searched(
     if not is_guess or not accused:
         return accused
     return [dict(itertools.chain(*(accusations.items() for accusations in accused)))]
+
+
+def _here(node: NodeKey) -> bool:
+    """Return True: with one server, each proxy is connected here, or nowhere."""
+    del node
+    return True
 
 
 def _gone(changes: Mapping[K, object | None]) -> list[K]:

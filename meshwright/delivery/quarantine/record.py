@@ -26,6 +26,8 @@ A proxy without a use for the resource on trial never answers.
 """
 FIRST_PAUSE_SECONDS: Final = 10.0
 LONGEST_PAUSE_SECONDS: Final = 600.0
+SLOWEST_FROM: Final = 7
+"""Number of rejections in a row from which on the pause is the longest one."""
 SPREAD: Final = 0.2
 """Largest part by which a pause is shortened at random.
 
@@ -139,10 +141,30 @@ class Record:
         return bool(news)
 
     def recall(self, unit: UnitId, accusation: Accusation) -> None:
-        """Restore the verdict on a unit of policy proved guilty earlier."""
+        """Restore the verdict on a unit of policy proved guilty earlier, or on another server.
+
+        A search with this unit goes on without the unit.
+        """
         self.accused[unit] = accusation
+        self.trials = {kind: trials.less({unit}) for kind, trials in self.trials.items()}
         trials = self.trials.get(accusation.key[0], Trials())
         self.trials[accusation.key[0]] = replace(trials, guilty=trials.guilty | {unit})
+
+    def exclude_proved(self) -> bool:
+        """Exclude all proved units of policy; return whether any of them was offered again just now."""
+        offered = [item for item in self.proved - self.certain if isinstance(item, str)]
+        for item in offered:
+            self.recall(item, self.accused[item])
+        return bool(offered)
+
+    def confirm(self, units: Iterable[UnitId]) -> None:
+        """Confirm the verdicts on these units, because another server has found the same."""
+        for item in [unit for unit in units if unit in self.proved]:
+            self.accused[item] = replace(self.accused[item], confirmed=True)
+
+    def end(self, units: Iterable[UnitId]) -> None:
+        """Drop the verdicts on these units of policy; units that are only suspected stay."""
+        self._drop([unit for unit in units if unit in self.proved])
 
     def tried(self, type_url: TypeUrl) -> bool:
         """Acquit the suspects on trial, and offer the next ones; return whether there are any."""

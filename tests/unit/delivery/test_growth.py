@@ -105,7 +105,7 @@ def _delivery(state: Path, now: datetime, source: MemorySource) -> Delivery:
         new_model=lambda: Model(
             translation(EnvoyDriver()), MeshSettings(), lambda: installed, ConnectedGroups
         ),
-        new_quarantine=lambda acknowledged: Quarantine(empty, acknowledged=acknowledged),
+        new_quarantine=lambda acknowledged, _: Quarantine(empty, acknowledged=acknowledged),
         lingering=60.0,
         meter=metrics,
         clock=lambda: now,

@@ -1,4 +1,4 @@
-"""A store of records that knows which prefixes have been listed."""
+"""A store of records that knows which prefixes are listed, and delivers changes to several receivers."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -7,16 +7,31 @@ from certs.errors import StateError
 from meshwright.records.contract import Changes, Epoch, Record, RecordStore, ReplicaId, Revision
 from meshwright.records.key import Key
 
+Listener = Callable[[Changes, bool], None]
+"""Receiver of what a follower receives; the second argument is True for all records within the prefix.
+
+It must not raise, and must not wait.
+"""
+
 
 class ListedRecords:
     """A RecordStore that passes all calls on to another one, and notes the first list of each prefix.
 
-    For the event loop of the store.
+    For the event loop of the store, except `listen`.
     """
 
     def __init__(self, records: RecordStore) -> None:
         self._records = records
         self._lists: dict[Key, asyncio.Event] = {}
+        self._listeners: dict[Key, list[Listener]] = {}
+
+    def listen(self, prefix: Key, listener: Listener) -> None:
+        """Let another receiver have what the follower of a prefix receives; call this before `follow`.
+
+        One watch of the store is then enough, for example for the certificates and the rejections of proxies,
+        which are in the same records.
+        """
+        self._listeners.setdefault(prefix, []).append(listener)
 
     async def read(self, key: Key) -> Record | None:
         """Return the present record of a key, or None."""
@@ -32,10 +47,15 @@ class ListedRecords:
 
     async def follow(self, prefix: Key, receive: Callable[[Changes], None]) -> None:
         """Follow a prefix, and note the first list."""
-        listed = self._listed(prefix)
+        listed, listeners = self._listed(prefix), self._listeners.get(prefix, ())
+        is_first = True
 
         def hear(changes: Changes) -> None:
+            nonlocal is_first
             receive(changes)
+            for listener in listeners:
+                listener(changes, is_first)
+            is_first = False
             listed.set()
 
         await self._records.follow(prefix, hear)

@@ -112,7 +112,7 @@ class Plane:
             readiness=EndpointReadiness((), EndpointAdmission.OFF),
             certificates=ServiceCertificates(authority, PairFiles(state), lambda _: None),
             new_model=lambda: Model(translate, MeshSettings(), wanted=ConnectedGroups, preview=preview),
-            new_quarantine=lambda held: Quarantine(empty, acknowledged=held),
+            new_quarantine=lambda held, _: Quarantine(empty, acknowledged=held),
             lingering=300.0,
             meter=Metrics(),
             clock=lambda: now,
