@@ -23,14 +23,17 @@ from certs.state import directory_marks, sealed_state
 from certs.state.pair_files import PairFiles
 from certs.state.sealing import Seal
 from certs.state.stored_pair import Holder
+from meshwright.delivery.quarantine.verdicts import Verdict
 from meshwright.enrolment.store.sqlite import TOKENS_FILE, SqliteTokens
 from meshwright.enrolment.store.token_fields import TokenWithUses
 from meshwright.mesh.names import SecretName
 from meshwright.transfer.mesh_state import UNREADABLE_PAIR, MeshState, first_of
+from meshwright.transfer.rejections import transferable
 
 _IMPORTED: Final = (
     *("ca", ".ca.new", "ca.other", ".ca.other.new", "rotation.json", "issuer.json", "authority.json"),
     *("declared-roots.json", "first-proxy", "seal.json", "services", "gateway-secrets.json"),
+    "rejected-policy.json",
     *(f"{file}{end}" for file in (LEDGER_FILE, TOKENS_FILE) for end in ("", "-journal", ".revocations")),
 )
 """Files and folders that an import writes, also those of an import that was interrupted."""
@@ -51,7 +54,19 @@ class GatewaySecrets(Protocol):
         """Replace the list. An error is logged."""
 
 
-def read_directory(state: Path, opened: AuthorityWithLedger, secrets: GatewaySecrets) -> MeshState:
+class SavedRejections(Protocol):
+    """The policy that proxies reject, as a directory keeps it."""
+
+    def load(self) -> tuple[Verdict, ...]:
+        """Return the verdicts; empty without any."""
+
+    def keep(self, value: tuple[Verdict, ...]) -> None:
+        """Replace the verdicts. An error is logged."""
+
+
+def read_directory(
+    state: Path, opened: AuthorityWithLedger, secrets: GatewaySecrets, rejections: SavedRejections
+) -> MeshState:
     """Return the state in an opened directory. Raises StateError.
 
     An unreadable service certificate is left out, because a server issues another one.
@@ -65,6 +80,7 @@ def read_directory(state: Path, opened: AuthorityWithLedger, secrets: GatewaySec
         dict(_pairs(PairFiles(state, opened.seal))),
         _tokens(state / TOKENS_FILE),
         secrets.load(),
+        transferable(rejections.load(), entries),
     )
 
 
@@ -94,7 +110,13 @@ def require_empty(state: Path, root: str) -> None:
     )
 
 
-def write_directory(state: Path, mesh: MeshState, passphrase: Path | None, secrets: GatewaySecrets) -> None:
+def write_directory(
+    state: Path,
+    mesh: MeshState,
+    passphrase: Path | None,
+    secrets: GatewaySecrets,
+    rejections: SavedRejections,
+) -> None:
     """Write a state into an empty directory. Raises StateError.
 
     Until the directory is complete it has a mark. Without the mark, a start after an interrupted import would
@@ -118,6 +140,9 @@ def write_directory(state: Path, mesh: MeshState, passphrase: Path | None, secre
         secrets.keep(mesh.gateway_secrets)
         if secrets.load() != mesh.gateway_secrets:
             raise StateError(f"the list of gateway Secrets cannot be written into {state}: see the log")
+    if mesh.rejections:
+        # Proxies would reject the same once more, so an error is no reason to refuse the import.
+        rejections.keep(mesh.rejections)
     _write_authority(state, _of_ledger(mesh), seal)
     directory_marks.end_import(state)
 

@@ -20,6 +20,7 @@ from certs.ledger.records.fields import MOST_BYTES, entries_in, key_of_proxy, me
 from certs.ledger.records.header import HEADER
 from certs.pair_records.fields import key_of_holder, pair_in, with_pair
 from certs.state.sealing import RecordSeal
+from meshwright.delivery.quarantine.verdicts import Verdict
 from meshwright.enrolment.store.token_fields import (
     TokenWithUses,
     first_slot,
@@ -33,6 +34,7 @@ from meshwright.records.content import Fields
 from meshwright.records.key import Key
 from meshwright.records.update import Change
 from meshwright.transfer.mesh_state import MeshState, header_fields
+from meshwright.transfer.rejections import by_name, with_rejections
 from meshwright.transfer.store_state import GATEWAY
 
 Joins = Iterator[tuple[Key, Change]]
@@ -50,9 +52,11 @@ _SECRETS: Final = "secrets"
 def joins(mesh: MeshState, seal: RecordSeal, now: datetime) -> Joins:
     """Yield the changes for all records of a mesh, except the uses of tokens, the CA and the data key."""
     yield HEADER, lambda fields: _changed(header_fields(mesh, fields), fields)
+    rejections = by_name(mesh.rejections)
     for name, entries in groupby(mesh.entries, lambda entry: entry.common_name):
         proxy = ProxyName.parse(name)
-        yield key_of_proxy(proxy), _proxy(proxy, fitting(tuple(entries), now))
+        fit = fitting(tuple(entries), now)
+        yield key_of_proxy(proxy), _proxy(proxy, fit, rejections.get(name, ()))
     for holder, pair in sorted(mesh.pairs.items()):
         key = key_of_holder(holder)
         yield key, _service(key, pair, seal)
@@ -101,9 +105,10 @@ def _changed(after: Fields, before: Fields | None) -> Fields | None:
     return None if after == before else after
 
 
-def _proxy(name: ProxyName, entries: tuple[LedgerEntry, ...]) -> Change:
+def _proxy(name: ProxyName, entries: tuple[LedgerEntry, ...], verdicts: tuple[Verdict, ...]) -> Change:
     def change(fields: Fields | None) -> Fields | None:
-        return with_entries(fields, merged(entries, entries_in(name, fields)))
+        joined = with_entries(fields, merged(entries, entries_in(name, fields)))
+        return with_rejections(fields if joined is None else joined, verdicts) or joined
 
     return change
 

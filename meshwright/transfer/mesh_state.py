@@ -6,7 +6,8 @@ The form has the fields of shared records, with private keys in clear. Never wri
      "data_key": "5f2c...",
      "gateway_secrets": [["mesh", "gateway"]],
      "ledger": {"authority": "cd34", "first": {"issued_at": 1938928089, "serial": "3f9a02"}},
-     "proxies": {"9f0c.cart.shop": {"certificates": {"3f9a02": {"issued_at": 1938928089, ...}}}},
+     "proxies": {"9f0c.cart.shop": {"certificates": {"3f9a02": {"issued_at": 1938928089, ...}},
+                                    "rejected": {"0b1f9c...": {"times": 2, ...}}}},
      "services": {"services/shop/cart": {"certificate": "-----BEGIN...", "key": "-----BEGIN..."}},
      "tokens": {"0123456789ab": {"token": {...}, "uses": {"77aa...": {"at": 1938928089, "key": "77aa..."}}}}}
 
@@ -31,6 +32,8 @@ from certs.pair_records.fields import key_of_holder, pair_in, with_pair
 from certs.roots.authority_state import AuthorityState
 from certs.state.sealing import RecordSeal
 from certs.state.stored_pair import Holder
+from meshwright.delivery.quarantine.verdict_fields import verdicts_in
+from meshwright.delivery.quarantine.verdicts import Verdict
 from meshwright.enrolment.store.token_fields import (
     TokenWithUses,
     read_time_of_use,
@@ -41,6 +44,8 @@ from meshwright.enrolment.store.token_fields import (
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import Namespace, SecretName
 from meshwright.records.content import Fields, UnreadableContentError
+from meshwright.transfer.rejections import by_name, transferable, with_rejections
+from xds.cache import NodeKey
 
 UNREADABLE_PAIR: Final = "service certificate left out, because its record or file cannot be read"
 
@@ -59,6 +64,7 @@ class MeshState:
     - `pairs`: service certificates with their keys.
     - `tokens`: join tokens with their uses, sorted by id.
     - `gateway_secrets`: the Secrets with certificates for gateways.
+    - `rejections`: policy that proxies in the ledger reject, sorted by proxy and unit.
     - `data_key`: the key to encrypt private keys in a store, which identifies the mesh there. A directory
       has none. The key is not compared, because private keys are encrypted anew at each place.
     """
@@ -70,6 +76,7 @@ class MeshState:
     pairs: Mapping[Holder, Pair] = field(default_factory=dict)
     tokens: tuple[TokenWithUses, ...] = ()
     gateway_secrets: frozenset[SecretName] = frozenset()
+    rejections: tuple[Verdict, ...] = ()
     data_key: bytes | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -133,12 +140,13 @@ _CLEAR: Final = _InsideSealedFile()
 def encode(mesh: MeshState) -> bytes:
     """Return the form inside a sealed file, which has private keys in clear. Raises StateError."""
     require_readable(mesh.authority)
+    rejections = by_name(mesh.rejections)
     content: dict[str, object] = {
         "authority": with_state({}, mesh.authority, _CLEAR),
         "gateway_secrets": [[secret.namespace, secret.name] for secret in sorted(mesh.gateway_secrets)],
         "ledger": header_fields(mesh),
         "proxies": {
-            name: with_entries(None, entries)
+            name: _proxy_fields(entries, rejections.get(name, ()))
             for name, entries in groupby(mesh.entries, lambda entry: entry.common_name)
         },
         "services": {
@@ -172,6 +180,11 @@ def _decoded(content: Mapping[str, Any]) -> MeshState:
         for name, fields in content["proxies"].items()
         for entry in entries_in(ProxyName.parse(name), fields)
     ]
+    rejections = [
+        verdict
+        for name, fields in content["proxies"].items()
+        for verdict in verdicts_in(NodeKey(name), fields).verdicts
+    ]
     pairs = {
         Holder(holder): pair_in(fields, key_of_holder(Holder(holder)), _CLEAR)
         for holder, fields in content["services"].items()
@@ -188,7 +201,15 @@ def _decoded(content: Mapping[str, Any]) -> MeshState:
     )
     key = bytes.fromhex(content["data_key"]) if "data_key" in content else None
     return MeshState(
-        authority, header.authority, header.first, in_order(entries), pairs, tokens, secrets, key
+        authority,
+        header.authority,
+        header.first,
+        in_order(entries),
+        pairs,
+        tokens,
+        secrets,
+        transferable(rejections, entries),
+        key,
     )
 
 
@@ -200,6 +221,11 @@ def header_fields(mesh: MeshState, before: Fields | None = None) -> Fields:
     if mesh.first is not None:
         fields = with_first(fields, mesh.first) or fields
     return fields
+
+
+def _proxy_fields(entries: Iterable[LedgerEntry], verdicts: tuple[Verdict, ...]) -> Fields | None:
+    fields = with_entries(None, entries)
+    return with_rejections(fields, verdicts) or fields
 
 
 def _token_fields(token: TokenWithUses) -> Fields:

@@ -18,6 +18,8 @@ from certs.pair_records.fields import SERVICES, is_of_service, pair_in
 from certs.roots.authority_state import AuthorityState
 from certs.state.sealing import RecordSeal
 from certs.state.stored_pair import Holder
+from meshwright.delivery.quarantine.verdict_fields import verdicts_in
+from meshwright.delivery.quarantine.verdicts import Verdict
 from meshwright.enrolment.store.token_fields import (
     TOKENS,
     StoredToken,
@@ -34,6 +36,8 @@ from meshwright.records.contract import Record, RecordStore
 from meshwright.records.key import Key, key_of
 from meshwright.records.listing import listed_once
 from meshwright.transfer.mesh_state import UNREADABLE_PAIR, MeshState, first_of, require_readable
+from meshwright.transfer.rejections import transferable
+from xds.cache import NodeKey
 
 GATEWAY: Final = key_of("gateway")
 """Key of the record with the Secrets that the mesh has written for gateways."""
@@ -141,6 +145,7 @@ def state_of(stored: StoredRoot, records: Mapping[Key, Record], seal: RecordSeal
         dict(_pairs(records, seal)),
         tokens,
         secrets_in(records.get(GATEWAY)),
+        transferable(_rejections(records), entries),
     )
 
 
@@ -193,6 +198,13 @@ def secrets_in(record: Record | None) -> frozenset[SecretName]:
             raise UnreadableContentError("secrets: expected a list of pairs") from None
 
     return _checked(record, read)
+
+
+def _rejections(records: Mapping[Key, Record]) -> Iterator[Verdict]:
+    """Yield the readable verdicts on proxies; proxies reject the same as in others once more."""
+    for key, record in records.items():
+        if key.startswith(f"{PROXIES}/"):
+            yield from verdicts_in(NodeKey(str(name_of_record(key))), fields_of(record)).verdicts
 
 
 def _token(key: Key, fields: Fields) -> StoredToken:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytest
 from hypothesis import strategies as st
 
+from catalog.policy.units import UnitId
 from certs.contract import Names, Usage
 from certs.custody import AuthorityWithLedger, opened
 from certs.issuers.authority import CertificateAuthority
@@ -26,7 +27,8 @@ from certs.state import sealing
 from certs.state.sealing import ScryptParameters
 from certs.state.stored_pair import Holder
 from meshwright.controller.gateway.certificate import GATEWAY_SECRETS
-from meshwright.controller.state_files import StateFile
+from meshwright.controller.state_files import VERDICTS, StateFile
+from meshwright.delivery.quarantine.verdicts import Verdict
 from meshwright.enrolment.store.token_fields import StoredToken, TokenWithUses
 from meshwright.enrolment.tokens import TokenRecord
 from meshwright.mesh.identity import ProxyName
@@ -36,7 +38,10 @@ from meshwright.records.memory import Memory, MemoryRecords
 from meshwright.transfer.directory_state import read_directory, write_directory
 from meshwright.transfer.mesh_state import MeshState, first_of
 from meshwright.transfer.mesh_store import MeshStore
+from meshwright.transfer.rejections import transferable
 from tests.tools.shared_records import LoopThread
+from xds.cache import NodeKey
+from xds.protocol.resources.resource import ROUTE, ResourceName
 
 DOMAIN: Final = TrustDomain("mesh.example")
 NOW: Final = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
@@ -47,6 +52,12 @@ HOUR: Final = timedelta(hours=1)
 def root(number: int) -> Root:
     """Return one of several CAs."""
     return new_root(DOMAIN, NOW - number * HOUR)
+
+
+def verdict(proxy: str, unit: str, message: str = "no such cluster", times: int = 2) -> Verdict:
+    """Return the verdict on a TrafficSplit that a proxy rejects."""
+    place = (ROUTE, ResourceName("rds-outbound.shop/cart|80"))
+    return Verdict(NodeKey(proxy), UnitId(unit), *place, "TrafficSplit shop/cart", message, times, NOW)
 
 
 @cache
@@ -97,6 +108,7 @@ def small_mesh() -> MeshState:
         pairs={holder("cart"): pair("cart")},
         tokens=(token(1, {"5f" * 32: NOW, "77" * 32: NOW + HOUR}),),
         gateway_secrets=frozenset({SecretName(Namespace("mesh"), "gateway")}),
+        rejections=(verdict("a1.cart.shop", "0b1f"),),
     )
 
 
@@ -139,6 +151,14 @@ def _entries(draw: st.DrawFn) -> tuple[LedgerEntry, ...]:
     return tuple(sorted(entries, key=lambda each: (each.common_name, each.issued_at, each.serial)))
 
 
+def _rejections(proxies: list[str]) -> st.SearchStrategy[list[Verdict]]:
+    if not proxies:
+        return st.just([])
+    names, times = st.sampled_from(proxies), st.integers(1, 9)
+    found = st.builds(verdict, names, _LABELS, _WORDS, times)
+    return st.lists(found, unique_by=lambda each: (each.proxy, each.unit), max_size=4)
+
+
 @st.composite
 def _tokens(draw: st.DrawFn) -> tuple[TokenWithUses, ...]:
     numbers = sorted(draw(st.sets(st.integers(0, 2**48 - 1), max_size=3)))
@@ -178,13 +198,15 @@ def _authorities(draw: st.DrawFn) -> AuthorityState:
 def meshes(draw: st.DrawFn) -> MeshState:
     """Return any mesh that a state directory may have."""
     accounts = draw(st.sets(st.sampled_from(("cart", "shop", "pay"))))
+    entries = draw(_entries())
     secrets = draw(st.frozensets(_LABELS, max_size=2))
     return mesh(
         authority=draw(_authorities()),
-        entries=draw(_entries()),
+        entries=entries,
         pairs={holder(account): pair(account) for account in accounts},
         tokens=draw(_tokens()),
         gateway_secrets=frozenset(SecretName(Namespace("mesh"), name) for name in secrets),
+        rejections=transferable(draw(_rejections([entry.common_name for entry in entries])), entries),
     )
 
 
@@ -196,7 +218,7 @@ def cheap_passphrases(monkeypatch: pytest.MonkeyPatch) -> None:
 def write(state: Path, value: MeshState) -> None:
     """Import a mesh into a state directory."""
     state.mkdir(mode=0o700, exist_ok=True)
-    write_directory(state, value, None, StateFile(state, GATEWAY_SECRETS))
+    write_directory(state, value, None, StateFile(state, GATEWAY_SECRETS), StateFile(state, VERDICTS))
 
 
 @contextmanager
@@ -209,7 +231,7 @@ def started(state: Path) -> Iterator[AuthorityWithLedger]:
 def read(state: Path) -> MeshState:
     """Return the mesh in a state directory, as an export does."""
     with started(state) as authority:
-        return read_directory(state, authority, StateFile(state, GATEWAY_SECRETS))
+        return read_directory(state, authority, StateFile(state, GATEWAY_SECRETS), StateFile(state, VERDICTS))
 
 
 @dataclass

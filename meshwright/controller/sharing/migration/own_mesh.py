@@ -10,7 +10,8 @@ from meshwright.controller.gateway.certificate import GATEWAY_SECRETS
 from meshwright.controller.issuing.issuing import custody
 from meshwright.controller.settings.settings import Settings
 from meshwright.controller.settings.store_kind import StoreKind
-from meshwright.controller.state_files import StateFile
+from meshwright.controller.state_files import VERDICTS, StateFile
+from meshwright.delivery.quarantine.verdicts import Verdict
 from meshwright.mesh.names import SecretName, TrustDomain
 from meshwright.transfer.directory_state import read_directory, write_directory
 from meshwright.transfer.mesh_state import MeshState
@@ -25,7 +26,7 @@ def read_own_mesh(settings: Settings, clock: Callable[[], datetime]) -> MeshStat
     """
     state, domain = settings.state, TrustDomain(settings.trust_domain)
     with opened(state, domain, clock(), custody=custody(settings)) as authority:
-        return read_directory(state, authority, _secrets(settings))
+        return read_directory(state, authority, _secrets(settings), _rejections(settings))
 
 
 def export_open(settings: Settings, authority: AuthorityWithLedger, passphrase: bytes, now: datetime) -> str:
@@ -41,7 +42,8 @@ def export_open(settings: Settings, authority: AuthorityWithLedger, passphrase: 
         raise StateError(
             "the ledger is being rebuilt: finish this first, or the export would lack revocations"
         )
-    mesh = _steady(lambda: read_directory(settings.state, authority, _secrets(settings)), authority)
+    kept = (_secrets(settings), _rejections(settings))
+    mesh = _steady(lambda: read_directory(settings.state, authority, *kept), authority)
     header = Header.of(mesh, version("meshwright"), TrustDomain(settings.trust_domain), now)
     return sealed(mesh, header, passphrase)
 
@@ -61,6 +63,11 @@ def _secrets(settings: Settings) -> StateFile[frozenset[SecretName]]:
     return StateFile(settings.state, GATEWAY_SECRETS)
 
 
+def _rejections(settings: Settings) -> StateFile[tuple[Verdict, ...]]:
+    return StateFile(settings.state, VERDICTS)
+
+
 def write_own_mesh(settings: Settings, mesh: MeshState) -> None:
     """Write a mesh into the state directory, which must be empty. Raises StateError."""
-    write_directory(settings.state, mesh, settings.key_passphrase_file, _secrets(settings))
+    kept = (_secrets(settings), _rejections(settings))
+    write_directory(settings.state, mesh, settings.key_passphrase_file, *kept)
