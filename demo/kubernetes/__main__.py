@@ -17,7 +17,7 @@ from rich.console import Console
 from demo.__main__ import locked, report
 from demo.display.verdicts import Verdict
 from demo.kubernetes import images, inbound, newcomer
-from demo.kubernetes.cluster import OwnCluster, own_cluster, volumes
+from demo.kubernetes.cluster import OwnCluster, own_cluster, volume
 from demo.kubernetes.plane import Images, Plane
 from demo.kubernetes.scenes import Scenes
 from demo.kubernetes.store import PodStore, applications, namespaces
@@ -64,7 +64,7 @@ class Demo:
         With --once walk the matrix and the scenes.
         """
         try:
-            await self._cluster.kubectl.apply(volumes(self._cluster.node))
+            await self._cluster.kubectl.apply([volume(self._cluster.node)])
             verdicts = [await newcomer.walk(self._plane, partial(print, flush=True))]
             await self._start()
             if not self._options.once:

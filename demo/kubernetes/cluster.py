@@ -14,8 +14,8 @@ from tools.real_parts.building import PartError
 from tools.real_parts.node import Node, node
 from tools.real_parts.node_flags import SOCKET
 
-_VOLUMES: Final = "/run/demo-volumes"
-_CONTROL_PLANE_USER: Final = 1337
+_CLAIM: Final = "data-mysql-0"
+_VOLUME: Final = f"/run/demo-volumes/{_CLAIM}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,32 +51,22 @@ def equip(started: Node) -> None:
     started.inside.run("ctr", f"--address={SOCKET}", "--namespace=k8s.io", *also)
 
 
-def volumes(started: Node) -> Iterator[dict[str, Any]]:
-    """Create folders for volumes on the node, and yield the PersistentVolumes.
+def volume(started: Node) -> dict[str, Any]:
+    """Create a folder on the node for the database's volume, and return the PersistentVolume.
 
-    The node has no storage provisioner, so each claim gets a prepared volume.
+    The node has no storage provisioner, so the claim gets a prepared volume.
     """
-    for claim, owner in (
-        ("meshwright-system/state-meshwright-0", _CONTROL_PLANE_USER),
-        ("bookwarehouse/data-mysql-0", 0),
-    ):
-        namespace, name = claim.split("/")
-        path = f"{_VOLUMES}/{name}"
-        started.inside.run("sh", "-c", f"mkdir -p {path} && chown {owner}:{owner} {path}")
-        yield {
-            "apiVersion": "v1",
-            "kind": "PersistentVolume",
-            "metadata": {"name": name},
-            "spec": {
-                "capacity": {"storage": "1Gi"},
-                "accessModes": ["ReadWriteOnce"],
-                "persistentVolumeReclaimPolicy": "Retain",
-                "claimRef": {
-                    "apiVersion": "v1",
-                    "kind": "PersistentVolumeClaim",
-                    "namespace": namespace,
-                    "name": name,
-                },
-                "hostPath": {"path": path, "type": "Directory"},
-            },
-        }
+    started.inside.run("mkdir", "-p", _VOLUME)
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": _CLAIM},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "persistentVolumeReclaimPolicy": "Retain",
+            "claimRef": {**claim, "namespace": "bookwarehouse", "name": _CLAIM},
+            "hostPath": {"path": _VOLUME, "type": "Directory"},
+        },
+    }

@@ -43,7 +43,7 @@ def steps(images: Images) -> tuple[Step, ...]:
     """Return the first steps in docs/start/kubernetes.md as commands, with the images to install."""
     return (
         Step(f"meshwright install --print --set {images.values()} | kubectl apply -f -"),
-        Step("kubectl -n meshwright-system rollout status statefulset/meshwright", "roll"),
+        Step("kubectl -n meshwright-system rollout status deployment/meshwright", "roll"),
         Step("kubectl apply -f shop.yaml"),
         Step(
             "kubectl -n shop wait --for=condition=Available --timeout=390s deployment --all", "condition met"

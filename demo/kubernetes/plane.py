@@ -1,4 +1,4 @@
-"""The control plane in its Pod: installation, upgrade, and commands."""
+"""The control plane in its Pods: installation, upgrade, and commands."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,11 +6,12 @@ from typing import Any, Final
 
 from demo.kubernetes.kubectl import Kubectl
 from demo.plane import COMMAND
-from demo.supervisor import run
+from demo.supervisor import DemoError, run
 
 NAMESPACE: Final = "meshwright-system"
-POD: Final = "meshwright-0"
-_SET: Final = "statefulset/meshwright"
+SERVERS: Final = ("pods", "-l", "app.kubernetes.io/component=control-plane", "-n", NAMESPACE)
+"""Arguments of `kubectl get` for the Pods of all servers."""
+_DEPLOYMENT: Final = "deployment/meshwright"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +53,29 @@ class Plane:
 
     async def ready(self) -> None:
         """Wait until the rollout is complete and the webhook for Pods is registered."""
-        await self.kubectl("rollout", "status", _SET, "-n", NAMESPACE, "--timeout=390s")
+        await self.kubectl("rollout", "status", _DEPLOYMENT, "-n", NAMESPACE, "--timeout=390s")
         registered = ("mutatingwebhookconfiguration", "meshwright")
         await self.kubectl.until(lambda result: result.get("webhooks"), *registered)
 
-    async def pod(self) -> dict[str, Any]:
-        """Return the Pod of the control plane."""
-        return await self.kubectl.get("pod", POD, "-n", NAMESPACE)
+    async def pods(self) -> list[dict[str, Any]]:
+        """Return the Pods of the servers, without those that are being deleted."""
+        return remaining(await self.kubectl.get(*SERVERS))
 
     async def upgrade(self, image: str) -> None:
         """Replace the image of the control plane, and wait until it is ready."""
         self.images = Images(image, self.images.proxy, self.images.pull)
         await self.install()
 
-    async def run(self, *words: str) -> str:
-        """Run a `meshwright` command in the control plane's Pod; return its output."""
-        return await self.kubectl("exec", POD, "-n", NAMESPACE, "--", "meshwright", *words)
+    async def leader(self) -> dict[str, Any]:
+        """Return the Pod of the server that leads."""
+        lease = await self.kubectl.get("lease", "meshwright-leader", "-n", NAMESPACE)
+        name = str(lease["spec"].get("holderIdentity", ""))
+        leaders = [pod for pod in await self.pods() if name.startswith(pod["metadata"]["name"])]
+        if not leaders:
+            raise DemoError(f"the leader is {name!r}, which is no Pod of the control plane")
+        return leaders[0]
+
+
+def remaining(pods: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the Pods of a list that are not being deleted."""
+    return [pod for pod in pods["items"] if "deletionTimestamp" not in pod["metadata"]]

@@ -15,7 +15,7 @@ from demo.kubernetes import images
 from demo.kubernetes import purchases as asking
 from demo.kubernetes.load import under_load
 from demo.kubernetes.outside import outsider
-from demo.kubernetes.plane import NAMESPACE, POD, Plane
+from demo.kubernetes.plane import NAMESPACE, SERVERS, Plane, remaining
 from demo.kubernetes.pods import is_ready
 from demo.kubernetes.store import PodStore, applications, scene
 from demo.matrix import PHASES, REQUESTS
@@ -142,27 +142,29 @@ class Scenes:
 
     async def _killed(self, node: Node) -> list[Verdict]:
         verdicts: list[Verdict] = []
-        async with under_load(
-            self._store, verdicts, "killed", "the control plane is killed (SIGKILL)"
-        ) as counting:
-            pod = await self._plane.pod()
-            os.kill(_server(node, str(pod["metadata"]["uid"])), signal.SIGKILL)
+        what = "all servers of the control plane are killed (SIGKILL)"
+        async with under_load(self._store, verdicts, "killed", what) as counting:
+            pods = await self._plane.pods()
+            for pod in pods:
+                os.kill(_server(node, str(pod["metadata"]["uid"])), signal.SIGKILL)
             # Calls must also succeed while the control plane is down.
             await counting.more()
-            await self._plane_is(lambda now: _restarts(now) > _restarts(pod))
+            before = {str(pod["metadata"]["name"]): _restarts(pod) for pod in pods}
+            await self._servers_are(lambda now: _restarts(now) > before[now["metadata"]["name"]], len(pods))
             verdicts.append(await self._takes_effect("killed"))
         return verdicts
 
     async def _deleted(self) -> list[Verdict]:
         verdicts: list[Verdict] = []
-        async with under_load(
-            self._store, verdicts, "deleted", "the control plane's Pod is deleted"
-        ) as counting:
-            uid = (await self._plane.pod())["metadata"]["uid"]
-            await self._kubectl("delete", "pod", POD, "-n", NAMESPACE, "--wait=false")
-            await counting.more()
-            await self._plane_is(lambda now: bool(now["metadata"]["uid"] != uid))
+        what = "the Pod of the leading server is deleted"
+        async with under_load(self._store, verdicts, "deleted", what) as counting:
+            leader, servers = await self._plane.leader(), len(await self._plane.pods())
+            uid, name = (str(leader["metadata"][field]) for field in ("uid", "name"))
+            await self._kubectl("delete", "pod", name, "-n", NAMESPACE, "--wait=false")
+            # The other server serves meanwhile.
             verdicts.append(await self._takes_effect("deleted"))
+            await counting.more()
+            await self._servers_are(lambda now: bool(now["metadata"]["uid"] != uid), servers)
         return verdicts
 
     async def _upgraded(self) -> list[Verdict]:
@@ -170,13 +172,12 @@ class Scenes:
         async with under_load(self._store, verdicts, "upgraded", "the control plane is upgraded"):
             await self._plane.upgrade(images.UPGRADED)
             verdicts.append(await self._takes_effect("upgraded"))
-            (container,) = (await self._plane.pod())["spec"]["containers"]
-        image = str(container["image"])
+            pods = await self._plane.pods()
+        found = [str(container["image"]) for pod in pods for container in pod["spec"]["containers"]]
+        what, observed = "images of the control plane", ", ".join(found)
         return [
             *verdicts,
-            Verdict(
-                "upgraded", "image of the control plane", images.UPGRADED, image, image == images.UPGRADED
-            ),
+            Verdict("upgraded", what, images.UPGRADED, observed, {*found} == {images.UPGRADED}),
         ]
 
     async def _kubelet(self, node: Node) -> list[Verdict]:
@@ -252,9 +253,14 @@ class Scenes:
         observed = f"after {time.monotonic() - began:.1f} s" if holds else f"{let_in}, then {kept_out}"
         return Verdict(name, "bookthief is allowed, and denied again", "served, then denied", observed, holds)
 
-    async def _plane_is(self, holds: Callable[[dict[str, Any]], bool]) -> None:
-        words = ("pod", POD, "-n", NAMESPACE)
-        await self._kubectl.until(lambda pod: holds(pod) and is_ready(pod), *words)
+    async def _servers_are(self, holds: Callable[[dict[str, Any]], bool], number: int) -> None:
+        """Wait until the control plane has this number of Pods, and each is ready and as expected."""
+
+        def are(pods: dict[str, Any]) -> bool:
+            found = remaining(pods)
+            return len(found) == number and all(is_ready(pod) and holds(pod) for pod in found)
+
+        await self._kubectl.until(are, *SERVERS)
 
     async def _rolled_out(self) -> None:
         await self._kubectl("rollout", "status", _DEPLOYMENT, *_AT, "--timeout=390s")

@@ -162,8 +162,8 @@ class Values(Part):
     """Image of the sidecar."""
     image_pull_secrets: list[Annotated[str, Field(pattern=_NAME)]] = Field(default_factory=list)
     """Names of the Secrets for pulling images."""
-    store: Annotated[str, Field(pattern="^(directory|kubernetes)$")] = "directory"
-    """Place of the CA and the ledger: directory (a volume), or kubernetes, which several servers share."""
+    store: Annotated[str, Field(pattern="^(directory|kubernetes)$")] = "kubernetes"
+    """Place of the CA and the ledger: kubernetes, which several servers share, or directory (a volume)."""
     replicas: Annotated[int, Field(ge=1, le=100)] | None = None
     """Number of servers. If null, 2 with store kubernetes, and 1 with store directory."""
     settings: dict[str, Any] = Field(default_factory=dict)

@@ -76,8 +76,8 @@ class Fields(FileSettings):
     store: StoreKind = StoreKind.DIRECTORY
     """Place of the CA, the ledger of proxy certificates, service certificates and join tokens.
     `directory`: the state directory of the only server. `kubernetes`: records in the namespace of the
-    control plane, which several servers share (experimental; docs/operate/several-servers.md). `etcd`:
-    records in etcd, which several servers share without a cluster (experimental; docs/start/etcd.md)."""
+    control plane, which several servers share (docs/operate/several-servers.md). `etcd`:
+    records in etcd, which several servers share without a cluster (docs/start/etcd.md)."""
     peer_address: MaybeListening = None
     """Address on which the servers of one mesh ask each other, by HTTP with mutual TLS. If empty, port
     15132 on all addresses, or a free port if that one is in use. Not used with `store` directory."""

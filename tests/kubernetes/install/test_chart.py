@@ -19,10 +19,11 @@ SWITCHED: Final = (
     {"webhook": {"enabled": False}, "injection": {"enabled": False}},
     {"injection": {"enabled": False}},
     {"revision": "next", "crds": {"install": False}},
-    {"crds": {"keep": False}, "persistence": {"enabled": False}},
-    {"persistence": {"storageClassName": "fast", "size": "5Gi", "keep": False}},
+    {"store": "directory", "crds": {"keep": False}, "persistence": {"enabled": False}},
+    {"store": "directory", "persistence": {"storageClassName": "fast", "size": "5Gi", "keep": False}},
     {"settings": {"roots_config_map": "mine"}, "injection": {"enabled": True}},
     {"networkPolicy": {"enabled": False}, "podDisruptionBudget": {"enabled": True}},
+    {"store": "directory", "podDisruptionBudget": {"enabled": True}},
     {"serviceMonitor": {"enabled": True, "labels": {"release": "on"}}, "dashboards": {"enabled": True}},
     {"prometheusRule": {"enabled": True, "labels": {"release": "on"}}},
     {"certManager": {"enabled": True, "issuer": "ClusterIssuer/mesh"}},
@@ -65,7 +66,7 @@ SWITCHED: Final = (
         "extraVolumes": [{"name": "ca", "secret": {"secretName": "ca", "defaultMode": 288}}],
         "extraVolumeMounts": [{"name": "ca", "mountPath": "/ca"}],
     },
-    {"store": "kubernetes"},
+    {"store": "directory"},
     {
         "store": "kubernetes",
         "replicas": 3,
@@ -125,7 +126,7 @@ def test_command_line_values_take_precedence_as_with_helm(helm: Helm, typed: Typ
     messages = [item for word in (*words, "settings.max_streams=100") for item in ("--set", word)]
     theirs, ours = _both(helm, typed, tmp_path, *files, *messages, namespace="1234")
     assert ours == theirs
-    (pod,) = (item["spec"]["template"]["spec"] for (kind, _), item in ours.items() if kind == "StatefulSet")
+    (pod,) = (item["spec"]["template"]["spec"] for (kind, _), item in ours.items() if kind == "Deployment")
     assert pod["containers"][0]["image"] == "a/meshwright/control-plane:b"
     assert pod["nodeSelector"] == {"a.b/c": "d,e"}
 
@@ -141,7 +142,7 @@ def test_command_line_values_take_precedence_as_with_helm(helm: Helm, typed: Typ
         ("webhook.enabled=false", "injection.enabled needs webhook.enabled"),
         ("certManager.enabled=true", "certManager.issuer"),
         ("settings.store=kubernetes", "settings.store must not be set"),
-        ("replicas=2", "replicas must be 1 with store directory"),
+        ("store=directory,replicas=2", "replicas must be 1 with store directory"),
         ("store=disk", "store"),
         ("replicas=0", "replicas"),
     ],

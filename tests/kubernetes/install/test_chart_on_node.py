@@ -1,6 +1,8 @@
 """Test of the chart on a real node: install, upgrade, rollback and uninstall without leftovers.
 
-The first installation is the release before this one: its chart, control plane and sidecars.
+The first installation is the release before this one: its chart, control plane and sidecars. The store stays
+a directory, because a rollback alone does not move the state back.
+`test_two_servers_on_node` has the default store.
 """
 
 import json
@@ -232,7 +234,11 @@ def test_chart_is_installed_upgraded_rolled_back_and_removed_without_leftovers(
         assert shop.connectivity(administrator) == ("allowed by policy, and the mesh agrees", ["ok"] * 6)
         _is_well(administrator, commands, tmp_path)
 
-        release.do("upgrade", str(CHART), values=values(NOW, "secret", cni=True, log_level="debug"))
+        release.do(
+            "upgrade",
+            str(CHART),
+            values={**values(NOW, "secret", cni=True, log_level="debug"), "store": "directory"},
+        )
         assert release.image() == f"meshwright/control-plane:{NOW}"
         assert release.version() == installed_version("meshwright")
         assert release.webhooks() == webhooks, "the same CA, and Helm left them as they were"

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from demo.kubernetes import images
-from demo.kubernetes.cluster import volumes
+from demo.kubernetes.cluster import volume
 from demo.kubernetes.store import applications, with_image
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.kubernetes.tools.helm import CHART
@@ -44,14 +44,14 @@ ELSEWHERE = ("docker ", "kind ", "OSM=")
 
 @pytest.fixture
 def cluster(real_node: Node, node_administrator: Kubectl) -> Iterator[Node]:
-    """Return a node with the images and volumes; the README's installation is removed from it at the end."""
+    """Return a node with the images and a volume; the README's installation is removed from it at the end."""
     tag = yaml.safe_load((CHART / "Chart.yaml").read_text("utf-8"))["appVersion"]
     real_node.load(own_images.control_plane(tag))
     real_node.load(own_images.proxy(tag, Path(envoy.program() or "")))
     real_node.load(images.bookstore())
     # Helm refuses objects of others, such as the Lease of a server of another test.
     node_administrator("delete", "namespace", HOME, "--ignore-not-found")
-    node_administrator.apply(*volumes(real_node))
+    node_administrator.apply(volume(real_node))
     yield real_node
     node_administrator("delete", "crd", "-l", "app.kubernetes.io/name=meshwright", "--ignore-not-found")
     node_administrator("delete", "namespace", HOME, "--ignore-not-found")

@@ -1,4 +1,4 @@
-"""Tests of the chart with the store that several servers share, with Helm at a real Kubernetes API.
+"""Tests of the chart with its default store, which several servers share, with Helm at a real Kubernetes API.
 
 Pods do not run here: the tests write the content of the Secret, as a server or the Job of an upgrade does.
 `test_two_servers_on_node` has real Pods.
@@ -89,7 +89,7 @@ def installation(
 
 def test_two_servers_are_admitted_where_pods_are_restricted(installation: Installation) -> None:
     """They are spread, and the cluster accepts budget, Services and Secret without a warning."""
-    installation.do("install", str(CHART), *installation.words("store=kubernetes"))
+    installation.do("install", str(CHART), *installation.words())
     pods = installation.pods("control-plane", 2)
     for pod in pods:
         spread = pod["spec"]["topologySpreadConstraints"]
@@ -111,7 +111,7 @@ def test_two_servers_are_admitted_where_pods_are_restricted(installation: Instal
 
 def test_content_of_the_secret_survives_every_way_to_apply_the_chart(installation: Installation) -> None:
     """Helm upgrades, rolls back, uninstalls and installs again; kubectl applies on both sides."""
-    words = installation.words("store=kubernetes")
+    words = installation.words()
     installation.do("install", str(CHART), *words)
     installation.write(CA)
     before = installation.custody()
@@ -138,8 +138,10 @@ def test_upgrade_moves_the_claim_of_the_release_before_once(installation: Instal
     kubectl = installation.kubectl
     kubectl.until_there("pod", "meshwright-0")
     claim = kubectl.until_there(*CLAIM)["metadata"]["uid"]
+    installation.do("upgrade", str(CHART), "--reuse-values")
+    assert kubectl.found("deployment", "meshwright") is None, "values of before name no store"
 
-    words = installation.words("store=kubernetes")
+    words = ("--reset-then-reuse-values", *installation.words())
     installation.do("upgrade", str(CHART), *words)
     (job,) = installation.jobs().items()
     assert job[1] == CLAIM[1]
@@ -158,7 +160,7 @@ def test_upgrade_moves_the_claim_of_the_release_before_once(installation: Instal
 
 def test_way_back_needs_a_claim_with_the_mesh(installation: Installation) -> None:
     """A server with a new claim would make a new CA. Later, the next upgrade moves the claim again."""
-    words = installation.words("store=kubernetes")
+    words = installation.words()
     installation.do("install", str(CHART), *words)
     installation.write(CA)
     back = ("upgrade", RELEASE, str(CHART), "-n", installation.kubectl.namespace)
@@ -182,12 +184,12 @@ def test_claim_that_would_be_deleted_with_its_server_is_not_moved(installation: 
     kubectl = installation.kubectl
     kubectl.until_there(*CLAIM)
     upgrade = ("upgrade", RELEASE, str(CHART), "-n", kubectl.namespace)
-    refused = installation.helm.run(*upgrade, *installation.words("store=kubernetes"))
+    refused = installation.helm.run(*upgrade, *installation.words())
     assert refused.returncode != 0
     assert "upgrade with store=directory,persistence.keep=true first" in refused.stderr
     installation.do("upgrade", str(CHART), *installation.words("store=directory", "persistence.keep=true"))
     kubectl.until(lambda claim: not claim["metadata"].get("ownerReferences"), *CLAIM)
-    installation.do("upgrade", str(CHART), *installation.words("store=kubernetes"))
+    installation.do("upgrade", str(CHART), *installation.words())
     assert [*installation.jobs().values()] == [CLAIM[1]]
 
 

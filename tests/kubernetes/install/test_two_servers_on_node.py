@@ -91,7 +91,7 @@ def release(home: None, node_administrator: Kubectl, tmp_path: Path) -> Iterator
 def _chosen(tag: str, **chosen: Any) -> Document:
     """Return values for images with a tag, and a claim that stays when its StatefulSet is deleted."""
     made = values(tag)
-    if "store" in chosen:
+    if tag == NOW:
         made["settings"] |= QUICK
     return {**made, "persistence": {"keep": True}, **chosen}
 
@@ -99,7 +99,10 @@ def _chosen(tag: str, **chosen: Any) -> Document:
 def test_installation_of_one_server_becomes_one_of_two_and_returns(
     release: Release, real_node: Node, node_administrator: Kubectl, typed: Typed, tmp_path: Path
 ) -> None:
-    """No request fails, and CA and certificates stay the same, at an upgrade, a restart and the way back."""
+    """No request fails, and CA and certificates stay the same, at an upgrade, a restart and the way back.
+
+    The values of the upgrade name no store, as before.
+    """
     at_home = replace(node_administrator, namespace=HOME)
     mesh, commands = Mesh(at_home), Networked(typed, real_node.inside.network_file)
     before = unpacked() / "deploy" / "chart" / "meshwright"
@@ -118,7 +121,7 @@ def test_installation_of_one_server_becomes_one_of_two_and_returns(
             assert of_server <= services, "a server of several has those of its own proxies"
             assert of_ledger == proxies
 
-        release.do("upgrade", str(CHART), values=_chosen(NOW, store="kubernetes"))
+        release.do("upgrade", str(CHART), values=_chosen(NOW))
         assert len(mesh.servers()) == 2
         (job,) = at_home.get("jobs")["items"]
         assert has_condition(job, "Complete")

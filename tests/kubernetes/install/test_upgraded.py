@@ -229,8 +229,9 @@ def version(chart: Path) -> str:
 def test_helm_upgrades_and_rolls_back_an_installation(site: Site, release_before: Path) -> None:
     """No object is created again, and the content of webhooks, Secret and policy stays as it is.
 
-    The Pod of the upgrade is never ready, as with an image that cannot be pulled. Kubernetes then replaces
-    the Pod only after it was deleted, as the docs say.
+    The store stays a directory; `test_shared_store` has the upgrade with the default store. The Pod of
+    the upgrade is never ready, as with an image that cannot be pulled. Kubernetes then replaces the Pod only
+    after it was deleted, as the docs say.
     """
     old, release = release_before / "deploy" / "chart" / "meshwright", Release(site)
     release.do("install", str(old), "--create-namespace", "--set", "settings.log_level=debug")
@@ -241,7 +242,7 @@ def test_helm_upgrades_and_rolls_back_an_installation(site: Site, release_before
     assert {kind for kind, _ in identities} >= {"StatefulSet", "PersistentVolumeClaim", "Secret"}
     assert release.image() == f"meshwright/control-plane:{version(old)}"
 
-    release.do("upgrade", str(CHART), "--reset-then-reuse-values")
+    release.do("upgrade", str(CHART), "--reset-then-reuse-values", "--set", "store=directory")
     assert release.image() == f"meshwright/control-plane:{version(CHART)}"
     upgraded = release.identities()
     assert {name: upgraded.get(name) for name in identities} == identities
@@ -258,6 +259,24 @@ def test_helm_upgrades_and_rolls_back_an_installation(site: Site, release_before
     assert release.webhooks() == webhooks
     assert policy.read(site) == written
     assert {name: stored(site)[name] for name in versions} == versions
+
+
+@pytest.mark.usefixtures("helm_part")
+def test_upgrade_is_refused_if_servers_would_wait_for_their_definition(
+    site: Site, release_before: Path
+) -> None:
+    """With `crds.install=false` the cluster lacks the definition of records, which only a new store needs."""
+    old = release_before / "deploy" / "chart" / "meshwright"
+    release = ("meshwright", "-n", "undefined", "--set", "crds.install=false")
+    site.helm("install", *release, str(old), "--create-namespace")
+    try:
+        refused = site.helm.run("upgrade", *release, str(CHART))
+        assert refused.returncode != 0
+        assert "crds.install is false: run `meshwright crds --kind Record | kubectl apply" in refused.stderr
+        assert "or set store to directory" in refused.stderr
+        site.helm("upgrade", *release, str(CHART), "--set", "store=directory", "--dry-run=server")
+    finally:
+        site.helm("uninstall", *release[:3])
 
 
 @pytest.mark.parametrize(

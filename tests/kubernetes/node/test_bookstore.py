@@ -12,9 +12,9 @@ import pytest
 
 from demo.display.verdicts import Verdict, wrong
 from demo.kubernetes import images
-from demo.kubernetes.cluster import equip, volumes
+from demo.kubernetes.cluster import equip
 from demo.kubernetes.kubectl import Kubectl, find
-from demo.kubernetes.plane import NAMESPACE, POD, Images, Plane
+from demo.kubernetes.plane import NAMESPACE, SERVERS, Images, Plane
 from demo.kubernetes.scenes import Scenes
 from demo.kubernetes.store import PodStore, applications, namespaces
 from demo.matrix import PHASES
@@ -47,19 +47,14 @@ def plane(real_node: Node, tmp_path: Path) -> Iterator[Plane]:
 async def _remove(plane: Plane) -> None:
     names = [namespace["metadata"]["name"] for namespace in namespaces()]
     await plane.kubectl("delete", "namespace", *names, "--ignore-not-found", "--wait=false")
-    # Kubernetes looks at a namespace again only after half of the grace period of a Pod that is still in it,
-    # and after 8 s where a claim is still protected: so both go before it.
-    at = ("-n", NAMESPACE, "--ignore-not-found")
-    await plane.kubectl("delete", "statefulset", "meshwright", *at)
-    await plane.kubectl("delete", "pod", POD, *at, "--grace-period=1")
-    await plane.kubectl("delete", "persistentvolumeclaim", "--all", *at)
+    # Kubernetes looks at a namespace again only after half of the grace period of a Pod that is still in it.
+    await plane.kubectl("delete", "deployment", "meshwright", "-n", NAMESPACE, "--ignore-not-found")
+    await plane.kubectl("delete", *SERVERS, "--ignore-not-found", "--grace-period=1")
     await plane.uninstall()
     await plane.kubectl("wait", "--for=delete", f"namespace/{NAMESPACE}", "--timeout=390s")
-    await plane.kubectl("delete", "persistentvolume", "--all", "--wait=false")
 
 
-async def _demonstrated(plane: Plane, node: Node) -> tuple[Verdict, ...]:
-    await plane.kubectl.apply(volumes(node))
+async def _demonstrated(plane: Plane) -> tuple[Verdict, ...]:
     await plane.install()
     await plane.kubectl.apply(namespaces())
     store = PodStore(plane, images.BOOKSTORE, _PLACES)
@@ -81,11 +76,11 @@ async def _nothing(_phase: str) -> list[Verdict]:
     return []
 
 
-def test_demo_applications_in_pods_see_the_policy_of_osm_manifests(plane: Plane, real_node: Node) -> None:
+def test_demo_applications_in_pods_see_the_policy_of_osm_manifests(plane: Plane) -> None:
     """The policy is that of Open Service Mesh's manifests.
 
     No call fails during a rolling update of the called workload.
     """
-    verdicts = asyncio.run(_demonstrated(plane, real_node))
+    verdicts = asyncio.run(_demonstrated(plane))
     assert wrong(verdicts) == ()
     assert len(verdicts) == 3 * (5 + 2) + 5 + 3

@@ -8,6 +8,7 @@ import pytest
 from meshwright.chart.overrides import merged
 from meshwright.chart.rendering import defaults, manifests
 from meshwright.controller.settings.settings import load
+from meshwright.controller.sharing.peers.address import DEFAULT
 from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig, read
 from meshwright.mesh.names import Namespace
 from meshwright.providers.kubernetes.scope import selector
@@ -32,12 +33,13 @@ def _pod(kind: str, name: str, values: dict[str, Any]) -> dict[str, Any]:
 def test_server_reads_the_settings_of_the_chart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server reads the cluster except the system's namespaces and its own.
 
-    Additional settings are added, and ports of the container equal the addresses.
+    Additional settings are added, and ports of the container equal the addresses. Other servers use a port of
+    their own.
     """
     values = {"settings": {"log_level": "debug"}, "revision": "next"}
     config = _found("ConfigMap", "meshwright", values, "mesh")
     (tmp_path / "config.yaml").write_text(config["data"]["config.yaml"])
-    (container,) = _pod("StatefulSet", "meshwright", {})["containers"]
+    (container,) = _pod("Deployment", "meshwright", {})["containers"]
     for item in container["env"]:
         if "value" in item:
             monkeypatch.setenv(item["name"], item["value"])
@@ -58,6 +60,7 @@ def test_server_reads_the_settings_of_the_chart(tmp_path: Path, monkeypatch: pyt
         "http": settings.http_address,
         "webhook": settings.webhook_address,
     }
+    assert ports.pop("peers") == DEFAULT.port
     assert ports == {name: host_port.port for name, host_port in host_ports.items() if host_port is not None}
     requirements = selector(settings.namespace_selector)
     names = ("shop", "default", "kube-system", "mesh")
@@ -124,5 +127,5 @@ def test_cni_daemon_set_equals_the_documented_manifest() -> None:
 )
 def test_kubelet_waits_for_the_end_of_all_streams(settings: dict[str, float], seconds: int) -> None:
     """The Pod gets the times of the settings and 25 s more; the default equals Kubernetes' own."""
-    pod = _pod("StatefulSet", "meshwright", {"settings": settings})
+    pod = _pod("StatefulSet", "meshwright", {"store": "directory", "settings": settings})
     assert pod["terminationGracePeriodSeconds"] == seconds

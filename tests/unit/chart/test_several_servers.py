@@ -80,11 +80,12 @@ def test_only_servers_reach_the_port_for_servers() -> None:
 
 def test_store_of_the_setting_is_that_of_the_objects() -> None:
     """The server is told the store, and the objects of the other store are left out."""
-    for store, there, not_there in (
-        ("kubernetes", "Deployment", "StatefulSet"),
-        ("directory", "StatefulSet", "Deployment"),
+    for values, store, there, not_there in (
+        ({}, "kubernetes", "Deployment", "StatefulSet"),
+        (SHARED, "kubernetes", "Deployment", "StatefulSet"),
+        ({"store": "directory"}, "directory", "StatefulSet", "Deployment"),
     ):
-        objects = _objects({"store": store})
+        objects = _objects(values)
         settings = libyaml.load(objects["ConfigMap", "meshwright"]["data"]["config.yaml"])
         assert settings.get("store", "directory") == store
         assert (there, "meshwright") in objects
@@ -112,6 +113,7 @@ def test_secret_of_the_ca_is_empty_and_kept(keep: bool, annotations: dict[str, s
         ({**SHARED, "replicas": 5}, {"minAvailable": 1}),
         ({**SHARED, "replicas": 1}, None),
         ({**SHARED, "replicas": 1, "podDisruptionBudget": {"enabled": True}}, {"maxUnavailable": 0}),
+        ({}, {"minAvailable": 1}),
         ({"store": "directory"}, None),
         ({"store": "directory", "podDisruptionBudget": {"enabled": True}}, {"maxUnavailable": 0}),
     ],
@@ -187,7 +189,7 @@ def test_another_image_makes_another_job() -> None:
 
 
 def test_values_of_an_older_chart_mean_a_directory() -> None:
-    """`helm upgrade --reuse-values` gives the chart values without the new ones."""
+    """`helm upgrade --reuse-values` gives the chart values without the new ones, and so moves nothing."""
     values = merged(defaults(), {"store": None, "replicas": None})
     kinds = {libyaml.load(manifest)["kind"] for manifest in manifests(values)}
     assert "StatefulSet" in kinds

@@ -29,6 +29,15 @@ state-meshwright-0
 {{- end -}}
 {{- end -}}
 
+{{- /* Fails where servers would wait for ever for the definition of records, which the chart may not install. */ -}}
+{{- define "meshwright.requireRecords" -}}
+{{- $cluster := lookup "v1" "Namespace" "" "kube-system" -}}
+{{- $records := lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "records.state.meshwright.dev" -}}
+{{- if and $cluster (not .Values.crds.install) (not $records) -}}
+{{- fail "store kubernetes needs the definition of records, and crds.install is false: run `meshwright crds --kind Record | kubectl apply --server-side -f -` first, or set store to directory" -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "meshwright.moveLabels" -}}
 app.kubernetes.io/name: meshwright
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
