@@ -178,7 +178,14 @@ def join(
 
     say = saying(core.delivery, in_cluster.reporter, "proxies of other servers")
     peers = PeerParts(
-        settings, shared, opened.authority, parts.reading, lambda: core.reloading.settings, say, clock
+        settings,
+        shared,
+        opened.authority,
+        parts.reading,
+        lambda: core.reloading.settings,
+        say,
+        parts.own_problems,
+        clock,
     )
     if in_cluster.reporter is not None:
         in_cluster.reporter.ask_others(peers.ask_progress)

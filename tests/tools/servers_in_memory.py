@@ -155,6 +155,7 @@ async def servers_in_memory(folder: Path, patch: pytest.MonkeyPatch) -> AsyncIte
     """Yield servers that are not started yet, and end all of them afterwards."""
     (folder / "passphrase").write_text("the same on all servers\n")
     (folder / "passphrase").chmod(0o600)
+    patch.setenv("POD_IP", "127.0.0.1")  # where the servers reach each other
     with LoopThread() as thread:
         servers = Servers(folder, thread)
         patch.setattr(shared_store, "backend", servers.backend)

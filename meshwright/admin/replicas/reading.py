@@ -11,6 +11,7 @@ from certs.ledger.entry import LedgerEntry
 from certs.roots.succeeding_authority import AuthorityStatus
 from meshwright.admin.readers import LateMoment, MeshReading
 from meshwright.admin.replicas.facts import ProxyFacts, ReplicaFacts
+from meshwright.admin.replicas.problems import of_others
 from meshwright.admin.replicas.statuses import PlacedStatus, placed
 from meshwright.admin.replicas.traffic import MergedTraffic, TrafficFacts
 from meshwright.delivery.history.push import Push
@@ -138,8 +139,9 @@ class ReplicasReading:
 
     async def problems(self) -> Problems:
         """Return the problems of the input, and those that any server's proxies cause."""
+        own = await self.own.problems()
         others = (problem for facts in self.facts.values() for problem in facts.problems)
-        return ordered((*await self.own.problems(), *others))
+        return ordered((*own, *of_others(own, others)))
 
     def answers(self) -> int:
         """Return the number of ACKs and NACKs received by all servers."""

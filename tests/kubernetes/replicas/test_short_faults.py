@@ -7,6 +7,7 @@ import pytest
 
 from tests.kubernetes.replicas.joining import Joining
 from tests.kubernetes.replicas.meshes import Mesh
+from tests.kubernetes.replicas.picky_proxies import picky_proxies, rejected_everywhere
 from tests.kubernetes.replicas.rows import IS_LONG
 from tests.kubernetes.replicas.servers import until_led
 from tests.tools.deadline import until
@@ -21,8 +22,11 @@ pytestmark = [
 async def test_leader_is_killed_and_store_is_cut_off_under_load(mesh: Mesh) -> None:
     """No request fails, and no proxy is sent a resource that it holds in this version already.
 
-    Meanwhile a revocation holds, and a machine joins as soon as the store is back.
+    Meanwhile a revocation holds, and a machine joins as soon as the store is back. Before, a proxy rejects
+    policy at one server, and is never sent it by another one.
     """
+    [picky] = await picky_proxies(mesh, 1)
+    await rejected_everywhere(picky, mesh)
     joining, (revoked, known, *_) = await Joining.prepared(mesh), mesh.observers
     leader = await until_led(mesh.replicas)
     async with mesh.row("the leader is killed, and the store is cut off") as row:

@@ -7,11 +7,12 @@ from typing import Final
 
 from meshwright.admin.replicas.counts import leader_counts, own_counts
 from meshwright.admin.replicas.peers import PROGRESS, PULSE
+from meshwright.admin.replicas.problems import of_others
 from meshwright.admin.replicas.pulse import Pulse, decode_pulse
 from meshwright.admin.replicas.views import decoded
 from meshwright.controller.sharing.peers.client import PeerClient
 from meshwright.delivery.proxies.status import ProxyStatus
-from meshwright.mesh.problems.problem import Problems, ordered
+from meshwright.mesh.problems.problem import Problems
 from meshwright.records.contract import Epoch
 from meshwright.replicas.leadership import Leadership
 
@@ -23,12 +24,14 @@ EVERY_SECONDS: Final = 2.0
 class LeaderWorks:
     """The leader's knowledge of the proxies of all servers. Without leadership there is none.
 
-    `say` replaces the problems that the proxies of other servers cause, for status and Events.
+    `say` replaces the problems that the proxies of other servers cause, for status and Events. `own` returns
+    those that the proxies of this server cause.
     """
 
     client: PeerClient
     leadership: Leadership
     say: Callable[[Problems], None]
+    own: Callable[[], Problems]
     every: float = EVERY_SECONDS
     _pulses: dict[str, Pulse] = field(default_factory=dict)
     _asked: bool = False
@@ -60,7 +63,8 @@ class LeaderWorks:
         pulses, silent = decoded(answers, decode_pulse)
         kept = {name: self._pulses[name] for name in silent if name in self._pulses}
         self._pulses, self._asked = {**kept, **pulses}, True
-        self.say(ordered(problem for pulse in self._pulses.values() for problem in pulse.problems))
+        others = (problem for pulse in self._pulses.values() for problem in pulse.problems)
+        self.say(of_others(self.own(), others))
 
 
 async def ask_progress(client: PeerClient) -> tuple[dict[str, bytes], tuple[str, ...]]:

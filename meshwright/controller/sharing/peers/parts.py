@@ -64,6 +64,7 @@ class PeerParts:
         reading: MeshReading,
         read_settings: Callable[[], Settings],
         say: Callable[[Problems], None],
+        own_problems: Callable[[], Problems],
         clock: Callable[[], datetime],
     ) -> None:
         """Issue the certificate, and take the port. Raises CertificateError and StartupError."""
@@ -77,7 +78,7 @@ class PeerParts:
             self.client, shared.membership, reading, self.server, self._differing.seconds, clock
         )
         self.acts = PeerActs(self.client, self.views)
-        self.leading = LeaderWorks(self.client, shared.leadership, say)
+        self.leading = LeaderWorks(self.client, shared.leadership, say, own_problems)
 
     async def store_ages(self) -> tuple[float | None, ...]:
         """Return the seconds since the last answer of the store, at each other server that answers."""
