@@ -10,6 +10,7 @@ from typing import Final
 from meshwright.records.contract import (
     Changes,
     Epoch,
+    Knowledge,
     Record,
     ReplicaId,
     Revision,
@@ -80,6 +81,10 @@ class SimulatedRecords:
         """Return the present record of a key, or None."""
         await self._pass("read", READ_SECONDS)
         return await self._records.read(key)
+
+    def last_known(self, key: Key) -> Knowledge | None:
+        """Return what the store knows about a record."""
+        return self._records.last_known(key)
 
     async def write(self, key: Key, content: bytes, before: Revision | None) -> Record:
         """Replace the record with revision `before`, or create one."""

@@ -39,6 +39,13 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
+class Knowledge:
+    """What a client knew last about a key: the record, or None where there was none."""
+
+    record: Record | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Changes:
     """Changes of the records within a prefix: new and replaced records, and keys of removed ones."""
 
@@ -89,6 +96,12 @@ class RecordStore(Protocol):
         """Return the present record of a key, or None; never an older one.
 
         After a write has returned, on any server, `read` returns that record or a later one.
+        """
+
+    def last_known(self, key: Key) -> Knowledge | None:
+        """Return what this client followed or wrote last, without a call; None if it knows nothing.
+
+        The knowledge may be old, so it is good for a compared write only (`meshwright.records.update`).
         """
 
     async def write(self, key: Key, content: bytes, before: Revision | None) -> Record:

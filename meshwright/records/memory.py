@@ -10,6 +10,7 @@ from meshwright.records.contract import (
     NO_LEADER,
     Changes,
     Epoch,
+    Knowledge,
     Record,
     ReplicaId,
     Revision,
@@ -79,6 +80,11 @@ class MemoryRecords:
         """Return the present record of a key, or None."""
         await asyncio.sleep(0)  # as another store would, let other tasks run
         return self._memory.records.get(key)
+
+    def last_known(self, key: Key) -> Knowledge | None:
+        """Return None: this client keeps no records."""
+        del key
+        return None
 
     async def write(self, key: Key, content: bytes, before: Revision | None) -> Record:
         """Replace the record with revision `before`, or create one."""

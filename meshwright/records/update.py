@@ -1,6 +1,8 @@
 """Changes and removals of a record with a pure function.
 
-Each is a read, a decision and a compared write, and once more after a conflict.
+Each is a decision and a compared write, and once more after a conflict. The first decision uses the record as
+this server knew it last, so that most changes need no read. Such knowledge may be old: only a compared write,
+or a read, confirms a decision.
 """
 
 from collections.abc import Callable
@@ -17,6 +19,7 @@ from meshwright.records.contract import (
     ReplicaId,
     Revision,
     StoreUnavailableError,
+    TooLargeError,
     WriteConflictError,
 )
 from meshwright.records.key import Key
@@ -24,11 +27,12 @@ from meshwright.records.key import Key
 Change = Callable[[Fields | None], Fields | None]
 """Return the new fields of a record from the present ones, or None to leave the record as it is.
 
-The argument is None where there is no record. The function may be called several times, and must be pure and
+The argument is None where there is no record. The first argument may be older than the record: the result
+then counts only if the store takes the write. The function may be called several times, and must be pure and
 idempotent: after a write with an unknown outcome it may see its own result, with a later change by another
 replica on top. A claim therefore has the claimant in its fields: two changes of one replica with equal
-fields at the same time may both count as done. The function may raise an error of its own, which `update`
-passes on without a write.
+fields at the same time may both count as done. The function may raise an error of its own about the present
+record, which `update` passes on without a write.
 """
 
 ATTEMPTS: Final = 50
@@ -96,10 +100,61 @@ async def update(store: RecordStore, key: Key, change: Change, writer: Writer) -
     with it. If the outcome of a write is unknown, the record is read again, and the same bytes mean that the
     write was done. Raises StoreUnavailableError if the store does not answer, or answers only reads; then the
     change may still happen. Raises OldEpochError for a former leader; UnreadableContentError, with the key,
-    for a damaged or newer content; and the errors of `change`.
+    for a damaged or newer content; TooLargeError; and the errors of `change`.
     """
-    version = Version.of(await store.read(key))
-    uncertain, unanswered = b"", 0
+    if (guess := _last_known(store, key)) is not None:
+        written = await _guessed(store, key, change, writer, guess)
+        if isinstance(written, Version):
+            return written
+        state = written
+    else:
+        state = _State(Version.of(await store.read(key)))
+    return await _confirmed(store, key, change, writer, state)
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A record as the store has it, and the bytes of a write whose outcome is unknown, empty for none."""
+
+    version: Version
+    uncertain: bytes = b""
+
+
+def _last_known(store: RecordStore, key: Key) -> Version | None:
+    """Return the version that this server knew last, or None if it knows none that can be read."""
+    known = store.last_known(key)
+    if known is None:
+        return None
+    try:
+        return Version.of(known.record)
+    except UnreadableContentError:
+        return None
+
+
+async def _guessed(
+    store: RecordStore, key: Key, change: Change, writer: Writer, guess: Version
+) -> Version | _State:
+    """Write on top of the last known version; return the version written, or else the state of the store."""
+    try:
+        fields = change(None if guess.content is None else guess.content.fields)
+        encoded = b"" if fields is None else writer.next(guess.content, fields).encode()
+    except Exception:  # noqa: BLE001 - the record may be another one now, which decides about the error
+        encoded = b""
+    if not encoded:
+        return _State(Version.of(await store.read(key)))
+    try:
+        return Version.of(await store.write(key, encoded, guess.revision))
+    except WriteConflictError as conflict:
+        return _State(Version.of(conflict.current))
+    except TooLargeError:
+        return _State(Version.of(await store.read(key)))
+    except StoreUnavailableError:
+        return _State(Version.of(await store.read(key)), encoded)
+
+
+async def _confirmed(store: RecordStore, key: Key, change: Change, writer: Writer, state: _State) -> Version:
+    version, uncertain = state.version, state.uncertain
+    unanswered = int(bool(uncertain))
     for _ in range(ATTEMPTS):
         # An uncertain write is compared with the same revision as the next one, so at most one takes effect,
         # and its bytes show that it did.
@@ -142,7 +197,9 @@ async def remove(store: RecordStore, key: Key, condition: Callable[[Fields], boo
     StoreUnavailableError if the store does not answer, or answers only reads; UnreadableContentError for a
     content that must not be removed.
     """
-    version, unanswered = Version.of(await store.read(key)), 0
+    version, unanswered = _last_known(store, key), 0
+    if version is None or version.content is None or not condition(version.content.fields):
+        version = Version.of(await store.read(key))
     for _ in range(ATTEMPTS):
         if version.content is None or version.revision is None:
             return True

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from meshwright.records.contract import (
     Changes,
     Epoch,
+    Knowledge,
     Record,
     RecordsError,
     RecordStore,
@@ -102,6 +103,10 @@ class FaultyRecords:
         if self._network.next_fault(reads=True) is not Fault.NONE:
             raise StoreUnavailableError("the store does not answer")
         return await self._store.read(key)
+
+    def last_known(self, key: Key) -> Knowledge | None:
+        """Return what the store knows about a record."""
+        return self._store.last_known(key)
 
     async def write(self, key: Key, content: bytes, before: Revision | None) -> Record:
         """Write the record, or fail before, after, or with a later effect."""

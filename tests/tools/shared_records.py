@@ -7,7 +7,15 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, Self, TypeVar
 
-from meshwright.records.contract import Changes, Epoch, Record, RecordStore, Revision, StoreUnavailableError
+from meshwright.records.contract import (
+    Changes,
+    Epoch,
+    Knowledge,
+    Record,
+    RecordStore,
+    Revision,
+    StoreUnavailableError,
+)
 from meshwright.records.key import Key
 
 T = TypeVar("T")
@@ -48,6 +56,10 @@ class FaultyRecords:
         record = await self._store.read(key)
         _answer(self.read_fault())
         return record
+
+    def last_known(self, key: Key) -> Knowledge | None:
+        """Return what the store knows about a record."""
+        return self._store.last_known(key)
 
     async def write(self, key: Key, content: bytes, before: Revision | None) -> Record:
         """Write a record, with the fault of this call."""

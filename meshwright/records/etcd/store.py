@@ -12,6 +12,7 @@ from meshwright.etcd.values import KeyValue
 from meshwright.records.contract import (
     Changes,
     Epoch,
+    Knowledge,
     Record,
     RecordsError,
     ReplicaId,
@@ -43,6 +44,11 @@ class EtcdRecords:
         with _translated():
             item = await self._client.get(self._layout.key_of_record(key))
         return None if item is None else _record(key, item)
+
+    def last_known(self, key: Key) -> Knowledge | None:
+        """Return None: this client keeps no records."""
+        del key
+        return None
 
     async def write(self, key: Key, content: bytes, before: Revision | None) -> Record:
         """Replace the record with revision `before`, or create one."""

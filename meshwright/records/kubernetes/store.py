@@ -17,6 +17,7 @@ from meshwright.kube.reflector.reflector import Reflector
 from meshwright.records.contract import (
     Changes,
     Epoch,
+    Knowledge,
     Record,
     RecordsError,
     ReplicaId,
@@ -86,6 +87,11 @@ class KubernetesRecords:
                 return None
             raise failure(error) from error
         return record_of(raw)
+
+    def last_known(self, key: Key) -> Knowledge | None:
+        """Return None: this client keeps no records."""
+        del key
+        return None
 
     async def write(self, key: Key, content: bytes, before: Revision | None) -> Record:
         """Replace the record with revision `before`, or create one.

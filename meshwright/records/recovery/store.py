@@ -10,13 +10,14 @@ import structlog
 from meshwright.records.contract import (
     Changes,
     Epoch,
+    Knowledge,
     Record,
     RecordStore,
     ReplicaId,
     Revision,
     StoreUnavailableError,
 )
-from meshwright.records.key import Key
+from meshwright.records.key import Key, is_within
 from meshwright.records.recovery.domain import Domain, Identity, domain_of
 from meshwright.records.recovery.healer import PAUSES, Healer, Pauses
 from meshwright.records.recovery.known_records import KnownRecords
@@ -52,6 +53,7 @@ class HealedRecords:
         self._copy: LocalCopy = local_copy or NoCopy()
         self._has_kept = self._has_answered = self._is_degraded = False
         self._error = ""
+        self._listed: set[Key] = set()
 
     @property
     def has_answered(self) -> bool:
@@ -90,6 +92,14 @@ class HealedRecords:
         self._has_answered = True
         return record
 
+    def last_known(self, key: Key) -> Knowledge | None:
+        """Return the record as it was followed, written or kept last; None for one that may exist unseen."""
+        record = self._known.records.get(key)
+        if record is not None:
+            return Knowledge(record)
+        is_listed = any(is_within(key, prefix) for prefix in self._listed)
+        return Knowledge() if is_listed and key not in self._known.damaged else None
+
     async def write(self, key: Key, content: bytes, before: Revision | None) -> Record:
         """Replace the record with revision `before`, or create one."""
         record = await self._store.write(key, content, before)
@@ -127,6 +137,7 @@ class HealedRecords:
             if not is_delivered and first == Changes():
                 receive(first)
             is_listed = is_delivered = self._has_answered = True
+            self._listed.add(prefix)
             kept.clear()
 
         def go_on() -> None:
@@ -143,6 +154,7 @@ class HealedRecords:
             await self._store.follow(prefix, hear)
         finally:
             timer.cancel()
+            self._listed.discard(prefix)
 
     async def announce(
         self, state: Callable[[], bytes], receive: Callable[[Mapping[ReplicaId, bytes]], None]

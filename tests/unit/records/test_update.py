@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from random import Random
 from typing import Final
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from meshwright.records.content import Content, Fields, UnreadableContentError
 from meshwright.records.contract import (
     Epoch,
+    Knowledge,
     Record,
     RecordsError,
     ReplicaId,
@@ -27,6 +29,7 @@ from meshwright.records.update import (
     OldEpochError,
     Version,
     Writer,
+    remove,
     update,
 )
 from tests.tools.faulty_records import Fault, FaultyRecords, Network
@@ -223,6 +226,25 @@ async def test_late_write_of_a_former_leader_is_refused() -> None:
         await update(former, KEY, count_up, Writer(A, Epoch(3)))
 
 
+class _Remembering(FaultyRecords):
+    """A client that knows any earlier form of the record, any time later, or that there was none."""
+
+    def __init__(self, store: MemoryRecords, network: Network) -> None:
+        super().__init__(store, network)
+        self._earlier: list[Knowledge | None] = [None, Knowledge()]
+        self._choice = Random(network.seed)  # noqa: S311 - a test's
+
+    def last_known(self, key: Key) -> Knowledge | None:
+        """Return any earlier knowledge."""
+        return self._choice.choice(self._earlier)
+
+    async def read(self, key: Key) -> Record | None:
+        """Remember what the store has."""
+        record = await super().read(key)
+        self._earlier.append(Knowledge(record))
+        return record
+
+
 async def _add(store: FaultyRecords, replica: ReplicaId, ids: Sequence[str]) -> int:
     """Add ids one by one, each until the store has answered; return the number of unanswered updates."""
     unanswered = 0
@@ -239,16 +261,21 @@ async def _add(store: FaultyRecords, replica: ReplicaId, ids: Sequence[str]) -> 
     return unanswered
 
 
-@given(st.integers(0, 2**32), st.integers(1, 5))
-@example(0, 4)
+@given(st.integers(0, 2**32), st.integers(1, 5), st.booleans())
+@example(seed=0, writers=4, remembers=False)
+@example(seed=0, writers=4, remembers=True)
 @settings(max_examples=examples(40))
-def test_writers_over_a_faulty_store_add_each_id_once(seed: int, writers: int) -> None:
-    """No id is lost or there twice, and each write in the store added exactly one."""
+def test_writers_over_a_faulty_store_add_each_id_once(seed: int, writers: int, remembers: bool) -> None:
+    """No id is lost or there twice, and each write in the store added exactly one.
+
+    This holds for clients with any knowledge of earlier times too.
+    """
 
     async def add_all() -> tuple[Memory, int]:
         memory, network = Memory(), Network(seed, share=0.4)
         names = [ReplicaId(f"r{number}") for number in range(writers)]
-        clients = [FaultyRecords(store_of(memory, name), network) for name in names]
+        make = _Remembering if remembers else FaultyRecords
+        clients = [make(store_of(memory, name), network) for name in names]
         tasks = (
             _add(client, name, [f"{name}-{number}" for number in range(IDS)])
             for client, name in zip(clients, names, strict=True)
@@ -293,6 +320,111 @@ def test_only_writer_counts_each_answered_change_once(script: list[Fault]) -> No
 
     stored, answered = asyncio.run(count())
     assert stored == answered
+
+
+class _Knowing(MemoryRecords):
+    """A client that knows something about the record, and counts its calls."""
+
+    def __init__(self, memory: Memory, known: Knowledge | None) -> None:
+        super().__init__(memory, A)
+        self._known = known
+        self.calls: list[str] = []
+
+    def last_known(self, key: Key) -> Knowledge | None:
+        """Return what this client knows."""
+        return self._known
+
+    async def read(self, key: Key) -> Record | None:
+        """Count a read."""
+        self.calls.append("read")
+        return await super().read(key)
+
+    async def write(self, key: Key, content: bytes, before: Revision | None) -> Record:
+        """Count a write."""
+        self.calls.append("write")
+        return await super().write(key, content, before)
+
+    async def remove(self, key: Key, before: Revision) -> None:
+        """Count a removal."""
+        self.calls.append("remove")
+        await super().remove(key, before)
+
+
+async def knowing(*, of_write: int | None, writes: int = 2) -> tuple[Memory, _Knowing]:
+    """Return a store, and a client that knows the record as it was after a write, or nothing (None)."""
+    memory, records = Memory(), [Knowledge()]
+    for _ in range(writes):
+        await update(store_of(memory, B), KEY, count_up, Writer(B))
+        records.append(Knowledge(memory.records[KEY]))
+    return memory, _Knowing(memory, None if of_write is None else records[of_write])
+
+
+@pytest.mark.parametrize(
+    ("of_write", "calls"),
+    [(2, ["write"]), (1, ["write", "write"]), (0, ["write", "write"]), (None, ["read", "write"])],
+)
+async def test_known_record_is_written_without_a_read(of_write: int | None, calls: list[str]) -> None:
+    """The store reads only for a client that knows nothing; overtaken knowledge costs one more write."""
+    memory, store = await knowing(of_write=of_write)
+    version = await update(store, KEY, count_up, Writer(A))
+    assert (version.content, store.calls) == (Content({"number": 3}, A, count=3), calls)
+    assert content_in(memory) == version.content
+
+
+async def test_unchanged_record_is_read_before_it_counts_as_such() -> None:
+    """Knowledge of an earlier time must not decide that nothing is to be done, nor that a change fails."""
+    memory, store = await knowing(of_write=1)
+
+    def once(fields: Fields | None) -> Fields | None:
+        return None if fields == {"number": 1} else {"number": 9}
+
+    def refuse(fields: Fields | None) -> Fields | None:
+        if fields == {"number": 1}:
+            raise PermissionError
+        return None
+
+    assert (await update(store, KEY, refuse, Writer(A))).content == content_in(memory)
+    assert (await update(store, KEY, once, Writer(A))).content == Content({"number": 9}, A, count=3)
+    assert store.calls == ["read", "read", "write"]
+
+
+async def test_fence_that_is_known_too_late_holds() -> None:
+    """A former leader is refused by the store's record, whatever this server knew before."""
+    memory, store = await knowing(of_write=2)
+    await update(store_of(memory, B), KEY, lambda fields: fields, Writer(B, Epoch(4)))
+    with pytest.raises(OldEpochError):
+        await update(store, KEY, count_up, Writer(A, Epoch(3)))
+    assert store.calls == ["write"]
+
+
+@pytest.mark.parametrize(
+    ("of_write", "calls"),
+    [
+        (2, ["remove"]),
+        (1, ["remove", "remove"]),
+        (0, ["read", "remove"]),
+        (None, ["read", "remove"]),
+    ],
+)
+async def test_known_record_is_removed_without_a_read(of_write: int | None, calls: list[str]) -> None:
+    """That a record is gone is believed only after a read, as is that the condition is not fulfilled."""
+    memory, store = await knowing(of_write=of_write)
+    assert await remove(store, KEY, lambda _: True)
+    assert (memory.records, store.calls) == ({}, calls)
+    memory, store = await knowing(of_write=1)
+    assert not await remove(store, KEY, lambda _: False)
+    assert store.calls == ["read"]
+
+
+async def test_unanswered_write_on_top_of_known_content_is_read_back() -> None:
+    """Its bytes show that it was done, so that it is not done twice."""
+    for fault in (Fault.BEFORE, Fault.AFTER, Fault.LATER):
+        memory, known = await knowing(of_write=2)
+        network = Network(script=[fault])
+        version = await update(FaultyRecords(known, network), KEY, count_up, Writer(A))
+        await network.deliver_all()
+        assert version.content == content_in(memory) == Content({"number": 3}, A, count=3)
+        assert memory.writes == 3
 
 
 def test_conflict_names_the_revision_and_no_content() -> None:

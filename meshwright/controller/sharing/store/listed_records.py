@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 
 from certs.errors import StateError
-from meshwright.records.contract import Changes, Epoch, Record, RecordStore, ReplicaId, Revision
+from meshwright.records.contract import Changes, Epoch, Knowledge, Record, RecordStore, ReplicaId, Revision
 from meshwright.records.key import Key
 
 Listener = Callable[[Changes, bool], None]
@@ -36,6 +36,10 @@ class ListedRecords:
     async def read(self, key: Key) -> Record | None:
         """Return the present record of a key, or None."""
         return await self._records.read(key)
+
+    def last_known(self, key: Key) -> Knowledge | None:
+        """Return what the other store knows about a record."""
+        return self._records.last_known(key)
 
     async def write(self, key: Key, content: bytes, before: Revision | None) -> Record:
         """Replace the record with revision `before`, or create one."""
