@@ -73,7 +73,7 @@ class ServerMeter:
             core.clock(),
             withheld=withheld_counts(delivery.quarantine.findings.counts()),
             unacked_age=delivery.history.unanswered_age(time.monotonic()),
-            state_failing=bool(monitors.disk_space.trouble),
+            state_failing=monitors.disk_space.trouble is not None,
             ledger_unwritten=identity.opened.ledger.unwritten,
             running_out=len(delivery.certificates.running_out(core.clock())),
             trusted_roots=len(roots(identity.issuing.opened.issuer.trust_bundle())),

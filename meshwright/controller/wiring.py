@@ -170,7 +170,8 @@ def join(
     identity = join_identity(
         core, opened, issuing, certificates, in_cluster, proxies, tokens, others, issuer_servers
     )
-    parts = Parts(core, identity, in_cluster, proxies, join_monitors(core, opened), shared)
+    monitors = join_monitors(core, opened, None if shared is None else shared.place)
+    parts = Parts(core, identity, in_cluster, proxies, monitors, shared)
     if shared is None:
         return parts
     from meshwright.controller.sharing.isolated_server import IsolatedServer

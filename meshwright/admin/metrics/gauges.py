@@ -116,7 +116,9 @@ class MomentMetrics:
 
     def _kept(self, r: CollectorRegistry) -> None:
         self._state_failing = Gauge(
-            "meshwright_state_failing", "1 while the state directory cannot be written, else 0.", registry=r
+            "meshwright_state_failing",
+            "1 while the state directory or the shared store cannot be written, else 0.",
+            registry=r,
         )
         self._unwritten = Gauge(
             "meshwright_ledger_unwritten",

@@ -9,7 +9,7 @@ from meshwright.admin.http.heartbeat import Heartbeat
 from meshwright.controller.errors import StartupError
 from meshwright.controller.observing.taps import taps
 from meshwright.controller.parts.core import CoreParts
-from meshwright.controller.process.disk_space import StateRoom
+from meshwright.controller.process.disk_space import StateRoom, StorePlace
 from meshwright.controller.process.watchdog import Watchdog
 from meshwright.enrolment.ejections import Ejections
 from meshwright.tls.contents import UnusableTlsError
@@ -39,8 +39,13 @@ class MonitorParts:
     listening: dict[str, str]
 
 
-def join_monitors(core: CoreParts, opened: AuthorityWithLedger) -> MonitorParts:
-    """Connect the monitors with delivery. Raises StartupError."""
+def join_monitors(
+    core: CoreParts, opened: AuthorityWithLedger, store: StorePlace | None = None
+) -> MonitorParts:
+    """Connect the monitors with delivery. Raises StartupError.
+
+    `store` is the store with the ledger of several servers, None for a ledger in the state directory.
+    """
     settings, loop = core.settings, core.delivery.loop
     return MonitorParts(
         heartbeat=Heartbeat(time.monotonic, settings.heartbeat_seconds),
@@ -49,7 +54,7 @@ def join_monitors(core: CoreParts, opened: AuthorityWithLedger) -> MonitorParts:
         taps=taps(core.tapped, core.view, core.delivery.gathering.changed),
         traffic=Traffic(),
         ejections=Ejections(),
-        disk_space=StateRoom(settings.state, settings.state / LEDGER_FILE, opened.ledger),
+        disk_space=StateRoom(settings.state, settings.state / LEDGER_FILE, opened.ledger, store=store),
         listening={},
     )
 

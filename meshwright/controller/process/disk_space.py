@@ -1,8 +1,8 @@
-"""Periodic check whether the state directory is writable; changes are logged.
+"""Periodic check whether the state directory and the ledger can be written; changes are logged.
 
-A server without a writable directory stays in operation: the last snapshots are served, and proxies with
-valid certificates are admitted. The ledger remembers their events (`certs.ledger`), and this module has them
-written as soon as possible.
+The ledger is a file of the state directory, or is in a store that several servers share. A server that cannot
+write stays in operation: the last snapshots are served, and proxies with valid certificates are admitted. The
+ledger remembers their events (`certs.ledger`), and this module has them written as soon as possible.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ import errno
 import os
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -26,60 +27,96 @@ _PROBE_BYTES: Final = 16 * 1024
 _log = structlog.get_logger("controller.process.room")
 
 
+_STILL_SERVED: Final = "valid configuration and certificates are still served"
+
+
+@dataclass(frozen=True, slots=True)
+class StorePlace:
+    """The store with the ledger of several servers, in words: the name, and what to do if it fails."""
+
+    name: str
+    do: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFailure:
+    """A failed attempt to write: to the directory, or to the ledger in the store `store`."""
+
+    reason: str
+    store: StorePlace | None = None
+
+    @property
+    def place(self) -> str:
+        """Return the place in log lines."""
+        return "state directory" if self.store is None else "shared store"
+
+    def __str__(self) -> str:
+        if self.store is None:
+            return self.reason
+        return f"the shared store, {self.store.name}, cannot be written: {self.reason}; {self.store.do}"
+
+
 class StateRoom:
-    """Check of writing to the state directory and the ledger; `trouble` is the present error, or empty."""
+    """Check of writing to the state directory and the ledger; `trouble` is the present failure, or None.
+
+    `store` is the store that has the ledger, None for a ledger in the state directory.
+    """
 
     def __init__(
-        self, state: Path, ledger_path: Path, ledger: Ledger, monotonic: Callable[[], float] = time.monotonic
+        self,
+        state: Path,
+        ledger_path: Path,
+        ledger: Ledger,
+        monotonic: Callable[[], float] = time.monotonic,
+        store: StorePlace | None = None,
     ) -> None:
         self._state = state
+        self._store = store
         self._ledger = ledger
         self._monotonic = monotonic
         self._since = 0.0
         self._files = {path: files.identity(path) for path in (state, ledger_path)}
-        self.trouble = ""
+        self.trouble: WriteFailure | None = None
 
     def remarks(self) -> tuple[str, ...]:
-        """Return the remark about an unwritable state directory for the readiness page.
+        """Return the remark about an unwritable state directory or ledger for the readiness page.
 
         May be called from any thread.
         """
         if not self.trouble:
             return ()
         waiting = f"changes of {self._ledger.unwritten} proxies wait to be written"
-        return (f"{self.trouble}; valid configuration and certificates are still served, {waiting}",)
+        return (f"{self.trouble}; {_STILL_SERVED}, {waiting}",)
 
     async def watching(self) -> None:
-        """Check every LOOK_SECONDS whether the state directory can be written, until cancelled."""
+        """Check every LOOK_SECONDS whether directory and ledger can be written, until cancelled."""
         while True:
             self.take(await asyncio.to_thread(self.look))
             await asyncio.sleep(LOOK_SECONDS)
 
-    def look(self) -> str:
-        """Try to write, including the ledger's pending events; return the error. Call this in a thread."""
+    def look(self) -> WriteFailure | None:
+        """Try to write, including the ledger's pending events; return a failure. Call this in a thread."""
         if result := self._moved() or probed(self._state):
-            return (
-                self._moved() or result
-            )  # checked again, because a directory removed just now also fails the attempt to write
+            # Checked again, because a directory removed just now also fails the attempt to write.
+            return WriteFailure(self._moved() or result)
         if self._ledger.unwritten:
             try:
+                # Also the attempt that shows whether the store of several servers takes writes again.
                 self._ledger.write_unwritten()
             except StateError as error:
-                return str(error)
-        return ""
+                return WriteFailure(str(error), self._store)
+        return None
 
-    def take(self, result: str) -> None:
+    def take(self, result: WriteFailure | None) -> None:
         """Record the result of a check, and log a change."""
         before, self.trouble = self.trouble, result
-        if result and result != before:
+        if result is not None and result != before:
             self._since = self._since if before else self._monotonic()
-            _log.error(
-                "state directory cannot be written; valid configuration and certificates are still served",
-                reason=result,
-            )
-        elif before and not result:
+            facts = {} if result.store is None else {"store": result.store.name, "do": result.store.do}
+            _log.error(f"{result.place} cannot be written; {_STILL_SERVED}", reason=result.reason, **facts)
+        elif before is not None and result is None:
             seconds = round(self._monotonic() - self._since, 1)
-            _log.info("state directory can be written again", seconds=seconds)
+            _log.info(f"{before.place} can be written again", seconds=seconds)
 
     def _moved(self) -> str:
         for path, before in self._files.items():

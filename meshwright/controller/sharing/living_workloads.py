@@ -28,6 +28,7 @@ def is_alive(
     """
     if has_proxy(view, name):
         return True
+    # A machine has no Pod, so the end of its certificate alone counts.
     return any(_may_run(may_have_pod, joined_by) for joined_by in {entry.joined_by for entry in entries})
 
 

@@ -19,6 +19,7 @@ from certs.report_records.sidecar_reports import SidecarReports
 from certs.shared_records.custody import LISTED, SEAL, SharedStores, has_own_mesh, open_shared
 from certs.shared_records.domains import HEADER
 from certs.state.stored_pair import Holder
+from meshwright.controller.process.disk_space import StorePlace
 from meshwright.controller.settings.settings import Settings
 from meshwright.controller.sharing.gateway_record import RecordedGatewaySecrets
 from meshwright.controller.sharing.issuer_servers import IssuerServers
@@ -242,6 +243,11 @@ class SharedStore:
         May be called from any thread.
         """
         return turn(str(identity), self.replica, self.membership.states)
+
+    @property
+    def place(self) -> StorePlace:
+        """Return the store in words, for operators."""
+        return self._backend.place
 
     def remarks(self) -> tuple[str, ...]:
         """Return remarks for operators while the store cannot be used. May be called from any thread."""

@@ -17,6 +17,7 @@ from typing import Final
 from certs.shared_records.custody import AUTHORITY, SEAL
 from meshwright.controller.errors import StartupError
 from meshwright.controller.kubernetes.home import home
+from meshwright.controller.process.disk_space import StorePlace
 from meshwright.controller.settings.settings import Settings
 from meshwright.controller.settings.store_kind import StoreKind
 from meshwright.controller.sharing.migration.unmoved_state import Unmoved, nothing_unmoved
@@ -30,11 +31,13 @@ SECRETS: Final = frozenset({SEAL, AUTHORITY})
 class Backend:
     """A store of records, and the connection to enter on the store's event loop before the first call.
 
-    `unmoved` returns why the empty store must not be used yet, because another state belongs into it.
+    `place` names the store for operators. `unmoved` returns why the empty store must not be used yet, because
+    another state belongs into it.
     """
 
     records: RecordStore
     connection: AbstractAsyncContextManager[object]
+    place: StorePlace
     unmoved: Unmoved = nothing_unmoved
 
 
@@ -62,7 +65,11 @@ def _kubernetes(settings: Settings, replica: ReplicaId, clock: Callable[[], date
         raise StartupError(" ".join(str(error).split())) from error
     namespace = home(os.environ)
     records = KubernetesRecords(api, namespace, replica, clock, in_secret=SECRETS.__contains__)
-    return Backend(records, api, partial(unmoved_claim, api, namespace))
+    place = StorePlace(
+        f"the records in namespace {namespace} of the Kubernetes API {api.server}",
+        "check that the API server answers, and that this server may write records (`meshwright check`)",
+    )
+    return Backend(records, api, place, partial(unmoved_claim, api, namespace))
 
 
 def _etcd(settings: Settings, replica: ReplicaId) -> Backend:
@@ -71,7 +78,12 @@ def _etcd(settings: Settings, replica: ReplicaId) -> Backend:
     from meshwright.records.etcd.store import EtcdRecords
 
     client = etcd_client(settings)
-    return Backend(EtcdRecords(client, Layout(settings.trust_domain), replica), EtcdConnection(client))
+    place = StorePlace(
+        f"etcd at {', '.join(settings.etcd_endpoints)}",
+        "check that most members of etcd run and have free space (`meshwright check`)",
+    )
+    records = EtcdRecords(client, Layout(settings.trust_domain), replica)
+    return Backend(records, EtcdConnection(client), place)
 
 
 def replica_id() -> ReplicaId:

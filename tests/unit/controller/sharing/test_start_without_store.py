@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from certs.ledger.records.header import HEADER
+from meshwright.controller.process.disk_space import StorePlace
 from meshwright.controller.settings.settings import Settings, load
 from meshwright.controller.sharing import shared_store
 from meshwright.controller.sharing.shared_store import SharedStore
@@ -56,7 +57,7 @@ class Servers:
         records = _Records(MemoryRecords(self.memory, replica))
         records.is_away, records.hides = self.is_away, self.hides
         self.records.append(records)
-        return Backend(records, contextlib.nullcontext())
+        return Backend(records, contextlib.nullcontext(), StorePlace("a store of the test", "wait"))
 
     @contextlib.asynccontextmanager
     async def started(self) -> AsyncIterator[tuple[SharedStore, str | None]]:
