@@ -25,6 +25,7 @@ from certs.roots import rotation
 from certs.roots.authority_state import AuthorityState
 from certs.roots.declared_roots import read_records, written_records
 from certs.roots.rotation import Rotation
+from certs.state.record_proofs import is_proven, with_proof
 from certs.state.sealing import RecordSeal
 from meshwright.records.content import Fields, UnreadableContentError
 from meshwright.records.key import key_of
@@ -42,7 +43,6 @@ T = TypeVar("T")
 _CERTIFICATE: Final = "certificate"
 _KEY: Final = "key"
 _ROOTS: Final = "roots"
-_PROOF: Final = "proof"
 _STATE: Final = (
     "ca",
     "other",
@@ -56,24 +56,11 @@ _STATE: Final = (
 
 def require_proof(fields: Fields, seal: RecordSeal) -> None:
     """Raise UnreadableContentError for a state that was not written with the data key of these servers."""
-    if any(name in fields for name in _STATE):
-        proof = fields.get(_PROOF)
-        if not isinstance(proof, str) or not seal.proves(proof, _proven(fields), AUTHORITY):
-            raise UnreadableContentError(
-                f"record {AUTHORITY}: the field {_PROOF} does not belong to the other fields: they were "
-                f"changed by hand, by another program, or with another data key; {MEND}"
-            )
-
-
-def with_proof(fields: Fields, seal: RecordSeal) -> Fields:
-    """Return the fields of the record with the proof that a server has written them."""
-    others = {name: value for name, value in fields.items() if name != _PROOF}
-    return {**others, _PROOF: seal.proof(_proven(others), AUTHORITY)}
-
-
-def _proven(fields: Fields) -> bytes:
-    others = {name: value for name, value in fields.items() if name != _PROOF}
-    return json.dumps(others, sort_keys=True, separators=(",", ":")).encode()
+    if any(name in fields for name in _STATE) and not is_proven(fields, AUTHORITY, seal):
+        raise UnreadableContentError(
+            f"record {AUTHORITY}: the field proof does not belong to the other fields: they were "
+            f"changed by hand, by another program, or with another data key; {MEND}"
+        )
 
 
 def require_moved(fields: Fields) -> None:
@@ -126,7 +113,7 @@ def with_state(fields: Fields, state: AuthorityState, seal: RecordSeal) -> Field
         result["first_proxy"] = state.first_proxy
     if not isinstance(state.declared_roots, Unreadable) and state.declared_roots != was.declared_roots:
         result["declared_roots"] = json.loads(written_records(state.declared_roots))
-    return with_proof({name: value for name, value in result.items() if value is not None}, seal)
+    return with_proof({name: value for name, value in result.items() if value is not None}, AUTHORITY, seal)
 
 
 def _ca(fields: Fields, name: str, seal: RecordSeal) -> StoredCa | None:

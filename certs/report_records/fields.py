@@ -5,7 +5,9 @@ to PROXIES_IN_A_RECORD proxies, as base64 of 13 bytes each: the short form of th
 agent's confirmation in seconds since 1970 or 0, and one bit for each fact.
 
     {"step": "trusting 5f2c... 77ab... 2026-11-22T12:00:00+00:00", "is_behind": false, "issued": ["3f9a02"],
-     "proxies": "8c2f..."}
+     "proxies": "8c2f...", "number": 7, "proof": "9b1d..."}
+
+`number` and `proof` are those of `certs.report_records.server_records`.
 
 A pure module.
 """

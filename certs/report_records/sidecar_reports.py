@@ -2,21 +2,19 @@
 
 The server `a-5fd8` has the record `sidecars/a-5fd8` while it waits for its sidecars:
 
-    {"roots": "5f2c8a...", "count": 12, "first": ["a1.cart.shop"]}
+    {"roots": "5f2c8a...", "count": 12, "first": ["a1.cart.shop"], "number": 3, "proof": "9b1d..."}
 """
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from certs.errors import StateError
 from certs.report_records.server_records import ServerRecords
-from meshwright.records.content import Content, Fields, UnreadableContentError
-from meshwright.records.contract import Record, RecordsError, RecordStore, ReplicaId
+from certs.state.sealing import RecordSeal
+from meshwright.records.content import Fields, UnreadableContentError
+from meshwright.records.contract import RecordsError, RecordStore, ReplicaId
 from meshwright.records.key import Key, key_of, words_of
-from meshwright.records.threads import ThreadCalls
-from meshwright.records.update import Writer, update
 
 SIDECARS: Final = key_of("sidecars")
 """Common beginning of the keys of all these records."""
@@ -30,12 +28,11 @@ class SidecarReports:
     `write` and `remove` wait for the store, so they are for threads; `lacking` does not wait.
     """
 
-    def __init__(self, store: RecordStore, replica: ReplicaId, loop: asyncio.AbstractEventLoop) -> None:
-        self._store = store
+    def __init__(
+        self, store: RecordStore, replica: ReplicaId, loop: asyncio.AbstractEventLoop, seal: RecordSeal
+    ) -> None:
         self._replica = replica
-        self._writer = Writer(replica)
-        self._calls = ThreadCalls(loop)
-        self._known = ServerRecords(store, loop, SIDECARS, _replica_of)
+        self._known = ServerRecords(store, replica, loop, SIDECARS, _replica_of, seal)
 
     async def follow(self) -> None:
         """Keep the records up to date until cancelled."""
@@ -44,11 +41,8 @@ class SidecarReports:
     def write(self, roots: str, lacking: Sequence[str]) -> None:
         """Record the sidecars of this server that lack the roots with this digest. Raises StateError."""
         fields: Fields = {"roots": roots, "count": len(lacking), "first": list(lacking[:_NAMED])}
-        record = self._known.records().get(self._key)
         try:
-            if record is None or Content.decode(record.content).fields != fields:
-                change = update(self._store, self._key, lambda _: fields, self._writer)
-                self._calls.run(change)
+            self._known.write({key_of(*words_of(SIDECARS), self._replica): fields})
         except (RecordsError, UnreadableContentError) as error:
             raise StateError(
                 f"sidecars without the issuer's roots cannot be reported to the other servers: {error}"
@@ -67,10 +61,10 @@ class SidecarReports:
 
         For example `2 sidecars of server b-77ab` and `server c-9310, which has not reported`.
         """
-        records = {_replica_of(key): record for key, record in self._known.records().items()}
+        reported = {_replica_of(key): fields for key, fields in self._known.proven().items()}
         result = []
         for name in sorted(set(here) - {self._replica}):
-            fields = _fields(records.get(name))
+            fields = reported.get(name, {})
             count = fields.get("count")
             if fields.get("roots") != roots or type(count) is not int:
                 result.append(f"server {name}, which has not reported")
@@ -78,17 +72,6 @@ class SidecarReports:
                 result.append(f"{count} sidecars of server {name}")
         return tuple(result)
 
-    @property
-    def _key(self) -> Key:
-        return key_of(*words_of(SIDECARS), self._replica)
-
 
 def _replica_of(key: Key) -> ReplicaId:
     return ReplicaId(words_of(key)[-1])
-
-
-def _fields(record: Record | None) -> Mapping[str, object]:
-    """Return the fields of a record; empty without a readable one, which counts as no report."""
-    with suppress(UnreadableContentError):
-        return {} if record is None else Content.decode(record.content).fields
-    return {}

@@ -1,8 +1,7 @@
 """The reports of all servers in a root rotation, in records that they share."""
 
 import asyncio
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Sequence
 
 import structlog
 
@@ -11,17 +10,10 @@ from certs.report_records.fields import REPORTS, key_of_report, parts_of, replic
 from certs.report_records.server_records import ServerRecords
 from certs.roots.rotation import Rotation
 from certs.roots.server_report import Reports, ServerReport
-from meshwright.records.content import Content, Fields, UnreadableContentError
-from meshwright.records.contract import (
-    Record,
-    RecordsError,
-    RecordStore,
-    ReplicaId,
-    WriteConflictError,
-)
+from certs.state.sealing import RecordSeal
+from meshwright.records.content import Fields, UnreadableContentError
+from meshwright.records.contract import RecordsError, RecordStore, ReplicaId
 from meshwright.records.key import Key, words_of
-from meshwright.records.threads import ThreadCalls
-from meshwright.records.update import Change, Writer, update
 
 _log = structlog.get_logger("certs.report_records")
 
@@ -33,32 +25,31 @@ class RecordedReports:
     so they are for threads; `others` does not wait.
     """
 
-    def __init__(self, store: RecordStore, replica: ReplicaId, loop: asyncio.AbstractEventLoop) -> None:
-        self._store = store
+    def __init__(
+        self, store: RecordStore, replica: ReplicaId, loop: asyncio.AbstractEventLoop, seal: RecordSeal
+    ) -> None:
         self._replica = replica
-        self._writer = Writer(replica)
-        self._calls = ThreadCalls(loop)
-        self._known = ServerRecords(store, loop, REPORTS, replica_of)
+        self._known = ServerRecords(store, replica, loop, REPORTS, replica_of, seal)
 
     async def follow(self) -> None:
         """Keep the reports up to date until cancelled."""
         await self._known.follow()
 
     def others(self, here: Collection[ReplicaId], rotation: Rotation) -> Reports:
-        """Return the reports of these other servers; None for a server without a readable report."""
-        records = sorted(self._known.records().values(), key=lambda record: _number(record.key))
-        parts: dict[ReplicaId, list[Record]] = {}
-        for record in records:
-            parts.setdefault(replica_of(record.key), []).append(record)
-        return {name: _report(name, parts.get(name, []), rotation) for name in here if name != self._replica}
+        """Return the reports of these other servers; None for a server without a readable report.
+
+        A report that no server of the mesh has written, or an earlier one, counts as none.
+        """
+        parts: dict[ReplicaId, dict[int, Fields]] = {}
+        for key, fields in self._known.proven().items():
+            parts.setdefault(replica_of(key), {})[_number(key)] = fields
+        return {name: _report(name, parts.get(name, {}), rotation) for name in here if name != self._replica}
 
     def write(self, report: ServerReport, rotation: Rotation) -> None:
         """Write the report of this server, as far as another one is stored. Raises StateError."""
-        parts = parts_of(report, rotation)
-        records = self._known.records()
-        own = {key: record for key, record in records.items() if replica_of(key) == self._replica}
+        parts = enumerate(parts_of(report, rotation))
         try:
-            self._calls.run(self._write(parts, own))
+            self._known.write({key_of_report(self._replica, number): fields for number, fields in parts})
         except (RecordsError, UnreadableContentError) as error:
             raise StateError(f"the report to the other servers cannot be written: {error}") from error
 
@@ -70,33 +61,19 @@ class RecordedReports:
         """Return the servers that have a report."""
         return self._known.servers()
 
-    async def _write(self, parts: tuple[Fields, ...], own: Mapping[Key, Record]) -> None:
-        """Write parts that differ from what was followed last, and remove parts that are too many."""
-        keys = [key_of_report(self._replica, number) for number in range(len(parts))]
-        for key, fields in zip(keys, parts, strict=True):
-            if key not in own or Content.decode(own[key].content).fields != fields:
-                await update(self._store, key, _always(fields), self._writer)
-        for key in own.keys() - set(keys):
-            with suppress(WriteConflictError):
-                await self._store.remove(key, own[key].revision)
-
-
-def _always(fields: Fields) -> Change:
-    """Return a change to these fields, whatever is there: a server alone writes its report."""
-    return lambda there: None if there == fields else fields
-
 
 def _number(key: Key) -> int:
     word = words_of(key)[-1]
     return int(word) if word.isdecimal() else 0
 
 
-def _report(name: ReplicaId, records: list[Record], rotation: Rotation) -> ServerReport | None:
-    """Return the report in these records of a server; None without one, or for an unreadable one."""
-    if not records or _number(records[0].key) != 0:
+def _report(name: ReplicaId, parts: dict[int, Fields], rotation: Rotation) -> ServerReport | None:
+    """Return the report in these parts of a server; None without the first one, or for an unreadable one."""
+    if 0 not in parts:
         return None
+    in_order: Sequence[Fields] = [parts[number] for number in sorted(parts)]
     try:
-        return report_in([Content.decode(record.content).fields for record in records], rotation)
+        return report_in(in_order, rotation)
     except UnreadableContentError as error:
         _log.error("report of another server cannot be read", replica=name, reason=str(error))
         return None

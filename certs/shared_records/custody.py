@@ -25,6 +25,7 @@ from certs.ledger.records.header import HEADER, Header
 from certs.ledger.records.ledger import RecordedLedger
 from certs.pair_records.fields import SERVICES
 from certs.pair_records.store import RecordedPairs
+from certs.report_records.sidecar_reports import SidecarReports
 from certs.report_records.store import RecordedReports
 from certs.roots.first_proxy import FirstProxy
 from certs.roots.succeeding_authority import open_authority
@@ -50,6 +51,7 @@ class SharedStores:
     ledger: RecordedLedger
     pairs: RecordedPairs
     reports: RecordedReports
+    sidecars: SidecarReports
     mesh: str
     """Identity of the mesh: that of its data key."""
 
@@ -81,7 +83,8 @@ class SharedStores:
             RecordedAuthority(records, replica, loop, seal),
             RecordedLedger(records, replica, loop),
             RecordedPairs(records, replica, loop, seal),
-            RecordedReports(records, replica, loop),
+            RecordedReports(records, replica, loop, seal),
+            SidecarReports(records, replica, loop, seal),
             seal.mesh,
         )
 

@@ -15,7 +15,6 @@ from typing import Final, TypeVarTuple
 from certs.custody import AuthorityWithLedger
 from certs.errors import StateError
 from certs.ledger.entry import LedgerEntry
-from certs.report_records.sidecar_reports import SidecarReports
 from certs.shared_records.custody import LISTED, SEAL, SharedStores, has_own_mesh, open_shared
 from certs.shared_records.domains import HEADER
 from certs.state.stored_pair import Holder
@@ -100,9 +99,8 @@ class SharedStore:
         self.tokens = SharedTokens(self._records, self.replica, self._thread.loop)
         self.gateway_secrets = RecordedGatewaySecrets(self._records, self.replica, self._thread.loop)
         self._departures = Departures(self.membership)
-        taken = SidecarReports(self._records, self.replica, self._thread.loop)
-        self.issuer_servers = IssuerServers(taken, self.membership, self.leadership, self._departures)
         self._roots: RootServers | None = None
+        self._issuer_servers: IssuerServers | None = None
         self._announced = threading.Event()
 
     @property
@@ -110,6 +108,12 @@ class SharedStore:
         """Return the other servers in a change of the root; only after `opened`."""
         assert self._roots is not None  # noqa: S101 - the order of the start
         return self._roots
+
+    @property
+    def issuer_servers(self) -> IssuerServers:
+        """Return the other servers in a change of the issuer; only after `opened`."""
+        assert self._issuer_servers is not None  # noqa: S101 - the order of the start
+        return self._issuer_servers
 
     async def opened(self, stop: asyncio.Event) -> AuthorityWithLedger | None:
         """Open everything, and return the CA with the ledger after all records were listed once.
@@ -158,7 +162,10 @@ class SharedStore:
             self._departures,
         )
         self._roots.start(thread, self._call_server)
-        self.issuer_servers.start(thread)
+        self._issuer_servers = IssuerServers(
+            stores.sidecars, self.membership, self.leadership, self._departures
+        )
+        self._issuer_servers.start(thread)
         thread.run(self._records.listed((*LISTED, LISTED_TOKENS), LIST_SECONDS))
         # Before the authority is read: the leader of a root change then waits for this server too.
         self._wait_until_announced()

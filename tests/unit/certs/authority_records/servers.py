@@ -5,8 +5,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from certs.authority_records.fields import AUTHORITY, with_proof
+from certs.authority_records.fields import AUTHORITY
 from certs.authority_records.store import RecordedAuthority
+from certs.state.record_proofs import with_proof
 from certs.state.sealing import RecordSeal
 from meshwright.records.content import Content, Fields
 from meshwright.records.contract import Record, ReplicaId, Revision
@@ -82,7 +83,7 @@ class AuthorityServers:
     def put(self, key: Key, fields: Fields, *, proven: bool = True) -> None:
         """Write fields as a server with the data key would, or else another program, for example kubectl."""
         if proven and key == AUTHORITY:
-            fields = with_proof(fields, RecordSeal(DATA_KEY))
+            fields = with_proof(fields, AUTHORITY, RecordSeal(DATA_KEY))
         self.put_content(key, Content(fields, ReplicaId("other"), 100).encode())
 
     def put_content(self, key: Key, content: bytes) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 from structlog.testing import capture_logs
 
-from certs.authority_records.fields import AUTHORITY, with_proof
+from certs.authority_records.fields import AUTHORITY
 from certs.authority_records.store import RecordedAuthority
 from certs.errors import StateError
 from certs.issuers import succession
@@ -23,6 +23,7 @@ from certs.roots.authority import ChangingAuthority
 from certs.roots.authority_state import AuthorityState
 from certs.roots.authority_store import CaSlot, FormerLeaderError, Overtaken, Revision, changed
 from certs.roots.rotation import Fingerprint, aborted, advanced
+from certs.state.record_proofs import with_proof
 from certs.state.sealing import RecordSeal, new_data_key
 from meshwright.mesh.names import Namespace, SecretName, TrustDomain
 from meshwright.records.content import Content
@@ -275,7 +276,7 @@ def test_fields_of_a_newer_version_are_kept(servers: AuthorityServers, now: date
         "rotation": after["rotation"],
         "new": 5,
     }
-    assert after == with_proof(expected, RecordSeal(DATA_KEY))
+    assert after == with_proof(expected, AUTHORITY, RecordSeal(DATA_KEY))
     assert isinstance(after["rotation"], dict)
     assert after["rotation"]["new"] == "rotation"
     again.step(None, now)
@@ -333,7 +334,7 @@ def test_state_of_a_program_without_the_data_key_is_refused(
         "issuers": {**fields, "channel_issuers": issuers},
         "declared": {**fields, "declared_roots": {"mesh/root-1": foreign.fingerprint}},
         "no proof": {name: value for name, value in fields.items() if name != "proof"},
-        "another data key": with_proof(fields, RecordSeal(new_data_key())),
+        "another data key": with_proof(fields, AUTHORITY, RecordSeal(new_data_key())),
     }[change]
     servers.put(AUTHORITY, forged, proven=False)
     before = servers.memory.records[AUTHORITY]

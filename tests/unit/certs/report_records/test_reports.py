@@ -1,23 +1,27 @@
 """Tests of the reports of servers in a root rotation: their form in records, and what several ones say."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from certs.errors import StateError
 from certs.report_records import fields
-from certs.report_records.fields import parts_of, report_in
+from certs.report_records.fields import key_of_report, parts_of, report_in
 from certs.report_records.store import RecordedReports
 from certs.roots.proxy_facts import NO_FACTS, ProxyFacts, ProxyKey, key_of_name, united
 from certs.roots.rotation import Fingerprint, begun
 from certs.roots.server_report import ServerReport, step_of
+from certs.state.record_proofs import with_proof, without_proof
+from certs.state.sealing import RecordSeal
 from meshwright.mesh.identity import ProxyName
-from meshwright.records.content import Content, UnreadableContentError
+from meshwright.records.content import Content, Fields, UnreadableContentError
 from meshwright.records.contract import LARGEST_CONTENT, ReplicaId
+from meshwright.records.key import Key
 from meshwright.records.memory import Memory, MemoryRecords
 from tests.tools.shared_records import FaultyRecords, LoopThread, away
 
@@ -25,7 +29,16 @@ NOW: Final = datetime(2026, 11, 22, 12, tzinfo=UTC)
 OLD, NEW = Fingerprint("5f2c" * 16), Fingerprint("77ab" * 16)
 ROTATION: Final = begun(OLD, NEW, NOW)
 BOTH, OLD_ONLY = frozenset({OLD, NEW}), frozenset({OLD})
+SEAL: Final = RecordSeal(bytes(32))
 CART: Final = ProxyName.parse("cart.shop.prod")
+
+CHANGED: Final = "no server of this mesh has written it, or it was changed"
+EARLIER: Final = "it is an earlier report, which somebody has written again"
+READY: Final = parts_of(
+    ServerReport(step_of(ROTATION), False, (), {key_of_name(CART): ProxyFacts(BOTH, OLD)}), ROTATION
+)[0]["proxies"]
+Forge = Callable[[Fields, Fields, Fields], Fields]
+"""Return the fields to put in place of a report, from this one, an earlier one, and one of another server."""
 
 roots = st.frozensets(st.sampled_from((OLD, NEW)))
 streams = st.tuples(roots, st.sampled_from((OLD, NEW))) | st.just((None, None))
@@ -109,7 +122,8 @@ def test_servers_exchange_reports() -> None:
     with LoopThread() as thread:
         clients = {name: FaultyRecords(MemoryRecords(memory, ReplicaId(name))) for name in ("a", "b", "c")}
         stores = {
-            name: RecordedReports(client, ReplicaId(name), thread.loop) for name, client in clients.items()
+            name: RecordedReports(client, ReplicaId(name), thread.loop, SEAL)
+            for name, client in clients.items()
         }
         thread.start(*(store.follow() for store in stores.values()))
         here = [ReplicaId(name) for name in stores]
@@ -135,6 +149,78 @@ def test_servers_exchange_reports() -> None:
         assert (memory.records, stores["b"].servers()) == ({}, frozenset())
 
 
+@pytest.mark.parametrize(
+    ("forge", "reason"),
+    [
+        (lambda own, earlier, other: {**own, "proxies": READY}, CHANGED),
+        (lambda own, earlier, other: {**own, "proof": None}, CHANGED),
+        (lambda own, earlier, other: without_proof(own), CHANGED),
+        (lambda own, earlier, other: with_proof(own, "reports/a/0", RecordSeal(b"x" * 32)), CHANGED),
+        (lambda own, earlier, other: other, CHANGED),
+        (lambda own, earlier, other: earlier, EARLIER),
+    ],
+)
+def test_report_that_the_server_has_not_written_is_refused(forge: Forge, reason: str) -> None:
+    """Whoever may write records could otherwise claim that proxies have taken new roots.
+
+    A changed report is refused, one of another server or with another data key, and an earlier one. The log
+    says so once, and the server itself writes its report again.
+    """
+    memory = Memory()
+    ready = report({key_of_name(CART): ProxyFacts(BOTH, OLD)})
+    with LoopThread() as thread, capture_logs() as logs:
+        reports = {
+            name: RecordedReports(MemoryRecords(memory, ReplicaId(name)), ReplicaId(name), thread.loop, SEAL)
+            for name in ("a", "b", "c")
+        }
+        thread.start(*(one.follow() for one in reports.values()))
+        key, own = key_of_report(ReplicaId("a"), 0), report({})
+        reports["a"].write(ready, ROTATION)
+        earlier = fields_in(memory, key)
+        reports["a"].write(own, ROTATION)
+        reports["b"].write(ready, ROTATION)
+        others = [ReplicaId("a")]
+        assert reports["c"].others(others, ROTATION) == {"a": own}
+        forged = forge(fields_in(memory, key), earlier, fields_in(memory, key_of_report(ReplicaId("b"), 0)))
+        thread.run(_put(memory, key, Content(forged, ReplicaId("a"), count=9)))
+        for _ in range(2):
+            assert reports["c"].others(others, ROTATION) == {"a": None}
+        reports["a"].write(own, ROTATION)
+        assert reports["c"].others(others, ROTATION) == {"a": own}
+    (line,) = logs
+    assert line == {
+        "event": "report of a server is ignored",
+        "log_level": "error",
+        "replica": "a",
+        "key": "reports/a/0",
+        "reason": f"{reason}: find out who may write records",
+    }
+
+
+def test_report_of_an_earlier_rotation_is_none_of_this_one() -> None:
+    """A report that was true of other roots has a proof, and still says nothing about these."""
+    memory, later = Memory(), begun(OLD, NEW, NOW + timedelta(days=90))
+    with LoopThread() as thread:
+        one, two = (
+            RecordedReports(MemoryRecords(memory, ReplicaId(name)), ReplicaId(name), thread.loop, SEAL)
+            for name in ("a", "b")
+        )
+        thread.start(one.follow(), two.follow())
+        one.write(report({key_of_name(CART): ProxyFacts(BOTH, OLD)}), ROTATION)
+        former = two.others([ReplicaId("a")], later)["a"]
+        assert former is not None
+        assert (former.step != step_of(later), dict(former.proxies)) == (True, {})
+
+
+def fields_in(memory: Memory, key: Key) -> Fields:
+    """Return the fields of a record in the store."""
+    return Content.decode(memory.records[key].content).fields
+
+
+async def _put(memory: Memory, key: Key, content: Content) -> None:
+    memory.put(key, content.encode())
+
+
 def test_records_of_a_report_that_became_shorter_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise facts about proxies that have moved would stay."""
     monkeypatch.setattr(fields, "PROXIES_IN_A_RECORD", 2)
@@ -142,7 +228,7 @@ def test_records_of_a_report_that_became_shorter_are_removed(monkeypatch: pytest
     proxies = {ProxyKey(bytes([number]) * 8): ProxyFacts(BOTH, OLD) for number in range(5)}
     with LoopThread() as thread:
         one, two = (
-            RecordedReports(MemoryRecords(memory, ReplicaId(name)), ReplicaId(name), thread.loop)
+            RecordedReports(MemoryRecords(memory, ReplicaId(name)), ReplicaId(name), thread.loop, SEAL)
             for name in ("a", "b")
         )
         thread.start(one.follow(), two.follow())

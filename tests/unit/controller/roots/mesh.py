@@ -98,7 +98,7 @@ class MeshServer:
         self.store = RecordedAuthority(self.client, self.name, loop, SEAL)
         self.feed = FaultyRecords(MemoryRecords(mesh.memory, self.name))
         self.ledger = RecordedLedger(self.feed, self.name, loop)
-        self._reports = RecordedReports(self.client, self.name, loop)
+        self._reports = RecordedReports(self.client, self.name, loop, SEAL)
         mesh.thread.start(
             self.ledger.follow(lambda _: None), self._reports.follow(), self.store.follow(self._hear)
         )

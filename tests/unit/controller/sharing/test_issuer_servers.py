@@ -1,8 +1,11 @@
 """Tests of the exchange between servers about sidecars that lack the roots of a new issuer."""
 
 from certs.report_records.sidecar_reports import SidecarReports
+from certs.state.sealing import RecordSeal
 from meshwright.controller.sharing.issuer_servers import IssuerServers
+from meshwright.records.content import Content
 from meshwright.records.contract import Epoch, ReplicaId
+from meshwright.records.key import key_of
 from meshwright.records.memory import Memory, MemoryRecords
 from meshwright.replicas.departures import SETTLED_SECONDS, Departures
 from meshwright.replicas.leadership import Leadership
@@ -10,6 +13,7 @@ from meshwright.replicas.membership import Membership
 from meshwright.replicas.state import ReplicaState
 from tests.tools.shared_records import LoopThread
 
+SEAL = RecordSeal(bytes(32))
 A, B, C = (ReplicaId(name) for name in "abc")
 RECENT = "sidecars of a server that ended a moment ago, or before this server began"
 
@@ -18,7 +22,9 @@ async def test_leader_waits_for_the_sidecars_of_all_servers() -> None:
     """Also for those of a server that has not reported, and of one that has just ended."""
     memory, now = Memory(), [0.0]
     with LoopThread() as thread:
-        taken = {name: SidecarReports(MemoryRecords(memory, name), name, thread.loop) for name in (A, B, C)}
+        taken = {
+            name: SidecarReports(MemoryRecords(memory, name), name, thread.loop, SEAL) for name in (A, B, C)
+        }
         thread.start(*(one.follow() for one in taken.values()))
         membership, leadership = Membership(A, ReplicaState()), Leadership()
         departures = Departures(membership, lambda: now[0])
@@ -40,3 +46,23 @@ async def test_leader_waits_for_the_sidecars_of_all_servers() -> None:
         assert set(memory.records) == {"sidecars/a", "sidecars/b", "sidecars/c"}
         await servers.done()
         assert set(memory.records) == {"sidecars/b"}
+
+
+async def test_claim_that_all_sidecars_have_the_roots_needs_a_proof() -> None:
+    """Whoever may write records cannot end the leader's wait for the sidecars of another server."""
+    memory = Memory()
+    with LoopThread() as thread:
+        taken = {
+            name: SidecarReports(MemoryRecords(memory, name), name, thread.loop, SEAL) for name in (A, B)
+        }
+        thread.start(*(one.follow() for one in taken.values()))
+        taken[B].write("5f2c", ["one"])
+        assert taken[A].lacking("5f2c", (A, B)) == ("1 sidecars of server b",)
+        key = key_of("sidecars", "b")
+        fields = Content.decode(memory.records[key].content).fields
+
+        async def forge() -> None:
+            memory.put(key, Content({**fields, "count": 0, "first": []}, B, count=9).encode())
+
+        thread.run(forge())
+        assert taken[A].lacking("5f2c", (A, B)) == ("server b, which has not reported",)
