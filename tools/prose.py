@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tools.prose_text import ROOT, Text, areas, packages
+from tools.prose_text import ROOT, Text, areas, package_names, packages
 
 RECORD: Final = ROOT / "tools" / "prose.json"
 TERMS: Final = ROOT / "tools" / "prose_terms.txt"
@@ -157,7 +157,7 @@ def table(texts: Mapping[str, Text]) -> Iterator[str]:
 
 def main(arguments: list[str]) -> int:
     """Compare the figures with the record and print all failures; return 1 if there are any, else 0."""
-    texts = {**packages(), **areas()}
+    texts = {**packages(package_names()), **areas()}
     terms = read_terms(TERMS.read_text("utf-8"))
     record: Record = json.loads(RECORD.read_text("utf-8")) if RECORD.exists() else {}
     if "--table" in arguments:

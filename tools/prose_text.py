@@ -4,7 +4,7 @@ import ast
 import functools
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -13,6 +13,7 @@ import typer
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 _FOLDERS: Final = ("benchmarks", "catalog", "certs", "demo", "tools", "xds")
+_PRODUCT: Final = ("catalog", "certs", "meshwright", "xds")
 _GENERATED: Final = frozenset(
     {"reference.md", "settings.md"}
 )  # their sentences are measured where they are written
@@ -54,19 +55,18 @@ class Text:
         return len(re.findall(rf"\b{re.escape(term.lower())}{end}", self._plain))
 
 
-def packages() -> dict[str, Text]:
-    """Return the text of the docstrings of each package, for example `catalog` and `meshwright/delivery`."""
-    names = [
-        *_FOLDERS,
-        *(f"meshwright/{item.name}" for item in (ROOT / "meshwright").iterdir() if item.is_dir()),
-    ]
-    texts = {}
-    for name in sorted(names):
-        text = Text()
+def package_names() -> list[str]:
+    """Return the folders of all packages, for example `catalog` and `meshwright/delivery`."""
+    inner = (f"meshwright/{item.name}" for item in (ROOT / "meshwright").iterdir() if item.is_dir())
+    return sorted(name for name in (*_FOLDERS, *inner) if next((ROOT / name).rglob("*.py"), None))
+
+
+def packages(names: Iterable[str]) -> dict[str, Text]:
+    """Return the text of the docstrings of packages, by the names of their folders."""
+    texts = {name: Text() for name in names}
+    for name, text in texts.items():
         for path in sorted((ROOT / name).rglob("*.py")):
             _add_module(text, path.read_text("utf-8"))
-        if text.modules:
-            texts[name] = text
     return texts
 
 
@@ -104,8 +104,8 @@ def _strings(source: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     )
 
 
-def areas() -> dict[str, Text]:
-    """Return the texts for users: `docs`, `help` and `messages`."""
+def areas(product: Iterable[str] = _PRODUCT) -> dict[str, Text]:
+    """Return the texts for users: `docs`, `help`, and `messages` of the product's folders."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     docs = Text(
         [page.read_text("utf-8") for page in pages if page.name not in _GENERATED], read_by_users=True
@@ -113,7 +113,8 @@ def areas() -> dict[str, Text]:
     help_texts = Text(list(_help()), read_by_users=True)
     known = {" ".join(part.split()) for part in help_texts.parts}
     messages = Text(
-        [message for message in _messages() if " ".join(message.split()) not in known], read_by_users=True
+        [message for message in _messages(product) if " ".join(message.split()) not in known],
+        read_by_users=True,
     )
     return {"docs": docs, "help": help_texts, "messages": messages}
 
@@ -134,9 +135,9 @@ def _help_of(command: object) -> Iterator[str]:
         yield from _help_of(inner)
 
 
-def _messages() -> Iterator[str]:
-    """Yield the product's string literals with at least three words, without docstrings."""
-    for folder in ("catalog", "certs", "meshwright", "xds"):
+def _messages(folders: Iterable[str]) -> Iterator[str]:
+    """Yield the string literals with at least three words, without docstrings."""
+    for folder in folders:
         for path in sorted((ROOT / folder).rglob("*.py")):
             _, texts = _strings(path.read_text("utf-8"))
             yield from (text for text in texts if _SENTENCE.search(text))
