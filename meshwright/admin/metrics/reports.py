@@ -19,7 +19,7 @@ class ReportMetrics:
             ["what", "reason"],
             registry=registry,
         )
-        self._reporting = Gauge(
+        self._leads_reports = Gauge(
             "meshwright_kubernetes_reporting",
             "1 if this server writes conditions and Events as the leader, else 0.",
             registry=registry,
@@ -34,4 +34,4 @@ class ReportMetrics:
 
     def reporting(self, *, leads: bool) -> None:
         """Record whether this server is the leader, which alone writes conditions and Events."""
-        self._reporting.set(leads)
+        self._leads_reports.set(leads)

@@ -1,12 +1,13 @@
 """Tests of the metrics registry: Prometheus' text format, and a bounded number of series."""
 
 import re
+from collections import Counter as Counts
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from prometheus_client import Counter
+from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -145,6 +146,24 @@ def test_process_metrics_are_exported_without_created_series() -> None:
     names = {sample.name for family in text_string_to_metric_families(page) for sample in family.samples}
     assert {"meshwright_build_info", "process_cpu_seconds_total", "process_resident_memory_bytes"} <= names
     assert [name for name in names if name.endswith("_created")] == []
+
+
+def test_parts_of_the_registry_share_no_attribute() -> None:
+    """Otherwise one part sets the metric of another, for example its gauge with each measurement."""
+    parts = Counts[str]()
+    for part in Metrics.__bases__:
+        parts.update(vars(part(CollectorRegistry())).keys())
+    assert {name for name, count in parts.items() if count > 1} == set()
+
+
+def test_measurement_leaves_the_leader_of_reports() -> None:
+    """Two gauges about reports have similar names: of the leader, and of proxies with statistics."""
+    metrics = Metrics()
+    metrics.reporting(leads=True)
+    metrics.measured(Gauges(reporting_proxies=3))
+    samples = _samples(metrics)
+    assert samples["meshwright_kubernetes_reporting", ""] == 1
+    assert samples["meshwright_reporting_proxies", ""] == 3
 
 
 def test_longest_lateness_is_kept() -> None:
