@@ -15,13 +15,14 @@ from certs.custody import AuthorityWithLedger
 from certs.keys.pair import Pair, issue_pair
 from certs.ledger.entry import LedgerEntry
 from meshwright.controller.app import run
+from meshwright.controller.process.disk_space import StorePlace
 from meshwright.controller.server import BoundAddresses
 from meshwright.controller.settings.settings import Settings, load
 from meshwright.controller.sharing import shared_store
 from meshwright.controller.sharing.shared_store import SharedStore
 from meshwright.controller.sharing.store.backends import Backend
 from meshwright.mesh.identity import ProxyName
-from meshwright.records.contract import Changes, Epoch, Record, ReplicaId, Revision
+from meshwright.records.contract import Changes, Epoch, Knowledge, Record, ReplicaId, Revision
 from meshwright.records.key import Key
 from meshwright.records.memory import Memory, MemoryRecords
 from tests.feature.identity.conftest import Server
@@ -41,6 +42,10 @@ class _OnOtherLoop:
     async def read(self, key: Key) -> Record | None:
         """Return the present record of a key."""
         return await self._there(self._records.read(key))
+
+    def last_known(self, key: Key) -> Knowledge | None:
+        """Return what the records know about a key, without a call."""
+        return self._records.last_known(key)
 
     async def write(self, key: Key, content: bytes, before: Revision | None) -> Record:
         """Write a record."""
@@ -99,7 +104,8 @@ class Servers:
         del settings, clock
         records = FaultyRecords(MemoryRecords(self.memory, replica, renew_every=0.2))
         self.connections.append(records)
-        return Backend(_OnOtherLoop(records, self.thread.loop), contextlib.nullcontext())
+        place = StorePlace("the records in memory", "run the test again")
+        return Backend(_OnOtherLoop(records, self.thread.loop), contextlib.nullcontext(), place)
 
     def settings(self, name: str) -> Settings:
         """Return the settings of a server."""
