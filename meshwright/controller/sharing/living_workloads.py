@@ -1,7 +1,7 @@
 """Workloads of recorded proxies: in the mesh, and in the cluster outside it. For one event loop.
 
-Membership in the mesh does not end a Pod. When a namespace leaves the mesh, its Pods and their agents run on
-with their certificates, and they are to be known when the namespace comes back.
+Membership in the mesh does not end a Pod. For example, when the namespace shop leaves the mesh, its Pods and
+their agents run on with their certificates. They are still known when the namespace comes back.
 """
 
 from collections.abc import Callable, Iterable

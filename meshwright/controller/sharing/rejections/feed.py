@@ -45,6 +45,8 @@ class RejectionFeed:
     def hear(self, changes: Changes, is_list: bool) -> None:
         """Take changes of records, or all of them (`is_list`); call this on the event loop of the store.
 
+        For example, a record of shop-1 with one verdict more puts all verdicts on shop-1 into the queue.
+
         A record that cannot be read is passed over, so its last verdicts stay in force. The ledger, which
         reads the same records, logs its key.
         """
