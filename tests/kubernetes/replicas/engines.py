@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Protocol
 
+from meshwright.controller.sharing.store.backends import SECRETS
 from meshwright.etcd.access import Access, Endpoint
 from meshwright.etcd.client import Client
 from meshwright.kube.api import Api
@@ -134,7 +135,13 @@ class KubernetesEngine:
 
     def records(self, client: str) -> RecordStore:
         """Return a client without a relay."""
-        return KubernetesRecords(self.api, self.home, ReplicaId(client), lambda: datetime.now(UTC))
+        return KubernetesRecords(
+            self.api,
+            self.home,
+            ReplicaId(client),
+            lambda: datetime.now(UTC),
+            in_secret=SECRETS.__contains__,
+        )
 
     async def kill(self) -> None:
         """Kill the API server."""

@@ -14,7 +14,7 @@ from tests.kubernetes.replicas.engines import Engine
 from tests.kubernetes.replicas.meshes import Mesh, running_mesh
 from tests.kubernetes.replicas.releases.other_releases import release_with_newer_form
 from tests.kubernetes.replicas.rows import LONG, Table
-from tests.kubernetes.replicas.servers import leaders
+from tests.kubernetes.replicas.servers import until_led
 from tests.tools import envoy as envoys
 from tests.tools.deadline import until
 from tests.tools.forked_cli import Commands, Typed
@@ -55,14 +55,14 @@ async def test_level_rises_once_all_servers_read_the_form(
 
 
 async def _is_led_by_newer_servers(mesh: Mesh) -> None:
-    """Start the newer servers, and end the older ones but one, which has started anew and leads last."""
+    """Start the newer servers, end the older ones, and start one of these again, which then does not lead."""
     older, newer = mesh.replicas[:3], mesh.replicas[3:]
     await asyncio.gather(*(replica.start() for replica in newer))
     await mesh.settled()
-    await older[1].stop()
+    await asyncio.gather(*(replica.stop() for replica in older))
+    await until_led(mesh.replicas)
     await older[1].start()
-    await asyncio.gather(older[0].stop(), older[2].stop())
-    await until(lambda: any(replica in newer for replica in leaders(mesh.replicas)), 60)
+    await mesh.settled()
 
 
 async def _is_level(mesh: Mesh, level: int) -> bool:

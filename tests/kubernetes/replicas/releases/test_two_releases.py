@@ -23,6 +23,8 @@ from tests.tools.forked_cli import Commands, Typed
 pytestmark = [pytest.mark.envoy, LONG, pytest.mark.timeout(900)]
 
 MOVES_A_PROXY: Final = 1.2
+OBSERVERS: Final = 10
+"""So many that one of them may move twice, for example to a server that ends a moment later."""
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +61,9 @@ async def _upgrade_and_return(
     def commands(name: str) -> Commands:
         return new if name in NEW_SERVERS else old
 
-    async with running_mesh(engine, commands, folder, str(envoys.program()), table, NEW_SERVERS) as mesh:
+    async with running_mesh(
+        engine, commands, folder, str(envoys.program()), table, NEW_SERVERS, OBSERVERS
+    ) as mesh:
         joining = await Joining.prepared(mesh)
         former, latter = mesh.replicas[:3], mesh.replicas[3:]
         async with mesh.row(f"a rolling upgrade from {before}") as row:
