@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,8 @@ class TimedSidecar(Sidecar):
 
     rejected_at: float | None = None
     lost_at: float | None = None
+    accepted_at: list[float] = field(default_factory=list)
+    """Moments at which routes were accepted."""
 
     @property
     def has_split(self) -> bool:
@@ -52,8 +54,23 @@ class TimedSidecar(Sidecar):
         await super()._take(response)
         if self.rejected and self.rejected_at is None:
             self.rejected_at = arrived
+        if response.type_url == ROUTE and not any(
+            is_poisoned(item.resource.value) for item in response.resources
+        ):
+            self.accepted_at.append(arrived)
         if had and not self.has_split:
             self.lost_at = arrived
+
+
+@dataclass(frozen=True)
+class Delays:
+    """Seconds until all other servers have withdrawn the TrafficSplit from a proxy.
+
+    `rejected` counts from the first rejection, and `found` from the answer with which the search ended.
+    """
+
+    rejected: float
+    found: float
 
 
 @dataclass(frozen=True)
@@ -106,11 +123,10 @@ async def picky_proxies(mesh: Mesh, count: int) -> list[PickyProxy]:
     return made
 
 
-async def rejected_everywhere(proxy: PickyProxy, mesh: Mesh) -> float:
+async def rejected_everywhere(proxy: PickyProxy, mesh: Mesh) -> Delays:
     """Let a proxy reject the TrafficSplit at the first server, and then move to the last one.
 
-    Return the seconds from the rejection until all others have withdrawn the TrafficSplit from the proxy. The
-    last server never sends it to the proxy again.
+    The last server never sends the TrafficSplit to the proxy again.
     """
     here, *others = mesh.replicas
     async with contextlib.AsyncExitStack() as stack:
@@ -123,12 +139,13 @@ async def rejected_everywhere(proxy: PickyProxy, mesh: Mesh) -> float:
         for stream in accepting:
             await until(partial(_has_lost_split, stream))
     assert rejecting.rejected_at is not None
-    moments = [stream.lost_at for stream in accepting if stream.lost_at is not None]
+    lost_at = max(stream.lost_at for stream in accepting if stream.lost_at is not None)
+    found_at = max(at for at in rejecting.accepted_at if at <= lost_at)
     async with proxy.stream(others[-1], rejects=True) as moved:
         await until(lambda: moved.is_served)
         assert moved.rejected == []
         assert not any(is_poisoned(content) for _, content in moved.sent)
-    return max(moments) - rejecting.rejected_at
+    return Delays(lost_at - rejecting.rejected_at, lost_at - found_at)
 
 
 def _has_split(stream: TimedSidecar) -> bool:

@@ -16,14 +16,16 @@ PART: Final = 0.99
 
 
 async def test_rejections_at_one_server_hold_at_the_others(mesh: Mesh) -> None:
-    """Counted from the rejection at one server until both others have sent the proxy the reduced route.
+    """Counted from the last answer of the search until both other servers have sent the reduced route.
 
     Then the proxy moves to the last server, which never sends it the rejected policy.
     """
     proxies = await picky_proxies(mesh, SAMPLES)
     async with mesh.row("a rejection at one server, in force at the others", changes=True) as row:
-        times = sorted([await rejected_everywhere(proxy, mesh) for proxy in proxies])
-        row.healed, row.note = times[-1], _described(times)
+        delays = [await rejected_everywhere(proxy, mesh) for proxy in proxies]
+        times = sorted(delay.found for delay in delays)
+        longest = max(delay.rejected for delay in delays)
+        row.healed, row.note = times[-1], f"{_described(times)}; with the search {longest:.3f} s"
     assert _share(times, PART) <= GOAL_SECONDS * SLACK, times
 
 
