@@ -144,7 +144,7 @@ def test_dashboard_queries_existing_series(known: list[Series], name: str) -> No
         ("service", r"\"$namespace\"}, destination_service)", r"\"$namespace\"}, service)"),
         ("service", r"\"$namespace\"", r"\"$ns\""),
         ("service", "sum by (le) (rate", "sum (rate"),
-        ("control-plane", "sum by (severity)", "sum by (level)"),
+        ("control-plane", "max by (severity)", "max by (level)"),
         (
             "control-plane",
             "sum by (state) (meshwright_proxies",

@@ -61,7 +61,7 @@ async def test_failed_renewal_is_retried(tmp_path: Path, monkeypatch: pytest.Mon
             loop.call_soon_threadsafe(again.set)
         raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr(webhook, "load", refused)
+    monkeypatch.setattr(webhook, "load_key_pair", refused)
     monkeypatch.setattr(webhook, "look_again_after", lambda *_: timedelta(0))
     renewing = asyncio.create_task(shows.renewing(lambda: now))
     async with asyncio.timeout(10):
