@@ -113,7 +113,7 @@ def _check_signers(settings: Fields) -> None:
 
 
 def _check_store(settings: Fields) -> None:
-    """Refuse settings that need one server with its own directory, or do not work with a shared store yet."""
+    """Refuse settings that need one server with its own directory."""
     if settings.store is StoreKind.DIRECTORY:
         for name in ("peer_address", "peer_reached_at"):
             if getattr(settings, name):
@@ -132,7 +132,10 @@ def _check_store(settings: Fields) -> None:
     fields = type(settings).model_fields
     for name in OF_ONE_DIRECTORY:
         if getattr(settings, name) != fields[name].default:
-            raise ValueError(f"{store} does not work with {name} yet: remove {name}, or remove store")
+            raise ValueError(
+                f"{store} does not work with {name}: all servers use the CA and the ledger in the store; "
+                f"remove {name}, or remove store"
+            )
 
 
 def _names_files(names: Collection[str], prefix: str) -> bool:

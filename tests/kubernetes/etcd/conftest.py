@@ -13,9 +13,12 @@ from meshwright.etcd.lease import Terms
 from meshwright.records.contract import ReplicaId
 from meshwright.records.etcd.layout import Layout
 from meshwright.records.etcd.store import EtcdRecords
+from tests.feature.issuers.conftest import bao, pki
 from tests.kubernetes.conftest import skip_without
 from tests.kubernetes.etcd.members import RealMember, etcd
 from tools.real_parts.parts import ETCD
+
+__all__ = ("bao", "pki")
 
 TERMS: Final = Terms(lasts=5, every=0.05, patience=3.0)
 """Times of the suite: renewals are often, so that the suite is quick."""

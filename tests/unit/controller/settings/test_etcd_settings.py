@@ -82,7 +82,10 @@ def test_objects_in_etcd_are_a_source() -> None:
         ),
         (
             ACCESS | {"rebuild_ledger": "3f9a02"},
-            "store etcd does not work with rebuild_ledger yet: remove rebuild_ledger, or remove store",
+            (
+                "store etcd does not work with rebuild_ledger: all servers use the CA and the ledger in the "
+                "store; remove rebuild_ledger, or remove store"
+            ),
         ),
         (
             {"etcd_endpoints": "http://10.0.0.1:2379"},

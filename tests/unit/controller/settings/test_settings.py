@@ -63,7 +63,7 @@ def test_flags_override_environment_file_and_defaults(
                 "kubernetes": True,
                 "authority_directory": "ca",
             },
-            "store kubernetes does not work with authority_directory yet: remove authority_directory, or",
+            "store kubernetes does not work with authority_directory: all servers use the CA",
         ),
         (
             {
@@ -71,7 +71,7 @@ def test_flags_override_environment_file_and_defaults(
                 "kubernetes": True,
                 "rebuild_ledger": "3f9a02",
             },
-            "store kubernetes does not work with rebuild_ledger yet: remove rebuild_ledger, or remove store",
+            "store kubernetes does not work with rebuild_ledger: all servers use the CA",
         ),
         ({"store": "zookeeper"}, "--store is 'zookeeper': "),
         ({"quiet_seconds": 2}, "longest_seconds must not be less than quiet_seconds"),
