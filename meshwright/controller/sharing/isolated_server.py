@@ -25,8 +25,8 @@ class IsolatedServer:
     """Readiness and streams of a server that is cut off from the store. For one event loop.
 
     After `meshwright.replicas.isolation.PATIENCE_SECONDS` the server is not ready, and ends its streams
-    slowly: a fiftieth each second, for example 20 of 1000 streams. A stream that begins later goes on, because
-    its proxy may reach no other server.
+    slowly: a fiftieth each second, for example 20 of 1000 streams. A stream that begins later goes on,
+    because its proxy may reach no other server.
 
     - `age` returns the seconds since the last answer of the store, None before the first one.
     - `ask` returns the ages at the other servers that answer.
