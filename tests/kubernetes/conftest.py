@@ -42,12 +42,14 @@ from tools.real_parts.processes import Service
 from tools.real_parts.signing import RESOURCES, cert_manager
 
 LONGEST: Final = (
-    "test_rbac",  # waits for a minute in which a server reports nothing
     "test_upgraded",
+    "test_shared_store",
+    "test_servers",
     "test_short_faults",
     "test_reports",
-    "test_shared_store",
+    "test_peers",
     "test_api_server",
+    "test_rotation",
     "test_client",
     "test_bad_input",
     "test_crds",
@@ -60,6 +62,7 @@ LONGEST: Final = (
     "test_foreign_definitions",
     "test_cert_manager",
     "test_enrolment",
+    "test_rbac",
 )
 """Names of the files of tests without a node, those that take longest first."""
 LONGEST_ON_NODE: Final = (
