@@ -55,10 +55,14 @@ class Looking:
 
 @contextlib.asynccontextmanager
 async def looking(cluster: RunningCluster, namespace: str) -> AsyncIterator[Looking]:
-    """Run a source of one namespace."""
+    """Run a source of one namespace, which believes an empty answer at once."""
     async with Api(find_connection(cluster.kubeconfig, "")) as api:
         source = KubernetesSource(
-            api, Scope.from_settings([namespace]), lambda: datetime.now(UTC), discover=timedelta(seconds=1)
+            api,
+            Scope.from_settings([namespace]),
+            lambda: datetime.now(UTC),
+            discover=timedelta(seconds=1),
+            hold=timedelta(),
         )
         await source.first()
         look = Looking(source, namespace)
