@@ -1,23 +1,19 @@
 """The shared store of one server: opened before all other parts, and followed as long as the server runs."""
 
 import asyncio
-import threading
 import time
 from asyncio import FIRST_COMPLETED
-from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from importlib.metadata import version
-from typing import Final, TypeVarTuple
+from typing import Final
 
 from certs.custody import AuthorityWithLedger
 from certs.errors import StateError
 from certs.ledger.entry import LedgerEntry
 from certs.shared_records.custody import LISTED, SEAL, SharedStores, has_own_mesh, open_shared
 from certs.shared_records.domains import HEADER
-from certs.state.stored_pair import Holder
 from meshwright.controller.process.disk_space import StorePlace
 from meshwright.controller.settings.settings import Settings
 from meshwright.controller.sharing.gateway_record import RecordedGatewaySecrets
@@ -33,29 +29,23 @@ from meshwright.controller.sharing.store.domains import DOMAINS, IDENTITY
 from meshwright.controller.sharing.store.first_answer import wait_for_store
 from meshwright.controller.sharing.store.followed_file import FollowedFile
 from meshwright.controller.sharing.store.listed_records import ListedRecords
+from meshwright.controller.sharing.store.server_loop import ServerLoop
+from meshwright.controller.sharing.store.server_presence import ServerPresence
+from meshwright.controller.sharing.store.store_news import StoreNews
 from meshwright.controller.sharing.store.store_thread import StoreThread
 from meshwright.controller.sharing.store.waiting_probes import waiting_probes
 from meshwright.controller.sharing.stream_balance import StreamBalance
 from meshwright.controller.state_files import VERDICTS, StateFile
 from meshwright.mesh.identity import ServiceIdentity
-from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
-from meshwright.records.content import NEWEST
-from meshwright.records.contract import Changes, Epoch, RecordsError, ReplicaId
+from meshwright.mesh.names import TrustDomain
+from meshwright.records.contract import Changes, RecordsError
 from meshwright.records.recovery.store import HealedRecords
 from meshwright.replicas.departures import Departures
-from meshwright.replicas.leadership import Leadership
-from meshwright.replicas.membership import Membership
-from meshwright.replicas.state import ReplicaState
 from meshwright.replicas.turns import turn
 from meshwright.sidecars.contract.contexts import MovableStreams
 
-Ts = TypeVarTuple("Ts")
-
 LIST_SECONDS: Final = 60.0
 """Longest time in seconds until the first lists of the store; then the start fails."""
-
-ANNOUNCED_SECONDS: Final = 0.2
-"""Seconds after which a start that waits for its announcement notices the end of the server."""
 
 LOOK_SECONDS: Final = 5.0
 """Seconds between two reads by which a server notices that the store is away."""
@@ -73,10 +63,8 @@ class SharedStore:
     def __init__(self, settings: Settings, clock: Callable[[], datetime]) -> None:
         """Begin the thread of the store; call on the server's event loop. Raises StartupError."""
         self._settings, self._clock = settings, clock
-        self._server_loop = asyncio.get_running_loop()
-        self._woken = asyncio.Event()
-        self._entries: deque[tuple[LedgerEntry, ...]] = deque()
-        self._holders: deque[frozenset[Holder]] = deque()
+        self._server_loop = ServerLoop()
+        self._news = StoreNews(self._server_loop)
         self._answered_at: float | None = None
         self.replica = replica_id()
         self._backend = backend(settings, self.replica, clock)
@@ -86,9 +74,8 @@ class SharedStore:
         )
         self._records = ListedRecords(self._healed)
         self._thread = StoreThread()
-        own = ReplicaState(version("meshwright"), clock().isoformat(), form=NEWEST)
-        self.membership = Membership(self.replica, own)
-        self.leadership = Leadership(lambda epoch: self.membership.set_facts(epoch=epoch))
+        self._presence = ServerPresence(self._records, self.replica, clock, self._server_loop)
+        self.membership, self.leadership = self._presence.membership, self._presence.leadership
         self._forms = RecordForms(
             self._records, self.replica, self._thread.loop, self.membership, self.leadership
         )
@@ -101,7 +88,6 @@ class SharedStore:
         self._departures = Departures(self.membership)
         self._roots: RootServers | None = None
         self._issuer_servers: IssuerServers | None = None
-        self._announced = threading.Event()
 
     @property
     def roots(self) -> RootServers:
@@ -143,8 +129,8 @@ class SharedStore:
         thread.run(until_moved(self._records, self._backend.unmoved))
         stores = SharedStores.open(self._records, self.replica, thread.loop, settings.state, passphrase)
         self._ledger = stores.ledger
-        thread.start("shared ledger", lambda: stores.ledger.follow(self._hear_entries))
-        thread.start("shared service certificates", lambda: stores.pairs.follow(self._hear_pairs))
+        thread.start("shared ledger", lambda: stores.ledger.follow(self._news.hear_entries))
+        thread.start("shared service certificates", lambda: stores.pairs.follow(self._news.hear_pairs))
         thread.start("shared join tokens", self.tokens.follow)
         thread.start("shared names of gateway Secrets", self.gateway_secrets.follow)
         thread.start("form of the shared records", self._forms.follow)
@@ -152,7 +138,7 @@ class SharedStore:
         thread.start("healing of the shared store", self._healed.heal)
         thread.start("followed records", self._healed.keep)
         thread.start("look at the shared store", self._looking)
-        thread.start("presence among the servers", self._announcing)
+        thread.start("presence among the servers", self._presence.announce)
         self._roots = RootServers(
             stores.authority,
             stores.ledger.issued,
@@ -161,35 +147,19 @@ class SharedStore:
             self.leadership,
             self._departures,
         )
-        self._roots.start(thread, self._call_server)
+        self._roots.start(thread, self._server_loop.call)
         self._issuer_servers = IssuerServers(
             stores.sidecars, self.membership, self.leadership, self._departures
         )
         self._issuer_servers.start(thread)
         thread.run(self._records.listed((*LISTED, LISTED_TOKENS), LIST_SECONDS))
         # Before the authority is read: the leader of a root change then waits for this server too.
-        self._wait_until_announced()
-        # The stores have these changes already, and the other parts begin with the stores.
-        self._entries.clear()
-        self._holders.clear()
+        self._presence.wait_until_announced(
+            LIST_SECONDS, lambda: self._healed.has_answered, lambda: self._thread.is_closed
+        )
+        self._news.drop()
         domain = TrustDomain(settings.trust_domain)
         return open_shared(stores, settings.state, domain, self._clock(), passphrase)
-
-    def _wait_until_announced(self) -> None:
-        """Wait until the other servers see this one; raise StateError.
-
-        A store that has not answered at all cannot show this server. The start goes on with what was followed
-        last, and takes over the steps of other servers when the store is back.
-        """
-        end = time.monotonic() + LIST_SECONDS
-        while self._healed.has_answered and not self._announced.wait(ANNOUNCED_SECONDS):
-            if self._thread.is_closed:
-                raise StateError("the server is stopping")
-            if time.monotonic() > end:
-                raise StateError(
-                    f"the shared store has not shown this server to the others within {LIST_SECONDS:g} s; "
-                    "see the log"
-                )
 
     def _move(self) -> None:
         """Move the mesh of the state directory into the store. Raises StateError."""
@@ -214,8 +184,8 @@ class SharedStore:
         `heard` receives the entries that other servers have changed, `compared` the identities for which
         other servers have stored another certificate.
         """
-        self._thread.start("leadership among the servers", self._leading)
-        yield "news of the shared store", self._deliver(heard, compared)
+        self._thread.start("leadership among the servers", self._presence.lead)
+        yield "news of the shared store", self._news.deliver(heard, compared)
         yield from self._forms.works()
         for name in self._thread.names():
             yield name, self._thread.ended(name)
@@ -285,72 +255,13 @@ class SharedStore:
             else:
                 self._answered_at = time.monotonic()
                 self._thread.note(_LOOKING, "")
-            self._call_server(self._announce_counts, self._healed.counts())
+            self._server_loop.call(self._announce_counts, self._healed.counts())
             await asyncio.sleep(LOOK_SECONDS)
 
     def _announce_counts(self, counts: Mapping[str, int]) -> None:
         self.membership.set_facts(records=dict(sorted(counts.items())))
 
-    async def _announcing(self) -> None:
-        """Show this server to the others, and hear which others are here."""
-        await self._records.announce(self.membership.encoded, self._hear_replicas)
-
-    def _hear_replicas(self, contents: Mapping[ReplicaId, bytes]) -> None:
-        self._announced.set()
-        self._call_server(self.membership.hear, contents)
-
-    async def _leading(self) -> None:
-        """Lead whenever the store lets this server lead."""
-        await self._records.lead(self._term)
-
-    async def _term(self, epoch: Epoch) -> None:
-        """Lead until the term ends, or a work of the leader fails."""
-        given_up, loop = asyncio.Event(), asyncio.get_running_loop()
-
-        def give_up() -> None:
-            loop.call_soon_threadsafe(given_up.set)
-
-        self._call_server(self.leadership.begin, epoch, give_up)
-        try:
-            await given_up.wait()
-        finally:
-            self._call_server(self.leadership.end)
-
-    def _hear_entries(self, entries: tuple[LedgerEntry, ...]) -> None:
-        self._entries.append(entries)
-        self._wake()
-
-    def _hear_pairs(self, holders: frozenset[Holder]) -> None:
-        self._holders.append(holders)
-        self._wake()
-
-    def _wake(self) -> None:
-        self._call_server(self._woken.set)
-
-    def _call_server(self, call: Callable[[*Ts], object], *args: *Ts) -> None:
-        """Call a function on the server's event loop, from the thread of the store."""
-        with suppress(RuntimeError):  # the server's event loop has ended
-            self._server_loop.call_soon_threadsafe(call, *args)
-
-    async def _deliver(
-        self,
-        heard: Callable[[tuple[LedgerEntry, ...]], None],
-        compared: Callable[[Iterable[ServiceIdentity]], None],
-    ) -> None:
-        while True:
-            while self._entries:
-                heard(self._entries.popleft())
-            while self._holders:
-                compared(map(_identity, sorted(self._holders.popleft())))
-            await self._woken.wait()
-            self._woken.clear()
-
 
 def _ignore(changes: Changes) -> None:
     """Ignore changes of records that are followed to heal and to keep them."""
     del changes
-
-
-def _identity(holder: Holder) -> ServiceIdentity:
-    _, namespace, account = holder.split("/")
-    return ServiceIdentity(Namespace(namespace), ServiceAccountName(account))

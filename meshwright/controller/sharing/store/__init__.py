@@ -2,6 +2,8 @@
 
 - `backends`: the store that the settings name, and `etcd_connection` its client of etcd.
 - `store_thread`: the event loop of the store, in a thread of its own.
+- `server_presence`: the announcement of this server, and its leadership; `store_news`: changes by others,
+  for the event loop of the server (`server_loop`).
 - `listed_records`: a store that knows what it has listed.
 - `domains`: what each part of the program knows about losses of its records.
 - `followed_file`, `first_answer`, `waiting_probes`: a start while the store is away, or waits for the store.
