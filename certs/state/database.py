@@ -94,11 +94,11 @@ def explained(path: Path, schema: Schema) -> Iterator[None]:
 
 
 @contextmanager
-def changing(connection: sqlite3.Connection) -> Iterator[None]:
-    """Execute the block in one transaction, as a whole or not at all."""
+def changing(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """Execute the block, which gets the connection, in one transaction: as a whole or not at all."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        yield
+        yield connection
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:

@@ -187,6 +187,9 @@ class HealedRecords:
         changes = {key: self._known.records.get(key) for key in keys}
         try:
             await asyncio.to_thread(self._copy.keep, changes)
+        except asyncio.CancelledError:
+            self._known.changed |= keys  # the call may not have begun
+            raise
         except OSError as error:
             self._known.changed |= keys
             if (reason := str(error)) != self._error:

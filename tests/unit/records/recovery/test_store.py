@@ -1,6 +1,7 @@
 """Tests of a store that writes again what it has lost, and of starts without the store."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
@@ -82,6 +83,21 @@ class CopyInMemory:
                 self.records.pop(key, None)
             else:
                 self.records[key] = record
+
+
+class SlowCopy(CopyInMemory):
+    """A place whose first call keeps nothing, once `refuses` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.began, self.refuses = threading.Event(), threading.Event()
+
+    def keep(self, changes: Mapping[Key, Record | None]) -> None:
+        """Keep changes, but for the first call."""
+        if self.began.is_set():
+            super().keep(changes)
+        self.began.set()
+        assert self.refuses.wait(60)
 
 
 async def test_deleted_records_are_written_again_once(memory: LossyMemory) -> None:
@@ -281,6 +297,23 @@ async def test_start_without_the_store_begins_with_the_kept_records(memory: Loss
     assert events == [
         "the shared store does not answer; the server starts with the records that it followed last"
     ]
+
+
+async def test_cancelled_call_forgets_no_change(memory: LossyMemory) -> None:
+    """The call may not have begun, so the next one keeps its changes as well."""
+    put(memory, ONE, 1, marks={"x": 1})
+    local_copy = SlowCopy()
+    one = replica_of(memory, "a", DOMAINS, local_copy)
+    async with running(one, prefixes=(ITEMS,)):
+        await until(lambda: ONE in one.heard)
+        call = asyncio.create_task(one.records.keep_now())
+        await until(local_copy.began.is_set)
+        call.cancel()
+        local_copy.refuses.set()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await one.records.keep_now()
+    assert local_copy.records == {ONE: memory.records[ONE]}
 
 
 async def _fails_without_kept_records(memory: LossyMemory) -> None:

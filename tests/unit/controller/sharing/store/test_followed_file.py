@@ -1,10 +1,16 @@
 """Tests of the file with the records that a server has followed."""
 
+import sqlite3
 import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from certs.state import database
+from meshwright.controller.sharing.store import followed_file
 from meshwright.controller.sharing.store.followed_file import FOLLOWED_FILE, FollowedFile
 from meshwright.records.contract import Record, Revision
 from meshwright.records.key import key_of
@@ -50,3 +56,42 @@ def test_full_disk_is_an_error_with_a_sentence(tmp_path: Path) -> None:
         )
     assert file.load() == (ONE,)
     file.close()
+
+
+def test_file_is_closed_after_the_call_of_another_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite crashes the process if a connection is closed while another thread uses it."""
+    file, began, end = FollowedFile(tmp_path), threading.Event(), threading.Event()
+    changing = database.changing
+
+    @contextmanager
+    def slowly(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+        with changing(connection) as changed:
+            began.set()
+            assert end.wait(60)
+            yield changed
+
+    monkeypatch.setattr(followed_file, "changing", slowly)
+    keeping = threading.Thread(target=file.keep, args=({ONE.key: ONE},))
+    keeping.start()
+    assert began.wait(60)
+    closing = threading.Thread(target=file.close)
+    closing.start()
+    closing.join(0.1)
+    assert closing.is_alive()
+    end.set()
+    closing.join(60)
+    keeping.join(60)
+    again = FollowedFile(tmp_path)
+    assert again.load() == (ONE,)
+    again.close()
+
+
+def test_closed_file_is_not_opened_again(tmp_path: Path) -> None:
+    """The call of a cancelled task may begin after the end of the server."""
+    file = FollowedFile(tmp_path)
+    file.close()
+    with pytest.raises(OSError, match=r"file of followed records .*followed.sqlite is closed"):
+        file.keep({ONE.key: ONE})
+    assert not (tmp_path / FOLLOWED_FILE).exists()
