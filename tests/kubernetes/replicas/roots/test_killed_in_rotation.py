@@ -103,12 +103,13 @@ async def _killed_at(mesh: Mesh, relayed: CountedEngine, steps: Steps, number: i
     async with mesh.row(f"the leader is killed {moment} write {number} of a rotation", changes=True) as row:
         writes.arm(number, moment, leader.running.process.kill)
         row.healed = await _rotated(mesh, leader, steps)
-        if writes.has_killed:
-            row.note = f"the write of {writes.seen[number - 1]}"
+        seen, was_killed = writes.seen, writes.has_killed
+        writes.begin()  # before the start, whose writes the relay would refuse
+        if was_killed:
+            row.note = f"the write of {seen[number - 1]}"
             await leader.start()
         else:
-            row.note = f"the rotation had {len(writes.seen)} writes of the leader"
-        writes.begin()
+            row.note = f"the rotation had {len(seen)} writes of the leader"
         await mesh.settled()
 
 
