@@ -130,7 +130,7 @@ test-programs: ; $(PYTEST) $(BESIDE) --ignore=tests/feature/serve tests/e2e test
 
 # If the parts cannot be built, the tests are skipped with a message; MESHWRIGHT_PARTS=required makes this an error.
 test-kubernetes: ## run the tests with a real Kubernetes API and real Pods (root; needs Go; the first run builds Kubernetes, for minutes)
-	@$(PYTHON) tools/steps.py setup envoy,kubectl+system node-packages,parts test-cluster+test-node
+	@$(PYTHON) tools/steps.py setup envoy,openbao,kubectl+system node-packages,parts test-cluster+test-node
 
 node-packages: ; @tools/node-packages
 parts: setup # built once, into the user's cache
@@ -143,7 +143,7 @@ test-cluster: ; $(PYTEST) $(IN_CLUSTER)
 test-node: ; $(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m node tests/kubernetes
 
 test-kubernetes-versions: ## run the tests without a node with each other supported Kubernetes (needs Go; the first run builds, for minutes)
-	@$(PYTHON) tools/steps.py --keep-going setup envoy,kubectl+system $(KUBERNETES_MINORS:%=test-kubernetes-%)
+	@$(PYTHON) tools/steps.py --keep-going setup envoy,openbao,kubectl+system $(KUBERNETES_MINORS:%=test-kubernetes-%)
 
 # Nothing may be missing, because a minor is supported only if its tests have run. Tests of the node's programs and
 # images do not depend on the API server.
