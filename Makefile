@@ -14,10 +14,8 @@ KUBERNETES_MINORS := 1.37 1.35
 
 # On as many processors as there are, up to four: more would import longer than they test.
 SPREAD := -n auto --maxprocesses 4 --dist worksteal
-# The fast tests have one process more, because some of them wait. Each has its own share of the files: a process of
-# pytest-xdist would import all files, and report each test to another process.
-SHARES := $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 3 ? n + 1 : 4)))
-FAST := $(shell seq -s + -f fast-%g $(SHARES))
+# The fast tests have one process more, because some of them wait.
+FAST := -n $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 3 ? n + 1 : 4))) --dist worksteal
 # Tests of real programs wait as much as they compute, so there are more of them at once than processors.
 # Fixtures of a file start once; the longest files come first, and the shortest fill the end.
 BESIDE := -n 4 --dist loadfile --no-loadscope-reorder
@@ -97,7 +95,7 @@ demo-kubernetes: setup envoy kubectl system ## run the bookstore in real Pods on
 	@$(BIN)/python -m demo.kubernetes $(if $(ONCE),--once) $(if $(APPS),--apps $(APPS)) $(if $(SCENES),--scenes $(SCENES))
 
 check: ## check formatting, lint, types, import contracts and Dockerfile, and run the fast tests
-	@$(PYTHON) tools/steps.py setup lint+types+$(FAST)
+	@$(PYTHON) tools/steps.py setup lint+types+fast
 
 lint: setup ## check formatting, lint, import contracts and Dockerfile
 	$(BIN)/ruff format --check $(OURS)
@@ -119,7 +117,7 @@ verified: setup ## run the tests in which every incremental computation is compa
 	MESHWRIGHT_VERIFY=1 $(PYTEST) $(SPREAD) -p tests.tools.loop_verification $(LOOPS) tests/feature/serve
 
 test: ## run the tests of CI: all but the long matrices and soaks
-	@$(PYTHON) tools/steps.py setup envoy,openbao+system+collect lint+types+$(FAST) verified,test-pushes+test-programs
+	@$(PYTHON) tools/steps.py setup envoy,openbao+system+collect lint+types+fast verified,test-pushes+test-programs
 
 # One process, because the Envoys of all these tests take the same ports. As root in a network of their own, so that
 # other tests can run beside.
@@ -173,11 +171,7 @@ newcomer: setup envoy kubectl system node-packages parts ## run the README's com
 	MESHWRIGHT_SOAK=long $(PYTEST) tests/kubernetes/install/test_readme_for_cluster.py
 
 fast: setup ## run the fast tests alone
-	@$(PYTHON) tools/steps.py $(FAST)
-
-# Share 1 of 3 has the files 1, 4, 7 ... in order of their paths. Files of a folder take about as long as each other.
-fast-%: setup
-	$(PYTEST) $$(find tests/unit -name 'test_*.py' | LC_ALL=C sort | awk 'NR % $(SHARES) == $* % $(SHARES)')
+	$(PYTEST) $(FAST) tests/unit
 
 fuzz: setup ## run the property tests with more examples, and new random ones
 	$(BIN)/pytest $(SPREAD) --hypothesis-profile=fresh -m hypothesis tests/unit
