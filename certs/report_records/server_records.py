@@ -25,7 +25,10 @@ from meshwright.records.threads import ThreadCalls
 from meshwright.records.update import Change, Writer, update
 
 _NUMBER: Final = "number"
-"""Field that grows with each write of a server, so that nobody can put an earlier report in place again."""
+"""Field that grows with each write of a server. A server that has seen a report ignores earlier ones.
+
+A server that has just started accepts any report of this rotation with a proof.
+"""
 
 _log = structlog.get_logger("certs.report_records")
 

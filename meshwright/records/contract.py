@@ -40,7 +40,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What a client knew last about a key: the record, or None where there was none."""
+    """The last record of a key that a client has followed or written; `record` is None if there was none."""
 
     record: Record | None = None
 

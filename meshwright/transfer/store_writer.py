@@ -131,18 +131,21 @@ class StoreWriter:
 
     async def _join(self, key: Key, change: Change, present: Record | None) -> None:
         """Join one record with the present one. A new record costs one call of the store."""
-        if present is None and (fields := change(None)) is not None:
-            try:
-                await self._store.write(key, self._writer.next(None, fields).encode(), None)
-            except (WriteConflictError, StoreUnavailableError):
-                pass  # another move was faster, or the outcome is unknown: compare with the present record
-            else:
-                self._note()
-                return
+        if present is None and (fields := change(None)) is not None and await self._created(key, fields):
+            self._note()
+            return
         if present is not None and change(fields_of(present)) is None:
             return
         await self._patiently(lambda: update(self._store, key, change, self._writer))
         self._note()
+
+    async def _created(self, key: Key, fields: Fields) -> bool:
+        """Create a record; return False if another move was faster, or the outcome is unknown."""
+        try:
+            await self._store.write(key, self._writer.next(None, fields).encode(), None)
+        except (WriteConflictError, StoreUnavailableError):
+            return False
+        return True
 
     async def _join_uses(self, token: TokenWithUses, taken: dict[int, str]) -> None:
         """Give each key its use, in a slot that no other key has."""

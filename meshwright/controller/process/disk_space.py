@@ -32,7 +32,7 @@ _STILL_SERVED: Final = "valid configuration and certificates are still served"
 
 @dataclass(frozen=True, slots=True)
 class StorePlace:
-    """The store with the ledger of several servers, in words: the name, and what to do if it fails."""
+    """Description of a shared store for messages: its name, and what to do if a write fails."""
 
     name: str
     do: str
@@ -40,7 +40,7 @@ class StorePlace:
 
 @dataclass(frozen=True, slots=True)
 class WriteFailure:
-    """A failed attempt to write: to the directory, or to the ledger in the store `store`."""
+    """A failed attempt to write: to the state directory, or to `store`, unless that is None."""
 
     reason: str
     store: StorePlace | None = None

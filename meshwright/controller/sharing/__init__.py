@@ -11,6 +11,7 @@
 - `isolated_server`: the end of streams at a server that alone cannot reach the store.
 - `record_forms`: the form of records that all servers read, and the end of servers that do not.
 - `record_pruning`: the removal of old certificates from the records of proxies, by the leader.
+- `living_workloads`: the workloads of recorded proxies, whose certificates stay.
 - `leader_reports`: the status that the leader writes about the proxies of all servers.
 - `inputs`: the digest by which servers compare what they have read.
 - `etcd_objects_file`: the last objects of etcd.

@@ -13,7 +13,7 @@ from meshwright.replicas.isolation import AWAY_SECONDS, Isolation
 from meshwright.sidecars.contract.contexts import MovableStreams
 
 LOOK_SECONDS: Final = 5.0
-"""Seconds between two questions to the other servers; nothing is asked while the store answers."""
+"""Seconds between two questions to the other servers, which are asked only while the store is away."""
 
 PAUSE_SECONDS: Final = 1.0
 """Seconds between two ends of streams."""

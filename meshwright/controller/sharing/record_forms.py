@@ -2,7 +2,7 @@
 
     {"level": 1}
 
-The leader raises the level, see `meshwright.replicas.forms`, and nobody lowers it.
+Only the leader raises the level (`meshwright.replicas.forms`). The level never becomes lower.
 """
 
 import asyncio

@@ -80,8 +80,10 @@ class SharedStore:
             self._records, self.replica, self._thread.loop, self.membership, self.leadership
         )
         self._ledger: PrunableLedger | None = None
+        # The file is only for verdicts that the store has not taken yet.
+        verdicts = StateFile(settings.state, VERDICTS)
         self.rejections = SharedRejections(
-            self._records, self.replica, self._thread.loop, StateFile(settings.state, VERDICTS)
+            self._records, self.replica, self._thread.loop, verdicts, self._server_loop
         )
         self.tokens = SharedTokens(self._records, self.replica, self._thread.loop)
         self.gateway_secrets = RecordedGatewaySecrets(self._records, self.replica, self._thread.loop)

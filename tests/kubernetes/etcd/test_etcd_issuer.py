@@ -12,11 +12,10 @@ from certs.keys.leaf import is_signed_by_bundle, read_leaf
 from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
 from tests.feature.issuers.conftest import Pki
 from tests.kubernetes.etcd.members import RealMember
-from tests.kubernetes.etcd.test_etcd_servers import BUYER, MESH, SHOP
+from tests.kubernetes.etcd.test_etcd_servers import BUYER, MESH, SHOP, equal_replicas
 from tests.kubernetes.records.test_servers import Replica, Stream, until
 from tests.meshes import texts
 from tests.tools.forked_cli import Typed
-from tests.tools.program import Program
 
 ISSUED = "service certificate issued"
 REFUSED = "--set", "authority_directory=/nowhere"
@@ -41,14 +40,8 @@ def replicas(own_member: RealMember, pki: Pki, typed: Typed, tmp_path: Path) -> 
         "shutdown_spread_seconds": 0,
     }
     flags = tuple(word for name, value in settings.items() for word in ("--set", f"{name}={value}"))
-    made = []
-    for name in ("a", "b"):
-        program = Program(tmp_path / name / "state", tmp_path / name / "files", typed)
-        (program.mesh / "mesh.yaml").write_text(MESH)
-        made.append(Replica(program, flags))
-    yield made
-    for replica in made:
-        replica.program.end()
+    with equal_replicas(tmp_path, typed, flags, "ab") as made:
+        yield made
 
 
 def served(stream: Stream) -> tuple[bytes, bytes]:

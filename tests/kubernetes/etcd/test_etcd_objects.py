@@ -32,9 +32,6 @@ NAMES: Final = ObjectNames("cluster.local")
 PREFIX: Final = b"/meshwright/cluster.local/objects/"
 SECONDS: Final = 60.0
 SPLIT: Final = texts.split("web", "web", ("web", 1))
-Picture = tuple[list[str], list[str]]
-"""Names of the objects in force, and codes of the problems."""
-
 MESH: Final = texts.joined(
     texts.account("web"),
     texts.service("web"),
@@ -133,15 +130,15 @@ def test_objects_are_applied_shown_and_deleted(own_member: RealMember, program: 
 
 
 class Watched:
-    """A source that is followed, with its objects and problems after each of its changes."""
+    """A source that is followed. `states` has the names and the codes of problems after each change."""
 
     def __init__(self, source: EtcdSource) -> None:
         self.source = source
-        self.pictures: list[Picture] = []
+        self.states: list[tuple[list[str], list[str]]] = []
 
     def changed(self) -> None:
         """Keep the objects and problems of a change."""
-        self.pictures.append((self.names(), self.problems()))
+        self.states.append((self.names(), self.problems()))
 
     def names(self) -> list[str]:
         """Return the names of the objects in force."""
@@ -189,10 +186,10 @@ async def test_each_write_is_one_change_until_etcd_is_restored(
     """Objects stay while etcd is away, follow an older snapshot after it, and vanish only after a while."""
     await asyncio.to_thread(_put, own_member, "a")
     async with watching(own_member) as watched:
-        assert (watched.names(), watched.pictures) == (["a"], [])
+        assert (watched.names(), watched.states) == (["a"], [])
         await asyncio.to_thread(_put, own_member, "b")
         await until(lambda: watched.names() == ["a", "b"])
-        assert watched.pictures == [(["a", "b"], [])]
+        assert watched.states == [(["a", "b"], [])]
 
         own_member.kill()
         own_member.copy_data(tmp_path / "copy")
@@ -211,11 +208,11 @@ async def test_each_write_is_one_change_until_etcd_is_restored(
         # The end of the outage is a change of its own, which follows with the watch after the list.
         await until(lambda: watched.names() == ["a", "b"] and watched.problems() == [])
 
-        watched.pictures.clear()
+        watched.states.clear()
         await asyncio.to_thread(own_member.compact)
         await asyncio.to_thread(_put, own_member, "d")
         await until(lambda: watched.names() == ["a", "b", "d"])
-        assert watched.pictures == [(["a", "b", "d"], [])]
+        assert watched.states == [(["a", "b", "d"], [])]
 
         await asyncio.to_thread(own_member.delete, PREFIX, PREFIX[:-1] + b"0")
         await until(lambda: watched.problems() == ["MW1110"])

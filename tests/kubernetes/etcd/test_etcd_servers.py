@@ -2,7 +2,8 @@
 
 import asyncio
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -122,6 +123,21 @@ def passphrase(tmp_path: Path) -> Path:
     return path
 
 
+@contextmanager
+def equal_replicas(
+    folder: Path, typed: Typed, flags: tuple[str, ...], names: Iterable[str]
+) -> Iterator[list[Replica]]:
+    """Return servers that are not started yet, with equal directories of manifests; end them afterwards."""
+    made = []
+    for name in names:
+        program = Program(folder / name / "state", folder / name / "files", typed)
+        (program.mesh / "mesh.yaml").write_text(MESH)
+        made.append(Replica(program, flags))
+    yield made
+    for replica in made:
+        replica.program.end()
+
+
 @pytest.fixture
 def replicas(store: Store, passphrase: Path, typed: Typed, tmp_path: Path) -> Iterator[list[Replica]]:
     """Return three servers that are not started yet, with equal directories of manifests."""
@@ -131,14 +147,8 @@ def replicas(store: Store, passphrase: Path, typed: Typed, tmp_path: Path) -> It
         *("--set", "enrolment_address=127.0.0.1:0", "--set", "enrolment_proofs=join-token"),
         *("--set", "shutdown_delay_seconds=0", "--set", "shutdown_spread_seconds=0"),
     )
-    made = []
-    for name in ("a", "b", "c"):
-        program = Program(tmp_path / name / "state", tmp_path / name / "files", typed)
-        (program.mesh / "mesh.yaml").write_text(MESH)
-        made.append(Replica(program, flags))
-    yield made
-    for replica in made:
-        replica.program.end()
+    with equal_replicas(tmp_path, typed, flags, "abc") as made:
+        yield made
 
 
 @dataclass

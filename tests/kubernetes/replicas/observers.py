@@ -94,8 +94,9 @@ class Observer:
                 await self.stream.run(self._address, self.folder)
             except grpc.aio.AioRpcError as error:
                 self.refusals.append((time.monotonic(), self._address, error.code()))
-            except asyncio.InvalidStateError:  # the stream ended while a request was being written
-                pass
+            except asyncio.InvalidStateError:
+                # From grpc.aio, if the stream ends while a request is written. Its status is not known.
+                self.refusals.append((time.monotonic(), self._address, grpc.StatusCode.UNKNOWN))
             self.stream = None
             number += 1
             await asyncio.sleep(random.uniform(0, AGAIN_SECONDS))  # noqa: S311 - no secret

@@ -25,7 +25,7 @@ def test_server_is_alone_if_the_store_answers_another_one() -> None:
 
 @pytest.mark.parametrize("others", [(), (OLD,), (None,), (OLD, None)])
 def test_server_is_not_alone_without_evidence(others: tuple[float | None, ...]) -> None:
-    """The store is away for all, or nobody answers."""
+    """The store is away for all servers that answer, or no other server answers."""
     isolation, now = after(int(PATIENCE_SECONDS) * 2, *others)
     assert isolation.seconds(now) == 0.0
 

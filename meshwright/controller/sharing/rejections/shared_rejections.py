@@ -13,6 +13,7 @@ from certs.shared_records.domains import PROXIES, key_of_proxy
 from meshwright.controller.sharing.rejections.agreement import Agreement, VerdictChange
 from meshwright.controller.sharing.rejections.feed import RejectionFeed, read_rejections
 from meshwright.controller.sharing.store.listed_records import ListedRecords
+from meshwright.controller.sharing.store.server_loop import ServerLoop
 from meshwright.controller.state_files import PersistentValue
 from meshwright.delivery.quarantine.verdict_fields import with_verdicts
 from meshwright.delivery.quarantine.verdicts import Verdict
@@ -51,14 +52,15 @@ class SharedRejections:
         replica: ReplicaId,
         loop: asyncio.AbstractEventLoop,
         file: PersistentValue[tuple[Verdict, ...]],
+        server_loop: ServerLoop,
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
         """Listen to the records of `store`, whose event loop is `loop`."""
         self._store, self._writer, self._calls = store, Writer(replica), ThreadCalls(loop)
         self._file, self._look_seconds = file, look_seconds
-        self._server_loop = asyncio.get_running_loop()
+        self._server_loop = server_loop
         self._heard, self._changed = asyncio.Event(), asyncio.Event()
-        self._feed = RejectionFeed(partial(self._call, self._heard.set))
+        self._feed = RejectionFeed(partial(server_loop.call, self._heard.set))
         self._agreement = Agreement()
         self._saved: tuple[Verdict, ...] = ()
         self._error, self._refused = "", dict[NodeKey, str]()
@@ -75,7 +77,7 @@ class SharedRejections:
     def keep(self, value: tuple[Verdict, ...]) -> None:
         """Have the verdicts of this server compared with the records. May be called from any thread."""
         del value  # older than those that are read when they are compared
-        self._call(self._changed.set)
+        self._server_loop.call(self._changed.set)
 
     def works(
         self, heard: Heard, own: Callable[[], tuple[Verdict, ...]], serves: Callable[[NodeKey], bool]
@@ -159,7 +161,3 @@ class SharedRejections:
         if unwritten != self._saved:
             self._saved = unwritten
             await asyncio.to_thread(self._file.keep, unwritten)
-
-    def _call(self, call: Callable[[], None]) -> None:
-        with suppress(RuntimeError):  # the server's event loop has ended
-            self._server_loop.call_soon_threadsafe(call)

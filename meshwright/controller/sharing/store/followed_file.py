@@ -40,15 +40,20 @@ class FollowedFile:
         self._connection: sqlite3.Connection | None = None
 
     def load(self) -> Iterable[Record]:
-        """Return all kept records; nothing of a file that cannot be read, which is made anew."""
-        try:
-            with self._lock, explained(self._path, _SCHEMA):
-                rows = self._opened().execute("SELECT key, content, revision FROM records").fetchall()
-        except StateError as error:
-            _log.warning("followed records of the last run cannot be read", reason=str(error))
-            with self._lock:
+        """Return all kept records.
+
+        Nothing is returned of a file that cannot be read, which is made anew, and after `close`.
+        """
+        with self._lock:
+            if self._is_closed:
+                return ()
+            try:
+                with explained(self._path, _SCHEMA):
+                    rows = self._opened().execute("SELECT key, content, revision FROM records").fetchall()
+            except StateError as error:
+                _log.warning("followed records of the last run cannot be read", reason=str(error))
                 self._remove()
-            return ()
+                return ()
         return tuple(Record(Key(key), bytes(content), Revision(revision)) for key, content, revision in rows)
 
     def keep(self, changes: Mapping[Key, Record | None]) -> None:

@@ -122,7 +122,7 @@ async def _rotated(mesh: Mesh, leader: Replica, steps: Steps) -> float:
     assert steps.stage == "", "a rotation is in progress"
     first = len(steps.taken)
     if not await _begun(leader):
-        # Whoever gives a command to a server that is killed looks whether the command was done.
+        # The server was killed during the command. Like an operator, look whether the rotation has begun.
         await asyncio.to_thread(leader.running.process.wait)
         if len(steps.taken) == first:
             assert await _begun(alive(mesh.replicas)[0])

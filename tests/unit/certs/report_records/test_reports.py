@@ -161,10 +161,10 @@ def test_servers_exchange_reports() -> None:
     ],
 )
 def test_report_that_the_server_has_not_written_is_refused(forge: Forge, reason: str) -> None:
-    """Whoever may write records could otherwise claim that proxies have taken new roots.
+    """Otherwise a program that may write records could claim that proxies have taken new roots.
 
-    A changed report is refused, one of another server or with another data key, and an earlier one. The log
-    says so once, and the server itself writes its report again.
+    A changed report is refused, a report of another server or with another data key, and an earlier one. The
+    log says so once, and the server itself writes its report again.
     """
     memory = Memory()
     ready = report({key_of_name(CART): ProxyFacts(BOTH, OLD)})

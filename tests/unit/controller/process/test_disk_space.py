@@ -58,7 +58,7 @@ def test_replaced_state_directory_or_ledger_is_detected(tmp_path: Path, ledger: 
 
 
 def test_store_that_cannot_be_written_is_named_with_its_error_and_a_remedy(tmp_path: Path) -> None:
-    """The state directory is whole, so nobody is to look at its disk."""
+    """The message does not name the state directory, which can be written."""
     place = StorePlace("etcd at https://10.0.0.1:2379", "look at its members")
     name = ProxyName.parse("u1.cart.shop")
     with servers_of_one_store() as servers, structlog.testing.capture_logs() as lines:

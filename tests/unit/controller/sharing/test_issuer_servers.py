@@ -49,7 +49,7 @@ async def test_leader_waits_for_the_sidecars_of_all_servers() -> None:
 
 
 async def test_claim_that_all_sidecars_have_the_roots_needs_a_proof() -> None:
-    """Whoever may write records cannot end the leader's wait for the sidecars of another server."""
+    """The permission to write records is not enough to end the leader's wait for other servers."""
     memory = Memory()
     with LoopThread() as thread:
         taken = {

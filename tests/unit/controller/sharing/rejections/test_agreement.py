@@ -73,7 +73,7 @@ def test_server_of_the_proxy_ends_a_verdict() -> None:
 
 
 def test_changes_of_other_servers_are_heard_as_differences() -> None:
-    """What is in the record already, and here, is no news."""
+    """A verdict that this server knows already is not reported again."""
     server = Server("a")
     server.agreement.hear(_stored(1, "a"))
     change = server.agreement.hear(_stored(2, "a", "b"))

@@ -49,7 +49,7 @@ def scene() -> Scene:
 
 
 def test_verdicts_and_their_end_are_heard(scene: Scene) -> None:
-    """A record that never had a verdict wakes nobody, whatever else is in it."""
+    """A change of a record without verdicts, before and after, does not wake the receiver."""
     assert (scene.hear({"certificates": {}}), scene.wakes) == ([], 0)
     [stored] = scene.hear(with_verdicts(None, [VERDICT]))
     assert (stored.node, dict(stored.verdicts)) == (NODE, {VERDICT.unit: VERDICT})

@@ -94,4 +94,16 @@ def test_closed_file_is_not_opened_again(tmp_path: Path) -> None:
     file.close()
     with pytest.raises(OSError, match=r"file of followed records .*followed.sqlite is closed"):
         file.keep({ONE.key: ONE})
+    assert file.load() == ()
     assert not (tmp_path / FOLLOWED_FILE).exists()
+
+
+def test_closed_file_stays_as_it_is(tmp_path: Path) -> None:
+    """A server that ends while it starts must not lose the records for the next start."""
+    file = FollowedFile(tmp_path)
+    file.keep({ONE.key: ONE})
+    file.close()
+    assert file.load() == ()
+    again = FollowedFile(tmp_path)
+    assert again.load() == (ONE,)
+    again.close()
