@@ -4,7 +4,7 @@ Every other part of Meshwright reads and compares these values: sources produce 
 clusters, the catalog decides with them, and sidecar drivers translate the result. All are immutable,
 comparable and hashable, so that changes are found by comparison and threads can share values.
 - `service`, `workload`, `identity`, `names`: the participants.
-- `policies`: the policies of SMI, of Open Service Mesh and our own.
+- `matching`: matches of requests. `policies`: the policies of SMI, of Open Service Mesh and our own.
 - `config`, `long_lived`: settings for the whole mesh.
 - `kinds`, `objects`, `origins`: the objects behind the values, and the places where they were read.
 - `problems`: mistakes in objects, for the people who must correct them.

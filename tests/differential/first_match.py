@@ -50,7 +50,7 @@ def _route(match: HTTPMatch | None, who: list[str], cluster: str) -> route_compo
             safe_regex=matching.full_match(match.path_regex).safe_regex
         )
     if match is not None:
-        route_match.headers.extend(matching.header_matchers(match))
+        route_match.headers.extend(matching.header_matchers(match.request_match))
     allowed = rbac_pb2.Policy(
         permissions=[rbac_pb2.Permission(any=True)],
         principals=[

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, TCP_ROUTE
+from meshwright.mesh.matching import FieldMatch, Regex, RequestMatch
 from meshwright.mesh.names import Namespace, Port, ServiceName
 from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.values.cached_hash import CachedHash, hashed_once
@@ -41,6 +42,13 @@ class HTTPMatch:
     path_regex: str | None = None
     methods: tuple[str, ...] = ()
     headers: tuple[HeaderMatch, ...] = ()
+
+    @property
+    def request_match(self) -> RequestMatch:
+        """The match without its name, in the form for routes."""
+        path = None if self.path_regex is None else Regex(self.path_regex)
+        headers = tuple(FieldMatch(header.name, Regex(header.regex)) for header in self.headers)
+        return RequestMatch(path, self.methods, headers)
 
 
 @dataclass(frozen=True, slots=True)

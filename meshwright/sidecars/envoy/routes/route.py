@@ -19,6 +19,7 @@ from catalog.policy.values.inbound import InboundPort
 from catalog.policy.values.outbound import OutboundRoute, OutboundService, RequestRule
 from catalog.policy.values.outside import OutsideHost, OutsideRange, OutsideRoute
 from catalog.store.settings import METHOD_OVERRIDE_HEADERS, DenialReasons, MethodOverrides
+from meshwright.mesh.matching import Regex, RequestMatch
 from meshwright.mesh.names import Namespace, Port, TrustDomain
 from meshwright.mesh.policies.egress import ANY_HOST
 from meshwright.mesh.policies.resilience import RetryPolicy
@@ -77,7 +78,8 @@ def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> Reso
     for route in service.routes:
         name = f"split:{route.split}" if route.split else f"{_word(service.upstream)}:{service.upstream}"
         for match, rule in _ways_of(route, service.rules):
-            routes.append(_outbound_route(name, match, route))
+            requests = tuple(http_match.request_match for http_match in match)
+            routes.append(_outbound_route(name, requests, route))
             counted.append(names.counted_route(service.port, (route.split, rule.by), match))
             _treat(routes[-1], rule.actions)
             _mirror(routes[-1], rule)
@@ -117,7 +119,11 @@ def _outside_host(port: Port, host: OutsideHost) -> route_components_pb2.Virtual
     routes = [
         _route(f"egress:{host.name}", match, _Action(cluster=_way_out(port, route)))
         for route in host.routes
-        for match in ([(http_match,) for http_match in route.matches] if route.matches is not None else [()])
+        for match in (
+            [(http_match.request_match,) for http_match in route.matches]
+            if route.matches is not None
+            else [()]
+        )
     ]
     if any(route.matches is not None for route in host.routes):
         # Only matches compare paths, so the guard is needed only with them, and must precede them.
@@ -190,7 +196,7 @@ def _hash(way: _Route, keys: tuple[HashKey, ...]) -> None:
                 way.route.hash_policy.add(query_parameter=_Action.HashPolicy.QueryParameter(name=key.name))
 
 
-def _outbound_route(name: str, match: tuple[HTTPMatch, ...], route: OutboundRoute) -> _Route:
+def _outbound_route(name: str, match: tuple[RequestMatch, ...], route: OutboundRoute) -> _Route:
     if not route.backends:
         return _Route(
             name=name,
@@ -211,18 +217,18 @@ def _outbound_route(name: str, match: tuple[HTTPMatch, ...], route: OutboundRout
     return _route(name, match, _Action(weighted_clusters=weighted))
 
 
-def _route(name: str, match: tuple[HTTPMatch, ...], action: _Action) -> _Route:
+def _route(name: str, match: tuple[RequestMatch, ...], action: _Action) -> _Route:
     action.timeout.CopyFrom(Duration())
     return _Route(name=name, match=_match(match), route=action)
 
 
-def _match(matches: tuple[HTTPMatch, ...]) -> route_components_pb2.RouteMatch:
+def _match(matches: tuple[RequestMatch, ...]) -> route_components_pb2.RouteMatch:
     """Match requests that fit all conditions.
 
     A route takes one path expression, so further ones match a header.
     """
     headers = [header for match in matches for header in matching.header_matchers(match)]
-    paths = [match.path_regex for match in matches if match.path_regex is not None]
+    paths = [match.path.regex for match in matches if isinstance(match.path, Regex)]
     headers += map(matching.path_matcher, paths[1:])
     if not paths:
         return route_components_pb2.RouteMatch(prefix="/", headers=headers)

@@ -45,7 +45,7 @@ def _ways(port: InboundPort) -> tuple[tuple[NamedMatch, ...], bool]:
 
 
 def _headers(match: HTTPMatch) -> Iterable[route_components_pb2.HeaderMatcher]:
-    header_matchers = matching.header_matchers(match)
+    header_matchers = matching.header_matchers(match.request_match)
     if match.path_regex is not None:
         header_matchers.append(matching.path_matcher(match.path_regex))
     return header_matchers or [_anything()]

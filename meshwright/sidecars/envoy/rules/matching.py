@@ -2,7 +2,7 @@
 
 import re
 
-from meshwright.mesh.policies.smi import HeaderMatch, HTTPMatch
+from meshwright.mesh.matching import Exact, FieldMatch, RequestMatch
 from protos.envoy.config.route.v3 import route_components_pb2
 from protos.envoy.type.matcher.v3 import regex_pb2, string_pb2
 
@@ -51,15 +51,19 @@ def _within(regex: str) -> str:
     return f"{regex}\\E" if literal else regex[: len(regex) - last]
 
 
-def _header(wanted: HeaderMatch) -> string_pb2.StringMatcher:
+def _header(wanted: FieldMatch) -> string_pb2.StringMatcher:
     """Match a header's value as a whole. A host matches in any case, with any port or a final dot.
 
     Clients send the host as in their URL, with the port unless the port is the default (RFC 9110, section
     7.2).
     """
-    if header_name(wanted.name) != ":authority":
-        return full_match(wanted.regex)
-    return full_match(f"(?i:(?:{_within(wanted.regex)})[.]?(?::[0-9]+)?)")
+    value = wanted.value
+    if header_name(wanted.name) == ":authority":
+        regex = re.escape(value.text) if isinstance(value, Exact) else _within(value.regex)
+        return full_match(f"(?i:(?:{regex})[.]?(?::[0-9]+)?)")
+    if isinstance(value, Exact):
+        return string_pb2.StringMatcher(exact=value.text)
+    return full_match(value.regex)
 
 
 def one_of(words: tuple[str, ...]) -> string_pb2.StringMatcher:
@@ -69,7 +73,7 @@ def one_of(words: tuple[str, ...]) -> string_pb2.StringMatcher:
     return full_match("|".join(re.escape(word) for word in sorted(words)))
 
 
-def header_matchers(match: HTTPMatch) -> list[route_components_pb2.HeaderMatcher]:
+def header_matchers(match: RequestMatch) -> list[route_components_pb2.HeaderMatcher]:
     """Return the matchers for method and headers, which must all match.
 
     A repeated header needs one matching value.

@@ -13,6 +13,7 @@ from typing import Final
 from catalog.policy.values.inbound import Access, AccessRule, EveryoneInTheMesh, admitted
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import TRAFFIC_TARGET
+from meshwright.mesh.matching import RequestMatch
 from meshwright.mesh.names import TrustDomain
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.callers import AuthenticatedName, Caller, EncryptedRange, IpRange
@@ -102,7 +103,7 @@ def watched(choices: Tapped, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
 
 
 def _watched(choice: TapChoice) -> rbac_pb2.Permission:
-    methods = header_matchers(HTTPMatch("", methods=choice.methods))
+    methods = header_matchers(RequestMatch(methods=choice.methods))
     parts = [rbac_pb2.Permission(header=method) for method in methods]
     if choice.path_prefix:
         prefix = string_pb2.StringMatcher(prefix=choice.path_prefix)
@@ -246,7 +247,9 @@ def _encoded_permission(match: HTTPMatch) -> bytes:
 
 
 def _permission_of(match: HTTPMatch) -> rbac_pb2.Permission:
-    parts = [rbac_pb2.Permission(header=header_matcher) for header_matcher in header_matchers(match)]
+    parts = [
+        rbac_pb2.Permission(header=header_matcher) for header_matcher in header_matchers(match.request_match)
+    ]
     if match.path_regex is not None:
         # `url_path` is the path without query and fragment.
         path = path_pb2.PathMatcher(path=full_match(match.path_regex))

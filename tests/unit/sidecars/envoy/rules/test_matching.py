@@ -3,13 +3,13 @@
 import pytest
 import re2
 
-from meshwright.mesh.policies.smi import HeaderMatch, HTTPMatch
+from meshwright.mesh.matching import Exact, FieldMatch, Regex, RequestMatch
 from meshwright.sidecars.envoy.rules.matching import header_matchers
 
 
 def told(name: str, regex: str) -> tuple[str, str]:
     """Return the header name and the expression of the matcher."""
-    (header_matcher,) = header_matchers(HTTPMatch("m", headers=(HeaderMatch(name, regex),)))
+    (header_matcher,) = header_matchers(RequestMatch(headers=(FieldMatch(name, Regex(regex)),)))
     return header_matcher.name, header_matcher.string_match.safe_regex.regex
 
 
@@ -39,3 +39,12 @@ def test_host_match_ignores_case_port_and_trailing_dot(name: str, regex: str, ho
 def test_match_of_another_header_is_unchanged() -> None:
     """The values of other headers may have any meaning, so case and punctuation count."""
     assert told("X-Shop", "a|b") == ("x-shop", "a|b")
+
+
+def test_exact_value_is_no_expression() -> None:
+    """The dot of a host stands for itself; the value of another header is compared as it is."""
+    (host,) = header_matchers(RequestMatch(headers=(FieldMatch("host", Exact("shop.default")),)))
+    assert re2.fullmatch(host.string_match.safe_regex.regex, "Shop.default:80") is not None
+    assert re2.fullmatch(host.string_match.safe_regex.regex, "shopxdefault") is None
+    (other,) = header_matchers(RequestMatch(headers=(FieldMatch("x-shop", Exact("a|b")),)))
+    assert other.string_match.exact == "a|b"
