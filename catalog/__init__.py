@@ -15,14 +15,15 @@ the right module imports the left one:
     [TrafficSplit], [HTTPRouteGroup] -> splits
     [UpstreamTrafficSetting] -> limits
     groups, conflicts, access, limits -> inbound
-    addresses, endpoints, access, splits, upstreams -> outbound
+    addresses, endpoints, access, splits -> outbound
     outbound, permissive, readiness, limits, upstreams -> destinations
     [Retry] -> retries
     [RoutePolicy], access -> routing
+    outbound, splits, routing, upstreams, permissive -> route_table
     [UpstreamPolicy] -> upstreams
     [ExternalAuthorization] -> authorization
     [MutualTLS], ingress, permissive -> mutual_tls
-    groups, scope, conflicts, permissive, outbound, destinations, retries, routing -> reachable
+    groups, scope, conflicts, permissive, outbound, destinations, retries, route_table -> reachable
     workloads -> membership -> unreachable
     addresses -> unreachable
     inbound, reachable, unreachable -> group_policy

@@ -4,14 +4,14 @@ Endpoints change far more often than the rest of a destination. They are kept se
 are not recomputed.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
 from catalog.policy.objects.limits import connection_limits
 from catalog.policy.objects.upstreams import policy_of
 from catalog.policy.outbound import answering, permitted, protocol_of
 from catalog.policy.values.destinations import DestinationEndpoint, ServiceDestination
-from catalog.policy.values.outbound import OutboundService, WeightedBackend
+from catalog.policy.values.outbound import OutboundService
 from catalog.relations.backends.readiness import taking_traffic
 from catalog.relations.permissive import relevant_client
 from catalog.store.view import View
@@ -35,7 +35,7 @@ def destinations(
     """
     named: dict[tuple[ServiceKey, str, bool], bool] = {}
     for service in services:
-        for backend in _called(service):
+        for backend in service.backends():
             if isinstance(backend.upstream, ServiceKey):
                 place = (backend.upstream, backend.target_port, backend.as_called)
                 # One destination per place: HTTP if any service with a route to it speaks HTTP.
@@ -46,14 +46,6 @@ def destinations(
         else _destination(view, asked, key, target_port, is_http, as_called)
         for (key, target_port, as_called), is_http in sorted(named.items())
     )
-
-
-def _called(service: OutboundService) -> Iterator[WeightedBackend]:
-    for route in service.routes:
-        yield from route.backends
-    for rule in service.rules:
-        if rule.mirror is not None:
-            yield rule.mirror
 
 
 @derived

@@ -9,12 +9,20 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import TypeVar
 
-from catalog.policy.units import Unit
+from catalog.policy.units import Unit, units_of_source
 from catalog.policy.values.destinations import ServiceDestination
 from catalog.policy.values.inbound import Access, AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
-from catalog.policy.values.outbound import OutboundRoute, OutboundService, RequestRule
+from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.outside import OutsideHost, OutsidePort, OutsideRange
 from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
+from catalog.policy.values.route_table import (
+    NO_BACKEND,
+    AppliedRule,
+    AppliedSplit,
+    Forward,
+    RouteAction,
+    RouteEntry,
+)
 from catalog.policy.values.terms import AccessLogPolicy
 from meshwright.mesh.policies.limits import ConnectionLimits, RateLimits
 from meshwright.mesh.values.cached_hash import SharedTuple
@@ -60,11 +68,10 @@ def without(value: T, left_out: AbstractSet[Unit]) -> T:
                 checking=None if value.checking in left_out else value.checking,
             )
         case OutboundService() if value.protocol.is_http:
-            rules = (_treated_without(rule, left_out) for rule in value.rules)
+            entries = (_entry_without(entry, left_out) for entry in value.table)
             return replace(
                 value,
-                routes=_routes_without(value.routes, left_out),
-                rules=tuple(rule for rule in rules if rule is not None),
+                table=tuple(entry for entry in entries if entry is not None),
                 retries=None if value.retries in left_out else value.retries,
             )
         case _:
@@ -130,42 +137,38 @@ def _rule_without(rule: AccessRule, left_out: AbstractSet[Unit]) -> AccessRule |
     return replace(rule, matches=matches) if matches else None
 
 
-def _routes_without(
-    routes: tuple[OutboundRoute, ...], left_out: AbstractSet[Unit]
-) -> tuple[OutboundRoute, ...]:
-    outbound_routes = [
-        outbound_route
-        for outbound_route in (_route_without(route, left_out) for route in routes)
-        if outbound_route is not None
-    ]
-    if not outbound_routes or outbound_routes[-1].matches is not None:
-        outbound_routes.append(
-            OutboundRoute(None, ())
-        )  # requests of the excluded split for all requests get no backend
-    return tuple(outbound_routes)
+def _entry_without(entry: RouteEntry, left_out: AbstractSet[Unit]) -> RouteEntry | None:
+    """Return a route entry without excluded units; None if later entries decide about its requests.
 
-
-def _route_without(route: OutboundRoute, left_out: AbstractSet[Unit]) -> OutboundRoute | None:
-    keys = tuple(key for key in route.keys if key not in left_out)
-    if route.split is None:
-        return replace(route, keys=keys)
-    if route.matches is None:
-        return None if route in left_out else replace(route, keys=keys)
-    matches = tuple(match for match in route.matches if match not in left_out)
-    return replace(route, matches=matches, keys=keys) if matches else None
-
-
-def _treated_without(rule: RequestRule, left_out: AbstractSet[Unit]) -> RequestRule | None:
-    """Return the rest of a rule without the excluded matches.
-
-    Requests that it no longer covers are handled as without the rule.
+    An entry for all requests of an object has no later entry for them. It stays, without the excluded object:
+    requests of an excluded TrafficSplit get no backend, and others are handled as without the rule.
     """
-    if rule in left_out:
-        return None
-    if rule.matches is None:
-        return rule
-    matches = tuple(match for match in rule.matches if match not in left_out)
-    return replace(rule, matches=matches) if matches else None
+    result = entry
+    for source in entry.provenance:
+        if left_out.isdisjoint(units_of_source(source)):
+            continue
+        if source.match is not None:
+            return None
+        rest = tuple(other for other in result.provenance if other != source)
+        match source.part:
+            case AppliedSplit():
+                result = replace(result, action=NO_BACKEND, provenance=rest)
+            case AppliedRule():
+                result = replace(result, action=_untreated(result.action), provenance=rest, treatment=None)
+    action = _action_without(result.action, left_out)
+    return result if action is result.action else replace(result, action=action)
+
+
+def _untreated(action: RouteAction) -> RouteAction:
+    """Return an action without the part that a rule of a RoutePolicy decides."""
+    return replace(action, timeout=None, mirrors=()) if isinstance(action, Forward) else action
+
+
+def _action_without(action: RouteAction, left_out: AbstractSet[Unit]) -> RouteAction:
+    if not isinstance(action, Forward):
+        return action
+    keys = tuple(key for key in action.keys if key not in left_out)
+    return action if keys == action.keys else replace(action, keys=keys)
 
 
 def _both(access: Access, now: Access) -> Access:

@@ -9,17 +9,12 @@ A client only sees services that policy lets it reach:
 A scope removes services that it does not name. The server's sidecar decides again, for each request.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import partial
 from typing import Final
 
 from catalog.policy.access import in_force, may_call
 from catalog.policy.objects import splits
-from catalog.policy.objects.routing import Place, mirrors
-from catalog.policy.objects.upstreams import fails_over, keys_of
+from catalog.policy.objects.routing import Place
 from catalog.policy.values.interception import SocketAddress
-from catalog.policy.values.outbound import OutboundRoute, WeightedBackend
 from catalog.relations.backends.addresses import called_addresses
 from catalog.relations.backends.endpoints import endpoints
 from catalog.relations.backends.ports import spoken
@@ -30,7 +25,6 @@ from catalog.store.view import IN_VIEW, View
 from meshwright.engine.derived import derived
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Port
-from meshwright.mesh.policies.smi import TrafficSplit
 from meshwright.mesh.service import EscapedSlashes, Protocol, ServiceKey, ServicePort
 from meshwright.mesh.workload import Endpoint
 
@@ -124,55 +118,6 @@ def protocol_of(view: View, key: ServiceKey, port: ServicePort) -> Protocol:
     return _protocols(view).value(key, port)
 
 
-def routes(
-    view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort
-) -> tuple[OutboundRoute, ...]:
-    """Return the routes of a client's calls to a service's port; empty if the client may reach no backend.
-
-    Here and below a client is a result of `catalog.relations.permissive.relevant_client`: `None` means any
-    client.
-    """
-    return routes_where(view, key, port, partial(reaches, view, client))
-
-
-def routes_where(
-    view: View, key: ServiceKey, port: ServicePort, reached: Callable[[Place], bool]
-) -> tuple[OutboundRoute, ...]:
-    """Return the routes if the places in `reached` may be called.
-
-    Only places behind the service are asked.
-    """
-    outbound_routes: list[OutboundRoute] = []
-    protocol = protocol_of(view, key, port)
-    for split in splits.in_force(view, key, protocol):
-        shares = _shares(view, split, port, reached)
-        route = OutboundRoute(splits.matches(view, split), shares, split.key)
-        outbound_routes.append(_with_upstream_policies(view, protocol, route))
-    # A split without matches, which can only be the last one, leaves no requests for the service itself.
-    if not outbound_routes or outbound_routes[-1].matches is not None:
-        route = OutboundRoute(None, _itself(view, key, port, reached))
-        outbound_routes.append(_with_upstream_policies(view, protocol, route))
-    return tuple(outbound_routes) if any(route.backends for route in outbound_routes) else ()
-
-
-def _with_upstream_policies(view: View, protocol: Protocol, route: OutboundRoute) -> OutboundRoute:
-    """Return a route with the settings of its backends' UpstreamPolicies."""
-    keys, farther = keys_of(view, protocol, route.backends), fails_over(view, protocol, route.backends)
-    return replace(route, keys=keys, fails_over=farther) if keys or farther else route
-
-
-@derived
-def places_behind(view: View, key: ServiceKey) -> tuple[Place, ...]:
-    """Return the places to which calls to a service may lead: its own ports, and those of split backends."""
-    result: dict[Place, None] = {}
-    for port in view.services[key].ports:
-        result[key, port] = None
-        for split in splits.in_force(view, key, protocol_of(view, key, port)):
-            result.update((place, None) for place, _ in _backends(view, split, port))
-        result.update((place, None) for place in mirrors(view, key, port))
-    return tuple(result)
-
-
 def reaches(view: View, client: ServiceIdentity | None, place: Place) -> bool:
     """Return whether a client may call any workload behind a service's port."""
     return bool(permitted(view, client, *place))
@@ -205,31 +150,3 @@ def called_at(
 def escaped_slashes(view: View, key: ServiceKey, protocol: Protocol) -> EscapedSlashes:
     """Return the handling of escaped slashes in calls to a service."""
     return view.services[key].escaped_slashes if protocol.is_http else EscapedSlashes.REJECT
-
-
-def _itself(
-    view: View, key: ServiceKey, port: ServicePort, reached: Callable[[Place], bool]
-) -> tuple[WeightedBackend, ...]:
-    # In a permissive namespace a service without workloads is visible as well, and answers 503.
-    shown = is_permissive(view, key.namespace) or reached((key, port))
-    return (WeightedBackend(key, str(port.target_port), 1),) if shown else ()
-
-
-def _shares(
-    view: View, split: TrafficSplit, port: ServicePort, reached: Callable[[Place], bool]
-) -> tuple[WeightedBackend, ...]:
-    """Return the shares of a split that a client may call; empty if all their weights are zero."""
-    shares = tuple(
-        WeightedBackend(place[0], str(place[1].target_port), weight)
-        for place, weight in _backends(view, split, port)
-        if reached(place)
-    )
-    return shares if any(share.weight for share in shares) else ()
-
-
-def _backends(view: View, split: TrafficSplit, port: ServicePort) -> Iterator[tuple[Place, int]]:
-    """Yield the places of a split's backends for a port of its apex, with their weights."""
-    for key, weight in splits.known_weights(view, split).items():
-        backend_port = splits.backend_port(port, view.services[key])
-        if backend_port is not None:
-            yield (key, backend_port), weight

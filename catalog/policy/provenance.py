@@ -8,7 +8,6 @@ Nothing is stored for this purpose: provenance is looked up on request.
 import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from catalog.policy.destinations import answering_at, endpoints_of
@@ -20,10 +19,9 @@ from catalog.policy.objects.ingress import ingress_rule
 from catalog.policy.objects.limits import connection_limits, rate_limits
 from catalog.policy.objects.mutual_tls import plain_rule
 from catalog.policy.objects.retries import retry_of
-from catalog.policy.objects.routing import rules
-from catalog.policy.outbound import permitted, places_behind, protocol_of, reaches, routes, spoken_there
+from catalog.policy.outbound import permitted, spoken_there
 from catalog.policy.reachable import reachable
-from catalog.policy.values.outbound import RequestRule
+from catalog.policy.route_table import places_behind, table
 from catalog.policy.values.parts import (
     AllInbound,
     AllOutbound,
@@ -47,7 +45,6 @@ from catalog.store.view import View, config_in_force, kind_in
 from meshwright.engine.derived import derived
 from meshwright.engine.graph import sources
 from meshwright.engine.node import Derivation, Source
-from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import (
     CERTIFICATE,
     ENDPOINT_SLICE,
@@ -85,16 +82,9 @@ class InputObject:
 
 
 # Both functions are plain in their own modules. As derived values their reads are recorded, too.
-_ways: Final = derived(routes)
+_table: Final = derived(table)
 _plain: Final = derived(plain_rule)
 """Cached for provenance only; elsewhere these are parts of larger derived values."""
-
-
-@derived
-def _treated(
-    view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort
-) -> tuple[RequestRule, ...]:
-    return rules(view, key, port, protocol_of(view, key, port), partial(reaches, view, client))
 
 
 def made_from(view: View, group: ProxyGroup, part: Part) -> tuple[InputObject, ...]:
@@ -137,9 +127,8 @@ def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
             yield from (ingress_rule.node(view, service, number) for service in services)
         case Calls(called, number):
             for port in _ports(view, called, number):
-                yield _ways.node(view, relevant_client(view, identity, called), called, port)
+                yield _table.node(view, relevant_client(view, identity, called), called, port)
                 yield spoken_there.node(view, called, port)
-                yield _treated.node(view, relevant_client(view, identity, called), called, port)
         case DestinationPolicy(key, target_port):
             client = relevant_client(view, identity, key)
             yield connection_limits.node(view, key)

@@ -14,19 +14,11 @@ from functools import partial
 
 from catalog.policy.destinations import destinations
 from catalog.policy.objects.retries import in_force
-from catalog.policy.objects.routing import Place, rules
-from catalog.policy.outbound import (
-    called_at,
-    escaped_slashes,
-    granted,
-    places_behind,
-    protocol_of,
-    reaches,
-    routes,
-    routes_where,
-)
+from catalog.policy.objects.routing import Place
+from catalog.policy.outbound import called_at, escaped_slashes, granted, protocol_of, reaches
+from catalog.policy.route_table import places_behind, table, table_where
 from catalog.policy.values.interception import SocketAddress
-from catalog.policy.values.outbound import OutboundRoute, OutboundService
+from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.proxy import ReachableServices
 from catalog.relations.backends.endpoints import health_at
 from catalog.relations.conflicts import conflicts
@@ -196,10 +188,8 @@ def _free(
     here: set[SocketAddress] = set()
     outbound_services: dict[Port, OutboundService] = {}
     for port in sorted(view.services[key].ports, key=lambda service_port: service_port.port):
-        ways = routes_where(view, key, port, reached)
-        if view.services[key].headless:
-            ways = tuple(map(_as_called, ways))
-        places = called_at(view, client, key, port) if ways else ()
+        entries = table_where(view, key, port, reached, as_called=view.services[key].headless)
+        places = called_at(view, client, key, port) if entries else ()
         free = [
             place for place in places if place not in taken and place not in here and _is_led(place, ipv6)
         ]
@@ -211,15 +201,7 @@ def _free(
             by_number.setdefault(address.port, []).append(address.address)
         for number in sorted(by_number):
             addresses = tuple(by_number[number])
-            offered = OutboundService(
-                key,
-                number,
-                protocol,
-                ways,
-                addresses,
-                escaped_slashes=slashes,
-                rules=rules(view, key, port, protocol, reached),
-            )
+            offered = OutboundService(key, number, protocol, entries, addresses, escaped_slashes=slashes)
             # Two ports of a headless service may have endpoints with the same number: the first port wins.
             outbound_services.setdefault(number, offered)
     return _Offer(
@@ -239,15 +221,6 @@ def _is_led(where: SocketAddress, ipv6: bool) -> bool:
     return ipv6 or ":" not in where.address
 
 
-def _as_called(route: OutboundRoute) -> OutboundRoute:
-    """Return a route to the endpoint that the client called, unless a TrafficSplit decides."""
-    # A split chooses among its backends, so the called endpoint does not answer.
-    if route.split is not None:
-        return route
-    called = tuple(replace(backend, as_called=True) for backend in route.backends)
-    return replace(route, backends=called, keys=(), fails_over=False)
-
-
 def _explicit(view: View, group: ProxyGroup, interception: Explicit) -> ReachableServices:
     held = conflicts(view, group.workload) if group.workload else ()
     # The indexes are those of `conflicts.claims`: both number the sorted upstreams.
@@ -264,18 +237,10 @@ def _explicit(view: View, group: ProxyGroup, interception: Explicit) -> Reachabl
         service = view.services.get(key)
         port = service.port(number) if service is not None else None
         client = relevant_client(view, group.identity, key)
-        ways = routes(view, client, key, port) if port is not None else ()
-        if port is not None and ways:
+        entries = table(view, client, key, port) if port is not None else ()
+        if port is not None and entries:
             protocol = protocol_of(view, key, port)
             slashes, places = escaped_slashes(view, key, protocol), tuple(where_listening)
-            offered = OutboundService(
-                key,
-                number,
-                protocol,
-                ways,
-                listen=places,
-                escaped_slashes=slashes,
-                rules=rules(view, key, port, protocol, partial(reaches, view, client)),
-            )
+            offered = OutboundService(key, number, protocol, entries, listen=places, escaped_slashes=slashes)
             outbound_services.append(_retried(offered, retried.get(key)))
     return _part(view, group.identity, outbound_services)

@@ -1,25 +1,28 @@
 """Units: parts of policy that can be excluded separately.
 
 A unit is a value: a match of an HTTPRouteGroup (wherever a rule or split names it), the access by an object
-without matches (a TrafficTarget), a TrafficSplit for all requests, or permissive mode. Further units are a
-rule of a RoutePolicy and each of its matches, the retries of a Retry, the log of a Telemetry, the rates and
-the connection limits of an UpstreamTrafficSetting, and of an UpstreamPolicy its outlier detection, its health
-check, and each hash key.
+without matches (a TrafficTarget), a TrafficSplit for all requests, or permissive mode. Further units are the
+rule of a RoutePolicy and each of its matches, the retries of a Retry, the log of a Telemetry, the
+rates and the connection limits of an UpstreamTrafficSetting, and of an UpstreamPolicy its outlier detection,
+its health check, and each hash key.
 
 Equal parts are one unit. An edited part is another unit, so knowledge about the old one expires by itself.
-The id of a unit is made from its content, and is the same in every process.
+The id of a unit is made from its content, and is the same in every process and every release: verdicts are
+saved under it, and other servers share them. It is made from the text that a value had when its kind became a
+unit, so a value may get another form later (`_text`).
 """
 
 import functools
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NewType
 
 from catalog.policy.values.destinations import ServiceDestination
 from catalog.policy.values.inbound import AccessRule, EveryoneInTheMesh, InboundPort
-from catalog.policy.values.outbound import OutboundRoute, OutboundService, RequestRule
+from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.outside import OutsideRange
 from catalog.policy.values.proxy import ProxyPolicy
+from catalog.policy.values.route_table import AppliedRule, AppliedSplit, Forward, RouteSource, WeightedBackend
 from catalog.policy.values.terms import AccessLogPolicy
 from meshwright.mesh.kinds import RETRY, TELEMETRY, UPSTREAM_POLICY, UPSTREAM_TRAFFIC_SETTING
 from meshwright.mesh.policies.limits import ConnectionLimits, RateLimits
@@ -35,11 +38,11 @@ Reaching = OutlierDetectionOverride | HealthCheck | HashKey
 """Units of UpstreamPolicies."""
 
 
-Calling = RequestRule | Retries | AccessLogPolicy | Limiting | Reaching
+Calling = AppliedRule | Retries | AccessLogPolicy | Limiting | Reaching
 """Units about the handling of admitted calls, which are also made without it."""
 
 
-Unit = HTTPMatch | AccessRule | OutboundRoute | EveryoneInTheMesh | Calling
+Unit = HTTPMatch | AccessRule | AppliedSplit | EveryoneInTheMesh | Calling
 
 
 UnitId = NewType("UnitId", str)
@@ -51,8 +54,34 @@ _IDS: Final = 4096
 @functools.lru_cache(_IDS)
 def unit_id(unit: Unit) -> UnitId:
     """Return the identifier of a unit: 32 hexadecimal digits, the same for equal units in every process."""
-    # The repr of a frozen value is the same in every process, unlike its hash.
-    return UnitId(hashlib.sha256(repr(unit).encode()).hexdigest()[:32])
+    return UnitId(hashlib.sha256(_text(unit).encode()).hexdigest()[:32])
+
+
+def _text(unit: Unit) -> str:
+    """Return the content of a unit as text, in the form that all releases have."""
+    match unit:
+        case AppliedSplit(by, shares):
+            backends = _tuple(map(_backend, shares))
+            return (
+                f"OutboundRoute(matches=None, backends={backends}, split={by!r}, keys=(), fails_over=False)"
+            )
+        case AppliedRule(by, matches, actions, mirror):
+            copied = "None" if mirror is None else _backend(mirror)
+            return f"RequestRule(by={by!r}, matches={matches!r}, actions={actions!r}, mirror={copied})"
+        case _:
+            # The repr of a frozen value is the same in every process, unlike its hash.
+            return repr(unit)
+
+
+def _backend(to: WeightedBackend) -> str:
+    place = f"upstream={to.upstream!r}, target_port={to.target_port!r}"
+    return f"WeightedBackend({place}, weight={to.weight!r}, as_called={to.as_called!r})"
+
+
+def _tuple(texts: Iterable[str]) -> str:
+    """Return texts in the form of a tuple's repr, for example `(a, b)`, and `(a,)` for a single one."""
+    words = tuple(texts)
+    return f"({words[0]},)" if len(words) == 1 else f"({', '.join(words)})"
 
 
 def describe(unit: Unit) -> str:
@@ -62,10 +91,8 @@ def describe(unit: Unit) -> str:
             return f"match {name}"
         case AccessRule(by):
             return str(by)
-        case OutboundRoute():
-            return f"TrafficSplit {unit.split}"
-        case RequestRule(by):
-            return f"RoutePolicy {by}"
+        case AppliedSplit() | AppliedRule():
+            return str(unit.object_key)
         case Retries():
             return RETRY.name
         case AccessLogPolicy(by):
@@ -121,13 +148,20 @@ def _of_destination(destination: ServiceDestination) -> Iterator[Unit]:
 
 
 def _of_calls(service: OutboundService) -> Iterator[Unit]:
-    for route in service.routes:
-        yield from route.keys
-        if route.split is not None:
-            yield from (route,) if route.matches is None else route.matches
-    for rule in service.rules:
-        # The rule is a unit beside its matches, because its actions may be at fault as well.
-        yield rule
-        yield from rule.matches or ()
+    for entry in service.table:
+        for source in entry.provenance:
+            yield from units_of_source(source)
+        if isinstance(entry.action, Forward):
+            yield from entry.action.keys
     if service.retries is not None:
         yield service.retries
+
+
+def units_of_source(source: RouteSource) -> Iterator[Unit]:
+    """Yield the units behind a route entry of one object."""
+    if source.match is not None:
+        yield source.match
+    # The rule is a unit beside its matches, because its actions may be at fault as well. A split has only
+    # backends, so it is a unit only without matches.
+    if source.match is None or isinstance(source.part, AppliedRule):
+        yield source.part

@@ -8,15 +8,14 @@ from catalog.policy.values.inbound import InboundPort
 from catalog.policy.values.interception import InterceptionKind
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.proxy import ProxyPolicy
+from catalog.policy.values.route_table import AppliedRule, AppliedSplit, RouteSource
 from meshwright.mesh.kinds import (
     EGRESS,
     EXTERNAL_AUTHORIZATION,
     MESH_CONFIG,
     RETRY,
-    ROUTE_POLICY,
     SERVICE,
     TELEMETRY,
-    TRAFFIC_SPLIT,
     UPSTREAM_POLICY,
     UPSTREAM_TRAFFIC_SETTING,
     WORKLOAD,
@@ -25,7 +24,7 @@ from meshwright.mesh.kinds import (
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.limits import ConnectionLimits, RateLimits
 from meshwright.mesh.policies.upstreams import BalancingAlgorithm
-from meshwright.mesh.service import ExternalHost
+from meshwright.mesh.service import ExternalHost, Protocol
 from meshwright.sidecars.contract.driver import Capability
 
 
@@ -112,11 +111,18 @@ def _of_outbound(service: OutboundService) -> Iterator[Requirement]:
             pass
     if service.retries is not None:
         yield Requirement(Capability.RETRIES, RETRY)
-    for rule in service.rules:
-        yield Requirement(Capability.ROUTE_POLICIES, ObjectKey.from_name(ROUTE_POLICY, rule.by))
-    splitting = Capability.TRAFFIC_SPLITS if service.protocol.is_http else Capability.TCP_SPLITS
-    for route in service.routes:
-        if route.split is not None:
-            yield Requirement(splitting, ObjectKey.from_name(TRAFFIC_SPLIT, route.split))
-        if route.matches is not None and route.split is not None:
-            yield Requirement(Capability.HTTP_ROUTES, ObjectKey.from_name(TRAFFIC_SPLIT, route.split))
+    for entry in service.table:
+        for source in entry.provenance:
+            yield from _of_source(source, service.protocol)
+
+
+def _of_source(source: RouteSource, protocol: Protocol) -> Iterator[Requirement]:
+    by = source.part.object_key
+    match source.part:
+        case AppliedRule():
+            yield Requirement(Capability.ROUTE_POLICIES, by)
+        case AppliedSplit():
+            splitting = Capability.TRAFFIC_SPLITS if protocol.is_http else Capability.TCP_SPLITS
+            yield Requirement(splitting, by)
+            if source.match is not None:
+                yield Requirement(Capability.HTTP_ROUTES, by)

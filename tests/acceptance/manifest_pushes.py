@@ -112,17 +112,17 @@ def _look(policy: ProxyPolicy, counts: Counts) -> None:
     rules = [
         rule for port in policy.inbound if isinstance(port.access, OnlyRules) for rule in port.access.rules
     ]
-    routes = [route for service in policy.outbound for route in service.routes]
+    entries = [entry for service in policy.outbound for entry in service.table]
     matches = [match for access_rule in rules for match in access_rule.matches or ()]
-    matches += [match for outbound_route in routes for match in outbound_route.matches or ()]
+    matches += [match for entry in entries for match in entry.named_matches]
     counts.expressions.update(match.path_regex for match in matches if match.path_regex is not None)
     counts.expressions.update(header.regex for match in matches for header in match.headers)
     result = {
         "rules on HTTP": any(rule.matches is not None for rule in rules),
         "rules on TCP": any(rule.matches is None for rule in rules),
         "a header": any(match.headers for match in matches),
-        "shares": any(len(route.backends) > 1 for route in routes),
-        "a split for some requests": any(route.matches is not None for route in routes),
+        "shares": any(len(entry.shares) > 1 for entry in entries),
+        "a split for some requests": any(entry.matches and entry.chosen_by for entry in entries),
         "endpoints": any(
             service_destination.endpoints for service_destination in policy.service_destinations
         ),

@@ -7,8 +7,9 @@ from typing import Final
 from catalog.policy.values.destinations import ExternalDestination, TlsOrigination
 from catalog.policy.values.inbound import Access, AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
 from catalog.policy.values.interception import InterceptionKind, SocketAddress
-from catalog.policy.values.outbound import OutboundRoute, OutboundService, WeightedBackend
+from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
+from catalog.policy.values.route_table import Forward, RouteEntry, WeightedBackend
 from catalog.policy.values.terms import TlsRange
 from meshwright.mesh.config import TlsVersion
 from meshwright.mesh.identity import ServiceIdentity
@@ -91,9 +92,9 @@ def external(name: str, number: int, *, http: bool, tls: TlsOrigination | None =
 
 def calls(to: ExternalDestination, listen: SocketAddress) -> OutboundService:
     """Return a host outside the mesh, called at a local address of the proxy."""
-    route = OutboundRoute(None, (WeightedBackend(to.host, str(to.port), 1),))
+    entry = RouteEntry((), Forward((WeightedBackend(to.host, str(to.port), 1),)))
     protocol = Protocol.HTTP if to.is_http else Protocol.TCP
-    return OutboundService(to.host, to.port, protocol, (route,), listen=(listen,))
+    return OutboundService(to.host, to.port, protocol, (entry,), listen=(listen,))
 
 
 def calling(*hosts: ExternalDestination) -> ProxyPolicy:

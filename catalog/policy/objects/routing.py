@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from catalog.policy.access import rule_matches
 from catalog.policy.objects.splits import backend_port
-from catalog.policy.values.outbound import RequestRule, WeightedBackend
+from catalog.policy.values.route_table import AppliedRule, WeightedBackend
 from catalog.store.own_policies import route_policies_by_service
 from catalog.store.view import View
 from meshwright.mesh.policies.routing import RouteActions, RoutePolicy
@@ -32,14 +32,14 @@ def policy_of(view: View, key: ServiceKey) -> RoutePolicy | None:
 
 def rules(
     view: View, key: ServiceKey, port: ServicePort, protocol: Protocol, reached: Callable[[Place], bool]
-) -> tuple[RequestRule, ...]:
+) -> tuple[AppliedRule, ...]:
     """Return the rules for requests to a service's port, in order; empty on a port without HTTP.
 
     Rules after one for all requests never apply, and are left out. Copies go only to places that the client
     has `reached`.
     """
     policy = policy_of(view, key) if protocol.is_http else None
-    request_rules: list[RequestRule] = []
+    applied: list[AppliedRule] = []
     for rule in policy.rules if policy is not None else ():
         named = (rule_match for ref in rule.matches for rule_match in rule_matches(view, key.namespace, ref))
         matches = tuple(dict.fromkeys(named)) if rule.matches else None
@@ -47,11 +47,11 @@ def rules(
             place = mirrored(view, key, port, rule.actions)
             copied = place is not None and reached(place)
             to = WeightedBackend(place[0], str(place[1].target_port), 1) if place and copied else None
-            request_rules.append(RequestRule(policy.key, matches, rule.actions, to))
+            applied.append(AppliedRule(policy.key, matches, rule.actions, to))
         # The rule is for all requests, so later rules can never apply.
         if matches is None:
             break
-    return tuple(request_rules)
+    return tuple(applied)
 
 
 def mirrors(view: View, key: ServiceKey, port: ServicePort) -> Iterator[Place]:

@@ -1,56 +1,15 @@
-"""Calls made by a group of proxies: service ports, their routes, and the backends of each route."""
+"""Calls made by a group of proxies: service ports with their route tables."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 
 from catalog.policy.values.interception import SocketAddress
+from catalog.policy.values.route_table import Forward, RouteEntry, WeightedBackend
 from meshwright.mesh.names import IpAddress, Port
 from meshwright.mesh.policies.retries import Retries
-from meshwright.mesh.policies.routing import RouteActions
-from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey
-from meshwright.mesh.policies.upstreams import HashKey
 from meshwright.mesh.service import EscapedSlashes, Protocol, Upstream
 from meshwright.mesh.values.cached_hash import CachedHash, hashed_once
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class WeightedBackend:
-    """A share of the calls: an upstream's target port (number or name) and a relative weight.
-
-    With `as_called` the called endpoint answers, and no other is chosen (headless services).
-    """
-
-    upstream: Upstream
-    target_port: str
-    weight: int
-    as_called: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class OutboundRoute:
-    """Route of requests that fit any of `matches` (`None`: all); without backends they get no answer.
-
-    `keys` are the parts of a request that select the endpoint by consistent hash. With `fails_over` near
-    endpoints are preferred, and a failed request is repeated at endpoints farther away.
-    """
-
-    matches: tuple[HTTPMatch, ...] | None
-    backends: tuple[WeightedBackend, ...]
-    split: PolicyKey | None = None
-    keys: tuple[HashKey, ...] = ()
-    fails_over: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RequestRule:
-    """Handling of requests that fit any of `matches` (`None`: all), `by` a RoutePolicy.
-
-    `mirror` gets copies, if the workload may call it.
-    """
-
-    by: PolicyKey
-    matches: tuple[HTTPMatch, ...] | None
-    actions: RouteActions
-    mirror: WeightedBackend | None = None
 
 
 @hashed_once
@@ -60,21 +19,38 @@ class OutboundService(CachedHash):
 
     `addresses` are the called addresses in transparent interception, `listen` the proxy's own in explicit.
     `port` is the service's port; for a headless service the endpoints' port, because it is not translated.
-    The first of `routes` that fits a request decides, and the last one fits all. `retries` come from a Retry
-    of the workload. The first of `rules` that fits applies, whichever route is taken.
+    The first entry of `table` that fits a request decides, and the last one fits all. `retries` come from a
+    Retry of the workload.
     """
 
     upstream: Upstream
     port: Port
     protocol: Protocol
-    routes: tuple[OutboundRoute, ...]
+    table: tuple[RouteEntry, ...]
     addresses: tuple[IpAddress, ...] = ()
     listen: tuple[SocketAddress, ...] = ()
     escaped_slashes: EscapedSlashes = EscapedSlashes.REJECT
     retries: Retries | None = None
-    rules: tuple[RequestRule, ...] = ()
 
     @property
     def fails_over(self) -> bool:
-        """True if any route repeats failed requests farther away."""
-        return any(route.fails_over for route in self.routes)
+        """True if any entry repeats failed requests farther away."""
+        return any(isinstance(entry.action, Forward) and entry.action.fails_over for entry in self.table)
+
+    @property
+    def faulty(self) -> bool:
+        """True if any entry injects faults."""
+        return any(entry.faulty for entry in self.table)
+
+    @property
+    def connection_shares(self) -> tuple[WeightedBackend, ...]:
+        """The shares of connections whose requests are not read, as on a port without HTTP."""
+        return self.table[-1].shares
+
+    def backends(self) -> Iterator[WeightedBackend]:
+        """Yield the backends of all entries, possibly repeated; those of mirrors are included."""
+        # Neighbours mostly have one action, because an object makes an entry for each of its matches.
+        for action, _ in groupby(entry.action for entry in self.table):
+            if isinstance(action, Forward):
+                yield from action.shares
+                yield from (mirror.backend for mirror in action.mirrors)

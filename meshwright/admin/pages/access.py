@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from catalog.policy.access import FullAccess, MatchingAccess, NoAccess, grant
-from catalog.policy.outbound import protocol_of, routes, visible
+from catalog.policy.outbound import protocol_of, visible
+from catalog.policy.route_table import table
 from catalog.relations.backends.endpoints import endpoints
 from catalog.relations.permissive import is_permissive, relevant_client
 from catalog.store.inventory import by_identity
@@ -79,8 +80,10 @@ def _record(view: View, call: Call) -> Json:
 
 def _admitted(view: View, call: Call) -> Iterator[AccessGrant]:
     key = call.service.key
-    for route in routes(view, relevant_client(view, call.source, key), key, call.port):
-        for backend in route.backends:
+    # Entries that differ in the treatment of requests have the same shares.
+    entries = table(view, relevant_client(view, call.source, key), key, call.port)
+    for shares in dict.fromkeys(entry.shares for entry in entries):
+        for backend in shares:
             if not isinstance(backend.upstream, ServiceKey):
                 continue
             behind = view.services[backend.upstream]

@@ -6,7 +6,7 @@ from typing import Final
 from catalog.policy.provenance import InputObject
 from catalog.policy.units import Calling, Unit
 from catalog.policy.values.inbound import AccessRule, EveryoneInTheMesh
-from catalog.policy.values.outbound import OutboundRoute, RequestRule
+from catalog.policy.values.route_table import AppliedRule, AppliedSplit
 from catalog.policy.values.terms import AccessLogPolicy
 from catalog.store.osm import retries, settings
 from catalog.store.own_policies import upstream_policies
@@ -66,10 +66,8 @@ def at_fault(view: View, unit: Unit, behind: Iterable[InputObject]) -> tuple[Obj
     match unit:
         case AccessRule(by):
             return by, ""
-        case OutboundRoute(split=key) if key is not None:
-            return ObjectKey.from_name(TRAFFIC_SPLIT, key), ""
-        case RequestRule(by):
-            return ObjectKey.from_name(ROUTE_POLICY, by), ""
+        case AppliedSplit() | AppliedRule():
+            return unit.object_key, ""
         case (
             Retries()
             | RateLimits()
@@ -165,7 +163,7 @@ def part_name(unit: Unit, key: ObjectKey | None) -> str:
             return f"match {name}, which {owner} uses"
         case HTTPMatch(name):
             return f"match {name} of {owner}"
-        case RequestRule():
+        case AppliedRule():
             return f"a rule of {owner}"
         case RateLimits():
             return f"the rate limits of {owner}"

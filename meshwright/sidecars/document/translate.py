@@ -86,9 +86,11 @@ def _outbound(
 
     A host outside of the mesh is left out too, because it has no certificate that a reader could verify.
     """
-    match service.routes:
-        case [only] if only.matches is None and only.split is None and len(only.backends) == 1:
-            backend = only.backends[0]
+    # Timeouts, headers and other treatment of requests are left out, because readers do not see requests.
+    chosen = any(entry.chosen_by is not None for entry in service.table)
+    match tuple({entry.shares for entry in service.table}):
+        case [[backend]] if not chosen:
+            pass
         case _:
             return None
     destination = destinations.get((backend.upstream, backend.target_port))

@@ -7,8 +7,9 @@ from typing import Final
 from catalog.policy.values.destinations import Destination, ExternalDestination, ServiceDestination
 from catalog.policy.values.inbound import ExternalAuthorizer
 from catalog.policy.values.interception import SocketAddress
-from catalog.policy.values.outbound import OutboundService, WeightedBackend
+from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.outside import OutsideRange
+from catalog.policy.values.route_table import WeightedBackend
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Port, TrustDomain
@@ -107,7 +108,7 @@ def outbound_routes(service: OutboundService) -> str:
     return f"rds-outbound.{service.upstream}|{service.port}"
 
 
-def counted_route(port: Port, by: Iterable[PolicyKey | None], matches: tuple[HTTPMatch, ...]) -> str:
+def counted_route(port: Port, by: Iterable[PolicyKey], matches: tuple[HTTPMatch, ...]) -> str:
     """Return the name under which a route of a port is counted.
 
     `<port>|<ns>/<object>/<match>` or `<port>|rest`.
@@ -115,7 +116,7 @@ def counted_route(port: Port, by: Iterable[PolicyKey | None], matches: tuple[HTT
     `by` are the objects behind the route (TrafficSplit and RoutePolicy), joined by `+`; matches are joined by
     commas. A colon is avoided, because Envoy turns it into an underscore in names of statistics.
     """
-    words = "+".join(str(key) for key in by if key is not None and key.name) or "rest"
+    words = "+".join(map(str, by)) or "rest"
     return f"{port}|{'/'.join(filter(None, (words, ','.join(match.name for match in matches))))}"
 
 

@@ -16,7 +16,7 @@ from zlib import crc32
 from catalog.policy.values.destinations import Destination, ExternalDestination, ServiceDestination
 from catalog.policy.values.inbound import InboundPort, OnlyRules
 from catalog.policy.values.interception import InterceptionKind
-from catalog.policy.values.outbound import OutboundService, RequestRule
+from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.outside import OutsidePort, OutsideRange
 from catalog.policy.values.parts import (
     AllInbound,
@@ -29,14 +29,14 @@ from catalog.policy.values.parts import (
     OutsideAccess,
 )
 from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
+from catalog.policy.values.route_table import NO_BACKEND, RequestTreatment, RouteEntry
 from catalog.policy.values.terms import AccessLogPolicy, MeshTerms
 from catalog.store.settings import MethodOverrides
-from meshwright.mesh.names import Namespace, Port
+from meshwright.mesh.names import Port
 from meshwright.mesh.policies.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit
 from meshwright.mesh.policies.rate_services import RateLimitService
 from meshwright.mesh.policies.resilience import RetryPolicy
-from meshwright.mesh.policies.routing import Abort, RouteActions
-from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.policies.routing import Abort
 from meshwright.mesh.service import EscapedSlashes, ExternalHost, ServiceKey, Upstream
 from meshwright.mesh.values.cached_hash import SharedTuple
 from meshwright.sidecars.contract.driver import Piece, Pieces, each_piece
@@ -60,10 +60,8 @@ A change of a service makes one batch again; a larger number makes this cheaper,
 _COUNTED: Final = RateLimit(1, RateUnit.SECOND)
 """A placeholder for any rate, where only its presence matters."""
 
-_FAULTY: Final = (
-    RequestRule(PolicyKey(Namespace(""), ""), None, RouteActions(abort=Abort(0, HTTPStatus.OK))),
-)
-"""A placeholder for any rule with fault injection, where only its presence matters."""
+_FAULTY: Final = (RouteEntry((), NO_BACKEND, treatment=RequestTreatment(abort=Abort(0, HTTPStatus.OK))),)
+"""A placeholder for any table with fault injection, where only its presence matters."""
 
 REMEMBERED: Final = 2048
 """Number of cached pieces for called services.
@@ -312,5 +310,4 @@ def _service_of_listener(service: OutboundService) -> OutboundService:
     """Return a service without the parts for the route configuration."""
     if not service.protocol.is_http:
         return service
-    faults = any(rule.actions.faulty for rule in service.rules)
-    return replace(service, routes=(), retries=None, rules=_FAULTY if faults else ())
+    return replace(service, table=_FAULTY if service.faulty else ())

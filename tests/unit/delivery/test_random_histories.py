@@ -1,6 +1,7 @@
 """Tests of random histories: served resources equal, byte for byte, those computed from scratch."""
 
 import random
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 
@@ -17,6 +18,8 @@ from catalog.policy.objects.telemetry import logging
 from catalog.policy.outbound import visible
 from catalog.policy.reachable import reachable
 from catalog.policy.values.destinations import ServiceDestination
+from catalog.policy.values.proxy import ReachableServices
+from catalog.policy.values.route_table import Forward
 from catalog.policy.values.terms import AccessLogPolicy
 from catalog.relations.groups import groups
 from catalog.store.edits import Edits
@@ -302,6 +305,14 @@ def _logging(view: View, _: str) -> AccessLogPolicy:
     return logging(view, group)
 
 
+def _forwards(parts: Iterable[ReachableServices]) -> Iterator[Forward]:
+    """Yield the actions of all route entries that forward requests."""
+    for service in (service for part in parts for service in part.services):
+        for entry in service.table:
+            if isinstance(entry.action, Forward):
+                yield entry.action
+
+
 @pytest.mark.parametrize("forgotten", ["", *sorted(RETRIED)])
 def test_retries_follow_added_and_edited_retry_policies(
     forgotten: str, monkeypatch: pytest.MonkeyPatch
@@ -338,12 +349,7 @@ def test_route_rules_follow_added_and_edited_route_policies(
     pin = Pin(reachable, view, group)
 
     def timeouts() -> list[timedelta | None]:
-        return [
-            rule.actions.timeout
-            for part in pin.value()
-            for service in part.services
-            for rule in service.rules
-        ]
+        return [forward.timeout for forward in _forwards(pin.value())]
 
     seen = [timeouts()]
     for seconds in (1, 2):
@@ -351,7 +357,7 @@ def test_route_rules_follow_added_and_edited_route_policies(
         policy = RoutePolicy(a.policy_key("p"), a.service_key("shop"), rules)
         view.apply(view.edits_to(a.view(*things, policy).known()))
         seen.append(timeouts())
-    assert (seen == [[], [timedelta(seconds=1)], [timedelta(seconds=2)]]) is (not forgotten)
+    assert (seen == [[None], [timedelta(seconds=1)], [timedelta(seconds=2)]]) is (not forgotten)
 
 
 @pytest.mark.parametrize("forgotten", ["", *map("".join, ROOTS.items())])
@@ -391,11 +397,10 @@ def test_balancing_and_hash_keys_follow_upstream_policies(
 
     def reached() -> list[tuple[BalancingAlgorithm, tuple[HashKey, ...]]]:
         return [
-            (to.balancing, route.keys)
+            (to.balancing, forward.keys)
             for part in pin.value()
             for to in part.destinations
-            for service in part.services
-            for route in service.routes
+            for forward in _forwards((part,))
             if isinstance(to, ServiceDestination)
         ]
 

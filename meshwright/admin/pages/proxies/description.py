@@ -4,13 +4,15 @@ Envoy's form is in `decoding`. Each line has fields for programs and `text` for 
 8080: shop/buyer may send GET /books (TrafficTarget shop/buyers)`. All functions are pure.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Final
 
 from catalog.policy.values.destinations import Destination, ExternalDestination, ServiceDestination
 from catalog.policy.values.inbound import EveryoneInTheMesh, InboundPort, OnlyRules
-from catalog.policy.values.outbound import OutboundRoute, OutboundService, WeightedBackend
+from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.proxy import ProxyPolicy
+from catalog.policy.values.route_table import AppliedSplit, RouteEntry, RoutingPart, WeightedBackend
 from meshwright.admin.jsonable import Document
 from meshwright.admin.pages.access import requests_of
 from meshwright.admin.pages.proxies import outside_description as describe_outside
@@ -37,7 +39,7 @@ def listeners(policy: ProxyPolicy) -> list[Document]:
 def routes(policy: ProxyPolicy) -> list[Document]:
     """Describe, line by line, the admitted callers of each port and the routes of each called service."""
     lines = [line for port in policy.inbound for line in _admission(port)]
-    lines += [_route(service, route) for service in policy.outbound for route in service.routes]
+    lines += [line for service in policy.outbound for line in _routes(service)]
     return lines + describe_outside.routes(policy.outside)
 
 
@@ -122,26 +124,44 @@ def _admission(port: InboundPort) -> Iterator[Document]:
         yield line(rule.callers, _matches(rule.matches), rule.by)
 
 
-def _route(service: OutboundService, route: OutboundRoute) -> Document:
-    requests = _matches(route.matches)
+def _routes(service: OutboundService) -> Iterator[Document]:
+    """Yield a line for each run of route entries with the same backends and objects."""
+    for (shares, parts), entries in groupby(service.table, key=_decided):
+        yield _route(service, shares, parts, [_requests(entry) for entry in entries])
+
+
+def _decided(entry: RouteEntry) -> tuple[tuple[WeightedBackend, ...], tuple[RoutingPart, ...]]:
+    return entry.shares, tuple(source.part for source in entry.provenance)
+
+
+def _requests(entry: RouteEntry) -> str | None:
+    """Return the requests of a route entry, for example `GET /books.* and POST *`; None for all."""
+    return " and ".join(map(requests_of, entry.named_matches)) or None
+
+
+def _route(
+    service: OutboundService,
+    shares: tuple[WeightedBackend, ...],
+    parts: tuple[RoutingPart, ...],
+    matched: Sequence[str | None],
+) -> Document:
+    requests = None if None in matched else [text for text in matched if text is not None]
     called = f"{service.upstream}:{service.port}"
-    by = f" (TrafficSplit {route.split})" if route.split is not None else ""
-    to = (
-        _listed([_share(backend, route.backends) for backend in route.backends])
-        if route.backends
-        else "no backend: 503"
-    )
+    objects = f" ({', '.join(str(part.object_key) for part in parts)})" if parts else ""
+    what = "everything" if requests is None else _listed(requests)
+    to = _listed([_share(backend, shares) for backend in shares]) if shares else "no backend: 503"
+    split = next((str(part.by) for part in parts if isinstance(part, AppliedSplit)), None)
     return {
         "direction": "outbound",
         "service": str(service.upstream),
         "port": service.port,
         "requests": None if requests is None else list(requests),
-        "split": str(route.split) if route.split is not None else None,
+        "split": split,
         "backends": [
             {"service": str(backend.upstream), "target_port": backend.target_port, "weight": backend.weight}
-            for backend in route.backends
+            for backend in shares
         ],
-        "text": f"outbound {called}: {'everything' if requests is None else _listed(requests)} -> {to}{by}",
+        "text": f"outbound {called}: {what} -> {to}{objects}",
     }
 
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
+from catalog.policy.values.route_table import RequestTreatment
 from catalog.policy.values.terms import MeshTerms
-from meshwright.mesh.policies.routing import RouteActions
 from meshwright.sidecars.envoy.clusters.outlier_detection import duration
 from meshwright.sidecars.envoy.common_messages import packed, percent
 from meshwright.sidecars.envoy.features.feature import Feature
@@ -28,14 +28,14 @@ class Faults(Feature):
         manager.http_filters.add(name=FILTER, typed_config=packed(fault_pb2.HTTPFault()))
 
 
-def harm(route: route_components_pb2.Route, actions: RouteActions) -> None:
+def harm(route: route_components_pb2.Route, treatment: RequestTreatment) -> None:
     """Configure the fault filter for a route: delay or abort a percentage of the requests."""
     message = fault_pb2.HTTPFault()
-    if (delay := actions.delay) is not None:
+    if (delay := treatment.delay) is not None:
         message.delay.CopyFrom(
             common_pb2.FaultDelay(fixed_delay=duration(delay.duration), percentage=percent(delay.percent))
         )
-    if (abort := actions.abort) is not None:
+    if (abort := treatment.abort) is not None:
         message.abort.CopyFrom(
             fault_pb2.FaultAbort(http_status=abort.status, percentage=percent(abort.percent))
         )

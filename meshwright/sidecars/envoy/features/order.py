@@ -72,7 +72,7 @@ def inbound(
 
 def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> tuple[Feature, ...]:
     """Return the features of calls to a service, independent of the caller, so that callers share them."""
-    faults = (Faults(),) if any(rule.actions.faulty for rule in service.rules) else ()
+    faults = (Faults(),) if service.faulty else ()
     to_mesh = isinstance(service.upstream, ServiceKey)
     again = Retries(retry, to_mesh=to_mesh, farther=service.fails_over)
     counted, paths = _counted(service.protocol), Paths(service.escaped_slashes)

@@ -25,8 +25,9 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import UInt32Value
 
 from catalog.policy.values.inbound import EveryoneInTheMesh, InboundPort, admitted, divided
-from catalog.policy.values.outbound import OutboundService, WeightedBackend
+from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.proxy import ProxyPolicy
+from catalog.policy.values.route_table import WeightedBackend
 from catalog.policy.values.terms import MeshTerms
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.policies.callers import AuthenticatedName
@@ -152,7 +153,7 @@ def outbound(terms: MeshTerms, service: OutboundService) -> Filters:
     return to_clusters(
         terms,
         f"outbound.{service.upstream}|{service.port}",
-        service.routes[-1].backends,
+        service.connection_shares,
         tries=_tries(terms.resilience.retry),
     )
 

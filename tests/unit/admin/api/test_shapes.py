@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from catalog.policy.values.destinations import ExternalDestination
-from catalog.policy.values.outbound import OutboundRoute, WeightedBackend
 from catalog.policy.values.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
 from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
+from catalog.policy.values.route_table import WeightedBackend
 from meshwright.admin.api import shapes
 from meshwright.admin.api.proxies import PROXY
 from meshwright.admin.api.shape import TEXT, WHOLE, fitted, record
@@ -23,6 +23,7 @@ from meshwright.mesh.service import ExternalHost
 from meshwright.mesh.values.cached_hash import SharedTuple
 from meshwright.providers.contract import Freshness, Watch
 from tests.meshes import values as a
+from tests.meshes.route_entries import entry
 
 SECTIONS = {
     "listeners": describe.listeners,
@@ -47,7 +48,8 @@ def test_shape_keeps_its_fields_and_drops_all_others() -> None:
 def _everything(policy: ProxyPolicy) -> ProxyPolicy:
     """Return a policy with every kind of route and destination that a line can describe."""
     get, (service, *_) = (a.match("get", "/books", "GET"),), policy.outbound
-    split = OutboundRoute(get, (WeightedBackend(service.upstream, "1", 90),), PolicyKey(Namespace("n"), "s"))
+    key, backend = PolicyKey(Namespace("n"), "s"), WeightedBackend(service.upstream, "1", 90)
+    split = entry(backend, split=key, match=get[0])
     hosts = (
         OutsideHost("x.test", (OutsideRoute(get, ExternalHost("x.test")),)),
         OutsideHost("z.test", ()),
@@ -56,7 +58,7 @@ def _everything(policy: ProxyPolicy) -> ProxyPolicy:
     return replace(
         policy,
         reachable=(
-            ReachableServices.from_sorted((replace(service, routes=(split, OutboundRoute(None, ()))),)),
+            ReachableServices.from_sorted((replace(service, table=(split, entry())),)),
             ReachableServices(
                 destinations=SharedTuple((ExternalDestination(ExternalHost("x.test"), Port(80), True),))
             ),

@@ -9,13 +9,15 @@ from catalog.policy.exclusions import narrowed, without
 from catalog.policy.units import unit_id, units
 from catalog.policy.values.destinations import ServiceDestination
 from catalog.policy.values.inbound import AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
-from catalog.policy.values.outbound import OutboundRoute
+from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.proxy import ProxyPolicy
+from catalog.policy.values.route_table import AppliedSplit, Forward
 from meshwright.mesh.policies.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit
 from meshwright.mesh.policies.retries import Retries, RetryCondition
 from meshwright.mesh.policies.smi import HeaderMatch, HTTPMatch
 from meshwright.mesh.policies.upstreams import HashKey, HealthCheck, KeyKind, OutlierDetectionOverride
 from meshwright.mesh.service import Protocol
+from tests.meshes.route_entries import entry
 from tests.unit.delivery.quarantine.refusing_proxy import (
     SHOP,
     admitted,
@@ -68,13 +70,11 @@ def test_excluded_permissive_mode_admits_no_further_caller() -> None:
 
 
 def test_requests_of_a_left_out_split_for_all_requests_fail() -> None:
-    """The last route is for all requests. If it was that of the split, it has no backends."""
-    (called,) = policy(splits=[split("s")]).outbound
-    assert [route.split for route in without(called, frozenset({split("s")})).routes] == [None]
-    alone = without(called, frozenset({split("s")}))
-    only = without(type(called)(called.upstream, called.port, called.protocol, (split("s"),)), {split("s")})
-    assert alone.routes[0].backends
-    assert only.routes == (OutboundRoute(None, ()),)
+    """The last entry is for all requests. If it was that of the split, it has no backends."""
+    (called,) = policy(splits=[split("t", "x"), split("s")]).outbound
+    units_of_splits = [unit for unit in units(called) if isinstance(unit, AppliedSplit)]
+    assert [str(unit.by) for unit in units_of_splits] == ["default/s"]
+    assert without(called, {*units_of_splits}).table == (split("t", "x"), entry())
 
 
 def test_excluded_retry_leaves_the_rest_of_the_policy() -> None:
@@ -109,11 +109,18 @@ def test_excluded_hash_key_leaves_other_keys_and_matches() -> None:
     """Only the key that is left out is removed from the routes."""
     key, other = HashKey(KeyKind.HEADER, "x-user"), HashKey(KeyKind.QUERY, "user")
     (called,) = policy(splits=[split("s", "x")]).outbound
-    keyed = replace(called, routes=tuple(replace(route, keys=(key, other)) for route in called.routes))
+    keyed = _keyed(called, key, other)
     assert {*units(keyed)} == {match("x"), key, other}
-    outbound_service = without(keyed, {key})
-    assert outbound_service == replace(
-        called, routes=tuple(replace(route, keys=(other,)) for route in called.routes)
+    assert without(keyed, {key}) == _keyed(called, other)
+
+
+def _keyed(called: OutboundService, *keys: HashKey) -> OutboundService:
+    return replace(
+        called,
+        table=tuple(
+            replace(of, action=replace(of.action, keys=keys)) if isinstance(of.action, Forward) else of
+            for of in called.table
+        ),
     )
 
 

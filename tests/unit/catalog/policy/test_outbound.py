@@ -3,8 +3,9 @@
 from catalog.policy.group_policy import proxy_policy
 from catalog.policy.values.destinations import DestinationEndpoint, ServiceDestination
 from catalog.policy.values.interception import SocketAddress
-from catalog.policy.values.outbound import OutboundRoute, OutboundService, WeightedBackend
+from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.proxy import ProxyPolicy
+from catalog.policy.values.route_table import RouteEntry, WeightedBackend
 from catalog.relations.conflicts import conflicts
 from catalog.relations.groups import group_of
 from catalog.store.smi import http_route_groups
@@ -13,6 +14,7 @@ from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.names import IpAddress, Port
 from meshwright.mesh.workload import Transparent, WorkloadPort
 from tests.meshes import values as a
+from tests.meshes.route_entries import entry
 
 ALL = a.route_group("all", a.match("all", ".*"))
 ANY = a.tcp_route("any")
@@ -48,7 +50,7 @@ def test_client_has_only_the_services_and_endpoints_it_may_call() -> None:
             a.service_key("shop"),
             Port(80),
             a.HTTP,
-            (OutboundRoute(None, (backend("shop"),)),),
+            (entry(backend("shop")),),
             addresses=(IpAddress("10.96.0.1"),),
         ),
     )
@@ -101,19 +103,15 @@ SPLIT = (
 )
 
 
-def routes(mesh: View, number: int) -> tuple[OutboundRoute, ...]:
-    """Return the buyer's routes to the shop."""
+def table(mesh: View, number: int) -> tuple[RouteEntry, ...]:
+    """Return the buyer's route table of the shop."""
     outbound_services = [
         outbound_service
         for outbound_service in policy(mesh, "buyer").outbound
         if outbound_service.upstream == a.service_key("shop")
     ]
     return next(
-        (
-            outbound_service.routes
-            for outbound_service in outbound_services
-            if outbound_service.port == number
-        ),
+        (outbound_service.table for outbound_service in outbound_services if outbound_service.port == number),
         (),
     )
 
@@ -121,16 +119,16 @@ def routes(mesh: View, number: int) -> tuple[OutboundRoute, ...]:
 def test_apex_without_workloads_is_called_through_its_split() -> None:
     """For HTTP and TCP, backends that the client may call have their shares. Other backends have none."""
     mesh = a.view(*SPLIT, a.split("s", "shop", ("v1", 3), ("v2", 0), ("v3", 5), ("missing", 7)))
-    assert routes(mesh, 80) == (OutboundRoute(None, (backend("v1", 3),), a.policy_key("s")),)
-    assert routes(mesh, 90) == (
-        OutboundRoute(None, (backend("v1", 3, "9090"), backend("v2", 0, "9090")), a.policy_key("s")),
+    assert table(mesh, 80) == (entry(backend("v1", 3), split=a.policy_key("s")),)
+    assert table(mesh, 90) == (
+        entry(backend("v1", 3, "9090"), backend("v2", 0, "9090"), split=a.policy_key("s")),
     )
 
 
 def test_split_without_weight_for_callable_backends_has_no_route() -> None:
     """A proxy would reject a route with a total weight of 0, so there is none."""
     mesh = a.view(*SPLIT, a.split("s", "shop", ("v2", 0), ("v3", 5)))
-    assert routes(mesh, 90) == ()
+    assert table(mesh, 90) == ()
 
 
 def test_split_precedence_is_matches_then_age_then_name() -> None:
@@ -142,31 +140,30 @@ def test_split_precedence_is_matches_then_age_then_name() -> None:
         a.split("a-undated", "shop", ("v1", 3)),
         a.split("z-beta", "shop", ("v1", 4), matches=("beta",)),
     )
-    beta = http_route_groups(mesh)[a.policy_key("beta")].matches
-    assert routes(mesh, 80) == (
-        OutboundRoute(beta, (backend("v1", 4),), a.policy_key("z-beta")),
-        OutboundRoute(None, (backend("v1", 2),), a.policy_key("c-old")),
+    (beta,) = http_route_groups(mesh)[a.policy_key("beta")].matches
+    assert table(mesh, 80) == (
+        entry(backend("v1", 4), split=a.policy_key("z-beta"), match=beta),
+        entry(backend("v1", 2), split=a.policy_key("c-old")),
     )
     # At a TCP port sidecars see no requests, so a split with matches has no effect.
-    assert [route.split for route in routes(mesh, 90)] == [a.policy_key("c-old")]
+    assert [route_entry.chosen_by for route_entry in table(mesh, 90)] == ["split:default/c-old"]
 
 
 def test_apex_answers_for_itself_if_its_split_is_invalid() -> None:
     """Zero weight, unknown backends, too much weight and unknown match groups make a split invalid."""
     own = (a.service("shop", app="v1"), *SPLIT[1:])
-    alone = (OutboundRoute(None, (backend("shop"),)),)
-    assert routes(a.view(*own, a.split("s", "shop", ("v1", 0))), 80) == alone
-    assert routes(a.view(*own, a.split("s", "shop", ("missing", 1))), 80) == alone
-    assert routes(a.view(*own, a.split("s", "shop", ("v1", 2**32))), 80) == alone
-    assert routes(a.view(*own, a.split("s", "shop", ("v1", 1), matches=("unknown",))), 80) == alone
+    alone = (entry(backend("shop")),)
+    assert table(a.view(*own, a.split("s", "shop", ("v1", 0))), 80) == alone
+    assert table(a.view(*own, a.split("s", "shop", ("missing", 1))), 80) == alone
+    assert table(a.view(*own, a.split("s", "shop", ("v1", 2**32))), 80) == alone
+    assert table(a.view(*own, a.split("s", "shop", ("v1", 1), matches=("unknown",))), 80) == alone
 
 
 def test_apex_may_be_its_own_backend() -> None:
     """A split does not nest: the apex as backend means its own endpoints."""
     own = (a.service("shop", app="v1"), *SPLIT[1:])
     mesh = a.view(*own, a.split("s", "shop", ("shop", 1), ("v2", 1)), a.split("t", "v2", ("v1", 1)))
-    shares = (backend("shop"),)
-    assert routes(mesh, 80) == (OutboundRoute(None, shares, a.policy_key("s")),)
+    assert table(mesh, 80) == (entry(backend("shop"), split=a.policy_key("s")),)
 
 
 def test_headless_service_is_called_at_its_endpoints() -> None:
@@ -225,8 +222,8 @@ def test_split_of_a_headless_service_balances_only_its_requests() -> None:
     )
     nodes, _ = policy(mesh, "client").outbound
     assert [
-        [(weighted_backend.upstream.name, weighted_backend.as_called) for weighted_backend in way.backends]
-        for way in nodes.routes
+        [(weighted_backend.upstream.name, weighted_backend.as_called) for weighted_backend in way.shares]
+        for way in nodes.table
     ] == [
         [("nodes", False), ("spare", False)],
         [("nodes", True)],
@@ -362,6 +359,6 @@ def test_outbound_service_is_one_value_for_callers_of_the_same_backends() -> Non
     assert all(
         offered["reader"][place] is outbound_service for place, outbound_service in offered["buyer"].items()
     )
-    shared = offered["guest"]["shop", Port(80)].routes[-1].backends
+    shared = offered["guest"]["shop", Port(80)].table[-1].shares
     assert shared == (backend("v1"),)
     assert offered["guest"]["v1", Port(80)] is offered["buyer"]["v1", Port(80)]

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from catalog.policy.units import Unit, UnitId, unit_id
 from catalog.policy.values.inbound import Access, AccessRule, EveryoneInTheMesh, InboundPort
 from catalog.policy.values.interception import InterceptionKind, SocketAddress
-from catalog.policy.values.outbound import OutboundRoute, OutboundService, WeightedBackend
+from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
+from catalog.policy.values.route_table import RouteEntry, WeightedBackend
 from catalog.policy.values.terms import TlsRange
 from meshwright.delivery.quarantine.quarantine import Quarantine
 from meshwright.delivery.quarantine.record import Moment
@@ -26,6 +27,7 @@ from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey
 from meshwright.mesh.service import Protocol, ServiceKey
 from meshwright.sidecars.envoy.empty_resources import empty
 from tests.meshes.resources import resources
+from tests.meshes.route_entries import entry
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resources.resource import (
     CLUSTER,
@@ -72,23 +74,23 @@ def port(number: int, protocol: Protocol, access: Access) -> InboundPort:
     return InboundPort(Port(number), protocol, (SHOP,), application, access)
 
 
-def split(name: str, *matches: str) -> OutboundRoute:
-    """Return a split of calls to the shop."""
-    backend = WeightedBackend(SHOP, "80", 1)
-    http_matches = tuple(map(match, matches)) or None
-    return OutboundRoute(http_matches, (backend,), PolicyKey(Namespace("default"), name))
+def split(name: str, of: str | None = None) -> RouteEntry:
+    """Return a split of calls to the shop: of requests with this match, or of all requests."""
+    by = PolicyKey(Namespace("default"), name)
+    return entry(WeightedBackend(SHOP, "80", 1), split=by, match=None if of is None else match(of))
 
 
 def policy(
     *inbound: InboundPort,
-    splits: Collection[OutboundRoute] = (),
+    splits: Collection[RouteEntry] = (),
     ciphers: str = "",
     retries: Retries | None = None,
 ) -> ProxyPolicy:
     """Return a policy with these inbound ports, and with the shop called by these splits and retries."""
     tls = TlsRange(TlsVersion.V1_2, TlsVersion.V1_3, (ciphers,) if ciphers else ())
-    routes = (*splits, OutboundRoute(None, (WeightedBackend(SHOP, "80", 1),)))
-    called = OutboundService(SHOP, Port(80), Protocol.HTTP, routes, (IpAddress("10.0.0.9"),), retries=retries)
+    itself = () if any(not of.matches for of in splits) else (entry(WeightedBackend(SHOP, "80", 1)),)
+    table = (*splits, *itself)
+    called = OutboundService(SHOP, Port(80), Protocol.HTTP, table, (IpAddress("10.0.0.9"),), retries=retries)
     return ProxyPolicy(
         identity("shop"),
         SHOP,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from catalog.policy.units import Unit, unit_id, units
 from catalog.policy.values.inbound import AccessRule, EveryoneInTheMesh, OnlyRules
-from catalog.policy.values.outbound import OutboundRoute
 from catalog.policy.values.proxy import ProxyPolicy
+from catalog.policy.values.route_table import AppliedSplit
 from meshwright.mesh.policies.retries import Retries, RetryCondition
 from meshwright.mesh.policies.smi import HTTPMatch
 from meshwright.mesh.service import Protocol
@@ -42,7 +42,7 @@ _tcp_rules = st.lists(
 _splits = st.lists(
     st.builds(split, st.sampled_from(("s", "t")), st.sampled_from(MATCHES)),
     max_size=2,
-    unique_by=lambda outbound_route: outbound_route.split,
+    unique_by=lambda route_entry: route_entry.chosen_by,
 )
 
 _retries = st.none() | st.sampled_from(
@@ -250,7 +250,7 @@ def _splits_of(proxy: RefusingProxyPlane) -> set[str]:
     result: set[str] = set()
     for resource in routes:
         for unit in resource.recipe.units:  # type: ignore[attr-defined]
-            assert not isinstance(unit, OutboundRoute)
+            assert not isinstance(unit, AppliedSplit)
             result |= {unit.name} if isinstance(unit, HTTPMatch) else set()
     return result
 

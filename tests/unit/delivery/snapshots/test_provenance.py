@@ -241,8 +241,8 @@ def test_resource_of_a_failed_group_has_all_objects_that_the_group_read() -> Non
     assert {"Service default/shop", "Service default/bank", "TrafficSplit default/weights"} <= result
 
 
-def test_provenance_computes_two_values_and_keeps_none() -> None:
-    """Parts are already computed; only the routes and rules of a service are no values of their own."""
+def test_provenance_computes_one_value_and_keeps_none() -> None:
+    """Parts are already computed; only the route table of a service is no value of its own."""
     view = a.view(*THINGS)
     serving = _serving(view)
     view.graph.collect()
@@ -250,7 +250,7 @@ def test_provenance_computes_two_values_and_keeps_none() -> None:
     group = _group(serving, "buyer")
     for type_url, name in ((ROUTE, "rds-outbound.default/shop|80"), (ENDPOINT, "default/bank|8080")):
         assert serving.objects_behind(group, type_url, ResourceName(name))
-    assert (view.graph.computed, serving.rendering.encoded) == (computed + 2, encoded)
+    assert (view.graph.computed, serving.rendering.encoded) == (computed + 1, encoded)
     view.graph.collect()
     assert view.graph.size() == size
 

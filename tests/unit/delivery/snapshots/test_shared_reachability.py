@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 from catalog.policy.destinations import answering_at, endpoints_of
 from catalog.policy.group_policy import proxy_policy
-from catalog.policy.outbound import answering, called_at, escaped_slashes, protocol_of, routes, visible
+from catalog.policy.outbound import answering, called_at, escaped_slashes, protocol_of, visible
 from catalog.policy.reachable import open_to_all
+from catalog.policy.route_table import table
 from catalog.policy.values.destinations import ServiceDestination
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.proxy import ProxyPolicy
+from catalog.policy.values.route_table import Forward, RouteEntry
 from catalog.relations.groups import ProxyGroup, groups
 from catalog.relations.identities import service_identities
 from catalog.relations.permissive import is_permissive
@@ -152,28 +154,31 @@ def _plain_services(view: View, group: ProxyGroup, how: Transparent) -> Iterator
     outbound_services: dict[tuple[ServiceKey, Port], OutboundService] = {}
     for key in (service_key for service_key in visible(view, client) if in_scope(scope, service_key)):
         for port in sorted(view.services[key].ports, key=lambda service_port: service_port.port):
-            ways = routes(view, client, key, port)
+            entries = table(view, client, key, port)
             if view.services[key].headless:
-                ways = tuple(
-                    way
-                    if way.split
-                    else replace(way, backends=tuple(replace(it, as_called=True) for it in way.backends))
-                    for way in ways
-                )
+                entries = tuple(map(_as_called, entries))
             led = [
                 address
                 for address in called_at(view, client, key, port)
                 if how.ipv6 or ":" not in address.address
             ]
-            free = [address for address in led if ways and address not in taken]
+            free = [address for address in led if entries and address not in taken]
             taken.update(free)
             protocol = protocol_of(view, key, port)
             slashes = escaped_slashes(view, key, protocol)
             for number in sorted({address.port for address in free}):
                 at = tuple(address.address for address in free if address.port == number)
-                offered = OutboundService(key, number, protocol, ways, at, escaped_slashes=slashes)
+                offered = OutboundService(key, number, protocol, entries, at, escaped_slashes=slashes)
                 outbound_services.setdefault((key, number), offered)
     yield from (outbound_services[item] for item in sorted(outbound_services))
+
+
+def _as_called(entry: RouteEntry) -> RouteEntry:
+    """Return an entry that leads to the called endpoint, unless a split chooses."""
+    if entry.chosen_by or not isinstance(entry.action, Forward):
+        return entry
+    shares = tuple(replace(share, as_called=True) for share in entry.shares)
+    return replace(entry, action=replace(entry.action, shares=shares))
 
 
 def _plain_destinations(
@@ -181,7 +186,7 @@ def _plain_destinations(
 ) -> Iterator[ServiceDestination]:
     named: dict[tuple[ServiceKey, str, bool], bool] = {}
     for service in services:
-        for backend in (weighted_backend for route in service.routes for weighted_backend in route.backends):
+        for backend in service.backends():
             assert isinstance(backend.upstream, ServiceKey)
             place = (backend.upstream, backend.target_port, backend.as_called)
             named[place] = named.get(place, False) or service.protocol.is_http

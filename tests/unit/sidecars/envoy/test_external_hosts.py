@@ -7,8 +7,8 @@ import pytest
 
 from catalog.policy.values.destinations import ExternalDestination, TlsOrigination
 from catalog.policy.values.interception import InterceptionKind
-from catalog.policy.values.outbound import OutboundRoute, WeightedBackend
 from catalog.policy.values.proxy import ReachableServices
+from catalog.policy.values.route_table import WeightedBackend
 from meshwright.admin.pages.proxies import description as describe
 from meshwright.mesh.names import IpAddress, Port
 from meshwright.mesh.service import ExternalHost
@@ -18,6 +18,7 @@ from meshwright.sidecars.envoy.listeners.chain_names import called_service
 from meshwright.sidecars.requirements import Requirement, requirements
 from tests.golden.policies import calling, external
 from tests.meshes.resources import resources
+from tests.meshes.route_entries import entry
 from tests.unit.sidecars.envoy.test_translate import decoded, only
 from xds.protocol.resources.resource import CLUSTER, LISTENER, ROUTE
 
@@ -112,7 +113,7 @@ def test_outside_host_may_be_a_weighted_backend() -> None:
         WeightedBackend(API.host, "443", 1),
         WeightedBackend(ExternalHost("other.example.org"), "443", 3),
     )
-    called = replace(policy.outbound[0], routes=(OutboundRoute(None, backends),))
+    called = replace(policy.outbound[0], table=(entry(*backends),))
     result = only(replace(policy, reachable=(ReachableServices.from_sorted((called,)),)), ROUTE)[
         "virtualHosts"
     ][0]["routes"][0]["route"]

@@ -11,8 +11,9 @@ from google.protobuf.message import Message
 from catalog.policy.values.destinations import Destination, DestinationEndpoint, ServiceDestination
 from catalog.policy.values.inbound import Access, AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
 from catalog.policy.values.interception import InterceptionKind, SocketAddress
-from catalog.policy.values.outbound import OutboundRoute, OutboundService, WeightedBackend
+from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
+from catalog.policy.values.route_table import RouteEntry, WeightedBackend
 from catalog.policy.values.terms import TlsRange
 from meshwright.mesh.config import TlsVersion
 from meshwright.mesh.identity import ServiceIdentity
@@ -29,6 +30,7 @@ from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.config.listener.v3 import listener_pb2
 from protos.envoy.config.route.v3 import route_pb2
 from tests.meshes.resources import resources
+from tests.meshes.route_entries import entry
 from xds.protocol.resources.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource
 
 DEFAULT = Namespace("default")
@@ -78,9 +80,9 @@ def inbound(access: Access, protocol: Protocol = Protocol.HTTP) -> InboundPort:
     return InboundPort(Port(8080), protocol, (SHOP,), where, access)
 
 
-def outbound(protocol: Protocol, *routes: OutboundRoute) -> OutboundService:
+def outbound(protocol: Protocol, *table: RouteEntry) -> OutboundService:
     """Make an outbound service at one address."""
-    return OutboundService(SHOP, Port(80), protocol, routes, addresses=(IpAddress("10.96.0.1"),))
+    return OutboundService(SHOP, Port(80), protocol, table, addresses=(IpAddress("10.96.0.1"),))
 
 
 def backend(name: str, weight: int) -> WeightedBackend:
@@ -213,7 +215,7 @@ def test_each_captured_socket_has_a_listener(
     The listeners of TPROXY are transparent (T).
     """
     both = (IpAddress("10.96.0.1"), IpAddress("fd00::1"))
-    called = replace(outbound(Protocol.TCP, OutboundRoute(None, (backend("a", 1),))), addresses=both)
+    called = replace(outbound(Protocol.TCP, entry(backend("a", 1))), addresses=both)
     wanted = replace(policy(inbound=(inbound(OnlyRules()),), outbound=(called,)), transparent=transparent)
     result = [decoded(resource) for resource in resources(wanted) if resource.type_url == LISTENER]
     assert sorted(map(_at, result)) == sorted([*inbound_at, *outbound_at])
@@ -274,7 +276,7 @@ def test_client_never_accepts_every_certificate(identities: tuple[ServiceIdentit
 
 def test_backend_of_weight_zero_is_kept_for_http_and_left_out_for_tcp() -> None:
     """Envoy rejects a weight of 0 in a TCP proxy."""
-    shares = OutboundRoute(None, (backend("a", 1), backend("b", 0), backend("c", 2)), KEY)
+    shares = entry(backend("a", 1), backend("b", 0), backend("c", 2), split=KEY)
     http = only(policy(outbound=(outbound(Protocol.HTTP, shares),)), ROUTE)
     (route,) = http["virtualHosts"][0]["routes"]
     clusters = route["route"]["weightedClusters"]["clusters"]
@@ -294,8 +296,8 @@ def test_backend_of_weight_zero_is_kept_for_http_and_left_out_for_tcp() -> None:
 
 def test_route_without_backends_answers_503() -> None:
     """Requests that no backend may answer get 503, and later routes stay as they are."""
-    nobody = OutboundRoute((HTTPMatch("m", "/beta.*"),), (), KEY)
-    rest = OutboundRoute(None, (backend("a", 1),))
+    nobody = entry(split=KEY, match=HTTPMatch("m", "/beta.*"))
+    rest = entry(backend("a", 1))
     result = only(policy(outbound=(outbound(Protocol.HTTP, nobody, rest),)), ROUTE)
     first, second = result["virtualHosts"][0]["routes"]
     assert first["directResponse"] == {"status": 503}
@@ -305,7 +307,7 @@ def test_route_without_backends_answers_503() -> None:
 
 def test_listener_of_a_server_first_protocol_inspects_no_bytes() -> None:
     """An inspector would wait for the client's first bytes, while the client waits for the server."""
-    shares = OutboundRoute(None, (backend("a", 1),))
+    shares = entry(backend("a", 1))
     result = only(policy(outbound=(outbound(Protocol.TCP_SERVER_FIRST, shares),)), LISTENER)
     assert [listener_filter["name"] for listener_filter in result["listenerFilters"]] == [
         "envoy.filters.listener.original_dst"

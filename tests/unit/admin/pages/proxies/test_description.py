@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from catalog.policy.values.inbound import EveryoneInTheMesh
-from catalog.policy.values.outbound import OutboundRoute, WeightedBackend
 from catalog.policy.values.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
 from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
+from catalog.policy.values.route_table import WeightedBackend
 from meshwright.admin.pages.proxies import description as describe
 from meshwright.admin.pages.proxies.proxy import policy_of, proxy_page
 from meshwright.mesh.identity import ProxyName
@@ -16,6 +16,7 @@ from meshwright.mesh.names import Namespace, Port
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ExternalHost
 from tests.meshes import values as a
+from tests.meshes.route_entries import entry
 from tests.unit.admin.conftest import NAME
 from xds.protocol.resources.resource import LISTENER, ResourceName
 
@@ -92,9 +93,9 @@ def test_split_is_shown_with_its_weights_and_its_name(policies: tuple[ProxyPolic
     service = policies[1].outbound[0]
     key = PolicyKey(Namespace("shop"), "canary")
     shares = tuple(WeightedBackend(service.upstream, port, weight) for port, weight in (("1", 90), ("2", 10)))
-    routes = (OutboundRoute(None, shares, key), OutboundRoute(None, ()))
+    table = (entry(*shares, split=key), entry())
     policy = replace(
-        policies[1], reachable=(ReachableServices.from_sorted((replace(service, routes=routes),)),)
+        policies[1], reachable=(ReachableServices.from_sorted((replace(service, table=table),)),)
     )
     backends = "shop/store port 1 (weight 90), shop/store port 2 (weight 10)"
     assert _texts(describe.routes(policy)) == [

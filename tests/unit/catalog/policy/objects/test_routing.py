@@ -10,7 +10,13 @@ from catalog.oracle.decide import decide
 from catalog.oracle.request.request import Request
 from catalog.oracle.routing import rule_for
 from catalog.policy.group_policy import proxy_policy
-from catalog.policy.values.outbound import RequestRule, WeightedBackend
+from catalog.policy.values.route_table import (
+    AppliedRule,
+    Forward,
+    RequestMirror,
+    RouteEntry,
+    WeightedBackend,
+)
 from catalog.relations.groups import groups
 from catalog.store.view import View
 from meshwright.mesh.config import MeshConfig
@@ -33,7 +39,6 @@ MESH = (
     a.route_group("all", a.match("beta", "/beta"), a.match("all", ".*")),
     a.tcp_route("any"),
 )
-BETA = HTTPMatch("beta", "/beta")
 
 
 def seconds(number: float) -> RouteActions:
@@ -46,13 +51,31 @@ def policy(name: str, *rules: RouteRule, to: str = "shop", created: str = "") ->
     return RoutePolicy(a.policy_key(name), a.service_key(to), rules, created)
 
 
-def rules(view: View, who: str = "buyer") -> dict[str, tuple[RequestRule, ...]]:
-    """Return the rules of a workload's calls by the service that is called."""
+def table(view: View, to: str, who: str = "buyer") -> tuple[RouteEntry, ...]:
+    """Return the route table of a workload's calls to a service."""
     (group,) = (proxy_group for proxy_group in groups(view) if proxy_group.primary.name == who)
-    return {
-        str(outbound_service.upstream).partition("/")[2]: outbound_service.rules
+    (called,) = (
+        outbound_service
         for outbound_service in proxy_policy(view, group).outbound
-    }
+        if outbound_service.upstream == a.service_key(to)
+    )
+    return called.table
+
+
+def rules(view: View, to: str = "shop") -> list[tuple[str, str, timedelta | None]]:
+    """Return policy, match (`*` for all) and timeout of each rule in a route table."""
+    return [
+        (source.part.by.name, "*" if source.match is None else source.match.name, entry.action.timeout)
+        for entry in table(view, to)
+        for source in entry.provenance
+        if isinstance(source.part, AppliedRule) and isinstance(entry.action, Forward)
+    ]
+
+
+def mirrors(view: View) -> list[RequestMirror]:
+    """Return the mirrors of the buyer's requests to the shop."""
+    actions = [entry.action for entry in table(view, "shop")]
+    return [mirror for action in actions if isinstance(action, Forward) for mirror in action.mirrors]
 
 
 @pytest.mark.parametrize("permissive", [False, True])
@@ -60,8 +83,11 @@ def test_route_policy_applies_to_its_service_only(*, permissive: bool) -> None:
     """All callers are affected. A service of TCP has no rules, because no requests are seen there."""
     every = RouteRule((), seconds(1))
     view = a.view(*MESH, MeshConfig(permissive=permissive), policy("p", every), policy("r", every, to="raw"))
-    request_rule = RequestRule(a.policy_key("p"), None, seconds(1))
-    assert rules(view) == {"bank": (), "raw": (), "shop": (request_rule,)}
+    assert {to: rules(view, to) for to in ("bank", "raw", "shop")} == {
+        "bank": [],
+        "raw": [],
+        "shop": [("p", "*", timedelta(seconds=1))],
+    }
 
 
 def test_rules_after_one_for_all_requests_are_dropped() -> None:
@@ -77,11 +103,7 @@ def test_rules_after_one_for_all_requests_are_dropped() -> None:
             RouteRule((), seconds(5)),
         ),
     )
-    key = a.policy_key("p")
-    assert rules(view)["shop"] == (
-        RequestRule(key, (BETA,), seconds(2)),
-        RequestRule(key, None, seconds(4)),
-    )
+    assert rules(view) == [("p", "beta", timedelta(seconds=2)), ("p", "*", timedelta(seconds=4))]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +117,7 @@ def test_oldest_route_policy_is_in_force(first: str, second: str, expected: str)
         policy("b", RouteRule((), seconds(2)), created=second),
     )
     view = a.view(*MESH, *both)
-    assert [request_rule.by.name for request_rule in rules(view)["shop"]] == [expected]
+    assert [name for name, _, _ in rules(view)] == [expected]
     request = Request(a.identity("buyer"), SHOP, Port(80), "GET", "/")
     (port,) = view.services[SHOP].ports
     result = rule_for(view, request, port)
@@ -143,17 +165,12 @@ def test_requests_are_mirrored_only_to_a_callable_service() -> None:
     """There is no mirror to a service that the client may not call, or to a headless service."""
     to_bank = RouteRule((), RouteActions(mirror=Mirror(ServiceName("bank"), 50)))
     there = a.view(*MESH, policy("p", to_bank))
-    (rule,) = rules(there)["shop"]
-    assert rule.mirror == WeightedBackend(a.service_key("bank"), "8080", 1)
+    assert mirrors(there) == [RequestMirror(WeightedBackend(a.service_key("bank"), "8080", 1), 50)]
     without = (item for item in MESH if item != MESH[8])
-    assert [
-        request_rule.mirror for request_rule in rules(a.view(*without, policy("p", to_bank)))["shop"]
-    ] == [None]
+    assert mirrors(a.view(*without, policy("p", to_bank))) == []
     headless = replace(a.service("bank"), headless=True)
     others = (item for item in MESH if item != a.service("bank"))
-    assert [
-        request_rule.mirror for request_rule in rules(a.view(*others, headless, policy("p", to_bank)))["shop"]
-    ] == [None]
+    assert mirrors(a.view(*others, headless, policy("p", to_bank))) == []
 
 
 def test_mirror_is_a_destination_but_no_callable_service_of_a_narrowed_client() -> None:

@@ -8,12 +8,12 @@ import pytest
 import re2
 
 from catalog.policy.values.inbound import EveryoneInTheMesh
-from catalog.policy.values.outbound import OutboundRoute
 from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.mesh.long_lived import LongLived
 from meshwright.mesh.service import Protocol
 from meshwright.sidecars.envoy.features.upgrades import other_than
 from tests.meshes.resources import resources
+from tests.meshes.route_entries import entry
 from tests.unit.sidecars.envoy.test_translate import backend, decoded, inbound, outbound, policy
 from xds.protocol.resources.resource import LISTENER
 
@@ -39,7 +39,7 @@ def filters(made: ProxyPolicy, name: str) -> list[dict[str, Any]]:
 def of(protocol: Protocol, long_lived: LongLived) -> ProxyPolicy:
     """Return the policy of a proxy that receives and makes calls in one protocol."""
     ports = (inbound(EveryoneInTheMesh(), protocol=protocol),)
-    called = outbound(protocol, OutboundRoute(None, (backend("a", 1), backend("b", 1))))
+    called = outbound(protocol, entry(backend("a", 1), backend("b", 1)))
     return replace(policy(inbound=ports, outbound=(called,), passthrough=True), long_lived=long_lived)
 
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from catalog.policy import reachable
 from catalog.policy.group_policy import proxy_policy
-from catalog.policy.outbound import called_at, protocol_of, routes, visible
+from catalog.policy.outbound import called_at, protocol_of, visible
+from catalog.policy.route_table import table
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.proxy import ReachableServices
 from catalog.relations.groups import ProxyGroup, groups
@@ -131,7 +132,7 @@ def _careless(mesh: View, group: ProxyGroup, ipv6: bool) -> tuple[ReachableServi
         OutboundService(key, port.port, protocol_of(mesh, key, port), ways, addresses)
         for key in visible(mesh, client)
         for port in mesh.services[key].ports
-        if (ways := routes(mesh, client, key, port))
+        if (ways := table(mesh, client, key, port))
         and (addresses := tuple(address.address for address in called_at(mesh, client, key, port)))
     )
     return (ReachableServices.from_sorted(result),)

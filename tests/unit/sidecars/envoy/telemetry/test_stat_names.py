@@ -2,8 +2,8 @@
 
 import pytest
 
-from catalog.policy.values.outbound import WeightedBackend
 from catalog.policy.values.outside import OutsideRange
+from catalog.policy.values.route_table import WeightedBackend
 from meshwright.mesh.names import Namespace, Port, ServiceName
 from meshwright.mesh.service import ExternalHost, ServiceKey
 from meshwright.sidecars.envoy import names

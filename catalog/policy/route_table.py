@@ -1,0 +1,209 @@
+"""Route tables: what happens to the requests of a client to a service's port, in order.
+
+TrafficSplits choose the backends, and the RoutePolicy of the called service treats the requests, whichever
+backend they get. An entry therefore stands for one match of a split together with one match of a rule: the
+table is the product of both lists. The service itself gets the requests of no split. For example, a split for
+`/beta` and a rule for POST make the entries `/beta and POST`, `/beta`, `POST`, and one for the rest.
+
+Here a client is a result of `catalog.relations.permissive.relevant_client`: None means any client.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from itertools import product
+from typing import Final
+
+from catalog.policy.objects import routing, splits
+from catalog.policy.objects.routing import Place
+from catalog.policy.objects.upstreams import fails_over, keys_of
+from catalog.policy.outbound import protocol_of, reaches
+from catalog.policy.values.route_table import (
+    NO_BACKEND,
+    AppliedRule,
+    AppliedSplit,
+    Forward,
+    RequestMirror,
+    RequestTreatment,
+    RouteAction,
+    RouteEntry,
+    RouteSource,
+    RoutingPart,
+    WeightedBackend,
+)
+from catalog.relations.permissive import is_permissive
+from catalog.store.view import View
+from meshwright.engine.derived import derived
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.matching import RequestMatch
+from meshwright.mesh.policies.routing import RouteActions
+from meshwright.mesh.policies.smi import HTTPMatch, TrafficSplit
+from meshwright.mesh.service import ServiceKey, ServicePort
+
+REMEMBERED: Final = 4096
+"""Number of cached matches, and of combinations: many entries, ports and services have the same ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class _RuleEffect:
+    """What a rule does, and the requests for which; one value for the entries of all choices."""
+
+    rule: AppliedRule
+    sources: tuple[RouteSource | None, ...]
+    treatment: RequestTreatment | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """The backends for requests of any of `matches` (None: all requests), chosen by `split`, if any."""
+
+    shares: tuple[WeightedBackend, ...]
+    split: AppliedSplit | None = None
+    matches: tuple[HTTPMatch, ...] | None = None
+
+
+def table(
+    view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort
+) -> tuple[RouteEntry, ...]:
+    """Return the route table of a client's calls to a service's port; empty if it may reach no backend."""
+    return table_where(view, key, port, partial(reaches, view, client))
+
+
+def table_where(
+    view: View,
+    key: ServiceKey,
+    port: ServicePort,
+    reached: Callable[[Place], bool],
+    *,
+    as_called: bool = False,
+) -> tuple[RouteEntry, ...]:
+    """Return the table if the places in `reached` may be called. Only places behind the service are asked.
+
+    With `as_called`, requests that no split takes go to the called endpoint.
+    """
+    protocol = protocol_of(view, key, port)
+    rules = [
+        _RuleEffect(rule, _sources(rule, rule.matches), _treatment(rule.actions))
+        for rule in routing.rules(view, key, port, protocol, reached)
+    ]
+    result: list[RouteEntry] = []
+    for choice in _choices(view, key, port, reached, as_called=as_called):
+        action: RouteAction = NO_BACKEND
+        if choice.shares:
+            action = Forward(
+                choice.shares,
+                keys_of(view, protocol, choice.shares),
+                fails_over(view, protocol, choice.shares),
+            )
+        result.extend(_entries(choice, action, rules))
+    return tuple(result) if any(entry.shares for entry in result) else ()
+
+
+def _choices(
+    view: View, key: ServiceKey, port: ServicePort, reached: Callable[[Place], bool], *, as_called: bool
+) -> Iterator[_Choice]:
+    """Yield the splits in order, then the service itself, unless a split takes all requests."""
+    for split in splits.in_force(view, key, protocol_of(view, key, port)):
+        shares, matches = _shares(view, split, port, reached), splits.matches(view, split)
+        yield _Choice(shares, AppliedSplit(split.key, shares), matches)
+        if matches is None:
+            return
+    yield _Choice(_itself(view, key, port, reached, as_called=as_called))
+
+
+def _entries(choice: _Choice, action: RouteAction, rules: Sequence[_RuleEffect]) -> Iterator[RouteEntry]:
+    """Yield the entries of a choice: for each rule, then for the requests of no rule."""
+    chosen = _sources(choice.split, choice.matches)
+    for effect in rules:
+        treated = _treated(action, effect.rule)
+        for both in product(chosen, effect.sources):
+            yield _entry(both, treated, effect.treatment)
+        # The rule is for all requests, so none are left.
+        if effect.rule.matches is None:
+            return
+    for source in chosen:
+        yield _entry((source,), action)
+
+
+def _sources(
+    part: RoutingPart | None, matches: tuple[HTTPMatch, ...] | None
+) -> tuple[RouteSource | None, ...]:
+    if part is None:
+        return (None,)
+    return (
+        tuple(RouteSource(part, match) for match in matches) if matches is not None else (RouteSource(part),)
+    )
+
+
+def _entry(
+    sources: tuple[RouteSource | None, ...], action: RouteAction, treatment: RequestTreatment | None = None
+) -> RouteEntry:
+    provenance = tuple(source for source in sources if source is not None)
+    named = dict.fromkeys(source.match for source in provenance if source.match is not None)
+    return RouteEntry(_request_matches(tuple(named)), action, provenance, treatment)
+
+
+@lru_cache(REMEMBERED)
+def _request_matches(named: tuple[HTTPMatch, ...]) -> tuple[RequestMatch, ...]:
+    return tuple(map(_request_match, named))
+
+
+@lru_cache(REMEMBERED)
+def _request_match(match: HTTPMatch) -> RequestMatch:
+    return match.request_match
+
+
+def _treated(action: RouteAction, rule: AppliedRule) -> RouteAction:
+    """Return an action with what a rule changes of forwarding; an answer stays."""
+    if not isinstance(action, Forward):
+        return action
+    backend, wanted = rule.mirror, rule.actions.mirror
+    mirrors = (RequestMirror(backend, wanted.percent),) if backend is not None and wanted is not None else ()
+    return replace(action, timeout=rule.actions.timeout, mirrors=mirrors)
+
+
+def _treatment(actions: RouteActions) -> RequestTreatment | None:
+    treatment = RequestTreatment(
+        actions.request_headers, actions.response_headers, actions.delay, actions.abort
+    )
+    return None if treatment == RequestTreatment() else treatment
+
+
+@derived
+def places_behind(view: View, key: ServiceKey) -> tuple[Place, ...]:
+    """Return the places to which calls to a service may lead: its own ports, and those of split backends."""
+    result: dict[Place, None] = {}
+    for port in view.services[key].ports:
+        result[key, port] = None
+        for split in splits.in_force(view, key, protocol_of(view, key, port)):
+            result.update((place, None) for place, _ in _backends(view, split, port))
+        result.update((place, None) for place in routing.mirrors(view, key, port))
+    return tuple(result)
+
+
+def _itself(
+    view: View, key: ServiceKey, port: ServicePort, reached: Callable[[Place], bool], *, as_called: bool
+) -> tuple[WeightedBackend, ...]:
+    # In a permissive namespace a service without workloads is visible as well, and answers 503.
+    shown = is_permissive(view, key.namespace) or reached((key, port))
+    return (WeightedBackend(key, str(port.target_port), 1, as_called),) if shown else ()
+
+
+def _shares(
+    view: View, split: TrafficSplit, port: ServicePort, reached: Callable[[Place], bool]
+) -> tuple[WeightedBackend, ...]:
+    """Return the shares of a split that a client may call; empty if all their weights are zero."""
+    shares = tuple(
+        WeightedBackend(place[0], str(place[1].target_port), weight)
+        for place, weight in _backends(view, split, port)
+        if reached(place)
+    )
+    return shares if any(share.weight for share in shares) else ()
+
+
+def _backends(view: View, split: TrafficSplit, port: ServicePort) -> Iterator[tuple[Place, int]]:
+    """Yield the places of a split's backends for a port of its apex, with their weights."""
+    for key, weight in splits.known_weights(view, split).items():
+        backend_port = splits.backend_port(port, view.services[key])
+        if backend_port is not None:
+            yield (key, backend_port), weight
