@@ -9,9 +9,10 @@ from dataclasses import replace
 
 from catalog.policy.objects.limits import connection_limits
 from catalog.policy.objects.upstreams import policy_of
-from catalog.policy.outbound import answering, permitted, protocol_of
+from catalog.policy.outbound import answering, permitted
 from catalog.policy.values.destinations import DestinationEndpoint, ServiceDestination
 from catalog.policy.values.outbound import OutboundService
+from catalog.relations.backends.protocols import protocol_of
 from catalog.relations.backends.readiness import taking_traffic
 from catalog.relations.permissive import relevant_client
 from catalog.store.view import View

@@ -17,8 +17,8 @@ from catalog.policy.objects.routing import Place
 from catalog.policy.values.interception import SocketAddress
 from catalog.relations.backends.addresses import called_addresses
 from catalog.relations.backends.endpoints import endpoints
-from catalog.relations.backends.ports import spoken
-from catalog.relations.backends.workloads import backing, services_of_identity
+from catalog.relations.backends.protocols import protocol_of
+from catalog.relations.backends.workloads import services_of_identity
 from catalog.relations.permissive import is_permissive, open_services
 from catalog.store.smi import splits_by_backend, targets_by_source
 from catalog.store.view import IN_VIEW, View
@@ -102,20 +102,6 @@ def allowed_endpoints(
         for endpoint in endpoints(view, key, port)
         if (endpoint.identity, endpoint.port) in may_answer
     )
-
-
-@derived
-def spoken_there(view: View, key: ServiceKey, port: ServicePort) -> Protocol:
-    """Return the protocol of a service's port."""
-    return spoken(port, backing(view, key))
-
-
-_protocols: Final = IN_VIEW.firewalls(spoken_there)
-
-
-def protocol_of(view: View, key: ServiceKey, port: ServicePort) -> Protocol:
-    """Return the protocol of a service's port; readers do not depend on other attributes of workloads."""
-    return _protocols(view).value(key, port)
 
 
 def reaches(view: View, client: ServiceIdentity | None, place: Place) -> bool:

@@ -19,7 +19,7 @@ from catalog.policy.objects.ingress import ingress_rule
 from catalog.policy.objects.limits import connection_limits, rate_limits
 from catalog.policy.objects.mutual_tls import plain_rule
 from catalog.policy.objects.retries import retry_of
-from catalog.policy.outbound import permitted, spoken_there
+from catalog.policy.outbound import permitted
 from catalog.policy.reachable import reachable
 from catalog.policy.route_table import places_behind, table
 from catalog.policy.values.parts import (
@@ -36,6 +36,7 @@ from catalog.policy.values.parts import (
     Roots,
     WholePolicy,
 )
+from catalog.relations.backends.protocols import spoken_there
 from catalog.relations.groups import ProxyGroup, members
 from catalog.relations.identities import dns_names
 from catalog.relations.permissive import relevant_client

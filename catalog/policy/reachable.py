@@ -15,12 +15,13 @@ from functools import partial
 from catalog.policy.destinations import destinations
 from catalog.policy.objects.retries import in_force
 from catalog.policy.objects.routing import Place
-from catalog.policy.outbound import called_at, escaped_slashes, granted, protocol_of, reaches
+from catalog.policy.outbound import called_at, escaped_slashes, granted, reaches
 from catalog.policy.route_table import places_behind, table, table_where
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.proxy import ReachableServices
 from catalog.relations.backends.endpoints import health_at
+from catalog.relations.backends.protocols import protocol_of
 from catalog.relations.conflicts import conflicts
 from catalog.relations.groups import ProxyGroup
 from catalog.relations.permissive import open_services, relevant_client

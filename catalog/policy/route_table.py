@@ -17,7 +17,7 @@ from typing import Final
 from catalog.policy.objects import routing, splits
 from catalog.policy.objects.routing import Place
 from catalog.policy.objects.upstreams import fails_over, keys_of
-from catalog.policy.outbound import protocol_of, reaches
+from catalog.policy.outbound import reaches
 from catalog.policy.values.route_table import (
     NO_BACKEND,
     AppliedRule,
@@ -31,6 +31,7 @@ from catalog.policy.values.route_table import (
     RoutingPart,
     WeightedBackend,
 )
+from catalog.relations.backends.protocols import protocol_of
 from catalog.relations.permissive import is_permissive
 from catalog.store.view import View
 from meshwright.engine.derived import derived

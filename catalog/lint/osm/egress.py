@@ -9,7 +9,8 @@ from typing import Final
 from catalog.lint.budget import Budget, within
 from catalog.lint.codes import Code
 from catalog.lint.wording import Place, Suggestions, listed, meant, problem_of
-from catalog.policy.outbound import protocol_of, visible
+from catalog.policy.outbound import visible
+from catalog.relations.backends.protocols import protocol_of
 from catalog.relations.membership import belongs_to_the_mesh, service_of_the_mesh
 from catalog.relations.outside import service_called, services_by_port, setting_named
 from catalog.store.inventory import by_identity

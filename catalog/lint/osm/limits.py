@@ -6,7 +6,7 @@ from catalog.lint.codes import Code
 from catalog.lint.servers import behind_sidecars
 from catalog.lint.wording import Place, meant
 from catalog.policy.objects import limits
-from catalog.policy.outbound import protocol_of
+from catalog.relations.backends.protocols import protocol_of
 from catalog.relations.backends.targets import served_by
 from catalog.relations.backends.workloads import backing
 from catalog.store.osm import egresses_by_limits

@@ -7,7 +7,7 @@ from catalog.lint.codes import Code
 from catalog.lint.lint import Lint
 from catalog.lint.wording import OR_OUTSIDE, Suggestions, problem_of
 from catalog.policy.objects.retries import in_force
-from catalog.policy.outbound import protocol_of
+from catalog.relations.backends.protocols import protocol_of
 from catalog.relations.permissive import services_in
 from catalog.store.inventory import by_identity
 from catalog.store.view import View

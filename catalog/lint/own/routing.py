@@ -6,7 +6,7 @@ from catalog.lint.codes import Code
 from catalog.lint.wording import Place, Suggestions, meant
 from catalog.policy.access import unknown_matches
 from catalog.policy.objects.routing import mirrored, policy_of
-from catalog.policy.outbound import protocol_of
+from catalog.relations.backends.protocols import protocol_of
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
 from meshwright.mesh.kinds import ROUTE_POLICY

@@ -10,8 +10,8 @@ from catalog.oracle.request.request import Request
 from catalog.policy.destinations import health_check_protocol
 from catalog.policy.inbound import access
 from catalog.policy.objects.upstreams import policy_of
-from catalog.policy.outbound import protocol_of
 from catalog.policy.values.inbound import OnlyRules, admitted
+from catalog.relations.backends.protocols import protocol_of
 from catalog.store.view import View
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import UPSTREAM_POLICY

@@ -9,11 +9,11 @@ from catalog.lint.lint import IN_LINT, Lint
 from catalog.lint.services.mesh_membership import is_unmeshed
 from catalog.lint.templates import behind, named_in_vain
 from catalog.lint.wording import Suggestions, listed, problem_of
-from catalog.policy.outbound import protocol_of
 from catalog.policy.values.interception import SocketAddress
 from catalog.relations.backends.addresses import called_addresses
 from catalog.relations.backends.endpoints import endpoints, health_at
 from catalog.relations.backends.ports import declared_protocol
+from catalog.relations.backends.protocols import protocol_of
 from catalog.relations.backends.targets import served_by, slice_ports, target_numbers
 from catalog.relations.backends.workloads import backing, services_of
 from catalog.store.objects import workload_object

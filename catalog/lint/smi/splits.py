@@ -12,7 +12,7 @@ from catalog.lint.templates import answering
 from catalog.lint.wording import Place
 from catalog.policy.access import may_call
 from catalog.policy.objects import splits
-from catalog.policy.outbound import protocol_of
+from catalog.relations.backends.protocols import protocol_of
 from catalog.relations.permissive import is_permissive
 from catalog.store.smi import http_route_groups, splits_by_apex, targets_by_destination
 from catalog.store.view import View

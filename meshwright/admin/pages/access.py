@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from catalog.policy.access import FullAccess, MatchingAccess, NoAccess, grant
-from catalog.policy.outbound import protocol_of, visible
+from catalog.policy.outbound import visible
 from catalog.policy.route_table import table
 from catalog.relations.backends.endpoints import endpoints
+from catalog.relations.backends.protocols import protocol_of
 from catalog.relations.permissive import is_permissive, relevant_client
 from catalog.store.inventory import by_identity
 from catalog.store.smi import targets_between

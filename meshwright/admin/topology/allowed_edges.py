@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from catalog.policy.access import NoAccess, grant
-from catalog.policy.outbound import protocol_of
 from catalog.relations.backends.endpoints import endpoints
+from catalog.relations.backends.protocols import protocol_of
 from catalog.relations.groups import members
 from catalog.relations.permissive import is_permissive
 from catalog.store.smi import splits_by_backend, targets

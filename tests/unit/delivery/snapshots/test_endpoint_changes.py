@@ -36,7 +36,7 @@ ONCE = (
     "catalog.relations.backends.readiness.taking_traffic",
     "catalog.relations.backends.targets.slice_ports",
     "catalog.policy.outbound.identities_behind",
-    "catalog.policy.outbound.spoken_there",
+    "catalog.relations.backends.protocols.spoken_there",
     "catalog.policy.destinations.endpoints_of",
     "meshwright.delivery.snapshots.rendering._completed",
     "meshwright.delivery.snapshots.rendering.made",

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from catalog.policy.destinations import answering_at, endpoints_of
 from catalog.policy.group_policy import proxy_policy
-from catalog.policy.outbound import answering, called_at, escaped_slashes, protocol_of, visible
+from catalog.policy.outbound import answering, called_at, escaped_slashes, visible
 from catalog.policy.reachable import open_to_all
 from catalog.policy.route_table import table
 from catalog.policy.values.destinations import ServiceDestination
@@ -17,6 +17,7 @@ from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.proxy import ProxyPolicy
 from catalog.policy.values.route_table import Forward, RouteEntry
+from catalog.relations.backends.protocols import protocol_of
 from catalog.relations.groups import ProxyGroup, groups
 from catalog.relations.identities import service_identities
 from catalog.relations.permissive import is_permissive

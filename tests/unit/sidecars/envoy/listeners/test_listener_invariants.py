@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from catalog.policy import reachable
 from catalog.policy.group_policy import proxy_policy
-from catalog.policy.outbound import called_at, protocol_of, visible
+from catalog.policy.outbound import called_at, visible
 from catalog.policy.route_table import table
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.proxy import ReachableServices
+from catalog.relations.backends.protocols import protocol_of
 from catalog.relations.groups import ProxyGroup, groups
 from catalog.store.view import View
 from meshwright.mesh.config import MeshConfig
