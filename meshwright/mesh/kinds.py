@@ -71,6 +71,15 @@ UPSTREAM_POLICY: Final = _known("UpstreamPolicy", "policy.meshwright.dev")
 MUTUAL_TLS: Final = _known("MutualTLS", "policy.meshwright.dev")
 EXTERNAL_AUTHORIZATION: Final = _known("ExternalAuthorization", "policy.meshwright.dev")
 
+GATEWAY_API: Final = "gateway.networking.k8s.io"
+"""API group of the Gateway API."""
+HTTP_ROUTE: Final = _known("HTTPRoute", GATEWAY_API)
+GRPC_ROUTE: Final = _known("GRPCRoute", GATEWAY_API)
+TLS_ROUTE: Final = _known("TLSRoute", GATEWAY_API)
+# SMI's TCPRoute keeps the plain name, so `str()` of this kind has the group.
+GATEWAY_TCP_ROUTE: Final = _known("TCPRoute", GATEWAY_API)
+REFERENCE_GRANT: Final = _known("ReferenceGrant", GATEWAY_API)
+
 # Inputs that are not objects have kinds too, because a wave names each of its causes by a kind.
 ADMISSION: Final = Kind("admission")
 CERTIFICATE: Final = Kind("certificate")

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.gateway.routes import GRPCRoute, HTTPRoute, ReferenceGrant, TLSRoute
+from meshwright.mesh.gateway.routes import TCPRoute as GatewayTCPRoute
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import FORMS, NAMESPACE, READ_AS, Kind
 from meshwright.mesh.names import Namespace
@@ -127,6 +129,9 @@ MeshObject = (
     | Egress
     | EndpointSlice
     | ExtensionService
+    | GatewayTCPRoute
+    | GRPCRoute
+    | HTTPRoute
     | HTTPRouteGroup
     | IngressBackend
     | MeshConfig
@@ -134,12 +139,14 @@ MeshObject = (
     | MutualTLS
     | NamespaceObject
     | PodTemplate
+    | ReferenceGrant
     | Retry
     | RoutePolicy
     | Service
     | ServiceIdentity
     | TCPRoute
     | Telemetry
+    | TLSRoute
     | TrafficSplit
     | TrafficTarget
     | UpstreamPolicy
