@@ -1,0 +1,132 @@
+"""Verdicts about routes of the Gateway API, with reasons in the words of its specification.
+
+`catalog.relations.attachment` derives them. Policy, status, lint and explain only read them.
+"""
+
+import enum
+from dataclasses import dataclass
+
+from meshwright.mesh.gateway.references import ParentRef
+from meshwright.mesh.names import Port
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.service import ServiceKey, ServicePort
+
+
+class AcceptedReason(enum.StrEnum):
+    """Reasons of the condition `Accepted` for a parent; only ACCEPTED puts the route in force there."""
+
+    ACCEPTED = "Accepted"
+    NO_MATCHING_PARENT = "NoMatchingParent"
+    UNSUPPORTED_VALUE = "UnsupportedValue"
+    # The specification demands this refusal (GEP-1294) without a constant for the reason.
+    CONFLICTED = "Conflicted"
+
+
+class ResolvedReason(enum.StrEnum):
+    """Reasons of the condition `ResolvedRefs`; only RESOLVED means that every reference is good."""
+
+    RESOLVED = "ResolvedRefs"
+    BACKEND_NOT_FOUND = "BackendNotFound"
+    INVALID_KIND = "InvalidKind"
+    UNSUPPORTED_PROTOCOL = "UnsupportedProtocol"
+
+
+@dataclass(frozen=True, slots=True)
+class ParentVerdict:
+    """Verdict about one parent of a route: `parent` as written, and the Service that it names.
+
+    `ports` are the ports of the Service where the route is in force; empty unless accepted.
+    """
+
+    parent: ParentRef
+    service: ServiceKey
+    reason: AcceptedReason
+    message: str
+    ports: tuple[Port, ...] = ()
+
+    @property
+    def accepted(self) -> bool:
+        """True if the route is in force at this parent."""
+        return self.reason is AcceptedReason.ACCEPTED
+
+
+@dataclass(frozen=True, slots=True)
+class ServicePlace:
+    """A port of an existing Service, as the target of a reference."""
+
+    service: ServiceKey
+    port: ServicePort
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenReference:
+    """A reference that leads nowhere: its share of the requests is answered with an error.
+
+    `field` is the field of the route's manifest, for example `spec.rules[0].backendRefs[1]`.
+    """
+
+    reason: ResolvedReason
+    message: str
+    field: str
+
+
+Resolution = ServicePlace | BrokenReference
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedBackend:
+    """A backend of a rule, with the receivers of the copies that its own filters make, in their order."""
+
+    to: Resolution
+    mirrors: tuple[Resolution, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedRule:
+    """The references of a rule, in the order of its backends and mirrors.
+
+    `unknown` are filters of the rule that Meshwright does not carry out; requests of the rule then fail.
+    """
+
+    backends: tuple[ResolvedBackend, ...] = ()
+    mirrors: tuple[Resolution, ...] = ()
+    unknown: tuple[BrokenReference, ...] = ()
+
+    @property
+    def unresolved(self) -> tuple[BrokenReference, ...]:
+        """The references of the rule that lead nowhere, in the order of the fields."""
+        everything = (
+            *self.unknown,
+            *self.mirrors,
+            *(item for backend in self.backends for item in (backend.to, *backend.mirrors)),
+        )
+        return tuple(item for item in everything if isinstance(item, BrokenReference))
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """Everything decided about one route.
+
+    `parents` has a verdict for each of the route's parents that is a Service, in the route's order, and
+    `rules` the references of each rule. `dropped` has the message about rules that are not in force although
+    the others are, or is empty; in the words of the specification the route is then partially invalid.
+    """
+
+    route: ObjectKey
+    parents: tuple[ParentVerdict, ...] = ()
+    rules: tuple[ResolvedRule, ...] = ()
+    dropped: str = ""
+
+    @property
+    def unresolved(self) -> tuple[BrokenReference, ...]:
+        """All references of the route that lead nowhere, in the order of the fields."""
+        return tuple(item for rule in self.rules for item in rule.unresolved)
+
+    @property
+    def resolved(self) -> tuple[ResolvedReason, str]:
+        """Reason and message of the condition `ResolvedRefs`: those of the first reference that is bad."""
+        bad = self.unresolved
+        if not bad:
+            return ResolvedReason.RESOLVED, "all references are resolved"
+        more = f"; and {len(bad) - 1} more" if len(bad) > 1 else ""
+        return bad[0].reason, f"{bad[0].field}: {bad[0].message}{more}"

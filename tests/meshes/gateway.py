@@ -1,0 +1,115 @@
+"""Short constructors of Gateway API routes for the catalog's tests; the namespace is `default` by default."""
+
+import catalog.store.gateway  # noqa: F401 - declares the routes that a view may be made of
+from catalog.store.view import MeshSettings, View
+from meshwright.mesh.gateway.filters import Filters
+from meshwright.mesh.gateway.references import BackendObject, ParentRef
+from meshwright.mesh.gateway.routes import GatewayRoute, GRPCRoute, HTTPRoute, TCPRoute, TLSRoute
+from meshwright.mesh.gateway.rules import Backend, Rule
+from meshwright.mesh.kinds import GATEWAY_TCP_ROUTE, GRPC_ROUTE, HTTP_ROUTE, SERVICE, TLS_ROUTE, Kind
+from meshwright.mesh.matching import Exact, FieldMatch, GrpcMethod, Prefix, Regex, RequestMatch
+from meshwright.mesh.names import Namespace, Port
+from meshwright.mesh.objects import ObjectKey, SourcedObject
+from meshwright.mesh.origins import InFile
+from tests.meshes import values as a
+
+KINDS = {HTTPRoute: HTTP_ROUTE, GRPCRoute: GRPC_ROUTE, TLSRoute: TLS_ROUTE, TCPRoute: GATEWAY_TCP_ROUTE}
+NO_FILTERS = Filters()
+_ROUTES = HTTPRoute | GRPCRoute | TLSRoute | TCPRoute
+
+
+def parent(
+    name: str,
+    *,
+    namespace: str | None = None,
+    port: int | None = None,
+    section: str | None = None,
+    kind: Kind = SERVICE,
+) -> ParentRef:
+    """Make a reference to a parent, by default a Service."""
+    return ParentRef(
+        kind, name, Namespace(namespace) if namespace else None, section, None if port is None else Port(port)
+    )
+
+
+def to(
+    name: str,
+    port: int | None = 80,
+    *,
+    weight: int = 1,
+    namespace: str = "default",
+    kind: Kind = SERVICE,
+    filters: Filters = NO_FILTERS,
+) -> Backend:
+    """Make a backend, by default a Service."""
+    number = None if port is None else Port(port)
+    return Backend(BackendObject(kind, Namespace(namespace), name, number), weight, filters)
+
+
+def prefix(path: str, *headers: tuple[str, str], **fields: tuple[str, ...]) -> RequestMatch:
+    """Make a match by path prefix, exact headers, and the other fields of a match."""
+    return RequestMatch(Prefix(path), headers=_fields(*headers), **fields)  # type: ignore[arg-type]
+
+
+def exact(path: str, *headers: tuple[str, str]) -> RequestMatch:
+    """Make a match by exact path and exact headers."""
+    return RequestMatch(Exact(path), headers=_fields(*headers))
+
+
+def regex(path: str, *headers: tuple[str, str]) -> RequestMatch:
+    """Make a match by a regular expression and exact headers."""
+    return RequestMatch(Regex(path), headers=_fields(*headers))
+
+
+def call(service: str | None = None, method: str | None = None, *headers: tuple[str, str]) -> RequestMatch:
+    """Make a match of gRPC calls."""
+    path = GrpcMethod(service, method) if service or method else None
+    return RequestMatch(path, headers=_fields(*headers), grpc=True)
+
+
+def http_route(
+    name: str, *rules: Rule, parents: tuple[ParentRef, ...], namespace: str = "default", created: str = ""
+) -> HTTPRoute:
+    """Make an HTTPRoute."""
+    return HTTPRoute(a.policy_key(name, namespace), parents, (), rules, created=created)
+
+
+def grpc_route(
+    name: str, *rules: Rule, parents: tuple[ParentRef, ...], namespace: str = "default", created: str = ""
+) -> GRPCRoute:
+    """Make a GRPCRoute."""
+    return GRPCRoute(a.policy_key(name, namespace), parents, (), rules, created=created)
+
+
+def tcp_route(
+    name: str, *rules: Rule, parents: tuple[ParentRef, ...], namespace: str = "default", created: str = ""
+) -> TCPRoute:
+    """Make a TCPRoute of the Gateway API."""
+    return TCPRoute(a.policy_key(name, namespace), parents, (), rules, created=created)
+
+
+def tls_route(
+    name: str, *rules: Rule, parents: tuple[ParentRef, ...], namespace: str = "default", created: str = ""
+) -> TLSRoute:
+    """Make a TLSRoute."""
+    return TLSRoute(a.policy_key(name, namespace), parents, (), rules, created=created)
+
+
+def key_of(route: GatewayRoute) -> ObjectKey:
+    """Return the object key of a route."""
+    return ObjectKey.from_name(KINDS[type(route)], route.key)
+
+
+def view(*things: object, settings: MeshSettings | None = None) -> View:
+    """Make a view of objects, routes of the Gateway API among them."""
+    routes = [thing for thing in things if isinstance(thing, _ROUTES)]
+    others = [thing for thing in things if not isinstance(thing, _ROUTES)]
+    sourced = {
+        key_of(route): SourcedObject(key_of(route), route, InFile("routes", 1, number))
+        for number, route in enumerate(routes, 1)
+    }
+    return View.build({**a.objects(*others), **sourced}, settings or MeshSettings())
+
+
+def _fields(*pairs: tuple[str, str]) -> tuple[FieldMatch, ...]:
+    return tuple(FieldMatch(name, Exact(value)) for name, value in pairs)
