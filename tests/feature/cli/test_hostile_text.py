@@ -75,6 +75,8 @@ TYPED = [
     ("log-level", "--agent", AT),
     ("migrate", "osm", "-f", "mesh"),
     ("migrate", "osm", "-f", "pods.yaml", "--out", f"moved{TEXT}"),
+    ("migrate", "smi", "-f", "mesh"),
+    ("migrate", "smi", "-f", "mesh", "--out", f"routes{TEXT}"),
     ("proxies", *STATE),
     ("proxies", *STATE, "--json"),
     ("proxy", "retry", *STATE, "u"),

@@ -99,6 +99,8 @@ NO_AND_UNKNOWN = [
     (("migrate", "osm"), 2),
     (("migrate", "osm", "-f", "none"), 2),
     (("migrate", "osm", "-f", "bad.yaml"), 2),
+    (("migrate", "smi"), 2),
+    (("migrate", "smi", "-f", "none"), 2),
     (("log-level", "--agent", PORT), 2),
     (("proxies", *NOBODY), 2),
     (("proxy", "retry", *NOBODY, "u"), 2),
@@ -141,6 +143,7 @@ YES = [
     ("lint", "good.yaml"),
     ("lint", "--codes"),
     ("migrate", "osm", "-f", "good.yaml"),
+    ("migrate", "smi", "-f", "good.yaml"),
     ("schema", "Workload"),
     ("state", "move", *NOBODY, *ETCD),
     ("webhook", "--at", "mesh-system/meshwright", "--ca", "s/ca/ca.pem"),
@@ -283,6 +286,7 @@ NOTHING = {
     "objects",
     "migrate osm -f comments": "comments has no manifest: give a file or directory with Open Service Mesh's "
     "objects",
+    "migrate smi -f empty": "directory empty lacks manifests: they are files that end in .yaml, .yml, .json",
 }
 
 

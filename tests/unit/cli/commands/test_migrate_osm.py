@@ -259,7 +259,7 @@ def test_file_of_an_earlier_run_is_reported(run: Run, tmp_path: Path) -> None:
     (tmp_path / "osm.yaml").write_text(yaml.safe_dump(MESH_CONFIG))
     assert run(*lines).stderr == ""
     (tmp_path / "osm.yaml").write_text(yaml.safe_dump(namespace("watched", "enabled")))
-    left = "to/manifests/meshconfig-osm-mesh-config.yaml"
+    left = "to/manifests/meshconfig-meshwright-system-osm-mesh-config.yaml"
     assert (
         run(*lines).stderr
         == f"{left} is from an earlier run, and will be applied with the others: delete it if it is "
