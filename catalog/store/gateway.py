@@ -108,6 +108,7 @@ reference_grants: Final = kind(ReferenceGrant, REFERENCE_GRANT, "ReferenceGrants
 
 _TABLES: Final = {table.kind: table for table in ROUTE_TABLES}
 ROUTE_KINDS: Final = tuple(_TABLES)
+"""The kinds of routes, in the order of ROUTE_TABLES."""
 
 
 def route_of(view: View, key: ObjectKey) -> GatewayRoute | None:

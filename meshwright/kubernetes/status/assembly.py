@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
+from catalog.store.gateway import ROUTE_KINDS
 from meshwright.delivery.assembly import Delivery
 from meshwright.kube.api import Api
 from meshwright.kube.discovery import served
@@ -15,6 +16,7 @@ from meshwright.kubernetes.status.cluster import Cluster, Kinds
 from meshwright.kubernetes.status.conditions.osm_words import WORDED
 from meshwright.kubernetes.status.event import EventReporter
 from meshwright.kubernetes.status.object_status import ObjectStatusTable
+from meshwright.kubernetes.status.parents.writer import Decided
 from meshwright.kubernetes.status.reporter import Reporter, ReportLeadership
 from meshwright.kubernetes.status.rollouts import Progress
 from meshwright.kubernetes.status.statements import WITH_STATUS
@@ -41,11 +43,22 @@ def reporter(
     instance = socket.gethostname()  # the Pod's name in Kubernetes
     # The holder must be unique per process, because machines may have equal host names.
     lease: ReportLeadership = leading or Lease(api, home, LEASE, f"{instance}_{uuid.uuid4().hex[:8]}", clock)
-    standing, kinds = ObjectStatusTable(api.name, WITH_STATUS, WORDED), Kinds(lambda: served(api))
+    standing, kinds = (
+        ObjectStatusTable(api.name, WITH_STATUS, WORDED, ROUTE_KINDS),
+        Kinds(lambda: served(api)),
+    )
 
-    def writer(progress: Callable[[ObjectKey], Progress | None]) -> Writer:
+    def writer(progress: Callable[[ObjectKey], Progress | None], decided: Decided) -> Writer:
         cluster = Cluster(api, kinds.resource, standing, clock, EventReporter(instance, home))
         kinds_with_status = sorted(WITH_STATUS)
-        return Writer(cluster, progress, meter, status_kinds=kinds_with_status, namespaces=namespaces)
+        return Writer(
+            cluster,
+            progress,
+            decided,
+            meter,
+            status_kinds=kinds_with_status,
+            route_kinds=ROUTE_KINDS,
+            namespaces=namespaces,
+        )
 
     return Reporter(delivery, standing, lease, writer)

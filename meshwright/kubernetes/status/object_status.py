@@ -21,10 +21,14 @@ class ObjectStatusTable:
     """
 
     def __init__(
-        self, cluster: str, with_status: Container[Kind], worded: Container[Kind] = frozenset()
+        self,
+        cluster: str,
+        with_status: Container[Kind],
+        worded: Container[Kind] = frozenset(),
+        routes: Container[Kind] = frozenset(),
     ) -> None:
         self._cluster = cluster
-        self._with_status, self._worded = with_status, worded
+        self._with_status, self._worded, self._routes = with_status, worded, routes
         self._states: Mapping[ObjectKey, str] = {}
         self._problems: dict[ObjectKey, dict[Problem, None]] = {}
         self._in_force: dict[ObjectKey, InCluster] = {}
@@ -37,6 +41,10 @@ class ObjectStatusTable:
     def is_worded(self, kind: Kind) -> bool:
         """Return whether the kind has status fields instead of conditions, for example IngressBackend."""
         return kind in self._worded
+
+    def is_route(self, kind: Kind) -> bool:
+        """Return whether objects of the kind have conditions for each parent, for example an HTTPRoute."""
+        return kind in self._routes
 
     def state(self, key: ObjectKey) -> str:
         """Return the text of an object's state for its status; empty if unknown."""
@@ -85,7 +93,7 @@ class ObjectStatusTable:
     def apply_edits(self, edits: Mapping[ObjectKey, SourcedObject | None]) -> None:
         """Apply changes of the mesh's objects, None for a removed one, and mark these objects."""
         for key, sourced in edits.items():
-            if key.kind not in self._with_status and key.kind not in self._worded:
+            if not (self.is_of_status(key.kind) or self.is_worded(key.kind) or self.is_route(key.kind)):
                 continue
             origin = None if sourced is None else sourced.origin
             if isinstance(origin, InCluster) and origin.cluster == self._cluster:

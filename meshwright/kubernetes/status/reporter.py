@@ -20,6 +20,8 @@ from meshwright.delivery.wave import Wave
 from meshwright.kubernetes.status.events.patience import Patience
 from meshwright.kubernetes.status.object_status import ObjectStatusTable
 from meshwright.kubernetes.status.other_progress import ObjectProgress, ProgressElsewhere
+from meshwright.kubernetes.status.parents.changes import RouteVerdicts
+from meshwright.kubernetes.status.parents.writer import Decided
 from meshwright.kubernetes.status.rollouts import Names, Progress, Rollouts, concerned
 from meshwright.kubernetes.status.writer import Writer
 from meshwright.mesh.identity import ProxyName
@@ -107,7 +109,7 @@ class Reporter:
         delivery: Delivery,
         standing: ObjectStatusTable,
         lease: ReportLeadership,
-        writer: Callable[[Callable[[ObjectKey], Progress | None]], Writer],
+        writer: Callable[[Callable[[ObjectKey], Progress | None], Decided], Writer],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._monotonic, self._patience = monotonic, Patience()
@@ -116,7 +118,8 @@ class Reporter:
         self._rollouts = Rollouts(self._here)
         self._elsewhere = ProgressElsewhere()
         self._ask: AskOthers = _nobody
-        self._writer = writer(self._progress)
+        self._verdicts = RouteVerdicts()
+        self._writer = writer(self._progress, self._verdicts.decided)
         self._moves: ProblemChanges = delivery.loop.state.all_problems.follow()
         self._merged = MergedObjects()
         self._admissions: Picture[ProxyName, Admission] = Picture()
@@ -236,7 +239,7 @@ class Reporter:
             self._unpublished.clear()
             self._new_proxies.clear()
         self._hear(self._moves.take())
-        self._standing.touch(self._rollouts.look())
+        self._standing.touch((*self._rollouts.look(), *self._verdicts.take_changed()))
         await self._ask_others()
         self._writer.known.set()
         if self._standing.is_touched:
@@ -271,6 +274,7 @@ class Reporter:
         self._merged, self._admissions = merged, admissions
         edits = merged.since(before)
         self._standing.apply_edits(edits)
+        self._verdicts.apply_edits(model.view, edits)
         if not before.states:
             return  # the initial state
         self._new_proxies.update(dict.fromkeys(admissions.since(known)))

@@ -12,6 +12,7 @@ from meshwright.kubernetes.status.cluster import Cluster
 from meshwright.kubernetes.status.conditions.osm_writer import WordWriter
 from meshwright.kubernetes.status.conditions.writer import StatusWriter
 from meshwright.kubernetes.status.events.writer import EventWriter
+from meshwright.kubernetes.status.parents.writer import Decided, ParentWriter
 from meshwright.kubernetes.status.rollouts import Progress
 from meshwright.mesh.kinds import Kind
 from meshwright.mesh.objects import ObjectKey
@@ -27,23 +28,26 @@ class Writer:
     """Writes the changes of the marked objects in the status table of `cluster`.
 
     The reporter sets `known` when the table is complete, and `changed` when it marks objects. `namespaces`
-    limits the namespaces that are read at the start; empty means all namespaces.
+    limits the namespaces that are read at the start; empty means all namespaces. `decided` returns the
+    verdict about a route of the Gateway API.
     """
 
     def __init__(
         self,
         cluster: Cluster,
         progress: Callable[[ObjectKey], Progress | None],
+        decided: Decided,
         meter: Meter,
         *,
         status_kinds: Iterable[Kind],
+        route_kinds: Iterable[Kind],
         namespaces: tuple[str, ...] = (),
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.changed, self.known = asyncio.Event(), asyncio.Event()
         self._cluster, self._standing, self._progress = cluster, cluster.standing, progress
-        self._meter, self._now = meter, monotonic
-        self._status_kinds = tuple(status_kinds)
+        self._decided, self._meter, self._now = decided, meter, monotonic
+        self._status_kinds, self._route_kinds = tuple(status_kinds), tuple(route_kinds)
         self._namespaces: tuple[str | None, ...] = namespaces or (None,)
 
     async def lead(self) -> None:
@@ -52,20 +56,25 @@ class Writer:
         statuses = StatusWriter(self._cluster, self._progress, attempts, began)
         event_writer = EventWriter(self._cluster, attempts, began)
         words = WordWriter(self._cluster, attempts)
+        parents = ParentWriter(self._cluster, self._decided, attempts)
         self._meter.reporting(leads=True)
         try:
-            await self._remember(statuses, event_writer)
+            await self._remember(statuses, event_writer, parents)
             await self.known.wait()  # with an incomplete table, all reported problems would seem resolved
             self._standing.touch_all()
-            await self._write(statuses, event_writer, words)
+            await self._write(statuses, event_writer, words, parents)
         finally:
             self._meter.reporting(leads=False)
 
-    async def _remember(self, statuses: StatusWriter, event_writer: EventWriter) -> None:
+    async def _remember(
+        self, statuses: StatusWriter, event_writer: EventWriter, parents: ParentWriter
+    ) -> None:
         """Read the present status and Events. If RBAC forbids this, some may be written a second time."""
         for namespace in self._namespaces:
             for kind in self._status_kinds:
                 await self._while_away(partial(statuses.remember, kind, namespace))
+            for kind in self._route_kinds:
+                await self._while_away(partial(parents.remember, kind, namespace))
             await self._while_away(partial(event_writer.remember, namespace))
 
     async def _while_away(self, request: Callable[[], Awaitable[None]]) -> None:
@@ -78,7 +87,9 @@ class Writer:
                     return None
                 await asyncio.sleep(max(0.0, error.until - self._now()))
 
-    async def _write(self, statuses: StatusWriter, event_writer: EventWriter, words: WordWriter) -> None:
+    async def _write(
+        self, statuses: StatusWriter, event_writer: EventWriter, words: WordWriter, parents: ParentWriter
+    ) -> None:
         later: dict[ObjectKey, float] = {}
         looked = self._now()
         while True:
@@ -86,10 +97,12 @@ class Writer:
             with_status = [key for key in touched if self._standing.is_of_status(key.kind)]
             others = [key for key in touched if not self._standing.is_of_status(key.kind)]
             worded = [key for key in touched if self._standing.is_worded(key.kind)]
+            routes = [key for key in touched if self._standing.is_route(key.kind)]
             for report, keys in (
                 (statuses.report, with_status),
                 (event_writer.report, others),
                 (words.report, worded),
+                (parents.report, routes),
             ):
                 await self._some(report, keys, later)
             if not self._standing.is_touched:

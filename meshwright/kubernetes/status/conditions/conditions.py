@@ -41,6 +41,12 @@ class Condition:
         since = _moment(raw.get("lastTransitionTime"))
         return cls(kind, status, reason, text, generation if isinstance(generation, int) else 0, since)
 
+    def in_transition(self, before: "Condition | None", now: datetime) -> "Condition":
+        """Return the condition with its last transition: as in `before` if `status` is equal, else `now`."""
+        if before is not None and before.status == self.status and before.since is not None:
+            return replace(self, since=before.since)
+        return replace(self, since=now.replace(microsecond=0))
+
     def written(self) -> dict[str, object]:
         """Return the condition as JSON for the API."""
         since = self.since or datetime.fromtimestamp(0, UTC)
@@ -96,7 +102,7 @@ def conditions(
         else Condition(Aspect.PROGRAMMED, FALSE, _NOT_IN_FORCE, "no part of the object is in force"),
     )
     return tuple(
-        _since(replace(condition, generation=generation), known.get(condition.type), now)
+        replace(condition, generation=generation).in_transition(known.get(condition.type), now)
         for condition in answer
     )
 
@@ -156,13 +162,6 @@ def _first(problems: Iterable[Problem]) -> str:
     """Return the condition reason for the most severe problem."""
     _, code = min((problem.severity is not Severity.ERROR, problem.code) for problem in problems)
     return reason(code)
-
-
-def _since(previous: Condition, before: Condition | None, now: datetime) -> Condition:
-    """Return the condition with its last transition: as in `before` if `status` is equal, otherwise `now`."""
-    if before is not None and before.status == previous.status and before.since is not None:
-        return replace(previous, since=before.since)
-    return replace(previous, since=now.replace(microsecond=0))
 
 
 def differ(reported: Conditions, before: Conditions) -> bool:

@@ -27,10 +27,12 @@ from meshwright.delivery.wave import ADMISSIONS, NAMED, Cause, Change, Wave
 from meshwright.kube.lease import Lease
 from meshwright.kubernetes.status.object_status import ObjectStatusTable
 from meshwright.kubernetes.status.other_progress import ObjectProgress
+from meshwright.kubernetes.status.parents.writer import Decided
 from meshwright.kubernetes.status.reporter import Reporter
 from meshwright.kubernetes.status.rollouts import Progress
 from meshwright.kubernetes.status.writer import Writer
 from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.gateway.rules import Rule
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.kinds import ADMISSION, WORKLOAD
 from meshwright.mesh.names import IpAddress, Port, TrustDomain
@@ -42,6 +44,7 @@ from meshwright.mesh.workload import Explicit, Upstream, Workload
 from meshwright.providers.sources import Sources
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from meshwright.sidecars.envoy.empty_resources import empty
+from tests.meshes import gateway as g
 from tests.meshes import values as a
 from tests.meshes.sources import MemorySource
 from tests.tools.own_authority import own_authority
@@ -123,8 +126,9 @@ class Plane:
         lease, monotonic = cast("Lease", None), lambda: self.seconds
         self.reporter = Reporter(self.delivery, self.standing, lease, self._write, monotonic)
 
-    def _write(self, progress: Callable[[ObjectKey], Progress | None]) -> Writer:
+    def _write(self, progress: Callable[[ObjectKey], Progress | None], decided: Decided) -> Writer:
         self.progresses.append(progress)
+        self.decided = decided
         return cast("Writer", self.writer)
 
     async def start(self) -> None:
@@ -391,3 +395,28 @@ async def test_event_of_a_service_without_endpoints_is_delayed(plane: Plane) -> 
     plane.seconds += 1.0
     await plane.told()
     assert {problem.code for problem in plane.standing.problems(late.key)} == {"MW2020"}
+
+
+async def test_a_route_is_reported_when_its_verdict_changes_without_its_edit(tmp_path: Path) -> None:
+    """A new port of the parent Service concerns the route; a change without an effect on it does not."""
+    plane = Plane(tmp_path, NOW)
+    route = g.http_route("split", Rule(backends=(g.to(SHOP),)), parents=(g.parent(SHOP, port=81),))
+    route_key = g.key_of(route)
+    plane.source.change({route_key: SourcedObject(route_key, route, InCluster("east", "1", 1))})
+    await plane.start()
+    plane.standing.take()
+
+    def accepted() -> bool:
+        decided = plane.decided(route_key)
+        assert decided is not None
+        return decided.parents[0].accepted
+
+    assert not accepted()
+    plane.source.change(a.objects(a.service(SHOP, a.port(80), a.port(81))))
+    await plane.delivery.loop.wave()
+    assert route_key in await plane.told()
+    assert accepted()
+    plane.source.change({route_key: None})
+    await plane.delivery.loop.wave()
+    await plane.told()
+    assert plane.decided(route_key) is None

@@ -1,0 +1,149 @@
+"""Entries of `status.parents` as values, and their place among the entries of other controllers."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from catalog.relations.verdicts import AcceptedReason, Attachment, ParentVerdict, ResolvedReason
+from meshwright.kubernetes.status.conditions.conditions import FALSE, TRUE, Condition, Conditions
+from meshwright.kubernetes.status.statements import bounded
+from meshwright.mesh.gateway.references import ParentRef
+from meshwright.mesh.kinds import GATEWAY_API, SERVICE, Kind
+from meshwright.mesh.names import Namespace, Port
+
+CONTROLLER_NAME: Final = "meshwright.dev/mesh-controller"
+"""Name of the controller in the entries of Meshwright for routes of a mesh."""
+
+Raw = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ParentEntry:
+    """The conditions of a route for one parent."""
+
+    parent: ParentRef
+    conditions: Conditions
+
+
+ParentEntries = tuple[ParentEntry, ...]
+
+
+def wanted_entries(decided: Attachment, generation: int) -> ParentEntries:
+    """Return the entries of a route, in the order of its parents, without times of transitions."""
+    return tuple(
+        ParentEntry(verdict.parent, tuple(_conditions(decided, verdict, generation)))
+        for verdict in decided.parents
+    )
+
+
+def _conditions(decided: Attachment, verdict: ParentVerdict, generation: int) -> Iterator[Condition]:
+    accepted = TRUE if verdict.accepted else FALSE
+    yield Condition("Accepted", accepted, verdict.reason, bounded(verdict.message), generation)
+    reason, message = decided.resolved
+    resolved = TRUE if reason is ResolvedReason.RESOLVED else FALSE
+    yield Condition("ResolvedRefs", resolved, reason, bounded(message), generation)
+    # The specification wants this condition only where it is true.
+    if decided.dropped and verdict.accepted:
+        reason_of_drop = AcceptedReason.UNSUPPORTED_VALUE
+        yield Condition("PartiallyInvalid", TRUE, reason_of_drop, bounded(decided.dropped), generation)
+
+
+def refused_entries(raw: Raw, message: str, generation: int) -> ParentEntries:
+    """Return the entries of a route that cannot be read; its parents are found in the object itself."""
+    condition = Condition("Accepted", FALSE, AcceptedReason.UNSUPPORTED_VALUE, bounded(message), generation)
+    return tuple(ParentEntry(parent, (condition,)) for parent, _ in _service_parents(raw))
+
+
+def own_entries(raw: Raw) -> ParentEntries:
+    """Return the entries of Meshwright in the status of an object, in their order."""
+    return tuple(
+        ParentEntry(parent_of(entry.get("parentRef")), _conditions_of(entry))
+        for entry in _entries(raw)
+        if _is_own(entry)
+    )
+
+
+def differ(wanted: ParentEntries, known: ParentEntries) -> bool:
+    """Return whether the entries in the cluster must be written; times of transitions do not count."""
+    return [_timeless(entry) for entry in wanted] != [_timeless(entry) for entry in known]
+
+
+def is_outdated(raw: Raw, generation: int) -> bool:
+    """Return whether a decision about `generation` is older than the object, or than Meshwright's entries."""
+    newest = [condition.generation for entry in own_entries(raw) for condition in entry.conditions]
+    metadata = raw.get("metadata")
+    current = metadata.get("generation") if isinstance(metadata, Mapping) else None
+    return max([*newest, current if isinstance(current, int) else 0]) > generation
+
+
+def merged_entries(raw: Raw, wanted: ParentEntries, now: datetime) -> list[Raw]:
+    """Return the new `status.parents` of an object.
+
+    Entries of other controllers keep their form and their order. An entry of Meshwright stays at its place;
+    those of former parents are left out, and those of new parents follow at the end. The time of a
+    condition's transition stays while its status stays.
+    """
+    written = dict(_service_parents(raw))
+    missing = {entry.parent: entry for entry in wanted if entry.parent in written}
+    result: list[Raw] = []
+    for entry in _entries(raw):
+        if not _is_own(entry):
+            result.append(entry)
+        elif (current := missing.pop(parent_of(entry.get("parentRef")), None)) is not None:
+            result.append(_written(written[current.parent], current.conditions, _conditions_of(entry), now))
+    result.extend(_written(written[entry.parent], entry.conditions, (), now) for entry in missing.values())
+    return result
+
+
+def parent_of(reference: object) -> ParentRef:
+    """Return a parentRef of the API as a value, with the API's defaults: a Gateway without a kind."""
+    fields = reference if isinstance(reference, Mapping) else {}
+    group = str(fields.get("group", GATEWAY_API))
+    kind = Kind(str(fields.get("kind", "Gateway")), "" if group == "core" else group)
+    namespace, section, port = (fields.get(name) for name in ("namespace", "sectionName", "port"))
+    return ParentRef(
+        kind,
+        str(fields.get("name") or ""),
+        Namespace(str(namespace)) if namespace else None,
+        str(section) if section else None,
+        Port(port) if isinstance(port, int) else None,
+    )
+
+
+def _service_parents(raw: Raw) -> Iterator[tuple[ParentRef, Raw]]:
+    """Yield the parents of a route that are Services, each with the reference as written."""
+    spec = raw.get("spec")
+    references = spec.get("parentRefs") if isinstance(spec, Mapping) else None
+    for reference in references if isinstance(references, Sequence) else ():
+        if isinstance(reference, Mapping) and (parent := parent_of(reference)).kind == SERVICE:
+            yield parent, reference
+
+
+def _entries(raw: Raw) -> Iterable[Raw]:
+    status = raw.get("status")
+    entries = status.get("parents") if isinstance(status, Mapping) else None
+    return [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
+
+
+def _is_own(entry: Raw) -> bool:
+    return entry.get("controllerName") == CONTROLLER_NAME
+
+
+def _conditions_of(entry: Raw) -> Conditions:
+    listed = entry.get("conditions")
+    parsed = [Condition.parse(item) for item in listed] if isinstance(listed, list) else []
+    return tuple(condition for condition in parsed if condition is not None)
+
+
+def _timeless(entry: ParentEntry) -> ParentEntry:
+    return replace(entry, conditions=tuple(replace(item, since=None) for item in entry.conditions))
+
+
+def _written(reference: Raw, conditions: Conditions, before: Conditions, now: datetime) -> Raw:
+    known = {condition.type: condition for condition in before}
+    return {
+        "parentRef": dict(reference),
+        "controllerName": CONTROLLER_NAME,
+        "conditions": [item.in_transition(known.get(item.type), now).written() for item in conditions],
+    }

@@ -1,0 +1,316 @@
+"""Tests of the writer of `status.parents`: own entries alone, in one write, with an API server in memory."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from catalog.relations.attachment import attachment
+from catalog.store.edits import Edits
+from catalog.store.view import View
+from meshwright.kube.api import Api
+from meshwright.kube.resource import Resource
+from meshwright.kubernetes.status.attempts import Attempts, WritePostponed
+from meshwright.kubernetes.status.cluster import Cluster
+from meshwright.kubernetes.status.event import EventReporter
+from meshwright.kubernetes.status.object_status import ObjectStatusTable
+from meshwright.kubernetes.status.parents.writer import AT_ONCE, TRIES, ParentWriter
+from meshwright.mesh.gateway.routes import HTTPRoute
+from meshwright.mesh.gateway.rules import Rule
+from meshwright.mesh.kinds import HTTP_ROUTE, Kind
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey, SourcedObject
+from meshwright.mesh.origins import InCluster
+from meshwright.mesh.problems.problem import Problem, Severity
+from tests.meshes import gateway as g
+from tests.meshes import values as a
+from tests.unit.kube.scripted_api import ScriptedServer, api_of
+from tests.unit.kubernetes.status.parents.route_server import RouteServer, service_parent
+from tests.unit.kubernetes.status.test_attempts import RecordingMeter
+
+START = datetime(2026, 1, 2, tzinfo=UTC)
+STAMP = "2026-01-02T00:00:00Z"
+LATER = "2026-01-02T01:00:00Z"
+ECHO = a.service("echo", a.port(80), a.port(8080), address="10.0.0.1")
+V1 = a.service("v1", a.port(80), address="10.0.0.2")
+TO_V1 = Rule(backends=(g.to("v1"),))
+FOREIGN: dict[str, Any] = {
+    "parentRef": {"name": "edge"},
+    "controllerName": "example.org/gateway",
+    "conditions": [{"type": "Accepted", "status": "True", "reason": "Accepted", "extra": 1}],
+}
+
+
+async def served(kind: Kind) -> Resource:
+    """Return the resource of a kind."""
+    return Resource(kind.group, "v1", f"{kind.name.lower()}s", kind.name)
+
+
+class Scene:
+    """A mesh, its status table, and a writer of the routes at an API server in memory."""
+
+    def __init__(self, api: Api, server: RouteServer) -> None:
+        self.server, self.now = server, START
+        self.mesh: View = g.view(ECHO, V1)
+        self.standing = ObjectStatusTable("east", set(), routes={HTTP_ROUTE})
+        cluster = Cluster(api, served, self.standing, lambda: self.now, EventReporter("a", "home"))
+        attempts = Attempts(RecordingMeter(), lambda: 0.5, lambda: 0.0)
+        self.writer = ParentWriter(cluster, self._decided, attempts)
+
+    def _decided(self, key: ObjectKey) -> Any:
+        decided = attachment(self.mesh, key)
+        return decided if key in self.mesh.sourced else None
+
+    def edit(self, name: str, *parents: Any, generation: int = 1, rule: Rule = TO_V1) -> ObjectKey:
+        """Change a route at the API server and in the mesh."""
+        written = [
+            {
+                "group": "",
+                "kind": "Service",
+                "name": parent.name,
+                **({"port": parent.port} if parent.port else {}),
+                **({"sectionName": parent.section} if parent.section else {}),
+            }
+            for parent in parents
+        ]
+        self.server.put(name, *written, generation=generation)
+        route = g.http_route(name, rule, parents=parents)
+        return self.know(route, generation)
+
+    def know(self, route: HTTPRoute, generation: int) -> ObjectKey:
+        """Change a route in the mesh alone."""
+        key = g.key_of(route)
+        edits = {key: SourcedObject(key, route, InCluster("east", "1", generation))}
+        self.mesh.apply(Edits(objects=edits))
+        self.standing.apply_edits(edits)
+        return key
+
+    def refuse(self, key: ObjectKey, generation: int) -> None:
+        """Put a route out of force, because its newest form cannot be read."""
+        self.mesh.apply(Edits(objects={key: None}))
+        self.standing.apply_edits({key: None})
+        problem = Problem(
+            code="bad-route",
+            severity=Severity.ERROR,
+            origin=InCluster("east", "2", generation),
+            key=key,
+            field="spec.rules[0]",
+            expected="The rule is wrong. Correct the rule.",
+        )
+        self.standing.apply_problems({problem: True})
+
+
+@pytest.fixture
+async def scene() -> AsyncIterator[Scene]:
+    """Return a scene with a mesh of two Services."""
+    server = RouteServer()
+    async with ScriptedServer(server.play) as scripted, api_of(scripted) as api:
+        yield Scene(api, server)
+
+
+def condition(kind: str, status: str, reason: str, message: str, generation: int = 1, at: str = STAMP) -> Any:
+    """Return a written condition."""
+    return {
+        "type": kind,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "observedGeneration": generation,
+        "lastTransitionTime": at,
+    }
+
+
+def own(reference: dict[str, object], *conditions: Any) -> dict[str, Any]:
+    """Return an entry of Meshwright."""
+    return {
+        "parentRef": reference,
+        "controllerName": "meshwright.dev/mesh-controller",
+        "conditions": list(conditions),
+    }
+
+
+RESOLVED = condition("ResolvedRefs", "True", "ResolvedRefs", "all references are resolved")
+AT_80 = condition("Accepted", "True", "Accepted", "attached to port 80 of Service default/echo")
+NO_81 = condition("Accepted", "False", "NoMatchingParent", "Service default/echo has no port 81")
+
+
+async def test_each_parent_gets_its_entry_as_written_in_one_write(scene: Scene) -> None:
+    """All conditions of all parents are written at once, behind the entries of others."""
+    key = scene.edit("split", g.parent("echo", port=80), g.parent("echo", port=81))
+    scene.server.set_status("split", [FOREIGN])
+    await scene.writer.report(key, 0.0)
+    assert scene.server.entries("split") == [
+        FOREIGN,
+        own(service_parent("echo", port=80), AT_80, RESOLVED),
+        own(service_parent("echo", port=81), NO_81, RESOLVED),
+    ]
+    assert scene.server.take_requests() == ["GET", "PUT"]
+    await scene.writer.report(key, 0.0)
+    assert scene.server.take_requests() == [], "nothing has changed"
+
+
+async def test_own_entries_change_at_their_place_and_keep_the_time_of_their_transition(scene: Scene) -> None:
+    """Between entries of others the own one stays; only a changed status gets a new time."""
+    key = scene.edit("split", g.parent("echo", port=80))
+    await scene.writer.report(key, 0.0)
+    mine = scene.server.entries("split")
+    scene.server.set_status("split", [FOREIGN, *mine, FOREIGN])
+    scene.now += timedelta(hours=1)
+    scene.edit("split", g.parent("echo", port=80), generation=2, rule=Rule(backends=(g.to("none"),)))
+    await scene.writer.report(key, 0.0)
+    lost = "spec.rules[0].backendRefs[0]: Service default/none does not exist"
+    assert scene.server.entries("split") == [
+        FOREIGN,
+        own(
+            service_parent("echo", port=80),
+            {**AT_80, "observedGeneration": 2},
+            condition("ResolvedRefs", "False", "BackendNotFound", lost, 2, LATER),
+        ),
+        FOREIGN,
+    ]
+
+
+async def test_the_entry_of_a_former_parent_is_removed_and_others_stay(scene: Scene) -> None:
+    """Without any Service as parent no own entry is left, and foreign ones are the same."""
+    key = scene.edit("split", g.parent("echo", port=80), g.parent("echo", port=8080))
+    await scene.writer.report(key, 0.0)
+    scene.server.set_status(
+        "split", [scene.server.entries("split")[0], FOREIGN, scene.server.entries("split")[1]]
+    )
+    scene.edit("split", g.parent("echo", port=8080), generation=2)
+    await scene.writer.report(key, 0.0)
+    assert [entry["parentRef"] for entry in scene.server.entries("split")] == [
+        FOREIGN["parentRef"],
+        service_parent("echo", port=8080),
+    ]
+    scene.edit("split", generation=3)
+    await scene.writer.report(key, 0.0)
+    assert scene.server.entries("split") == [FOREIGN]
+
+
+async def test_a_route_of_gateways_alone_is_never_read_or_written(scene: Scene) -> None:
+    """The status says nothing about parents of other controllers."""
+    gateway = g.parent("edge", kind=Kind("Gateway", "gateway.networking.k8s.io"))
+    scene.server.put("split", {"name": "edge"})
+    key = scene.know(g.http_route("split", TO_V1, parents=(gateway,)), 1)
+    await scene.writer.report(key, 0.0)
+    assert (scene.server.take_requests(), scene.server.entries("split")) == ([], [])
+
+
+async def test_a_conflict_is_followed_by_another_read(scene: Scene) -> None:
+    """The entry that another controller has written in between survives."""
+    key = scene.edit("split", g.parent("echo", port=80))
+    scene.server.before_update = lambda: scene.server.set_status("split", [FOREIGN])
+    await scene.writer.report(key, 0.0)
+    assert scene.server.take_requests() == ["GET", "PUT", "GET", "PUT"]
+    assert scene.server.entries("split") == [FOREIGN, own(service_parent("echo", port=80), AT_80, RESOLVED)]
+
+
+async def test_conflicts_without_end_postpone_the_write(scene: Scene) -> None:
+    """A rival that always writes first costs a bounded number of requests."""
+    key = scene.edit("split", g.parent("echo", port=80))
+
+    def rival() -> None:
+        scene.server.set_status("split", [FOREIGN])
+        scene.server.before_update = rival
+
+    scene.server.before_update = rival
+    with pytest.raises(WritePostponed) as raised:
+        await scene.writer.report(key, 5.0)
+    assert (raised.value.is_refused, raised.value.until > 5.0) == (True, True)
+    assert scene.server.take_requests() == ["GET", "PUT"] * TRIES
+
+
+async def test_a_newer_generation_is_never_overwritten(scene: Scene) -> None:
+    """An object, or an own entry, that is newer than the decision is left alone."""
+    key = scene.edit("split", g.parent("echo", port=80), generation=1)
+    scene.server.put("split", service_parent("echo", port=8080), generation=2)
+    await scene.writer.report(key, 0.0)
+    assert scene.server.entries("split") == []
+    newer = own(service_parent("echo", port=80), {**AT_80, "observedGeneration": 5})
+    scene.server.put("split", service_parent("echo", port=80), generation=1)
+    scene.server.set_status("split", [newer])
+    await scene.writer.report(key, 0.0)
+    assert scene.server.entries("split") == [newer]
+    assert "PUT" not in scene.server.take_requests()
+
+
+async def test_a_change_of_a_service_keeps_the_routes_generation(scene: Scene) -> None:
+    """ObservedGeneration is the route's, whatever has caused the change."""
+    key = scene.edit("split", g.parent("echo", port=80), generation=7)
+    await scene.writer.report(key, 0.0)
+    scene.mesh.apply(Edits(objects={a.object_key(ECHO): None}))
+    await scene.writer.report(key, 0.0)
+    accepted = scene.server.entries("split")[0]["conditions"][0]
+    assert (accepted["reason"], accepted["observedGeneration"]) == ("NoMatchingParent", 7)
+
+
+async def test_a_refused_route_says_so_at_every_parent(scene: Scene) -> None:
+    """The entries of a route whose newest form cannot be read are made from the object itself, once."""
+    key = scene.edit("split", g.parent("echo", port=80))
+    await scene.writer.report(key, 0.0)
+    scene.server.put("split", service_parent("echo", port=80), {"name": "edge"}, generation=2)
+    scene.refuse(key, 2)
+    scene.server.take_requests()
+    await scene.writer.report(key, 0.0)
+    (entry,) = scene.server.entries("split")
+    (accepted,) = entry["conditions"]
+    assert (accepted["status"], accepted["reason"]) == ("False", "UnsupportedValue")
+    assert accepted["observedGeneration"] == 2
+    assert "bad-route" in accepted["message"]
+    await scene.writer.report(key, 0.0)
+    assert scene.server.take_requests() == ["GET", "PUT"]
+
+
+async def test_dropped_rules_add_a_condition_that_goes_away_again(scene: Scene) -> None:
+    """PartiallyInvalid exists only while it is true."""
+    key = scene.edit("split", g.parent("echo", port=80))
+    route = g.http_route(
+        "split", TO_V1, Rule(dropped="RE2 refuses `(`"), parents=(g.parent("echo", port=80),)
+    )
+    scene.know(route, 1)
+    await scene.writer.report(key, 0.0)
+    assert scene.server.entries("split")[0]["conditions"] == [
+        AT_80,
+        RESOLVED,
+        condition(
+            "PartiallyInvalid", "True", "UnsupportedValue", "Dropped Rule spec.rules[1]: RE2 refuses `(`"
+        ),
+    ]
+    scene.edit("split", g.parent("echo", port=80))
+    await scene.writer.report(key, 0.0)
+    assert scene.server.entries("split")[0]["conditions"] == [AT_80, RESOLVED]
+
+
+async def test_entries_from_before_the_start_are_not_written_again(scene: Scene) -> None:
+    """A new leader reads all routes in one list, and writes only what differs."""
+    key = scene.edit("split", g.parent("echo", port=80))
+    scene.server.set_status("split", [own(service_parent("echo", port=80), AT_80, RESOLVED)])
+    await scene.writer.remember(HTTP_ROUTE, None)
+    await scene.writer.report(key, 0.0)
+    assert scene.server.take_requests() == ["GET"], "the list alone"
+
+
+async def test_a_deleted_route_is_forgotten(scene: Scene) -> None:
+    """NotFound ends the report without an error, and a later route of the name is new."""
+    key = scene.edit("split", g.parent("echo", port=80))
+    del scene.server.routes["split"]
+    assert await scene.writer.report(key, 0.0) is None
+    scene.standing.apply_edits({key: None})
+    assert await scene.writer.report(key, 0.0) is None
+    assert scene.server.take_requests() == ["GET"]
+
+
+async def test_the_writes_of_a_thousand_routes_are_bounded(scene: Scene) -> None:
+    """Beyond one burst a write waits for the budget, which fills up with time."""
+    keys = [scene.edit(f"r{number}", g.parent("echo", port=80)) for number in range(int(AT_ONCE) + 1)]
+    for key in keys[:-1]:
+        await scene.writer.report(key, 0.0)
+    with pytest.raises(WritePostponed) as raised:
+        await scene.writer.report(keys[-1], 0.0)
+    assert not raised.value.is_refused
+    await scene.writer.report(keys[-1], raised.value.until)
+    assert len(scene.server.take_requests()) == 2 * len(keys)
+    assert all(scene.server.entries(key.name) for key in keys)
+    assert keys[0].namespace == Namespace("default")
