@@ -84,9 +84,9 @@ def bug_report(
         return {"status": worst(result).value, "checks": [record(check) for check in result]}
 
     def of_cluster() -> object:
-        from meshwright.cli.checking.cluster.cluster import Place, checks, manifests
+        from meshwright.cli.checking.cluster.cluster import Place, checks
 
-        place = Place(kubeconfig, "", control_plane, manifests(None, control_plane))
+        place = Place(kubeconfig, "", control_plane)
         return checked(list(checks(place, before=False)))
 
     to_standard_output = out in archive.STANDARD_OUTPUT

@@ -82,7 +82,8 @@ def check(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Values file of the chart, as used for the installation in the cluster. Needs --kubernetes.",
+            help="Values file of the chart. Needs --kubernetes.",
+            show_default="the values of the installation; with --before, the chart's defaults",
         ),
     ] = None,
     before: Before = False,
@@ -134,11 +135,12 @@ def check(
 def _cluster(
     kubeconfig: Path | None, context: str, control_plane: str, values: Path | None, *, before: bool
 ) -> "Iterable[Check]":
-    from meshwright.cli.checking.cluster.cluster import Place, checks, manifests
+    from meshwright.cli.checking.cluster.cluster import Place, chart_of, checks
     from meshwright.controller.kubernetes.home import HOME
 
     home = control_plane or HOME
-    return checks(Place(kubeconfig, context, home, manifests(values, home)), before=before)
+    chart = chart_of(values, home) if values or before else None
+    return checks(Place(kubeconfig, context, home, chart), before=before)
 
 
 def agent_check(

@@ -3,9 +3,12 @@
 import copy
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import yaml
 
+from meshwright.chart.overrides import merged
+from meshwright.chart.rendering import defaults, manifests
 from meshwright.kubernetes.injection.configuration.configuration import InjectionConfig
 from meshwright.kubernetes.injection.pod_injection import InjectionInputs, injected
 from meshwright.mesh.names import Namespace
@@ -17,6 +20,7 @@ from tests.tools.program import Program
 from tools.real_parts.cluster import RunningCluster
 
 IMAGE = "meshwright/proxy:check"
+ROLES = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
 ROUTINE = {"API server", "kinds", "other meshes", "Open Service Mesh"}
 
 
@@ -115,3 +119,45 @@ def test_check_reports_pods_without_or_with_outdated_sidecars(
         assert "polcy" in line("injection")["said"]
     finally:
         kubectl("delete", "namespace", home, "--wait=false")
+
+
+def test_permissions_are_judged_for_the_values_of_the_installation(
+    shared_cluster: RunningCluster, kubectl: Kubectl, program: Program, tmp_path: Path
+) -> None:
+    """They are found out from the settings in the cluster. Without these, the check says what it assumes."""
+    home = kubectl.namespace
+    values = {"store": "directory", "revision": home, "injection": {"enabled": False}}
+    installed = [yaml.safe_load(text) for text in manifests(merged(defaults(), values), home)]
+    named = [(item["kind"], item["metadata"]["name"]) for item in installed]
+    roles = [item for item in installed if item["kind"] in ROLES]
+    (settings,) = (item for item, name in zip(installed, named, strict=True) if name[0] == "ConfigMap")
+    kubectl.apply(*roles, settings)
+    try:
+        permissions = found(program, shared_cluster, home)["its permissions"]
+        assert permissions["status"] == "ok", permissions
+        assert f"values of ConfigMap {home}/meshwright (store: directory)" in permissions["said"]
+
+        kubectl("delete", "configmap", "meshwright")
+        permissions = found(program, shared_cluster, home)["its permissions"]
+        assert permissions["status"] == "failed", permissions
+        assert "records.state.meshwright.dev" in permissions["said"]
+        assert (
+            f"assumed to be the chart's defaults, because there is no ConfigMap {home}/"
+            in (permissions["said"])
+        )
+        assert "--values FILE" in permissions["do"]
+
+        file = tmp_path / "values.yaml"
+        file.write_text(json.dumps(values))
+        permissions = found(program, shared_cluster, home, "--values", str(file))["its permissions"]
+        assert permissions["status"] == "ok", permissions
+        assert f"values of {file}" in permissions["said"]
+
+        kubectl.apply(settings)
+        kubectl("delete", "role", "meshwright-reporter")
+        permissions = found(program, shared_cluster, home)["its permissions"]
+        assert permissions["status"] == "failed", permissions
+        assert "leases.coordination.k8s.io" in permissions["said"]
+    finally:
+        for kind in ("clusterrole", "clusterrolebinding"):
+            kubectl("delete", kind, "-l", f"meshwright.dev/revision={home}")

@@ -11,6 +11,7 @@ import yaml
 
 from meshwright.cli.checking.cluster import installation as installed
 from meshwright.cli.checking.cluster.client import ClusterClient, looked
+from meshwright.cli.checking.cluster.installed_values import RenderedChart, installed_chart
 from meshwright.cli.checking.cluster.webhooks import ready_behind
 from meshwright.cli.checking.judgements import cluster as judging
 from meshwright.cli.checking.judgements import permissions
@@ -48,19 +49,19 @@ _NODES: Final = frozenset({"istio-cni-node", "ztunnel", "linkerd-cni", "consul-c
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The cluster, the control plane's namespace, and the manifests of the installation."""
+    """The cluster, the control plane's namespace, and the chart; None for that of the installation there."""
 
     kubeconfig: Path | None
     context: str
     home: str
-    manifests: Sequence[Mapping[str, Any]]
+    chart: RenderedChart | None = None
 
 
-def manifests(values: Path | None, home: str) -> Sequence[Mapping[str, Any]]:
+def chart_of(values: Path | None, home: str) -> RenderedChart:
     """Return the chart rendered with a values file, in a namespace; raise CommandFailed."""
-    return [
-        dict(yaml.safe_load(manifest)) for manifest in release.manifests(home, [values] if values else ())
-    ]
+    texts = release.manifests(home, [values] if values else ())
+    origin = f"of {values}" if values else "are the chart's defaults"
+    return RenderedChart([dict(yaml.safe_load(text)) for text in texts], origin)
 
 
 def checks(place: Place, *, before: bool) -> Sequence[Check]:
@@ -84,6 +85,7 @@ async def _checks(api: Api, place: Place, *, before: bool) -> Sequence[Check]:
             return (Check.failed("API server", str(error), do),)
         # A failed discovery is raised again in each look that needs it, so the other looks still work.
         there = partial(_there, await _served(api))
+        chart = place.chart or await installed_chart(asking, place.home)
         looks: list[tuple[str, Callable[[], Awaitable[Check | Sequence[Check]]]]] = [
             ("kinds", lambda: _kinds(there(), before=before)),
             ("conversion", lambda: _conversions(asking)),
@@ -91,13 +93,13 @@ async def _checks(api: Api, place: Place, *, before: bool) -> Sequence[Check]:
             ("Open Service Mesh", lambda: _osm(asking)),
         ]
         if before:
-            looks.insert(0, ("permissions", lambda: _permissions(asking, there(), place)))
+            looks.insert(0, ("permissions", lambda: _permissions(asking, there(), chart)))
             looks += [
-                ("volume", lambda: _volume(asking, place)),
-                ("definitions", lambda: _definitions(asking, place)),
+                ("volume", lambda: _volume(asking, chart)),
+                ("definitions", lambda: _definitions(asking, place.home, chart)),
             ]
         else:
-            looks += installed.looks(asking, place.home, place.manifests, version, there)
+            looks += installed.looks(asking, place.home, chart, version, there)
         try:
             result = await asyncio.gather(*(looked(name, look) for name, look in looks))
         finally:
@@ -153,19 +155,19 @@ def _converter(config: Mapping[str, Any]) -> str:
     return f"{_SERVICE}{service['namespace']}/{service['name']}" if service else str(config.get("url"))
 
 
-async def _permissions(asking: ClusterClient, there: ServedResources, place: Place) -> Check:
+async def _permissions(asking: ClusterClient, there: ServedResources, chart: RenderedChart) -> Check:
     plurals = {(resource.group, resource.kind): resource.plural for resource in there.resources}
-    unknown = permissions.unserved(place.manifests, plurals)
-    answers = await asking.may(permissions.to_apply(place.manifests, plurals))
+    unknown = permissions.unserved(chart.manifests, plurals)
+    answers = await asking.may(permissions.to_apply(chart.manifests, plurals))
     do = "ask an administrator of the cluster, or `meshwright install --print` for one to read and apply"
     return permissions.permitted("permissions", "you", answers, do, unknown)
 
 
-async def _volume(asking: ClusterClient, place: Place) -> Check:
+async def _volume(asking: ClusterClient, chart: RenderedChart) -> Check:
     """Check whether the volume claim of a StatefulSet of the control plane, if there is one, can be bound."""
     claims = [
         claim["spec"]
-        for manifest in place.manifests
+        for manifest in chart.manifests
         if manifest["kind"] == STATEFUL_SET.name
         for claim in manifest["spec"].get("volumeClaimTemplates") or ()
     ]
@@ -180,11 +182,11 @@ async def _volume(asking: ClusterClient, place: Place) -> Check:
     return storage.volume(wanted, classes)
 
 
-async def _definitions(asking: ClusterClient, place: Place) -> Check:
+async def _definitions(asking: ClusterClient, home: str, chart: RenderedChart) -> Check:
     """Check for CustomResourceDefinitions of the chart without a release of ours in this namespace."""
     of_chart = {
         str(manifest["metadata"]["name"])
-        for manifest in place.manifests
+        for manifest in chart.manifests
         if manifest["kind"] == DEFINITIONS.kind
     }
     ours = {f"{kind.group}/{kind.name}" for kind in INSTALLED}
@@ -192,7 +194,7 @@ async def _definitions(asking: ClusterClient, place: Place) -> Check:
     for raw in await asking.all(DEFINITIONS):
         metadata, spec = raw["metadata"], raw["spec"]
         named = str(metadata["name"]) in of_chart or f"{spec['group']}/{spec['names']['kind']}" in ours
-        if named and not _is_of_release(metadata, place.home):
+        if named and not _is_of_release(metadata, home):
             foreign.append(str(metadata["name"]))
     return storage.definitions(sorted(foreign), installed=bool(of_chart))
 

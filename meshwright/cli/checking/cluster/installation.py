@@ -8,6 +8,7 @@ from meshwright.cli.checking.cluster import measurements as answered
 from meshwright.cli.checking.cluster import streams
 from meshwright.cli.checking.cluster.client import ClusterClient
 from meshwright.cli.checking.cluster.injection import injection_of
+from meshwright.cli.checking.cluster.installed_values import RenderedChart
 from meshwright.cli.checking.cluster.pods import Injection, PodsByState, is_active, sorted_out
 from meshwright.cli.checking.cluster.webhooks import Webhooks, certificates
 from meshwright.cli.checking.judgements import installation as judging
@@ -67,7 +68,7 @@ _POD: Final[Mapping[str, Any]] = {
 def looks(
     asking: ClusterClient,
     home: str,
-    manifests: Sequence[Mapping[str, Any]],
+    chart: RenderedChart,
     version: tuple[int, int],
     there: Callable[[], ServedResources],
 ) -> list[Look]:
@@ -75,12 +76,12 @@ def looks(
 
     `there` returns the resources served by the cluster, or raises KubeError.
     """
-    webhooks = Webhooks(asking, home, {str(manifest["kind"]) for manifest in manifests})
+    webhooks = Webhooks(asking, home, {str(manifest["kind"]) for manifest in chart.manifests})
     reader = _InstallationReader(asking, home, webhooks, version)
     return [
         ("control plane", reader.control_plane),
         ("readiness", reader.answered),
-        ("its permissions", lambda: _permissions(asking, home, manifests)),
+        ("its permissions", lambda: _permissions(asking, home, chart)),
         ("policy webhook", lambda: webhooks.looked_at(VALIDATING)),
         ("policy webhook asked", lambda: webhooks.judged(newest(HTTP_ROUTE_GROUP, there()))),
         ("injection webhook", lambda: webhooks.looked_at(MUTATING)),
@@ -92,11 +93,14 @@ def looks(
     ]
 
 
-async def _permissions(asking: ClusterClient, home: str, manifests: Sequence[Mapping[str, Any]]) -> Check:
-    needs = permissions.granted(manifests)
+async def _permissions(asking: ClusterClient, home: str, chart: RenderedChart) -> Check:
+    needs = permissions.granted(chart.manifests)
     answers = await asking.may(needs, f"system:serviceaccount:{home}:{ACCOUNT}")
     do = "`meshwright install --print | kubectl apply -f -`, with this installation's values (--values)"
-    return permissions.permitted("its permissions", f"ServiceAccount {home}/{ACCOUNT}", answers, do)
+    if chart.is_assumed:
+        do = f"if the installation has other values, check again with --values FILE; otherwise {do}"
+    account = f"ServiceAccount {home}/{ACCOUNT}"
+    return permissions.permitted("its permissions", account, answers, do, values=chart.origin)
 
 
 async def _reported(asking: ClusterClient, home: str) -> Check:

@@ -78,18 +78,22 @@ def permitted(
     answers: Mapping[Need, bool | UnavailableCheck],
     do: str,
     unknown: Sequence[str] = (),
+    values: str = "",
 ) -> Check:
-    """Judge the authorizer's answer to each need; `unknown` are kinds missing in the cluster."""
+    """Judge the authorizer's answer to each need.
+
+    `unknown` are kinds missing in the cluster. `values` is the origin of the chart's values, if it is shown.
+    """
     if unknown:
         text = f"the cluster does not serve {listed(unknown)}"
         return Check.failed(
             name, text, "install the CustomResourceDefinition first, or remove the object from the values"
         )
+    origin = f"; values {values}" if values else ""
     denied = [str(need) for need, answer in answers.items() if answer is False]
     if denied:
-        return Check.failed(name, f"{account} may not: {listed(denied, 5)}", do)
+        return Check.failed(name, f"{account} may not: {listed(denied, 5)}{origin}", do)
     if unseen := next((item for item in answers.values() if isinstance(item, UnavailableCheck)), None):
         return Check.unseen(name, unseen)
-    return Check.ok(
-        name, f"{account} may do everything that is needed ({counted(len(answers), 'permission')})"
-    )
+    count = counted(len(answers), "permission")
+    return Check.ok(name, f"{account} may do everything that is needed ({count}{origin})")
