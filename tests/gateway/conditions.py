@@ -1,0 +1,70 @@
+"""Differences between the expected and the derived conditions of routes."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from catalog.relations.attachment import attachment
+from catalog.relations.verdicts import Attachment, ParentVerdict
+from catalog.store.gateway import ROUTE_KINDS
+from catalog.store.view import View
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+from tests.gateway.case_files import Case, Document
+
+_KINDS: Final = {kind.name: kind for kind in ROUTE_KINDS}
+_CONDITIONS: Final = ("Accepted", "ResolvedRefs", "PartiallyInvalid")
+
+
+def condition_differences(view: View, case: Case) -> list[str]:
+    """Return one text for each condition of a case's routes that is not as expected."""
+    return [difference for wanted in case.status for difference in _differences(view, case, wanted)]
+
+
+def _differences(view: View, case: Case, wanted: Document) -> Iterator[str]:
+    route = _route(case, wanted)
+    derived = attachment(view, route)
+    name = f"{route.kind.name} {route.namespace}/{route.name}"
+    verdicts = [verdict for verdict in derived.parents if _is_selected(verdict, wanted)]
+    if wanted.get("none") or "count" in wanted:
+        if len(verdicts) != wanted.get("count", 0):
+            yield f"{name}: {wanted.get('count', 0)} parents with a status expected, {len(verdicts)} seen"
+        return
+    if len(verdicts) != 1:
+        yield f"{name}: one status for {wanted} expected, {len(verdicts)} seen"
+    for verdict in verdicts:
+        seen = _conditions(derived, verdict)
+        for condition in (item for item in _CONDITIONS if item in wanted):
+            if seen[condition] not in _allowed(wanted[condition]):
+                yield f"{name}: {condition} {wanted[condition]} expected, {seen[condition]} seen"
+
+
+def _route(case: Case, wanted: Document) -> ObjectKey:
+    name, namespace = wanted.get("route", case.name), wanted.get("namespace")
+    (found,) = (
+        document
+        for document in case.documents
+        if document["kind"] in _KINDS and document["metadata"]["name"] == name
+    )
+    assert namespace in (None, found["metadata"]["namespace"]), f"{case}: {wanted}"
+    return ObjectKey(_KINDS[found["kind"]], Namespace(found["metadata"]["namespace"]), name)
+
+
+def _is_selected(verdict: ParentVerdict, wanted: Document) -> bool:
+    return (
+        wanted.get("parent", verdict.parent.name) == verdict.parent.name
+        and wanted.get("section", verdict.parent.section) == verdict.parent.section
+    )
+
+
+def _conditions(derived: Attachment, verdict: ParentVerdict) -> Document:
+    """Return the conditions in the form of the cases, for example `False NoMatchingParent`."""
+    resolved = derived.resolved[0]
+    return {
+        "Accepted": f"{verdict.accepted} {verdict.reason}",
+        "ResolvedRefs": f"{not derived.unresolved} {resolved}",
+        "PartiallyInvalid": bool(derived.dropped),
+    }
+
+
+def _allowed(expected: Any) -> list[Any]:
+    return expected if isinstance(expected, list) else [expected]

@@ -1,0 +1,36 @@
+"""All cases of routes of the Gateway API, answered by real Envoys."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import pytest
+import pytest_asyncio
+
+from tests.gateway.case_files import Case, cases
+from tests.gateway.running_cases import RunningCases
+
+pytestmark = [pytest.mark.envoy, pytest.mark.asyncio(loop_scope="module")]
+
+_CASES = cases()
+_ACTIVE = tuple(case for case in _CASES if not case.pending)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningCases]:
+    """All cases in one mesh, after all calls."""
+    async with AsyncExitStack() as ends:
+        running = await RunningCases.start(tmp_path_factory.mktemp("gateway"), _ACTIVE, ends)
+        await running.run(_ACTIVE, ends)
+        yield running
+
+
+@pytest.mark.parametrize("case", [case for case in _ACTIVE if case.calls], ids=str)
+async def test_calls_of_the_case_get_the_expected_answers(mesh: RunningCases, case: Case) -> None:
+    """Every call of the case has the answer that the specification requires."""
+    failures = await mesh.failures(case)
+    assert not failures, "\n".join((str(case), *failures))
+
+
+async def test_envoys_accept_all_cases(mesh: RunningCases) -> None:
+    """No Envoy rejects a resource, or logs a complaint."""
+    assert await mesh.live.complaints() == ""
