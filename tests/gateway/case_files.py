@@ -15,8 +15,10 @@ Document = dict[str, Any]
 
 FOLDER: Final = Path(__file__).parent / "cases"
 _CASE: Final = {
-    *("name", "why", "service", "ports", "routes", "objects", "requests", "status", "refused", "pending")
+    *("name", "why", "service", "ports", "routes", "objects", "requests", "status", "refused", "pending"),
+    "edit",
 }
+_EDIT: Final = {"routes", "objects", "requests", "status"}
 _ROUTE: Final = {"kind", "name", "namespace", "created", "version", "generation", "labels"}
 _CALL: Final = {
     *("from", "to", "port", "method", "path", "host", "headers", "grpc", "line", "sni", "count", "expect")
@@ -63,17 +65,25 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Stage:
+    """Objects, the calls with expected answers while they are in force, and the expected conditions."""
+
+    documents: tuple[Document, ...]
+    calls: tuple[Call, ...] = ()
+    status: tuple[Document, ...] = ()
+
+
+@dataclass(frozen=True)
 class Case:
-    """One case: the objects, the calls with expected answers, and the expected conditions of routes.
+    """One case: what is there at first, and after an edit if there is one.
 
     `pending` is the reason why the case is not tried yet. `refused` are objects that a reader must refuse.
     """
 
     topic: str
     name: str
-    documents: tuple[Document, ...]
-    calls: tuple[Call, ...] = ()
-    status: tuple[Document, ...] = ()
+    first: Stage
+    edited: Stage | None = None
     refused: bool = False
     pending: str = ""
 
@@ -81,13 +91,23 @@ class Case:
         """Return `topic/name`."""
         return f"{self.topic}/{self.name}"
 
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """Return the first stage, and the one after the edit."""
+        return (self.first,) if self.edited is None else (self.first, self.edited)
+
+    @property
+    def last(self) -> Stage:
+        """Return the stage that stays."""
+        return self.stages[-1]
+
 
 def cases(folder: Path = FOLDER) -> tuple[Case, ...]:
     """Read all cases, sorted by file; no two may have objects in common."""
     result = tuple(case for file in sorted(folder.glob("*.yaml")) for case in _file(file))
     seen: set[tuple[str, str, str]] = set()
     for case in result:
-        for item in case.documents:
+        for item in case.first.documents:
             key = (item["kind"], item["metadata"]["namespace"], item["metadata"]["name"])
             assert key not in seen, f"{case}: another case has {key}"
             seen.add(key)
@@ -108,13 +128,24 @@ def _case(topic: str, shared: Document, item: Document) -> Case:
     ports: list[str] = item.get("ports") or shared.get("ports") or ["web", "other"]
     # A case with another Service has its manifest among the objects, or is about a missing Service.
     own = (default_service(service, ports),) if service == name else ()
-    routes = (_route(name, service, number, route) for number, route in enumerate(item.get("routes", ())))
+
+    def stage(given: Document) -> Stage:
+        routes = (
+            _route(name, service, number, route) for number, route in enumerate(given.get("routes", ()))
+        )
+        return Stage(
+            documents=(*own, *map(_namespaced, given.get("objects", ())), *routes),
+            calls=tuple(_call(f"{topic}/{name}", service, call) for call in given.get("requests", ())),
+            status=tuple(given.get("status", ())),
+        )
+
+    if "edit" in item:
+        _only(item["edit"], _EDIT, f"{topic}/{name}")
     return Case(
         topic=topic,
         name=name,
-        documents=(*own, *map(_namespaced, item.get("objects", ())), *routes),
-        calls=tuple(_call(f"{topic}/{name}", service, call) for call in item.get("requests", ())),
-        status=tuple(item.get("status", ())),
+        first=stage(item),
+        edited=stage({**item, "requests": (), "status": (), **item["edit"]}) if "edit" in item else None,
         refused=item.get("refused", False),
         pending=str(item.get("pending", shared.get("pending", ""))),
     )

@@ -9,19 +9,19 @@ from catalog.store.gateway import ROUTE_KINDS
 from catalog.store.view import View
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
-from tests.gateway.case_files import Case, Document
+from tests.gateway.case_files import Case, Document, Stage
 
 _KINDS: Final = {kind.name: kind for kind in ROUTE_KINDS}
 _CONDITIONS: Final = ("Accepted", "ResolvedRefs", "PartiallyInvalid")
 
 
-def condition_differences(view: View, case: Case) -> list[str]:
-    """Return one text for each condition of a case's routes that is not as expected."""
-    return [difference for wanted in case.status for difference in _differences(view, case, wanted)]
+def condition_differences(view: View, case: Case, stage: Stage) -> list[str]:
+    """Return one text for each condition of the routes of a case's stage that is not as expected."""
+    return [difference for wanted in stage.status for difference in _differences(view, case, stage, wanted)]
 
 
-def _differences(view: View, case: Case, wanted: Document) -> Iterator[str]:
-    route = _route(case, wanted)
+def _differences(view: View, case: Case, stage: Stage, wanted: Document) -> Iterator[str]:
+    route = _route(case, stage, wanted)
     derived = attachment(view, route)
     name = f"{route.kind.name} {route.namespace}/{route.name}"
     verdicts = [verdict for verdict in derived.parents if _is_selected(verdict, wanted)]
@@ -38,11 +38,11 @@ def _differences(view: View, case: Case, wanted: Document) -> Iterator[str]:
                 yield f"{name}: {condition} {wanted[condition]} expected, {seen[condition]} seen"
 
 
-def _route(case: Case, wanted: Document) -> ObjectKey:
+def _route(case: Case, stage: Stage, wanted: Document) -> ObjectKey:
     name, namespace = wanted.get("route", case.name), wanted.get("namespace")
     (found,) = (
         document
-        for document in case.documents
+        for document in stage.documents
         if document["kind"] in _KINDS and document["metadata"]["name"] == name
     )
     assert namespace in (None, found["metadata"]["namespace"]), f"{case}: {wanted}"

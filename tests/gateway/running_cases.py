@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ import yaml
 from catalog.store.view import MeshSettings, View
 from meshwright.providers.directory.manifests import Manifests
 from tests.gateway import echo
-from tests.gateway.case_files import Call, Case
+from tests.gateway.case_files import Call, Case, Stage
 from tests.gateway.client import Client, Outcome
 from tests.gateway.echo import Journal
 from tests.gateway.judgement import differences, enough_copies
@@ -34,6 +34,7 @@ class RunningCases:
     live: LiveMesh
     journal: Journal
     topology: Topology
+    cases: tuple[Case, ...]
     outcomes: dict[str, list[tuple[Call, Outcome]]] = field(default_factory=dict)
 
     @classmethod
@@ -43,27 +44,36 @@ class RunningCases:
         for workload in WORKLOADS.values():
             if workload.serves and workload.runs:
                 await echo.start(workload.name, workload.application, journal, tls, ends)
-        topology = Topology.of(call for case in cases for call in case.calls)
-        mesh = cls(
-            await LiveMesh.start(state, yaml.safe_dump_all(topology.documents()), ends), journal, topology
-        )
-        mesh.live.publish(read_cases(topology, cases).view)
+        calls = (call for case in cases for stage in case.stages for call in stage.calls)
+        topology = Topology.of(calls)
+        live = await LiveMesh.start(state, yaml.safe_dump_all(topology.documents()), ends)
+        live.publish(view_of(read_first(topology, cases)))
         running = [item.name for item in WORKLOADS.values() if item.runs]
-        await asyncio.gather(*(mesh.live.envoy(name, drain_seconds=_DRAIN_SECONDS) for name in running))
-        await mesh.live.in_force()
-        return mesh
+        await asyncio.gather(*(live.envoy(name, drain_seconds=_DRAIN_SECONDS) for name in running))
+        await live.in_force()
+        return cls(live, journal, topology, cases)
 
-    async def run(self, cases: tuple[Case, ...], ends: AsyncExitStack) -> None:
-        """Make all calls, and wait for the copies that must still arrive."""
-        client, turn = Client(ends), asyncio.Semaphore(_AT_ONCE)
+    async def run(self, ends: AsyncExitStack) -> None:
+        """Make all calls, then all edits, and the calls after them."""
+        client = Client(ends)
+        await self._calls(client, [(case, case.first) for case in self.cases])
+        before = read_first(self.topology, self.cases)
+        self.live.publish(view_of(read_edited(before, self.cases)))
+        await self.live.in_force()
+        edited = [(case, case.edited) for case in self.cases if case.edited is not None]
+        await self._calls(client, edited)
 
-        async def run(case: Case) -> None:
+    async def _calls(self, client: Client, stages: list[tuple[Case, Stage]]) -> None:
+        turn = asyncio.Semaphore(_AT_ONCE)
+
+        async def run(case: Case, stage: Stage) -> None:
             async with turn:
-                for number, call in enumerate(case.calls):
-                    outcome = await client.outcome(call, self.topology.place(call), f"{case}/{number}")
-                    self.outcomes.setdefault(str(case), []).append((call, outcome))
+                outcomes = self.outcomes.setdefault(str(case), [])
+                for call in stage.calls:
+                    outcome = await client.outcome(call, self.topology.place(call), f"{case}/{len(outcomes)}")
+                    outcomes.append((call, outcome))
 
-        await asyncio.gather(*map(run, cases))
+        await asyncio.gather(*(run(case, stage) for case, stage in stages))
 
     async def failures(self, case: Case) -> list[str]:
         """Return the differences of all calls of a case, one line for each."""
@@ -82,23 +92,25 @@ class RunningCases:
             return  # the comparison names what is missing
 
 
-@dataclass(frozen=True)
-class ReadCases:
-    """The objects of cases as a view, and the problems of their readers as text."""
-
-    view: View
-    problems: tuple[str, ...]
-
-
-def read_cases(topology: Topology, cases: tuple[Case, ...]) -> ReadCases:
+def read_first(topology: Topology, cases: tuple[Case, ...]) -> Manifests:
     """Read the shared objects and those of the cases, each case from a file of its own."""
-    contents: Mapping[str, str] = {
-        "mesh.yaml": yaml.safe_dump_all(topology.documents()),
-        **{f"{case.topic}-{case.name}.yaml": yaml.safe_dump_all(case.documents) for case in cases},
-    }
-    read = Manifests().apply_all(contents)
-    view = View.build(read.objects(), MeshSettings(trust_domain=TRUST_DOMAIN))
-    return ReadCases(view, tuple(map(str, read.problems())))
+    shared = yaml.safe_dump_all(topology.documents())
+    return Manifests().apply_all({"mesh.yaml": shared, **_files((case, case.first) for case in cases)})
+
+
+def read_edited(before: Manifests, cases: tuple[Case, ...]) -> Manifests:
+    """Read the files of the cases with an edit again, as a server does that has read them before."""
+    edited = ((case, case.edited) for case in cases if case.edited is not None)
+    return before.apply_all(_files(edited))
+
+
+def view_of(read: Manifests) -> View:
+    """Return the view of what was read."""
+    return View.build(read.objects(), MeshSettings(trust_domain=TRUST_DOMAIN))
+
+
+def _files(stages: Iterable[tuple[Case, Stage]]) -> Mapping[str, str]:
+    return {f"{case.topic}-{case.name}.yaml": yaml.safe_dump_all(stage.documents) for case, stage in stages}
 
 
 def _server_tls(state: Path) -> ssl.SSLContext:

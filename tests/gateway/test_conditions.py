@@ -3,34 +3,53 @@
 import pytest
 
 from catalog.store.view import View
+from meshwright.providers.directory.manifests import Manifests
 from tests.gateway.case_files import Case, cases
 from tests.gateway.conditions import condition_differences
-from tests.gateway.running_cases import read_cases
+from tests.gateway.running_cases import read_edited, read_first, view_of
 from tests.gateway.topology import Topology
 
 _ACTIVE = tuple(case for case in cases() if not case.pending)
 
 
+_REFUSED = tuple(case for case in _ACTIVE if case.refused)
+_TOPOLOGY = Topology(())
+
+
 @pytest.fixture(scope="module")
-def view() -> View:
-    """Return the view of a mesh with the objects of all cases."""
-    return read_cases(Topology(()), _ACTIVE).view
+def first() -> Manifests:
+    """Return what was read of all cases."""
+    return read_first(_TOPOLOGY, _ACTIVE)
 
 
-@pytest.mark.parametrize("case", [case for case in _ACTIVE if case.status], ids=str)
-def test_routes_of_the_case_get_the_expected_conditions(view: View, case: Case) -> None:
+@pytest.fixture(scope="module")
+def views(first: Manifests) -> tuple[View, View]:
+    """Return the view of all cases, and the one after all edits."""
+    return view_of(first), view_of(read_edited(first, _ACTIVE))
+
+
+@pytest.mark.parametrize("case", [case for case in _ACTIVE if case.first.status], ids=str)
+def test_routes_of_the_case_get_the_expected_conditions(views: tuple[View, View], case: Case) -> None:
     """Every condition that the case names has the status and reason that the specification demands."""
-    failures = condition_differences(view, case)
+    failures = condition_differences(views[0], case, case.first)
     assert not failures, "\n".join((str(case), *failures))
 
 
-@pytest.mark.parametrize("case", [case for case in _ACTIVE if case.refused], ids=str)
+@pytest.mark.parametrize("case", [case for case in _ACTIVE if case.edited and case.edited.status], ids=str)
+def test_conditions_follow_the_edit_of_the_case(views: tuple[View, View], case: Case) -> None:
+    """After the edit the conditions are those of the new objects."""
+    failures = condition_differences(views[1], case, case.last)
+    assert not failures, "\n".join((str(case), *failures))
+
+
+@pytest.mark.parametrize("case", _REFUSED, ids=str)
 def test_objects_that_a_cluster_refuses_are_refused_from_files(case: Case) -> None:
     """The reader reports a problem about the route of the case."""
-    assert read_cases(Topology(()), (case,)).problems
+    assert read_edited(read_first(_TOPOLOGY, (case,)), (case,)).problems()
 
 
 def test_all_other_objects_are_read_without_a_problem() -> None:
     """No case is wrong because a reader refuses an object that an API server takes."""
-    read = read_cases(Topology(()), tuple(case for case in _ACTIVE if not case.refused))
-    assert not read.problems, "\n".join(read.problems)
+    good = tuple(case for case in _ACTIVE if not case.refused)
+    problems = read_edited(read_first(_TOPOLOGY, good), good).problems()
+    assert not problems, "\n".join(map(str, problems))
