@@ -63,8 +63,13 @@ class Client:
         last = Answer(0)
         async with self._caller(call, place, tag) as once:
             for _ in range(call.count):
-                async with asyncio.timeout(_SECONDS):
-                    last = await once()
+                try:
+                    async with asyncio.timeout(_SECONDS):
+                        last = await once()
+                except ConnectionError:
+                    last = Answer(0)  # refused: the sidecar does not offer the Service
+                except TimeoutError:
+                    last = Answer(0, f"no answer within {_SECONDS} s")
                 words[last.word] += 1
         return Outcome(tag, last, words)
 
