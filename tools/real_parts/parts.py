@@ -15,6 +15,8 @@ from typing import Final
 GO: Final = "1.26.0"
 """Version of the Go language for all parts."""
 
+_NEWER_GO: Final = "1.27.3"
+"""Version of Go that the Gateway API's conformance suite requires; it is downloaded as a module."""
 _STAGED: Final = re.compile(r"^\t(\S+) => \./staging/", re.MULTILINE)
 _KUBERNETES: Final = "k8s.io/kubernetes"
 _VERSIONED: Final = "k8s.io/component-base/version"
@@ -26,7 +28,9 @@ class Part:
 
     `requires` are modules in other versions than in the part's go.mod. `staging` is the version of modules
     that the part's go.mod replaces by folders; empty if there are none. `variables` are set by the linker.
-    With `source` the part is a program of our own in package `.`, which uses the module as a library.
+    With `source` the part is a program of our own in package `.`, which uses the module as a library;
+    `is_test` says that it is a test of Go. `replaces` are modules whose named version no proxy has, with the
+    version to take instead. `toolchain` is the version of Go to compile with; empty for the installed one.
     `folder` is a folder of the module to keep with the program. `home` is the folder of the cache with the
     program; empty for the cache itself.
     """
@@ -41,6 +45,9 @@ class Part:
     source: str = ""
     folder: str = ""
     home: str = ""
+    is_test: bool = False
+    replaces: Mapping[str, str] | None = None
+    toolchain: str = ""
 
     @property
     def stamp(self) -> str:
@@ -53,13 +60,14 @@ class Part:
 
         `own` is the part's go.mod, if it has staging.
         """
-        lines = [f"module parts/{self.name}", "", f"go {GO}", "", "require ("]
+        lines = [f"module parts/{self.name}", "", f"go {self.toolchain or GO}", "", "require ("]
         wanted = {self.module: self.version, **self.requires}
         lines += [f"\t{module} v{version}" for module, version in wanted.items()]
         lines.append(")")
-        if self.staging:
+        replaces = dict.fromkeys(_STAGED.findall(own), self.staging) if self.staging else self.replaces
+        if replaces:
             lines += ["", "replace ("]
-            lines += [f"\t{module} => {module} v{self.staging}" for module in _STAGED.findall(own)]
+            lines += [f"\t{module} => {module} v{version}" for module, version in replaces.items()]
             lines.append(")")
         return "\n".join(lines) + "\n"
 
@@ -155,6 +163,31 @@ def _istio(name: str) -> Part:
     return Part(name, "istio.io/istio", version, f"istio.io/istio/pilot/cmd/{name}", requires)
 
 
+def _gateway_conformance() -> Part:
+    # The suite is a library of tests. It names a version of its images that module proxies do not have.
+    module, version = "sigs.k8s.io/gateway-api", "1.7.0"
+    source = (Path(__file__).parent / "gateway_conformance" / "main_test.go").read_text("utf-8")
+    return Part(
+        "gateway-conformance.test",
+        module,
+        version,
+        ".",
+        {f"{module}/conformance": version},
+        source=source,
+        folder="config/crd/standard",
+        is_test=True,
+        replaces={f"{module}-conformance-images": "0.1.0"},
+        toolchain=_NEWER_GO,
+    )
+
+
+def _gateway_echo() -> Part:
+    # The image of the suite's Pods in a mesh has Istio's test server, which takes as long to build as istiod.
+    source = (Path(__file__).parent / "gateway_echo" / "main.go").read_text("utf-8")
+    module = "google.golang.org/grpc"
+    return Part("gateway-echo", module, "1.84.0", ".", {}, source=source, toolchain=_NEWER_GO)
+
+
 ETCD: Final = Part("etcd", "go.etcd.io/etcd/server/v3", "3.6.16", "go.etcd.io/etcd/server/v3", {})
 API_SERVER: Final = KUBERNETES.part("kube-apiserver")
 CONTROLLERS: Final = KUBERNETES.part("kube-controller-manager")
@@ -169,9 +202,17 @@ HELM: Final = _helm()
 COLLECTOR: Final = _collector()
 """OpenTelemetry's collector: receives OTLP and writes the data to its log."""
 
+GATEWAY_CONFORMANCE: Final = _gateway_conformance()
+"""Conformance suite of the Gateway API, with the definitions of the standard channel."""
+GATEWAY_ECHO: Final = _gateway_echo()
+"""Server and client of the suite's Pods in a mesh."""
+
 NODE: Final = (SCHEDULER, KUBELET, KUBE_PROXY, COREDNS)
 """Further programs of a cluster with a node."""
 
-_ALL: Final = (ETCD, API_SERVER, CONTROLLERS, CERT_MANAGER, *NODE, HELM, COLLECTOR, ISTIOD)
+GATEWAY: Final = (GATEWAY_CONFORMANCE, GATEWAY_ECHO)
+"""Programs of the conformance suite of the Gateway API."""
+
+_ALL: Final = (ETCD, API_SERVER, CONTROLLERS, CERT_MANAGER, *NODE, HELM, COLLECTOR, ISTIOD, *GATEWAY)
 PARTS: Final = {part.name: part for part in _ALL}
 """All parts by name."""

@@ -23,7 +23,15 @@ from tools.real_parts import building
 from tools.real_parts.building import PartError, build, is_built, program, shared
 from tools.real_parts.cluster import cluster
 from tools.real_parts.keys import LOOPBACK, Keys
-from tools.real_parts.parts import API_SERVER, CERT_MANAGER, COREDNS, ETCD, ISTIOD, PARTS
+from tools.real_parts.parts import (
+    API_SERVER,
+    CERT_MANAGER,
+    COREDNS,
+    ETCD,
+    GATEWAY_CONFORMANCE,
+    ISTIOD,
+    PARTS,
+)
 from tools.real_parts.processes import Program, running
 
 OWN = """module k8s.io/kubernetes
@@ -63,6 +71,31 @@ def test_istiod_requires_its_api_by_release() -> None:
     assert "replace" not in result
 
 
+def test_conformance_suite_is_built_by_the_go_version_that_it_requires(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The suite is a test of Go, and replaces a module by a version that module proxies have."""
+    module = cache / "module" / GATEWAY_CONFORMANCE.folder
+    module.mkdir(parents=True)
+    commands: list[tuple[str, ...]] = []
+
+    def go(source: Path, *words: str, toolchain: str = "") -> str:
+        if "-o" in words:
+            commands.append((toolchain, *words[:2]))
+            assert "RunConformance" in (source / "main_test.go").read_text()
+            Path(words[words.index("-o") + 1]).write_text("program")
+        return json.dumps({"Dir": str(cache / "module")})
+
+    monkeypatch.setattr(building, "has_go", lambda: True)
+    monkeypatch.setattr(building, "_go", go)
+    build(GATEWAY_CONFORMANCE)
+    assert commands == [("1.27.3", "test", "-c")]
+    result = (cache / "src" / GATEWAY_CONFORMANCE.name / "go.mod").read_text()
+    assert "\ngo 1.27.3\n" in result
+    images = "sigs.k8s.io/gateway-api-conformance-images"
+    assert f"replace (\n\t{images} => {images} v0.1.0\n)\n" in result
+
+
 def test_every_part_is_pinned_to_a_version() -> None:
     """A branch or `latest` is not allowed."""
     for part in PARTS.values():
@@ -91,7 +124,8 @@ def test_interrupted_build_is_never_taken_for_another_version(
 ) -> None:
     """The old stamp is invalid even if the builder ends before it has written the new one."""
 
-    def built(_: Path, *words: str) -> str:
+    def built(_: Path, *words: str, toolchain: str = "") -> str:
+        del toolchain
         Path(words[words.index("-o") + 1]).write_text("newer")
         return ""
 
@@ -119,7 +153,8 @@ def test_program_is_built_again_after_a_change_of_its_source(
 ) -> None:
     """CoreDNS with other plug-ins is another program of the same version."""
 
-    def built(source: Path, *words: str) -> str:
+    def built(source: Path, *words: str, toolchain: str = "") -> str:
+        del toolchain
         Path(words[words.index("-o") + 1]).write_text((source / "main.go").read_text())
         return ""
 
@@ -141,7 +176,8 @@ def test_folder_of_a_module_is_replaced_with_its_program(
     (module / "one.yaml").write_text("one")
     module.chmod(0o555)
 
-    def go(_: Path, *words: str) -> str:
+    def go(_: Path, *words: str, toolchain: str = "") -> str:
+        del toolchain
         if "-o" in words:
             Path(words[words.index("-o") + 1]).write_text("program")
         return json.dumps({"Dir": str(cache / "module")})
