@@ -70,6 +70,10 @@ class Code(ProblemCode):
         "MW1033",
         "The cluster returns the object in one version, but with the fields of another version.",
     )
+    FILTER_NOT_SUPPORTED = (
+        "MW1034",
+        "Meshwright does not support a filter of a Gateway API route; its requests get an error.",
+    )
 
     BAD_SYNTAX = "MW1101", "The document is not valid YAML or JSON."
     DUPLICATE_KEY = "MW1102", "A mapping has the same key twice, so the intended value is unknown."

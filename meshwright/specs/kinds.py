@@ -16,6 +16,10 @@ from meshwright.mesh.kinds import (
     ENDPOINTS,
     EXTENSION_SERVICE,
     EXTERNAL_AUTHORIZATION,
+    GATEWAY_API,
+    GATEWAY_TCP_ROUTE,
+    GRPC_ROUTE,
+    HTTP_ROUTE,
     HTTP_ROUTE_GROUP,
     INGRESS_BACKEND,
     JOB,
@@ -25,6 +29,7 @@ from meshwright.mesh.kinds import (
     NAMESPACE,
     POD,
     POD_TEMPLATE,
+    REFERENCE_GRANT,
     REPLICA_SET,
     REPLICATION_CONTROLLER,
     RETRY,
@@ -34,6 +39,7 @@ from meshwright.mesh.kinds import (
     STATEFUL_SET,
     TCP_ROUTE,
     TELEMETRY,
+    TLS_ROUTE,
     TRAFFIC_SPLIT,
     TRAFFIC_TARGET,
     UDP_ROUTE,
@@ -47,6 +53,9 @@ from meshwright.mesh.problems.spelling import nearest
 from meshwright.specs.core.endpoints import endpoint_slice, endpoints, pod
 from meshwright.specs.core.pod_template import cron_job, pod_template, scaled_template, template_object
 from meshwright.specs.core.services import namespace, service, service_account
+from meshwright.specs.gateway.grants import reference_grant
+from meshwright.specs.gateway.routes import grpc_route, http_route, tls_route
+from meshwright.specs.gateway.routes import tcp_route as gateway_tcp_route
 from meshwright.specs.manifest import Manifest, split_api_version
 from meshwright.specs.osm.egress import egress
 from meshwright.specs.osm.ingress import ingress_backend
@@ -104,6 +113,11 @@ _READERS: Final = (
     Reader(UPSTREAM_POLICY, ("v1alpha1",), upstream_policy),
     Reader(EXTERNAL_AUTHORIZATION, ("v1alpha1",), external_authorization),
     Reader(MUTUAL_TLS, ("v1alpha1",), mutual_tls),
+    Reader(HTTP_ROUTE, ("v1", "v1beta1"), http_route),
+    Reader(GRPC_ROUTE, ("v1",), grpc_route),
+    Reader(TLS_ROUTE, ("v1", "v1alpha3", "v1alpha2"), tls_route),
+    Reader(GATEWAY_TCP_ROUTE, ("v1", "v1alpha2"), gateway_tcp_route),
+    Reader(REFERENCE_GRANT, ("v1", "v1beta1"), reference_grant),
     Reader(NAMESPACE, ("v1",), namespace),
     Reader(SERVICE_ACCOUNT, ("v1",), service_account),
     Reader(SERVICE, ("v1",), service),
@@ -140,6 +154,7 @@ _MORE: Final[Mapping[str, frozenset[str]]] = {
     ),
     "apps": frozenset({"ControllerRevision"}),
     "metrics.smi-spec.io": frozenset({"TrafficMetrics"}),
+    GATEWAY_API: frozenset({"BackendTLSPolicy", "Gateway", "GatewayClass", "ListenerSet", UDP_ROUTE.name}),
 }
 """Other kinds of known groups, which are not part of a mesh."""
 

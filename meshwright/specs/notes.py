@@ -26,8 +26,8 @@ class Notes:
 
     `refuse` reports an error that makes the whole object unusable. `drop` reports an error of a part, which
     is left out. `warn` and `inform` report problems of an object in force. `is_clean` is True without any
-    problem. `tally` bounds the number of kept problems; items of a list and documents of a file can share
-    one.
+    problem, and `fault` is the first error, empty without one. `tally` bounds the number of kept problems;
+    items of a list and documents of a file can share one.
     """
 
     origin: Origin
@@ -35,12 +35,17 @@ class Notes:
     problems: list[Problem] = field(default_factory=list)
     refused: bool = False
     is_clean: bool = True
+    fault: str = ""
     tally: Tally = field(default_factory=Tally)
     expressions: Expressions = field(default_factory=Expressions)
 
     def all_problems(self) -> Problems:
         """Return the kept problems of the manifest, and for each code the number of further ones."""
         return (*self.problems, *self.tally.rest(self.origin, self.key, WITHIN))
+
+    def part(self) -> "Notes":
+        """Return notes for a part of the manifest; problems and bounds are common, the verdict is its own."""
+        return Notes(self.origin, self.key, self.problems, tally=self.tally, expressions=self.expressions)
 
     def refuse(self, code: Code, path: str, expected: Words, value: object = _NOTHING) -> None:
         """Report an error; the object is refused."""
@@ -70,6 +75,8 @@ class Notes:
         self._add(code, Severity.INFO, path, expected, value)
 
     def _add(self, code: Code, severity: Severity, path: str, expected: Words, value: object) -> None:
+        if severity is Severity.ERROR and not self.fault:
+            self.fault = f"{path}: {expected if isinstance(expected, str) else expected()}"
         if self._is_kept(code, severity):
             self._keep(code, severity, path, expected, "" if value is _NOTHING else show(value, path))
 

@@ -40,7 +40,7 @@ def schema(kind: str | None) -> Schema:
     """Return the schema of a kind by its name, or of all kinds for None; raise CommandFailed if unknown."""
     if kind is None:
         return of_all(described())
-    by_name = {described_kind.kind.name: described_kind for described_kind in described()}
+    by_name = {str(described_kind.kind): described_kind for described_kind in described()}
     return of_kind(by_name[_known("KIND", kind, by_name)])
 
 
@@ -51,9 +51,9 @@ def definitions(wanted: Sequence[str]) -> tuple[Structural, ...]:
 
     Raises CommandFailed for a kind without a definition.
     """
-    names = [*(kind.name for kind in KINDS if kind in INSTALLED), RECORDS.kind]
+    names = [*(str(kind) for kind in KINDS if kind in INSTALLED), RECORDS.kind]
     chosen = {_known("--kind", item, names) for item in wanted} or {*names}
-    result = crds([described_kind for described_kind in described() if described_kind.kind.name in chosen])
+    result = crds([described_kind for described_kind in described() if str(described_kind.kind) in chosen])
     return (*result, DEFINITION) if RECORDS.kind in chosen else result
 
 
@@ -69,7 +69,7 @@ def schemas() -> Mapping[str, str]:
     """Return the text of all schemas by file name; schemas of kinds refer to the schema of all kinds."""
     # References instead of copies keep the files small, and consistent with each other.
     result = {ALL: schema(None)} | {
-        described_kind.kind.name: reference(described_kind, f"{ALL}.json") for described_kind in described()
+        str(described_kind.kind): reference(described_kind, f"{ALL}.json") for described_kind in described()
     }
     return {f"{name}.json": json.dumps(item, indent=2) + "\n" for name, item in result.items()}
 
@@ -96,6 +96,4 @@ def described() -> tuple[DescribedKind, ...]:
 
 def text_of(kind: Kind) -> str:
     """Return the text of the example manifests of a kind."""
-    return (resources.files("meshwright.specs.reference") / "examples" / f"{kind.name}.yaml").read_text(
-        "utf-8"
-    )
+    return (resources.files("meshwright.specs.reference") / "examples" / f"{kind}.yaml").read_text("utf-8")

@@ -105,7 +105,7 @@ def as_records(described: Sequence[DescribedKind]) -> list[dict[str, object]]:
     """Return all kinds and their fields as JSON values, for programs that read the reference."""
     return [
         {
-            "kind": described_kind.kind.name,
+            "kind": str(described_kind.kind),
             "api_versions": list(described_kind.api_versions),
             "purpose": described_kind.purpose,
             "fields": [
@@ -148,11 +148,9 @@ def _alike(described: Sequence[DescribedKind]) -> Iterator[list[DescribedKind]]:
 
 def _section(same: Sequence[DescribedKind], examples: str) -> str:
     first = same[0]
-    versions = [
-        f"`{item.kind.name}`: {', '.join(f'`{name}`' for name in item.api_versions)}" for item in same
-    ]
+    versions = [f"`{item.kind}`: {', '.join(f'`{name}`' for name in item.api_versions)}" for item in same]
     lines = [
-        f"## {', '.join(described_kind.kind.name for described_kind in same)}",
+        f"## {', '.join(str(described_kind.kind) for described_kind in same)}",
         "",
         first.purpose,
         "",

@@ -43,7 +43,7 @@ def of_shape(shape: Shape) -> Schema:
 
 def reference(described: DescribedKind, file: str) -> Schema:
     """Return a JSON schema of one kind that refers to the schema file with all kinds."""
-    return {"$schema": _DRAFT, "title": described.kind.full, "$ref": f"{file}#/$defs/{described.kind.name}"}
+    return {"$schema": _DRAFT, "title": described.kind.full, "$ref": f"{file}#/$defs/{described.kind}"}
 
 
 def of_all(described: Sequence[DescribedKind]) -> Schema:
@@ -64,7 +64,7 @@ def of_all(described: Sequence[DescribedKind]) -> Schema:
                 "then": {"properties": {"items": {"type": "array", "items": {"$ref": "#"}}}},
             },
         ],
-        "$defs": {described_kind.kind.name: _of_kind(described_kind) for described_kind in described},
+        "$defs": {str(described_kind.kind): _of_kind(described_kind) for described_kind in described},
     }
 
 
@@ -72,7 +72,7 @@ def _if_kind(kind: Kind) -> Schema:
     condition = {"kind": {"const": kind.name}, "apiVersion": {"pattern": _group_pattern(kind.group)}}
     return {
         "if": {"properties": condition, "required": ["kind", "apiVersion"]},
-        "then": {"$ref": f"#/$defs/{kind.name}"},
+        "then": {"$ref": f"#/$defs/{kind}"},
     }
 
 

@@ -55,14 +55,19 @@ def is_value(text: str) -> bool:
     return _VALUE.fullmatch(text) is not None
 
 
+def may_change(name: str) -> bool:
+    """Return whether rules may change a header; `name` is in lower case."""
+    return is_name(name) and len(name) <= LONGEST and name not in _FIXED and not name.startswith(_OWN)
+
+
 def changes(fields: Fields) -> HeaderChanges:
     """Read `set`, `add` and `remove` of a section, and close it; each header may have only one change."""
     put, add = _headers(fields, "set"), _headers(fields, "add")
     remove = tuple(
-        item.lower() for item in fields.texts("remove", CHANGE_RULE, lambda text: _may_change(text.lower()))
+        item.lower() for item in fields.texts("remove", CHANGE_RULE, lambda text: may_change(text.lower()))
     )
     for index, name in enumerate(remove):
-        if not _may_change(name):
+        if not may_change(name):
             fields.notes.refuse(Code.WRONG_VALUE, f"{fields.at('remove')}[{index}]", CHANGE_RULE, name)
     # All names are in lower case here, because header names are case-insensitive (RFC 9110, section 5.1).
     names = [*(name for name, _ in (*put, *add)), *remove]
@@ -80,7 +85,7 @@ def _headers(fields: Fields, name: str) -> Headers:
     sections, result = fields.sections(name), []
     for section in sections:
         header, value = section.required_text("name", CHANGE_RULE), section.required_text("value", VALUE_RULE)
-        if header and not _may_change(header.lower()):
+        if header and not may_change(header.lower()):
             section.wrong("name", CHANGE_RULE)
         if value and not (is_value(value) and len(value) <= LONGEST):
             section.wrong("value", f"{VALUE_RULE}, at most {LONGEST}")
@@ -89,7 +94,3 @@ def _headers(fields: Fields, name: str) -> Headers:
     if len(result) > MOST:
         fields.wrong(name, f"must have at most {MOST} headers")
     return tuple(result)
-
-
-def _may_change(name: str) -> bool:
-    return is_name(name) and len(name) <= LONGEST and name not in _FIXED and not name.startswith(_OWN)

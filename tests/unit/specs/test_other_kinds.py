@@ -71,8 +71,7 @@ def test_presets_config_map_of_osm_is_a_warning() -> None:
     ("api_version", "kind", "called"),
     [
         ("cert-manager.io/v1", "Certificate", "Certificate.cert-manager.io"),
-        ("gateway.networking.k8s.io/v1", "HTTPRoute", "HTTPRoute.gateway.networking.k8s.io"),
-        ("gateway.networking.k8s.io/v1alpha2", "TCPRoute", "TCPRoute.gateway.networking.k8s.io"),
+        ("gateway.networking.k8s.io/v1", "Gateway", "Gateway.gateway.networking.k8s.io"),
         ("gateway.networking.k8s.io/v1alpha2", "UDPRoute", "UDPRoute.gateway.networking.k8s.io"),
         ("projectcontour.io/v1", "HTTPProxy", "HTTPProxy.projectcontour.io"),
         ("serving.knative.dev/v1", "Service", "Service.serving.knative.dev"),
@@ -227,8 +226,8 @@ items:
         ObjectKey(TCP_ROUTE, SHOP, name) for name in ("a", "b")
     ]
     assert manifest_reading.problems == ()
-    others = "apiVersion: gateway.networking.k8s.io/v1\nkind: TCPRouteList\nitems: [{metadata: {name: a}}]"
-    assert complaints(others) == [("info", "MW1031", "kind", '"TCPRouteList.gateway.networking.k8s.io"')]
+    others = "apiVersion: traefik.io/v1alpha1\nkind: TCPRouteList\nitems: [{metadata: {name: a}}]"
+    assert complaints(others) == [("info", "MW1031", "kind", '"TCPRouteList.traefik.io"')]
     secrets = "apiVersion: v1\nkind: SecretList\nitems: [{metadata: {name: a}, data: {a: aHVudGVyMg==}}, {}]"
     assert complaints(secrets) == [("info", "MW1031", "kind", '"Secret"')] * 2
     unenforced = (

@@ -6,7 +6,7 @@ from typing import Final
 from meshwright.mesh import kinds
 from meshwright.mesh.kinds import Kind
 from meshwright.specs.reference.meaning import Meanings
-from meshwright.specs.reference.meanings import core, osm, osm_policy, policy, smi
+from meshwright.specs.reference.meanings import core, gateway, osm, osm_policy, policy, smi
 from meshwright.specs.reference.meanings import own_kinds as own
 
 _CONTROLLER: Final = "A controller of Pods, read to check its Pods before they run."
@@ -59,6 +59,14 @@ KINDS: Final[Mapping[Kind, tuple[str, Meanings]]] = {
         "Permission for clients outside the mesh to call ports of services.",
         osm.INGRESS_BACKEND,
     ),
+    kinds.HTTP_ROUTE: (
+        "Rules for HTTP requests to a Service: routing, redirects, header changes, timeouts and retries.",
+        gateway.HTTP_ROUTE,
+    ),
+    kinds.GRPC_ROUTE: ("Rules for gRPC calls of a Service.", gateway.GRPC_ROUTE),
+    kinds.TLS_ROUTE: ("Backends of TLS connections, by the server name.", gateway.TLS_ROUTE),
+    kinds.GATEWAY_TCP_ROUTE: ("Backends of TCP connections to a Service.", gateway.TCP_ROUTE),
+    kinds.REFERENCE_GRANT: ("Permission for references from other namespaces.", gateway.REFERENCE_GRANT),
     kinds.NAMESPACE: ("A namespace, with settings for all its workloads.", core.NAMESPACE),
     kinds.SERVICE_ACCOUNT: ("An identity.", core.SERVICE_ACCOUNT),
     kinds.SERVICE: ("A name for clients, with ports and workloads.", core.SERVICE),

@@ -8,7 +8,14 @@ import pytest
 
 from meshwright.cli.errors import CommandFailed
 from meshwright.cli.offline import reference
-from meshwright.mesh.kinds import INGRESS_BACKEND, MESH_ROOT_CERTIFICATE, UDP_ROUTE, WORKLOAD, Kind
+from meshwright.mesh.kinds import (
+    GATEWAY_API,
+    INGRESS_BACKEND,
+    MESH_ROOT_CERTIFICATE,
+    UDP_ROUTE,
+    WORKLOAD,
+    Kind,
+)
 from meshwright.providers.text.documents import documents
 from meshwright.providers.text.yaml_documents import printed
 from meshwright.specs.kinds import READ
@@ -49,8 +56,9 @@ def test_crd_manifests_equal_the_generated_ones() -> None:
 
 
 def test_every_kind_that_is_read_has_a_crd() -> None:
-    """Exceptions are the kinds of Kubernetes, and UDPRoute, which is always refused."""
-    assert set(INSTALLABLE) == {kind for kind in READ if kind.group not in OF_KUBERNETES} - {UDP_ROUTE}
+    """Exceptions are the kinds of Kubernetes and the Gateway API, and UDPRoute, which is always refused."""
+    others = (*OF_KUBERNETES, GATEWAY_API)
+    assert set(INSTALLABLE) == {kind for kind in READ if kind.group not in others} - {UDP_ROUTE}
 
 
 def test_printed_crds_are_read_back_unchanged() -> None:
