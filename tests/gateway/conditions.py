@@ -7,6 +7,7 @@ from catalog.relations.attachment import attachment
 from catalog.relations.verdicts import Attachment, ParentVerdict
 from catalog.store.gateway import ROUTE_KINDS
 from catalog.store.view import View
+from meshwright.mesh.kinds import GATEWAY_API
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 from tests.gateway.case_files import Case, Document, Stage
@@ -38,15 +39,20 @@ def _differences(view: View, case: Case, stage: Stage, wanted: Document) -> Iter
                 yield f"{name}: {condition} {wanted[condition]} expected, {seen[condition]} seen"
 
 
+def route_keys(stage: Stage) -> list[ObjectKey]:
+    """Return the keys of the routes of the Gateway API in a stage."""
+    return [
+        ObjectKey(_KINDS[item["kind"]], Namespace(item["metadata"]["namespace"]), item["metadata"]["name"])
+        for item in stage.documents
+        if item["kind"] in _KINDS and item["apiVersion"].startswith(GATEWAY_API)
+    ]
+
+
 def _route(case: Case, stage: Stage, wanted: Document) -> ObjectKey:
-    name, namespace = wanted.get("route", case.name), wanted.get("namespace")
-    (found,) = (
-        document
-        for document in stage.documents
-        if document["kind"] in _KINDS and document["metadata"]["name"] == name
-    )
-    assert namespace in (None, found["metadata"]["namespace"]), f"{case}: {wanted}"
-    return ObjectKey(_KINDS[found["kind"]], Namespace(found["metadata"]["namespace"]), name)
+    name = wanted.get("route", case.name)
+    (found,) = (key for key in route_keys(stage) if key.name == name)
+    assert wanted.get("namespace", found.namespace) == found.namespace, f"{case}: {wanted}"
+    return found
 
 
 def _is_selected(verdict: ParentVerdict, wanted: Document) -> bool:
