@@ -37,6 +37,7 @@ ROOTS = (
     "envoy/extensions/access_loggers/open_telemetry/v3/logs_service.proto",
     "envoy/extensions/access_loggers/stream/v3/stream.proto",
     "envoy/extensions/clusters/dynamic_forward_proxy/v3/cluster.proto",
+    "envoy/extensions/filters/http/cors/v3/cors.proto",
     "envoy/extensions/filters/http/ext_authz/v3/ext_authz.proto",
     "envoy/extensions/filters/http/fault/v3/fault.proto",
     "envoy/extensions/filters/http/grpc_stats/v3/config.proto",

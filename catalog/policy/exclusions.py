@@ -15,14 +15,8 @@ from catalog.policy.values.inbound import Access, AccessRule, EveryoneInTheMesh,
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.outside import OutsideHost, OutsidePort, OutsideRange
 from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
-from catalog.policy.values.route_table import (
-    NO_BACKEND,
-    AppliedRule,
-    AppliedSplit,
-    Forward,
-    RouteAction,
-    RouteEntry,
-)
+from catalog.policy.values.route_actions import NO_BACKEND, Forward, RouteAction
+from catalog.policy.values.route_table import AppliedRoute, AppliedRule, AppliedSplit, RouteEntry
 from catalog.policy.values.terms import AccessLogPolicy
 from meshwright.mesh.policies.limits import ConnectionLimits, RateLimits
 from meshwright.mesh.values.cached_hash import SharedTuple
@@ -141,7 +135,8 @@ def _entry_without(entry: RouteEntry, left_out: AbstractSet[Unit]) -> RouteEntry
     """Return a route entry without excluded units; None if later entries decide about its requests.
 
     An entry for all requests of an object has no later entry for them. It stays, without the excluded object:
-    requests of an excluded TrafficSplit get no backend, and others are handled as without the rule.
+    requests of an excluded TrafficSplit get no backend, and others are handled as without the rule. An entry
+    of a Gateway API route goes, and may leave requests without an entry.
     """
     result = entry
     for source in entry.provenance:
@@ -153,6 +148,8 @@ def _entry_without(entry: RouteEntry, left_out: AbstractSet[Unit]) -> RouteEntry
         match source.part:
             case AppliedSplit():
                 result = replace(result, action=NO_BACKEND, provenance=rest)
+            case AppliedRoute():
+                return None
             case AppliedRule():
                 result = replace(result, action=_untreated(result.action), provenance=rest, treatment=None)
     action = _action_without(result.action, left_out)

@@ -18,18 +18,20 @@ from catalog.policy.objects import routing, splits
 from catalog.policy.objects.routing import Place
 from catalog.policy.objects.upstreams import fails_over, keys_of
 from catalog.policy.outbound import reaches
-from catalog.policy.values.route_table import (
+from catalog.policy.values.route_actions import (
     NO_BACKEND,
-    AppliedRule,
-    AppliedSplit,
     Forward,
     RequestMirror,
-    RequestTreatment,
     RouteAction,
+    WeightedBackend,
+)
+from catalog.policy.values.route_table import (
+    AppliedRule,
+    AppliedSplit,
+    RequestTreatment,
     RouteEntry,
     RouteSource,
     RoutingPart,
-    WeightedBackend,
 )
 from catalog.relations.backends.protocols import protocol_of
 from catalog.relations.permissive import is_permissive

@@ -2,9 +2,9 @@
 
 A unit is a value: a match of an HTTPRouteGroup (wherever a rule or split names it), the access by an object
 without matches (a TrafficTarget), a TrafficSplit for all requests, or permissive mode. Further units are the
-rule of a RoutePolicy and each of its matches, the retries of a Retry, the log of a Telemetry, the
-rates and the connection limits of an UpstreamTrafficSetting, and of an UpstreamPolicy its outlier detection,
-its health check, and each hash key.
+rule of a RoutePolicy and each of its matches, each match of a Gateway API route's rule, the retries of a
+Retry, the log of a Telemetry, the rates and the connection limits of an UpstreamTrafficSetting, and of an
+UpstreamPolicy its outlier detection, its health check, and each hash key.
 
 Equal parts are one unit. An edited part is another unit, so knowledge about the old one expires by itself.
 The id of a unit is made from its content, and is the same in every process and every release: verdicts are
@@ -22,7 +22,8 @@ from catalog.policy.values.inbound import AccessRule, EveryoneInTheMesh, Inbound
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.outside import OutsideRange
 from catalog.policy.values.proxy import ProxyPolicy
-from catalog.policy.values.route_table import AppliedRule, AppliedSplit, Forward, RouteSource, WeightedBackend
+from catalog.policy.values.route_actions import Forward, WeightedBackend
+from catalog.policy.values.route_table import AppliedRoute, AppliedRule, AppliedSplit, RouteSource
 from catalog.policy.values.terms import AccessLogPolicy
 from meshwright.mesh.kinds import RETRY, TELEMETRY, UPSTREAM_POLICY, UPSTREAM_TRAFFIC_SETTING
 from meshwright.mesh.policies.limits import ConnectionLimits, RateLimits
@@ -38,7 +39,7 @@ Reaching = OutlierDetectionOverride | HealthCheck | HashKey
 """Units of UpstreamPolicies."""
 
 
-Calling = AppliedRule | Retries | AccessLogPolicy | Limiting | Reaching
+Calling = AppliedRule | AppliedRoute | Retries | AccessLogPolicy | Limiting | Reaching
 """Units about the handling of admitted calls, which are also made without it."""
 
 
@@ -91,7 +92,7 @@ def describe(unit: Unit) -> str:
             return f"match {name}"
         case AccessRule(by):
             return str(by)
-        case AppliedSplit() | AppliedRule():
+        case AppliedSplit() | AppliedRule() | AppliedRoute():
             return str(unit.object_key)
         case Retries():
             return RETRY.name

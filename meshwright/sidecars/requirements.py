@@ -8,7 +8,7 @@ from catalog.policy.values.inbound import InboundPort
 from catalog.policy.values.interception import InterceptionKind
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.proxy import ProxyPolicy
-from catalog.policy.values.route_table import AppliedRule, AppliedSplit, RouteSource
+from catalog.policy.values.route_table import AppliedRoute, AppliedRule, AppliedSplit, RouteSource
 from meshwright.mesh.kinds import (
     EGRESS,
     EXTERNAL_AUTHORIZATION,
@@ -121,6 +121,8 @@ def _of_source(source: RouteSource, protocol: Protocol) -> Iterator[Requirement]
     match source.part:
         case AppliedRule():
             yield Requirement(Capability.ROUTE_POLICIES, by)
+        case AppliedRoute():
+            yield Requirement(Capability.GATEWAY_ROUTES, by)
         case AppliedSplit():
             splitting = Capability.TRAFFIC_SPLITS if protocol.is_http else Capability.TCP_SPLITS
             yield Requirement(splitting, by)

@@ -1,13 +1,7 @@
 """Route entries as the catalog makes them for a service itself, or for a TrafficSplit."""
 
-from catalog.policy.values.route_table import (
-    NO_BACKEND,
-    AppliedSplit,
-    Forward,
-    RouteEntry,
-    RouteSource,
-    WeightedBackend,
-)
+from catalog.policy.values.route_actions import NO_BACKEND, Forward, WeightedBackend
+from catalog.policy.values.route_table import AppliedSplit, RouteEntry, RouteSource
 from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey
 
 

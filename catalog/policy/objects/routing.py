@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 
 from catalog.policy.access import rule_matches
 from catalog.policy.objects.splits import backend_port
-from catalog.policy.values.route_table import AppliedRule, WeightedBackend
+from catalog.policy.values.route_actions import WeightedBackend
+from catalog.policy.values.route_table import AppliedRule
 from catalog.store.own_policies import route_policies_by_service
 from catalog.store.view import View
 from meshwright.mesh.policies.routing import RouteActions, RoutePolicy

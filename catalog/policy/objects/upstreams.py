@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from catalog.policy.values.destinations import CallerLocality, Destination, ServiceDestination
 from catalog.policy.values.proxy import ReachableServices
-from catalog.policy.values.route_table import WeightedBackend
+from catalog.policy.values.route_actions import WeightedBackend
 from catalog.store.own_policies import upstream_policies_by_service
 from catalog.store.view import View
 from meshwright.engine.derived import derived

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from catalog.policy.values.interception import SocketAddress
-from catalog.policy.values.route_table import Forward, RouteEntry, WeightedBackend
+from catalog.policy.values.route_actions import Forward, Share, WeightedBackend
+from catalog.policy.values.route_table import RouteEntry
 from meshwright.mesh.names import IpAddress, Port
 from meshwright.mesh.policies.retries import Retries
 from meshwright.mesh.service import EscapedSlashes, Protocol, Upstream
@@ -19,8 +20,8 @@ class OutboundService(CachedHash):
 
     `addresses` are the called addresses in transparent interception, `listen` the proxy's own in explicit.
     `port` is the service's port; for a headless service the endpoints' port, because it is not translated.
-    The first entry of `table` that fits a request decides, and the last one fits all. `retries` come from a
-    Retry of the workload.
+    The first entry of `table` that fits a request decides; a request without a fitting entry gets 404.
+    `retries` come from a Retry of the workload.
     """
 
     upstream: Upstream
@@ -43,7 +44,12 @@ class OutboundService(CachedHash):
         return any(entry.faulty for entry in self.table)
 
     @property
-    def connection_shares(self) -> tuple[WeightedBackend, ...]:
+    def cross_origin(self) -> bool:
+        """True if any entry allows cross-origin requests of browsers."""
+        return any(entry.treatment is not None and entry.treatment.cors is not None for entry in self.table)
+
+    @property
+    def connection_shares(self) -> tuple[Share, ...]:
         """The shares of connections whose requests are not read, as on a port without HTTP."""
         return self.table[-1].shares
 
@@ -52,5 +58,4 @@ class OutboundService(CachedHash):
         # Neighbours mostly have one action, because an object makes an entry for each of its matches.
         for action, _ in groupby(entry.action for entry in self.table):
             if isinstance(action, Forward):
-                yield from action.shares
-                yield from (mirror.backend for mirror in action.mirrors)
+                yield from action.backends()

@@ -1,83 +1,35 @@
 """Route table of a called service port: entries in order, of which the first that fits a request decides.
 
 Every kind of object that routes requests is translated into these entries by `catalog.policy.route_table`, so
-drivers compile one list and do not know the kinds. The objects behind an entry are its `provenance`.
+drivers compile one list and do not know the kinds. The objects behind an entry are its `provenance`. Actions
+are in `catalog.policy.values.route_actions`.
 """
 
 from dataclasses import dataclass, field
-from datetime import timedelta
-from http import HTTPStatus
-from typing import Final
 
-from meshwright.mesh.kinds import ROUTE_POLICY, TRAFFIC_SPLIT
+from catalog.policy.values.route_actions import Forward, RouteAction, Share, WeightedBackend
+from meshwright.mesh.gateway.filters import Cors
+from meshwright.mesh.gateway.rules import Rule
+from meshwright.mesh.kinds import ROUTE_POLICY, TRAFFIC_SPLIT, Kind
 from meshwright.mesh.matching import RequestMatch
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.routing import Abort, Delay, HeaderChanges, RouteActions
 from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey
-from meshwright.mesh.policies.upstreams import HashKey
-from meshwright.mesh.service import Upstream
 from meshwright.mesh.values.cached_hash import CachedHash, hashed_once
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class WeightedBackend:
-    """A share of the calls: an upstream's target port (number or name) and a relative weight.
-
-    With `as_called` the called endpoint answers, and no other is chosen (headless services).
-    """
-
-    upstream: Upstream
-    target_port: str
-    weight: int
-    as_called: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RequestMirror:
-    """Copies of a percentage of requests for a backend, whose answers are dropped."""
-
-    backend: WeightedBackend
-    percent: float
-
-
-@dataclass(frozen=True, slots=True)
-class Forward:
-    """Requests go to one of `shares`, by weight; there is at least one, and one has a weight above 0.
-
-    `keys` are the parts of a request that select the endpoint by consistent hash. With `fails_over` near
-    endpoints are preferred, and a failed request is repeated at endpoints farther away. `timeout` is the
-    limit until the end of the answer, including all attempts; None turns the limit off.
-    """
-
-    shares: tuple[WeightedBackend, ...]
-    keys: tuple[HashKey, ...] = ()
-    fails_over: bool = False
-    timeout: timedelta | None = None
-    mirrors: tuple[RequestMirror, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The caller's proxy answers requests itself, with this HTTP status."""
-
-    status: int
-
-
-RouteAction = Forward | Answer
-
-
-NO_BACKEND: Final = Answer(HTTPStatus.SERVICE_UNAVAILABLE)
-"""The answer to requests for which no backend may be called."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestTreatment:
-    """Treatment of requests and their answers by the caller's proxy, whatever the action."""
+    """Treatment of requests and their answers by the caller's proxy, whatever the action.
+
+    `cors` answers preflight requests of browsers, and adds headers to the answers of others.
+    """
 
     request_headers: HeaderChanges = field(default_factory=HeaderChanges)
     response_headers: HeaderChanges = field(default_factory=HeaderChanges)
     delay: Delay | None = None
     abort: Abort | None = None
+    cors: Cors | None = None
 
     @property
     def faulty(self) -> bool:
@@ -118,14 +70,40 @@ class AppliedRule(CachedHash):
         return ObjectKey.from_name(ROUTE_POLICY, self.by)
 
 
-RoutingPart = AppliedSplit | AppliedRule
+@hashed_once
+@dataclass(frozen=True, slots=True)
+class AppliedRoute(CachedHash):
+    """A rule of a Gateway API route in force, with the number of one match; both count from 0.
+
+    Of a route for connections the rule has one match.
+    """
+
+    kind: Kind
+    by: PolicyKey
+    number: int
+    rule: Rule
+    match: int = 0
+
+    @property
+    def object_key(self) -> ObjectKey:
+        """The key of the route."""
+        return ObjectKey.from_name(self.kind, self.by)
+
+    @property
+    def rule_name(self) -> str:
+        """The name of the rule, or `rule-1` for the first one without a name."""
+        return self.rule.name or f"rule-{self.number + 1}"
+
+
+RoutingPart = AppliedSplit | AppliedRule | AppliedRoute
 
 
 @dataclass(frozen=True, slots=True)
 class RouteSource:
     """Part of an object that made a route entry, for the requests of `match` (None: for all requests).
 
-    The match is one of an HTTPRouteGroup, and is named in statistics.
+    The match is one of an HTTPRouteGroup, and is named in statistics. A Gateway API route has matches of its
+    own, without names.
     """
 
     part: RoutingPart
@@ -139,17 +117,26 @@ class RouteEntry:
     A request of a split's match and of a RoutePolicy's match must fit both, so there may be several matches;
     without any the entry is for all requests. `provenance` has the object that chose the action first, and is
     empty if the service itself is called without any object.
+
+    `server_names` are of entries for TLS connections: the names for which the client asks, such as
+    `shop.example` or `*.example`; without any the entry is for all connections.
     """
 
     matches: tuple[RequestMatch, ...]
     action: RouteAction
     provenance: tuple[RouteSource, ...] = ()
     treatment: RequestTreatment | None = None
+    server_names: tuple[str, ...] = ()
 
     @property
-    def shares(self) -> tuple[WeightedBackend, ...]:
-        """The shares to which requests are forwarded; empty without forwarding."""
+    def shares(self) -> tuple[Share, ...]:
+        """The shares of the requests; empty without forwarding."""
         return self.action.shares if isinstance(self.action, Forward) else ()
+
+    @property
+    def backends(self) -> tuple[WeightedBackend, ...]:
+        """The forwarded shares, without the answered ones."""
+        return tuple(share for share in self.shares if isinstance(share, WeightedBackend))
 
     @property
     def faulty(self) -> bool:
@@ -162,7 +149,30 @@ class RouteEntry:
         return tuple(dict.fromkeys(source.match for source in self.provenance if source.match is not None))
 
     @property
+    def request_names(self) -> tuple[str, ...]:
+        """The names for the requests of the entry in statistics: of matches, or of a Gateway API rule."""
+        if (route := self.route) is not None:
+            return (route.rule_name,)
+        return tuple(match.name for match in self.named_matches)
+
+    @property
     def chosen_by(self) -> str | None:
-        """The object that chose the action, such as `split:shop/cart`; None for the called service itself."""
+        """The object behind the action; None for the called service alone.
+
+        For example, `split:shop/cart`, or `HTTPRoute:shop/cart/rule-1`.
+        """
+        for source in self.provenance:
+            match source.part:
+                case AppliedSplit(by):
+                    return f"split:{by}"
+                case AppliedRoute() as route:
+                    return f"{route.kind.name}:{route.by}/{route.rule_name}"
+                case AppliedRule():
+                    continue
+        return None
+
+    @property
+    def route(self) -> AppliedRoute | None:
+        """The Gateway API route behind the entry, if any."""
         parts = (source.part for source in self.provenance)
-        return next((f"split:{part.by}" for part in parts if isinstance(part, AppliedSplit)), None)
+        return next((part for part in parts if isinstance(part, AppliedRoute)), None)

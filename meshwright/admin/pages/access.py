@@ -81,10 +81,10 @@ def _record(view: View, call: Call) -> Json:
 
 def _admitted(view: View, call: Call) -> Iterator[AccessGrant]:
     key = call.service.key
-    # Entries that differ in the treatment of requests have the same shares.
+    # Entries that differ in the treatment of requests have the same backends.
     entries = table(view, relevant_client(view, call.source, key), key, call.port)
-    for shares in dict.fromkeys(entry.shares for entry in entries):
-        for backend in shares:
+    for backends in dict.fromkeys(entry.backends for entry in entries):
+        for backend in backends:
             if not isinstance(backend.upstream, ServiceKey):
                 continue
             behind = view.services[backend.upstream]

@@ -6,7 +6,7 @@ from typing import Final
 from catalog.policy.provenance import InputObject
 from catalog.policy.units import Calling, Unit
 from catalog.policy.values.inbound import AccessRule, EveryoneInTheMesh
-from catalog.policy.values.route_table import AppliedRule, AppliedSplit
+from catalog.policy.values.route_table import AppliedRoute, AppliedRule, AppliedSplit
 from catalog.policy.values.terms import AccessLogPolicy
 from catalog.store.osm import retries, settings
 from catalog.store.own_policies import upstream_policies
@@ -66,7 +66,7 @@ def at_fault(view: View, unit: Unit, behind: Iterable[InputObject]) -> tuple[Obj
     match unit:
         case AccessRule(by):
             return by, ""
-        case AppliedSplit() | AppliedRule():
+        case AppliedSplit() | AppliedRule() | AppliedRoute():
             return unit.object_key, ""
         case (
             Retries()
@@ -165,6 +165,8 @@ def part_name(unit: Unit, key: ObjectKey | None) -> str:
             return f"match {name} of {owner}"
         case AppliedRule():
             return f"a rule of {owner}"
+        case AppliedRoute():
+            return f"a match of {unit.rule_name} of {owner}"
         case RateLimits():
             return f"the rate limits of {owner}"
         case ConnectionLimits():

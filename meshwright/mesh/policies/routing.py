@@ -11,6 +11,10 @@ Headers = tuple[tuple[str, str], ...]
 """Names, in lower case, and values."""
 
 
+def _name(header: tuple[str, str]) -> str:
+    return header[0]
+
+
 @dataclass(frozen=True, slots=True)
 class HeaderChanges:
     """Changes of a message's headers: removals first, then additions; one change per name.
@@ -21,6 +25,15 @@ class HeaderChanges:
     put: Headers = ()
     add: Headers = ()
     remove: tuple[str, ...] = ()
+
+    def followed_by(self, further: "HeaderChanges") -> "HeaderChanges":
+        """Return both changes as one, as if `further` were made after this one."""
+        put, gone = dict(further.put), {*further.remove, *(name for name, _ in further.put)}
+        return HeaderChanges(
+            tuple(sorted({**{name: value for name, value in self.put if name not in gone}, **put}.items())),
+            tuple(sorted((*(one for one in self.add if one[0] not in gone), *further.add), key=_name)),
+            tuple(sorted({*self.remove, *further.remove})),
+        )
 
 
 @dataclass(frozen=True, slots=True)

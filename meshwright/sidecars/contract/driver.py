@@ -49,6 +49,7 @@ class Capability(enum.StrEnum):
     TRACING = "tracing"
     RETRIES = "retries"
     ROUTE_POLICIES = "route-policies"
+    GATEWAY_ROUTES = "gateway-routes"
     LIMITS = "limits"
     UPSTREAM_POLICIES = "upstream-policies"
     ACCESS_LOGS = "access-logs"

@@ -9,6 +9,7 @@ from catalog.policy.values.destinations import ServiceDestination
 from catalog.policy.values.inbound import EveryoneInTheMesh, InboundPort
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.proxy import ProxyPolicy
+from catalog.policy.values.route_actions import WeightedBackend
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.contract.driver import Credentials
@@ -89,7 +90,7 @@ def _outbound(
     # Timeouts, headers and other treatment of requests are left out, because readers do not see requests.
     chosen = any(entry.chosen_by is not None for entry in service.table)
     match tuple({entry.shares for entry in service.table}):
-        case [[backend]] if not chosen:
+        case [[WeightedBackend() as backend]] if not chosen:
             pass
         case _:
             return None

@@ -46,5 +46,12 @@ OVER_ADS: Final = config_source_pb2.ConfigSource(
 
 def percent(of_hundred: float) -> percent_pb2.FractionalPercent:
     """Return a percentage as an Envoy message, exact to 0.0001 %."""
+    return fraction(of_hundred, 100)
+
+
+def fraction(numerator: float, denominator: int) -> percent_pb2.FractionalPercent:
+    """Return a fraction as an Envoy message, exact to a millionth."""
     million = percent_pb2.FractionalPercent.DenominatorType.MILLION
-    return percent_pb2.FractionalPercent(numerator=round(of_hundred * 10_000), denominator=million)
+    return percent_pb2.FractionalPercent(
+        numerator=round(numerator * 1_000_000 / denominator), denominator=million
+    )

@@ -9,11 +9,11 @@ from catalog.policy.values.inbound import ExternalAuthorizer
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.outside import OutsideRange
-from catalog.policy.values.route_table import WeightedBackend
+from catalog.policy.values.route_actions import WeightedBackend
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Port, TrustDomain
-from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ExternalHost, ServiceKey
 from meshwright.sidecars import layout
 
@@ -40,6 +40,10 @@ INBOUND_PORT: Final = Port(layout.INBOUND_PORT)
 """Port to which iptables redirects calls to a workload (transparent interception)."""
 TPROXY_PORT: Final = Port(layout.TPROXY_PORT)
 """Port to which iptables passes calls to a workload with their addresses unchanged (TPROXY)."""
+
+
+NO_CLUSTER: Final = "no-cluster"
+"""Name of no cluster: Envoy closes connections that a TCP proxy sends there."""
 
 
 def cluster(place: WeightedBackend | Destination) -> str:
@@ -108,16 +112,17 @@ def outbound_routes(service: OutboundService) -> str:
     return f"rds-outbound.{service.upstream}|{service.port}"
 
 
-def counted_route(port: Port, by: Iterable[PolicyKey], matches: tuple[HTTPMatch, ...]) -> str:
+def counted_route(port: Port, by: Iterable[PolicyKey], requests: Iterable[str]) -> str:
     """Return the name under which a route of a port is counted.
 
     `<port>|<ns>/<object>/<match>` or `<port>|rest`.
 
-    `by` are the objects behind the route (TrafficSplit and RoutePolicy), joined by `+`; matches are joined by
-    commas. A colon is avoided, because Envoy turns it into an underscore in names of statistics.
+    `by` are the objects behind the route (for example TrafficSplit and RoutePolicy), joined by `+`.
+    `requests` are names of matches, or of a rule, and are joined by commas. A colon is avoided, because Envoy
+    turns it into an underscore in names of statistics.
     """
     words = "+".join(map(str, by)) or "rest"
-    return f"{port}|{'/'.join(filter(None, (words, ','.join(match.name for match in matches))))}"
+    return f"{port}|{'/'.join(filter(None, (words, ','.join(requests))))}"
 
 
 def outside_routes(port: Port, to: OutsideRange) -> str:

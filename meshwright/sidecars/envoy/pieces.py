@@ -29,7 +29,8 @@ from catalog.policy.values.parts import (
     OutsideAccess,
 )
 from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
-from catalog.policy.values.route_table import NO_BACKEND, RequestTreatment, RouteEntry
+from catalog.policy.values.route_actions import NO_BACKEND
+from catalog.policy.values.route_table import RequestTreatment, RouteEntry
 from catalog.policy.values.terms import AccessLogPolicy, MeshTerms
 from catalog.store.settings import MethodOverrides
 from meshwright.mesh.names import Port

@@ -19,7 +19,7 @@ from catalog.policy.outbound import visible
 from catalog.policy.reachable import reachable
 from catalog.policy.values.destinations import ServiceDestination
 from catalog.policy.values.proxy import ReachableServices
-from catalog.policy.values.route_table import Forward
+from catalog.policy.values.route_actions import Forward
 from catalog.policy.values.terms import AccessLogPolicy
 from catalog.relations.groups import groups
 from catalog.store.edits import Edits

@@ -12,10 +12,11 @@ from catalog.policy.values.destinations import Destination, ExternalDestination,
 from catalog.policy.values.inbound import EveryoneInTheMesh, InboundPort, OnlyRules
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.proxy import ProxyPolicy
-from catalog.policy.values.route_table import AppliedSplit, RouteEntry, RoutingPart, WeightedBackend
+from catalog.policy.values.route_table import AppliedSplit, RouteEntry
 from meshwright.admin.jsonable import Document
 from meshwright.admin.pages.access import requests_of
 from meshwright.admin.pages.proxies import outside_description as describe_outside
+from meshwright.admin.pages.proxies import route_lines
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.kinds import TRAFFIC_TARGET
 from meshwright.mesh.objects import ObjectKey
@@ -125,49 +126,42 @@ def _admission(port: InboundPort) -> Iterator[Document]:
 
 
 def _routes(service: OutboundService) -> Iterator[Document]:
-    """Yield a line for each run of route entries with the same backends and objects."""
-    for (shares, parts), entries in groupby(service.table, key=_decided):
-        yield _route(service, shares, parts, [_requests(entry) for entry in entries])
+    """Yield a line for each run of route entries with the same action and objects."""
+    for (to, objects), run in groupby(service.table, key=_decided):
+        entries = list(run)
+        yield _route(service, entries[0], f"{to}{objects}", [_requests(entry) for entry in entries])
 
 
-def _decided(entry: RouteEntry) -> tuple[tuple[WeightedBackend, ...], tuple[RoutingPart, ...]]:
-    return entry.shares, tuple(source.part for source in entry.provenance)
+def _decided(entry: RouteEntry) -> tuple[str, str]:
+    """Return what happens to requests, and the objects that decide it."""
+    objects = ", ".join(str(source.part.object_key) for source in entry.provenance)
+    return route_lines.to(entry), f" ({objects})" if objects else ""
 
 
 def _requests(entry: RouteEntry) -> str | None:
     """Return the requests of a route entry, for example `GET /books.* and POST *`; None for all."""
+    if entry.route is not None:
+        return " and ".join(map(route_lines.requests, entry.matches)) or None
     return " and ".join(map(requests_of, entry.named_matches)) or None
 
 
-def _route(
-    service: OutboundService,
-    shares: tuple[WeightedBackend, ...],
-    parts: tuple[RoutingPart, ...],
-    matched: Sequence[str | None],
-) -> Document:
+def _route(service: OutboundService, entry: RouteEntry, to: str, matched: Sequence[str | None]) -> Document:
     requests = None if None in matched else [text for text in matched if text is not None]
     called = f"{service.upstream}:{service.port}"
-    objects = f" ({', '.join(str(part.object_key) for part in parts)})" if parts else ""
     what = "everything" if requests is None else _listed(requests)
-    to = _listed([_share(backend, shares) for backend in shares]) if shares else "no backend: 503"
-    split = next((str(part.by) for part in parts if isinstance(part, AppliedSplit)), None)
+    parts = (source.part for source in entry.provenance)
     return {
         "direction": "outbound",
         "service": str(service.upstream),
         "port": service.port,
         "requests": None if requests is None else list(requests),
-        "split": split,
+        "split": next((str(part.by) for part in parts if isinstance(part, AppliedSplit)), None),
         "backends": [
             {"service": str(backend.upstream), "target_port": backend.target_port, "weight": backend.weight}
-            for backend in shares
+            for backend in entry.backends
         ],
-        "text": f"outbound {called}: {what} -> {to}{objects}",
+        "text": f"outbound {called}: {what} -> {to}",
     }
-
-
-def _share(backend: WeightedBackend, among: tuple[WeightedBackend, ...]) -> str:
-    place = f"{backend.upstream} port {backend.target_port}"
-    return place if len(among) == 1 else f"{place} (weight {backend.weight})"
 
 
 def _cluster(place: Destination) -> Document:

@@ -9,8 +9,9 @@ documentation, "HTTP filters", "Filter chain"). The order is:
 4. `rates`: denied requests must not use up the rate, and requests above the rate must not reach services
 behind.
 5. `authorization`: only requests that policy admits are sent to the authorizer.
-6. `faults`: only outbound, after all other filters.
-7. `router`: Envoy requires it to be the last.
+6. `cors`: only outbound; a preflight request of a browser is answered before a fault can end it.
+7. `faults`: only outbound, after all other filters.
+8. `router`: Envoy requires it to be the last.
 
 Settings other than filters apply earlier: Envoy reads the headers, checks their size (`limits`), normalises
 the path (`paths`), selects a route, and then runs the filters. The results are reported at the end
@@ -27,6 +28,7 @@ from meshwright.mesh.policies.resilience import RetryPolicy
 from meshwright.mesh.service import EscapedSlashes, Protocol, ServiceKey
 from meshwright.sidecars.envoy.features.access import Access
 from meshwright.sidecars.envoy.features.authorization import Authorization
+from meshwright.sidecars.envoy.features.cors import Cors
 from meshwright.sidecars.envoy.features.denials import Denials
 from meshwright.sidecars.envoy.features.diagnosis import Diagnosis
 from meshwright.sidecars.envoy.features.faults import Faults
@@ -72,12 +74,13 @@ def inbound(
 
 def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> tuple[Feature, ...]:
     """Return the features of calls to a service, independent of the caller, so that callers share them."""
+    browsers = (Cors(),) if service.cross_origin else ()
     faults = (Faults(),) if service.faulty else ()
     to_mesh = isinstance(service.upstream, ServiceKey)
     again = Retries(retry, to_mesh=to_mesh, farther=service.fails_over)
     counted, paths = _counted(service.protocol), Paths(service.escaped_slashes)
     log = RequestLog(inbound=False)
-    return (*_OF_ALL, log, paths, *counted, again, _ANSWERS_OF_CALLER, *faults, _ROUTER)
+    return (*_OF_ALL, log, paths, *counted, again, _ANSWERS_OF_CALLER, *browsers, *faults, _ROUTER)
 
 
 def outside() -> tuple[Feature, ...]:

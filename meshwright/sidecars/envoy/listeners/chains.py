@@ -27,7 +27,7 @@ from google.protobuf.wrappers_pb2 import UInt32Value
 from catalog.policy.values.inbound import EveryoneInTheMesh, InboundPort, admitted, divided
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.proxy import ProxyPolicy
-from catalog.policy.values.route_table import WeightedBackend
+from catalog.policy.values.route_actions import Share, WeightedBackend
 from catalog.policy.values.terms import MeshTerms
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.policies.callers import AuthenticatedName
@@ -182,18 +182,20 @@ def written(terms: MeshTerms) -> Iterator[Reference]:
         yield reference(CLUSTER, names.extension_cluster(collector.key))
 
 
-def to_clusters(
-    terms: MeshTerms, stat_prefix: str, backends: Iterable[WeightedBackend], tries: int = 1
-) -> Filters:
-    """Return a TCP proxy to weighted backends, without those of weight 0, which Envoy refuses here."""
-    shares = [(names.cluster(backend), backend.weight) for backend in backends]
-    shares = [share for share in shares if share[1] > 0]
-    if len(shares) == 1:
-        return to_cluster(terms, stat_prefix, shares[0][0], tries)
+def to_clusters(terms: MeshTerms, stat_prefix: str, shares: Iterable[Share], tries: int = 1) -> Filters:
+    """Return a TCP proxy to weighted backends, without those of weight 0, which Envoy refuses here.
+
+    Connections of answered shares are closed: Envoy finds no cluster for them. So are all without a share.
+    """
+    ways = [
+        (names.cluster(share) if isinstance(share, WeightedBackend) else names.NO_CLUSTER, share.weight)
+        for share in shares
+        if share.weight > 0
+    ] or [(names.NO_CLUSTER, 1)]
+    if len(ways) == 1:
+        return to_cluster(terms, stat_prefix, ways[0][0], tries)
     weighted = _TcpProxy.WeightedCluster(
-        clusters=[
-            _TcpProxy.WeightedCluster.ClusterWeight(name=name, weight=weight) for name, weight in shares
-        ]
+        clusters=[_TcpProxy.WeightedCluster.ClusterWeight(name=name, weight=weight) for name, weight in ways]
     )
     proxy = _TcpProxy(
         stat_prefix=stat_prefix,
@@ -202,7 +204,7 @@ def to_clusters(
         idle_timeout=_idle(terms),
     )
     _tried(proxy, tries)
-    needed = (reference(CLUSTER, name) for name, _ in shares)
+    needed = (way for name, _ in ways for way in _references(name))
     return Filters((_named(proxy),), frozenset((*needed, *written(terms))))
 
 
@@ -210,7 +212,12 @@ def to_cluster(terms: MeshTerms, stat_prefix: str, cluster: str, tries: int = 1)
     """Return the filters with a TCP proxy to one cluster."""
     proxy = _tcp_proxy(terms, stat_prefix, cluster)
     _tried(proxy, tries)
-    return Filters((_named(proxy),), frozenset({reference(CLUSTER, cluster), *written(terms)}))
+    return Filters((_named(proxy),), frozenset({*_references(cluster), *written(terms)}))
+
+
+def _references(cluster: str) -> tuple[Reference, ...]:
+    """Return the reference to a cluster; none if it is missing on purpose."""
+    return () if cluster == names.NO_CLUSTER else (reference(CLUSTER, cluster),)
 
 
 def _tried(proxy: _TcpProxy, tries: int) -> None:

@@ -1,125 +1,142 @@
 """Entries of a route table as Envoy routes: match, action, and the treatment of requests.
 
-An entry is one route. The kinds of objects behind an entry have no effect here, so a new kind needs no code
-in this module unless it brings a new action, match or treatment.
+An entry is one route, or one for each share if the shares differ in more than their cluster. The kinds of
+objects behind an entry have no effect here, so a new kind needs no code in this module unless it brings a new
+action, match or treatment.
 """
 
-from google.protobuf.duration_pb2 import Duration
-from google.protobuf.wrappers_pb2 import UInt32Value
+from collections.abc import Iterator
+from dataclasses import replace
 
-from catalog.policy.values.route_table import (
+from catalog.policy.values.route_actions import (
     Answer,
+    AnsweredShare,
     Forward,
-    RequestMirror,
-    RequestTreatment,
-    RouteEntry,
+    Share,
+    ShareChanges,
     WeightedBackend,
 )
-from meshwright.mesh.matching import Regex, RequestMatch
-from meshwright.mesh.policies.upstreams import HashKey, KeyKind
-from meshwright.sidecars.envoy import names
-from meshwright.sidecars.envoy.clusters.outlier_detection import duration
-from meshwright.sidecars.envoy.common_messages import percent
-from meshwright.sidecars.envoy.features import faults
-from meshwright.sidecars.envoy.rules import headers, matching
+from catalog.policy.values.route_table import RequestTreatment, RouteEntry
+from meshwright.mesh.gateway.filters import Redirect, Rewrite
+from meshwright.mesh.matching import RequestMatch
+from meshwright.mesh.names import Port
+from meshwright.sidecars.envoy.common_messages import fraction
+from meshwright.sidecars.envoy.features import cors, faults
+from meshwright.sidecars.envoy.routes import actions
+from meshwright.sidecars.envoy.routes.attempts import Attempts
+from meshwright.sidecars.envoy.routes.matches import matched_prefix, route_match
+from meshwright.sidecars.envoy.routes.redirects import redirect
+from meshwright.sidecars.envoy.rules import headers
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.config.route.v3 import route_components_pb2
 
 _Route = route_components_pb2.Route
 _Action = route_components_pb2.RouteAction
-RetryPolicy = route_components_pb2.RetryPolicy
-
-
-def entry_route(entry: RouteEntry, name: str, retry: RetryPolicy | None) -> _Route:
-    """Return the route of an entry; without a `retry` of the caller, the retries of the mesh apply."""
-    match entry.action:
-        case Forward() as forward:
-            result = to_route(name, entry.matches, _forwarding(forward, retry))
-        case Answer(status):
-            answer = route_components_pb2.DirectResponseAction(status=status)
-            result = _Route(name=name, match=_match(entry.matches), direct_response=answer)
-    if entry.treatment is not None:
-        _treat(result, entry.treatment)
-    return result
 
 
 def to_route(name: str, matches: tuple[RequestMatch, ...], action: _Action) -> _Route:
     """Return a route of requests that fit all of `matches`."""
-    return _Route(name=name, match=_match(matches), route=action)
+    return _Route(name=name, match=route_match(matches), route=action)
 
 
-def to_cluster(cluster: str) -> _Action:
-    """Return the action that sends requests to one cluster, without a timeout."""
-    return _Action(cluster=cluster, timeout=Duration())
+def entry_routes(entry: RouteEntry, name: str, called: Port, attempts: Attempts) -> Iterator[_Route]:
+    """Yield the routes of an entry for requests to the `called` port, in order."""
+    match entry.action:
+        case Forward(shares) as forward if any(map(_differs, shares)):
+            yield from _by_fraction(entry, forward, name, attempts)
+        case Forward() as forward:
+            yield _forwarded(entry, forward, entry.backends, name, attempts)
+        case Redirect() as wanted:
+            action = redirect(wanted, called, matched_prefix(entry.matches))
+            yield _treated(_Route(name=name, match=route_match(entry.matches), redirect=action), entry)
+        case Answer(status):
+            yield _answered(entry, status, name)
 
 
-def _forwarding(forward: Forward, retry: RetryPolicy | None) -> _Action:
-    action = _to_shares(forward.shares)
-    action.timeout.CopyFrom(Duration() if forward.timeout is None else duration(forward.timeout))
-    for mirror in forward.mirrors:
-        _mirror(action, mirror)
-    for key in forward.keys:
-        _hash(action, key)
-    if retry is not None:
-        action.retry_policy.CopyFrom(retry)
-    return action
+def _differs(share: Share) -> bool:
+    """Return whether a share needs a route of its own, because weighted clusters have no field for it."""
+    return isinstance(share, AnsweredShare) or share.own is not None
 
 
-def _to_shares(shares: tuple[WeightedBackend, ...]) -> _Action:
-    if len(shares) == 1:
-        return _Action(cluster=names.cluster(shares[0]))
-    # Backends of weight 0 stay, so that a new weight changes only this route configuration.
-    weighted = route_components_pb2.WeightedCluster(
-        clusters=[
-            route_components_pb2.WeightedCluster.ClusterWeight(
-                name=names.cluster(backend), weight=UInt32Value(value=backend.weight)
-            )
-            for backend in shares
-        ]
+def _by_fraction(entry: RouteEntry, forward: Forward, name: str, attempts: Attempts) -> Iterator[_Route]:
+    """Yield a route for each share, in order, each with the fraction of requests up to and with its share.
+
+    Envoy compares all fractions with one random number of the request, so they are cumulative: of weights 20,
+    30 and 50 the first route has 20 %, the second 50 %, and the last one the rest.
+    """
+    chosen = [share for share in forward.shares if share.weight > 0]
+    total, passed = sum(share.weight for share in chosen), 0
+    for share in chosen:
+        passed += share.weight
+        if isinstance(share, AnsweredShare):
+            route = _answered(entry, share.status, name)
+        else:
+            route = _forwarded(entry, forward, (share,), name, attempts)
+        if passed < total:
+            up_to = base_pb2.RuntimeFractionalPercent(default_value=fraction(passed, total))
+            route.match.runtime_fraction.CopyFrom(up_to)
+        yield route
+
+
+def _answered(entry: RouteEntry, status: int, name: str) -> _Route:
+    answer = route_components_pb2.DirectResponseAction(status=status)
+    return _treated(_Route(name=name, match=route_match(entry.matches), direct_response=answer), entry)
+
+
+def _forwarded(
+    entry: RouteEntry,
+    forward: Forward,
+    backends: tuple[WeightedBackend, ...],
+    name: str,
+    attempts: Attempts,
+) -> _Route:
+    """Return the route to some backends, which have no changes of their own, or to one that may have them."""
+    own = backends[0].own if len(backends) == 1 else None
+    result = to_route(name, entry.matches, actions.to_backends(forward, backends, attempts))
+    treatment = entry.treatment or RequestTreatment()
+    if own is not None:
+        treatment = _both(treatment, own)
+        actions.mirror(result.route, own.mirrors)
+    if (host := headers.host(treatment.request_headers)) is not None:
+        result.route.host_rewrite_literal = host
+    if (rewrite := _last(forward.rewrite, own)) is not None:
+        actions.rewrite(result.route, rewrite, matched_prefix(entry.matches))
+    _treat(result, treatment)
+    return result
+
+
+def _both(treatment: RequestTreatment, own: ShareChanges) -> RequestTreatment:
+    """Return the treatment of an entry followed by the changes of one share.
+
+    Envoy would make the changes of a weighted cluster before those of the route.
+    """
+    return replace(
+        treatment,
+        request_headers=treatment.request_headers.followed_by(own.request_headers),
+        response_headers=treatment.response_headers.followed_by(own.response_headers),
     )
-    return _Action(weighted_clusters=weighted)
 
 
-def _mirror(action: _Action, mirror: RequestMirror) -> None:
-    """Mirror requests; the copy keeps the host, to which Envoy would append `-shadow`."""
-    action.request_mirror_policies.add(
-        cluster=names.cluster(mirror.backend),
-        runtime_fraction=base_pb2.RuntimeFractionalPercent(default_value=percent(mirror.percent)),
-        disable_shadow_host_suffix_append=True,
-    )
+def _last(of_entry: Rewrite | None, own: ShareChanges | None) -> Rewrite | None:
+    """Return the rewrite of a share; the parts that it leaves out are those of the entry."""
+    further = None if own is None else own.rewrite
+    if of_entry is None or further is None:
+        return further or of_entry
+    return Rewrite(further.host or of_entry.host, further.path or of_entry.path)
 
 
-def _hash(action: _Action, key: HashKey) -> None:
-    match key.kind:
-        case KeyKind.HEADER:
-            header = _Action.HashPolicy.Header(header_name=matching.header_name(key.name))
-            action.hash_policy.add(header=header)
-        case KeyKind.COOKIE:
-            ttl = None if key.ttl is None else duration(key.ttl)
-            cookie = _Action.HashPolicy.Cookie(name=key.name, ttl=ttl, path=key.path)
-            action.hash_policy.add(cookie=cookie)
-        case KeyKind.QUERY:
-            action.hash_policy.add(query_parameter=_Action.HashPolicy.QueryParameter(name=key.name))
+def _treated(route: _Route, entry: RouteEntry) -> _Route:
+    if entry.treatment is not None:
+        _treat(route, entry.treatment)
+    return route
 
 
 def _treat(result: _Route, treatment: RequestTreatment) -> None:
     result.request_headers_to_add.extend(headers.to_add(treatment.request_headers))
-    result.request_headers_to_remove.extend(treatment.request_headers.remove)
+    result.request_headers_to_remove.extend(headers.to_remove(treatment.request_headers))
     result.response_headers_to_add.extend(headers.to_add(treatment.response_headers))
-    result.response_headers_to_remove.extend(treatment.response_headers.remove)
+    result.response_headers_to_remove.extend(headers.to_remove(treatment.response_headers))
     if treatment.faulty:
         faults.harm(result, treatment)
-
-
-def _match(matches: tuple[RequestMatch, ...]) -> route_components_pb2.RouteMatch:
-    """Match requests that fit all conditions.
-
-    A route takes one path expression, so further ones match a header.
-    """
-    headers = [header for match in matches for header in matching.header_matchers(match)]
-    paths = [match.path.regex for match in matches if isinstance(match.path, Regex)]
-    headers += map(matching.path_matcher, paths[1:])
-    if not paths:
-        return route_components_pb2.RouteMatch(prefix="/", headers=headers)
-    regex = matching.full_match(paths[0]).safe_regex
-    return route_components_pb2.RouteMatch(safe_regex=regex, headers=headers)
+    if treatment.cors is not None:
+        cors.allow(result, treatment.cors)

@@ -21,9 +21,10 @@ from meshwright.sidecars.envoy import names
 from meshwright.sidecars.envoy.common_messages import reference
 from meshwright.sidecars.envoy.features import order, paths
 from meshwright.sidecars.envoy.routes import virtual_clusters as counting
-from meshwright.sidecars.envoy.routes.entries import entry_route, to_cluster, to_route
+from meshwright.sidecars.envoy.routes.actions import to_cluster
+from meshwright.sidecars.envoy.routes.attempts import Attempts
+from meshwright.sidecars.envoy.routes.entries import entry_routes, to_route
 from meshwright.sidecars.envoy.routes.renewal import RENEWAL
-from meshwright.sidecars.envoy.rules import retries
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
 from xds.protocol.resources.resource import CLUSTER, Resource, encode
 
@@ -58,13 +59,16 @@ def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> Reso
 
     If requests may take several routes, each is counted.
     """
-    itself, own = f"{_word(service.upstream)}:{service.upstream}", service.retries
-    again = None if own is None else retries.policy(own, farther=service.fails_over)
-    routes = [entry_route(entry, entry.chosen_by or itself, again) for entry in service.table]
-    if len(routes) > 1:  # a single route has the statistics of the whole service
-        for route, entry in zip(routes, service.table, strict=True):
+    itself, attempts = f"{_word(service.upstream)}:{service.upstream}", Attempts.of_service(service, retry)
+    routes: list[_Route] = []
+    for entry in service.table:
+        made = list(entry_routes(entry, entry.chosen_by or itself, service.port, attempts))
+        if len(service.table) > 1:  # a single entry has the statistics of the whole service
             by = (source.part.by for source in entry.provenance)
-            route.stat_prefix = names.counted_route(service.port, by, entry.named_matches)
+            counted = names.counted_route(service.port, by, entry.request_names)
+            for route in made:
+                route.stat_prefix = counted
+        routes += made
     message = _configuration(names.outbound_routes(service), str(service.upstream), routes)
     for feature in order.outbound(service, retry):
         feature.to_routes(message)

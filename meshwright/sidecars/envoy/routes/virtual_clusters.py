@@ -27,7 +27,7 @@ def counted(port: InboundPort) -> Iterable[_Cluster]:
     own, others = _ways(port)
     if len(own) + others > 1:
         for named_match in own:
-            name = names.counted_route(port.port, (named_match.group,), (named_match.match,))
+            name = names.counted_route(port.port, (named_match.group,), (named_match.match.name,))
             yield _Cluster(name=name, headers=_headers(named_match.match))
         # Also for requests that an expression misses because a query follows the end of the path.
         yield _Cluster(name=names.counted_route(port.port, (), ()), headers=[_anything()])

@@ -2,7 +2,7 @@
 
 import re
 
-from meshwright.mesh.matching import Exact, FieldMatch, RequestMatch
+from meshwright.mesh.matching import Exact, FieldMatch, GrpcMethod, Prefix, Regex, RequestMatch
 from protos.envoy.config.route.v3 import route_components_pb2
 from protos.envoy.type.matcher.v3 import regex_pb2, string_pb2
 
@@ -15,6 +15,23 @@ def header_name(name: str) -> str:
 def full_match(regex: str) -> string_pb2.StringMatcher:
     """Return a matcher for texts that an RE2 expression matches as a whole."""
     return string_pb2.StringMatcher(safe_regex=regex_pb2.RegexMatcher(regex=regex))
+
+
+def path_regex(path: Exact | Prefix | Regex | GrpcMethod) -> str:
+    """Return an expression for a path without the query, which must match in full."""
+    match path:
+        case Exact(text):
+            return re.escape(text)
+        case Prefix("/"):
+            return ".*"
+        case Prefix(text):
+            return f"{re.escape(text)}(?:/.*)?"
+        case Regex(regex):
+            return regex
+        case GrpcMethod(service, method, is_regex):
+            words = (service, method)
+            parts = ("[^/]+" if word is None else word if is_regex else re.escape(word) for word in words)
+            return "".join(f"/(?:{part})" for part in parts)
 
 
 def path_matcher(regex: str) -> route_components_pb2.HeaderMatcher:
@@ -61,9 +78,16 @@ def _header(wanted: FieldMatch) -> string_pb2.StringMatcher:
     if header_name(wanted.name) == ":authority":
         regex = re.escape(value.text) if isinstance(value, Exact) else _within(value.regex)
         return full_match(f"(?i:(?:{regex})[.]?(?::[0-9]+)?)")
-    if isinstance(value, Exact):
-        return string_pb2.StringMatcher(exact=value.text)
-    return full_match(value.regex)
+    return _text(value)
+
+
+def _text(value: Exact | Regex) -> string_pb2.StringMatcher:
+    return string_pb2.StringMatcher(exact=value.text) if isinstance(value, Exact) else full_match(value.regex)
+
+
+def parameter_matcher(wanted: FieldMatch) -> route_components_pb2.QueryParameterMatcher:
+    """Match a query parameter, of which the first value counts; Envoy compares it without decoding."""
+    return route_components_pb2.QueryParameterMatcher(name=wanted.name, string_match=_text(wanted.value))
 
 
 def one_of(words: tuple[str, ...]) -> string_pb2.StringMatcher:

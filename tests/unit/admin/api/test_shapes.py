@@ -9,7 +9,7 @@ import pytest
 from catalog.policy.values.destinations import ExternalDestination
 from catalog.policy.values.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
 from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
-from catalog.policy.values.route_table import WeightedBackend
+from catalog.policy.values.route_actions import WeightedBackend
 from meshwright.admin.api import shapes
 from meshwright.admin.api.proxies import PROXY
 from meshwright.admin.api.shape import TEXT, WHOLE, fitted, record

@@ -11,7 +11,8 @@ from catalog.policy.values.destinations import ServiceDestination
 from catalog.policy.values.inbound import AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.proxy import ProxyPolicy
-from catalog.policy.values.route_table import AppliedSplit, Forward
+from catalog.policy.values.route_actions import Forward
+from catalog.policy.values.route_table import AppliedSplit
 from meshwright.mesh.policies.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit
 from meshwright.mesh.policies.retries import Retries, RetryCondition
 from meshwright.mesh.policies.smi import HeaderMatch, HTTPMatch

@@ -5,7 +5,8 @@ from catalog.policy.values.destinations import DestinationEndpoint, ServiceDesti
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.proxy import ProxyPolicy
-from catalog.policy.values.route_table import RouteEntry, WeightedBackend
+from catalog.policy.values.route_actions import WeightedBackend
+from catalog.policy.values.route_table import RouteEntry
 from catalog.relations.conflicts import conflicts
 from catalog.relations.groups import group_of
 from catalog.store.smi import http_route_groups
@@ -222,7 +223,7 @@ def test_split_of_a_headless_service_balances_only_its_requests() -> None:
     )
     nodes, _ = policy(mesh, "client").outbound
     assert [
-        [(weighted_backend.upstream.name, weighted_backend.as_called) for weighted_backend in way.shares]
+        [(weighted_backend.upstream.name, weighted_backend.as_called) for weighted_backend in way.backends]
         for way in nodes.table
     ] == [
         [("nodes", False), ("spare", False)],

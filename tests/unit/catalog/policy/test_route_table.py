@@ -6,7 +6,8 @@ from catalog.policy.exclusions import without
 from catalog.policy.group_policy import proxy_policy
 from catalog.policy.units import Unit, units
 from catalog.policy.values.outbound import OutboundService
-from catalog.policy.values.route_table import NO_BACKEND, AppliedRule, AppliedSplit, Forward, RouteEntry
+from catalog.policy.values.route_actions import NO_BACKEND, Forward
+from catalog.policy.values.route_table import AppliedRule, AppliedSplit, RouteEntry
 from catalog.relations.groups import groups
 from meshwright.mesh.names import Port
 from meshwright.mesh.policies.routing import HeaderChanges, RouteActions, RoutePolicy, RouteRule
@@ -49,7 +50,7 @@ def described(entry: RouteEntry) -> tuple[str, str, str]:
     match entry.action:
         case Forward() as forward:
             seconds = "" if forward.timeout is None else f" within {forward.timeout.seconds} s"
-            to = ",".join(share.upstream.name for share in forward.shares) + seconds
+            to = ",".join(share.upstream.name for share in entry.backends) + seconds
         case answer:
             to = str(int(answer.status))
     return named, to, ", ".join(str(source.part.object_key) for source in entry.provenance)

@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 
 from catalog.policy.units import Unit, unit_id
-from catalog.policy.values.route_table import AppliedRule, AppliedSplit, WeightedBackend
+from catalog.policy.values.route_actions import WeightedBackend
+from catalog.policy.values.route_table import AppliedRule, AppliedSplit
 from meshwright.mesh.names import ServiceName
 from meshwright.mesh.policies.routing import Abort, Delay, HeaderChanges, Mirror, RouteActions
 from meshwright.mesh.policies.smi import HeaderMatch, HTTPMatch

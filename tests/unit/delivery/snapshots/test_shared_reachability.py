@@ -16,7 +16,8 @@ from catalog.policy.values.destinations import ServiceDestination
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.proxy import ProxyPolicy
-from catalog.policy.values.route_table import Forward, RouteEntry
+from catalog.policy.values.route_actions import Forward
+from catalog.policy.values.route_table import RouteEntry
 from catalog.relations.backends.protocols import protocol_of
 from catalog.relations.groups import ProxyGroup, groups
 from catalog.relations.identities import service_identities
@@ -178,7 +179,7 @@ def _as_called(entry: RouteEntry) -> RouteEntry:
     """Return an entry that leads to the called endpoint, unless a split chooses."""
     if entry.chosen_by or not isinstance(entry.action, Forward):
         return entry
-    shares = tuple(replace(share, as_called=True) for share in entry.shares)
+    shares = tuple(replace(share, as_called=True) for share in entry.backends)
     return replace(entry, action=replace(entry.action, shares=shares))
 
 

@@ -8,7 +8,7 @@ import pytest
 from catalog.policy.values.destinations import ExternalDestination, TlsOrigination
 from catalog.policy.values.interception import InterceptionKind
 from catalog.policy.values.proxy import ReachableServices
-from catalog.policy.values.route_table import WeightedBackend
+from catalog.policy.values.route_actions import WeightedBackend
 from meshwright.admin.pages.proxies import description as describe
 from meshwright.mesh.names import IpAddress, Port
 from meshwright.mesh.service import ExternalHost

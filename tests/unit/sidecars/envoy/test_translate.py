@@ -13,7 +13,8 @@ from catalog.policy.values.inbound import Access, AccessRule, EveryoneInTheMesh,
 from catalog.policy.values.interception import InterceptionKind, SocketAddress
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
-from catalog.policy.values.route_table import RouteEntry, WeightedBackend
+from catalog.policy.values.route_actions import WeightedBackend
+from catalog.policy.values.route_table import RouteEntry
 from catalog.policy.values.terms import TlsRange
 from meshwright.mesh.config import TlsVersion
 from meshwright.mesh.identity import ServiceIdentity

@@ -8,7 +8,7 @@ import pytest
 from catalog.policy.values.inbound import EveryoneInTheMesh
 from catalog.policy.values.outside import OutsideHost, OutsidePort, OutsideRange, OutsideRoute
 from catalog.policy.values.proxy import ProxyPolicy, ReachableServices
-from catalog.policy.values.route_table import WeightedBackend
+from catalog.policy.values.route_actions import WeightedBackend
 from meshwright.admin.pages.proxies import description as describe
 from meshwright.admin.pages.proxies.proxy import policy_of, proxy_page
 from meshwright.mesh.identity import ProxyName

@@ -10,13 +10,8 @@ from catalog.oracle.decide import decide
 from catalog.oracle.request.request import Request
 from catalog.oracle.routing import rule_for
 from catalog.policy.group_policy import proxy_policy
-from catalog.policy.values.route_table import (
-    AppliedRule,
-    Forward,
-    RequestMirror,
-    RouteEntry,
-    WeightedBackend,
-)
+from catalog.policy.values.route_actions import Forward, RequestMirror, WeightedBackend
+from catalog.policy.values.route_table import AppliedRule, RouteEntry
 from catalog.relations.groups import groups
 from catalog.store.view import View
 from meshwright.mesh.config import MeshConfig

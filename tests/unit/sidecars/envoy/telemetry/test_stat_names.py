@@ -3,7 +3,7 @@
 import pytest
 
 from catalog.policy.values.outside import OutsideRange
-from catalog.policy.values.route_table import WeightedBackend
+from catalog.policy.values.route_actions import WeightedBackend
 from meshwright.mesh.names import Namespace, Port, ServiceName
 from meshwright.mesh.service import ExternalHost, ServiceKey
 from meshwright.sidecars.envoy import names
