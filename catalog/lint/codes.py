@@ -283,6 +283,34 @@ class Code(ProblemCode):
         "MW2042",
         "The cipher suites or curves of a MeshConfig do not work with the keys of service certificates.",
     )
+    ROUTE_NOT_ACCEPTED = (
+        "MW2170",
+        "A parent of a Gateway API route is refused; the route is not in force there.",
+    )
+    UNRESOLVED_REFERENCE = (
+        "MW2171",
+        "A reference of a Gateway API route leads nowhere; its share of the requests gets an error.",
+    )
+    HIDDEN_MATCH = (
+        "MW2172",
+        "A match of a Gateway API route never applies, because an equal match takes precedence.",
+    )
+    HOSTNAMES_IN_MESH = (
+        "MW2173",
+        "Hostnames of a Gateway API route have no effect where the parent is a Service.",
+    )
+    OUT_OF_FORCE_BY_ROUTE = (
+        "MW2174",
+        "A TrafficSplit or RoutePolicy has no effect at a port with a Gateway API route.",
+    )
+    SHARE_DENIED = (
+        "MW2175",
+        "Clients may call the parent or other backends of a Gateway API route, but not this backend.",
+    )
+    REDIRECT_TO_ITSELF = (
+        "MW2176",
+        "A redirect of a Gateway API route leads to a location that the same rule redirects.",
+    )
     NOT_LOOKED_FURTHER = (
         "MW2160",
         "A check of a large object stopped at the limit of the check; the object may have more problems.",

@@ -51,6 +51,9 @@ MISSING: Final = frozenset(
         Code.UNKNOWN_ASKING_ACCOUNT,
         Code.UNKNOWN_ASKING_PORT,
         Code.UNKNOWN_AUTHORIZER,
+        Code.ROUTE_NOT_ACCEPTED,
+        Code.UNRESOLVED_REFERENCE,
+        Code.SHARE_DENIED,
     }
 )
 """Codes of a reference to a missing object, part of an object, Pod or identity."""

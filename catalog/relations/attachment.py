@@ -1,13 +1,13 @@
-"""Attachment of Gateway API routes to the ports of Services: the one derivation that all readers use.
+"""Attachment of Gateway API routes to the ports of Services: the one derivation for all readers.
 
 - A route in the namespace of the Service is a producer route, for all callers. One of another namespace is a
   consumer route, for callers of the route's namespace, and replaces the producer routes of a port there.
 - Without `sectionName` and `port` a route attaches to every port with a fitting protocol: HTTPRoutes and
   GRPCRoutes to ports with requests, TLSRoutes and TCPRoutes to the others.
 - Routes of one namespace at one port are of one kind: GRPCRoute before HTTPRoute, TLSRoute and TCPRoute. A
-  route of another kind is not in force there, and is refused if that leaves no port. Kinds are compared
+  route of another kind is not in force there, and is refused without any other port. Kinds are compared
   within a namespace, so a consumer cannot put the routes of a producer out of force.
-- Parents that are not Services are ignored.
+- Only Services are parents here; others are ignored.
 
 For example, an HTTPRoute `shop/books` with parent Service `shop/books` is a producer route at all HTTP ports.
 """
@@ -39,7 +39,7 @@ def attachment(view: View, key: ObjectKey) -> Attachment:
 
 @derived
 def parent_verdicts(view: View, key: ObjectKey) -> tuple[ParentVerdict, ...]:
-    """Return the verdicts about the parents of a route that are Services, in the route's order."""
+    """Return the verdicts about the Services among the parents of a route, in the route's order."""
     route = route_of(view, key)
     if route is None:
         return ()
@@ -117,7 +117,7 @@ def _verdict(
 
 
 def named_ports(service: Service, parent: ParentRef) -> tuple[ServicePort, ...]:
-    """Return the ports of a Service that a parentRef names, by number; without a section and port all."""
+    """Return the ports of a Service for a parentRef, by number; without a section and port all."""
     unique = {port.port: service.port(port.port) for port in service.ports}
     return tuple(
         port
@@ -134,7 +134,7 @@ def fits(view: View, key: ServiceKey, port: ServicePort, route_kind: Kind) -> bo
 
 
 def rival_kind(view: View, key: ServiceKey, port: ServicePort, route_key: ObjectKey) -> Kind | None:
-    """Return the kind of routes that takes a port before a route of the same namespace, or None."""
+    """Return the kind of routes in force at a port in place of a route of the same namespace, or None."""
     strongest = _strongest(view, key, port, route_key.namespace)
     if strongest is None or ROUTE_KINDS.index(route_key.kind) <= ROUTE_KINDS.index(strongest):
         return None
@@ -143,7 +143,7 @@ def rival_kind(view: View, key: ServiceKey, port: ServicePort, route_key: Object
 
 @derived
 def _strongest(view: View, key: ServiceKey, port: ServicePort, namespace: Namespace) -> Kind | None:
-    """Return the first kind with a route of a namespace that can be in force at a Service's port."""
+    """Return the first kind with a possible route of a namespace at a Service's port."""
     service = view.services[key]
     for route_key in routes_by_parent(view, key):
         if route_key.namespace == namespace and fits(view, key, port, route_key.kind):

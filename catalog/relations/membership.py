@@ -4,6 +4,7 @@ A Service is a member if one of these holds:
 
 - The mesh gave the Service its address.
 - A TrafficSplit has the Service as its apex.
+- A producer route of the Gateway API is in force at the Service.
 - The Service has workloads, and each has a sidecar.
 
 Any other Service, such as `default/kubernetes` or an external database, is outside the mesh: an Egress or
@@ -12,6 +13,7 @@ Any other Service, such as `default/kubernetes` or an external database, is outs
 
 from catalog.relations.backends.workloads import backing
 from catalog.relations.outside import service_called
+from catalog.relations.route_reach import attached_routes
 from catalog.store.inventory import by_address, slices_by_service
 from catalog.store.smi import splits_by_apex
 from catalog.store.view import View
@@ -27,10 +29,15 @@ def belongs_to_the_mesh(view: View, key: ServiceKey) -> bool:
     if service is None:
         return False
     has_its_address_from_the_mesh = service.cluster_ip is None and not service.headless
-    if has_its_address_from_the_mesh or key in splits_by_apex(view):
+    if has_its_address_from_the_mesh or key in splits_by_apex(view) or _has_producer_routes(view, key):
         return True
     behind = backing(view, key)
     return bool(behind) and all(workload.uuid is not None for workload in behind)
+
+
+def _has_producer_routes(view: View, key: ServiceKey) -> bool:
+    # A consumer route must not change the calls of other namespaces.
+    return any(route.namespace == key.namespace for route in attached_routes(view, key))
 
 
 @derived

@@ -1,10 +1,11 @@
 """References of Gateway API routes to their backends, resolved to ports of Services.
 
-A backend means the endpoints of its Service, whatever routes that Service has as a parent. In a mesh a
+A backend means the endpoints of the Service, whatever routes the Service has as a parent. In a mesh a
 backend may be in any namespace without a ReferenceGrant, because the callee's policies decide about callers.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from catalog.relations.verdicts import (
     BrokenReference,
@@ -25,7 +26,7 @@ from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.service import ServicePort
 
 _DECLARED = "appProtocol"
-"""Source of a protocol that the Service's author has written down, as opposed to a guess."""
+"""Source of a declared protocol, as opposed to a guess."""
 
 
 @derived
@@ -57,7 +58,7 @@ def _backend(
     view: View, backend: BackendObject, filters: Filters, field: str, *, requests: bool
 ) -> Resolution:
     # Requests must fail and not skip the filter, so the backend counts as missing.
-    for unknown in _unknown(filters, f"{field}.filters"):
+    for unknown in _unknown(_of_backend(filters), f"{field}.filters"):
         return unknown
     return place_of(view, backend, field, requests=requests)
 
@@ -72,8 +73,14 @@ def _unknown(filters: Filters, field: str) -> Iterator[BrokenReference]:
         yield BrokenReference(ResolvedReason.INVALID_KIND, message, field)
 
 
+def _of_backend(filters: Filters) -> Filters:
+    """Return the filters of a backend, with filters of whole rules as unknown."""
+    whole = (("RequestRedirect", filters.redirect), ("CORS", filters.cors))
+    return replace(filters, unknown=(*filters.unknown, *(name for name, given in whole if given is not None)))
+
+
 def place_of(view: View, backend: BackendObject, field: str, *, requests: bool) -> Resolution:
-    """Return the Service port that a reference names, or why it leads nowhere.
+    """Return the Service port behind a reference, or the reason why the reference is broken.
 
     `requests` is True for routes of requests, whose backends must not be declared as another protocol.
     """

@@ -1,4 +1,4 @@
-"""Verdicts about routes of the Gateway API, with reasons in the words of its specification.
+"""Verdicts about routes of the Gateway API, with reasons in the words of the specification.
 
 `catalog.relations.attachment` derives them. Policy, status, lint and explain only read them.
 """
@@ -23,7 +23,7 @@ class AcceptedReason(enum.StrEnum):
 
 
 class ResolvedReason(enum.StrEnum):
-    """Reasons of the condition `ResolvedRefs`; only RESOLVED means that every reference is good."""
+    """Reasons of the condition `ResolvedRefs`; with RESOLVED every reference is good."""
 
     RESOLVED = "ResolvedRefs"
     BACKEND_NOT_FOUND = "BackendNotFound"
@@ -33,7 +33,7 @@ class ResolvedReason(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ParentVerdict:
-    """Verdict about one parent of a route: `parent` as written, and the Service that it names.
+    """Verdict about one parent of a route: `parent` as written, and the named Service.
 
     `ports` are the ports of the Service where the route is in force; empty unless accepted.
     """
@@ -60,7 +60,7 @@ class ServicePlace:
 
 @dataclass(frozen=True, slots=True)
 class BrokenReference:
-    """A reference that leads nowhere: its share of the requests is answered with an error.
+    """A broken reference: the share of requests is answered with an error.
 
     `field` is the field of the route's manifest, for example `spec.rules[0].backendRefs[1]`.
     """
@@ -75,7 +75,7 @@ Resolution = ServicePlace | BrokenReference
 
 @dataclass(frozen=True, slots=True)
 class ResolvedBackend:
-    """A backend of a rule, with the receivers of the copies that its own filters make, in their order."""
+    """A backend of a rule, with the receivers of copies by its own filters, in the filters' order."""
 
     to: Resolution
     mirrors: tuple[Resolution, ...] = ()
@@ -83,9 +83,9 @@ class ResolvedBackend:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRule:
-    """The references of a rule, in the order of its backends and mirrors.
+    """The references of a rule, in the order of the backends and mirrors.
 
-    `unknown` are filters of the rule that Meshwright does not carry out; requests of the rule then fail.
+    `unknown` are filters of the rule without an implementation; requests of the rule then fail.
     """
 
     backends: tuple[ResolvedBackend, ...] = ()
@@ -94,7 +94,7 @@ class ResolvedRule:
 
     @property
     def unresolved(self) -> tuple[BrokenReference, ...]:
-        """The references of the rule that lead nowhere, in the order of the fields."""
+        """The broken references of the rule, in the order of the fields."""
         everything = (
             *self.unknown,
             *self.mirrors,
@@ -107,8 +107,8 @@ class ResolvedRule:
 class Attachment:
     """Everything decided about one route.
 
-    `parents` has a verdict for each of the route's parents that is a Service, in the route's order, and
-    `rules` the references of each rule. `dropped` has the message about rules that are not in force although
+    `parents` has a verdict for each Service among the route's parents, in the route's order, and
+    `rules` the references of each rule. `dropped` has the message about rules out of force although
     the others are, or is empty; in the words of the specification the route is then partially invalid.
     """
 
@@ -119,12 +119,12 @@ class Attachment:
 
     @property
     def unresolved(self) -> tuple[BrokenReference, ...]:
-        """All references of the route that lead nowhere, in the order of the fields."""
+        """All broken references of the route, in the order of the fields."""
         return tuple(item for rule in self.rules for item in rule.unresolved)
 
     @property
     def resolved(self) -> tuple[ResolvedReason, str]:
-        """Reason and message of the condition `ResolvedRefs`: those of the first reference that is bad."""
+        """Reason and message of the condition `ResolvedRefs`: those of the first broken reference."""
         bad = self.unresolved
         if not bad:
             return ResolvedReason.RESOLVED, "all references are resolved"

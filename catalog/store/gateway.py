@@ -51,7 +51,7 @@ class RouteTable:
 
 
 def parent_service(route: GatewayRoute, parent: ParentRef) -> ServiceKey | None:
-    """Return the key of the Service that a route names as parent; None for another kind of object."""
+    """Return the key of a Service as parent; None for another kind of object."""
     if parent.kind != SERVICE:
         return None
     return ServiceKey(parent.namespace or route.key.namespace, ServiceName(parent.name))
@@ -63,7 +63,7 @@ def backend_service(backend: BackendObject) -> ServiceKey | None:
 
 
 def backends_of(rule: Rule) -> Iterator[BackendObject]:
-    """Yield the objects that get requests of a rule, or copies of them."""
+    """Yield the objects behind a rule, for requests and copies."""
     yield from (mirror.backend for mirror in rule.filters.mirrors)
     for backend in rule.backends:
         yield backend.to
@@ -118,7 +118,7 @@ def route_of(view: View, key: ObjectKey) -> GatewayRoute | None:
 
 
 def routes_by_parent(view: View, key: ServiceKey) -> Iterator[ObjectKey]:
-    """Yield the routes that name a Service as parent, by kind in the order of ROUTE_TABLES, then by key."""
+    """Yield the routes with a Service as parent, by kind in the order of ROUTE_TABLES, then by key."""
     return _found(lambda table: table.by_parent(view).get(key, ()))
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from catalog.lint.codes import Code
+from catalog.lint.gateway import out_of_force
 from catalog.lint.wording import Place, Suggestions, meant
 from catalog.policy.access import unknown_matches
 from catalog.policy.objects.routing import mirrored, policy_of
@@ -22,6 +23,7 @@ def problems(view: View, policy: RoutePolicy) -> Iterator[Problem]:
     """Yield the problems of a RoutePolicy."""
     place = Place(view, ObjectKey.from_name(ROUTE_POLICY, policy.key))
     yield from _of_service(place, policy)
+    yield from out_of_force.problems(place, "spec.service", policy.service)
     services = Suggestions(lambda: _services(view, policy.service.namespace))
     groups = Suggestions(lambda: _groups(view, policy.key.namespace))
     for index, rule in enumerate(policy.rules):

@@ -1,30 +1,24 @@
 """Problems of TrafficSplits: reasons for having no effect, backends without a share, and precedence."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from functools import partial
-from typing import Final
 
 from catalog.lint.budget import Budget, within
+from catalog.lint.callers import callers_of, named_clients
 from catalog.lint.codes import Code
+from catalog.lint.gateway import out_of_force
 from catalog.lint.lint import Lint
 from catalog.lint.smi.match_coverage import MatchIndex
-from catalog.lint.templates import answering
 from catalog.lint.wording import Place
-from catalog.policy.access import may_call
 from catalog.policy.objects import splits
-from catalog.relations.backends.protocols import protocol_of
 from catalog.relations.permissive import is_permissive
-from catalog.store.smi import http_route_groups, splits_by_apex, targets_by_destination
+from catalog.store.smi import http_route_groups, splits_by_apex
 from catalog.store.view import View
-from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import TRAFFIC_SPLIT
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.smi import PolicyKey, TrafficSplit
 from meshwright.mesh.problems.problem import Problem
 from meshwright.mesh.service import Protocol, ServiceKey
-
-_NAMED: Final = 5
-"""Maximum number of clients named in a problem; the number of the others follows."""
 
 
 def problems(lint: Lint, split: TrafficSplit) -> Iterator[Problem]:
@@ -33,6 +27,7 @@ def problems(lint: Lint, split: TrafficSplit) -> Iterator[Problem]:
     yield from _backends(place, split)
     refusals = list(_refusals(place, split))
     yield from refusals
+    yield from out_of_force.problems(place, "spec.service", split.apex)
     # The other checks read the apex and its rivals, which are certain only for a split in force.
     if not refusals:
         yield from _ports(place, split)
@@ -148,47 +143,22 @@ def _not_allowed(lint: Lint, place: Place, split: TrafficSplit, budget: Budget) 
     view = place.view
     if is_permissive(view, split.key.namespace):
         return
-    callers = {key: _callers(lint, key, budget) for key in _with_share(view, split)}
+    callers = {key: callers_of(lint, key, budget) for key in _with_share(view, split)}
     reached = frozenset().union(*callers.values())
     in_force = splits.in_force(view, split.apex, Protocol.HTTP)
     rivals = {key for traffic_split in in_force for key in _with_share(view, traffic_split)}
     others = sorted({split.apex, *rivals} - callers.keys())
-    everyone = reached.union(*(_callers(lint, key, budget) for key in others))
+    everyone = reached.union(*(callers_of(lint, key, budget) for key in others))
     lost = everyone - reached
-    fail = f"; calls of {_named(lost)} that this TrafficSplit decides fail" if lost else ""
+    fail = f"; calls of {named_clients(lost)} that this TrafficSplit decides fail" if lost else ""
     for key, allowed in callers.items():
         budget.spend(len(everyone))
         if missing := everyone - allowed:
-            who = f"{_named(missing)} may call the apex or another backend, but not this backend"
+            who = f"{named_clients(missing)} may call the apex or another backend, but not this backend"
             wanted = f"{who}, so it is left out of their calls{fail}. Admit them with a TrafficTarget."
             yield place.warning(Code.BACKEND_NOT_ALLOWED, "spec.backends", str(key), wanted)
-
-
-def _named(clients: Collection[ServiceIdentity]) -> str:
-    first = sorted(clients)[:_NAMED]
-    more = f" and {len(clients) - len(first)} more" if len(clients) > len(first) else ""
-    return ", ".join(map(str, first)) + more
 
 
 def _with_share(view: View, split: TrafficSplit) -> tuple[ServiceKey, ...]:
     """Return the existing backends of a TrafficSplit with a weight above 0."""
     return tuple(key for key, weight in splits.known_weights(view, split).items() if weight > 0)
-
-
-def _callers(lint: Lint, key: ServiceKey, budget: Budget) -> frozenset[ServiceIdentity]:
-    """Return the clients with access to any port of a Service; future Pods of the Service count as well."""
-    view = lint.view
-    places = {
-        (identity, number, protocol_of(view, key, port))
-        for port in view.services[key].ports
-        for identity, number in answering(lint, key, port)
-    }
-    identities: set[ServiceIdentity] = set()
-    # Sorted, so that a spent budget ends the search at the same place in every run.
-    for identity, number, protocol in sorted(places):
-        for target in targets_by_destination(view).lookup(identity):
-            budget.spend(1 + len(target.sources))
-            identities.update(
-                source for source in target.sources if may_call(view, source, identity, number, protocol)
-            )
-    return frozenset(identities)

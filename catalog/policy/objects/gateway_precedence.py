@@ -1,4 +1,4 @@
-"""Order of the matches of Gateway API routes at one Service port, as the specification has it.
+"""Order of the matches of Gateway API routes at one Service port, as specified.
 
 Every match of every rule is ordered by itself, over all routes of the port:
 
@@ -6,10 +6,10 @@ Every match of every rule is ordered by itself, over all routes of the port:
   headers, the most query parameters. The specification leaves regular expressions free. They precede
   prefixes, because otherwise the prefix `/` would hide each of them.
 - GRPCRoute: the most characters of the service, then of the method, then the most headers.
-- For both then the oldest route (`metadata.creationTimestamp`; those without one last), the first by
+- For both then the oldest route (`metadata.creationTimestamp`; missing ones last), the first by
   `<namespace>/<name>`, the first rule and match within the route.
 
-The order is total, so it does not depend on the order in which objects become known.
+The order is total, and independent of the order of objects.
 """
 
 from collections.abc import Iterable, Iterator
@@ -47,18 +47,19 @@ def ordered(routes: Iterable[GatewayRoute]) -> tuple[RoutedMatch, ...]:
     return tuple(sorted((item for route in routes for item in _matches(route)), key=precedence))
 
 
-def oldest(routes: Iterable[GatewayRoute]) -> GatewayRoute | None:
-    """Return the route that takes all connections of a port, for kinds without matches."""
-    return min(routes, key=_seniority, default=None)
+def by_age(routes: Iterable[GatewayRoute]) -> tuple[RoutedMatch, ...]:
+    """Return the first rule in force of each route, the oldest route first, for routes of connections."""
+    firsts = (next(_matches(route), None) for route in sorted(routes, key=_seniority))
+    return tuple(first for first in firsts if first is not None)
 
 
 def precedence(item: RoutedMatch) -> tuple[tuple[int, ...], tuple[bool, str, str], int, int]:
-    """Return the sort key of a match among those of one Service port."""
+    """Return the sort key of a match at one Service port."""
     return specificity(item.request_match), _seniority(item.route), item.rule, item.match
 
 
 def specificity(match: RequestMatch) -> tuple[int, ...]:
-    """Return the part of the sort key that depends on the match alone; the smallest decides first."""
+    """Return the first part of the sort key, from the match alone; the smallest decides first."""
     headers = -_count(match.headers)
     if match.grpc or isinstance(match.path, GrpcMethod):
         service, method = _characters(match.path)
@@ -80,7 +81,7 @@ def _seniority(route: GatewayRoute) -> tuple[bool, str, str]:
 
 
 def _path_rank(path: Exact | Prefix | Regex) -> tuple[int, int]:
-    """Return the class of a path, best first, and the number of characters that decides within it."""
+    """Return the class of a path, best first, and the deciding number of characters within the class."""
     match path:
         case Exact():
             return 0, 0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from catalog.policy.objects.gateway_precedence import oldest, ordered, precedence
+from catalog.policy.objects.gateway_precedence import by_age, ordered, precedence
 from meshwright.mesh.gateway.routes import GatewayRoute, HTTPRoute
 from meshwright.mesh.gateway.rules import Rule
 from meshwright.mesh.matching import Exact, FieldMatch, GrpcMethod, Prefix, Regex, RequestMatch
@@ -103,10 +103,10 @@ def test_dropped_rules_have_no_place_in_the_order() -> None:
 
 def test_the_oldest_route_takes_all_connections() -> None:
     """Kinds without matches have one winner at a port."""
-    old = g.tcp_route("z", parents=PARENTS, created=OLD)
-    young = g.tcp_route("a", parents=PARENTS, created=YOUNG)
-    assert oldest([young, old]) == old
-    assert oldest([]) is None
+    old = g.tcp_route("z", Rule(dropped="bad"), Rule(), Rule(), parents=PARENTS, created=OLD)
+    young = g.tcp_route("a", Rule(), parents=PARENTS, created=YOUNG)
+    empty = g.tcp_route("b", parents=PARENTS, created=YOUNG)
+    assert [(item.route, item.rule) for item in by_age([young, empty, old])] == [(old, 1), (young, 0)]
 
 
 TEXTS = some.text("ab/", min_size=1, max_size=3)
