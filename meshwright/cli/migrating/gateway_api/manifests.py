@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from catalog.policy.values.route_table import Forward, RequestMirror, RouteEntry
+from catalog.policy.values.route_actions import Forward, RequestMirror
+from catalog.policy.values.route_table import RouteEntry
 from catalog.store.view import View
 from meshwright.cli.migrating.findings import Document
 from meshwright.cli.migrating.gateway_api.routes import Destination, NewRoute, RouteRule, service_port
@@ -13,8 +14,8 @@ from meshwright.mesh.matching import Exact, Regex, RequestMatch
 from meshwright.mesh.policies.routing import HeaderChanges
 
 VERSION: Final = "v1"
-PER_PERCENT: Final = 10_000
-"""Millionths in a percent: a mirror's share is a fraction of whole numbers."""
+MILLION: Final = 1_000_000
+"""Denominator of a mirror's share, which is a fraction of whole numbers."""
 
 
 def manifest(view: View, route: NewRoute) -> Document:
@@ -99,11 +100,9 @@ def _mirror(view: View, mirror: RequestMirror) -> Mapping[str, Any]:
     to: Destination = service_port(view, mirror.backend)
     backend = {"name": str(to.service.name), "port": int(to.port.port)}
     result: dict[str, Any] = {"backendRef": backend}
-    if mirror.percent != 100:
-        result["fraction"] = {
-            "numerator": round(mirror.percent * PER_PERCENT),
-            "denominator": 100 * PER_PERCENT,
-        }
+    if mirror.numerator != mirror.denominator:
+        share = mirror.numerator / mirror.denominator
+        result["fraction"] = {"numerator": round(share * MILLION), "denominator": MILLION}
     return {"type": "RequestMirror", "requestMirror": result}
 
 

@@ -10,7 +10,8 @@ from typing import Final
 
 from catalog.policy.objects.splits import in_force
 from catalog.policy.route_table import table_where
-from catalog.policy.values.route_table import Forward, RouteEntry, WeightedBackend
+from catalog.policy.values.route_actions import Forward, Share, WeightedBackend
+from catalog.policy.values.route_table import RouteEntry
 from catalog.relations.backends.protocols import protocol_of
 from catalog.store.smi import splits, splits_by_apex
 from catalog.store.view import View
@@ -154,10 +155,10 @@ def _destinations(view: View, entry: RouteEntry) -> tuple[Destination, ...]:
     return tuple(service_port(view, share) for share in entry.action.shares)
 
 
-def service_port(view: View, share: WeightedBackend) -> Destination:
+def service_port(view: View, share: Share) -> Destination:
     """Return the Service's port that a share leads to."""
-    if not isinstance(share.upstream, ServiceKey):
-        raise _Unwritable(f"backend {share.upstream} is no Service")
+    if not isinstance(share, WeightedBackend) or not isinstance(share.upstream, ServiceKey):
+        raise _Unwritable(f"{share} is no backend of a split")
     # Every port that leads to the target port has the same endpoints.
     port = view.services[share.upstream].ports_leading_to(share.target_port)[0]
     return Destination(share.upstream, port, share.weight)
