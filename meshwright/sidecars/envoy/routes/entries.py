@@ -19,13 +19,12 @@ from catalog.policy.values.route_actions import (
 from catalog.policy.values.route_table import RequestTreatment, RouteEntry
 from meshwright.mesh.gateway.filters import Redirect, Rewrite
 from meshwright.mesh.matching import RequestMatch
-from meshwright.mesh.names import Port
 from meshwright.sidecars.envoy.common_messages import fraction
 from meshwright.sidecars.envoy.features import cors, faults
 from meshwright.sidecars.envoy.routes import actions
 from meshwright.sidecars.envoy.routes.attempts import Attempts
 from meshwright.sidecars.envoy.routes.matches import matched_prefix, route_match
-from meshwright.sidecars.envoy.routes.redirects import redirect
+from meshwright.sidecars.envoy.routes.redirects import redirects
 from meshwright.sidecars.envoy.rules import headers
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.config.route.v3 import route_components_pb2
@@ -39,16 +38,18 @@ def to_route(name: str, matches: tuple[RequestMatch, ...], action: _Action) -> _
     return _Route(name=name, match=route_match(matches), route=action)
 
 
-def entry_routes(entry: RouteEntry, name: str, called: Port, attempts: Attempts) -> Iterator[_Route]:
-    """Yield the routes of an entry for requests to the `called` port, in order."""
+def entry_routes(entry: RouteEntry, name: str, attempts: Attempts) -> Iterator[_Route]:
+    """Yield the routes of an entry, in order."""
     match entry.action:
         case Forward(shares) as forward if any(map(_differs, shares)):
             yield from _by_fraction(entry, forward, name, attempts)
         case Forward() as forward:
             yield _forwarded(entry, forward, entry.backends, name, attempts)
         case Redirect() as wanted:
-            action = redirect(wanted, called, matched_prefix(entry.matches))
-            yield _treated(_Route(name=name, match=route_match(entry.matches), redirect=action), entry)
+            for header_matchers, action in redirects(wanted, matched_prefix(entry.matches)):
+                route = _Route(name=name, match=route_match(entry.matches), redirect=action)
+                route.match.headers.extend(header_matchers)
+                yield _treated(route, entry)
         case Answer(status):
             yield _answered(entry, status, name)
 

@@ -62,7 +62,7 @@ def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> Reso
     itself, attempts = f"{_word(service.upstream)}:{service.upstream}", Attempts.of_service(service, retry)
     routes: list[_Route] = []
     for entry in service.table:
-        made = list(entry_routes(entry, entry.chosen_by or itself, service.port, attempts))
+        made = list(entry_routes(entry, entry.chosen_by or itself, attempts))
         if len(service.table) > 1:  # a single entry has the statistics of the whole service
             by = (source.part.by for source in entry.provenance)
             counted = names.counted_route(service.port, by, entry.request_names)
