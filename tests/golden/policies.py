@@ -21,6 +21,7 @@ from meshwright.mesh.policies.callers import AuthenticatedName, Caller, IpRange
 from meshwright.mesh.policies.smi import HTTPMatch
 from meshwright.mesh.service import ExternalHost, Protocol, ServiceKey
 from meshwright.mesh.workload import Transparent
+from tests.golden import route_actions
 
 GOLDEN: Final = Namespace("golden")
 SHOP: Final = ServiceKey(GOLDEN, ServiceName("shop"))
@@ -118,4 +119,5 @@ POLICIES: Final[Mapping[str, Mapping[str, ProxyPolicy]]] = {
         "golden.shop": replace(bare(), inbound=_INBOUND, transparent=Transparent(ipv6=True)),
     },
     "external_hosts": {"golden.shop": calling(*_EXTERNAL)},
+    "route_actions": {"golden.shop": route_actions.policy(bare())},
 }

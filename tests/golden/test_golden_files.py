@@ -100,6 +100,7 @@ def _other_codec(resource: Resource) -> dict[str, Any]:
         from envoy_data_plane.envoy.extensions.access_loggers.file import v3 as _file_v3
         from envoy_data_plane.envoy.extensions.access_loggers.open_telemetry import v3 as _otlp_v3
         from envoy_data_plane.envoy.extensions.access_loggers.stream import v3 as _stream_v3
+        from envoy_data_plane.envoy.extensions.filters.http.cors import v3 as _cors_v3
         from envoy_data_plane.envoy.extensions.filters.http.ext_authz import v3 as _ext_authz_v3
         from envoy_data_plane.envoy.extensions.filters.http.fault import v3 as _fault_v3
         from envoy_data_plane.envoy.extensions.filters.http.grpc_stats import v3 as _grpc_stats_v3
@@ -126,7 +127,7 @@ def _other_codec(resource: Resource) -> dict[str, Any]:
         assert all((_stream_v3, _http_rbac_v3, _router_v3, _original_v3, _inspector_v3, _hcm_v3))
         assert all((_rbac_v3, _tcp_v3, _http_v3, _trace_v3, _ext_authz_v3, _uuid_v3, _http_rate_v3, _rate_v3))
         assert all((_asked_v3, _http_asked_v3, _file_v3, _otlp_v3, _grpc_stats_v3))
-        assert all((_http_inspector_v3,))
+        assert all((_http_inspector_v3, _cors_v3))
         assert all((_previous_v3, _priorities_v3, _fault_v3, _who_v3))
         kinds: dict[str, Any] = {
             "Listener": listener_v3.Listener,
