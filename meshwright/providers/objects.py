@@ -4,7 +4,8 @@ A holder is the unit of reading: a file with all its documents, or one object of
 holder changes only the objects of this holder.
 
 A good object is in force. If the newest form of an object cannot be read, its last good form stays in force,
-marked stale. An unreadable document counts as the object with the name in the document. Without a readable
+marked stale; kinds without a last good form (`Reader.keeps_last_form`) are out of force instead. An
+unreadable document counts as the object with the name in the document. Without a readable
 name, the document may be any missing object of the same holder, so all of these are kept.
 """
 
@@ -113,7 +114,7 @@ def _last_good(
     )
     every = _places(doubtful)
     for claim, sourced in had.items():
-        if claim in read:
+        if claim in read or (claim in named and not READ[claim.kind].keeps_last_form):
             continue
         place = named.get(claim) or _may_be(claim, every if sourced.stale else fresh)
         if place is not None:

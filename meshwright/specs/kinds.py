@@ -80,12 +80,17 @@ _APPS = ("v1", "v1beta2", "v1beta1")
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reader of a kind, with the versions it reads; draft versions are refused with their own message."""
+    """Reader of a kind, with the versions it reads; draft versions are refused with their own message.
+
+    `keeps_last_form` is False if an object whose newest form is refused is out of force at once, as the
+    specification of the Gateway API has it.
+    """
 
     kind: Kind
     versions: tuple[str, ...]
     read: Callable[[Manifest], MeshObject | None]
     drafts: tuple[str, ...] = ()
+    keeps_last_form: bool = True
 
     @property
     def api_versions(self) -> tuple[str, ...]:
@@ -113,11 +118,11 @@ _READERS: Final = (
     Reader(UPSTREAM_POLICY, ("v1alpha1",), upstream_policy),
     Reader(EXTERNAL_AUTHORIZATION, ("v1alpha1",), external_authorization),
     Reader(MUTUAL_TLS, ("v1alpha1",), mutual_tls),
-    Reader(HTTP_ROUTE, ("v1", "v1beta1"), http_route),
-    Reader(GRPC_ROUTE, ("v1",), grpc_route),
-    Reader(TLS_ROUTE, ("v1", "v1alpha3", "v1alpha2"), tls_route),
-    Reader(GATEWAY_TCP_ROUTE, ("v1", "v1alpha2"), gateway_tcp_route),
-    Reader(REFERENCE_GRANT, ("v1", "v1beta1"), reference_grant),
+    Reader(HTTP_ROUTE, ("v1", "v1beta1"), http_route, keeps_last_form=False),
+    Reader(GRPC_ROUTE, ("v1",), grpc_route, keeps_last_form=False),
+    Reader(TLS_ROUTE, ("v1", "v1alpha3", "v1alpha2"), tls_route, keeps_last_form=False),
+    Reader(GATEWAY_TCP_ROUTE, ("v1", "v1alpha2"), gateway_tcp_route, keeps_last_form=False),
+    Reader(REFERENCE_GRANT, ("v1", "v1beta1"), reference_grant, keeps_last_form=False),
     Reader(NAMESPACE, ("v1",), namespace),
     Reader(SERVICE_ACCOUNT, ("v1",), service_account),
     Reader(SERVICE, ("v1",), service),

@@ -19,7 +19,8 @@ def kind_typed(text: str) -> Kind:
     name, _, group = text.lower().partition(".")
     # Sorted so that of two kinds with one name always the same is proposed.
     known = {kind.name.lower(): kind for kind in sorted(READ, key=lambda kind: kind.full, reverse=True)}
-    of_group = {kind.name.lower(): kind for kind in READ if not group or kind.group == group}
+    # Of two kinds with one name the first is typed without a group, as it is printed: SMI's TCPRoute.
+    of_group = {kind.name.lower(): kind for kind in reversed(tuple(READ)) if not group or kind.group == group}
     for form in (name, *(name.removesuffix(end) + rest for end, rest in _ENDINGS if name.endswith(end))):
         if (kind := of_group.get(form)) is not None:
             return kind

@@ -16,7 +16,7 @@ from meshwright.specs.kinds import READ
 from meshwright.specs.reader import ManifestReading, UnreadManifest
 from tests.meshes.texts import account, account_key, workload, workload_key
 from tests.tools.hypothesis_profiles import examples
-from tests.unit.providers.directory.test_foreign_kinds import BODIES
+from tests.unit.providers.directory.test_foreign_kinds import BODIES, KEPT
 
 
 def _text(kind: Kind, head: tuple[str, str] | None = None, *, name: str = "db") -> str:
@@ -50,7 +50,20 @@ def _heads(kind: Kind) -> list[tuple[str, str]]:
     return [head for head in dict.fromkeys(misspelt) if head not in readable and all(head)]
 
 
-@pytest.mark.parametrize("kind", BODIES, ids=str)
+@pytest.mark.parametrize("kind", sorted(BODIES.keys() - set(KEPT)), ids=str)
+def test_refused_edit_of_a_gateway_api_object_removes_it_at_once(kind: Kind) -> None:
+    """The specification wants an edit that is refused to have no effect, and the old form neither."""
+    good = Manifests().apply("x.yaml", account("a") + "---\n" + _text(kind))
+    (key,) = good.objects().keys() - {account_key("a")}
+    for broken in (_text(kind).replace("spec:", "sepc:"), _text(kind, (f"{kind.group}/v99", kind.name))):
+        state = good.apply("x.yaml", account("a") + "---\n" + broken)
+        assert state.objects().keys() == {account_key("a")}, broken
+        assert "error" in {problem.severity.value for problem in state.problems()}
+    # A text that cannot be parsed at all can be the file of any object, so it is no edit of this one.
+    assert key in good.apply("x.yaml", account("a") + "---\nx: [\n").objects()
+
+
+@pytest.mark.parametrize("kind", KEPT, ids=str)
 def test_typing_error_in_kind_or_api_version_keeps_the_object(kind: Kind) -> None:
     """The error is reported, and a warning names the object and the place of the document."""
     good = Manifests().apply("x.yaml", account("a") + "---\n" + _text(kind))

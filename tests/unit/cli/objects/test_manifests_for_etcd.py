@@ -16,7 +16,15 @@ from meshwright.cli.objects.store import Change, ObjectStore, Outcome
 from meshwright.etcd.client import Client, Swap
 from meshwright.etcd.errors import UnavailableError
 from meshwright.etcd.values import KeyValue
-from meshwright.mesh.kinds import ENDPOINTS, SERVICE, TCP_ROUTE, TRAFFIC_SPLIT, Kind
+from meshwright.mesh.kinds import (
+    ENDPOINTS,
+    GATEWAY_TCP_ROUTE,
+    HTTP_ROUTE,
+    SERVICE,
+    TCP_ROUTE,
+    TRAFFIC_SPLIT,
+    Kind,
+)
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.origins import InFile
@@ -204,6 +212,8 @@ def test_object_is_deleted_once(tmp_path: Path) -> None:
         ("services", SERVICE),
         ("Endpoints", ENDPOINTS),
         ("tcproutes", TCP_ROUTE),
+        ("tcproutes.gateway.networking.k8s.io", GATEWAY_TCP_ROUTE),
+        ("httproutes", HTTP_ROUTE),
         ("retries", Kind("Retry", "policy.openservicemesh.io")),
         ("ingressbackends", Kind("IngressBackend", "policy.openservicemesh.io")),
         ("routepolicies", Kind("RoutePolicy", "policy.meshwright.dev")),

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from meshwright.mesh.gateway.references import ParentRef
+from meshwright.mesh.kinds import SERVICE
 from meshwright.mesh.origins import InCluster, InFile, Origin
 from meshwright.specs.reader import ManifestReading, read
 from tests.tools import libyaml
@@ -21,9 +23,13 @@ def manifest(kind: str, spec: str, version: str = "v1") -> dict[str, Any]:
 
 
 def of_rule(rule: str, kind: str = "HTTPRoute", origin: Origin = IN_FILE) -> ManifestReading:
-    """Read a route with one rule."""
-    spec = "{rules: [" + rule + "]}"
+    """Read a route of a Service with one rule, or several with commas between them."""
+    spec = "{parentRefs: [{group: '', kind: Service, name: web}], rules: [" + rule + "]}"
     return read(manifest(kind, spec), origin)
+
+
+PARENTS = (ParentRef(SERVICE, "web"),)
+"""Parents of the route of `of_rule`."""
 
 
 def route_of(reading: ManifestReading) -> Any:

@@ -21,7 +21,15 @@ from meshwright.mesh.matching import Exact, GrpcMethod, Prefix, RequestMatch
 from meshwright.mesh.names import Namespace, Port
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.specs.reader import read
-from tests.unit.specs.gateway.manifests import IN_CLUSTER, IN_FILE, faults, manifest, of_rule, route_of
+from tests.unit.specs.gateway.manifests import (
+    IN_CLUSTER,
+    IN_FILE,
+    PARENTS,
+    faults,
+    manifest,
+    of_rule,
+    route_of,
+)
 
 SHOP = Namespace("shop")
 KEY = PolicyKey(SHOP, "r")
@@ -89,6 +97,7 @@ def test_grpc_route_matches_only_grpc_calls() -> None:
     reading = of_rule("{}, {matches: [{method: {service: a.B, method: C}}]}", "GRPCRoute")
     assert route_of(reading) == GRPCRoute(
         KEY,
+        PARENTS,
         rules=(
             Rule((RequestMatch(grpc=True),)),
             Rule((RequestMatch(path=GrpcMethod("a.B", "C"), grpc=True),)),
@@ -218,6 +227,14 @@ def test_error_of_a_rule_refuses_a_file_and_drops_the_rule_of_a_cluster(rule: st
     assert (refused.objects, len(refused.unread)) == ((), 1)
     reading = of_rule(f"{rule}, {{name: good}}", origin=IN_CLUSTER)
     assert [bool(item.dropped) for item in route_of(reading).rules] == [True, False]
+
+
+def test_problems_of_a_clusters_route_for_gateways_alone_are_not_reported() -> None:
+    """Another controller serves it, by its own rules; the route is read all the same."""
+    rules = "rules: [{matches: [{path: {type: RegularExpression, value: '(?=a)'}}]}, {unheard: 1}]"
+    reading = read(manifest("HTTPRoute", f"{{parentRefs: [{{name: edge}}], {rules}}}"), IN_CLUSTER)
+    assert [bool(item.dropped) for item in route_of(reading).rules] == [True, True]
+    assert reading.problems == ()
 
 
 def test_unknown_field_of_the_spec_is_ignored_only_from_a_cluster() -> None:
