@@ -1,6 +1,7 @@
 """All cases in one running mesh: one push, and the calls of several cases at a time."""
 
 import asyncio
+import contextlib
 import ssl
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
@@ -25,6 +26,8 @@ from tests.unit.certs.issuers.example_cas import ca
 
 _AT_ONCE: Final = 8
 _DRAIN_SECONDS: Final = 10
+_COPY_SECONDS: Final = 2
+"""How long to wait for copies of requests that were answered already."""
 
 
 @dataclass
@@ -62,6 +65,7 @@ class RunningCases:
         await self.live.in_force()
         edited = [(case, case.edited) for case in self.cases if case.edited is not None]
         await self._calls(client, edited)
+        await self._copied()
 
     async def _calls(self, client: Client, stages: list[tuple[Case, Stage]]) -> None:
         turn = asyncio.Semaphore(_AT_ONCE)
@@ -75,21 +79,23 @@ class RunningCases:
 
         await asyncio.gather(*(run(case, stage) for case, stage in stages))
 
-    async def failures(self, case: Case) -> list[str]:
-        """Return the differences of all calls of a case, one line for each."""
-        result = []
-        for call, outcome in self.outcomes.get(str(case), []):
-            if "copies" in call.expected:
-                await self._copied(call, outcome)
-            seen = differences(call, outcome, self.journal.of(outcome.tag))
-            result += [f"{call}: {difference}" for difference in seen]
-        return result
+    async def _copied(self) -> None:
+        """Wait until all copies have arrived that must; the comparison names the missing ones."""
+        calls = [item for outcomes in self.outcomes.values() for item in outcomes]
 
-    async def _copied(self, call: Call, outcome: Outcome) -> None:
-        try:
-            await until(lambda: enough_copies(call, self.journal.of(outcome.tag)), seconds=2)
-        except AssertionError:
-            return  # the comparison names what is missing
+        def arrived() -> bool:
+            return all(enough_copies(call, self.journal.of(outcome.tag)) for call, outcome in calls)
+
+        with contextlib.suppress(AssertionError):
+            await until(arrived, _COPY_SECONDS)
+
+    def failures(self, case: Case) -> list[str]:
+        """Return the differences of all calls of a case, one line for each."""
+        return [
+            f"{call}: {difference}"
+            for call, outcome in self.outcomes.get(str(case), [])
+            for difference in differences(call, outcome, self.journal.of(outcome.tag))
+        ]
 
 
 def read_first(topology: Topology, cases: tuple[Case, ...]) -> Manifests:

@@ -9,7 +9,7 @@ import pytest_asyncio
 from tests.gateway.case_files import Case, cases
 from tests.gateway.running_cases import RunningCases
 
-pytestmark = [pytest.mark.envoy, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.envoy
 
 _CASES = cases()
 _ACTIVE = tuple(case for case in _CASES if not case.pending)
@@ -27,14 +27,15 @@ async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runnin
 @pytest.mark.parametrize(
     "case", [case for case in _ACTIVE if any(stage.calls for stage in case.stages)], ids=str
 )
-async def test_calls_of_the_case_get_the_expected_answers(mesh: RunningCases, case: Case) -> None:
+def test_calls_of_the_case_get_the_expected_answers(mesh: RunningCases, case: Case) -> None:
     """Every call of the case has the answer that the specification requires."""
-    failures = await mesh.failures(case)
+    failures = mesh.failures(case)
     if failures:
         # A trace of calls would hide the lines about the requests.
         pytest.fail("\n".join((str(case), *failures)), pytrace=False)
 
 
+@pytest.mark.asyncio(loop_scope="module")
 async def test_envoys_accept_all_cases(mesh: RunningCases) -> None:
     """No Envoy rejects a resource, or logs a complaint."""
     assert await mesh.live.complaints() == ""
