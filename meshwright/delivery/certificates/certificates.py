@@ -21,6 +21,7 @@ from certs.retries import Failure, Retries
 from certs.state.stored_pair import Pairs
 from meshwright.delivery.certificates.issuance_problems import ExpiringCertificate, failure_kind, problem
 from meshwright.delivery.certificates.issuing import IssuingStrategy, Need, SequentialIssuing
+from meshwright.delivery.certificates.turns import IssuerTurns
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.problems.problem import Problems
 from xds.protocol.resources.layers import Layers
@@ -72,6 +73,8 @@ class ServiceCertificates:
     identity is retried with its own growing delay, and its present certificate stays in use. While
     `waits(now)` returns True the issuer is not ready, so a certificate that is merely due for renewal is not
     renewed. `turn` is the turn of this server among several ones to renew an identity's certificate, from 0.
+    At a remote issuer the servers also take turns to replace a certificate for another reason, for example
+    other DNS names.
     """
 
     def __init__(
@@ -94,6 +97,7 @@ class ServiceCertificates:
         self._making = making
         self._asking = asking or SequentialIssuing()
         self._waits = waits
+        self._turns = IssuerTurns(turn if self._asking.is_remote else first)
         self._validity: timedelta | None = None
         # Made by the first update, because the validity is a setting of the mesh and is not known before.
         self._manager: CertificateManager | None = None
@@ -202,7 +206,8 @@ class ServiceCertificates:
             else:
                 self._needed[identity] = dns_names
         looks_at_all = not self._all_good(now) or roots != self._roots
-        work = set(self._needed) if looks_at_all else self._retries.due(now) & self._needed.keys()
+        again = self._retries.due(now) | self._turns.due(now)
+        work = set(self._needed) if looks_at_all else again & self._needed.keys()
         # A full check must not ignore the delay of identities that have just failed.
         work = {identity for identity in work if not self._retries.waits(identity, now)}
         work |= self._needed.keys() & (changes.keys() | self._changed_elsewhere(manager))
@@ -223,7 +228,7 @@ class ServiceCertificates:
         self.certificates = before.changed(changed)
         # Certificates that were dropped still bound the interval until all identities are examined: the next
         # full check then comes a little early, and never late.
-        waiting = self._retries.failures.keys() | self._asking.open()
+        waiting = self._retries.failures.keys() | self._asking.open() | self._turns.waiting
         good = (certificate for identity, certificate in held.items() if identity not in waiting)
         self._good = _good_between(good, _ALWAYS if looks_at_all else self._good or _ALWAYS, self._turn)
         self._report_failures(manager, now)
@@ -259,8 +264,8 @@ class ServiceCertificates:
             need = identity, self._needed[identity]
             try:
                 if manager.fitting(*need, now, patient=waits) is not None:
-                    self._retries.done(identity)
-                else:
+                    self._done(identity)
+                elif not self._turns.waits(identity, manager.get(identity), now):
                     requests[need] = manager.request(*need)
             except CertificateError as error:
                 fail(identity, error)
@@ -275,7 +280,7 @@ class ServiceCertificates:
                 continue
             renewed += answer.is_new and manager.get(identity) is not None
             manager.take(identity, answer)
-            self._retries.done(identity)
+            self._done(identity)
         self._counted(IssuanceCounts(manager.issued - issued, renewed, failed))
         return looked
 
@@ -283,7 +288,8 @@ class ServiceCertificates:
         """Update the problems of failed issuances, and log each certificate close to expiry once."""
         failures = sorted(self._retries.failures.items())
         self.problems = tuple(problem(identity, failure.error) for identity, failure in failures)
-        self._again = min((failure.again for _, failure in failures), default=None)
+        times = (self._turns.next, *(failure.again for _, failure in failures))
+        self._again = min(filter(None, times), default=None)
         held = ((manager.get(identity), failure) for identity, failure in failures)
         self._failing = tuple(
             (certificate, failure) for certificate, failure in held if certificate is not None
@@ -304,7 +310,11 @@ class ServiceCertificates:
     def _forget(self, manager: CertificateManager, identity: ServiceIdentity) -> None:
         manager.forget(identity)
         self._needed.pop(identity, None)
+        self._done(identity)
+
+    def _done(self, identity: ServiceIdentity) -> None:
         self._retries.done(identity)
+        self._turns.done(identity)
 
     def _all_good(self, now: datetime) -> bool:
         """Return whether no certificate is due. One that is not valid yet is due too (`renewal.due`)."""

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Container, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import datetime, timedelta
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 from certs.errors import CertificateError
 from certs.manager import Request
@@ -25,6 +25,9 @@ Answer = IssuedPair | CertificateError
 
 class IssuingStrategy(Protocol):
     """Way of sending certificate requests to the issuer. One caller at a time, in any thread."""
+
+    is_remote: ClassVar[bool]
+    """Whether the issuer is across a network, so that several servers request each certificate only once."""
 
     def ask(
         self, requests: Mapping[Need, Request], now: datetime, again: Container[ServiceIdentity] = ()
@@ -50,6 +53,8 @@ class IssuingStrategy(Protocol):
 
 class SequentialIssuing:
     """Strategy for an issuer with a local key: each request is answered before the next one starts."""
+
+    is_remote: ClassVar = False
 
     def ask(
         self, requests: Mapping[Need, Request], now: datetime, again: Container[ServiceIdentity] = ()
@@ -79,6 +84,8 @@ class ConcurrentIssuing:
     `ask` waits up to `patience` seconds for requests of identities that have not failed before. Requests that
     failed before are not waited for: an unresponsive issuer must not delay unrelated changes again and again.
     """
+
+    is_remote: ClassVar = True
 
     def __init__(
         self, patience: float = PATIENCE_SECONDS, seconds: Callable[[], float] = time.monotonic

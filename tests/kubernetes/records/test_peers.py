@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 
 from meshwright.mesh.identity import ProxyName
-from tests.kubernetes.records.test_servers import Replica, Stream, _rules, _secret, until
+from tests.kubernetes.records.test_servers import Replica, Stream, _rules, custody, until
 from tests.kubernetes.tools import objects
 from tests.kubernetes.tools.accounts import Accounts
 from tests.kubernetes.tools.kubectl import Kubectl
@@ -39,7 +39,7 @@ def replicas(
     accounts = Accounts(shared_cluster, replace(kubectl, namespace=home), tmp_path / "accounts")
     account = accounts.make("meshwright", _rules("ClusterRole"))
     accounts.allow(account, _rules("Role"), everywhere=False)
-    kubectl.apply(_secret(home))
+    kubectl.apply(custody(home))
     made = list[Replica]()
     for name in NAMES:
         program = Program(tmp_path / name / "state", tmp_path / name / "files", typed)

@@ -152,7 +152,7 @@ def replicas(
     account = accounts.make("meshwright", _rules("ClusterRole"))
     accounts.allow(account, _rules("Role"), everywhere=False)
     kubeconfig, made = account.kubeconfig, []
-    kubectl.apply(_secret(home))
+    kubectl.apply(custody(home))
     for name in ("a", "b"):
         program = Program(tmp_path / name / "state", tmp_path / name / "files", typed)
         program.reads = ()
@@ -169,7 +169,7 @@ def replicas(
         replica.program.end()
 
 
-def _secret(namespace: str) -> dict[str, Any]:
+def custody(namespace: str) -> dict[str, Any]:
     """Return the Secret of our manifest."""
     documents = yaml.safe_load_all((DOCS / "shared-store.yaml").read_text("utf-8"))
     [secret] = [item for item in documents if item["kind"] == "Secret"]

@@ -27,6 +27,7 @@ from meshwright.delivery.certificates.issuing import AT_ONCE, ConcurrentIssuing
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
 from meshwright.mesh.problems.problem import Problems
+from tests.tools.deadline import wait_until
 from tests.tools.own_authority import own_authority
 
 DAY = timedelta(days=1)
@@ -133,6 +134,75 @@ def test_certificate_that_another_server_stored_replaces_the_one_in_force(
         STORE: stored[STORE].serial
     }
     assert not here.needs_work(now)
+
+
+def _second(issuer: _Issuer, state: Path, asking: ConcurrentIssuing) -> ServiceCertificates:
+    """Return the certificates of a server that is the second one of two for each identity."""
+    return ServiceCertificates(
+        issuer, PairFiles(state), lambda _: None, lambda: 0.0, asking=asking, turn=lambda _: 1
+    )
+
+
+def test_certificate_with_other_names_is_requested_by_one_server(
+    issuer: _Issuer, tmp_path: Path, now: datetime
+) -> None:
+    """The second server has a certificate in force, and takes the new one of the first server."""
+    first, asking = _keeper(issuer, tmp_path, []), ConcurrentIssuing(patience=60)
+    second = _second(issuer, tmp_path, asking)
+    second.update({STORE: NAMES}, DAY, now)
+    assert issuer.asked == 1, "a proxy waits for its first certificate, so the second server asks at once"
+    names = (*NAMES, "other.example")
+    assert second.update({STORE: names}, DAY, now).changed == {}
+    assert not second.needs_work(now)
+    wanted, _ = _needed(first, {STORE: names}, DAY, now)
+    second.compare((STORE,))
+    assert second.needs_work(now)
+    second.update({}, DAY, now)
+    assert second.certificates[STORE].serial == wanted[STORE].serial
+    assert issuer.asked == 2
+    assert not second.needs_work(now + timedelta(hours=1)), "its turn is over"
+    asking.close()
+
+
+def test_second_server_requests_a_certificate_if_the_first_one_does_not(
+    issuer: _Issuer, tmp_path: Path, now: datetime
+) -> None:
+    """It asks after 5 s. After a failure it asks again without this pause."""
+    asking = ConcurrentIssuing(patience=60)
+    keeper, at = _second(issuer, tmp_path, asking), now
+    keeper.update({STORE: NAMES}, DAY, at)
+    keeper.update({STORE: ("other.example",)}, DAY, at)
+    assert not keeper.needs_work(at + timedelta(seconds=4.9))
+    assert issuer.asked == 1
+    issuer.down = True
+    at += timedelta(seconds=5)
+    assert keeper.needs_work(at)
+    keeper.update({}, DAY, at)
+    assert issuer.asked == 2
+    issuer.down = False
+    at += timedelta(seconds=2)
+    keeper.update({}, DAY, at)
+    wait_until(asking.arrived, 60)
+    keeper.update({}, DAY, at)
+    assert keeper.certificates[STORE].dns_names == ("other.example",)
+    assert issuer.asked == 3
+    asking.close()
+
+
+def test_second_server_renews_without_another_pause(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
+    """The time of its renewal is already later than that of the first server. A clock may be set back."""
+    asking = ConcurrentIssuing(patience=60)
+    keeper = _second(issuer, tmp_path, asking)
+    keeper.update({STORE: NAMES}, DAY, now)
+    keeper.update({}, DAY, now + timedelta(hours=17))
+    assert issuer.asked == 2
+    keeper.update({STORE: ("other.example",)}, DAY, now + timedelta(hours=17))
+    assert issuer.asked == 2
+    before = now + timedelta(hours=16.5)
+    assert keeper.needs_work(before), "the clock was set back"
+    keeper.update({}, DAY, before)
+    assert issuer.asked == 3
+    asking.close()
 
 
 def test_certificate_is_kept_until_its_renewal_is_due(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
