@@ -4,7 +4,14 @@ from collections.abc import Sequence
 
 from xds.protocol.lives import kept_alive
 from xds.protocol.resources.name_sets import joined, without
-from xds.protocol.resources.resource import ENDPOINT, LISTENER, ROUTE, Resource, ResourceName
+from xds.protocol.resources.resource import (
+    ENDPOINT,
+    EVERY_CONNECTION,
+    LISTENER,
+    ROUTE,
+    Resource,
+    ResourceName,
+)
 from xds.protocol.resources.resources import NO_RESOURCES
 from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.stream import Stream
@@ -109,7 +116,9 @@ class DeltaStream(Stream):
                 for name, version in channel.client_versions.items()
                 if name in now and now[name].version != version
             )
-            self._renew(frozenset(name for name in other if now[name].renewal is not None))
+            self._renew(
+                frozenset((name, EVERY_CONNECTION) for name in other if now[name].renewal is not None)
+            )
 
     def _find_gone(self, channel: Channel, snapshot: Snapshot) -> None:
         if channel.client_versions is not channel.in_force:

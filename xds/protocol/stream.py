@@ -28,6 +28,7 @@ from xds.protocol.resources.resource import (
     LISTENER,
     ROUTE,
     SECRET,
+    Narrowing,
     Resource,
     ResourceName,
     TypeUrl,
@@ -311,12 +312,12 @@ class Stream(abc.ABC):
         names = {name for type_url, name in referred if type_url == ENDPOINT}
         endpoints.must = joined(endpoints.must, filter(endpoints.subscription.wants, names))
 
-    def _renew(self, routes: frozenset[ResourceName]) -> None:
+    def _renew(self, narrowings: frozenset[Narrowing]) -> None:
         """Renew the listeners that refer to route configurations with fewer permissions than before (O11)."""
         listeners = self._channels.get(LISTENER)
-        if not routes or listeners is None or self._snapshot is None:
+        if not narrowings or listeners is None or self._snapshot is None:
             return
-        result = renewal.referring(self._snapshot, routes, listeners.client_versions)
+        result = renewal.referring(self._snapshot, narrowings, listeners.client_versions)
         self._renewing = renewal.together(self._renewing, result)
         listeners.must = joined(listeners.must, result)
 

@@ -29,10 +29,12 @@ from xds.protocol.type_urls import (
 __all__ = [
     "CLUSTER",
     "ENDPOINT",
+    "EVERY_CONNECTION",
     "LISTENER",
     "ROUTE",
     "SECRET",
     "TYPES",
+    "Narrowing",
     "Reference",
     "Renewal",
     "Resource",
@@ -47,17 +49,24 @@ __all__ = [
 
 _NAME_FIELDS: Final = {ENDPOINT: "cluster_name"}
 
+EVERY_CONNECTION: Final = ""
+"""In a narrowing: connections of every kind."""
+
+Narrowing = tuple[ResourceName, str]
+"""A route configuration that permits less than before, and the kind of connections that this concerns."""
+
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
     """Functions of a route configuration's maker for renewal; both are pure.
 
-    `narrows(before, after)` returns whether `after` permits less. `interim(listener, routes)` returns the
-    listener with a difference at each reference to one of these route configurations.
+    `narrows(before, after)` returns the kinds of connections for which `after` permits less; the maker names
+    the kinds. `interim(listener, narrowings)` returns the listener with a difference at each reference to one
+    of these route configurations for these connections.
     """
 
-    narrows: Callable[["Resource", "Resource"], bool]
-    interim: Callable[["Resource", frozenset[ResourceName]], "Resource"]
+    narrows: Callable[["Resource", "Resource"], frozenset[str]]
+    interim: Callable[["Resource", frozenset[Narrowing]], "Resource"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 `xds.protocol.renewal` explains when this is needed.
 """
 
+import enum
 from functools import lru_cache
 from typing import Final
 
@@ -17,40 +18,62 @@ from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_p
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,
 )
-from xds.protocol.resources.resource import Renewal, Resource, ResourceName, encode
+from xds.protocol.resources.resource import (
+    EVERY_CONNECTION,
+    Narrowing,
+    Renewal,
+    Resource,
+    ResourceName,
+    encode,
+)
 
 _KEPT: Final = 64
 """Number of cached results, because the streams of a group need the same one after another."""
+
+
+class Transport(enum.StrEnum):
+    """Kind of connections to a port, by the `transport_protocol` of the filter chains for them.
+
+    Callers with TLS and callers in plain text have separate filter chains, so a change for one kind closes no
+    connection of the other.
+    """
+
+    TLS = "tls"
+    PLAIN = "raw_buffer"
+
 
 Admitted = frozenset[tuple[bytes, bytes]]
 """Encoded pairs of principal and permission."""
 
 
 @lru_cache(_KEPT)
-def narrows(before: Resource, after: Resource) -> bool:
-    """Return whether a route configuration admits less to the port than the one before.
+def narrows(before: Resource, after: Resource) -> frozenset[str]:
+    """Return the transports for which a route configuration admits less to the port than the one before.
 
     A pair of principal and permission is still admitted if any policy has the pair, or if the principal, or
     any principal, has every permission. A changed expression counts as another permission.
     """
     was, now, anything = _admitted(before), _admitted(after), _encoded(rbac_pb2.Permission(any=True))
-    if not any(_in_plain_text(who) for who, _ in now):
-        # The plaintext filter chain is gone, which drains it; it has no caller with a certificate.
-        was = frozenset(item for item in was if not _in_plain_text(item[0]))
+    kept = {_transport(who) for who, _ in now}
+    result = {_transport(who) for who, _ in was - now if (who, anything) not in now}
+    if Transport.PLAIN not in kept:
+        result.discard(Transport.PLAIN)  # the filter chain is gone, which drains it
     if (_encoded(rbac.anyone()), anything) in now:
-        return False
-    return any((who, anything) not in now for who, _ in was - now)
+        result.discard(Transport.TLS)
+    return frozenset(result)
 
 
 @lru_cache(_KEPT)
-def interim(listener: Resource, routes: frozenset[ResourceName]) -> Resource:
-    """Return a listener in which the filter chains of these route configurations are renamed."""
+def interim(listener: Resource, narrowings: frozenset[Narrowing]) -> Resource:
+    """Return a listener in which the filter chains for these routes and transports are renamed."""
     message = listener_pb2.Listener()
     Any.FromString(listener.body).Unpack(message)
     for chain in message.filter_chains:
         manager = hcm_pb2.HttpConnectionManager()
         result = (item.typed_config.Unpack(manager) for item in chain.filters)
-        if any(result) and manager.rds.route_config_name in routes:
+        route = ResourceName(manager.rds.route_config_name) if any(result) else ResourceName("")
+        transports = (chain.filter_chain_match.transport_protocol, EVERY_CONNECTION)
+        if any((route, transport) in narrowings for transport in transports):
             # A chain of another name is a new one for Envoy, which then drains the connections of the old.
             chain.name += "_renewed"
     return encode(message, listener.references)
@@ -72,10 +95,11 @@ def _admitted(resource: Resource) -> Admitted:
 
 
 @lru_cache(rbac.REMEMBERED)
-def _in_plain_text(principal: bytes) -> bool:
-    """Return whether a principal is a plaintext caller (`meshwright.sidecars.envoy.rules.rbac`)."""
+def _transport(principal: bytes) -> Transport:
+    """Return how a caller arrives (`meshwright.sidecars.envoy.rules.rbac` makes the principals)."""
     result = rbac_pb2.Principal.FromString(principal)
-    return any(item.not_id == rbac.anyone() for item in result.and_ids.ids)
+    is_plain = any(item.not_id == rbac.anyone() for item in result.and_ids.ids)
+    return Transport.PLAIN if is_plain else Transport.TLS
 
 
 def _encoded(message: Message) -> bytes:

@@ -162,9 +162,14 @@ async def test_plain_text_callers_are_admitted_only_by_an_object_that_names_thei
 ) -> None:
     """MutualTLS or IngressBackend admits plain text from the caller's real address, for its requests only.
 
-    Callers with a certificate are admitted as before, and a Strict MutualTLS admits no plain text.
+    Callers with a certificate are admitted as before, on the connections that they have. A Strict MutualTLS
+    admits no plain text.
     """
     rules = policy("alice", "shop")
+    await until(meshed.synced)
+    for _ in range(2):  # a call may end a connection that drains since the test before
+        assert await _gets(meshed, BOOKS)
+    opened = await _opened(meshed)
     for sources, wanted in ((THE_SWITCH, {BOOKS}), (SOMEBODY_ELSE, {REFUSED}), (THE_SWITCH, {BOOKS})):
         meshed.apply(rules + OPENING[kind].replace("{sources}", sources))
         await until(partial(_gets_in_plain_text, meshed, wanted))
@@ -178,6 +183,7 @@ async def test_plain_text_callers_are_admitted_only_by_an_object_that_names_thei
     meshed.apply(rules + MUTUAL_TLS.format(mode="Strict", sources=THE_SWITCH))
     await until(lambda: _gets_in_plain_text(meshed, {REFUSED}))
     assert [await meshed.books("alice", address_family) for address_family in (V4, V6)] == [BOOKS, BOOKS]
+    assert await _opened(meshed) == opened
     meshed.apply(rules)
 
 
@@ -408,6 +414,11 @@ async def _is_logged_in_plain_text(meshed: Meshed, policy: str) -> bool:
     logged = meshed.log("shop", None)
     there = {_host(item["caller_address"]) for item in logged if item.get("policy") == policy}
     return there == {SWITCH[V4], SWITCH[V6]}
+
+
+async def _opened(meshed: Meshed) -> int:
+    """Return how many connections to the shop alice's proxy has opened."""
+    return await meshed.stat("alice", r"^cluster\.default/shop.*upstream_cx_total$")
 
 
 async def _gets(meshed: Meshed, wanted: tuple[int, str]) -> bool:

@@ -31,5 +31,7 @@ def test_secret_is_never_kept() -> None:
 def test_recipe_of_a_resource_is_not_kept() -> None:
     """Recipes are policy, whose size is not counted and which no page shows."""
     kept = ReplacedResources()
-    kept.keep(replace(_resource("1"), recipe=object(), renewal=Renewal(lambda *_: False, lambda one, _: one)))
+    kept.keep(
+        replace(_resource("1"), recipe=object(), renewal=Renewal(lambda *_: frozenset(), lambda one, _: one))
+    )
     assert kept.find(ROUTE, NAME, Version("1")) == _resource("1")

@@ -28,6 +28,7 @@ from xds.protocol.resources.resource import (
     CLUSTER,
     ENDPOINT,
     ROUTE,
+    Narrowing,
     Renewal,
     Resource,
     ResourceName,
@@ -118,12 +119,12 @@ def _batch(count: int) -> Batch:
     return tuple(_resource(kind, number) for kind in (CLUSTER, ENDPOINT) for number in range(count))
 
 
-def _narrows(before: Resource, now: Resource) -> bool:
-    return before.version < now.version
+def _narrows(before: Resource, now: Resource) -> frozenset[str]:
+    return frozenset({"k"} if before.version < now.version else ())
 
 
-def _interim(listener: Resource, routes: frozenset[ResourceName]) -> Resource:
-    return replace(listener, version=Version(f"{len(routes)}"))
+def _interim(listener: Resource, narrowings: frozenset[Narrowing]) -> Resource:
+    return replace(listener, version=Version(f"{len(narrowings)}"))
 
 
 OTHERS: dict[str, Callable[[Resource], Resource]] = {

@@ -5,7 +5,17 @@ from dataclasses import replace
 import pytest
 
 from xds.protocol.delta import DeltaStream
-from xds.protocol.resources.resource import LISTENER, ROUTE, Renewal, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources.resource import (
+    EVERY_CONNECTION,
+    LISTENER,
+    ROUTE,
+    Narrowing,
+    Renewal,
+    Resource,
+    ResourceName,
+    TypeUrl,
+    Version,
+)
 from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.sotw import AdsStream
 from xds.protocol.wire import DeltaRequest, Rejection, Request, Response
@@ -13,14 +23,15 @@ from xds.protocol.wire import DeltaRequest, Rejection, Request, Response
 Said = list[tuple[str, list[str]]]
 
 
-def narrows(before: Resource, after: Resource) -> bool:
-    """Return whether the version is lower, which counts as narrower in these tests."""
-    return after.version < before.version
+def narrows(before: Resource, after: Resource) -> frozenset[str]:
+    """Return one kind if the version is lower, which counts as narrower in these tests."""
+    return frozenset({"k"} if after.version < before.version else ())
 
 
-def interim(listener: Resource, routes: frozenset[ResourceName]) -> Resource:
-    """Return the listener with the names of the narrower routes in its version."""
-    return replace(listener, version=Version(f"{listener.version}~{','.join(sorted(routes))}"))
+def interim(listener: Resource, narrowings: frozenset[Narrowing]) -> Resource:
+    """Return the listener with the narrower routes, and for whom, in its version."""
+    reasons = (f"{name}.{kind}" if kind != EVERY_CONNECTION else name for name, kind in sorted(narrowings))
+    return replace(listener, version=Version(f"{listener.version}~{','.join(reasons)}"))
 
 
 def snapshot(listener: str = "l1", /, **routes: str) -> Snapshot:
@@ -101,7 +112,7 @@ def test_o11_narrower_route_renews_its_listener(client: Client) -> None:
     No response follows.
     """
     assert client.push(snapshot(a="1", b="2")) == [
-        ("Listener", ["here l1~a"]),
+        ("Listener", ["here l1~a.k"]),
         ("RouteConfiguration", ["a 1"]),
     ]
     assert client.answer(ROUTE) == []
@@ -133,7 +144,7 @@ def test_o11_second_narrower_route_causes_a_second_renewal(client: Client) -> No
     """This is also true if the first renewal has not finished."""
     client.push(snapshot(a="1", b="2"))
     assert client.push(snapshot(a="1", b="1")) == [("RouteConfiguration", ["b 1"])]
-    assert client.answer(LISTENER) == [("Listener", ["here l1~b"])]
+    assert client.answer(LISTENER) == [("Listener", ["here l1~b.k"])]
     assert client.answer(LISTENER) == [("Listener", ["here l1"])]
     assert client.answer(LISTENER) == []
 
