@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from meshwright.agent.peers.reporting import LOOK_SECONDS
 from meshwright.mesh.workload import Capture, Transparent
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.mesh_of_machines import V4, Meshed, bound, policy
@@ -40,6 +41,8 @@ spec:
   rules: [{{kind: HTTPRouteGroup, name: books}}]
 """
 CALLER = "shop-uuid.shop.default"
+EJECTED_SECONDS = 2 * LOOK_SECONDS
+"""An agent looks for ejected endpoints now and then, and would seldom see a shorter ejection."""
 
 
 async def test_ejected_endpoint_without_a_proxy_is_dead_until_it_returns(
@@ -52,7 +55,7 @@ async def test_ejected_endpoint_without_a_proxy_is_dead_until_it_returns(
     """
     tmp_path.chmod(0o755)
     how = Transparent(Capture.REDIRECT, ipv6=True)
-    soon = ("dead_after_seconds=1", "ejected_seconds=1")
+    soon = ("dead_after_seconds=1", f"ejected_seconds={EJECTED_SECONDS}")
     meshed = await Meshed.start(tmp_path, V4, how, envoy, ends, joining=True, settings=soon)
     await applications.start("alice", partial(bound, meshed.machines["alice"], V4), ends)
     meshed.apply(policy("alice", "shop") + BOTH)
@@ -70,7 +73,7 @@ async def test_ejected_endpoint_without_a_proxy_is_dead_until_it_returns(
     await meshed.agents["alice"].process.wait()
 
     async def is_dead() -> bool:
-        # It is readmitted after a second, and ejected again by its active callers.
+        # It is readmitted after a while, and ejected again by its active callers.
         assert all([await called() for _ in range(10)])
         return (await _alice(meshed))[1]
 
