@@ -17,7 +17,7 @@ from catalog.lint.smi import open_ports as opening
 from catalog.lint.wording import problem_of
 from catalog.relations.conflicts import conflicts, shared
 from catalog.relations.groups import driver_of
-from catalog.store.gateway import ROUTE_TABLES, RouteTable
+from catalog.store.gateway import gateway_routes
 from catalog.store.inventory import claimant_of
 from catalog.store.objects import workload_object
 from catalog.store.osm import (
@@ -35,7 +35,7 @@ from catalog.store.smi import http_route_groups
 from catalog.store.smi import splits as all_splits
 from catalog.store.smi import targets as all_targets
 from catalog.store.view import View, config_in_force, configs
-from meshwright.engine.derived import DerivedFunction, ObservedTable, ObservedValues, derived
+from meshwright.engine.derived import ObservedTable, ObservedValues, derived
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.origins import FromSource
@@ -94,7 +94,7 @@ class Linter:
             ObservedTable(of_config, lint, configs(view)),
             ObservedTable(of_root, lint, root_certificates(view)),
             ObservedTable(of_namespace, lint, view.namespaces),
-            *(ObservedTable(of_route, lint, table.routes(view)) for table, of_route in _ROUTES),
+            ObservedTable(of_gateway_route, lint, gateway_routes(view)),
             mesh,
         )
 
@@ -277,17 +277,10 @@ def of_root(lint: Lint, key: PolicyKey) -> Problems:
     return tuple(roots.problems(lint.view, root_certificates(lint.view)[key]))
 
 
-def _route_check(table: RouteTable) -> DerivedFunction[Lint, [PolicyKey], Problems]:
-    """Return the function that returns the problems of a Gateway API route of one kind."""
-
-    def of_route(lint: Lint, key: PolicyKey) -> Problems:
-        return tuple(routes.problems(lint, table.kind, table.routes(lint.view)[key]))
-
-    of_route.__qualname__ = f"of_{table.kind.full}"
-    return derived(of_route)
-
-
-_ROUTES: Final = tuple((table, _route_check(table)) for table in ROUTE_TABLES)
+@derived
+def of_gateway_route(lint: Lint, key: ObjectKey) -> Problems:
+    """Return the problems of a route of the Gateway API."""
+    return tuple(routes.problems(lint, key, gateway_routes(lint.view)[key]))
 
 
 def _of_driver(lint: Lint, workload: Workload) -> Problems:

@@ -20,6 +20,7 @@ from catalog.relations.backends.endpoints import endpoints
 from catalog.relations.backends.protocols import protocol_of
 from catalog.relations.backends.workloads import services_of_identity
 from catalog.relations.permissive import is_permissive, open_services
+from catalog.relations.route_reach import consumed_services, mixed, services_leading_to
 from catalog.store.smi import splits_by_backend, targets_by_source
 from catalog.store.view import IN_VIEW, View
 from meshwright.engine.derived import derived
@@ -32,7 +33,8 @@ from meshwright.mesh.workload import Endpoint
 @derived
 def visible(view: View, client: ServiceIdentity) -> tuple[ServiceKey, ...]:
     """Return the services that a client may be able to reach at some port, sorted."""
-    return tuple(sorted({*granted(view, client), *open_services(view)}))
+    by_routes = (*mixed(view).value(), *consumed_services(view, client.namespace))
+    return tuple(sorted({*granted(view, client), *open_services(view), *by_routes}))
 
 
 @derived
@@ -47,9 +49,10 @@ def granted(view: View, client: ServiceIdentity) -> tuple[ServiceKey, ...]:
         if in_force(target)
         for service in services_of_identity(view, target.destination)
     }
-    # An apex is visible because of its backends; it needs no workloads of its own.
+    # An apex or a parent is visible because of its backends; it needs no workloads of its own.
     apexes = {split.apex for service in direct for split in splits_by_backend(view).lookup(service)}
-    seen = direct.union(apex for apex in apexes if apex in view.services)
+    parents = {parent for service in direct for parent in services_leading_to(view, service)}
+    seen = direct.union(apex for apex in apexes | parents if apex in view.services)
     return tuple(
         sorted(service_key for service_key in seen if not is_permissive(view, service_key.namespace))
     )
@@ -102,6 +105,15 @@ def allowed_endpoints(
         for endpoint in endpoints(view, key, port)
         if (endpoint.identity, endpoint.port) in may_answer
     )
+
+
+def is_vacant(view: View, place: Place) -> bool:
+    """Return whether a call to a service's port gets 503 from any client: nobody is there who may refuse it.
+
+    That is so without workloads of the mesh, and in a permissive namespace.
+    """
+    key, port = place
+    return is_permissive(view, key.namespace) or not _behind(view).value(key, port)
 
 
 def reaches(view: View, client: ServiceIdentity | None, place: Place) -> bool:

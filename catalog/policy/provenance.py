@@ -40,6 +40,7 @@ from catalog.relations.backends.protocols import spoken_there
 from catalog.relations.groups import ProxyGroup, members
 from catalog.relations.identities import dns_names
 from catalog.relations.permissive import relevant_client
+from catalog.relations.route_reach import deciding_routes, side_of
 from catalog.relations.telemetry import telemetry_objects
 from catalog.store.objects import origin_of, slice_object, workload_object
 from catalog.store.view import View, config_in_force, kind_in
@@ -128,7 +129,7 @@ def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
             yield from (ingress_rule.node(view, service, number) for service in services)
         case Calls(called, number):
             for port in _ports(view, called, number):
-                yield _table.node(view, relevant_client(view, identity, called), called, port)
+                yield _table.node(view, identity, called, port)
                 yield spoken_there.node(view, called, port)
         case DestinationPolicy(key, target_port):
             client = relevant_client(view, identity, key)
@@ -150,14 +151,16 @@ def _named(view: View, group: ProxyGroup, part: Part) -> Iterator[ObjectKey]:
             yield from map(_service, services)
             for workload in members(view).get(group, ()):
                 yield workload_object(view, workload)
-        case Calls(called):
+        case Calls(called, number):
             yield _service(called)
+            yield from deciding_routes(view, called, number, side_of(view, called, group.identity.namespace))
             if (retry := retry_of(view, group.identity, called)) is not None:
                 yield ObjectKey.from_name(RETRY, retry.key)
             if (policy := routing.policy_of(view, called)) is not None:
                 yield ObjectKey.from_name(ROUTE_POLICY, policy.key)
             # The hash keys of a route come from the UpstreamPolicies of its backends.
-            there = places_behind(view, called) if called in view.services else ()
+            side = side_of(view, called, group.identity.namespace)
+            there = places_behind(view, called, side) if called in view.services else ()
             for answering in dict.fromkeys(place[0] for place in there):
                 yield from _upstream_policy(view, answering)
         case DestinationPolicy(answering):

@@ -5,7 +5,7 @@ with the same redirection and scope share one part. The services that TrafficTar
 identity are the other part. Two services at the same address and port cannot be distinguished: the healthier
 one there wins, then the older one, then the first by name. If one is common and the other is the group's own,
 the group gets a single part of its own with both. The same holds for a group with a Retry for a common
-service, because others must not get its retries.
+service, because others must not get its retries, and for one whose namespace has consumer routes for it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -25,6 +25,7 @@ from catalog.relations.backends.protocols import protocol_of
 from catalog.relations.conflicts import conflicts
 from catalog.relations.groups import ProxyGroup
 from catalog.relations.permissive import open_services, relevant_client
+from catalog.relations.route_reach import Side, consumed_services, mixed, relevant_caller, side_of
 from catalog.relations.scope import in_scope, scope_of
 from catalog.store.precedence import age
 from catalog.store.view import View
@@ -66,12 +67,13 @@ def open_to_all(view: View, scope: Scope, ipv6: bool) -> ReachableServices:
 
 @derived
 def _open(view: View, scope: Scope, ipv6: bool) -> _Offer:
-    return _together(
-        view,
-        None,
-        (open_service for open_service in open_services(view) if in_scope(scope, open_service)),
-        ipv6,
-    )
+    return _together(view, None, _common(view, scope), ipv6)
+
+
+def _common(view: View, scope: Scope) -> Iterator[ServiceKey]:
+    """Yield the services whose places are the same for every client with this scope."""
+    differing = mixed(view).value()
+    return (key for key in open_services(view) if key not in differing and in_scope(scope, key))
 
 
 def derive_open(view: View, group: ProxyGroup) -> Iterator[None]:
@@ -87,8 +89,8 @@ def derive_open(view: View, group: ProxyGroup) -> Iterator[None]:
             scope = scope_of(view, group)
     if open_to_all.is_known(view, scope, ipv6):
         return
-    for key in open_services(view):
-        if in_scope(scope, key) and not _offered_to_all.is_known(view, key, ipv6):
+    for key in _common(view, scope):
+        if not _offered_to_all.is_known(view, key, ipv6):
             # The result is not needed here, but its derived values stay in the graph for `open_to_all`.
             destinations(view, None, _offered_to_all(view, key, ipv6).services)
             yield None
@@ -105,15 +107,21 @@ def _transparent(view: View, group: ProxyGroup, ipv6: bool) -> tuple[ReachableSe
         in_scope(scope, service_key) and relevant_client(view, client, service_key) is None
         for service_key in known
     )
-    mine = tuple(service_key for service_key in granted(view, client) if in_scope(scope, service_key))
+    mine = tuple(key for key in _own_services(view, client) if in_scope(scope, key))
     if not mine and not retried:
         return (open_to_all(view, scope, ipv6),)
     own = _together(view, client, mine, ipv6)
     # No common address: both parts can be used side by side, and the common one stays shared.
     if not retried and own.places.isdisjoint(_open(view, scope, ipv6).places):
         return (open_to_all(view, scope, ipv6), _part(view, client, own.services))
-    opened = (open_service for open_service in open_services(view) if in_scope(scope, open_service))
+    opened = (key for key in _common(view, scope) if key not in mine)
     return (_part(view, client, _together(view, client, (*mine, *opened), ipv6).services),)
+
+
+def _own_services(view: View, client: ServiceIdentity) -> Iterator[ServiceKey]:
+    """Yield the services whose routes depend on a client or its namespace, without the others open to all."""
+    consumed = consumed_services(view, client.namespace)
+    return iter(dict.fromkeys((*granted(view, client), *sorted(mixed(view).value()), *consumed)))
 
 
 def _part(
@@ -134,8 +142,11 @@ def _together(view: View, client: ServiceIdentity | None, keys: Iterable[Service
     holders: dict[SocketAddress, ServiceKey] = {}
     lost: dict[ServiceKey, set[SocketAddress]] = {}
     for key in sorted(keys, key=lambda service_key: (*age(view.services[service_key].created), service_key)):
-        asked = relevant_client(view, client, key)
-        offer = _offered_to_all(view, key, ipv6) if asked is None else _offered(view, asked, key, ipv6)
+        asked, side = _caller(view, client, key)
+        if asked is None and side is None:
+            offer = _offered_to_all(view, key, ipv6)
+        else:
+            offer = _offered(view, asked, key, ipv6, side)
         offers[key] = offer
         for where in holders.keys() & offer.places:
             older = holders[where]
@@ -144,8 +155,8 @@ def _together(view: View, client: ServiceIdentity | None, keys: Iterable[Service
             lost.setdefault(loses, set()).add(where)
         holders.update(dict.fromkeys(offer.places - lost.get(key, set()), key))
     for key, places in lost.items():
-        asked = relevant_client(view, client, key)
-        offers[key] = _free(view, asked, key, ipv6, partial(reaches, view, asked), places)
+        asked, side = _caller(view, client, key)
+        offers[key] = _free(view, asked, key, ipv6, partial(reaches, view, asked), side, places)
     retried = {} if client is None else in_force(view, client)
     result = (
         _retried(service, retried.get(key)) for key in sorted(offers) for service in offers[key].services
@@ -153,25 +164,35 @@ def _together(view: View, client: ServiceIdentity | None, keys: Iterable[Service
     return _Offer(tuple(result), frozenset(holders))
 
 
+def _caller(
+    view: View, client: ServiceIdentity | None, key: ServiceKey
+) -> tuple[ServiceIdentity | None, Side]:
+    """Return the client that matters for calls to a service, and its side (see `relations.route_reach`)."""
+    if client is None:
+        return None, None
+    side = side_of(view, key, client.namespace)
+    return relevant_caller(view, client, key, side), side
+
+
 @derived
 def _offered_to_all(view: View, key: ServiceKey, ipv6: bool) -> _Offer:
-    return _offered(view, None, key, ipv6)
+    return _offered(view, None, key, ipv6, None)
 
 
-def _offered(view: View, client: ServiceIdentity | None, key: ServiceKey, ipv6: bool) -> _Offer:
-    """Return the offer of a service; the same object for all clients that reach the same places.
+def _offered(view: View, client: ServiceIdentity | None, key: ServiceKey, ipv6: bool, side: Side) -> _Offer:
+    """Return the offer of a service; one object for all clients of a side that reach the same places.
 
     A headless service is called at the endpoints that a client may call, so its offer differs per client.
     """
     if view.services[key].headless:
-        return _free(view, client, key, ipv6, partial(reaches, view, client))
-    reached = tuple(item for item in places_behind(view, key) if reaches(view, client, item))
-    return _offered_where(view, key, ipv6, reached)
+        return _free(view, client, key, ipv6, partial(reaches, view, client), side)
+    reached = tuple(item for item in places_behind(view, key, side) if reaches(view, client, item))
+    return _offered_where(view, key, ipv6, reached, side)
 
 
 @derived
-def _offered_where(view: View, key: ServiceKey, ipv6: bool, reached: tuple[Place, ...]) -> _Offer:
-    return _free(view, None, key, ipv6, frozenset(reached).__contains__)
+def _offered_where(view: View, key: ServiceKey, ipv6: bool, reached: tuple[Place, ...], side: Side) -> _Offer:
+    return _free(view, None, key, ipv6, frozenset(reached).__contains__, side)
 
 
 def _free(
@@ -180,6 +201,7 @@ def _free(
     key: ServiceKey,
     ipv6: bool,
     reached: Callable[[Place], bool],
+    side: Side,
     taken: Collection[SocketAddress] = (),
 ) -> _Offer:
     """Return the offer of a service without `taken` addresses.
@@ -189,7 +211,7 @@ def _free(
     here: set[SocketAddress] = set()
     outbound_services: dict[Port, OutboundService] = {}
     for port in sorted(view.services[key].ports, key=lambda service_port: service_port.port):
-        entries = table_where(view, key, port, reached, as_called=view.services[key].headless)
+        entries = table_where(view, key, port, reached, side, as_called=view.services[key].headless)
         places = called_at(view, client, key, port) if entries else ()
         free = [
             place for place in places if place not in taken and place not in here and _is_led(place, ipv6)
@@ -237,8 +259,7 @@ def _explicit(view: View, group: ProxyGroup, interception: Explicit) -> Reachabl
     for (key, number), where_listening in sorted(listen.items()):
         service = view.services.get(key)
         port = service.port(number) if service is not None else None
-        client = relevant_client(view, group.identity, key)
-        entries = table(view, client, key, port) if port is not None else ()
+        entries = table(view, group.identity, key, port) if port is not None else ()
         if port is not None and entries:
             protocol = protocol_of(view, key, port)
             slashes, places = escaped_slashes(view, key, protocol), tuple(where_listening)

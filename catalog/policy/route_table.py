@@ -5,7 +5,8 @@ backend they get. An entry therefore stands for one match of a split together wi
 table is the product of both lists. The service itself gets the requests of no split. For example, a split for
 `/beta` and a rule for POST make the entries `/beta and POST`, `/beta`, `POST`, and one for the rest.
 
-Here a client is a result of `catalog.relations.permissive.relevant_client`: None means any client.
+Where a route of the Gateway API is in force at the port, the routes make the table alone
+(`catalog.policy.gateway_routes`), and TrafficSplits and the RoutePolicy have no effect there.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,7 @@ from functools import lru_cache, partial
 from itertools import product
 from typing import Final
 
+from catalog.policy import gateway_routes
 from catalog.policy.objects import routing, splits
 from catalog.policy.objects.routing import Place
 from catalog.policy.objects.upstreams import fails_over, keys_of
@@ -35,6 +37,7 @@ from catalog.policy.values.route_table import (
 )
 from catalog.relations.backends.protocols import protocol_of
 from catalog.relations.permissive import is_permissive
+from catalog.relations.route_reach import Side, deciding_routes, relevant_caller, route_places, side_of
 from catalog.store.view import View
 from meshwright.engine.derived import derived
 from meshwright.mesh.identity import ServiceIdentity
@@ -68,8 +71,13 @@ class _Choice:
 def table(
     view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort
 ) -> tuple[RouteEntry, ...]:
-    """Return the route table of a client's calls to a service's port; empty if it may reach no backend."""
-    return table_where(view, key, port, partial(reaches, view, client))
+    """Return the route table of a client's calls to a service's port; empty if it may reach no backend.
+
+    Without a client: the table of every client that no consumer route concerns.
+    """
+    side = None if client is None else side_of(view, key, client.namespace)
+    asked = relevant_caller(view, client, key, side)
+    return table_where(view, key, port, partial(reaches, view, asked), side)
 
 
 def table_where(
@@ -77,13 +85,20 @@ def table_where(
     key: ServiceKey,
     port: ServicePort,
     reached: Callable[[Place], bool],
+    side: Side = None,
     *,
     as_called: bool = False,
 ) -> tuple[RouteEntry, ...]:
     """Return the table if the places in `reached` may be called. Only places behind the service are asked.
 
-    With `as_called`, requests that no split takes go to the called endpoint.
+    `side` selects the callers (see `catalog.relations.route_reach`). With `as_called`, requests that no split
+    takes go to the called endpoint.
     """
+    if routes := deciding_routes(view, key, port.port, side):
+        shown = is_permissive(view, key.namespace) or any(
+            map(reached, ((key, port), *route_places(view, key, port, side)))
+        )
+        return gateway_routes.entries(view, (key, port), routes, reached) if shown else ()
     protocol = protocol_of(view, key, port)
     rules = [
         _RuleEffect(rule, _sources(rule, rule.matches), _treatment(rule.actions))
@@ -173,11 +188,14 @@ def _treatment(actions: RouteActions) -> RequestTreatment | None:
 
 
 @derived
-def places_behind(view: View, key: ServiceKey) -> tuple[Place, ...]:
-    """Return the places to which calls to a service may lead: its own ports, and those of split backends."""
+def places_behind(view: View, key: ServiceKey, side: Side) -> tuple[Place, ...]:
+    """Return the places to which calls of a side may lead: the service's own, and backends of its routes."""
     result: dict[Place, None] = {}
     for port in view.services[key].ports:
         result[key, port] = None
+        if deciding_routes(view, key, port.port, side):
+            result.update(dict.fromkeys(route_places(view, key, port, side)))
+            continue
         for split in splits.in_force(view, key, protocol_of(view, key, port)):
             result.update((place, None) for place, _ in _backends(view, split, port))
         result.update((place, None) for place in routing.mirrors(view, key, port))

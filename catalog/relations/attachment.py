@@ -57,7 +57,7 @@ def routes_at(view: View, key: ServiceKey, port: Port, namespace: Namespace) -> 
     return tuple(
         sorted(
             route_key
-            for route_key in routes_by_parent(view, key)
+            for route_key in routes_by_parent(view).get(key, ())
             if route_key.namespace == namespace
             and any(
                 verdict.service == key and port in verdict.ports
@@ -74,7 +74,7 @@ def consumer_namespaces(view: View, key: ServiceKey) -> tuple[Namespace, ...]:
         sorted(
             {
                 route_key.namespace
-                for route_key in routes_by_parent(view, key)
+                for route_key in routes_by_parent(view).get(key, ())
                 if route_key.namespace != key.namespace
                 and any(
                     verdict.service == key and verdict.ports for verdict in parent_verdicts(view, route_key)
@@ -91,6 +91,7 @@ def _verdict(
         return ParentVerdict(parent, service_key, reason, message)
 
     if bad := _without_rules(route):
+        # Before the Service is looked at, because no Service can make such a route good.
         return refused(AcceptedReason.UNSUPPORTED_VALUE, bad)
     service = view.services.get(service_key)
     if service is None:
@@ -109,6 +110,7 @@ def _verdict(
         return ParentVerdict(
             parent, service_key, AcceptedReason.ACCEPTED, _attached(service_key, ports, rivals), ports
         )
+    # A conflict before an unfit protocol: the author of the route learns more from it.
     if claimed := {port: rival for port, rival in rivals.items() if rival is not None}:
         return refused(AcceptedReason.CONFLICTED, _conflict(service_key, key, claimed))
     spoken = ", ".join(sorted({protocol_of(view, service_key, port) for port in named}))
@@ -145,12 +147,16 @@ def rival_kind(view: View, key: ServiceKey, port: ServicePort, route_key: Object
 def _strongest(view: View, key: ServiceKey, port: ServicePort, namespace: Namespace) -> Kind | None:
     """Return the first kind with a possible route of a namespace at a Service's port."""
     service = view.services[key]
-    for route_key in routes_by_parent(view, key):
-        if route_key.namespace == namespace and fits(view, key, port, route_key.kind):
-            route = route_of(view, route_key)
-            if route is not None and not _without_rules(route) and _names(service, route, port):
-                return route_key.kind
-    return None
+    possible = {
+        route_key.kind
+        for route_key in routes_by_parent(view).get(key, ())
+        if route_key.namespace == namespace
+        and fits(view, key, port, route_key.kind)
+        and (route := route_of(view, route_key)) is not None
+        and not _without_rules(route)
+        and _names(service, route, port)
+    }
+    return min(possible, key=ROUTE_KINDS.index, default=None)
 
 
 def _names(service: Service, route: GatewayRoute, port: ServicePort) -> bool:

@@ -12,7 +12,7 @@ from catalog.relations.attachment import consumer_namespaces, parent_verdicts, r
 from catalog.relations.permissive import is_permissive
 from catalog.relations.references import resolved_rules
 from catalog.relations.verdicts import ResolvedRule, ServicePlace
-from catalog.store.gateway import ROUTE_TABLES, routes_by_backend, routes_by_parent, routes_in
+from catalog.store.gateway import routes_by_backend, routes_by_namespace, routes_by_parent
 from catalog.store.view import IN_VIEW, View
 from meshwright.engine.derived import derived
 from meshwright.mesh.identity import ServiceIdentity
@@ -23,10 +23,15 @@ from meshwright.mesh.service import ServiceKey, ServicePort
 Side = Namespace | None
 
 
-@derived
 def attached_routes(view: View, key: ServiceKey) -> tuple[ObjectKey, ...]:
     """Return all routes in force at any port of a Service, of producers and consumers; mostly none."""
-    return tuple(route for route in routes_by_parent(view, key) if key in attached_to(view, route))
+    # Nearly every Service has no routes, and then nothing is kept for it.
+    return _attached(view, key) if key in routes_by_parent(view) else ()
+
+
+@derived
+def _attached(view: View, key: ServiceKey) -> tuple[ObjectKey, ...]:
+    return tuple(route for route in routes_by_parent(view).get(key, ()) if key in attached_to(view, route))
 
 
 @derived
@@ -75,11 +80,15 @@ def places_of(rule: ResolvedRule) -> Iterator[ServicePlace]:
     yield from (item for item in references if isinstance(item, ServicePlace))
 
 
-@derived
 def namespaces_behind(view: View, key: ServiceKey, side: Side) -> tuple[Namespace, ...]:
     """Return the namespaces of the places behind calls: the Service's own, and places of routes."""
     if not attached_routes(view, key):
         return (key.namespace,)
+    return _namespaces_of_routes(view, key, side)
+
+
+@derived
+def _namespaces_of_routes(view: View, key: ServiceKey, side: Side) -> tuple[Namespace, ...]:
     places = (place for port in view.services[key].ports for place in route_places(view, key, port, side))
     return tuple(sorted({key.namespace, *(service.namespace for service, _ in places)}))
 
@@ -108,11 +117,12 @@ def mixed_services(view: View) -> frozenset[ServiceKey]:
 mixed: Final = IN_VIEW.firewall(mixed_services)
 
 
+@derived
 def consumed_services(view: View, namespace: Namespace) -> tuple[ServiceKey, ...]:
     """Return the Services with consumer routes of a namespace in force, sorted."""
     found = {
         key
-        for route in routes_in(view, namespace)
+        for route in routes_by_namespace(view).get(namespace, ())
         for key in attached_to(view, route)
         if key.namespace != namespace
     }
@@ -121,13 +131,12 @@ def consumed_services(view: View, namespace: Namespace) -> tuple[ServiceKey, ...
 
 def services_leading_to(view: View, backend: ServiceKey) -> Iterator[ServiceKey]:
     """Yield the Services with a route in force to a Service as backend, possibly repeated."""
-    for route in routes_by_backend(view, backend):
+    for route in routes_by_backend(view).get(backend, ()):
         yield from attached_to(view, route)
 
 
 def _parents(view: View) -> Iterable[ServiceKey]:
-    named = dict.fromkeys(key for table in ROUTE_TABLES for key in table.by_parent(view))
-    return (key for key in named if attached_routes(view, key))
+    return (key for key in routes_by_parent(view) if attached_routes(view, key))
 
 
 def _permissiveness(view: View, key: ServiceKey) -> Iterator[bool]:

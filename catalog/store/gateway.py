@@ -1,16 +1,14 @@
 """Routes of the Gateway API and ReferenceGrants in a view, with their indexes.
 
-Routes of all kinds have one form, so readers look them up by their object keys, whatever the kind. Of the
-parents and backends only Services count here: a route may name other objects, for example a Gateway.
+Routes of all kinds have one form, so they are in one table, by their object keys. Of the parents and backends
+only Services count here: a route may name other objects, for example a Gateway.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Final
 
-from catalog.store.view import IN_VIEW, View, kind
+from catalog.store.view import IN_VIEW, View, kind, kinds
 from meshwright.engine.declarations import DeclaredPart
-from meshwright.engine.index import Index
 from meshwright.engine.table import Table
 from meshwright.mesh.gateway.references import BackendObject, ParentRef
 from meshwright.mesh.gateway.routes import (
@@ -29,25 +27,19 @@ from meshwright.mesh.kinds import (
     REFERENCE_GRANT,
     SERVICE,
     TLS_ROUTE,
-    Kind,
 )
-from meshwright.mesh.names import Namespace, ServiceName
+from meshwright.mesh.names import ServiceName
 from meshwright.mesh.objects import ObjectKey
-from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ServiceKey
 
-ByService = DeclaredPart[View, Index[ServiceKey, PolicyKey, GatewayRoute]]
+ROUTE_KINDS: Final = (GRPC_ROUTE, HTTP_ROUTE, TLS_ROUTE, GATEWAY_TCP_ROUTE)
+"""The kinds of routes; on one port of a Service an earlier kind precedes a later one."""
 
-
-@dataclass(frozen=True, slots=True)
-class RouteTable:
-    """The routes of one kind, with their indexes by parent Service, by backend Service and by namespace."""
-
-    kind: Kind
-    routes: DeclaredPart[View, Table[PolicyKey, GatewayRoute]]
-    by_parent: ByService
-    by_backend: ByService
-    by_namespace: DeclaredPart[View, Index[Namespace, PolicyKey, GatewayRoute]]
+gateway_routes: Final[DeclaredPart[View, Table[ObjectKey, GatewayRoute]]] = kinds(
+    (GRPCRoute, HTTPRoute, TLSRoute, TCPRoute), HTTP_ROUTE, "Gateway API routes"
+)
+reference_grants: Final = kind(ReferenceGrant, REFERENCE_GRANT, "ReferenceGrants", lambda grant: grant.key)
+"""Grants for gateways; in a mesh backends of other namespaces need none."""
 
 
 def parent_service(route: GatewayRoute, parent: ParentRef) -> ServiceKey | None:
@@ -70,73 +62,23 @@ def backends_of(rule: Rule) -> Iterator[BackendObject]:
         yield from (mirror.backend for mirror in backend.filters.mirrors)
 
 
-def _parents(_: PolicyKey, route: GatewayRoute) -> tuple[ServiceKey, ...]:
+def _parents(_: ObjectKey, route: GatewayRoute) -> tuple[ServiceKey, ...]:
     named = (parent_service(route, parent) for parent in route.parents)
     return tuple(dict.fromkeys(key for key in named if key is not None))
 
 
-def _backends(_: PolicyKey, route: GatewayRoute) -> tuple[ServiceKey, ...]:
+def _backends(_: ObjectKey, route: GatewayRoute) -> tuple[ServiceKey, ...]:
     named = (backend_service(backend) for rule in route.rules for backend in backends_of(rule))
     return tuple(dict.fromkeys(key for key in named if key is not None))
 
 
-def _declared(value: type[GatewayRoute], route_kind: Kind, plural: str) -> RouteTable:
-    routes: DeclaredPart[View, Table[PolicyKey, GatewayRoute]] = kind(value, route_kind, plural, _key)
-    return RouteTable(
-        route_kind,
-        routes,
-        IN_VIEW.index(f"{plural} by parent", routes, _parents),
-        IN_VIEW.index(f"{plural} by backend", routes, _backends),
-        IN_VIEW.index(f"{plural} by namespace", routes, lambda key, _: (key.namespace,)),
-    )
-
-
-def _key(route: GatewayRoute) -> PolicyKey:
-    return route.key
-
-
-ROUTE_TABLES: Final = (
-    _declared(GRPCRoute, GRPC_ROUTE, "GRPCRoutes"),
-    _declared(HTTPRoute, HTTP_ROUTE, "HTTPRoutes"),
-    _declared(TLSRoute, TLS_ROUTE, "TLSRoutes"),
-    _declared(TCPRoute, GATEWAY_TCP_ROUTE, "TCPRoutes of the Gateway API"),
+routes_by_parent: Final = IN_VIEW.index("Gateway API routes by parent", gateway_routes, _parents)
+routes_by_backend: Final = IN_VIEW.index("Gateway API routes by backend", gateway_routes, _backends)
+routes_by_namespace: Final = IN_VIEW.index(
+    "Gateway API routes by namespace", gateway_routes, lambda key, _: (key.namespace,)
 )
-"""The kinds of routes; on one port of a Service an earlier kind precedes a later one."""
-
-reference_grants: Final = kind(ReferenceGrant, REFERENCE_GRANT, "ReferenceGrants", lambda grant: grant.key)
-"""Grants for gateways; in a mesh backends of other namespaces need none."""
-
-_TABLES: Final = {table.kind: table for table in ROUTE_TABLES}
-ROUTE_KINDS: Final = tuple(_TABLES)
-"""The kinds of routes, in the order of ROUTE_TABLES."""
 
 
 def route_of(view: View, key: ObjectKey) -> GatewayRoute | None:
     """Return the route with an object key, or None; also None for an object of another kind."""
-    table = _TABLES.get(key.kind)
-    return None if table is None else table.routes(view).get(PolicyKey(key.namespace, key.name))
-
-
-def routes_by_parent(view: View, key: ServiceKey) -> Iterator[ObjectKey]:
-    """Yield the routes with a Service as parent, by kind in the order of ROUTE_TABLES, then by key."""
-    return _found(lambda table: table.by_parent(view).get(key, ()))
-
-
-def routes_by_backend(view: View, key: ServiceKey) -> Iterator[ObjectKey]:
-    """Yield the routes with a Service as backend or mirror, in the order of `routes_by_parent`."""
-    return _found(lambda table: table.by_backend(view).get(key, ()))
-
-
-def routes_in(view: View, namespace: Namespace) -> Iterator[ObjectKey]:
-    """Yield the routes of a namespace, in the order of `routes_by_parent`."""
-    return _found(lambda table: table.by_namespace(view).get(namespace, ()))
-
-
-def all_routes(view: View) -> Iterator[ObjectKey]:
-    """Yield all routes, in the order of `routes_by_parent`."""
-    return _found(lambda table: tuple(table.routes(view)))
-
-
-def _found(keys_in: Callable[[RouteTable], tuple[PolicyKey, ...]]) -> Iterator[ObjectKey]:
-    for table in ROUTE_TABLES:
-        yield from (ObjectKey.from_name(table.kind, key) for key in keys_in(table))
+    return gateway_routes(view).get(key) if key.kind in ROUTE_KINDS else None

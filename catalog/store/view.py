@@ -4,7 +4,7 @@ A view stores objects; its indexes are declared by the modules that search them 
 are recorded, so a change only concerns functions that have read a changed entry (see `meshwright.engine`).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self, TypeVar
 
@@ -153,6 +153,18 @@ def kind(
         _kinds[value] = _Kind(object_kind, declared, lambda sourced: sourced.key)
     else:
         _kinds[value] = _Kind(object_kind, declared, lambda sourced: key_of(sourced.value))  # type: ignore[arg-type]
+    return declared
+
+
+def kinds(
+    values: Collection[type[Any]], object_kind: Kind, table: str
+) -> DeclaredPart[View, Table[ObjectKey, Any]]:
+    """Declare one table for several kinds of objects that are read alike, by the objects' own keys.
+
+    `object_kind` is any of the kinds, because the key of a value has its own.
+    """
+    declared: DeclaredPart[View, Table[ObjectKey, Any]] = IN_VIEW.table(table)
+    _kinds.update(dict.fromkeys(values, _Kind(object_kind, declared, lambda sourced: sourced.key)))
     return declared
 
 

@@ -16,16 +16,17 @@ from catalog.relations.permissive import is_permissive
 from catalog.relations.verdicts import Attachment, ServicePlace
 from meshwright.mesh.gateway.routes import GatewayRoute
 from meshwright.mesh.identity import ServiceIdentity
-from meshwright.mesh.kinds import GRPC_ROUTE, HTTP_ROUTE, Kind
+from meshwright.mesh.kinds import GRPC_ROUTE, HTTP_ROUTE
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.problems.problem import Problem
 from meshwright.mesh.service import ServiceKey
 
 
-def problems(lint: Lint, kind: Kind, route: GatewayRoute) -> Iterator[Problem]:
+def problems(lint: Lint, key: ObjectKey, route: GatewayRoute) -> Iterator[Problem]:
     """Yield the problems of a route with Services as parents; a route of gateways alone has none here."""
-    place = Place(lint.view, ObjectKey.from_name(kind, route.key))
+    place = Place(lint.view, key)
     decided = attachment(lint.view, place.key)
+    # The controllers of other parents report about the route, so nothing is said here.
     if not decided.parents:
         return
     yield from _refused(place, route, decided)

@@ -8,7 +8,7 @@ from catalog.policy.outbound import visible
 from catalog.policy.route_table import table
 from catalog.relations.backends.endpoints import endpoints
 from catalog.relations.backends.protocols import protocol_of
-from catalog.relations.permissive import is_permissive, relevant_client
+from catalog.relations.permissive import is_permissive
 from catalog.store.inventory import by_identity
 from catalog.store.smi import targets_between
 from catalog.store.view import View
@@ -82,7 +82,7 @@ def _record(view: View, call: Call) -> Json:
 def _admitted(view: View, call: Call) -> Iterator[AccessGrant]:
     key = call.service.key
     # Entries that differ in the treatment of requests have the same backends.
-    entries = table(view, relevant_client(view, call.source, key), key, call.port)
+    entries = table(view, call.source, key, call.port)
     for backends in dict.fromkeys(entry.backends for entry in entries):
         for backend in backends:
             if not isinstance(backend.upstream, ServiceKey):

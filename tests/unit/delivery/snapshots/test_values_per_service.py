@@ -38,6 +38,8 @@ WIDELY_READ = {
         "catalog.relations.telemetry.of_namespace",
         "ExternalAuthorizations by namespace",
         "catalog.relations.backends.localities._has_locality_policy()",
+        "catalog.relations.route_reach.consumed_services",
+        "catalog.relations.route_reach.mixed_services()",
     ),
     *("catalog.lint.lint._fine()", "further problems"),
 }

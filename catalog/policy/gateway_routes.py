@@ -1,0 +1,181 @@
+"""Route entries of Gateway API routes at a Service's port.
+
+The matches of all rules of all routes are ordered together (`objects.gateway_precedence`), and each makes one
+entry. A request that fits no entry is answered with 404, so the entries need not fit all requests.
+
+A share never moves to other backends:
+
+| backend | answer to its share |
+|---|---|
+| missing, or with an unknown filter | 500; for gRPC 503, which is UNAVAILABLE for its clients |
+| the client may not call it | 403 |
+| without endpoints | 503, by the caller's proxy |
+| weight 0 | none |
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Final
+
+from catalog.policy.objects.gateway_precedence import RoutedMatch, by_age, ordered
+from catalog.policy.objects.routing import Place
+from catalog.policy.objects.upstreams import fails_over, keys_of
+from catalog.policy.outbound import is_vacant
+from catalog.policy.values.route_actions import (
+    Answer,
+    AnsweredShare,
+    Forward,
+    RequestMirror,
+    RouteAction,
+    Share,
+    ShareChanges,
+    WeightedBackend,
+)
+from catalog.policy.values.route_table import AppliedRoute, RequestTreatment, RouteEntry, RouteSource
+from catalog.relations.backends.protocols import protocol_of
+from catalog.relations.references import resolved_rules
+from catalog.relations.verdicts import Resolution, ResolvedBackend, ResolvedRule, ServicePlace
+from catalog.store.gateway import route_of
+from catalog.store.view import View
+from meshwright.mesh.gateway.filters import Filters, Redirect
+from meshwright.mesh.gateway.rules import Backend, Rule
+from meshwright.mesh.kinds import GRPC_ROUTE, TLS_ROUTE, Kind
+from meshwright.mesh.names import Port
+from meshwright.mesh.objects import ObjectKey
+
+_PORTS: Final = {"http": Port(80), "https": Port(443)}
+"""Ports of schemes, for redirects."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Caller:
+    """The called port, the kind of its routes, and the places that the clients may call."""
+
+    view: View
+    called: Place
+    kind: Kind
+    reached: Callable[[Place], bool]
+
+    @property
+    def broken(self) -> int:
+        """The status of requests for a backend that does not exist."""
+        unavailable = HTTPStatus.SERVICE_UNAVAILABLE
+        return unavailable if self.kind == GRPC_ROUTE else HTTPStatus.INTERNAL_SERVER_ERROR
+
+    @property
+    def has_requests(self) -> bool:
+        """True if the called port has requests, and not only connections."""
+        return protocol_of(self.view, *self.called).is_http
+
+
+def entries(
+    view: View, called: Place, routes: tuple[ObjectKey, ...], reached: Callable[[Place], bool]
+) -> tuple[RouteEntry, ...]:
+    """Return the entries of the routes in force at a called port, which are all of one kind.
+
+    Clients may call the places in `reached`.
+    """
+    caller = _Caller(view, called, routes[0].kind, reached)
+    found = [route for key in routes if (route := route_of(view, key)) is not None]
+    if caller.has_requests:
+        return tuple(_entry(caller, item) for item in ordered(found))
+    return tuple(_connections(caller, by_age(found)))
+
+
+def _connections(caller: _Caller, oldest_first: Iterable[RoutedMatch]) -> Iterator[RouteEntry]:
+    """Yield the entries of connections: the oldest route gets those for which no older one asks."""
+    taken: set[str] = set()
+    for item in oldest_first:
+        names = tuple(name for name in item.route.hostnames if name not in taken)
+        if caller.kind == TLS_ROUTE and item.route.hostnames:
+            taken.update(names)
+            if names:
+                yield replace(_entry(caller, item), matches=(), server_names=names)
+        else:
+            yield replace(_entry(caller, item), matches=())
+            return
+
+
+def _entry(caller: _Caller, item: RoutedMatch) -> RouteEntry:
+    rule, key = item.rule_value, ObjectKey.from_name(caller.kind, item.route.key)
+    part = AppliedRoute(caller.kind, item.route.key, item.rule, rule, item.match)
+    action = _action(caller, rule, resolved_rules(caller.view, key)[item.rule])
+    return RouteEntry((item.request_match,), action, (RouteSource(part),), _treatment(rule.filters))
+
+
+def _treatment(filters: Filters) -> RequestTreatment | None:
+    treatment = RequestTreatment(filters.request_headers, filters.response_headers, cors=filters.cors)
+    return None if treatment == RequestTreatment() else treatment
+
+
+def _action(caller: _Caller, rule: Rule, resolved: ResolvedRule) -> RouteAction:
+    if resolved.unknown:
+        return Answer(caller.broken)
+    if rule.filters.redirect is not None:
+        return _redirect(rule.filters.redirect, caller.called[1].port)
+    shares = tuple(_shares(caller, rule, resolved))
+    if not any(share.weight for share in shares):
+        return Answer(caller.broken)
+    backends = tuple(share for share in shares if isinstance(share, WeightedBackend))
+    statuses = {share.status for share in shares if isinstance(share, AnsweredShare)}
+    # One answer for all requests needs no random choice between shares.
+    if not any(backend.weight for backend in backends) and len(statuses) == 1:
+        return Answer(statuses.pop())
+    protocol = protocol_of(caller.view, *caller.called)
+    return Forward(
+        shares,
+        keys_of(caller.view, protocol, backends),
+        fails_over(caller.view, protocol, backends),
+        timeout=rule.timeouts.request or None,
+        mirrors=_mirrors(caller, rule.filters, resolved.mirrors),
+        rewrite=rule.filters.rewrite,
+        retries=rule.retry,
+        per_try=rule.timeouts.backend_request or None,
+    )
+
+
+def _redirect(redirect: Redirect, called: Port) -> Redirect:
+    """Return a redirect with its port: the given one, else the scheme's, else the called one."""
+    port = redirect.port or _PORTS.get(redirect.scheme or "") or called
+    return replace(redirect, port=port)
+
+
+def _shares(caller: _Caller, rule: Rule, resolved: ResolvedRule) -> Iterator[Share]:
+    """Yield the shares of a rule; an answered share needs a weight, and so does a share of connections."""
+    for backend, found in zip(rule.backends, resolved.backends, strict=True):
+        share = _share(caller, backend, found)
+        if share.weight or (caller.has_requests and isinstance(share, WeightedBackend)):
+            yield share
+
+
+def _share(caller: _Caller, backend: Backend, found: ResolvedBackend) -> Share:
+    if not isinstance(found.to, ServicePlace):
+        return AnsweredShare(caller.broken, backend.weight)
+    place = found.to.service, found.to.port
+    # Where nobody is, nobody refuses: the share fails by itself, as with any empty Service.
+    if not caller.reached(place) and not is_vacant(caller.view, place):
+        return AnsweredShare(HTTPStatus.FORBIDDEN, backend.weight)
+    changes = ShareChanges(
+        backend.filters.request_headers,
+        backend.filters.response_headers,
+        backend.filters.rewrite,
+        _mirrors(caller, backend.filters, found.mirrors),
+    )
+    own = None if changes == ShareChanges() else changes
+    return WeightedBackend(place[0], str(place[1].target_port), backend.weight, own=own)
+
+
+def _mirrors(
+    caller: _Caller, filters: Filters, resolved: tuple[Resolution, ...]
+) -> tuple[RequestMirror, ...]:
+    """Return the copies to existing places that the clients may call."""
+    return tuple(
+        RequestMirror(
+            WeightedBackend(found.service, str(found.port.target_port), 1),
+            mirror.numerator,
+            mirror.denominator,
+        )
+        for mirror, found in zip(filters.mirrors, resolved, strict=True)
+        if isinstance(found, ServicePlace) and caller.reached((found.service, found.port))
+    )
