@@ -37,7 +37,14 @@ from catalog.policy.values.route_table import (
 )
 from catalog.relations.backends.protocols import protocol_of
 from catalog.relations.permissive import is_permissive
-from catalog.relations.route_reach import Side, deciding_routes, relevant_caller, route_places, side_of
+from catalog.relations.route_reach import (
+    Side,
+    deciding_routes,
+    redirects,
+    relevant_caller,
+    route_places,
+    side_of,
+)
 from catalog.store.view import View
 from meshwright.engine.derived import derived
 from meshwright.mesh.identity import ServiceIdentity
@@ -95,8 +102,10 @@ def table_where(
     takes go to the called endpoint.
     """
     if routes := deciding_routes(view, key, port.port, side):
-        shown = is_permissive(view, key.namespace) or any(
-            map(reached, ((key, port), *route_places(view, key, port, side)))
+        shown = (
+            is_permissive(view, key.namespace)
+            or redirects(view, key, port.port, side)
+            or any(map(reached, ((key, port), *route_places(view, key, port, side))))
         )
         return gateway_routes.entries(view, (key, port), routes, reached) if shown else ()
     protocol = protocol_of(view, key, port)

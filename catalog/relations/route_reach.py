@@ -12,7 +12,7 @@ from catalog.relations.attachment import consumer_namespaces, parent_verdicts, r
 from catalog.relations.permissive import is_permissive
 from catalog.relations.references import resolved_rules
 from catalog.relations.verdicts import ResolvedRule, ServicePlace
-from catalog.store.gateway import routes_by_backend, routes_by_namespace, routes_by_parent
+from catalog.store.gateway import route_of, routes_by_backend, routes_by_namespace, routes_by_parent
 from catalog.store.view import IN_VIEW, View
 from meshwright.engine.derived import derived
 from meshwright.mesh.identity import ServiceIdentity
@@ -71,6 +71,18 @@ def route_places(
     return tuple(dict.fromkeys((place.service, place.port) for place in found))
 
 
+@derived
+def redirects(view: View, key: ServiceKey, port: Port, side: Side) -> bool:
+    """Return whether a route redirects calls of a side to a Service's port; nobody else is called then."""
+    routes = (route_of(view, route) for route in deciding_routes(view, key, port, side))
+    return any(
+        rule.filters.redirect is not None and not rule.dropped
+        for route in routes
+        if route is not None
+        for rule in route.rules
+    )
+
+
 def places_of(rule: ResolvedRule) -> Iterator[ServicePlace]:
     """Yield the places of a rule for requests and copies, possibly repeated."""
     references = (
@@ -107,11 +119,16 @@ def relevant_caller(
 
 @derived
 def mixed_services(view: View) -> frozenset[ServiceKey]:
-    """Return the Services whose producer routes lead to permissive and to other namespaces.
+    """Return the Services seen by every client because of producer routes, with other places for each.
 
-    Every client sees such a Service, and each client has other places behind it.
+    Their routes lead to permissive and to other namespaces, or redirect calls, which needs no permission.
     """
-    return frozenset(key for key in _parents(view) if len(set(_permissiveness(view, key))) > 1)
+    return frozenset(
+        key
+        for key in _parents(view)
+        if len(permissive := set(_permissiveness(view, key))) > 1
+        or (permissive == {False} and _redirects_somewhere(view, key))
+    )
 
 
 mixed: Final = IN_VIEW.firewall(mixed_services)
@@ -137,6 +154,10 @@ def services_leading_to(view: View, backend: ServiceKey) -> Iterator[ServiceKey]
 
 def _parents(view: View) -> Iterable[ServiceKey]:
     return (key for key in routes_by_parent(view) if attached_routes(view, key))
+
+
+def _redirects_somewhere(view: View, key: ServiceKey) -> bool:
+    return any(redirects(view, key, port.port, None) for port in view.services[key].ports)
 
 
 def _permissiveness(view: View, key: ServiceKey) -> Iterator[bool]:

@@ -8,13 +8,15 @@ from catalog.policy.group_policy import proxy_policy
 from catalog.policy.outbound import visible
 from catalog.policy.route_table import places_behind, table
 from catalog.policy.values.destinations import ServiceDestination
+from catalog.policy.values.route_actions import Answer
 from catalog.relations.groups import members
 from catalog.relations.membership import belongs_to_the_mesh
 from catalog.store.view import View
 from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.gateway.filters import Filters, Redirect
 from meshwright.mesh.gateway.rules import Rule
 from meshwright.mesh.identity import ServiceIdentity
-from meshwright.mesh.names import Namespace
+from meshwright.mesh.names import Namespace, Port
 from meshwright.mesh.policies.smi import TCPRoute, TrafficTarget
 from meshwright.mesh.service import ServiceKey
 from tests.meshes import gateway as g
@@ -128,6 +130,17 @@ def test_a_permissive_service_with_a_strict_backend_differs_between_clients() ->
     assert configured(mesh, CLIENT.identity) == {80: [["shop/far"]], 81: [["default/echo"]]}
     assert configured(mesh, OTHER.identity)[81] == [["default/echo"]]
     assert configured(mesh, OTHER.identity)[80] != [["shop/far"]]
+
+
+def test_a_redirect_of_a_strict_service_is_seen_by_all() -> None:
+    """A redirect calls nobody, so it needs no permission; the rest of the table is denied."""
+    redirect = Rule((g.prefix("/old"),), Filters(redirect=Redirect()))
+    route = g.http_route("r", redirect, Rule(backends=(g.to("v1"),)), parents=AT_80)
+    mesh = g.view(*MESH, route)
+    for client in (CLIENT.identity, OTHER.identity):
+        (group,) = (key for key in members(mesh) if key.identity == client)
+        (service,) = proxy_policy(mesh, group).outbound
+        assert [entry.action for entry in service.table] == [Redirect(port=Port(80)), Answer(403)]
 
 
 def test_places_behind_are_those_of_the_deciding_routes() -> None:
