@@ -149,6 +149,7 @@ def _entry_without(entry: RouteEntry, left_out: AbstractSet[Unit]) -> RouteEntry
             case AppliedSplit():
                 result = replace(result, action=NO_BACKEND, provenance=rest)
             case AppliedRoute():
+                # As without the rule: later entries, for example wider ones, get the requests of its match.
                 return None
             case AppliedRule():
                 result = replace(result, action=_untreated(result.action), provenance=rest, treatment=None)

@@ -113,6 +113,12 @@ def _table() -> Iterator[RouteEntry]:
         yield RouteEntry((match,), action, (source,), treatment)
 
 
+def _by_name() -> Iterator[RouteEntry]:
+    """Yield entries of connections, by server name."""
+    yield RouteEntry((), _FORWARD, server_names=("a.example.org", "*.b.example.org"))
+    yield RouteEntry((), Answer(500), server_names=("c.example.org",))
+
+
 def _local(port: int) -> tuple[SocketAddress, ...]:
     return (SocketAddress(IpAddress("127.0.90.1"), Port(port)),)
 
@@ -122,6 +128,7 @@ def policy(of: ProxyPolicy) -> ProxyPolicy:
     connections = Forward((WeightedBackend(_TCP.host, "5432", 3), AnsweredShare(500, 1)))
     services = (
         OutboundService(_ONE, Port(80), Protocol.HTTP, tuple(_table()), listen=_local(9000)),
+        OutboundService(_TWO, Port(443), Protocol.TCP, tuple(_by_name()), listen=_local(9002)),
         OutboundService(
             _TCP.host, _TCP.port, Protocol.TCP, (RouteEntry((), connections),), listen=_local(9001)
         ),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from catalog.policy.values.interception import SocketAddress
-from catalog.policy.values.route_actions import Forward, Share, WeightedBackend
+from catalog.policy.values.route_actions import Forward, WeightedBackend
 from catalog.policy.values.route_table import RouteEntry
 from meshwright.mesh.names import IpAddress, Port
 from meshwright.mesh.policies.retries import Retries
@@ -49,9 +49,9 @@ class OutboundService(CachedHash):
         return any(entry.treatment is not None and entry.treatment.cors is not None for entry in self.table)
 
     @property
-    def connection_shares(self) -> tuple[Share, ...]:
-        """The shares of connections whose requests are not read, as on a port without HTTP."""
-        return self.table[-1].shares
+    def reads_tls(self) -> bool:
+        """True if connections have different entries by the server name for which they ask."""
+        return not self.protocol.is_http and any(entry.server_names for entry in self.table)
 
     def backends(self) -> Iterator[WeightedBackend]:
         """Yield the backends of all entries, possibly repeated; those of mirrors are included."""

@@ -168,6 +168,7 @@ class RouteEntry:
                 case AppliedRoute() as route:
                     return f"{route.kind.name}:{route.by}/{route.rule_name}"
                 case AppliedRule():
+                    # A rule treats requests, whichever backend they get.
                     continue
         return None
 

@@ -144,18 +144,23 @@ def own_chains(port: InboundPort) -> tuple[ServiceIdentity, ...]:
     return admitted(port.access, ServiceIdentity)[:OWN_CHAINS]
 
 
-def outbound(terms: MeshTerms, service: OutboundService) -> Filters:
-    """Return the filters of a called service, with routes, or for TCP with backends."""
+def outbound(terms: MeshTerms, service: OutboundService) -> Iterator[tuple[tuple[str, ...], Filters]]:
+    """Yield the filters of a called service, with routes, or for TCP with backends.
+
+    Each is for connections that ask for one of these server names; without names for all others.
+    """
     if service.protocol.is_http:
         route = names.outbound_routes(service)
         manager = connection_manager(route, terms, service.upstream, order.outbound(service))
-        return Filters((manager,), frozenset({reference(ROUTE, route), *_report_clusters(terms)}))
-    return to_clusters(
-        terms,
-        f"outbound.{service.upstream}|{service.port}",
-        service.connection_shares,
-        tries=_tries(terms.resilience.retry),
-    )
+        yield (), Filters((manager,), frozenset({reference(ROUTE, route), *_report_clusters(terms)}))
+        return
+    ways = [(entry.server_names, entry.shares) for entry in service.table]
+    if not ways or ways[-1][0]:
+        # Without this chain, connections for other names would leave the mesh.
+        ways.append(((), ()))
+    for server_names, shares in ways:
+        stat_prefix = f"outbound.{service.upstream}|{service.port}"
+        yield server_names, to_clusters(terms, stat_prefix, shares, tries=_tries(terms.resilience.retry))
 
 
 def _tries(retry: RetryPolicy | None) -> int:

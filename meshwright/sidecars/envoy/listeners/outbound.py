@@ -115,7 +115,8 @@ def _outbound_listener(calls: OutboundInputs, at: listeners.Socket) -> Resource 
         result.append((b"", out.references))
     if not result:
         return None
-    inspectors = outside_listeners.inspectors(calls.outside)
+    by_name = (service.port for service in calls.services if service.reads_tls)
+    inspectors = outside_listeners.inspectors(calls.outside, by_name)
     message = listener_pb2.Listener(
         traffic_direction=base_pb2.TrafficDirection.OUTBOUND,
         listener_filters=[listeners.original_destination(), *inspectors],
@@ -134,15 +135,21 @@ def _outbound_listener(calls: OutboundInputs, at: listeners.Socket) -> Resource 
 def _service_chain(
     terms: MeshTerms, service: OutboundService, family: int
 ) -> tuple[bytes, frozenset[Reference]] | None:
-    """Return the encoded chain of a service for an address family, with the references.
+    """Return the encoded chains of a service for an address family, with the references.
 
     None if the service has no address of the family.
     """
     addresses = [address for address in service.addresses if _family(address) == family]
     if not addresses:
         return None
-    filters = chains.outbound(terms, service)
-    return _written(_outbound_chain(service, addresses, filters.messages)), filters.references
+    written, needed = [], set[Reference]()
+    for server_names, filters in chains.outbound(terms, service):
+        chain = _outbound_chain(service, server_names, filters)
+        chain.filter_chain_match.destination_port.value = service.port
+        chain.filter_chain_match.prefix_ranges.extend(map(_single, addresses))
+        written.append(_written(chain))
+        needed |= filters.references
+    return b"".join(written), frozenset(needed)
 
 
 def _written(chain: _Chain) -> bytes:
@@ -156,35 +163,30 @@ def _written(chain: _Chain) -> bytes:
 def _explicit_outbound(calls: OutboundInputs) -> list[Resource]:
     resources: list[Resource] = []
     for service in calls.services:
-        filters = chains.outbound(calls.terms, service)
+        ways = list(chains.outbound(calls.terms, service))
+        needed = frozenset().union(*(filters.references for _, filters in ways))
         for where in service.listen:
             message = listener_pb2.Listener(
                 name=names.listener(names.OUTBOUND_LISTENER, where),
                 address=socket_address(where),
                 traffic_direction=base_pb2.TrafficDirection.OUTBOUND,
-                filter_chains=[
-                    _Chain(
-                        name=outbound_chain(service.upstream, service.port, service.protocol),
-                        filters=filters.messages,
-                    )
-                ],
+                listener_filters=[listeners.tls_inspector()] if service.reads_tls else [],
+                filter_chains=[_outbound_chain(service, *way) for way in ways],
                 enable_reuse_port=BoolValue(value=False),
             )
-            resources.append(encode(message, filters.references))
+            resources.append(encode(message, needed))
     return resources
 
 
-def _outbound_chain(
-    service: OutboundService, addresses: Iterable[IpAddress], filters: Iterable[_Filter]
-) -> _Chain:
-    return _Chain(
-        name=outbound_chain(service.upstream, service.port, service.protocol),
-        filter_chain_match=_Match(
-            destination_port=UInt32Value(value=service.port),
-            prefix_ranges=[_single(address) for address in addresses],
-        ),
-        filters=filters,
+def _outbound_chain(service: OutboundService, server_names: Iterable[str], filters: chains.Filters) -> _Chain:
+    """Return a chain for connections to a service that ask for one of these names; without names for all."""
+    result = _Chain(
+        name=outbound_chain(service.upstream, service.port, service.protocol), filters=filters.messages
     )
+    if asked := list(server_names):
+        result.filter_chain_match.server_names.extend(asked)
+        result.filter_chain_match.transport_protocol = "tls"
+    return result
 
 
 def _loop_chain(terms: MeshTerms) -> _Chain:

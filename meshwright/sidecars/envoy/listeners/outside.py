@@ -53,11 +53,14 @@ def chains_out(
                 yield from _range_chains(terms, port, outside_range, networks)
 
 
-def inspectors(ports: Iterable[OutsidePort]) -> tuple[_ListenerFilter, ...]:
-    """Return the listener filters for inspecting a client's bytes, each only for the necessary ports."""
+def inspectors(ports: Iterable[OutsidePort], by_name: Iterable[Port] = ()) -> tuple[_ListenerFilter, ...]:
+    """Return the listener filters for inspecting a client's bytes, each only for the necessary ports.
+
+    `by_name` are ports of the mesh at which connections are told apart by the server name.
+    """
     those = tuple(ports)
     filters = []
-    if tls := [outside_port.port for outside_port in those if outside_port.reads_tls]:
+    if tls := sorted({*by_name, *(outside_port.port for outside_port in those if outside_port.reads_tls)}):
         filters.append(_only_on(listeners.tls_inspector(), tls))
     if http := [outside_port.port for outside_port in those if outside_port.told_apart]:
         filters.append(_only_on(_http_inspector(), http))
