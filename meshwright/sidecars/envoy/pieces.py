@@ -33,6 +33,7 @@ from catalog.policy.values.route_actions import NO_BACKEND
 from catalog.policy.values.route_table import RequestTreatment, RouteEntry
 from catalog.policy.values.terms import AccessLogPolicy, MeshTerms
 from catalog.store.settings import MethodOverrides
+from meshwright.mesh.gateway.filters import Cors
 from meshwright.mesh.names import Port
 from meshwright.mesh.policies.limits import ConnectionLimits, RateLimit, RateLimits, RateUnit
 from meshwright.mesh.policies.rate_services import RateLimitService
@@ -61,8 +62,11 @@ A change of a service makes one batch again; a larger number makes this cheaper,
 _COUNTED: Final = RateLimit(1, RateUnit.SECOND)
 """A placeholder for any rate, where only its presence matters."""
 
-_FAULTY: Final = (RouteEntry((), NO_BACKEND, treatment=RequestTreatment(abort=Abort(0, HTTPStatus.OK))),)
-"""A placeholder for any table with fault injection, where only its presence matters."""
+_FAULTY: Final = RouteEntry((), NO_BACKEND, treatment=RequestTreatment(abort=Abort(0, HTTPStatus.OK)))
+"""A placeholder for any entry with fault injection, where only its presence matters."""
+
+_CROSS_ORIGIN: Final = RouteEntry((), NO_BACKEND, treatment=RequestTreatment(cors=Cors()))
+"""A placeholder for any entry for cross-origin requests, where only its presence matters."""
 
 REMEMBERED: Final = 2048
 """Number of cached pieces for called services.
@@ -311,4 +315,5 @@ def _service_of_listener(service: OutboundService) -> OutboundService:
     """Return a service without the parts for the route configuration."""
     if not service.protocol.is_http:
         return service
-    return replace(service, table=_FAULTY if service.faulty else ())
+    placeholders = ((service.faulty, _FAULTY), (service.cross_origin, _CROSS_ORIGIN))
+    return replace(service, table=tuple(entry for is_there, entry in placeholders if is_there))
