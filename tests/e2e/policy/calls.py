@@ -74,7 +74,8 @@ async def exchange(
                     raise
                 reader, writer = await asyncio.open_connection(sock=at, ssl=tls, server_hostname=name)
             else:
-                reader, writer = await asyncio.open_connection(address, port, ssl=tls)
+                asked = name if tls is not None else None
+                reader, writer = await asyncio.open_connection(address, port, ssl=tls, server_hostname=asked)
             try:
                 greeting = (await reader.readline()).decode() if first else ""
                 if first and not greeting:
