@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from meshwright.kubernetes.admission.place import Place
-from meshwright.mesh.kinds import MESH_CONFIG, NAMESPACE, SERVICE, Kind
+from meshwright.mesh.kinds import GATEWAY_API, MESH_CONFIG, NAMESPACE, SERVICE, Kind
 from meshwright.specs import annotations
 from meshwright.specs.kinds import READ
 from meshwright.specs.reference.crds import plural_of
@@ -34,6 +34,9 @@ _NOT_KUBERNETES: Final = {
 """Selector that excludes Kubernetes' own namespaces: a cluster must be able to start without the webhook."""
 
 _ALWAYS: Final = ("CREATE", "UPDATE")
+
+REVIEWED: Final = (*INSTALLED, *(kind for kind in READ if kind.group == GATEWAY_API))
+"""Kinds of reviewed policy. The Gateway API's definitions are not ours, so its objects only get warnings."""
 
 Configuration = Mapping[str, Any]
 
@@ -77,7 +80,7 @@ def configuration(
         webhooks = [webhook(WEBHOOK, _rules(), scope)]
     else:
         webhooks = [
-            webhook(WEBHOOK, _rules(kind for kind in INSTALLED if kind != MESH_CONFIG), scope),
+            webhook(WEBHOOK, _rules(kind for kind in REVIEWED if kind != MESH_CONFIG), scope),
             webhook(SETTINGS, _of_policy([MESH_CONFIG]), [*scope, _named("NotIn", home)]),
             webhook(HOME, _of_policy([MESH_CONFIG]), [_named("In", home)]),
         ]
@@ -112,7 +115,7 @@ def _named(operator: str, namespace: str) -> Mapping[str, object]:
     return {"key": _NOT_KUBERNETES["key"], "operator": operator, "values": [namespace]}
 
 
-def _rules(policy: Iterable[Kind] = INSTALLED) -> Iterator[Mapping[str, Any]]:
+def _rules(policy: Iterable[Kind] = REVIEWED) -> Iterator[Mapping[str, Any]]:
     """Yield the reviewed resources: policy, Services and Namespaces.
 
     Deletions of Namespaces are left out, because each deleted object in them is reviewed. Objects written by

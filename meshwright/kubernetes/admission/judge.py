@@ -197,8 +197,8 @@ class Judge:
 def refusable(review: Review) -> bool:
     """Return whether an object may be refused.
 
-    Policy may. Kubernetes' own kinds (Services, Namespaces) only get warnings, and a deletion is never
-    refused.
+    Policy may. Kubernetes' own kinds (Services, Namespaces) and the Gateway API's only get warnings, and a
+    deletion is never refused.
     """
     return review.operation is not Operation.DELETE and review.kind in INSTALLED
 

@@ -32,9 +32,6 @@ _MOST_SERVER_NAMES: Final = 1024
 _LATE_VERSIONS: Final = ("v1", "v1alpha3")
 """Versions of TLSRoute in which hostnames are required."""
 
-_IN_A_MESH: Final = (
-    "has no effect on requests to a Service; select requests by their host with a match of the header Host"
-)
 _NO_DEFAULT_GATEWAYS: Final = "is experimental and not supported; name the parents in parentRefs"
 _UNKNOWN: Final = "unknown field; the field is ignored"
 
@@ -100,8 +97,6 @@ def _spec(manifest: Manifest) -> _Spec:
 
 def _route(form: type[R], spec: _Spec, hostnames: tuple[str, ...], rules: tuple[Rule, ...]) -> R:
     fields, manifest = spec.fields, spec.manifest
-    if hostnames and form is not TLSRoute and spec.is_of_mesh:
-        fields.warn("hostnames", _IN_A_MESH, Code.FIELDS_NOT_USED)
     if fields.has("useDefaultGateways"):
         fields.warn("useDefaultGateways", _NO_DEFAULT_GATEWAYS, Code.FIELDS_NOT_USED)
     fields.accept("useDefaultGateways")

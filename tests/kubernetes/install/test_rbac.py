@@ -19,6 +19,7 @@ from meshwright.kubernetes.admission.configuration import NAME
 from meshwright.kubernetes.injection.configuration.place import CONFIG_MAP
 from meshwright.kubernetes.status import event
 from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.kinds import GATEWAY_API, REFERENCE_GRANT
 from tests.kubernetes.tools import faulty_proxy as spoiling
 from tests.kubernetes.tools import objects
 from tests.kubernetes.tools.accounts import Accounts
@@ -38,8 +39,15 @@ HOME: Final = "meshwright-system"
 EVENTS: Final = ("events.events.k8s.io",)
 
 
-UNENFORCED: Final = (objects.definition("specs.smi-spec.io", "udproutes", "UDPRoute", "v1alpha4"),)
-"""Kinds of SMI's own definitions that are not among ours: they are known, and not enforced."""
+ROUTES: Final = ("HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute")
+OTHERS: Final = (
+    objects.definition("specs.smi-spec.io", "udproutes", "UDPRoute", "v1alpha4"),
+    *(
+        objects.definition(GATEWAY_API, f"{kind.lower()}s", kind, "v1")
+        for kind in (*ROUTES, REFERENCE_GRANT.name)
+    ),
+)
+"""Definitions of other projects, in forms that accept any field."""
 
 
 def documents() -> list[dict[str, Any]]:
@@ -59,13 +67,14 @@ async def test_server_uses_every_grant_of_its_roles_and_is_refused_nothing(
     """The API server's audit log is the proof, while policy is read, refused, reported and reviewed."""
     files = [word for path in ROLES for word in ("-f", str(path))]
     administrator("apply", "--server-side", *files)
-    administrator.apply(*UNENFORCED)
+    administrator.apply(*OTHERS)
     at_home = replace(accounts, kubectl=replace(kubectl, namespace=HOME))
     account = at_home.found("meshwright")
     kubectl.apply(objects.routes("wrong", "("))
     # Their status has words; the root is another mesh's, and none is changed for it.
     other = objects.root("other", kubectl.namespace, trustDomain="example.org")
     kubectl.apply(objects.ingress("shop"), other)
+    kubectl.apply(*(objects.gateway_route(kind, "shop") for kind in ROUTES))
     log, grants = shared_cluster.place.audit, set(granted(documents()))
 
     def unused() -> list[Grant]:
@@ -98,7 +107,7 @@ async def test_server_uses_every_grant_of_its_roles_and_is_refused_nothing(
         for kind in (VALIDATING, MUTATING):
             administrator("delete", kind.plural, NAME, "--ignore-not-found")
         administrator("delete", *files, "--wait=false")
-        administrator("delete", "crd", *(item["metadata"]["name"] for item in UNENFORCED))
+        administrator("delete", "crd", *(item["metadata"]["name"] for item in OTHERS))
 
 
 async def _followed(kubeconfig: Path) -> None:

@@ -14,18 +14,42 @@ def node() -> Document:
 
 
 def definition(group: str, plural: str, kind: str, *versions: str) -> Document:
-    """Return a CustomResourceDefinition with a schema that accepts any field, stored in its last version."""
+    """Return a CustomResourceDefinition with a schema that accepts any field, stored in its last version.
+
+    The status is a subresource, as in the Gateway API.
+    """
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     served = [
         {"name": version, "served": True, "storage": version == versions[-1], "schema": schema}
         for version in versions
     ]
+    for version in served:
+        version["subresources"] = {"status": {}}
     names = {"plural": plural, "kind": kind}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
+        # Kubernetes wants to know that it has not approved a definition in a group of its own.
+        "metadata": {
+            "name": f"{plural}.{group}",
+            "annotations": {"api-approved.kubernetes.io": "unapproved, of a test"},
+        },
         "spec": {"group": group, "names": names, "scope": "Namespaced", "versions": served},
+    }
+
+
+def gateway_route(kind: str, name: str, *, service: str = "shop", port: int = 80) -> Document:
+    """Return a route of the Gateway API for the requests to a Service, to the same Service."""
+    names = {"hostnames": ["shop.example"]} if kind == "TLSRoute" else {}
+    return {
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": {
+            "parentRefs": [{"group": "", "kind": "Service", "name": service}],
+            **names,
+            "rules": [{"backendRefs": [{"name": service, "port": port}]}],
+        },
     }
 
 

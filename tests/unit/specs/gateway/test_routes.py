@@ -189,17 +189,6 @@ def test_references_to_one_parent_must_differ(parents: str, refused: bool) -> No
     assert faults(reading) == (["spec.parentRefs"] if refused else [])
 
 
-def test_hostnames_are_a_warning_only_where_a_service_is_parent() -> None:
-    """A mesh does not interpret them, so requests of other hosts are routed too."""
-    service = '{parentRefs: [{group: "", kind: Service, name: web}], hostnames: [a.example]}'
-    gateway = "{parentRefs: [{name: edge}], hostnames: [a.example]}"
-    problems = read(manifest("HTTPRoute", service), IN_FILE).problems
-    assert [(item.code, item.severity.value, item.field) for item in problems] == [
-        ("MW1021", "warning", "spec.hostnames")
-    ]
-    assert read(manifest("HTTPRoute", gateway), IN_FILE).problems == ()
-
-
 def test_invalid_regex_drops_its_rule_and_not_the_route() -> None:
     """The API server accepts any text, so the route keeps its other rules, also from a file."""
     reading = of_rule("{name: bad, matches: [{path: {type: RegularExpression, value: '('}}]}, {name: good}")
