@@ -7,6 +7,7 @@
 - `isolation`: the judgement whether the store is away for one server alone.
 - `forms`: the newest form of records that all servers read.
 - `departures`: the time of the last end of another server.
+- `newer_first`: the precedence of newer servers at a free leadership.
 - `turns`: the order of the servers for a task of one server, for example the renewal of a certificate.
 The package never talks to a store itself, and never decides about the mesh.
 """

@@ -8,16 +8,21 @@ from datetime import datetime
 from importlib.metadata import version
 from typing import Final
 
+import structlog
+
 from certs.errors import StateError
 from meshwright.controller.sharing.store.server_loop import ServerLoop
 from meshwright.records.content import NEWEST
 from meshwright.records.contract import Epoch, RecordStore, ReplicaId
 from meshwright.replicas.leadership import Leadership
 from meshwright.replicas.membership import Membership
+from meshwright.replicas.newer_first import NewerFirst, has_newer
 from meshwright.replicas.state import ReplicaState
 
 _LOOK_SECONDS: Final = 0.2
 """Seconds after which a start that waits for its announcement notices the end of the server."""
+
+_log = structlog.get_logger("controller.sharing")
 
 
 class ServerPresence:
@@ -33,6 +38,7 @@ class ServerPresence:
         self._records = records
         self._server_loop = server_loop
         self._announced = threading.Event()
+        self._newer_first = NewerFirst()
         own = ReplicaState(version("meshwright"), clock().isoformat(), form=NEWEST)
         self.membership = Membership(replica, own)
         self.leadership = Leadership(lambda epoch: self.membership.set_facts(epoch=epoch))
@@ -70,6 +76,9 @@ class ServerPresence:
     async def _term(self, epoch: Epoch) -> None:
         """Lead until the term ends, or a work of the leader fails."""
         given_up, loop = asyncio.Event(), asyncio.get_running_loop()
+        if self._newer_first.declines(loop.time(), has_newer=self._has_newer()):
+            _log.info("a server of a newer version may lead first", replica=self.membership.replica)
+            return
 
         def give_up() -> None:
             loop.call_soon_threadsafe(given_up.set)
@@ -79,3 +88,7 @@ class ServerPresence:
             await given_up.wait()
         finally:
             self._server_loop.call(self.leadership.end)
+
+    def _has_newer(self) -> bool:
+        own = self.membership.own
+        return has_newer(own, self.membership.states.values())
