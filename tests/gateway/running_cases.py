@@ -43,7 +43,7 @@ class RunningCases:
     @classmethod
     async def start(cls, state: Path, cases: tuple[Case, ...], ends: AsyncExitStack) -> Self:
         """Start backends, control plane and Envoys with the objects of all cases."""
-        journal, tls = Journal(), _server_tls(state)
+        journal, tls = Journal(), server_tls(state)
         for workload in WORKLOADS.values():
             if workload.serves and workload.runs:
                 await echo.start(workload.name, workload.application, journal, tls, ends)
@@ -119,7 +119,8 @@ def _files(stages: Iterable[tuple[Case, Stage]]) -> Mapping[str, str]:
     return {f"{case.topic}-{case.name}.yaml": yaml.safe_dump_all(stage.documents) for case, stage in stages}
 
 
-def _server_tls(state: Path) -> ssl.SSLContext:
+def server_tls(state: Path) -> ssl.SSLContext:
+    """Return the TLS of backends, with a new certificate in a file of `state`."""
     made = ca("backend", datetime.now(UTC), is_ca=False)
     file = state / "backend.pem"
     file.write_bytes(made.pem + made.key_pem)

@@ -11,7 +11,7 @@ from typing import Final
 from catalog.policy.objects.splits import in_force
 from catalog.policy.route_table import table_where
 from catalog.policy.values.route_actions import Forward, Share, WeightedBackend
-from catalog.policy.values.route_table import RouteEntry
+from catalog.policy.values.route_table import AppliedRoute, RouteEntry
 from catalog.relations.backends.protocols import protocol_of
 from catalog.store.smi import splits, splits_by_apex
 from catalog.store.view import View
@@ -117,6 +117,9 @@ def _of_service(view: View, key: ServiceKey) -> list[NewRoute]:
 
 def _of_port(view: View, key: ServiceKey, port: ServicePort) -> NewRoute:
     entries = table_where(view, key, port, lambda _: True)
+    parts = [source.part for entry in entries for source in entry.provenance]
+    if any(isinstance(part, AppliedRoute) for part in parts):
+        raise _Unwritable(f"port {port.port} has a route of the Gateway API already, which takes precedence")
     if not protocol_of(view, key, port).is_http:
         last = entries[-1]
         return NewRoute(key, port, False, (RouteRule((), _destinations(view, last), last),))

@@ -188,6 +188,15 @@ def test_tcp_port_becomes_a_tcp_route(migrate: Callable[..., Document]) -> None:
     assert made["spec"]["rules"] == [{"backendRefs": to(cart=90, cart_v2=10)}]
 
 
+def test_service_with_a_route_gets_no_second_one(migrate: Callable[..., Document]) -> None:
+    """The split is out of force there, so a further route would change what the first one does."""
+    there = yaml.safe_dump(route([{"backendRefs": to(cart_v2=1)}]))
+    report = migrate(SERVICES, SPLIT, f"\n{there}", lost=True)
+    assert report["manifests"] == []
+    (finding,) = report["findings"]
+    assert finding["said"].endswith("port 80 has a route of the Gateway API already, which takes precedence")
+
+
 def test_source_must_be_given_once(run: Run) -> None:
     """Neither source, or both, is an error of use."""
     for typed in ((), ("--kubernetes", "-f", "mesh.yaml")):
