@@ -7,6 +7,7 @@ from catalog.explain import names
 from catalog.explain.remedy import Manifest, remedy
 from catalog.explain.steps import limits, ports, preconditions, routing, upstreams
 from catalog.explain.steps.conclusion import conclusion
+from catalog.explain.steps.gateway import of_routes
 from catalog.explain.steps.ingress import from_outside, lacking
 from catalog.explain.steps.splits import of_splits
 from catalog.explain.steps.step import Step, origin_of
@@ -14,6 +15,7 @@ from catalog.explain.steps.targets import of_place
 from catalog.explain.steps.transit import of_client, of_server, of_upgrade
 from catalog.oracle import decide as oracle
 from catalog.oracle.decide import Decision, LocalReply
+from catalog.oracle.gateway import routed
 from catalog.oracle.request.request import Request
 from catalog.store.view import View
 from meshwright.mesh.kinds import SERVICE
@@ -78,14 +80,18 @@ def _steps(view: View, request: Request) -> Iterator[Step]:
     yield from of_upgrade(view, request, port)
     if not isinstance(arrived, LocalReply):
         yield from routing.of_request(view, arrived, port)
+        yield from of_routes(view, arrived, port)
         split = oracle.split_for(view, arrived, port)
         yield from of_splits(view, arrived, port, split)
         yield from _backends(view, arrived, port, split)
 
 
 def _backends(view: View, request: Request, port: ServicePort, split: TrafficSplit | None) -> Iterator[Step]:
+    found = routed(view, request, port)
+    if found is not None and found.reply is not None:
+        return
     for key, their_port, weight in oracle.backends(view, request, port, split):
-        share = f" (weight {weight})" if split is not None else ""
+        share = f" (weight {weight})" if split is not None or found is not None else ""
         yield from preconditions.waiting(view, request, key, their_port, split)
         yield from limits.of_caller(view, key)
         yield from upstreams.of_caller(view, key)

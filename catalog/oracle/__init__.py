@@ -5,8 +5,8 @@ translation for proxies (`catalog.policy`) is tested against the oracle, so the 
 the translation: a fault in shared code would stay invisible. The oracle is written for reading and not for
 speed.
 
-`targets`, `splits`, `ingress`, `mutual_tls`, `authorization`, `routing` and `service_policies` each read one
-kind of object. `request/` computes the form in which a sidecar forwards a request, `transit` applies it on
-the way, and `preconditions` has conditions besides policy, for example readiness. `outside` decides calls out
-of the mesh. Read next: `decide`.
+`targets`, `splits`, `gateway`, `ingress`, `mutual_tls`, `authorization`, `routing` and `service_policies`
+read one kind of object each. `answering` finds the places behind a Service. `request/` computes the form in
+which a sidecar forwards a request, and `transit` applies it on the way. `preconditions` has conditions apart
+from policy, for example readiness, and `outside` decides calls out of the mesh. Read next: `decide`.
 """

@@ -10,7 +10,8 @@ target, with P the port at which the workload is called:
 
 A match holds if the path expression fits the whole path without query, the method is in the list, and each
 header expression fits one value of the header completely; `host` is the authority. A TrafficSplit selects the
-Services to answer instead of the apex, without admitting calls. A server in a permissive namespace (by
+Services to answer instead of the apex, without admitting calls. A route of the Gateway API at the port
+decides in place of all TrafficSplits (`catalog.oracle.gateway`). A server in a permissive namespace (by
 annotation, or by the MeshConfig) admits every client with a certificate of the mesh; splits still hold.
 Clients outside the mesh are admitted by IngressBackends (`catalog.oracle.ingress`), and clients in plain text
 by MutualTLS objects (`catalog.oracle.mutual_tls`).
@@ -32,10 +33,12 @@ and their readiness from `catalog.relations.backends`.
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from catalog.oracle.answering import may_answer, offered, places
 from catalog.oracle.authorization import authorizer_at, counting
 from catalog.oracle.callers import is_of_the_mesh
+from catalog.oracle.gateway import RoutedRequest, Way, routed
 from catalog.oracle.ingress import IngressVerdict, called_there, ingress_verdicts, lets_in, seen
 from catalog.oracle.mutual_tls import PlainVerdict, lets_plain_in, plain_verdict
 from catalog.oracle.preconditions import (
@@ -47,13 +50,9 @@ from catalog.oracle.preconditions import (
 )
 from catalog.oracle.request.paths import LocalReply
 from catalog.oracle.request.request import Request, fits
-from catalog.oracle.splits import SplitVerdict, backends, in_force, judge_split, split_for
+from catalog.oracle.splits import SplitVerdict, backends, judge_split, split_for
 from catalog.oracle.targets import Place, Verdict, judge, matches_of, verdicts
 from catalog.oracle.transit import at_client, at_server
-from catalog.relations.backends.endpoints import endpoints
-from catalog.relations.backends.ports import spoken
-from catalog.relations.backends.workloads import backing
-from catalog.store.smi import splits_by_apex
 from catalog.store.view import View
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import INGRESS_BACKEND, MUTUAL_TLS, TRAFFIC_SPLIT, TRAFFIC_TARGET
@@ -142,13 +141,15 @@ class Share:
 class Decision:
     """The outcome, the services that share the call, and the deciding objects (kind and key, sorted).
 
-    `turned_down` is the response of the client's sidecar, if that sidecar refuses the HTTP method.
+    `turned_down` is the response of the client's sidecar, if that sidecar answers the request itself, and
+    `broken` its status for the shares of backends that do not exist.
     """
 
     answer: Answer
     shares: tuple[Share, ...] = ()
     because: tuple[ObjectKey, ...] = ()
     turned_down: LocalReply | None = None
+    broken: int | None = None
 
     @property
     def allowed(self) -> bool:
@@ -180,41 +181,54 @@ def decide(view: View, request: Request, admits: Admits | None = None) -> Decisi
         # A sidecar without a listener for the service cannot answer by itself.
         known = offered(view, request, port)
         return Decision(Answer.REFUSED, turned_down=arrived) if known else Decision(Answer.UNREACHABLE)
-    request = arrived
+    found = routed(view, arrived, port)
+    if found is not None and not offered(view, arrived, port):
+        return Decision(Answer.UNREACHABLE)
+    decision = _decided(view, arrived, port, found, admits)
+    # Only some of the client's sidecars know the service.
+    if False in heard and decision.answer is Answer.ALLOWED:
+        return replace(decision, answer=Answer.DEPENDS)
+    return decision
+
+
+def _decided(
+    view: View, request: Request, port: ServicePort, found: RoutedRequest | None, admits: Admits
+) -> Decision:
+    """Decide a request of a client whose sidecar knows the service, in the form that the sidecar forwards."""
     split = split_for(view, request, port)
     because = set() if split is None else {ObjectKey.from_name(TRAFFIC_SPLIT, split.key)}
+    if found is not None and found.found is not None:
+        because.add(found.found.key)
+    if found is not None and found.reply is not None:
+        return Decision(Answer.REFUSED, (), tuple(sorted(because)), found.reply)
+    if found is None:
+        ways = tuple(Way(*backend, request) for backend in backends(view, request, port, split))
+    else:
+        ways = found.ways
     shares: list[Share] = []
-    for key, their_port, weight in backends(view, request, port, split):
-        answering = [place for place in places(view, key, their_port) if may_answer(view, request, place)]
-        ready = ready_places(view, request, key, their_port, split)
+    for way in ways:
+        there = places(view, way.service, way.port)
+        answering = [place for place in there if may_answer(view, way.request, place)]
+        ready = ready_places(view, way.request, way.service, way.port, split)
         yes = {
-            place: None if speaks_otherwise(view, key, their_port, place[0]) else admits(view, request, place)
+            place: None
+            if speaks_otherwise(view, way.service, way.port, place[0])
+            else admits(view, way.request, place)
             for place in answering
             if place[0] in ready
         }
         if answering:
-            shares.append(_share(key, weight, yes))
-        if weight > 0:
+            shares.append(_share(way.service, way.weight, yes))
+        elif found is not None:
+            # A share of a route stays: the client's sidecar answers 403 for those who refuse, else 503.
+            shares.append(_share(way.service, way.weight, dict.fromkeys(there)))
+        if way.weight > 0:
             because.update(_key(item) for result in yes.values() for item in result or ())
     # Backends with weight 0 get no calls, and do not change the outcome.
     chosen = [share for share in shares if share.weight > 0]
-    answer = Answer.DEPENDS if False in heard and _answer(chosen) is Answer.ALLOWED else _answer(chosen)
-    return Decision(answer, tuple(shares) if chosen else (), tuple(sorted(because)))
-
-
-def places(view: View, key: ServiceKey, port: ServicePort) -> tuple[tuple[Place, bool], ...]:
-    """Return the possible identities and ports behind a service's port, each with True for HTTP; sorted.
-
-    Endpoints outside the mesh are missing, because mTLS is impossible there. For example: the ServiceAccount
-    `shop/cart` at port 8080, with True.
-    """
-    is_http = spoken(port, backing(view, key)).is_http
-    result = {
-        Place(endpoint.identity, endpoint.port)
-        for endpoint in endpoints(view, key, port)
-        if endpoint.identity
-    }
-    return tuple((place, is_http) for place in sorted(result))
+    broken = None if found is None else found.broken
+    answer = _answer(chosen, is_broken=broken is not None)
+    return Decision(answer, tuple(shares) if chosen else (), tuple(sorted(because)), broken=broken)
 
 
 def arriving(view: View, request: Request) -> Request | LocalReply:
@@ -222,26 +236,6 @@ def arriving(view: View, request: Request) -> Request | LocalReply:
     service = view.services.get(request.service)
     port = service.port(request.port) if service is not None else None
     return request if port is None else at_client(view, request, port)
-
-
-def offered(view: View, request: Request, port: ServicePort) -> bool:
-    """Return whether the client's sidecar accepts calls to a service's port, if some may be answered."""
-    rivals = splits_by_apex(view).lookup(request.service)
-    splits = [rival for rival in rivals if in_force(view, rival, request, port)]
-    ways = [way for split in splits for way in backends(view, request, port, split)]
-    if all(split.matches for split in splits):  # the apex answers requests that no split takes
-        if accepts_everyone(view, request.service.namespace):
-            return True
-        ways.append((request.service, port, 1))
-    asked = ((key, their_port) for key, their_port, weight in ways if weight > 0)
-    return any(may_answer(view, request, place) for item in asked for place in places(view, *item))
-
-
-def may_answer(view: View, request: Request, place: tuple[Place, bool]) -> bool:
-    """Return whether a place admits any request or connection of the client."""
-    return accepts_everyone(view, place[0].identity.namespace) or any(
-        verdict in (Verdict.ADMITS, Verdict.OTHER_REQUESTS) for _, verdict in verdicts(view, request, place)
-    )
 
 
 def _from_outside(view: View, request: Request, port: ServicePort, admits: Admits) -> Decision:
@@ -284,9 +278,9 @@ def _share(key: ServiceKey, weight: int, yes: dict[tuple[Place, bool], Admitting
     return Share(key, weight, tuple(sorted(admitted)), tuple(sorted(refused)))
 
 
-def _answer(chosen: list[Share]) -> Answer:
+def _answer(chosen: list[Share], *, is_broken: bool = False) -> Answer:
     admitted = any(share.admitted for share in chosen)
-    refused = any(share.refused for share in chosen)
+    refused = is_broken or any(share.refused for share in chosen)
     # A share without ready places takes its part of the calls, and these fail.
     waiting = any(not share.admitted and not share.refused for share in chosen)
     if not (admitted or refused):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from catalog.oracle.gateway import routes_for, sent_by_rule
 from catalog.oracle.request.request import Request, fits
 from catalog.relations.backends.ports import spoken
 from catalog.relations.backends.workloads import backing
@@ -16,10 +17,11 @@ from meshwright.mesh.service import ServicePort
 def rule_for(view: View, request: Request, port: ServicePort) -> tuple[RoutePolicy, RouteRule] | None:
     """Return the policy and rule for a forwarded request to a service's port, or `None`.
 
+    Beside a route of the Gateway API no RoutePolicy is in force.
     The oldest RoutePolicy of the service is in force, else the first by name. On TCP ports requests are
     invisible.
     """
-    if not spoken(port, backing(view, request.service)).is_http:
+    if not spoken(port, backing(view, request.service)).is_http or routes_for(view, request, port):
         return None
     result = (
         route_policy
@@ -37,11 +39,13 @@ def rule_for(view: View, request: Request, port: ServicePort) -> tuple[RoutePoli
 
 
 def sent(view: View, request: Request) -> Request:
-    """Return a request with the header changes of a RoutePolicy made by the client's sidecar, if any."""
+    """Return a request with the changes that the client's sidecar makes: by a route, or a RoutePolicy."""
     service = view.services.get(request.service)
     port = service.port(request.port) if service is not None else None
-    if request.identity is None or port is None:
+    if request.identity is None or port is None or request.forwarded:
         return request
+    if routes_for(view, request, port):
+        return sent_by_rule(view, request, port)
     result = rule_for(view, request, port)
     if result is None:
         return request

@@ -6,6 +6,7 @@ See `catalog.oracle.decide` for the rules in words.
 import enum
 from collections.abc import Iterator
 
+from catalog.oracle.gateway import routed, routes_for
 from catalog.oracle.request.request import Request, fits
 from catalog.relations.backends.ports import spoken
 from catalog.relations.backends.workloads import backing
@@ -28,6 +29,7 @@ class SplitVerdict(enum.StrEnum):
     UNKNOWN_GROUP = (
         "is not in force, because an HTTPRouteGroup that it names does not exist, or no group has a match"
     )
+    BESIDE_ROUTE = "does not count, because a route of the Gateway API decides the calls to the port"
     HTTP_ONLY = "does not count, because it is only for some HTTP requests, and the port speaks TCP"
     OTHER_REQUESTS = "does not count, because its matches do not fit the request"
     DECIDES = "may decide"
@@ -42,6 +44,8 @@ def judge_split(view: View, split: TrafficSplit, request: Request, port: Service
         return SplitVerdict.NO_WEIGHT
     if total >= 2**32:
         return SplitVerdict.TOO_HEAVY
+    if routes_for(view, request, port):
+        return SplitVerdict.BESIDE_ROUTE
     groups = [http_route_groups(view).get(PolicyKey(split.key.namespace, name)) for name in split.matches]
     if not groups:
         return SplitVerdict.DECIDES
@@ -77,9 +81,13 @@ def backends(
 ) -> Iterator[tuple[ServiceKey, ServicePort, int]]:
     """Yield the services for the answer instead of the called one, with port and weight.
 
+    A route of the Gateway API at the port decides in place of a split (`catalog.oracle.gateway`).
     Splits do not nest: a backend means the endpoints of the service, even of an apex. For example, a split of
     `cart` yields `cart-v1` with weight 90 and `cart-v2` with weight 10.
     """
+    if (found := routed(view, request, port)) is not None:
+        yield from ((way.service, way.port, way.weight) for way in found.ways)
+        return
     if split is None:
         yield request.service, port, 1
         return

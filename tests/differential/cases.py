@@ -6,6 +6,7 @@ from typing import Final
 
 from catalog.oracle.decide import Request
 from meshwright.specs.regexes import regex_fault
+from tests.differential import random_routes
 from tests.differential.random_mutual_tls import mutual_tls
 from tests.differential.random_requests import asked
 from tests.differential.topology import GRPC, SERVERS, SERVICES, TCP, Document, Runs
@@ -72,6 +73,10 @@ HEADED: Final = Flavour((0, 1, 3), (80, 3, 15, 2), (3, 5))
 """Headers decide: nearly nothing else is asked for, and few targets unite."""
 
 
+ROUTED: Final = 0.3
+"""The share of cases with routes of the Gateway API."""
+
+
 @dataclass(frozen=True)
 class Case:
     """A policy with its requests."""
@@ -80,8 +85,8 @@ class Case:
     requests: tuple[Request, ...]
 
 
-def case(random: Random, requests: int) -> Case:
-    """Make a case."""
+def case(random: Random, requests: int, routed: float = ROUTED) -> Case:
+    """Make a case; `routed` is the share of cases with routes of the Gateway API."""
     flavour = HEADED if random.random() < 0.25 else MIXED
     result = [route for namespace in ("shop", "bank") for route in _routes(random, namespace, flavour)]
     kinds: dict[tuple[str, str], list[Document]] = {}
@@ -96,7 +101,18 @@ def case(random: Random, requests: int) -> Case:
         result.append(_permissive())
     result.extend(_namespace(random, item) for item in ("shop", "bank") if random.random() < 0.15)
     made = tuple(asked(random, result, favoured) for _ in range(requests))
-    return Case((*result, *mutual_tls(random)), made)
+    made_here = Case((*result, *mutual_tls(random)), made)
+    return _with_routes(random, made_here) if random.random() < routed else made_here
+
+
+def _with_routes(random: Random, plain: Case) -> Case:
+    """Return a case with routes of the Gateway API, and half of its requests for them."""
+    routes = random_routes.routes(random)
+    requests = tuple(
+        random_routes.asked(random, routes) if random.random() < 0.5 else request
+        for request in plain.requests
+    )
+    return Case((*plain.documents, *routes), requests)
 
 
 def _object(api: str, kind: str, namespace: str, name: str, spec: Document) -> Document:

@@ -20,10 +20,12 @@ from catalog.oracle.decide import (
     places,
 )
 from catalog.oracle.request.request import path_of
+from catalog.store.gateway import ROUTE_KINDS
 from catalog.store.view import View
 from meshwright.mesh.names import Port
 from meshwright.mesh.policies.callers import Outsider
 from tests.differential.cases import RE2_PATTERNS, Case, case
+from tests.differential.random_routes import forwarded
 from tests.differential.running_mesh import DifferentialMesh
 from tests.differential.topology import GRPC, HTTP_A, HTTP_B, PLAIN, SERVERS, TCP, is_http
 from tests.differential.wire import Answered
@@ -41,6 +43,7 @@ FLOORS: Final = {
     "policies with expressions of RE2's": 0.5,
     "let in without a certificate": 0.05,
     "kept out without a certificate": 0.3,
+    "decided by routes of the Gateway API": 0.05,
 }
 """The least share of requests, or of policies, that a run must have of each."""
 
@@ -80,6 +83,7 @@ class Counts:
     changed: int = 0
     changed_and_allowed: int = 0
     turned_down: int = 0
+    by_routes: int = 0
     with_re2: int = 0
     disagreements: list[Disagreement] = field(default_factory=list)
 
@@ -87,6 +91,7 @@ class Counts:
         """Count one decision."""
         self.requests += 1
         self.answers[decision.answer] = self.answers.get(decision.answer, 0) + 1
+        self.by_routes += any(key.kind in ROUTE_KINDS for key in decision.because)
         self.by_several += len(decision.because) > 1
         self.permissive += view.config.permissive
         arrived = arriving(view, request)
@@ -125,6 +130,7 @@ class Counts:
             "changed, and allowed": self.changed_and_allowed / total,
             "turned down by a sidecar": self.turned_down / total,
             "policies with expressions of RE2's": self.with_re2 / max(self.policies, 1),
+            "decided by routes of the Gateway API": self.by_routes / total,
             "let in without a certificate": self.plain_allowed / max(self.plain, 1),
             "kept out without a certificate": 1 - self.plain_allowed / max(self.plain, 1),
         }
@@ -153,7 +159,7 @@ def expectation(view: View, decision: Decision, request: Request) -> tuple[str, 
     by = {
         identity.service_account for share in decision.shares if share.weight for identity in share.admitted
     }
-    refused = refusals(view, request)
+    refused = refusals(view, request) | _of_shares(view, decision)
 
     def is_yes(seen: Answered) -> bool:
         return seen.status == 200 and seen.by in by
@@ -172,14 +178,23 @@ def expectation(view: View, decision: Decision, request: Request) -> tuple[str, 
             return f"allowed by {sorted(by)}, or refused", lambda seen: is_yes(seen) or seen.status in refused
 
 
+def _of_shares(view: View, decision: Decision) -> frozenset[int]:
+    """Return the answers of the client's sidecar for single shares of a route: broken, or without anyone."""
+    if not any(key.kind in ROUTE_KINDS for key in decision.because):
+        return frozenset()
+    empty = any(share.weight and not share.admitted and not share.refused for share in decision.shares)
+    broken = () if decision.broken is None else (decision.broken,)
+    return frozenset({*broken, *((503, 0) if empty else ()), *((0,) if broken else ())})
+
+
 def refusals(view: View, request: Request) -> frozenset[int]:
     """Return the forms in which the called sidecars may refuse: by their rules, or in any case."""
     if not is_http(request.port):
         return frozenset({0})
-    service, arrived = view.services[request.service], arriving(view, request)
+    arrived = arriving(view, request)
     if isinstance(arrived, LocalReply):
         return frozenset()
-    keys = [key for key in view.services if key.namespace == service.key.namespace]
+    keys = view.services
     there = {place for key in keys for port in view.services[key].ports for place in places(view, key, port)}
     down = [at_server(view, arrived, place) for place in there]
     return frozenset({403, *(item.status for item in down if isinstance(item, LocalReply))})
@@ -231,6 +246,7 @@ async def _directly(
     mesh: DifferentialMesh, view: View, made: Case, asked: Request, counts: Counts
 ) -> AsyncIterator[Disagreement]:
     """Send the request directly to one server that may be concerned."""
+    asked = forwarded(asked)
     place = straight_to(asked, counts.requests)
     server = next(runs for runs in SERVERS if runs.identity == place[0].identity)
     port = place[0].port

@@ -1,7 +1,7 @@
 """The last step of an explanation: the effect for the caller, and whether policy is missing."""
 
 from catalog.explain.steps.step import Step
-from catalog.oracle.decide import Answer, Decision
+from catalog.oracle.decide import Answer, Decision, LocalReply
 from catalog.oracle.request.request import Request
 from catalog.relations.backends.ports import spoken
 from catalog.relations.backends.workloads import backing
@@ -32,9 +32,7 @@ def _seen(view: View, request: Request, decision: Decision) -> str:
         case Answer.ALLOWED:
             return "The request is allowed."
         case Answer.REFUSED if decision.turned_down is not None:
-            status = decision.turned_down.status
-            reply = f"answers {status}" if status else "ends the connection"
-            return f"The request is refused: the client's sidecar {reply}."
+            return _by_client(decision.turned_down)
         case Answer.REFUSED if isinstance(request.client, Outsider):
             return (
                 "The request is refused: the server's sidecar does not accept such a "
@@ -58,9 +56,12 @@ def _seen(view: View, request: Request, decision: Decision) -> str:
                 "The Service is unreachable: the client's sidecar knows no workload that could "
                 f"answer ({seen})."
             )
-        case Answer.DEPENDS if any(share.refused for share in chosen):
+        case Answer.DEPENDS if decision.broken is not None or any(share.refused for share in chosen):
             return (
                 "The answer depends on the endpoint: some of the workloads admit the request, "
+                "and others do not, or a backend does not exist."
+                if decision.broken is not None
+                else "The answer depends on the endpoint: some of the workloads admit the request, "
                 "and others do not."
             )
         case Answer.DEPENDS if any(not share.admitted for share in chosen):
@@ -70,6 +71,15 @@ def _seen(view: View, request: Request, decision: Decision) -> str:
                 "The answer depends on the calling workload: only some of the client's sidecars "
                 "know the Service."
             )
+
+
+def _by_client(reply: LocalReply) -> str:
+    """Return the sentence about an answer of the client's sidecar."""
+    # A redirect is what the author of a route wants, and no refusal.
+    if 300 <= reply.status < 400:
+        return f"The client's sidecar answers the request itself, with the redirect {reply.status}."
+    outcome = f"answers {reply.status}" if reply.status else "ends the connection"
+    return f"The request is refused: the client's sidecar {outcome}."
 
 
 def _is_http(view: View, request: Request) -> bool:

@@ -25,7 +25,7 @@ class Request:
 
     Header names are in any case. `path` is the request target as sent (`catalog.oracle.request.paths`), in
     UTF-8, with surrogates for other bytes. With `http2` the client speaks HTTP/2 to the sidecar, which then
-    accepts other targets.
+    accepts other targets. `forwarded` is True for the form in which the client's sidecar sends the request.
     """
 
     client: Client | None
@@ -35,6 +35,7 @@ class Request:
     path: str = "/"
     headers: tuple[tuple[str, str], ...] = ()
     http2: bool = False
+    forwarded: bool = False
 
     @property
     def identity(self) -> ServiceIdentity | None:
