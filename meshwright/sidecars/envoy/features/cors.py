@@ -22,7 +22,6 @@ from protos.envoy.type.matcher.v3 import string_pb2
 FILTER: Final = "envoy.filters.http.cors"
 
 _ANY: Final = "*"
-_METHODS: Final = ("GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +38,11 @@ def allow(route: route_components_pb2.Route, allowed: Allowed) -> None:
     """Configure the filter for a route.
 
     A browser takes `*` literally in the answer to a request with credentials (Fetch standard, "CORS
-    protocol and credentials"), so the methods are listed then.
+    protocol and credentials"). Envoy then answers the method and headers of the preflight request.
     """
-    named = allowed.credentials and _ANY in allowed.methods
     message = cors_pb2.CorsPolicy(
         allow_origin_string_match=map(_origin, allowed.origins),
-        allow_methods=_listed(_METHODS if named else allowed.methods),
+        allow_methods=_listed(allowed.methods),
         allow_headers=_listed(allowed.request_headers),
         expose_headers=_listed(allowed.exposed_headers),
         max_age=str(int(allowed.max_age.total_seconds())),
