@@ -31,7 +31,8 @@ def to_backends(forward: Forward, backends: tuple[WeightedBackend, ...], attempt
     action = _clusters(backends)
     # Without a value Envoy would have a limit of 15 seconds.
     action.timeout.CopyFrom(Duration() if forward.timeout is None else duration(forward.timeout))
-    mirror(action, forward.mirrors)
+    if forward.mirrors:
+        mirror(action, forward.mirrors)
     for key in forward.keys:
         _hash(action, key)
     if (retry := attempts.policy(forward)) is not None:
@@ -43,10 +44,10 @@ def _clusters(backends: tuple[WeightedBackend, ...]) -> _Action:
     if len(backends) == 1:
         return _Action(cluster=names.cluster(backends[0]))
     # Backends of weight 0 stay, so that a new weight changes only this route configuration.
-    weights = (
+    weights = [
         _Weights.ClusterWeight(name=names.cluster(backend), weight=UInt32Value(value=backend.weight))
         for backend in backends
-    )
+    ]
     return _Action(weighted_clusters=_Weights(clusters=weights))
 
 

@@ -7,6 +7,7 @@ action, match or treatment.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 from catalog.policy.values.route_actions import (
     Answer,
@@ -19,6 +20,7 @@ from catalog.policy.values.route_actions import (
 from catalog.policy.values.route_table import RequestTreatment, RouteEntry
 from meshwright.mesh.gateway.filters import Redirect, Rewrite
 from meshwright.mesh.matching import RequestMatch
+from meshwright.mesh.policies.routing import HeaderChanges
 from meshwright.sidecars.envoy.common_messages import fraction
 from meshwright.sidecars.envoy.features import cors, faults
 from meshwright.sidecars.envoy.routes import actions
@@ -31,6 +33,7 @@ from protos.envoy.config.route.v3 import route_components_pb2
 
 _Route = route_components_pb2.Route
 _Action = route_components_pb2.RouteAction
+_NO_CHANGES: Final = HeaderChanges()
 
 
 def to_route(name: str, matches: tuple[RequestMatch, ...], action: _Action) -> _Route:
@@ -94,15 +97,17 @@ def _forwarded(
     """Return the route to some backends, which have no changes of their own, or to one that may have them."""
     own = backends[0].own if len(backends) == 1 else None
     result = to_route(name, entry.matches, actions.to_backends(forward, backends, attempts))
-    treatment = entry.treatment or RequestTreatment()
+    treatment = entry.treatment
     if own is not None:
-        treatment = _both(treatment, own)
+        treatment = _both(treatment or RequestTreatment(), own)
         actions.mirror(result.route, own.mirrors)
-    if (host := headers.host(treatment.request_headers)) is not None:
-        result.route.host_rewrite_literal = host
+    if treatment is not None:
+        if (host := headers.host(treatment.request_headers)) is not None:
+            result.route.host_rewrite_literal = host
+        _treat(result, treatment)
+    # After the header `host`, because a rewrite of the host is the later change.
     if (rewrite := _last(forward.rewrite, own)) is not None:
         actions.rewrite(result.route, rewrite, matched_prefix(entry.matches))
-    _treat(result, treatment)
     return result
 
 
@@ -133,10 +138,12 @@ def _treated(route: _Route, entry: RouteEntry) -> _Route:
 
 
 def _treat(result: _Route, treatment: RequestTreatment) -> None:
-    result.request_headers_to_add.extend(headers.to_add(treatment.request_headers))
-    result.request_headers_to_remove.extend(headers.to_remove(treatment.request_headers))
-    result.response_headers_to_add.extend(headers.to_add(treatment.response_headers))
-    result.response_headers_to_remove.extend(headers.to_remove(treatment.response_headers))
+    if treatment.request_headers != _NO_CHANGES:
+        result.request_headers_to_add.extend(headers.to_add(treatment.request_headers))
+        result.request_headers_to_remove.extend(headers.to_remove(treatment.request_headers))
+    if treatment.response_headers != _NO_CHANGES:
+        result.response_headers_to_add.extend(headers.to_add(treatment.response_headers))
+        result.response_headers_to_remove.extend(headers.to_remove(treatment.response_headers))
     if treatment.faulty:
         faults.harm(result, treatment)
     if treatment.cors is not None:

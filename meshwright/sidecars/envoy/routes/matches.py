@@ -1,14 +1,21 @@
 """Requests of a route entry as Envoy's RouteMatch."""
 
+from functools import lru_cache
+from typing import Final
+
 from meshwright.mesh.matching import Exact, GrpcMethod, Prefix, Regex, RequestMatch
 from meshwright.sidecars.envoy.rules import matching
 from protos.envoy.config.route.v3 import route_components_pb2
 
 _Match = route_components_pb2.RouteMatch
 
+REMEMBERED: Final = 2048
+"""Number of cached matches: many entries, and all callers of a service, have the same ones."""
 
+
+@lru_cache(REMEMBERED)
 def route_match(matches: tuple[RequestMatch, ...]) -> _Match:
-    """Match requests that fit all conditions.
+    """Match requests that fit all conditions; the message is shared, and must not be changed.
 
     A route takes one path expression, so further ones match a header.
     """

@@ -29,8 +29,10 @@ def to_remove(changes: HeaderChanges) -> Iterator[str]:
 
 def host(changes: HeaderChanges) -> str | None:
     """Return the new host of a request, if the header `host` is set or added: a request has only one."""
-    values = [value for name, value in (*changes.put, *changes.add) if name == _HOST]
-    return values[-1] if values else None
+    for name, value in reversed((*changes.put, *changes.add)):
+        if name == _HOST:
+            return value
+    return None
 
 
 def header(
