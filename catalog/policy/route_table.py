@@ -10,7 +10,7 @@ Where a route of the Gateway API is in force at the port, the routes make the ta
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import product
 from typing import Final
@@ -57,12 +57,16 @@ REMEMBERED: Final = 4096
 """Number of cached matches, and of combinations: many entries, ports and services have the same ones."""
 
 
+_Sources = tuple[tuple[RouteSource, ...], ...]
+"""The provenance of each match of an object; an entry joins those of several objects."""
+
+
 @dataclass(frozen=True, slots=True)
 class _RuleEffect:
     """What a rule does, and the requests for which; one value for the entries of all choices."""
 
     rule: AppliedRule
-    sources: tuple[RouteSource | None, ...]
+    sources: _Sources
     treatment: RequestTreatment | None
 
 
@@ -143,31 +147,32 @@ def _entries(choice: _Choice, action: RouteAction, rules: Sequence[_RuleEffect])
     chosen = _sources(choice.split, choice.matches)
     for effect in rules:
         treated = _treated(action, effect.rule)
-        for both in product(chosen, effect.sources):
-            yield _entry(both, treated, effect.treatment)
+        for split, rule in product(chosen, effect.sources):
+            yield _entry(split + rule, treated, effect.treatment)
         # The rule is for all requests, so none are left.
         if effect.rule.matches is None:
             return
-    for source in chosen:
-        yield _entry((source,), action)
+    for provenance in chosen:
+        yield _entry(provenance, action)
 
 
-def _sources(
-    part: RoutingPart | None, matches: tuple[HTTPMatch, ...] | None
-) -> tuple[RouteSource | None, ...]:
+def _sources(part: RoutingPart | None, matches: tuple[HTTPMatch, ...] | None) -> _Sources:
+    """Return the provenance of each match, or of all requests; an empty one without a part."""
     if part is None:
-        return (None,)
-    return (
-        tuple(RouteSource(part, match) for match in matches) if matches is not None else (RouteSource(part),)
-    )
+        return ((),)
+    if matches is None:
+        return ((RouteSource(part),),)
+    return tuple((RouteSource(part, match),) for match in matches)
 
 
 def _entry(
-    sources: tuple[RouteSource | None, ...], action: RouteAction, treatment: RequestTreatment | None = None
+    provenance: tuple[RouteSource, ...], action: RouteAction, treatment: RequestTreatment | None = None
 ) -> RouteEntry:
-    provenance = tuple(source for source in sources if source is not None)
-    named = dict.fromkeys(source.match for source in provenance if source.match is not None)
-    return RouteEntry(_request_matches(tuple(named)), action, provenance, treatment)
+    named = tuple([source.match for source in provenance if source.match is not None])
+    # A split and a rule may name the same match.
+    if len(named) > 1 and named[0] == named[1]:
+        named = named[:1]
+    return RouteEntry(_request_matches(named), action, provenance, treatment)
 
 
 @lru_cache(REMEMBERED)
@@ -186,7 +191,7 @@ def _treated(action: RouteAction, rule: AppliedRule) -> RouteAction:
         return action
     backend, wanted = rule.mirror, rule.actions.mirror
     mirrors = (RequestMirror(backend, wanted.percent),) if backend is not None and wanted is not None else ()
-    return replace(action, timeout=rule.actions.timeout, mirrors=mirrors)
+    return Forward(action.shares, action.keys, action.fails_over, rule.actions.timeout, mirrors)
 
 
 def _treatment(actions: RouteActions) -> RequestTreatment | None:

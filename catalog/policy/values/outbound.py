@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby
 
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.route_actions import Forward, WeightedBackend
@@ -55,7 +54,7 @@ class OutboundService(CachedHash):
 
     def backends(self) -> Iterator[WeightedBackend]:
         """Yield the backends of all entries, possibly repeated; those of mirrors are included."""
-        # Neighbours mostly have one action, because an object makes an entry for each of its matches.
-        for action, _ in groupby(entry.action for entry in self.table):
+        # Entries share actions, because an object makes an entry for each of its matches.
+        for action in {id(entry.action): entry.action for entry in self.table}.values():
             if isinstance(action, Forward):
                 yield from action.backends()

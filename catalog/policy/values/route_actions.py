@@ -83,12 +83,13 @@ class Forward:
 
     def backends(self) -> Iterator[WeightedBackend]:
         """Yield the backends, possibly repeated; those of mirrors are included."""
-        mirrors = list(self.mirrors)
         for share in self.shares:
             if isinstance(share, WeightedBackend):
                 yield share
-                mirrors += share.own.mirrors if share.own is not None else ()
-        yield from (mirror.backend for mirror in mirrors)
+                if share.own is not None:
+                    yield from (mirror.backend for mirror in share.own.mirrors)
+        for mirror in self.mirrors:
+            yield mirror.backend
 
 
 @dataclass(frozen=True, slots=True)
