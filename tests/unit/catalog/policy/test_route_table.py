@@ -6,11 +6,16 @@ from catalog.policy.exclusions import without
 from catalog.policy.group_policy import proxy_policy
 from catalog.policy.units import Unit, units
 from catalog.policy.values.outbound import OutboundService
-from catalog.policy.values.route_actions import NO_BACKEND, Forward
-from catalog.policy.values.route_table import AppliedRule, AppliedSplit, RouteEntry
+from catalog.policy.values.route_actions import NO_BACKEND, Forward, WeightedBackend
+from catalog.policy.values.route_table import AppliedRoute, AppliedRule, AppliedSplit, RouteEntry, RouteSource
 from catalog.relations.groups import groups
+from meshwright.mesh.gateway.rules import Rule
+from meshwright.mesh.kinds import HTTP_ROUTE
+from meshwright.mesh.matching import Exact, RequestMatch
 from meshwright.mesh.names import Port
 from meshwright.mesh.policies.routing import HeaderChanges, RouteActions, RoutePolicy, RouteRule
+from meshwright.mesh.policies.upstreams import HashKey, KeyKind
+from meshwright.mesh.service import Protocol
 from tests.meshes import values as a
 
 SLOW = RouteActions(timedelta(seconds=9))
@@ -142,3 +147,24 @@ def test_requests_of_an_excluded_split_for_all_requests_get_no_backend() -> None
     less = without(called, {split})
     assert table(less) == [("post", "503", TREAT), ("one", "503", TREAT), ("*", "503", TREAT)]
     assert {entry.action for entry in less.table} == {NO_BACKEND}
+
+
+def _route_entry(number: int, path: str, *keys: HashKey) -> RouteEntry:
+    rule = Rule((RequestMatch(Exact(path)),))
+    source = RouteSource(AppliedRoute(HTTP_ROUTE, a.policy_key("routes"), number, rule))
+    backend = WeightedBackend(a.service_key("beta"), "8080", 1)
+    return RouteEntry(rule.matches, Forward((backend,), keys), (source,))
+
+
+def test_match_of_a_gateway_api_rule_is_excluded_alone() -> None:
+    """Its entry goes, and with a hash key excluded the match stays the same unit."""
+    key = HashKey(KeyKind.HEADER, "x-user")
+    one, two = _route_entry(0, "/one", key), _route_entry(1, "/two", key)
+    called = OutboundService(a.service_key("shop"), Port(80), Protocol.HTTP, (one, two))
+    first, second = one.provenance[0].part, two.provenance[0].part
+    assert {*units(called)} == {first, second, key}
+    assert isinstance(first, AppliedRoute)
+    assert without(called, {first}).table == (two,)
+    assert without(called, {key}).table == (_route_entry(0, "/one"), _route_entry(1, "/two"))
+    assert without(called, {first, second}).table == ()
+    assert (one.chosen_by, one.request_names) == ("HTTPRoute:default/routes/rule-1", ("rule-1",))
