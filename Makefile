@@ -158,7 +158,7 @@ conformance-gateway: setup envoy kubectl system node-packages parts ## run the G
 
 test-definitions: setup kubectl ## send every wrong value of every example to a real API server (needs Go)
 	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager
-	MESHWRIGHT_SOAK=long MESHWRIGHT_PARTS=required $(PYTEST) tests/kubernetes/reading/test_crds.py
+	MESHWRIGHT_SOAK=long MESHWRIGHT_PARTS=required $(PYTEST) tests/kubernetes/reading/test_crds.py tests/kubernetes/gateway/test_readers.py
 
 fuzz-injection: setup kubectl ## inject sidecars into random Pods at a real API server (needs Go; PODS=n)
 	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager

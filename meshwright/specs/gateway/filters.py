@@ -22,6 +22,7 @@ from meshwright.specs.gateway.forms import (
     PATH_TEXT,
     PRECISE_HOSTNAME,
     at_least,
+    choice,
     limited,
     missing,
     optional,
@@ -92,7 +93,7 @@ def _type(fields: Fields, types: Mapping[str, str]) -> str:
         missing(fields, "type", one_of(types))
         fields.accept("type")
         return ""
-    name = fields.choice("type", types, "")
+    name = choice(fields, "type", types, "")
     for other, field in types.items():
         if other != name and fields.has(field):
             fields.wrong(field, f"must be absent, because only a filter of type {other} has this field")
@@ -202,7 +203,7 @@ def _new_path(fields: Fields) -> NewPath | None:
         return None
     if not path.has("type"):
         missing(path, "type", one_of(_PATH_FORMS))
-    form = PathForm(path.choice("type", _PATH_FORMS, PathForm.FULL))
+    form = PathForm(choice(path, "type", _PATH_FORMS, PathForm.FULL))
     texts = {item: optional(path, name, PATH_TEXT) for item, name in _PATH_FIELDS.items()}
     for item, name in _PATH_FIELDS.items():
         if item == form and texts[item] is None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from meshwright.specs.codes import Code
-from meshwright.specs.fields import Fields, duplicates
+from meshwright.specs.fields import Fields, duplicates, one_of
 
 _SUBDOMAIN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _NO_LIMIT: Final = 2**63 - 1
@@ -77,12 +77,20 @@ def required(fields: Fields, name: str, form: TextForm) -> str:
     return optional(fields, name, form) or ""
 
 
+def choice(fields: Fields, name: str, allowed: Collection[str], default: str) -> str:
+    """Return one of the `allowed` texts, `default` if absent; an empty text is an error."""
+    if fields.raw(name) == "":
+        fields.wrong(name, one_of(allowed))
+        return default
+    return fields.choice(name, allowed, default)
+
+
 def optional_choice(fields: Fields, name: str, allowed: Collection[str]) -> str | None:
     """Return one of the `allowed` texts, None if absent."""
     if not fields.has(name):
         fields.raw(name)  # so that a null counts as read
         return None
-    return fields.choice(name, allowed, "") or None
+    return choice(fields, name, allowed, "") or None
 
 
 def missing(fields: Fields, name: str, rule: str) -> None:

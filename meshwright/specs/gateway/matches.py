@@ -15,6 +15,7 @@ from meshwright.specs.gateway.forms import (
     PARAMETER_VALUE,
     PATH_TEXT,
     TextForm,
+    choice,
     limited,
     optional,
     optional_choice,
@@ -82,7 +83,7 @@ def _grpc_match(fields: Fields) -> RequestMatch:
 
 
 def _path(fields: Fields) -> Exact | Prefix | Regex:
-    form = fields.choice("type", (_EXACT, _PREFIX, _REGEX), _PREFIX)
+    form = choice(fields, "type", (_EXACT, _PREFIX, _REGEX), _PREFIX)
     text = optional(fields, "value", PATH_TEXT)
     fields.close()
     path = "/" if text is None else text
@@ -104,7 +105,7 @@ def _is_clear(path: str) -> bool:
 
 
 def _grpc_method(fields: Fields) -> GrpcMethod:
-    is_regex = fields.choice("type", (_EXACT, _REGEX), _EXACT) == _REGEX
+    is_regex = choice(fields, "type", (_EXACT, _REGEX), _EXACT) == _REGEX
     service = optional(fields, "service", _ANY_TEXT if is_regex else _SERVICE)
     method = optional(fields, "method", _ANY_TEXT if is_regex else _METHOD)
     fields.close()
@@ -142,7 +143,7 @@ def _values(fields: Fields, name: str, form: TextForm, *, in_order: bool = False
 
 
 def _value(fields: Fields, form: TextForm) -> FieldMatch:
-    is_regex = fields.choice("type", (_EXACT, _REGEX), _EXACT) == _REGEX
+    is_regex = choice(fields, "type", (_EXACT, _REGEX), _EXACT) == _REGEX
     name, value = required(fields, "name", FIELD_NAME), required(fields, "value", form)
     fields.close()
     return FieldMatch(name, _regex(fields, "value", value) if is_regex else Exact(value))

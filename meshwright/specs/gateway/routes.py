@@ -75,7 +75,8 @@ def grpc_route(manifest: Manifest) -> GRPCRoute:
 def tls_route(manifest: Manifest) -> TLSRoute:
     """Read a TLSRoute; only v1alpha2 has more than one rule, and may lack hostnames."""
     spec = _spec(manifest)
-    late = manifest.version in _LATE_VERSIONS
+    # A cluster also shows older objects in the newer versions, without conversion.
+    late = manifest.version in _LATE_VERSIONS and not spec.is_in_cluster
     hostnames = limited_texts(spec.fields, "hostnames", HOSTNAME, _MOST_SERVER_NAMES, 1 if late else 0)
     for index, name in enumerate(hostnames):
         if late and _is_address(name):
@@ -129,7 +130,7 @@ def _rules(spec: _Spec, read: RuleReader, *, least: int = 0, most: int = _MOST_R
 
 
 def _connection_rules(spec: _Spec) -> tuple[Rule, ...]:
-    most = _MOST_RULES if spec.manifest.version == "v1alpha2" else 1
+    most = _MOST_RULES if spec.manifest.version == "v1alpha2" or spec.is_in_cluster else 1
     if not spec.fields.has("rules"):
         limited(spec.fields, "rules", most, least=1)
     return _rules(spec, connection_rule, least=1, most=most)

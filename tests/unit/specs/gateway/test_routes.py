@@ -141,6 +141,15 @@ def test_tls_route_of_newer_versions_needs_names_and_one_rule(
         assert faults(read(manifest("TLSRoute", spec, version), IN_FILE)) == newer
 
 
+def test_older_tls_route_of_a_cluster_is_read_in_newer_versions() -> None:
+    """An API server shows an object of v1alpha2 in v1 unchanged after an update of the definition."""
+    rule = "{backendRefs: [{name: web, port: 80}]}"
+    for version in ("v1", "v1alpha3", "v1alpha2"):
+        reading = read(manifest("TLSRoute", f"{{rules: [{rule}, {rule}]}}", version), IN_CLUSTER)
+        assert reading.problems == ()
+        assert route_of(reading) == TLSRoute(KEY, rules=(Rule(backends=(WEB,)),) * 2)
+
+
 def test_tcp_route_of_the_gateway_api_is_not_smis() -> None:
     """Both have the same name; SMI's is shown without its group."""
     reading = read(manifest("TCPRoute", "{rules: [{backendRefs: [{name: web, port: 80}]}]}"), IN_FILE)
