@@ -15,7 +15,7 @@ from meshwright.controller.sharing.store.etcd_connection import EtcdConnection
 from meshwright.etcd.access import Access
 from meshwright.etcd.client import Client
 from meshwright.etcd.values import KeyValue
-from meshwright.mesh.kinds import SERVICE
+from meshwright.mesh.kinds import HTTP_ROUTE, SERVICE
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 from meshwright.providers.contract import SourceError
@@ -127,6 +127,46 @@ def test_objects_are_applied_shown_and_deleted(own_member: RealMember, program: 
     status, _, complaint = program.run("get", "all", "-A")
     assert (status, complaint.count("\n")) == (2, 0)
     assert complaint.startswith(f"etcd at {own_member.url} ")
+
+
+ROUTE: Final = """apiVersion: gateway.networking.k8s.io/v1
+kind: {kind}
+metadata: {{name: web, namespace: shop}}
+spec:
+  parentRefs: [{{group: "", kind: Service, name: web}}]
+  rules: [{{backendRefs: [{{name: web, port: 80}}]}}]
+"""
+
+
+def test_routes_of_the_gateway_api_are_applied_and_a_refused_edit_removes_one(
+    own_member: RealMember, program: Program
+) -> None:
+    """The last good form of a route does not stay, unlike that of other kinds. SMI's TCPRoute is another."""
+    smi = "apiVersion: specs.smi-spec.io/v1alpha4\nkind: TCPRoute\nmetadata: {name: web, namespace: shop}\n"
+    mesh = program.files / "routes.yaml"
+    routes = (ROUTE.format(kind=kind) for kind in ("HTTPRoute", "TCPRoute"))
+    mesh.write_text(texts.joined(*routes, smi, texts.service("web")))
+    status, out, _ = program.run("apply", "-f", str(mesh))
+    assert (status, out.splitlines()) == (
+        0,
+        [
+            "httproute.gateway.networking.k8s.io/web created",
+            "tcproute.gateway.networking.k8s.io/web created",
+            "tcproute.specs.smi-spec.io/web created",
+            "service/web created",
+        ],
+    )
+    server = program.serve()
+    assert _source(server) == {"good": 4, "stale": 0, "refused": 0}
+    key = ObjectKey(HTTP_ROUTE, Namespace("shop"), "web")
+    own_member.put(NAMES.name_of(key), ROUTE.format(kind="HTTPRoute").replace("port", "prot").encode())
+    server.until(lambda: "MW1012" in _problems(server))
+    assert _source(server) == {"good": 3, "stale": 0, "refused": 1}
+    done = program.run("delete", "tcproute.gateway.networking.k8s.io", "web", "-n", "shop")
+    assert done[:2] == (0, "tcproute.gateway.networking.k8s.io/web deleted\n")
+    assert program.run("get", "tcproutes", "-n", "shop")[1].splitlines()[1].split()[1] == (
+        "tcproute.specs.smi-spec.io/web"
+    )
 
 
 class Watched:
