@@ -1,7 +1,7 @@
 """Checks of `meshwright check --kubernetes`: of a cluster before an installation, and of the installation."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -36,7 +36,7 @@ from meshwright.kube.connection.connection import find_connection
 from meshwright.kube.discovery import ServedResources, served
 from meshwright.kube.errors import KubeError
 from meshwright.kubernetes.injection.decision import OSM_UUID
-from meshwright.mesh.kinds import STATEFUL_SET, Kind
+from meshwright.mesh.kinds import GATEWAY_API, STATEFUL_SET, Kind
 from meshwright.specs.kinds import READ
 from meshwright.specs.osm.own_names import CONTROL_PLANE, WEBHOOKS
 from meshwright.specs.osm.unenforced_policy import UNENFORCED
@@ -88,6 +88,7 @@ async def _checks(api: Api, place: Place, *, before: bool) -> Sequence[Check]:
         chart = place.chart or await installed_chart(asking, place.home)
         looks: list[tuple[str, Callable[[], Awaitable[Check | Sequence[Check]]]]] = [
             ("kinds", lambda: _kinds(there(), before=before)),
+            ("Gateway API", lambda: _gateway_api(there())),
             ("conversion", lambda: _conversions(asking)),
             ("other meshes", lambda: _other_meshes(asking)),
             ("Open Service Mesh", lambda: _osm(asking)),
@@ -126,11 +127,21 @@ def _there(result: ServedResources | KubeError) -> ServedResources:
 
 
 async def _kinds(there: ServedResources, *, before: bool) -> Check:
-    versions = {
+    return judging.kinds(_versions(there, INSTALLED), before=before)
+
+
+async def _gateway_api(there: ServedResources) -> Sequence[Check]:
+    """Check the definitions of the Gateway API; without any of them, return an empty list."""
+    versions = _versions(there, (kind for kind in READ if kind.group == GATEWAY_API))
+    return (judging.gateway_api(versions),) if any(versions.values()) else ()
+
+
+def _versions(there: ServedResources, kinds: Iterable[Kind]) -> Mapping[Kind, tuple[str, ...]]:
+    """Return the served versions of kinds."""
+    return {
         kind: tuple(resource.version for resource in there.versions_of_kind(kind.group, kind.name))
-        for kind in INSTALLED
+        for kind in kinds
     }
-    return judging.kinds(versions, before=before)
 
 
 async def _conversions(asking: ClusterClient) -> Sequence[Check]:

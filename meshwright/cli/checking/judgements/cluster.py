@@ -122,18 +122,34 @@ def conversions(result: Mapping[str, Sequence[str]], away: Sequence[str]) -> Che
     return Check.warning(name, text, do)
 
 
+def gateway_api(served: Mapping[Kind, Sequence[str]]) -> Check:
+    """Judge the served versions of the Gateway API's kinds, of which at least one is defined."""
+    name = "Gateway API"
+    if unread := _unread(served):
+        do = "apply the definitions of release 1.7, standard channel (docs/policy/gateway-api.md)"
+        return Check.failed(name, f"served only in versions that Meshwright does not read: {unread}", do)
+    there = [str(kind) for kind, versions in served.items() if versions]
+    missing = [str(kind) for kind, versions in served.items() if not versions]
+    others = f"; not defined: {listed(missing, _NAMED)}" if missing else ""
+    return Check.ok(name, f"{listed(there, _NAMED)} can be read{others}")
+
+
+def _unread(served: Mapping[Kind, Sequence[str]]) -> str:
+    """Return the kinds that are served only in versions without a reader, with these versions."""
+    return listed(
+        [
+            f"{kind} ({', '.join(versions)})"
+            for kind, versions in served.items()
+            if versions and not set(versions) & set(READ[kind].versions)
+        ]
+    )
+
+
 def kinds(served: Mapping[Kind, Sequence[str]], *, before: bool) -> Check:
     """Judge the served versions of all kinds that need a definition; a missing kind has no version."""
     name, do = "kinds", "`meshwright crds | kubectl apply --server-side -f -`"
-    unread = [
-        f"{kind} ({', '.join(versions)})"
-        for kind, versions in served.items()
-        if versions and not set(versions) & set(READ[kind].versions)
-    ]
-    if unread:
-        return Check.failed(
-            name, f"served only in versions that Meshwright does not read: {listed(unread)}", do
-        )
+    if unread := _unread(served):
+        return Check.failed(name, f"served only in versions that Meshwright does not read: {unread}", do)
     missing = [str(kind) for kind, versions in served.items() if not versions]
     if missing and not before:
         return Check.failed(name, f"not defined: {listed(missing, _NAMED)}", do)

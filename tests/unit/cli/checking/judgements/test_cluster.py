@@ -13,7 +13,15 @@ from meshwright.cli.checking.judgements.cluster import Injector
 from meshwright.cli.checking.judgements.installation import Offer, PodFinding, Runner, WebhookRegistration
 from meshwright.cli.checking.judgements.permissions import Need, granted, permitted, to_apply, unserved
 from meshwright.kubernetes.injection.credentials.pod_roots import ConfigMapState
-from meshwright.mesh.kinds import DEPLOYMENT, HTTP_ROUTE_GROUP, STATEFUL_SET, TRAFFIC_TARGET, Kind
+from meshwright.mesh.kinds import (
+    DEPLOYMENT,
+    HTTP_ROUTE,
+    HTTP_ROUTE_GROUP,
+    STATEFUL_SET,
+    TLS_ROUTE,
+    TRAFFIC_TARGET,
+    Kind,
+)
 from meshwright.specs.kinds import READ
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
@@ -136,6 +144,16 @@ def test_served_versions_of_kinds_are_judged() -> None:
     assert cluster.kinds({**newest, TRAFFIC_TARGET: ()}, before=False).status is Status.FAILED
     assert cluster.kinds({**newest, TRAFFIC_TARGET: ()}, before=True).status is Status.OK
     assert cluster.kinds({**newest, TRAFFIC_TARGET: ("v1alpha1",)}, before=False).status is Status.WARNING
+
+
+def test_definitions_of_the_gateway_api_are_judged() -> None:
+    """They are another project's, so a missing one is no failure, and an unreadable version is."""
+    some = {HTTP_ROUTE: ("v1", "v1beta1"), TLS_ROUTE: ()}
+    good = cluster.gateway_api(some)
+    assert (good.status, good.finding) == (Status.OK, "HTTPRoute can be read; not defined: TLSRoute")
+    bad = cluster.gateway_api({**some, TLS_ROUTE: ("v1alpha9",)})
+    assert bad.status is Status.FAILED
+    assert "TLSRoute (v1alpha9)" in bad.finding
 
 
 def test_control_plane_runs_in_one_version() -> None:
