@@ -125,7 +125,7 @@ test: ## run the tests of CI: all but the long matrices and soaks
 ALONE := $(if $(filter 0,$(shell id -u)),unshare --net sh -c 'ip link set lo up && exec "$$@"' sh)
 test-pushes: ; $(ALONE) $(PYTEST) tests/acceptance tests/golden
 # Without the tests of `serve`, which the target `verified` runs. The longest ones come first.
-test-programs: ; $(PYTEST) $(BESIDE) --ignore=tests/feature/serve tests/e2e tests/survival tests/soak tests/differential tests/conformance tests/upgrades tests/feature
+test-programs: ; $(PYTEST) $(BESIDE) --ignore=tests/feature/serve tests/e2e tests/survival tests/soak tests/differential tests/conformance tests/gateway tests/upgrades tests/feature
 
 # If the parts cannot be built, the tests are skipped with a message; MESHWRIGHT_PARTS=required makes this an error.
 test-kubernetes: ## run the tests with a real Kubernetes API and real Pods (root; needs Go; the first run builds Kubernetes, for minutes)
