@@ -25,7 +25,7 @@ _CALL: Final = {
 }
 _EXPECTED: Final = {
     *("status", "by", "path", "paths", "host", "headers", "response", "location", "shares", "tries"),
-    *("copies", "grpc", "closed", "port"),
+    *("copies", "grpc", "closed", "port", "length"),
 }
 
 

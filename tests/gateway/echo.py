@@ -5,6 +5,8 @@ Request headers of a caller control an HTTP answer:
 - `x-reply: 503` is the status, and with `x-fail: 2` only of the first two tries of this request.
 - `x-delay: 0.6` delays the answer by these seconds, and with `x-delays: 1` only that of the first try.
 - `x-give: name=value` is a response header; several are separated by `;`.
+
+A request to upgrade to WebSocket is answered with 101, and nothing follows.
 """
 
 import asyncio
@@ -28,13 +30,14 @@ HTTP, OTHER, GRPC, TCP, TLS = 8080, 8081, 50051, 9000, 9443
 
 @dataclass(frozen=True)
 class Arrival:
-    """A request as a backend got it; `path` is as received, and header names are in lower case."""
+    """A request as a backend got it; header names are in lower case, and `length` is that of the body."""
 
     backend: str
     path: str
     host: str
     headers: tuple[tuple[str, str], ...]
     port: int = 0
+    length: int = 0
 
 
 @dataclass
@@ -77,8 +80,9 @@ def _http(name: str, journal: Journal, port: int) -> _Serve:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 first, headers = parse_head(head)
                 known = dict(headers)
-                await reader.readexactly(int(known.get("content-length", 0)))
-                arrival = Arrival(name, first.split(" ")[1], known.get("host", ""), headers, port)
+                length = len(await read_body(reader, known))
+                path, host = first.split(" ")[1], known.get("host", "")
+                arrival = Arrival(name, path, host, headers, port, length)
                 journal.arrivals[known.get(TAG, "")].append(arrival)
                 tries = sum(item.backend == name for item in journal.of(known.get(TAG, "")))
                 if tries <= int(known.get("x-delays", "1000")):
@@ -96,10 +100,11 @@ def _answer(arrival: Arrival, known: dict[str, str], tries: int, *, is_head: boo
         f"{name}: {value}\r\n"
         for name, _, value in (item.partition("=") for item in known.get("x-give", "").split(";") if item)
     )
+    given += f"x-by: {arrival.backend}\r\n"
+    if known.get("upgrade") == "websocket":
+        return f"HTTP/1.1 101 Upgrade\r\nconnection: upgrade\r\nupgrade: websocket\r\n{given}\r\n".encode()
     body = json.dumps({"by": arrival.backend, "port": arrival.port}).encode()
-    head = (
-        f"HTTP/1.1 {status} Answer\r\ncontent-length: {len(body)}\r\n{given}x-by: {arrival.backend}\r\n\r\n"
-    )
+    head = f"HTTP/1.1 {status} Answer\r\ncontent-length: {len(body)}\r\n{given}\r\n"
     return head.encode() + (b"" if is_head else body)
 
 
@@ -108,6 +113,17 @@ def parse_head(head: bytes) -> tuple[str, tuple[tuple[str, str], ...]]:
     first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
     pairs = (line.partition(":") for line in lines)
     return first, tuple((name.lower(), value.strip()) for name, _, value in pairs)
+
+
+async def read_body(reader: asyncio.StreamReader, known: dict[str, str]) -> bytes:
+    """Return the body of an HTTP/1.1 message with these headers."""
+    if known.get("transfer-encoding") != "chunked":
+        return await reader.readexactly(int(known.get("content-length", 0)))
+    body = b""
+    while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
+        body += (await reader.readexactly(size + 2))[:-2]
+    await reader.readuntil(b"\r\n")
+    return body
 
 
 def _lines(name: str) -> _Serve:

@@ -73,6 +73,11 @@ def _request_headers(
         yield from _headers(expected, arrival.headers)
 
 
+def _length(expected: int, call: Call, outcome: Outcome, arrivals: list[Arrival]) -> Iterator[str]:
+    if seen := sorted({arrival.length for arrival in arrivals} - {expected}):
+        yield f"{seen}"
+
+
 def _response(expected: Mapping[str, Any], call: Call, outcome: Outcome, _: list[Arrival]) -> Iterator[str]:
     yield from _headers(expected, outcome.last.headers)
 
@@ -123,6 +128,7 @@ _JUDGES: Final[Mapping[str, _Judge]] = {
     "port": _port,
     "host": _host,
     "headers": _request_headers,
+    "length": _length,
     "response": _response,
     "location": _location,
     "shares": _shares,

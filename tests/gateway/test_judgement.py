@@ -28,6 +28,7 @@ _RIGHT: dict[str, Any] = {
     "copies": {"v3": {"share": 1, "path": "/xyz", "host": "new.example", "headers": {"x-set": "a"}}},
     "port": 8080,
     "closed": False,
+    "length": 0,
 }
 _WRONG: dict[str, Any] = {
     "by": "v1",
@@ -43,6 +44,7 @@ _WRONG: dict[str, Any] = {
     "copies": {"v3": {"share": 1, "headers": {"x-set": "b"}}},
     "port": 8081,
     "closed": True,
+    "length": 5,
 }
 
 

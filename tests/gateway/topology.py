@@ -42,14 +42,15 @@ WORKLOADS: Final[Mapping[str, Workload]] = {
         Workload("client", 1, calls=True, serves=False),
         Workload("desk", 2, "office", calls=True),
         Workload("v1", 3, labels=("half",)),
-        Workload("v2", 4),
-        Workload("v3", 5),
+        Workload("v2", 4, labels=("both",)),
+        Workload("v3", 5, labels=("both",)),
         Workload("guarded", 6),
         Workload("sealed", 7, runs=False),
         Workload("gone", 8, runs=False, labels=("half",)),
     )
 }
-"""Callers may call all backends, but `sealed` not at all, and of `guarded` only the client `/open`.
+"""Callers may call all backends, but `sealed` not at all, and of `guarded` only the client `/open`, and
+`/badge` with a header.
 
 `sealed` and `gone` have no sidecar, so connections to them are refused.
 """
@@ -114,10 +115,12 @@ def _services() -> Iterator[Document]:
             yield default_service(workload.name, _ALL_PORTS, workload.name, workload.namespace)
     yield default_service("empty", _ALL_PORTS, "nobody")
     yield default_service("half", _ALL_PORTS, "half")
+    yield default_service("both", _ALL_PORTS, "both")
 
 
 def _permissions() -> Iterator[Document]:
-    yield routes("open", path("/open", "*"))
+    badge = {**path("/badge", "*"), "headers": [{"x-badge": "yes"}]}
+    yield routes("open", path("/open", "*"), badge)
     yield target("guarded", "shop/guarded", ("shop/client",), http("open"))
     for namespace in ("shop", "office"):
         yield tcp_route("connections", namespace=namespace)
