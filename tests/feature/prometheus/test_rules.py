@@ -89,6 +89,82 @@ def test_tests_of_the_rules_fail_for_a_changed_bound(
     assert run(programs[0], "test", "rules", unit_tests(tmp_path, changed=changed)).returncode != 0
 
 
+HEALTHY: dict[str, str] = {
+    'meshwright_build_info{instance="a",version="1.2.0"}': "1x60",
+    'meshwright_build_info{instance="b",version="1.2.0"}': "1x60",
+    'meshwright_kubernetes_reporting{instance="a"}': "1x60",
+    'meshwright_kubernetes_reporting{instance="b"}': "0x60",
+}
+"""Series of two servers, of which one leads."""
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, {}),
+        (
+            {'meshwright_build_info{instance="b",version="1.2.0"}': None},
+            {"MeshwrightServerMissing": "only 1 of 2 control planes are scraped"},
+        ),
+        (
+            {
+                'meshwright_build_info{instance="b",version="1.2.0"}': None,
+                'meshwright_build_info{instance="b",version="1.3.0"}': "1x60",
+            },
+            {"MeshwrightVersionsDiffer": "the control planes have different versions"},
+        ),
+        (
+            {'meshwright_kubernetes_reporting{instance="a"}': "0x60"},
+            {"MeshwrightNobodyReports": "0 control planes write status"},
+        ),
+        (
+            {'meshwright_kubernetes_reporting{instance="b"}': "1x60"},
+            {"MeshwrightNobodyReports": "2 control planes write status"},
+        ),
+    ],
+    ids=["healthy", "missing", "versions", "nobody", "both"],
+)
+def test_alerts_of_the_page_on_several_servers_fire_on_their_conditions(
+    programs: tuple[str, str], tmp_path: Path, changed: dict[str, str | None], expected: dict[str, str]
+) -> None:
+    """The rules are those on docs/operate/high-availability.md, word for word."""
+    page = (ROOT / "docs" / "operate" / "high-availability.md").read_text()
+    (text,) = (block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "alert:" in block)
+    (tmp_path / "rules.yaml").write_text(text)
+    rules = {rule["alert"]: rule for rule in yaml.safe_load(text)["groups"][0]["rules"]}
+    assert {name for name in rules if name.startswith("Meshwright")} == {
+        "MeshwrightServerMissing",
+        "MeshwrightVersionsDiffer",
+        "MeshwrightNobodyReports",
+    }
+    series = [
+        {"series": name, "values": values}
+        for name, values in (HEALTHY | changed).items()
+        if values is not None
+    ]
+    fired = [
+        {
+            "alertname": name,
+            "eval_time": "59m",
+            "exp_alerts": [_alert(rule, expected)] if name in expected else [],
+        }
+        for name, rule in rules.items()
+    ]
+    test = {"interval": "1m", "input_series": series, "alert_rule_test": fired}
+    (tmp_path / "tests.yaml").write_text(yaml.safe_dump({"rule_files": ["rules.yaml"], "tests": [test]}))
+    result = run(programs[0], "test", "rules", tmp_path / "tests.yaml")
+    assert result.returncode == 0, result
+
+
+def _alert(rule: dict[str, Any], expected: dict[str, str]) -> dict[str, Any]:
+    """Return an alert whose summary is that of the rule, with the expected beginning."""
+    begin = expected[rule["alert"]]
+    number = begin.split()[0 if begin[0].isdigit() else 1]
+    summary = rule["annotations"]["summary"].replace("{{ $value }}", number)
+    assert summary.startswith(begin)
+    return {"exp_annotations": {"summary": summary}}
+
+
 def alerts() -> list[dict[str, Any]]:
     """Return the alerts."""
     groups = yaml.safe_load((RULES / "alerts.yaml").read_text())["groups"]

@@ -1,7 +1,9 @@
 """Three real servers of one mesh on machines, which share their state in three real members of etcd."""
 
 import asyncio
+import json
 import shutil
+import urllib.request
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -208,6 +210,33 @@ async def test_wrong_access_is_one_sentence(
         " refuses Range: etcdserver: permission denied: grant the user a role with read and write permission "
         "for the prefix of this mesh"
     )
+
+
+async def test_servers_that_have_read_other_objects_are_named(replicas: list[Replica]) -> None:
+    """One of two servers misses a change, as with a mount that is not updated, until it reads it too."""
+    one, two = replicas[:2]
+    await asyncio.gather(asyncio.to_thread(one.start), asyncio.to_thread(two.start))
+    await until(lambda: _inputs(one) == (2, 1, True))
+    changed = texts.joined(MESH, texts.service("store", app="shop"))
+    for replica, digests in ((one, 2), (two, 1)):
+        (replica.program.mesh / "mesh.yaml").write_text(changed)
+        expected = (2, digests, digests == 1)
+        for seen_from in (one, two):
+            await until(partial(_has_inputs, seen_from, expected))
+    for replica in (one, two):
+        await asyncio.to_thread(replica.running.stop)
+
+
+def _has_inputs(replica: Replica, expected: tuple[int, int, bool]) -> bool:
+    return _inputs(replica) == expected
+
+
+def _inputs(replica: Replica) -> tuple[int, int, bool]:
+    """Return the numbers of servers and of different inputs that a server sees, and whether all are equal."""
+    with urllib.request.urlopen(f"http://{replica.running.bound['debug']}/api/v1/replicas") as response:
+        answer = json.load(response)
+    digests = [server["inputs"] for server in answer["replicas"]]
+    return len(digests), len(set(digests)), answer["inputs_differ_seconds"] is None
 
 
 async def test_three_servers_are_one_mesh(store: Store, replicas: list[Replica], tmp_path: Path) -> None:

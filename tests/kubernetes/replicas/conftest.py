@@ -29,6 +29,9 @@ from tools.real_parts.cluster import RunningCluster, cluster
 NEW_SERVERS: Final = ("d", "e", "f")
 """Servers that proxies know, and that only some tests start."""
 
+ETCD_DEFAULTS: Final = ("--heartbeat-interval=100", "--election-timeout=1000")
+"""etcd's own times in milliseconds. With shorter ones a busy machine elects leaders again and again."""
+
 _DEFINITIONS: Final = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
 )
@@ -66,7 +69,7 @@ async def engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
     servers = (*SERVERS, *NEW_SERVERS)
     if request.param == "etcd":
         request.getfixturevalue("etcd_part")
-        with etcd(tmp_path / "etcd", count=3) as members:
+        with etcd(tmp_path / "etcd", count=3, flags=ETCD_DEFAULTS) as members:
             async with EtcdEngine.opened(members, tmp_path, servers) as made:
                 yield made
         return

@@ -89,7 +89,7 @@ async def test_leader_is_killed_at_each_write_of_a_root_rotation(
         writes = relayed.writes[leader.name]
         writes.begin()
         async with mesh.row("a root rotation", changes=True) as row:
-            row.healed = await _rotated(mesh, leader, steps)
+            row.healed = await rotated(mesh, leader, steps)
             row.note = f"{len(writes.seen)} writes of the leader: {', '.join(writes.seen)}"
         for number in range(1, min(len(writes.seen), MOST_WRITES) + 1):
             for moment in Moment:
@@ -102,7 +102,7 @@ async def _killed_at(mesh: Mesh, relayed: CountedEngine, steps: Steps, number: i
     writes = relayed.writes[leader.name]
     async with mesh.row(f"the leader is killed {moment} write {number} of a rotation", changes=True) as row:
         writes.arm(number, moment, leader.running.process.kill)
-        row.healed = await _rotated(mesh, leader, steps)
+        row.healed = await rotated(mesh, leader, steps)
         seen, was_killed = writes.seen, writes.has_killed
         writes.begin()  # before the start, whose writes the relay would refuse
         if was_killed:
@@ -113,7 +113,7 @@ async def _killed_at(mesh: Mesh, relayed: CountedEngine, steps: Steps, number: i
         await mesh.settled()
 
 
-async def _rotated(mesh: Mesh, leader: Replica, steps: Steps) -> float:
+async def rotated(mesh: Mesh, leader: Replica, steps: Steps) -> float:
     """Begin a rotation at the leader, at another server if that is killed; return the seconds until the end.
 
     Require each stage once, in order, and another CA that signs from one of them on.
