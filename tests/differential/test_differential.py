@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 import yaml
 
+import catalog.oracle.gateway
 import catalog.oracle.mutual_tls
 import catalog.oracle.request.request
 from catalog.oracle import transit as passing
@@ -126,8 +127,15 @@ async def test_first_match_translation_is_detected_by_random_policies(mistaken: 
             lambda regex, value: fits_in_full(regex.replace("{,", "{0,"), value),
             "repetitions",
         ),
+        (catalog.oracle.gateway, "_path_rank", lambda _: (0, 0), "gateway_routes"),
+        (catalog.oracle.gateway, "_new_path", lambda path, *_: path, "gateway_routes"),
     ],
-    ids=["paths as they are sent", "another reading of expressions"],
+    ids=[
+        "paths as they are sent",
+        "another reading of expressions",
+        "routes by age alone",
+        "paths before they are rewritten",
+    ],
 )
 async def test_wrong_oracle_is_detected(
     mesh: DifferentialMesh,
@@ -137,7 +145,7 @@ async def test_wrong_oracle_is_detected(
     mistaken: object,
     kept: str,
 ) -> None:
-    """The errors are paths that are not normalized, and another meaning of `{,3}` in a regular expression."""
+    """The errors are paths that are not normalized, another meaning of `{,3}`, and two about routes."""
     monkeypatch.setattr(module, name, mistaken)
     counts = Counts()
     await compare(mesh, regression(OVERLAPPING.with_name(f"{kept}.yaml")), counts)
