@@ -13,10 +13,12 @@ from catalog.policy.group_policy import proxy_policy
 from catalog.policy.values.inbound import EveryoneInTheMesh, OnlyRules
 from catalog.policy.values.interception import InterceptionKind
 from catalog.policy.values.proxy import ProxyPolicy
+from catalog.policy.values.route_actions import Answer
 from catalog.relations.groups import ProxyGroup, groups
 from catalog.relations.identities import service_identities
 from catalog.store.view import MeshSettings, View
 from certs.proxy import issue_proxy
+from meshwright.mesh.gateway.filters import Redirect
 from meshwright.providers.directory.manifests import Manifests
 from meshwright.sidecars.envoy.security.secrets import service_certificate, trust_root
 from meshwright.sidecars.envoy.validation import faults
@@ -123,6 +125,9 @@ def _look(policy: ProxyPolicy, counts: Counts) -> None:
         "a header": any(match.headers for match in matches),
         "shares": any(len(entry.shares) > 1 for entry in entries),
         "a split for some requests": any(entry.matches and entry.chosen_by for entry in entries),
+        "routes of the Gateway API": any(entry.route is not None for entry in entries),
+        "redirects": any(isinstance(entry.action, Redirect) for entry in entries),
+        "answers": any(isinstance(entry.action, Answer) for entry in entries),
         "endpoints": any(
             service_destination.endpoints for service_destination in policy.service_destinations
         ),

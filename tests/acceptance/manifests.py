@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from tests.acceptance.gateway_routes import route
 from tests.acceptance.policies import policy
 from tests.acceptance.values import HEADERS, ODD, Dice
 
@@ -135,6 +136,7 @@ def mesh(dice: Dice) -> list[Document]:
     result += [_split(dice, pool) for _ in range(dice.randint(0, 2))]
     result += [dice.choice(FURTHER)(dice, pool) for _ in range(dice.randint(1, 4))]
     result += [policy(dice, pool) for _ in range(dice.randint(0, 4))]
+    result += [route(dice, pool) for _ in range(dice.choice((0, 0, 1, 3)))]
     return result
 
 
