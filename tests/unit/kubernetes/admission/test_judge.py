@@ -94,7 +94,16 @@ async def test_object_that_precedes_the_objects_it_names_has_no_warning(
     }
     nobody = {**SERVICE, "metadata": {"name": "later", "namespace": "default"}}
     nobody["spec"] = {"selector": {"app": "later"}, "ports": [{"port": 80, "appProtocol": "http"}]}
-    for item in (TARGET, split, nobody):
+    route = {
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "HTTPRoute",
+        "metadata": {"name": "later", "namespace": "default"},
+        "spec": {
+            "parentRefs": [{"group": "", "kind": "Service", "name": "later"}],
+            "rules": [{"backendRefs": [{"name": "gone", "port": 80}]}],
+        },
+    }
+    for item in (TARGET, split, nobody, route):
         assert await judged(object=item) == Verdict()
         assert await judged(operation="UPDATE", object=item, oldObject=item) == Verdict()
 
@@ -130,6 +139,22 @@ async def test_faulty_annotation_of_a_service_is_only_a_warning(judged: Callable
     result = await judged(object=SERVICE)
     assert result.refused == ""
     assert any("meshwright.dev/dns" in warning for warning in result.warnings)
+
+
+async def test_route_of_the_gateway_api_only_gets_warnings(judged: Callable[..., Any]) -> None:
+    """Its own definitions decide what a cluster accepts; routes for gateways alone are not looked at."""
+    rules = [{"matches": [{"path": {"type": "RegularExpression", "value": "("}}]}]
+    route: dict[str, Any] = {
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "HTTPRoute",
+        "metadata": {"name": "store", "namespace": "default"},
+        "spec": {"parentRefs": [{"group": "", "kind": "Service", "name": "store"}], "rules": rules},
+    }
+    result = await judged(object=route)
+    assert result.refused == ""
+    assert [warning.rpartition(" (")[2] for warning in result.warnings] == ["MW1014)"]
+    elsewhere = {**route, "spec": {"parentRefs": [{"name": "edge"}], "rules": rules}}
+    assert await judged(object=elsewhere) == Verdict()
 
 
 async def test_deletion_is_never_refused(judged: Callable[..., Any]) -> None:
