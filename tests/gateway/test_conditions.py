@@ -1,11 +1,13 @@
 """All cases of conditions of Gateway API routes, from the one derivation that status and traffic read."""
 
+from dataclasses import replace
+
 import pytest
 
 from catalog.store.gateway import route_of
 from catalog.store.view import View
 from meshwright.providers.directory.manifests import Manifests
-from tests.gateway.case_files import Case, cases
+from tests.gateway.case_files import Case, Document, cases
 from tests.gateway.conditions import condition_differences, route_keys
 from tests.gateway.running_cases import read_edited, read_first, view_of
 from tests.gateway.topology import Topology
@@ -43,6 +45,25 @@ def test_conditions_follow_the_edit_of_the_case(views: tuple[View, View], case: 
     failures = condition_differences(views[1], case, case.last)
     if failures:
         pytest.fail("\n".join((str(case), *failures)), pytrace=False)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "named"),
+    [
+        (
+            {"Accepted": "False NoMatchingParent"},
+            "Accepted False NoMatchingParent expected, True Accepted seen",
+        ),
+        ({"ResolvedRefs": "True ResolvedRefs"}, "True ResolvedRefs expected, False BackendNotFound seen"),
+        ({"parent": "other"}, "1 entries for {'parent': 'other'} expected, 0 seen"),
+        ({"none": True}, "0 entries for {'none': True} expected, 1 seen"),
+    ],
+)
+def test_a_wrong_condition_is_named(views: tuple[View, View], wanted: Document, named: str) -> None:
+    """A comparison that could not fail would prove nothing."""
+    (case,) = (case for case in _ACTIVE if case.name == "weight-missing-service")
+    (difference,) = condition_differences(views[0], case, replace(case.first, status=(wanted,)))
+    assert difference.endswith(named)
 
 
 @pytest.mark.parametrize("case", _REFUSED, ids=str)
