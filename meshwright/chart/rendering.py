@@ -7,9 +7,8 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from meshwright.chart.template.evaluation import rendered
+from meshwright.chart.template.functions import from_yaml
 from meshwright.chart.template.parsing import Template, parsed
 from meshwright.chart.values import checked
 
@@ -39,7 +38,7 @@ def chart() -> Traversable:
 
 def defaults() -> dict[str, Any]:
     """Return the default values of the chart."""
-    return dict(yaml.safe_load((chart() / "values.yaml").read_text("utf-8")))
+    return dict(from_yaml((chart() / "values.yaml").read_text("utf-8")))
 
 
 def home(namespace: str) -> str:
@@ -82,7 +81,7 @@ def _settings() -> Collection[str]:
 
 
 def _about() -> Mapping[str, Any]:
-    return dict(yaml.safe_load((chart() / "Chart.yaml").read_text("utf-8")))
+    return dict(from_yaml((chart() / "Chart.yaml").read_text("utf-8")))
 
 
 def _templates() -> list[Traversable]:

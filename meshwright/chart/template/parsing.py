@@ -1,5 +1,6 @@
 """Parser of Helm templates: a tree of text, output, conditions, loops and definitions."""
 
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -95,6 +96,7 @@ class Template:
     defined: "Mapping[str, Template]"
 
 
+@functools.lru_cache(maxsize=64)  # more than the chart's files, which are the same for all values
 def parsed(name: str, text: str) -> Template:
     """Parse a template. Raises TemplateError."""
     reader = _Reader(name, [*_pieces(text)])

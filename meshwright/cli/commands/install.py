@@ -64,8 +64,7 @@ def install(
 
     Exit status: 0, or 2 if the values are wrong.
     """
-    import yaml
-
+    from meshwright.chart.template.functions import from_yaml
     from meshwright.cli.offline.chart import faults
     from meshwright.cli.offline.release import manifests
 
@@ -80,7 +79,7 @@ def install(
             "for example meshwright-system"
         )
     result = manifests(namespace, values or (), told or (), told_text or (), told_json or ())
-    items = [yaml.safe_load(item) for item in result]
+    items = [from_yaml(item) for item in result]
     if lines := faults(items, namespace):
         raise CommandFailed(*lines)
     if as_json:

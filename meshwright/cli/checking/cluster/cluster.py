@@ -7,8 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
+from meshwright.chart.template.functions import from_yaml
 from meshwright.cli.checking.cluster import installation as installed
 from meshwright.cli.checking.cluster.client import ClusterClient, looked
 from meshwright.cli.checking.cluster.installed_values import RenderedChart, installed_chart
@@ -61,7 +60,7 @@ def chart_of(values: Path | None, home: str) -> RenderedChart:
     """Return the chart rendered with a values file, in a namespace; raise CommandFailed."""
     texts = release.manifests(home, [values] if values else ())
     origin = f"of {values}" if values else "are the chart's defaults"
-    return RenderedChart([dict(yaml.safe_load(text)) for text in texts], origin)
+    return RenderedChart([dict(from_yaml(text)) for text in texts], origin)
 
 
 def checks(place: Place, *, before: bool) -> Sequence[Check]:
