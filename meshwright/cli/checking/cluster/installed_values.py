@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import yaml
-
 from meshwright.chart.overrides import merged
 from meshwright.chart.rendering import defaults
 from meshwright.chart.rendering import manifests as rendered
+from meshwright.chart.template.functions import from_yaml
 from meshwright.chart.template.tokens import TemplateError
 from meshwright.chart.values import ValuesError
 from meshwright.cli.checking.cluster.client import ClusterClient
@@ -90,4 +89,4 @@ def _assumed(home: str, why: str) -> RenderedChart:
 
 
 def _manifests(values: Mapping[str, Any], home: str) -> Sequence[Mapping[str, Any]]:
-    return [dict(yaml.safe_load(manifest)) for manifest in rendered(merged(defaults(), values), home)]
+    return [dict(from_yaml(manifest)) for manifest in rendered(merged(defaults(), values), home)]
