@@ -12,6 +12,8 @@ from catalog.store.settings import Admission, EndpointAdmission
 from catalog.store.view import MeshSettings
 from certs.keys.material import ServiceCertificate
 from meshwright.mesh.config import MeshConfig, SidecarSettings, TlsVersion
+from meshwright.mesh.gateway.routes import GRPCRoute, HTTPRoute, TLSRoute
+from meshwright.mesh.gateway.routes import TCPRoute as GatewayTCPRoute
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.kinds import (
@@ -111,6 +113,7 @@ from meshwright.mesh.workload import (
 )
 from meshwright.specs.annotations import PERMISSIVE
 from tests.meshes import values as a
+from tests.meshes.random_gateway_routes import gateway_route
 
 NAMES = ("a", "b", "b")
 NAMESPACES = (*[Namespace("one")] * 7, Namespace("two"))
@@ -146,6 +149,7 @@ def changed(dice: random.Random, mesh: Mesh) -> None:
     _mutual_tls(others, mesh)
     _telemetry(others, mesh)
     _authorization(others, mesh)
+    _gateway_route(random.Random(_thrown(dice) + 1), mesh)  # noqa: S311 - dice
     kind = dice.randrange(24)
     if kind < 12:
         key, value = dice.choice((_service, _target, _target, _group, _group, _tcp, _split, _split))(dice)
@@ -288,6 +292,14 @@ def _authorization(dice: random.Random, mesh: Mesh) -> None:
     ports = dice.choice(((), (Port(8080),)))
     authorization = ExternalAuthorization(key, dice.choice((None, asked)), accounts, ports)
     _put(dice, mesh, ObjectKey.from_name(EXTERNAL_AUTHORIZATION, key), authorization)
+
+
+def _gateway_route(dice: random.Random, mesh: Mesh) -> None:
+    if dice.random() < 0.7:
+        return
+    key, route = gateway_route(dice, NAMES, NAMESPACES)
+    assert isinstance(route, HTTPRoute | GRPCRoute | TLSRoute | GatewayTCPRoute)
+    _put(dice, mesh, key, route)
 
 
 A_SECOND = timedelta(seconds=1)

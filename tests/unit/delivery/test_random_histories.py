@@ -31,6 +31,7 @@ from meshwright.engine.derived import derived
 from meshwright.engine.graph import Graph
 from meshwright.engine.node import Derivation
 from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.gateway.rules import Rule as GatewayRule
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.names import Namespace, SecretName, ServiceName
 from meshwright.mesh.policies.authorization import Authorizer, ExternalAuthorization
@@ -49,6 +50,7 @@ from meshwright.mesh.policies.upstreams import (
 )
 from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.tap import TapChoice
+from tests.meshes import gateway as g
 from tests.meshes import values as a
 from tests.meshes.random_meshes import Mesh, random_mesh
 from tests.tools.hypothesis_profiles import examples
@@ -104,12 +106,15 @@ def _versions(replica: Replica) -> dict[str, list[str]]:
 KILLED_BY = {
     "Egresses": (5, 8),
     "Egresses by source": (7, 4),
+    "Gateway API routes": (1, 7),
+    "Gateway API routes by namespace": (110, 3),
+    "Gateway API routes by parent": (1, 5),
     "HTTPRouteGroups": (2, 7),
     "IngressBackends": (7, 2),
     "IngressBackends by service": (46, 10),
     "MeshConfigs": (37, 5),
     "TCPRoutes": (3, 5),
-    "TrafficSplits": (59, 6),
+    "TrafficSplits": (93, 4),
     "TrafficSplits by apex": (11, 9),
     "TrafficTargets": (18, 8),
     "TrafficTargets by both ends": (48, 4),
@@ -146,9 +151,11 @@ Search again with unrecorded_reads.py when the generator changes. Slices are the
 never change; no derived value reads the other absent tables and indexes.
 """
 
-NOT_READ = {"slices", "workloads by group"}
+NOT_READ = {"ReferenceGrants", "slices", "workloads by group"}
 ONE_BY_ONE = {"TrafficSplits by backend", "workloads by identity"}
 """Those that histories seldom need, for what reads them reads much else; see the test of `visible`."""
+BEHIND = {"Gateway API routes by backend"}
+"""Those that a parent needs which is visible by a backend alone; see its test."""
 CLAIMED = {"workloads by sidecar"}
 """Those that no history needs: in these no two workloads of a namespace have one UUID. See its test."""
 
@@ -181,6 +188,7 @@ def test_every_table_and_index_has_a_mutation_test() -> None:
     others = (
         NOT_READ
         | ONE_BY_ONE
+        | BEHIND
         | CLAIMED
         | LINTED.keys()
         | MESHED
@@ -232,6 +240,20 @@ def test_visible_services_follow_splits_and_identities(
         view.apply(view.edits_to(a.view(*before, *policy, item).known()))
         seen.append([key.name for key in pin.value()])
     assert (seen == [["a", "b"], ["a", "c"]]) is (not forgotten)
+
+
+@pytest.mark.parametrize("forgotten", ["", *sorted(BEHIND)])
+def test_visible_services_follow_backends_of_routes(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A route with a visible backend makes its parent visible, unless reads of the index are forgotten."""
+    monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
+    before = (a.service("a"), a.service("c"), a.workload("a", "10.0.0.1"))
+    policy = (a.route_group("r", a.match("m")), a.target("t", "client", "a", a.http("r")))
+    route = g.http_route("s", GatewayRule(backends=(g.to("a"),)), parents=(g.parent("c"),))
+    view = g.view(*before, *policy)
+    pin = Pin(visible, view, a.identity("client"))
+    assert [key.name for key in pin.value()] == ["a"]
+    view.apply(view.edits_to(g.view(*before, *policy, route).known()))
+    assert ([key.name for key in pin.value()] == ["a", "c"]) is (not forgotten)
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(LIMITED)])

@@ -14,8 +14,10 @@ from catalog.store.edits import Edits
 from catalog.store.inventory import holder_of
 from catalog.store.view import MeshSettings, View
 from meshwright.delivery.proxies.identity import contradiction
+from meshwright.mesh.gateway.filters import Filters
+from meshwright.mesh.gateway.routes import GRPCRoute, HTTPRoute
 from meshwright.mesh.identity import ProxyName
-from meshwright.mesh.kinds import EGRESS, MESH_CONFIG, NAMESPACE
+from meshwright.mesh.kinds import EGRESS, MESH_CONFIG, NAMESPACE, Kind
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import MeshObject, NamespaceObject, ObjectKey, SourcedObject
 from meshwright.mesh.service import Service
@@ -147,8 +149,17 @@ def _theirs(dice: random.Random, namespace: str) -> dict[ObjectKey, SourcedObjec
 
 
 def _modest(value: MeshObject) -> MeshObject:
-    """Return an object without a Service's address, because the API server never assigns one twice."""
+    """Return an object without a Service's address, because the API server never assigns one twice.
+
+    A redirect of a route is for all callers, so it is left out.
+    """
     match value:
+        case HTTPRoute(rules=rules):
+            kept = tuple(dataclasses.replace(rule, filters=Filters()) for rule in rules)
+            return dataclasses.replace(value, rules=kept)
+        case GRPCRoute(rules=rules):
+            kept = tuple(dataclasses.replace(rule, filters=Filters()) for rule in rules)
+            return dataclasses.replace(value, rules=kept)
         case Service():
             return dataclasses.replace(value, cluster_ip=None, other_addresses=())
         case NamespaceObject():
@@ -175,6 +186,8 @@ def _moved(value: Any, namespace: Namespace) -> Any:
             if field.init
         }
         return dataclasses.replace(value, **fields)
+    if isinstance(value, Kind):  # a tuple, too
+        return value
     if isinstance(value, tuple):
         return tuple(_moved(item, namespace) for item in value)
     return namespace if value in ("one", "two") else value
