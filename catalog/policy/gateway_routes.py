@@ -43,9 +43,13 @@ from meshwright.mesh.gateway.rules import Backend, Rule
 from meshwright.mesh.kinds import GRPC_ROUTE, TLS_ROUTE, Kind
 from meshwright.mesh.names import Port
 from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.smi import PolicyKey
 
 _PORTS: Final = {"http": Port(80), "https": Port(443)}
 """Ports of schemes, for redirects."""
+
+
+_Effect = tuple[RouteAction, RequestTreatment | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +83,18 @@ def entries(
     caller = _Caller(view, called, routes[0].kind, reached)
     found = [route for key in routes if (route := route_of(view, key)) is not None]
     if caller.has_requests:
-        return tuple(_entry(caller, item) for item in ordered(found))
+        return tuple(_requests(caller, ordered(found)))
     return tuple(_connections(caller, by_age(found)))
+
+
+def _requests(caller: _Caller, in_order: Iterable[RoutedMatch]) -> Iterator[RouteEntry]:
+    """Yield the entries of requests. All matches of a rule share what happens, which is found out once."""
+    effects: dict[tuple[PolicyKey, int], _Effect] = {}
+    for item in in_order:
+        place = item.route.key, item.rule
+        if (effect := effects.get(place)) is None:
+            effect = effects[place] = _effect(caller, item)
+        yield _entry(caller, item, effect)
 
 
 def _connections(caller: _Caller, oldest_first: Iterable[RoutedMatch]) -> Iterator[RouteEntry]:
@@ -91,17 +105,24 @@ def _connections(caller: _Caller, oldest_first: Iterable[RoutedMatch]) -> Iterat
         if caller.kind == TLS_ROUTE and item.route.hostnames:
             taken.update(names)
             if names:
-                yield replace(_entry(caller, item), matches=(), server_names=names)
+                entry = _entry(caller, item, _effect(caller, item))
+                yield replace(entry, matches=(), server_names=names)
         else:
-            yield replace(_entry(caller, item), matches=())
+            yield replace(_entry(caller, item, _effect(caller, item)), matches=())
             return
 
 
-def _entry(caller: _Caller, item: RoutedMatch) -> RouteEntry:
+def _entry(caller: _Caller, item: RoutedMatch, effect: _Effect) -> RouteEntry:
+    part = AppliedRoute(caller.kind, item.route.key, item.rule, item.rule_value, item.match)
+    action, treatment = effect
+    return RouteEntry((item.request_match,), action, (RouteSource(part),), treatment)
+
+
+def _effect(caller: _Caller, item: RoutedMatch) -> _Effect:
+    """Return what happens to requests of a rule."""
     rule, key = item.rule_value, ObjectKey.from_name(caller.kind, item.route.key)
-    part = AppliedRoute(caller.kind, item.route.key, item.rule, rule, item.match)
     action = _action(caller, rule, resolved_rules(caller.view, key)[item.rule])
-    return RouteEntry((item.request_match,), action, (RouteSource(part),), _treatment(rule.filters))
+    return action, _treatment(rule.filters)
 
 
 def _treatment(filters: Filters) -> RequestTreatment | None:
