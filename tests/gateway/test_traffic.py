@@ -9,7 +9,8 @@ import pytest_asyncio
 from tests.gateway.case_files import Case, cases
 from tests.gateway.running_cases import RunningCases
 
-pytestmark = pytest.mark.envoy
+# All calls are made before the first test, which may take minutes where the machine is busy.
+pytestmark = [pytest.mark.envoy, pytest.mark.timeout(900)]
 
 _CASES = cases()
 _ACTIVE = tuple(case for case in _CASES if not case.pending)
