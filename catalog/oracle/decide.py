@@ -35,7 +35,7 @@ import enum
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from catalog.oracle.answering import may_answer, offered, places
+from catalog.oracle.route_answers import may_answer, offered, places
 from catalog.oracle.authorization import authorizer_at, counting
 from catalog.oracle.callers import is_of_the_mesh
 from catalog.oracle.gateway import RoutedRequest, Way, routed

@@ -235,7 +235,7 @@ def _place(
     if port is None:
         return None
     declared = port.protocol_source == "appProtocol"
-    of_requests = route.kind.name in ("HTTPRoute", "GRPCRoute")
+    of_requests = route.kind in (HTTP_ROUTE, GRPC_ROUTE)
     return None if of_requests and declared and not port.protocol.is_http else (key, port)
 
 

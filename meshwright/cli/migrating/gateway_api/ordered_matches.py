@@ -9,7 +9,7 @@ match is added that requires both, with the earlier one's action. For example:
     2. GET                             -> stable
 
 gets `GET with x-beta: yes -> beta` before both. Some pairs have no such match, because a match of the Gateway
-API has one path and one value for each header; `Unordered` names them.
+API has one path and one value for each header; `OrderError` names them.
 """
 
 import re
@@ -32,7 +32,7 @@ Action = TypeVar("Action")
 
 
 @dataclass(frozen=True, slots=True)
-class Decided(Generic[Action]):
+class Decision(Generic[Action]):
     """Requests of a match, and what happens to them; `match` has at most one method."""
 
     match: RequestMatch
@@ -40,34 +40,34 @@ class Decided(Generic[Action]):
 
 
 @dataclass(frozen=True, slots=True)
-class Unordered(Exception):
+class OrderError(Exception):
     """Matches that the Gateway API cannot keep in order; `reason` is for the user."""
 
     reason: str
 
 
-def ordered(decisions: Sequence[Decided[Action]]) -> tuple[Decided[Action], ...]:
+def ordered(decisions: Sequence[Decision[Action]]) -> tuple[Decision[Action], ...]:
     """Return decisions that decide each request by the Gateway API as the first that fits in `decisions`.
 
-    Raises Unordered if there are none, or more than GREATEST_NUMBER.
+    Raises OrderError if there are none, or more than GREATEST_NUMBER.
     """
-    result: list[Decided[Action]] = []
+    result: list[Decision[Action]] = []
     # From the last to the first: an earlier decision takes its requests from all later ones.
     for decision in reversed(decisions):
         result = [*_before(decision, result), decision, *result]
         if len(result) > GREATEST_NUMBER:
-            raise Unordered(f"more than {GREATEST_NUMBER} matches are necessary to keep their order")
+            raise OrderError(f"more than {GREATEST_NUMBER} matches are necessary to keep their order")
     return tuple(sorted(result, key=lambda item: specificity(item.match)))
 
 
-def _before(decision: Decided[Action], later: list[Decided[Action]]) -> list[Decided[Action]]:
+def _before(decision: Decision[Action], later: list[Decision[Action]]) -> list[Decision[Action]]:
     """Return decisions for requests of `decision` that a later, more specific one would take."""
-    result: dict[RequestMatch, Decided[Action]] = {}
+    result: dict[RequestMatch, Decision[Action]] = {}
     for other in later:
         if other.action != decision.action and specificity(other.match) < specificity(decision.match):
             common = both(decision.match, other.match)
             if common is not None:
-                result.setdefault(common, Decided(common, decision.action))
+                result.setdefault(common, Decision(common, decision.action))
     return list(result.values())
 
 
@@ -87,7 +87,7 @@ def _header(header: FieldMatch) -> FieldMatch:
 
 
 def both(one: RequestMatch, other: RequestMatch) -> RequestMatch | None:
-    """Return the match of requests that fit both; None if there are none. Raises Unordered."""
+    """Return the match of requests that fit both; None if there are none. Raises OrderError."""
     if one.methods and other.methods and one.methods != other.methods:
         return None
     headers: dict[str, FieldMatch] = {}
@@ -112,7 +112,7 @@ def _text(path: Exact | Prefix | Regex | GrpcMethod) -> Exact | Regex:
 
 
 def _common(one: Exact | Regex, other: Exact | Regex, part: str) -> Exact | Regex | None:
-    """Return what fits the texts that fit both; None if there are none. Raises Unordered."""
+    """Return what fits the texts that fit both; None if there are none. Raises OrderError."""
     match one, other:
         case (Exact(), Exact()) | (Regex(), Regex()) if one == other:
             return one
@@ -126,7 +126,7 @@ def _common(one: Exact | Regex, other: Exact | Regex, part: str) -> Exact | Rege
         case (_, Regex(".*")):
             return one
         case _:
-            raise Unordered(
+            raise OrderError(
                 f"a match of {part} with {_shown(one)} comes before a more specific one with "
                 f"{_shown(other)}, and no match of the Gateway API requires both"
             )

@@ -17,8 +17,8 @@ from catalog.store.smi import splits, splits_by_apex
 from catalog.store.view import View
 from meshwright.cli.migrating.findings import Finding, MigrationStatus
 from meshwright.cli.migrating.gateway_api.ordered_matches import (
-    Decided,
-    Unordered,
+    Decision,
+    OrderError,
     both,
     in_gateway_form,
     ordered,
@@ -82,7 +82,7 @@ def new_routes(view: View) -> tuple[tuple[NewRoute, ...], tuple[Finding, ...]]:
         names = ", ".join(sorted(str(split.key) for split in splits_by_apex(view).lookup(key)))
         try:
             found = _of_service(view, key)
-        except (_Unwritable, Unordered) as error:
+        except (_Unwritable, OrderError) as error:
             text = f"TrafficSplit {names} stays in force, because there is no equivalent route: {error}"
             findings.append(Finding(f"Service {key}", MigrationStatus.TO_DO, text))
             continue
@@ -103,7 +103,7 @@ def refused_objects(problems: Problems) -> tuple[Finding, ...]:
 
 
 def _of_service(view: View, key: ServiceKey) -> list[NewRoute]:
-    """Return a route for each port that has a split; raise _Unwritable or Unordered."""
+    """Return a route for each port that has a split; raise _Unwritable or OrderError."""
     service = view.services.get(key)
     if service is None:
         raise _Unwritable("the Service does not exist")
@@ -135,7 +135,7 @@ def _of_port(view: View, key: ServiceKey, port: ServicePort) -> NewRoute:
     return NewRoute(key, port, True, tuple(rules))
 
 
-def _decisions(entry: RouteEntry) -> list[Decided[RouteEntry]]:
+def _decisions(entry: RouteEntry) -> list[Decision[RouteEntry]]:
     """Return a decision for each method of an entry; the action is the entry without its matches."""
     if entry.faulty:
         raise _Unwritable("a RoutePolicy injects faults into its requests")
@@ -149,7 +149,7 @@ def _decisions(entry: RouteEntry) -> list[Decided[RouteEntry]]:
         raise _Unwritable(f"an HTTPRoute cannot match method {wrong[0]}")
     action = replace(entry, matches=(), provenance=())
     methods = match.methods or ("",)
-    return [Decided(replace(match, methods=(method,) if method else ()), action) for method in methods]
+    return [Decision(replace(match, methods=(method,) if method else ()), action) for method in methods]
 
 
 def _destinations(view: View, entry: RouteEntry) -> tuple[Destination, ...]:

@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
-from meshwright.cli.migrating.gateway_api.ordered_matches import Decided, Unordered, in_gateway_form, ordered
+from meshwright.cli.migrating.gateway_api.ordered_matches import (
+    Decision,
+    OrderError,
+    in_gateway_form,
+    ordered,
+)
 from meshwright.mesh.matching import Exact, FieldMatch, Regex, RequestMatch
 
 METHODS = ("GET", "POST")
@@ -56,7 +61,7 @@ def _rank(match: RequestMatch) -> int:
     return 0 if isinstance(match.path, Exact) else 2 if match.path is None else 1
 
 
-def _by_gateway_api(decided: tuple[Decided[int], ...], request: Request) -> int | None:
+def _by_gateway_api(decided: tuple[Decision[int], ...], request: Request) -> int | None:
     """Answer as the specification: a given path, a given method, most headers, then order in the route."""
     fitting = [
         (_rank(match), not match.methods, -len(match.headers), number)
@@ -69,10 +74,10 @@ def _by_gateway_api(decided: tuple[Decided[int], ...], request: Request) -> int 
 @given(st.lists(_matches, max_size=5))
 def test_every_request_is_decided_as_before(matches: list[RequestMatch]) -> None:
     """Any decisions that can be ordered decide each request as before."""
-    decisions = [Decided(match, number) for number, match in enumerate(matches)]
+    decisions = [Decision(match, number) for number, match in enumerate(matches)]
     try:
         result = ordered(decisions)
-    except Unordered:
+    except OrderError:
         reject()
     for request in REQUESTS:
         first = next((item.action for item in decisions if _fits(item.match, request)), None)
@@ -81,7 +86,7 @@ def test_every_request_is_decided_as_before(matches: list[RequestMatch]) -> None
 
 def test_judge_finds_a_wrong_order() -> None:
     """The judge of these tests sees the difference between the given order and the result."""
-    decisions = (Decided(_match(None, None, "1", None), 0), Decided(_match(None, "GET", None, None), 1))
+    decisions = (Decision(_match(None, None, "1", None), 0), Decision(_match(None, "GET", None, None), 1))
     assert _by_gateway_api(decisions, ("GET", "/a", "1", "")) == 1
     assert _by_gateway_api(ordered(decisions), ("GET", "/a", "1", "")) == 0
 
@@ -90,30 +95,30 @@ def test_request_of_two_matches_gets_a_match_with_both() -> None:
     """An earlier match keeps the requests that a more specific one would take."""
     beta, get = _match(None, None, "1", None), _match(None, "GET", None, None)
     both = _match(None, "GET", "1", None)
-    assert ordered((Decided(beta, "beta"), Decided(get, "stable"))) == (
-        Decided(both, "beta"),
-        Decided(get, "stable"),
-        Decided(beta, "beta"),
+    assert ordered((Decision(beta, "beta"), Decision(get, "stable"))) == (
+        Decision(both, "beta"),
+        Decision(get, "stable"),
+        Decision(beta, "beta"),
     )
 
 
 def test_equal_actions_need_no_order() -> None:
     """Matches with one action get no further match."""
     beta, get = _match(None, None, "1", None), _match(None, "GET", None, None)
-    assert ordered((Decided(beta, "b"), Decided(get, "b"))) == (Decided(get, "b"), Decided(beta, "b"))
+    assert ordered((Decision(beta, "b"), Decision(get, "b"))) == (Decision(get, "b"), Decision(beta, "b"))
 
 
 def test_literal_paths_of_which_none_fits_the_other_need_no_match() -> None:
     """No request fits two different literal paths."""
     one, other = _match("/a", None, None, None), _match("/b", "GET", None, None)
-    assert ordered((Decided(one, 1), Decided(other, 2))) == (Decided(other, 2), Decided(one, 1))
+    assert ordered((Decision(one, 1), Decision(other, 2))) == (Decision(other, 2), Decision(one, 1))
 
 
 def test_two_expressions_for_one_path_are_refused() -> None:
     """A request that must fit two expressions cannot be described."""
     one, other = _match("/a.*", None, None, None), _match("/[ab]+", "GET", None, None)
-    with pytest.raises(Unordered) as refused:
-        ordered((Decided(one, 1), Decided(other, 2)))
+    with pytest.raises(OrderError) as refused:
+        ordered((Decision(one, 1), Decision(other, 2)))
     assert refused.value.reason == (
         "a match of the path with '/a.*' comes before a more specific one with '/[ab]+', and no match of the "
         "Gateway API requires both"
@@ -122,6 +127,6 @@ def test_two_expressions_for_one_path_are_refused() -> None:
 
 def test_too_many_matches_are_refused() -> None:
     """A route has at most 128 matches."""
-    decisions = [Decided(_match(f"/{number}", None, None, None), number) for number in range(129)]
-    with pytest.raises(Unordered, match="more than 128 matches"):
+    decisions = [Decision(_match(f"/{number}", None, None, None), number) for number in range(129)]
+    with pytest.raises(OrderError, match="more than 128 matches"):
         ordered(decisions)
