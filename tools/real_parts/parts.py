@@ -17,6 +17,8 @@ GO: Final = "1.26.0"
 
 _NEWER_GO: Final = "1.27.3"
 """Version of Go that the Gateway API's conformance suite requires; it is downloaded as a module."""
+_GATEWAY_API: Final = "sigs.k8s.io/gateway-api"
+_GATEWAY_VERSION: Final = "1.7.0"
 _STAGED: Final = re.compile(r"^\t(\S+) => \./staging/", re.MULTILINE)
 _KUBERNETES: Final = "k8s.io/kubernetes"
 _VERSIONED: Final = "k8s.io/component-base/version"
@@ -163,9 +165,24 @@ def _istio(name: str) -> Part:
     return Part(name, "istio.io/istio", version, f"istio.io/istio/pilot/cmd/{name}", requires)
 
 
+def _gateway_definitions() -> Part:
+    # The program does nothing: the definitions come without the suite, which takes minutes to build.
+    source = "package main\n\nfunc main() {}\n"
+    return Part(
+        "gateway-definitions",
+        _GATEWAY_API,
+        _GATEWAY_VERSION,
+        ".",
+        {},
+        source=source,
+        folder="config/crd/standard",
+        toolchain=_NEWER_GO,
+    )
+
+
 def _gateway_conformance() -> Part:
     # The suite is a library of tests. It names a version of its images that module proxies do not have.
-    module, version = "sigs.k8s.io/gateway-api", "1.7.0"
+    module, version = _GATEWAY_API, _GATEWAY_VERSION
     source = (Path(__file__).parent / "gateway_conformance" / "main_test.go").read_text("utf-8")
     return Part(
         "gateway-conformance.test",
@@ -202,6 +219,8 @@ HELM: Final = _helm()
 COLLECTOR: Final = _collector()
 """OpenTelemetry's collector: receives OTLP and writes the data to its log."""
 
+GATEWAY_DEFINITIONS: Final = _gateway_definitions()
+"""The Gateway API's CustomResourceDefinitions of the standard channel, as a shared folder."""
 GATEWAY_CONFORMANCE: Final = _gateway_conformance()
 """Conformance suite of the Gateway API, with the definitions of the standard channel."""
 GATEWAY_ECHO: Final = _gateway_echo()
@@ -213,6 +232,17 @@ NODE: Final = (SCHEDULER, KUBELET, KUBE_PROXY, COREDNS)
 GATEWAY: Final = (GATEWAY_CONFORMANCE, GATEWAY_ECHO)
 """Programs of the conformance suite of the Gateway API."""
 
-_ALL: Final = (ETCD, API_SERVER, CONTROLLERS, CERT_MANAGER, *NODE, HELM, COLLECTOR, ISTIOD, *GATEWAY)
+_ALL: Final = (
+    ETCD,
+    API_SERVER,
+    CONTROLLERS,
+    CERT_MANAGER,
+    *NODE,
+    HELM,
+    COLLECTOR,
+    ISTIOD,
+    GATEWAY_DEFINITIONS,
+    *GATEWAY,
+)
 PARTS: Final = {part.name: part for part in _ALL}
 """All parts by name."""

@@ -27,7 +27,7 @@ from tests.unit.specs.gateway.manifests import IN_FILE, manifest
 from tests.unit.specs.gateway.test_refusals import ACCEPTED, REFUSED, REFUSED_GRPC
 from tests.unit.specs.reference.test_schema import _probed
 from tools.real_parts.cluster import RunningCluster, cluster
-from tools.real_parts.parts import GATEWAY_CONFORMANCE
+from tools.real_parts.parts import GATEWAY_DEFINITIONS
 
 IS_LONG = os.environ.get("MESHWRIGHT_SOAK") == "long"
 STEP = 1 if IS_LONG else 19
@@ -40,7 +40,7 @@ IN_CLUSTER = InCluster("here", "1")
 @pytest.fixture(scope="module")
 def own_cluster(parts: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
     """Return a cluster without definitions."""
-    skip_without(GATEWAY_CONFORMANCE)
+    skip_without(GATEWAY_DEFINITIONS)
     with cluster(tmp_path_factory.mktemp("gateway") / "cluster") as made:
         yield made
 
