@@ -6,7 +6,7 @@ the translation: a fault in shared code would stay invisible. The oracle is writ
 speed.
 
 `targets`, `splits`, `gateway`, `ingress`, `mutual_tls`, `authorization`, `routing` and `service_policies`
-read one kind of object each. `route_answers` finds the places behind a Service. `request/` computes the form in
-which a sidecar forwards a request, and `transit` applies it on the way. `preconditions` has conditions apart
-from policy, for example readiness, and `outside` decides calls out of the mesh. Read next: `decide`.
+read one kind of object each. `route_answers` finds the places behind a Service. `request/` computes the form
+in which a sidecar forwards a request, and `transit` applies it on the way. `preconditions` has conditions
+apart from policy, for example readiness, and `outside` decides calls out of the mesh. Read next: `decide`.
 """

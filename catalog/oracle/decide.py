@@ -35,7 +35,6 @@ import enum
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from catalog.oracle.route_answers import may_answer, offered, places
 from catalog.oracle.authorization import authorizer_at, counting
 from catalog.oracle.callers import is_of_the_mesh
 from catalog.oracle.gateway import RoutedRequest, Way, routed
@@ -50,6 +49,7 @@ from catalog.oracle.preconditions import (
 )
 from catalog.oracle.request.paths import LocalReply
 from catalog.oracle.request.request import Request, fits
+from catalog.oracle.route_answers import may_answer, offered, places
 from catalog.oracle.splits import SplitVerdict, backends, judge_split, split_for
 from catalog.oracle.targets import Place, Verdict, judge, matches_of, verdicts
 from catalog.oracle.transit import at_client, at_server
