@@ -34,27 +34,27 @@ def destinations(
 
     Identities are present before their endpoints are admitted to traffic, so admission changes no cluster.
     """
-    named: dict[tuple[ServiceKey, str, bool], bool] = {}
+    named: dict[tuple[ServiceKey, str, bool, bool], bool] = {}
     for service in services:
         for backend in service.backends():
             if isinstance(backend.upstream, ServiceKey):
-                place = (backend.upstream, backend.target_port, backend.as_called)
+                place = (backend.upstream, backend.target_port, backend.as_called, backend.http2)
                 # One destination per place: HTTP if any service with a route to it speaks HTTP.
                 named[place] = named.get(place, False) or service.protocol.is_http
     return SharedTuple(
-        _open_to_all(view, key, target_port, is_http, as_called)
+        _open_to_all(view, key, target_port, is_http, as_called, http2)
         if (asked := relevant_client(view, client, key)) is None
-        else _destination(view, asked, key, target_port, is_http, as_called)
-        for (key, target_port, as_called), is_http in sorted(named.items())
+        else _destination(view, asked, key, target_port, is_http, as_called, http2)
+        for (key, target_port, as_called, http2), is_http in sorted(named.items())
     )
 
 
 @derived
 def _open_to_all(
-    view: View, key: ServiceKey, target_port: str, is_http: bool, as_called: bool
+    view: View, key: ServiceKey, target_port: str, is_http: bool, as_called: bool, http2: bool
 ) -> ServiceDestination:
     # A derived value without the client in its key, so all clients share it.
-    return _destination(view, None, key, target_port, is_http, as_called)
+    return _destination(view, None, key, target_port, is_http, as_called, http2)
 
 
 def _destination(
@@ -64,6 +64,7 @@ def _destination(
     target_port: str,
     is_http: bool,
     as_called: bool,
+    http2: bool,
 ) -> ServiceDestination:
     # The called endpoint answers, so there is no choice for an UpstreamPolicy to change.
     policy = None if as_called else policy_of(view, key)
@@ -80,6 +81,7 @@ def _destination(
         ejecting=None if policy is None else policy.ejecting,
         balancing=BalancingAlgorithm.ROUND_ROBIN if policy is None else policy.load.balancing,
         checking=None if policy is None else _checking(view, policy, target_port),
+        http2=http2,
     )
 
 

@@ -193,7 +193,8 @@ def _mirrors(
     """Return the copies to existing places that the clients may call."""
     return tuple(
         RequestMirror(
-            WeightedBackend(found.service, str(found.port.target_port), 1),
+            # Envoy would send copies by HTTP/1.1, which gRPC does not have.
+            WeightedBackend(found.service, str(found.port.target_port), 1, http2=caller.kind == GRPC_ROUTE),
             mirror.numerator,
             mirror.denominator,
         )

@@ -47,12 +47,17 @@ def rules(
         if policy is not None and matches != ():
             place = mirrored(view, key, port, rule.actions)
             copied = place is not None and reached(place)
-            to = WeightedBackend(place[0], str(place[1].target_port), 1) if place and copied else None
+            to = _copies(place, protocol) if place is not None and copied else None
             applied.append(AppliedRule(policy.key, matches, rule.actions, to))
         # The rule is for all requests, so later rules can never apply.
         if matches is None:
             break
     return tuple(applied)
+
+
+def _copies(place: Place, protocol: Protocol) -> WeightedBackend:
+    # Envoy would send copies by HTTP/1.1, which gRPC does not have.
+    return WeightedBackend(place[0], str(place[1].target_port), 1, http2=protocol is Protocol.GRPC)
 
 
 def mirrors(view: View, key: ServiceKey, port: ServicePort) -> Iterator[Place]:

@@ -44,7 +44,7 @@ class ServiceDestination(CachedHash):
     `as_called` (see `WeightedBackend`) there are no endpoints. `caller` is the client, or `None` if all
     clients of the mesh are equal. `limits` hold for each caller. `ejecting` replaces the mesh's outlier
     detection, unless `None`. `checking` is the active health check, if any. `near` is the locality of callers
-    with a preference for near endpoints.
+    with a preference for near endpoints. With `http2` requests are sent by HTTP/2 (see `WeightedBackend`).
     """
 
     service: ServiceKey
@@ -60,6 +60,7 @@ class ServiceDestination(CachedHash):
     balancing: BalancingAlgorithm = BalancingAlgorithm.ROUND_ROBIN
     checking: HealthCheck | None = None
     near: CallerLocality | None = None
+    http2: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,9 +120,9 @@ def _service_order(service: OutboundService) -> tuple[Any, ...]:
 def _destination_order(result: Destination) -> tuple[Any, ...]:
     match result:
         case ServiceDestination(service, target_port):
-            return (*_upstream_order(service), target_port, result.as_called)
+            return (*_upstream_order(service), target_port, result.as_called, result.http2)
         case ExternalDestination(host, port):
-            return (*_upstream_order(host), str(port), False)
+            return (*_upstream_order(host), str(port), False, False)
 
 
 def _upstream_order(upstream: Upstream) -> tuple[Any, ...]:

@@ -18,7 +18,8 @@ class WeightedBackend:
     """A share of the calls: an upstream's target port (number or name) and a relative weight.
 
     With `as_called` the called endpoint answers, and no other is chosen (headless services). `own` are
-    changes for this share alone.
+    changes for this share alone. With `http2` requests are sent by HTTP/2, and not in the caller's version:
+    copies have no caller.
     """
 
     upstream: Upstream
@@ -26,6 +27,7 @@ class WeightedBackend:
     weight: int
     as_called: bool = False
     own: "ShareChanges | None" = None
+    http2: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,8 +51,8 @@ def cluster(place: WeightedBackend | Destination) -> str:
 
     The target port is a number or a name, as in the policy.
 
-    The name ends in `|as-called` if the called endpoint itself must answer. For a host outside of the mesh
-    the name is `<host>:<port>`.
+    The name ends in `|as-called` if the called endpoint itself must answer, or in `|http2`. For a host
+    outside of the mesh the name is `<host>:<port>`.
     """
     match place:
         case ExternalDestination(host, port):
@@ -63,6 +63,8 @@ def cluster(place: WeightedBackend | Destination) -> str:
             name = f"{place.service}|{place.target_port}"
         case WeightedBackend(upstream):
             name = f"{upstream}|{place.target_port}"
+    if place.http2:
+        return f"{name}|http2"
     return f"{name}|as-called" if place.as_called else name
 
 

@@ -261,6 +261,7 @@ def _destination(terms: MeshTerms, destination: Destination) -> Iterator[Piece]:
             endpoints=destination.endpoints,
             caller=destination.caller,
             near=destination.near,
+            http2=destination.http2,
         )
         reached = DestinationPolicy(destination.service, destination.target_port)
         yield _Judged(endpoints.assignment, about=reached, destinations=(places,))

@@ -58,7 +58,9 @@ def destination(terms: MeshTerms, wanted: ServiceDestination) -> Resource:
     """
     name = names.cluster(wanted)
     message = _Cluster(name=name, transport_socket=tls.upstream(terms, wanted))
-    kind = _Kind(wanted.is_http, wanted.as_called, wanted.limits, wanted.ejecting, wanted.balancing)
+    kind = _Kind(
+        wanted.is_http, wanted.as_called, wanted.limits, wanted.ejecting, wanted.balancing, wanted.http2
+    )
     message.MergeFrom(_destination(terms, kind))
     if wanted.checking is not None:
         health_checks.ask(message, wanted.checking, wanted.server_name)
@@ -176,13 +178,17 @@ class _Kind(NamedTuple):
     limits: ConnectionLimits
     ejecting: OutlierDetectionOverride | None
     balancing: BalancingAlgorithm
+    http2: bool = False
 
 
 @lru_cache(ALIKE)
 def _destination(terms: MeshTerms, kind: _Kind) -> _Cluster:
     """Return the common part of the clusters of mesh destinations, to be merged into each."""
     message, resilience, limits = _Cluster(), terms.resilience, kind.limits
-    message.CopyFrom(_limited(terms.headers, limits, is_http=kind.is_http, keepalive=resilience.keepalive))
+    alike = _limited(
+        terms.headers, limits, is_http=kind.is_http, keepalive=resilience.keepalive, http2=kind.http2
+    )
+    message.CopyFrom(alike)
     message.MergeFrom(surviving.peers(resilience, kind.ejecting, as_called=kind.as_called))
     if limits.connect_timeout is None:
         # The mesh's setting is a default: the limit of an object wins.
@@ -207,6 +213,7 @@ def _limited(
     is_http: bool,
     keepalive: Keepalive | None = None,
     reuse: timedelta | None = None,
+    http2: bool = False,
 ) -> _Cluster:
     """Return the common part of clusters (static type, limits, protocol options), to be merged."""
     return _Cluster(
@@ -214,7 +221,7 @@ def _limited(
         connect_timeout=_connect_timeout(limits),
         circuit_breakers=circuit_breakers(limits),
         typed_extension_protocol_options=_protocol_options(
-            headers, limits, keepalive, reuse, is_http=is_http
+            headers, limits, keepalive, reuse, is_http=is_http, http2=http2
         ),
     )
 
@@ -257,9 +264,13 @@ def _protocol_options(
     reuse: timedelta | None,
     *,
     is_http: bool,
+    http2: bool,
 ) -> dict[str, Any]:
     if not is_http:
         return {}
+    of_http2 = protocol_pb2.Http2ProtocolOptions(
+        connection_keepalive=None if keepalive is None else surviving.pings(keepalive)
+    )
     options = http_protocol_options_pb2.HttpProtocolOptions(
         common_http_protocol_options=protocol_pb2.HttpProtocolOptions(
             # Shorter than in applications: if one closes just as a request arrives, the answer is 503.
@@ -272,11 +283,10 @@ def _protocol_options(
                 else UInt32Value(value=limits.requests_per_connection)
             ),
         ),
-        use_downstream_protocol_config=http_protocol_options_pb2.HttpProtocolOptions.UseDownstreamHttpConfig(
-            http_protocol_options=protocol_pb2.Http1ProtocolOptions(),
-            http2_protocol_options=protocol_pb2.Http2ProtocolOptions(
-                connection_keepalive=None if keepalive is None else surviving.pings(keepalive)
-            ),
-        ),
     )
+    if http2:
+        options.explicit_http_config.http2_protocol_options.CopyFrom(of_http2)
+    else:
+        options.use_downstream_protocol_config.http_protocol_options.SetInParent()
+        options.use_downstream_protocol_config.http2_protocol_options.CopyFrom(of_http2)
     return {_HTTP_OPTIONS: packed(options)}
