@@ -41,6 +41,8 @@ class FileSettings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Set the order of the sources."""
-        config = init_settings().get("config") or env_settings().get("config")
+        # This one variable alone: to read all of them twice takes most of the time of reading settings.
+        variable, *_ = env_settings.get_field_value(settings_cls.model_fields["config"], "config")
+        config = init_settings().get("config") or variable
         values = cls.from_file(read_config(Path(config)) if config else {})
         return init_settings, env_settings, InitSettingsSource(settings_cls, values)
