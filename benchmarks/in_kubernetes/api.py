@@ -56,6 +56,11 @@ class Api:
         """Delete all objects of a kind in a namespace."""
         self._ask("DELETE", kind.collection(namespace))
 
+    def list(self, kind: Kind, namespace: str) -> list[Document]:
+        """Return all objects of a kind in a namespace."""
+        items: list[Document] = self._ask("GET", kind.collection(namespace))["items"]
+        return items
+
     def define(self, text: str) -> None:
         """Create the CustomResourceDefinitions in a YAML text."""
         for document in yaml.load_all(text, Loader=yaml.CSafeLoader):
