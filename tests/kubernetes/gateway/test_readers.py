@@ -3,7 +3,6 @@
 import asyncio
 import copy
 import os
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,41 +17,20 @@ from meshwright.mesh.origins import InCluster
 from meshwright.specs.manifest import split_api_version
 from meshwright.specs.reader import read
 from meshwright.specs.reference.shapes import DescribedKind
-from tests.kubernetes.conftest import skip_without
+from tests.kubernetes.gateway.conftest import LATER
 from tests.kubernetes.reading.test_source import looking
 from tests.kubernetes.tools import objects
 from tests.kubernetes.tools.api_requests import DRY, Asking, established, path
-from tests.kubernetes.tools.gateway_definitions import KINDS, definition
+from tests.kubernetes.tools.gateway_definitions import definition
 from tests.unit.specs.gateway.manifests import IN_FILE, manifest
 from tests.unit.specs.gateway.test_refusals import ACCEPTED, REFUSED, REFUSED_GRPC
 from tests.unit.specs.reference.test_schema import _probed
-from tools.real_parts.cluster import RunningCluster, cluster
-from tools.real_parts.parts import GATEWAY_DEFINITIONS
+from tools.real_parts.cluster import RunningCluster
 
 IS_LONG = os.environ.get("MESHWRIGHT_SOAK") == "long"
 STEP = 1 if IS_LONG else 19
 DESCRIBED = [item for item in reference.described() if item.kind.group == GATEWAY_API]
-LATER = "tlsroutes"
-"""Kind whose definition is installed by the tests of its objects."""
 IN_CLUSTER = InCluster("here", "1")
-
-
-@pytest.fixture(scope="module")
-def own_cluster(parts: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
-    """Return a cluster without definitions."""
-    skip_without(GATEWAY_DEFINITIONS)
-    with cluster(tmp_path_factory.mktemp("gateway") / "cluster") as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def asking(own_cluster: RunningCluster) -> Iterator[Asking]:
-    """Return a client for the API server, with the definitions except that of TLSRoute."""
-    with Asking(own_cluster) as asking:
-        established(asking, *(definition(plural) for plural in KINDS if plural != LATER))
-        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
-        assert asking.create(namespace).status == 201
-        yield asking
 
 
 def _disagreements(asking: Asking, documents: list[dict[str, Any]]) -> list[str]:

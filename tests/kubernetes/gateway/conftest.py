@@ -1,0 +1,32 @@
+"""The cluster of the tests of Gateway API objects, with the definitions of the standard channel."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kubernetes.conftest import skip_without
+from tests.kubernetes.tools.api_requests import Asking, established
+from tests.kubernetes.tools.gateway_definitions import KINDS, definition
+from tools.real_parts.cluster import RunningCluster, cluster
+from tools.real_parts.parts import GATEWAY_DEFINITIONS
+
+LATER = "tlsroutes"
+"""Kind whose definition is installed by the tests of its objects."""
+
+
+@pytest.fixture(scope="package")
+def own_cluster(parts: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
+    """Return a cluster without definitions."""
+    skip_without(GATEWAY_DEFINITIONS)
+    with cluster(tmp_path_factory.mktemp("gateway") / "cluster") as made:
+        yield made
+
+
+@pytest.fixture(scope="package")
+def asking(own_cluster: RunningCluster) -> Iterator[Asking]:
+    """Return a client for the API server, with the definitions except that of TLSRoute."""
+    with Asking(own_cluster) as asking:
+        established(asking, *(definition(plural) for plural in KINDS if plural != LATER))
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+        assert asking.create(namespace).status == 201
+        yield asking

@@ -1,0 +1,123 @@
+"""Tests of `status.parents` at a real API server: the entries of Meshwright beside those of others."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from meshwright.controller.app import run
+from meshwright.controller.server import BoundAddresses
+from meshwright.controller.settings.settings import load
+from tests.kubernetes.tools.api_requests import Asking, path
+from tools.real_parts.cluster import RunningCluster
+
+MERGE = "application/merge-patch+json"
+FOREIGN: dict[str, Any] = {
+    "parentRef": {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "edge"},
+    "controllerName": "example.org/gateway",
+    "conditions": [
+        {
+            "type": "Accepted",
+            "status": "True",
+            "reason": "Accepted",
+            "message": "",
+            "observedGeneration": 1,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+    ],
+}
+
+
+def service(name: str) -> dict[str, Any]:
+    """Return a Service with an HTTP port."""
+    ports = [{"name": "web", "port": 80, "appProtocol": "http"}]
+    metadata = {"name": name, "namespace": "shop"}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": ports}}
+
+
+def parent(port: int) -> dict[str, Any]:
+    """Return a reference to the Service `echo`."""
+    return {"group": "", "kind": "Service", "name": "echo", "port": port}
+
+
+ROUTE: dict[str, Any] = {
+    "apiVersion": "gateway.networking.k8s.io/v1",
+    "kind": "HTTPRoute",
+    "metadata": {"name": "split", "namespace": "shop"},
+    "spec": {"parentRefs": [parent(80)], "rules": [{"backendRefs": [{"name": "v1", "port": 80}]}]},
+}
+
+
+@asynccontextmanager
+async def serving(cluster: RunningCluster, state: Path) -> AsyncIterator[None]:
+    """Run a server for the namespace until the context ends."""
+    stop, started = asyncio.Event(), asyncio.get_running_loop().create_future()
+    flags: dict[str, object] = dict.fromkeys(("ads_address", "http_address", "debug_address"), "127.0.0.1:0")
+    flags |= {"kubernetes": True, "kubeconfig": str(cluster.kubeconfig), "drain_seconds": 0.2}
+    task = asyncio.create_task(
+        run(load(flags | {"namespaces": "shop", "state": state}), stop, started=started.set_result)
+    )
+    try:
+        await asyncio.wait({task, started}, return_when=asyncio.FIRST_COMPLETED)
+        if started.done():
+            assert isinstance(started.result(), BoundAddresses)
+        yield
+    finally:
+        stop.set()
+        await task
+
+
+def summary(route: Any) -> list[tuple[str, list[tuple[str, str, str, int]]]]:
+    """Return the entries in order: the controller, and type, status, reason and generation of conditions."""
+    return [
+        (
+            entry["controllerName"],
+            [
+                (item["type"], item["status"], item["reason"], item["observedGeneration"])
+                for item in entry["conditions"]
+            ],
+        )
+        for entry in route.get("status", {}).get("parents", [])
+    ]
+
+
+async def test_own_entries_follow_the_route_and_others_stay_as_they_are(
+    own_cluster: RunningCluster, asking: Asking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The entry is written, follows an edit and a new Service, and goes with its parentRef."""
+    monkeypatch.setenv("POD_NAMESPACE", "shop")
+    for document in (service("echo"), ROUTE):
+        assert asking.create(document).status == 201
+    status = {"status": {"parents": [FOREIGN]}}
+    assert asking("PATCH", f"{path(ROUTE)}/status", status, MERGE).status == 200
+
+    def mine(*conditions: tuple[str, str, str, int]) -> list[Any]:
+        return [
+            ("example.org/gateway", [("Accepted", "True", "Accepted", 1)]),
+            ("meshwright.dev/mesh-controller", list(conditions)),
+        ]
+
+    async def until(expected: list[Any]) -> Any:
+        return await asyncio.to_thread(asking.until, path(ROUTE), lambda route: summary(route) == expected)
+
+    def edit(*parents: dict[str, Any]) -> None:
+        answer = asking("PATCH", path(ROUTE), {"spec": {"parentRefs": list(parents)}}, MERGE)
+        assert answer.status == 200, answer.message
+
+    accepted = ("Accepted", "True", "Accepted")
+    async with serving(own_cluster, tmp_path / "state"):
+        route = await until(mine((*accepted, 1), ("ResolvedRefs", "False", "BackendNotFound", 1)))
+        assert route["status"]["parents"][0] == FOREIGN
+        assert route["status"]["parents"][1]["parentRef"] == parent(80)
+        assert asking.create(service("v1")).status == 201
+        await until(mine((*accepted, 1), ("ResolvedRefs", "True", "ResolvedRefs", 1)))
+        edit(parent(81))
+        refused = ("Accepted", "False", "NoMatchingParent", 2)
+        route = await until(mine(refused, ("ResolvedRefs", "True", "ResolvedRefs", 2)))
+        assert route["status"]["parents"][1]["parentRef"] == parent(81)
+        edit({"name": "edge"})
+        route = await until(mine()[:1])
+        assert route["status"]["parents"] == [FOREIGN]
