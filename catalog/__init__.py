@@ -13,6 +13,8 @@ the right module imports the left one:
     [Namespace], [MeshConfig] -> permissive
     [TrafficTarget], [HTTPRouteGroup], [TCPRoute], permissive -> access
     [TrafficSplit], [HTTPRouteGroup] -> splits
+    [HTTPRoute], [GRPCRoute], [TLSRoute], [Service] -> attachment -> route_reach -> route_table
+    references, gateway_precedence, outbound -> gateway_routes -> route_table
     [UpstreamTrafficSetting] -> limits
     groups, conflicts, access, limits -> inbound
     addresses, endpoints, access, splits -> outbound
