@@ -53,8 +53,6 @@ PASSING_ANYWAY: Final = frozenset(
     ("MeshBasic", "MeshHTTPRouteMatching", "MeshHTTPRouteSimpleSameNamespace", "MeshTrafficSplit")
 )
 """Core tests that pass without a mesh, because the suite waits for three right answers in a row."""
-LACKING: Final = PROVING
-"""Tests that the mesh cannot pass yet, because it has no routes of the Gateway API."""
 REPORT: Final = f"standard-{version('meshwright')}-default-report.yaml"
 """Name of the report, in the form that the Gateway API's collection of reports demands."""
 _INJECTED: Final = {"meshwright.dev/inject": "true"}
@@ -121,13 +119,12 @@ def _run(node: Node, choice: Choice, report: Path, seconds: float) -> Results:
     return results
 
 
-@pytest.mark.skipif(PROVING <= LACKING, reason="the mesh has no routes of the Gateway API yet")
 def test_core_tests_that_need_a_mesh_pass(home: Node, node_administrator: Kubectl, tmp_path: Path) -> None:
     """Routes change headers, redirect, and divide requests by weight, for HTTP and gRPC."""
-    left_out = tuple(sorted(PASSING_ANYWAY | LACKING))
+    left_out = tuple(sorted(PASSING_ANYWAY))
     choice = Choice(features=(), left_out=left_out, labels=_INJECTED, annotations=_PERMISSIVE)
     results = _run(home, choice, tmp_path / REPORT, 300)
-    assert results.names(Outcome.PASSED) == PROVING - LACKING, results.output[-10000:]
+    assert results.names(Outcome.PASSED) == PROVING, results.output[-10000:]
 
 
 @long

@@ -13,12 +13,13 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,15 +43,6 @@ func (l *list) String() string { return strings.Join(*l, ",") }
 func (l *list) Set(value string) error {
 	*l = append(*l, value)
 	return nil
-}
-
-func (l *list) has(value string) bool {
-	for _, one := range *l {
-		if one == value {
-			return true
-		}
-	}
-	return false
 }
 
 func main() {
@@ -84,7 +76,7 @@ func serve() {
 		server.Protocols.SetHTTP2(true)
 		server.Protocols.SetUnencryptedHTTP2(true)
 		go func() {
-			if secure.has(port) {
+			if slices.Contains(secure, port) {
 				failed <- server.ListenAndServeTLS(*certificate, *key)
 			} else {
 				failed <- server.ListenAndServe()
@@ -113,16 +105,15 @@ func about(caller string, headers map[string][]string) string {
 	return fmt.Sprintf("IP=%s\n%sHostname=%s\n", host, lines("RequestHeader", headers), name)
 }
 
-// lines returns a line for each value of each header.
+// lines returns a line for each value of each header; the values of a header keep their order.
 func lines(field string, headers map[string][]string) string {
-	var result []string
-	for name, values := range headers {
-		for _, value := range values {
-			result = append(result, fmt.Sprintf("%s=%s:%s\n", field, name, value))
+	var result strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		for _, value := range headers[name] {
+			fmt.Fprintf(&result, "%s=%s:%s\n", field, name, value)
 		}
 	}
-	sort.Strings(result)
-	return strings.Join(result, "")
+	return result.String()
 }
 
 func serveGRPC(port string) error {
