@@ -1,11 +1,13 @@
 """A small mesh of manifests, as the controller's parts see it."""
 
+import functools
 import gc
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +67,14 @@ def _unsynced_files() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
         patch.setattr(sqlite3, "connect", partial(connect, factory=_Unsynced))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _entry_points_read_once() -> Iterator[None]:
+    """Read the installed drivers' entry points once: each time takes the files of all installed packages."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("meshwright.sidecars.registry.entry_points", functools.cache(entry_points))
         yield
 
 
