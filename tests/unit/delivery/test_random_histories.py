@@ -55,11 +55,12 @@ from tests.meshes import values as a
 from tests.meshes.random_meshes import Mesh, random_mesh
 from tests.tools.hypothesis_profiles import examples
 from tests.tools.observed_values import Pin
+from tests.unit.conftest import MANY_SECONDS
 from tests.unit.delivery.histories import Replica, mismatch
 from tests.unit.delivery.unrecorded_reads import STEPS, forgetful, names
 from xds.protocol.resources.resource import TYPES
 
-pytestmark = pytest.mark.timeout(30)  # many histories each
+pytestmark = pytest.mark.timeout(MANY_SECONDS)  # many histories each
 
 
 @settings(max_examples=examples(15, fresh=100), deadline=None)

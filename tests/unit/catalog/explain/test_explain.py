@@ -42,8 +42,9 @@ from meshwright.providers.directory.manifests import Manifests
 from tests.differential.cases import Case, case
 from tests.differential.topology import Document, documents
 from tests.meshes import values as a
+from tests.unit.conftest import MANY_SECONDS
 
-pytestmark = pytest.mark.timeout(30)  # some tests decide many random requests
+pytestmark = pytest.mark.timeout(MANY_SECONDS)  # some tests decide many random requests
 
 
 def text(*manifests: Document) -> str:

@@ -26,8 +26,9 @@ from tests.differential.comparison import FLOORS, Counts, straight_to, without_c
 from tests.differential.topology import TCP
 from tests.tools.hypothesis_profiles import examples
 from tests.unit.catalog.explain.test_explain import TOPOLOGY, text
+from tests.unit.conftest import MANY_SECONDS
 
-pytestmark = pytest.mark.timeout(30)  # the first test decides the requests of all
+pytestmark = pytest.mark.timeout(MANY_SECONDS)  # the first test decides the requests of all
 ALL = 80
 POLICIES = examples(40, fresh=80)
 """Every second one of ALL in every run; the floors below hold for ALL."""
