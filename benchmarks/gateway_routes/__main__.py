@@ -115,11 +115,13 @@ def measure(api: Api, plane: ControlPlane, options: argparse.Namespace, console:
     caller.until_answered(0, "/", mesh.BACKENDS[0])
     times = converge(api, caller, options.routes)
     console.log(f"{len(times)} routes decided their first request")
+    # An edit is measured with few routes first, so most of the timed ones go.
     for number in range(FEW, options.routes):
         api.delete(mesh.route(number, 1))
     few = edit_cost(plane, api, caller, 1, options.edits)
     for number in range(min(FEW, options.routes)):
         api.delete(mesh.route(number, 1))
+    # The end of the deletions is not part of what many routes cost.
     before = settled(plane.cpu).cpu
     began = time.monotonic()
     for number in range(options.many):

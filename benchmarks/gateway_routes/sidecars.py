@@ -25,6 +25,7 @@ PAUSE: Final = 0.002
 class _Application(http.server.BaseHTTPRequestHandler):
     """Application of a backend, which answers with the address at which it was called."""
 
+    # HTTP/1.0, the default, would end the connection after each answer.
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
@@ -69,6 +70,7 @@ def envoys(folder: Path, ads: str) -> Iterator[None]:
                 stdout=log,
                 stderr=log,
             )
+            # Backwards: the caller's Envoy began first and ends last.
             ends.callback(end, process, PATIENCE)
         yield
 
@@ -82,6 +84,7 @@ class Caller:
     def answered_by(self, service: int, path: str) -> str | None:
         """Return the address of the backend that answers; None for any other outcome."""
         place = (mesh.ADDRESSES[mesh.CALLER], mesh.FIRST_LOCAL_PORT + service)
+        # A kept connection, so the time of a handshake is not part of the measurement.
         connection = self._connections.setdefault(service, http.client.HTTPConnection(*place, timeout=10))
         try:
             connection.request("GET", path)
