@@ -12,6 +12,9 @@ from tests.gateway.running_cases import RunningCases
 # All calls are made before the first test, which may take minutes where the machine is busy.
 pytestmark = [pytest.mark.envoy, pytest.mark.timeout(900)]
 
+_WAITED = "initial fetch timed out"
+"""Envoy waits 15 s for resources of its first start; a busy machine takes longer to send hundreds of them."""
+
 _CASES = cases()
 _ACTIVE = tuple(case for case in _CASES if not case.pending)
 
@@ -38,5 +41,6 @@ def test_calls_of_the_case_get_the_expected_answers(mesh: RunningCases, case: Ca
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_envoys_accept_all_cases(mesh: RunningCases) -> None:
-    """No Envoy rejects a resource, or logs a complaint."""
-    assert await mesh.live.complaints() == ""
+    """No Envoy rejects a resource, or logs more than that its first resources came late."""
+    complaints = (await mesh.live.complaints()).splitlines()
+    assert [line for line in complaints if _WAITED not in line] == []
