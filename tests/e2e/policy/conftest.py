@@ -21,17 +21,16 @@ async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Policy
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def drained_connections(mesh: PolicyMesh) -> AsyncIterator[None]:
-    """Drain all connections before and after a file whose external services decide about requests.
+async def no_connections(mesh: PolicyMesh) -> AsyncIterator[None]:
+    """Close all connections before and after a file whose external services decide about requests.
 
     A connection keeps the external service of its listener, or the lack of one, so a connection of another
     file would give wrong results.
     """
-    await mesh.enforce()
-    await mesh.drained()
+    await mesh.disconnected()
     yield
+    await mesh.disconnected()
     await mesh.enforce(*EVERYTHING)
-    await mesh.drained()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

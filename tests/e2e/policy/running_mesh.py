@@ -36,7 +36,7 @@ class PolicyMesh:
                 await applications.start_grpc(workload.name, address, ends)
         mesh = cls(await LiveMesh.start(state, yaml.safe_dump_all(documents()), ends))
         for name in WORKLOADS:
-            await mesh.live.envoy(name, drain_seconds=10)
+            await mesh.live.envoy(name)
         await mesh.live.in_force()
         return mesh
 
@@ -54,14 +54,18 @@ class PolicyMesh:
         self.live.apply(yaml.safe_dump_all([*kept, *policy]), said)
         await self.live.in_force()
 
-    async def drained(self) -> None:
-        """Wait until no Envoy has a connection on an earlier listener or filter chain."""
+    async def disconnected(self) -> None:
+        """Enforce no policy, and wait until no Envoy has a connection any more.
 
-        async def is_drained(name: str) -> bool:
-            return not await self.live.stat(name, "listener_manager.total_.*_draining")
+        A proxy that may call nothing closes its connections, also those on an earlier filter chain.
+        """
+        await self.enforce()
+
+        async def has_none(name: str) -> bool:
+            return not await self.live.stat(name, r"^listener\.[0-9].*\.downstream_cx_active$")
 
         for name in WORKLOADS:
-            await until(partial(is_drained, name))
+            await until(partial(has_none, name))
 
     async def get(
         self,

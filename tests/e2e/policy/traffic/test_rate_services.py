@@ -29,7 +29,7 @@ from tests.e2e.policy.servers import RateLimiter
 pytestmark = [
     pytest.mark.envoy,
     pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.usefixtures("drained_connections"),
+    pytest.mark.usefixtures("no_connections"),
 ]
 
 OPEN = (
