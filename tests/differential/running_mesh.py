@@ -1,12 +1,9 @@
 """The running differential mesh: Envoys are kept, and the policy changes."""
 
-import json
 import ssl
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Self
-
-import yaml
 
 from catalog.oracle.decide import Request
 from catalog.policy.group_policy import proxy_policy
@@ -29,6 +26,7 @@ from tests.differential.topology import (
 )
 from tests.differential.wire import Answered, exchange, greeter, web
 from tests.golden.running_mesh import LiveMesh, Translate, serve
+from tests.meshes import texts
 from tests.tools.observed_values import Pin
 
 
@@ -46,7 +44,7 @@ class DifferentialMesh:
     @classmethod
     async def start(cls, state: Path, ends: AsyncExitStack) -> Self:
         """Start the control plane, the applications and the Envoys."""
-        topology = yaml.safe_dump_all(documents())
+        topology = texts.written(documents())
         live = await LiveMesh.start(state, topology, ends)
         base = Manifests().apply("a-topology.yaml", topology)
         mesh = cls(live, base)
@@ -65,8 +63,7 @@ class DifferentialMesh:
 
     async def apply(self, policy: tuple[Document, ...]) -> View:
         """Enforce a policy everywhere, and return its view."""
-        text = "\n---\n".join(map(json.dumps, policy))  # which is YAML, and quickly written
-        manifests = self._base.apply("policy.yaml", text)
+        manifests = self._base.apply("policy.yaml", texts.written(policy))
         self.view.apply(self.view.edits_to(Edits(manifests.objects())))
         self._live.publish(self.view)
         await self._live.in_force()

@@ -54,6 +54,7 @@ from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.wire import Node
 from xds.server.ads import AdsServer
 from xds.server.tls import TlsIdentity
+from xds.stream_status import SyncState
 
 TRUST_DOMAIN = TrustDomain("cluster.local")
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -109,6 +110,7 @@ class LiveMesh:
     translate: Translate = resources
     logs: dict[str, Path] = field(default_factory=dict)
     envoys: dict[str, RunningEnvoy] = field(default_factory=dict)
+    nodes: dict[str, NodeKey] = field(default_factory=dict)
     loopback: IpAddress | None = None
     """Where a proxy in transparent interception shows its beacon: on a loopback of its own, if it has one."""
     _round: int = 0
@@ -173,8 +175,8 @@ class LiveMesh:
 
     async def in_force(self) -> None:
         """Wait until every Envoy has the last published resources, without warming or interim ones."""
-        for envoy in self.envoys.values():
-            await until(lambda envoy=envoy: self._has_it(envoy))  # type: ignore[misc] # bound early
+        for uuid in self.envoys:
+            await until(lambda uuid=uuid: self._has_it(uuid))  # type: ignore[misc] # bound early
 
     async def complaints(self) -> str:
         """Return the Envoys' log lines, rejections and uses of deprecated fields.
@@ -192,13 +194,21 @@ class LiveMesh:
         used = await self.stat(uuid, "runtime.deprecated_feature_use")
         return used > self.logs[uuid].read_text().count(OF_OLDER_ENVOYS)
 
-    async def _has_it(self, envoy: RunningEnvoy) -> bool:
-        if await envoy.round() != str(self._round):
+    async def _has_it(self, uuid: str) -> bool:
+        envoy = self.envoys[uuid]
+        if await envoy.round() != str(self._round) or self._awaits(uuid):
             return False
         lines = (await envoy.text("/stats?filter=warming")).splitlines()
-        if not lines or not all(line.endswith(": 0") for line in lines):
-            return False
-        return "_renewed" not in await envoy.text("/config_dump?resource=dynamic_listeners")
+        return bool(lines) and all(line.endswith(": 0") for line in lines)
+
+    def _awaits(self, uuid: str) -> bool:
+        """Return whether the server waits for an Envoy's answer, for example to an interim listener.
+
+        An Envoy that has the round has got all resources before it. To see whether it still has an interim
+        listener, the Envoy would have to print all listeners, which takes it longer than the rest of a wait.
+        """
+        own = (stream for stream in self.server.statuses() if stream.node_key == self.nodes[uuid])
+        return any(status.state is SyncState.PENDING for stream in own for status in stream.types)
 
     async def envoy(
         self,
@@ -222,7 +232,7 @@ class LiveMesh:
         known = environment(os.environ, workload.proxy_name)
         keeping = await keep(program, running, place, drain_seconds, self.ends, known)
         self.logs[uuid] = running.log
-        self.envoys[uuid] = running
+        self.envoys[uuid], self.nodes[uuid] = running, NodeKey(str(workload.proxy_name))
         await until(lambda: self._live(running, keeping))
 
     def client(self, namespace: str, account: str) -> ssl.SSLContext:

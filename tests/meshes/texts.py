@@ -3,7 +3,9 @@
 Fields that not every manifest of a kind has are given as YAML in flow style: `spec="weight: 2"`.
 """
 
-from typing import Final
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from meshwright.mesh.kinds import SERVICE_ACCOUNT, WORKLOAD
 from meshwright.mesh.names import Namespace
@@ -37,6 +39,11 @@ def manifest(
 def joined(*documents: str) -> str:
     """Write several manifests as one file."""
     return "---\n".join(documents)
+
+
+def written(documents: Iterable[Mapping[str, Any]]) -> str:
+    """Write manifests as one file in JSON, which is YAML too, and takes a fraction of the time."""
+    return joined(*(f"{json.dumps(document)}\n" for document in documents))
 
 
 def account(name: str) -> str:

@@ -15,8 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-import yaml
-
 from catalog.policy.inbound import LOOPBACK
 from catalog.relations.hosts import hosts
 from demo.transparent import as_user
@@ -28,6 +26,7 @@ from tests.e2e.policy.calls import Answer
 from tests.e2e.policy.policies import Document
 from tests.golden.envoys import Place
 from tests.golden.running_mesh import LiveMesh
+from tests.meshes import texts
 from tests.tools import envoy
 
 PROXY_UID = 1500
@@ -94,7 +93,7 @@ class Pods:
         """Make the namespaces with their rules, the applications and the Envoys."""
         machines = {name: ends.enter_context(machine()) for name in ("switch", *ADDRESSES)}
         join(machines["switch"], OUTSIDE, {at: machines[name] for name, at in ADDRESSES.items()})
-        live = await LiveMesh.start(state, yaml.safe_dump_all(documents()), ends)
+        live = await LiveMesh.start(state, texts.written(documents()), ends)
         live.loopback = LOOPBACK
         await asyncio.gather(*(intercept(machines[name]) for name in ADDRESSES))
         await applications.start("outside", partial(bound, machines["switch"], ""), ends)
@@ -107,7 +106,7 @@ class Pods:
 
     async def enforce(self, *policy: Document) -> None:
         """Enforce exactly this policy everywhere."""
-        self.live.apply(yaml.safe_dump_all([*documents(), *policy]))
+        self.live.apply(texts.written([*documents(), *policy]))
         await self.live.in_force()
 
     def resolve(self, name: str) -> tuple[str, ...]:

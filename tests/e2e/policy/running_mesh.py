@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Self
 
 import aiohttp
-import yaml
 
 from tests.e2e.policy import applications, calls
 from tests.e2e.policy.calls import Answer
 from tests.e2e.policy.policies import Document
 from tests.e2e.policy.topology import WORKLOADS, documents, local_port
 from tests.golden.running_mesh import LiveMesh
+from tests.meshes import texts
 from tests.tools.deadline import until
 
 
@@ -34,7 +34,7 @@ class PolicyMesh:
                 address = workload.application
                 await applications.start(workload.name, partial(bound, address), ends)
                 await applications.start_grpc(workload.name, address, ends)
-        mesh = cls(await LiveMesh.start(state, yaml.safe_dump_all(documents()), ends))
+        mesh = cls(await LiveMesh.start(state, texts.written(documents()), ends))
         for name in WORKLOADS:
             await mesh.live.envoy(name)
         await mesh.live.in_force()
@@ -51,7 +51,7 @@ class PolicyMesh:
             for document in documents()
             if (document["kind"], document["metadata"]["name"]) not in named
         ]
-        self.live.apply(yaml.safe_dump_all([*kept, *policy]), said)
+        self.live.apply(texts.written([*kept, *policy]), said)
         await self.live.in_force()
 
     async def disconnected(self) -> None:

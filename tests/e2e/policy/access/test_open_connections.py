@@ -15,7 +15,6 @@ from typing import Self
 import aiohttp
 import pytest
 import pytest_asyncio
-import yaml
 
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName
@@ -25,6 +24,7 @@ from tests.e2e.policy.applications import ECHO, GREETER, HTTP
 from tests.e2e.policy.policies import PERMISSIVE, Document, Match, http, path, ports, routes, target, tcp
 from tests.e2e.policy.running_mesh import bound
 from tests.golden.running_mesh import TRUST_DOMAIN, LiveMesh
+from tests.meshes import texts
 
 pytestmark = [
     pytest.mark.envoy,
@@ -115,7 +115,7 @@ class Changing:
 
     async def enforce(self, *policy: Document) -> None:
         """Enforce exactly this policy everywhere."""
-        self.live.apply(yaml.safe_dump_all([*documents(), *policy]))
+        self.live.apply(texts.written([*documents(), *policy]))
         await self.live.in_force()
 
     async def through(self, client: str, port: int = ECHO) -> Line:
@@ -137,7 +137,7 @@ class Changing:
 async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Changing]:
     """A server and two clients in explicit interception; no Envoy may have logged a complaint at the end."""
     async with AsyncExitStack() as ends:
-        live = await LiveMesh.start(tmp_path_factory.mktemp("open"), yaml.safe_dump_all(documents()), ends)
+        live = await LiveMesh.start(tmp_path_factory.mktemp("open"), texts.written(documents()), ends)
         yield await Changing.start(live, ends)
         assert await live.complaints() == ""
 
@@ -282,5 +282,5 @@ async def test_websocket_that_lost_permission_during_an_outage_ends(mesh: Changi
         socket = await session.ws_connect(f"http://{CLIENTS['ann']}:{HTTP}/a/ws")
         assert await hears(socket)
         async with mesh.live.away():
-            mesh.live.apply(yaml.safe_dump_all([*documents(), *requests(path("/other"))]))
+            mesh.live.apply(texts.written([*documents(), *requests(path("/other"))]))
         await closed(socket)
