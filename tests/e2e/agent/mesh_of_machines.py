@@ -282,6 +282,10 @@ class Meshed:
         _, text = await agent.get(f"{agent.admin}/stats?filter={pattern}")
         return sum(int(line.rpartition(" ")[2]) for line in text.splitlines())
 
+    async def drained(self, name: str) -> bool:
+        """Return whether a proxy has no connection left that came by an earlier filter chain or listener."""
+        return not await self.stat(name, r"^listener_manager\.total_.*_draining$")
+
     async def agent(self, name: str, capabilities: tuple[str, ...]) -> Agent:
         """Give a machine its certificate or a token, and start its agent; return when its proxy is ready."""
         folder = self.state / name
