@@ -55,6 +55,10 @@ def test_links_of_the_changelog_resolve() -> None:
 def test_make_release_runs_the_command() -> None:
     """`make help` lists the target, and a dry run shows the command."""
     done = subprocess.run(
-        ["make", "--dry-run", "-o", "setup", "release"], cwd=ROOT, capture_output=True, text=True, check=True
+        ["make", "--no-print-directory", "--dry-run", "-o", "setup", "release"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.splitlines()[-1] == ".venv/bin/python -m tools.release"
