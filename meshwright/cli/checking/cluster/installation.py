@@ -81,7 +81,7 @@ def looks(
     return [
         ("control plane", reader.control_plane),
         ("readiness", reader.answered),
-        ("its permissions", lambda: _permissions(asking, home, chart)),
+        ("its permissions", lambda: _permissions(asking, home, chart, there())),
         ("policy webhook", lambda: webhooks.looked_at(VALIDATING)),
         ("policy webhook asked", lambda: webhooks.judged(newest(HTTP_ROUTE_GROUP, there()))),
         ("injection webhook", lambda: webhooks.looked_at(MUTATING)),
@@ -93,8 +93,11 @@ def looks(
     ]
 
 
-async def _permissions(asking: ClusterClient, home: str, chart: RenderedChart) -> Check:
-    needs = permissions.granted(chart.manifests)
+async def _permissions(
+    asking: ClusterClient, home: str, chart: RenderedChart, there: ServedResources
+) -> Check:
+    served = {(resource.group, resource.plural) for resource in there.resources}
+    needs = permissions.needed(permissions.granted(chart.manifests), served)
     answers = await asking.may(needs, f"system:serviceaccount:{home}:{ACCOUNT}")
     do = "`meshwright install --print | kubectl apply -f -`, with this installation's values (--values)"
     if chart.is_assumed:

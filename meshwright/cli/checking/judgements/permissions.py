@@ -1,10 +1,11 @@
 """Permissions in a cluster: for installing manifests, and granted by roles in manifests."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from meshwright.cli.checking.judgements.check import Check, UnavailableCheck, counted, listed
+from meshwright.mesh.kinds import GATEWAY_API
 
 Manifest = Mapping[str, Any]
 
@@ -56,6 +57,19 @@ def unserved(manifests: Iterable[Manifest], plurals: Mapping[tuple[str, str], st
 def granted(manifests: Iterable[Manifest]) -> tuple[Need, ...]:
     """Return the permissions granted by roles among the manifests."""
     return tuple(sorted(set(_granted(manifests))))
+
+
+def needed(granted: Iterable[Need], served: Container[tuple[str, str]]) -> tuple[Need, ...]:
+    """Return the permissions without those for kinds of the Gateway API that the cluster does not serve.
+
+    `served` are pairs of a group and a resource. The kinds are not ours to install, and a control plane of a
+    release before has no permissions for them.
+    """
+    return tuple(
+        need
+        for need in granted
+        if need.group != GATEWAY_API or (need.group, need.resource.partition("/")[0]) in served
+    )
 
 
 def _granted(manifests: Iterable[Manifest]) -> Iterator[Need]:

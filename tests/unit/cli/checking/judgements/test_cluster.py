@@ -11,7 +11,14 @@ from meshwright.cli.checking.judgements import installation as installed
 from meshwright.cli.checking.judgements.check import Check, Status, UnavailableCheck
 from meshwright.cli.checking.judgements.cluster import Injector
 from meshwright.cli.checking.judgements.installation import Offer, PodFinding, Runner, WebhookRegistration
-from meshwright.cli.checking.judgements.permissions import Need, granted, permitted, to_apply, unserved
+from meshwright.cli.checking.judgements.permissions import (
+    Need,
+    granted,
+    needed,
+    permitted,
+    to_apply,
+    unserved,
+)
 from meshwright.kubernetes.injection.credentials.pod_roots import ConfigMapState
 from meshwright.mesh.kinds import (
     DEPLOYMENT,
@@ -58,6 +65,15 @@ def test_needed_permissions_are_read_from_the_manifests() -> None:
     definition = {"apiVersion": "d/v1", "kind": "CustomResourceDefinition", "spec": spec}
     made = {"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "k"}}
     assert unserved([definition, made], {("d", "CustomResourceDefinition"): "ds"}) == ()
+
+
+def test_gateway_api_needs_permissions_only_where_its_kinds_are_served() -> None:
+    """The definitions are not ours, and a control plane of a release before lacks these permissions."""
+    group = "gateway.networking.k8s.io"
+    route, status = Need("list", group, "httproutes"), Need("update", group, "httproutes/status")
+    other = Need("list", group, "grpcroutes")
+    assert needed((POD, route, status, other), set()) == (POD,)
+    assert needed((POD, route, status, other), {(group, "httproutes")}) == (POD, route, status)
 
 
 def test_denied_permission_is_named() -> None:
