@@ -241,7 +241,7 @@ def test_chart_is_installed_upgraded_rolled_back_and_removed_without_leftovers(
         )
         assert release.image() == f"meshwright/control-plane:{NOW}"
         assert release.version() == installed_version("meshwright")
-        assert release.webhooks() == webhooks, "the same CA, and Helm left them as they were"
+        assert _left(release.webhooks(), webhooks, releases=1)
         _judges(administrator)
         shop.answers()
         shop.buyer_without_rights()
@@ -250,7 +250,7 @@ def test_chart_is_installed_upgraded_rolled_back_and_removed_without_leftovers(
         release.do("rollback", "1")
         assert release.image() == f"meshwright/control-plane:{BEFORE}"
         assert release.version() == version_before()
-        assert release.webhooks() == webhooks, "the same CA, and Helm left them as they were"
+        assert _left(release.webhooks(), webhooks, releases=2)
         shop.answers()
         _is_missed(administrator, commands, {f"{kubectl.namespace}/{each}" for each in ("buyer", "shop")})
 
@@ -258,6 +258,15 @@ def test_chart_is_installed_upgraded_rolled_back_and_removed_without_leftovers(
     assert administrator.get("crd", "-l", "app.kubernetes.io/name=meshwright")["items"], "with policy in them"
     administrator("delete", "crd", "-l", "app.kubernetes.io/name=meshwright")
     _until_nothing_is_left(before, administrator)
+
+
+def _left(now: list[tuple[str, int]], before: list[tuple[str, int]], *, releases: int) -> bool:
+    """Return whether the CA is the same, and Helm has left both configurations as they were.
+
+    A server of another release judges other kinds, so each may write the validating configuration once.
+    """
+    ((ca, generation), injecting), ((ca_before, first), injecting_before) = now, before
+    return (ca, injecting) == (ca_before, injecting_before) and first <= generation <= first + releases
 
 
 def _is_well(administrator: Kubectl, commands: Commands, folder: Path) -> None:
