@@ -41,7 +41,7 @@ DEFINITIONS: Final = ("httproutes", "grpcroutes", "tlsroutes", "tcproutes", "ref
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What was measured; times are in seconds, and CPU times in milliseconds."""
+    """Results of one run; times are in seconds, and CPU times in milliseconds."""
 
     routes: int
     median: float

@@ -84,7 +84,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class RoutedRequest:
-    """What routes make of a request.
+    """Decision of routes about a request.
 
     `found` is the deciding match; None if no match fits. `ways` are the shares of the existing backends.
     `reply` is the answer of the client's sidecar to every such request, and `broken` its status for the

@@ -174,7 +174,7 @@ def _share(caller: _Caller, backend: Backend, found: ResolvedBackend) -> Share:
     if not isinstance(found.to, ServicePlace):
         return AnsweredShare(caller.broken, backend.weight)
     place = found.to.service, found.to.port
-    # Where nobody is, nobody refuses: the share fails by itself, as with any empty Service.
+    # A Service without workloads has none that could refuse: its share gets 503, as with any empty Service.
     if not caller.reached(place) and not is_vacant(caller.view, place):
         return AnsweredShare(HTTPStatus.FORBIDDEN, backend.weight)
     changes = ShareChanges(

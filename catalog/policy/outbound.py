@@ -108,9 +108,9 @@ def allowed_endpoints(
 
 
 def is_vacant(view: View, place: Place) -> bool:
-    """Return whether a call to a service's port gets 503 from any client: nobody is there who may refuse it.
+    """Return whether no workload behind a service's port can refuse a client.
 
-    That is so without workloads of the mesh, and in a permissive namespace.
+    That is so in a permissive namespace, and without workloads of the mesh, where calls get 503.
     """
     key, port = place
     return is_permissive(view, key.namespace) or not _behind(view).value(key, port)

@@ -63,7 +63,7 @@ _Sources = tuple[tuple[RouteSource, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class _RuleEffect:
-    """What a rule does, and the requests for which; one value for the entries of all choices."""
+    """Effect of a rule on the requests of its sources, made once for the entries of all choices."""
 
     rule: AppliedRule
     sources: _Sources

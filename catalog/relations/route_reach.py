@@ -73,7 +73,7 @@ def route_places(
 
 @derived
 def redirects(view: View, key: ServiceKey, port: Port, side: Side) -> bool:
-    """Return whether a route redirects calls of a side to a Service's port; nobody else is called then."""
+    """Return whether a route redirects calls of a side to a Service's port, so that no workload is called."""
     routes = (route_of(view, route) for route in deciding_routes(view, key, port, side))
     return any(
         rule.filters.redirect is not None and not rule.dropped

@@ -41,7 +41,7 @@ class Answer:
 
 @dataclass
 class Outcome:
-    """What came of a call: the last answer, and how many answers there were of each kind."""
+    """Outcome of a call: the last answer, and the number of answers of each kind."""
 
     tag: str
     last: Answer

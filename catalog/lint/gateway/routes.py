@@ -26,7 +26,7 @@ def problems(lint: Lint, key: ObjectKey, route: GatewayRoute) -> Iterator[Proble
     """Yield the problems of a route with Services as parents; a route of gateways alone has none here."""
     place = Place(lint.view, key)
     decided = attachment(lint.view, place.key)
-    # The controllers of other parents report about the route, so nothing is said here.
+    # Other parents have controllers of their own, which report about the route.
     if not decided.parents:
         return
     yield from _refused(place, route, decided)

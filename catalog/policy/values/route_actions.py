@@ -102,7 +102,7 @@ class Answer:
 
 
 RouteAction = Forward | Redirect | Answer
-"""What happens to a request. The port of a Redirect is that of the new location, and always given."""
+"""Action on a request. A Redirect here always has a port, which is that of the new location."""
 
 
 NO_BACKEND: Final = Answer(HTTPStatus.SERVICE_UNAVAILABLE)

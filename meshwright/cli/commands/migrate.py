@@ -19,6 +19,17 @@ if TYPE_CHECKING:
 
 migrate = typer.Typer(name="migrate", no_args_is_help=True, help="Migrate from another service mesh.")
 
+FromCluster = Annotated[bool, typer.Option("--kubernetes", help="Read the mesh's objects from a cluster.")]
+FromFiles = Annotated[
+    Path | None,
+    typer.Option(
+        "--file",
+        "-f",
+        metavar="FILE|DIR",
+        help="Read the mesh's objects from a file or a directory of manifests.",
+    ),
+]
+
 
 @migrate.callback()
 def about() -> None:
@@ -27,18 +38,8 @@ def about() -> None:
 
 @migrate.command("osm")
 def osm(
-    kubernetes: Annotated[
-        bool, typer.Option("--kubernetes", help="Read Open Service Mesh's objects from a cluster.")
-    ] = False,
-    file: Annotated[
-        Path | None,
-        typer.Option(
-            "--file",
-            "-f",
-            metavar="FILE|DIR",
-            help="Read Open Service Mesh's objects from a file or a directory of manifests.",
-        ),
-    ] = None,
+    kubernetes: FromCluster = False,
+    file: FromFiles = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Directory for the rewritten manifests and the chart's values."),
@@ -90,18 +91,8 @@ def osm(
 
 @migrate.command("smi")
 def smi(
-    kubernetes: Annotated[
-        bool, typer.Option("--kubernetes", help="Read the mesh's objects from a cluster.")
-    ] = False,
-    file: Annotated[
-        Path | None,
-        typer.Option(
-            "--file",
-            "-f",
-            metavar="FILE|DIR",
-            help="Read the mesh's objects from a file or a directory of manifests.",
-        ),
-    ] = None,
+    kubernetes: FromCluster = False,
+    file: FromFiles = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Directory for the manifests of the new routes.")
     ] = None,

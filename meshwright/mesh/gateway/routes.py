@@ -15,7 +15,7 @@ from meshwright.mesh.policies.smi import PolicyKey
 
 @dataclass(frozen=True, slots=True)
 class GatewayRoute:
-    """What all kinds of routes have in common.
+    """Fields that all kinds of routes have.
 
     `hostnames` are in lower case; a mesh does not interpret them. `generation` is `metadata.generation`, 0 if
     missing, and `created` is `metadata.creationTimestamp` as written, or empty; the age decides precedence.

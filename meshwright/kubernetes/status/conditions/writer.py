@@ -5,7 +5,6 @@ from functools import partial
 from typing import Final
 
 from meshwright.kube.errors import ApiError
-from meshwright.kube.resource import Resource
 from meshwright.kubernetes.status.attempts import Attempts, Budget, WritePostponed, WrittenKind
 from meshwright.kubernetes.status.cluster import Cluster
 from meshwright.kubernetes.status.conditions.conditions import (
@@ -17,8 +16,8 @@ from meshwright.kubernetes.status.conditions.conditions import (
 )
 from meshwright.kubernetes.status.event import CONTROLLER
 from meshwright.kubernetes.status.rollouts import Progress
+from meshwright.kubernetes.status.served_objects import ServedObjects
 from meshwright.mesh.kinds import Kind
-from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 
 A_MINUTE: Final = 1200.0
@@ -44,6 +43,7 @@ class StatusWriter:
         began: float,
     ) -> None:
         self._cluster, self._attempts = cluster, attempts
+        self._objects = ServedObjects(cluster, attempts)
         self._standing, self._progress = cluster.standing, progress
         self._settled = began + SETTLED
         self._known: dict[ObjectKey, Conditions] = {}
@@ -52,18 +52,7 @@ class StatusWriter:
 
     async def remember(self, kind: Kind, namespace: str | None) -> None:
         """Read the present conditions of a kind's objects from the cluster. Raises WritePostponed."""
-        resource = await self._served(kind)
-        if resource is None:
-            return
-        listed = await self._attempts.make(
-            WrittenKind.STATUS,
-            f"list {kind}",
-            lambda: self._cluster.api.list(resource, namespace),
-            *((namespace,) if namespace else ()),
-        )
-        for raw in listed["items"]:
-            metadata = raw.get("metadata") or {}
-            key = ObjectKey(kind, Namespace(metadata.get("namespace") or ""), str(metadata.get("name")))
+        for key, raw in await self._objects.listed(kind, namespace):
             self._known[key] = read(raw)
 
     async def report(self, key: ObjectKey, now: float) -> float | None:
@@ -103,13 +92,8 @@ class StatusWriter:
             self._untold[key] = again = now + AGAIN
         return again
 
-    async def _served(self, kind: Kind) -> Resource | None:
-        return await self._attempts.make(
-            WrittenKind.STATUS, f"find {kind}", lambda: self._cluster.resource(kind)
-        )
-
     async def _write(self, key: ObjectKey, reported: Conditions, now: float) -> None:
-        resource = await self._served(key.kind)
+        resource = await self._objects.resource(key.kind)
         if resource is None:
             return
         metadata = {"name": key.name, "namespace": key.namespace}

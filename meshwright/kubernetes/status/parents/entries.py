@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from catalog.relations.verdicts import AcceptedReason, Attachment, ParentVerdict, ResolvedReason
 from meshwright.kubernetes.status.conditions.conditions import FALSE, TRUE, Condition, Conditions
+from meshwright.kubernetes.status.served_objects import Raw
 from meshwright.kubernetes.status.statements import bounded
 from meshwright.mesh.gateway.references import ParentRef
 from meshwright.mesh.kinds import GATEWAY_API, SERVICE, Kind
@@ -14,8 +15,6 @@ from meshwright.mesh.names import Namespace, Port
 
 CONTROLLER_NAME: Final = "meshwright.dev/mesh-controller"
 """Name of the controller in the entries of Meshwright for routes of a mesh."""
-
-Raw = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from meshwright.kubernetes.status.attempts import Attempts, Budget, WritePostpon
 from meshwright.kubernetes.status.cluster import Cluster
 from meshwright.kubernetes.status.parents.entries import (
     ParentEntries,
-    Raw,
     differ,
     is_outdated,
     merged_entries,
@@ -19,9 +18,9 @@ from meshwright.kubernetes.status.parents.entries import (
     refused_entries,
     wanted_entries,
 )
+from meshwright.kubernetes.status.served_objects import Raw, ServedObjects
 from meshwright.kubernetes.status.statements import message
 from meshwright.mesh.kinds import Kind
-from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.problems.problem import Severity
 
@@ -44,24 +43,14 @@ class ParentWriter:
 
     def __init__(self, cluster: Cluster, decided: Decided, attempts: Attempts) -> None:
         self._cluster, self._attempts, self._decided = cluster, attempts, decided
+        self._objects = ServedObjects(cluster, attempts)
         self._known: dict[ObjectKey, ParentEntries] = {}
         self._refused: dict[ObjectKey, tuple[int, str]] = {}
         self._budget = Budget(A_MINUTE, AT_ONCE)
 
     async def remember(self, kind: Kind, namespace: str | None) -> None:
         """Read the present entries of a kind's objects from the cluster. Raises WritePostponed."""
-        resource = await self._served(kind)
-        if resource is None:
-            return
-        listed = await self._attempts.make(
-            WrittenKind.STATUS,
-            f"list {kind}",
-            lambda: self._cluster.api.list(resource, namespace),
-            *((namespace,) if namespace else ()),
-        )
-        for raw in listed["items"]:
-            metadata = raw.get("metadata") or {}
-            key = ObjectKey(kind, Namespace(metadata.get("namespace") or ""), str(metadata.get("name")))
+        for key, raw in await self._objects.listed(kind, namespace):
             self._known[key] = own_entries(raw)
 
     async def report(self, key: ObjectKey, now: float) -> float | None:
@@ -96,7 +85,7 @@ class ParentWriter:
     async def _change(
         self, key: ObjectKey, generation: int, wanted: Callable[[Raw], ParentEntries], now: float
     ) -> None:
-        resource = await self._served(key.kind)
+        resource = await self._objects.resource(key.kind)
         if resource is None:
             return
         self._budget.take(now)
@@ -127,8 +116,3 @@ class ParentWriter:
                 WrittenKind.STATUS, f"update {key.kind}", replace, *at, writes=True
             )
         self._known[key] = own_entries(raw)
-
-    async def _served(self, kind: Kind) -> Resource | None:
-        return await self._attempts.make(
-            WrittenKind.STATUS, f"find {kind}", lambda: self._cluster.resource(kind)
-        )

@@ -56,7 +56,7 @@ def chains_out(
 def inspectors(ports: Iterable[OutsidePort], by_name: Iterable[Port] = ()) -> tuple[_ListenerFilter, ...]:
     """Return the listener filters for inspecting a client's bytes, each only for the necessary ports.
 
-    `by_name` are ports of the mesh at which connections are told apart by the server name.
+    `by_name` are ports of the mesh whose connections have filter chains by server name.
     """
     those = tuple(ports)
     filters = []
