@@ -29,7 +29,7 @@ from benchmarks.kubernetes import our_definitions
 from benchmarks.processes.credentials import issue_each
 from benchmarks.processes.plane import ControlPlane, serving
 from benchmarks.processes.programs import BenchmarkError, end_with_sigterm
-from benchmarks.processes.quiet import settled
+from benchmarks.processes.quiet import CpuUsage, idled, settled
 from benchmarks.processes.real_parts import are_had
 from tools.real_parts.building import shared
 from tools.real_parts.cluster import cluster
@@ -78,14 +78,19 @@ def converge(api: Api, caller: Caller, routes: int) -> list[float]:
 
 
 def edit_cost(plane: ControlPlane, api: Api, caller: Caller, services: int, edits: int) -> float:
-    """Return the median of the server's CPU milliseconds for a changed backend of route 0, until it rests."""
+    """Return the median of the server's CPU milliseconds for a changed backend of route 0, until it rests.
+
+    What idling costs is taken off, because a server rests a second or more before it counts as idle.
+    """
     result = []
     for number in range(edits):
-        began = settled(plane.cpu).cpu
-        backend = mesh.BACKENDS[number % 2]
+        settled(plane.cpu)
+        idle, backend = idled(plane.cpu, 1), mesh.BACKENDS[number % 2]
+        before, began = plane.cpu(), time.time()
         api.merge(mesh.route(0, services, backend))
         caller.until_answered(0, "/0", backend)
-        result.append((settled(plane.cpu).cpu - began) * 1000)
+        rested = settled(plane.cpu)
+        result.append(CpuUsage(rested.cpu - before, rested.moment - began).beyond(idle) * 1000)
     return statistics.median(result)
 
 
