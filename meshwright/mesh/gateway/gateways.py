@@ -1,0 +1,134 @@
+"""Gateways of the Gateway API: classes, and gateways with their listeners.
+
+A listener is a port of a gateway's proxies, for one protocol and the host names that fit `hostname`. Routes
+attach to listeners of their choice, if the listener allows it.
+"""
+
+import enum
+from dataclasses import dataclass, field
+from typing import Final
+
+from meshwright.mesh.kinds import Kind
+from meshwright.mesh.names import Namespace, Port
+from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.values.label_selector import LabelSelector
+
+CONTROLLER_NAME: Final = "meshwright.dev/gateway-controller"
+"""The `spec.controllerName` of the GatewayClasses whose gateways Meshwright serves."""
+
+GATEWAY_NAME_LABEL: Final = "gateway.networking.k8s.io/gateway-name"
+"""Label of a workload with the name of the gateway in its namespace that it serves (GEP-1762)."""
+
+
+class ListenerProtocol(enum.StrEnum):
+    """Protocols that the specification names; a listener may have another text as protocol."""
+
+    HTTP = "HTTP"
+    HTTPS = "HTTPS"
+    TLS = "TLS"
+    TCP = "TCP"
+    UDP = "UDP"
+
+
+class TlsMode(enum.StrEnum):
+    """Treatment of TLS at a listener: the proxy ends it, or passes it on unread."""
+
+    TERMINATE = "Terminate"
+    PASSTHROUGH = "Passthrough"
+
+
+class RoutesFrom(enum.StrEnum):
+    """Namespaces whose routes may attach to a listener, or whose ListenerSets to a gateway."""
+
+    ALL = "All"
+    SELECTOR = "Selector"
+    SAME = "Same"
+    NONE = "None"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ObjectReference:
+    """Reference to an object such as a Secret; `namespace` is None for that of the referring object."""
+
+    kind: Kind
+    name: str
+    namespace: Namespace | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerTls:
+    """TLS of a listener: the mode, and the certificates that the proxy shows if it ends TLS."""
+
+    mode: TlsMode = TlsMode.TERMINATE
+    certificates: tuple[ObjectReference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedRoutes:
+    """Routes that may attach: from which namespaces (`selector` is for SELECTOR alone), and of which kinds.
+
+    Without `kinds` these are the kinds that fit the listener's protocol.
+    """
+
+    namespaces: RoutesFrom = RoutesFrom.SAME
+    selector: LabelSelector | None = None
+    kinds: tuple[Kind, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A listener of a gateway; an empty `hostname` stands for all names.
+
+    `protocol` is a text, because an unknown one is refused in the status of the listener alone.
+    """
+
+    name: str
+    port: Port
+    protocol: str
+    hostname: str = ""
+    tls: ListenerTls | None = None
+    allowed: AllowedRoutes = field(default_factory=AllowedRoutes)
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayAddress:
+    """A requested address: its type, `IPAddress`, `Hostname` or another name, and the value, or empty."""
+
+    type: str
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Infrastructure:
+    """Properties of what is created for a gateway: labels and annotations as sorted pairs, and parameters."""
+
+    labels: tuple[tuple[str, str], ...] = ()
+    annotations: tuple[tuple[str, str], ...] = ()
+    parameters: ObjectReference | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """gateway.networking.k8s.io Gateway: listeners, served by the proxies of the gateway.
+
+    `generation` is `metadata.generation`, 0 if missing, and `created` is `metadata.creationTimestamp` as
+    written, or empty; the age decides precedence.
+    """
+
+    key: PolicyKey
+    class_name: str
+    listeners: tuple[Listener, ...]
+    addresses: tuple[GatewayAddress, ...] = ()
+    infrastructure: Infrastructure = field(default_factory=Infrastructure)
+    generation: int = 0
+    created: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayClass:
+    """gateway.networking.k8s.io GatewayClass, cluster-wide: the controller of the gateways of a class."""
+
+    name: str
+    controller: str
+    parameters: ObjectReference | None = None
+    generation: int = 0
