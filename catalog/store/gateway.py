@@ -1,4 +1,4 @@
-"""Routes of the Gateway API and ReferenceGrants in a view, with their indexes.
+"""Gateways, routes and ReferenceGrants of the Gateway API in a view, with their indexes.
 
 Routes of all kinds have one form, so they are in one table, by their object keys. Of the parents and backends
 only Services count here: a route may name other objects, for example a Gateway.
@@ -7,9 +7,10 @@ only Services count here: a route may name other objects, for example a Gateway.
 from collections.abc import Iterator
 from typing import Final
 
-from catalog.store.view import IN_VIEW, View, kind, kinds
+from catalog.store.view import IN_VIEW, View, kind, kinds, workloads
 from meshwright.engine.declarations import DeclaredPart
 from meshwright.engine.table import Table
+from meshwright.mesh.gateway.gateways import GATEWAY_NAME_LABEL, Gateway, GatewayClass
 from meshwright.mesh.gateway.references import BackendObject, ParentRef
 from meshwright.mesh.gateway.routes import (
     GatewayRoute,
@@ -21,6 +22,8 @@ from meshwright.mesh.gateway.routes import (
 )
 from meshwright.mesh.gateway.rules import Rule
 from meshwright.mesh.kinds import (
+    GATEWAY,
+    GATEWAY_CLASS,
     GATEWAY_TCP_ROUTE,
     GRPC_ROUTE,
     HTTP_ROUTE,
@@ -30,7 +33,9 @@ from meshwright.mesh.kinds import (
 )
 from meshwright.mesh.names import ServiceName
 from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ServiceKey
+from meshwright.mesh.workload import Workload, WorkloadKey
 
 ROUTE_KINDS: Final = (GRPC_ROUTE, HTTP_ROUTE, TLS_ROUTE, GATEWAY_TCP_ROUTE)
 """The kinds of routes; on one port of a Service an earlier kind precedes a later one."""
@@ -40,6 +45,10 @@ gateway_routes: Final[DeclaredPart[View, Table[ObjectKey, GatewayRoute]]] = kind
 )
 reference_grants: Final = kind(ReferenceGrant, REFERENCE_GRANT, "ReferenceGrants", lambda grant: grant.key)
 """Grants for gateways; in a mesh backends of other namespaces need none."""
+gateways: Final = kind(Gateway, GATEWAY, "Gateways", lambda gateway: gateway.key)
+gateway_classes: Final = kind(
+    GatewayClass, GATEWAY_CLASS, "GatewayClasses", lambda gateway_class: gateway_class.name
+)
 
 
 def parent_service(route: GatewayRoute, parent: ParentRef) -> ServiceKey | None:
@@ -72,11 +81,23 @@ def _backends(_: ObjectKey, route: GatewayRoute) -> tuple[ServiceKey, ...]:
     return tuple(dict.fromkeys(key for key in named if key is not None))
 
 
+def _gateway(key: WorkloadKey, workload: Workload) -> tuple[PolicyKey, ...]:
+    return tuple(
+        PolicyKey(key.namespace, value) for name, value in workload.labels if name == GATEWAY_NAME_LABEL
+    )
+
+
 routes_by_parent: Final = IN_VIEW.index("Gateway API routes by parent", gateway_routes, _parents)
 routes_by_backend: Final = IN_VIEW.index("Gateway API routes by backend", gateway_routes, _backends)
 routes_by_namespace: Final = IN_VIEW.index(
     "Gateway API routes by namespace", gateway_routes, lambda key, _: (key.namespace,)
 )
+
+gateways_by_class: Final = IN_VIEW.index(
+    "Gateways by class", gateways, lambda _, gateway: (gateway.class_name,)
+)
+workloads_by_gateway: Final = IN_VIEW.index("workloads by gateway", workloads, _gateway)
+"""Workloads by the gateway that their label names; the gateway may be missing."""
 
 
 def route_of(view: View, key: ObjectKey) -> GatewayRoute | None:

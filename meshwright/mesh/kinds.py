@@ -79,6 +79,8 @@ TLS_ROUTE: Final = _known("TLSRoute", GATEWAY_API)
 # SMI's TCPRoute keeps the plain name, so `str()` of this kind has the group.
 GATEWAY_TCP_ROUTE: Final = _known("TCPRoute", GATEWAY_API)
 REFERENCE_GRANT: Final = _known("ReferenceGrant", GATEWAY_API)
+GATEWAY: Final = _known("Gateway", GATEWAY_API)
+GATEWAY_CLASS: Final = _known("GatewayClass", GATEWAY_API)
 
 # Inputs that are not objects have kinds too, because a wave names each of its causes by a kind.
 ADMISSION: Final = Kind("admission")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.gateway.gateways import Gateway, GatewayClass
 from meshwright.mesh.gateway.routes import GRPCRoute, HTTPRoute, ReferenceGrant, TLSRoute
 from meshwright.mesh.gateway.routes import TCPRoute as GatewayTCPRoute
 from meshwright.mesh.identity import ServiceIdentity
@@ -129,6 +130,8 @@ MeshObject = (
     | Egress
     | EndpointSlice
     | ExtensionService
+    | Gateway
+    | GatewayClass
     | GatewayTCPRoute
     | GRPCRoute
     | HTTPRoute

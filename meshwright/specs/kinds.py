@@ -16,7 +16,9 @@ from meshwright.mesh.kinds import (
     ENDPOINTS,
     EXTENSION_SERVICE,
     EXTERNAL_AUTHORIZATION,
+    GATEWAY,
     GATEWAY_API,
+    GATEWAY_CLASS,
     GATEWAY_TCP_ROUTE,
     GRPC_ROUTE,
     HTTP_ROUTE,
@@ -159,7 +161,9 @@ _MORE: Final[Mapping[str, frozenset[str]]] = {
     ),
     "apps": frozenset({"ControllerRevision"}),
     "metrics.smi-spec.io": frozenset({"TrafficMetrics"}),
-    GATEWAY_API: frozenset({"BackendTLSPolicy", "Gateway", "GatewayClass", "ListenerSet", UDP_ROUTE.name}),
+    GATEWAY_API: frozenset(
+        {"BackendTLSPolicy", GATEWAY.name, GATEWAY_CLASS.name, "ListenerSet", UDP_ROUTE.name}
+    ),
 }
 """Other kinds of known groups, which are not part of a mesh."""
 

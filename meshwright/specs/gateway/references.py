@@ -4,7 +4,7 @@ from collections import defaultdict
 from typing import Final
 
 from meshwright.mesh.gateway.references import BackendObject, ParentRef
-from meshwright.mesh.kinds import GATEWAY_API, SERVICE, Kind
+from meshwright.mesh.kinds import GATEWAY, GATEWAY_API, SERVICE, Kind
 from meshwright.mesh.names import Namespace
 from meshwright.specs.codes import Code
 from meshwright.specs.fields import Fields
@@ -59,7 +59,7 @@ def backend_object(fields: Fields, namespace: Namespace) -> BackendObject:
 
 
 def _parent(fields: Fields) -> ParentRef:
-    kind = object_kind(fields, group=GATEWAY_API, kind="Gateway")
+    kind = object_kind(fields, group=GATEWAY_API, kind=GATEWAY.name)
     name, namespace = required(fields, "name", NAME), optional(fields, "namespace", NAMESPACE)
     section, port = optional(fields, "sectionName", SECTION), fields.port("port")
     fields.close()

@@ -23,6 +23,8 @@ from meshwright.mesh.kinds import (
     ENDPOINT_SLICE,
     EXTENSION_SERVICE,
     EXTERNAL_AUTHORIZATION,
+    GATEWAY,
+    GATEWAY_CLASS,
     HTTP_ROUTE,
     HTTP_ROUTE_GROUP,
     INGRESS_BACKEND,
@@ -270,6 +272,8 @@ def test_every_table_has_a_kind_of_object_or_is_a_known_exception() -> None:
     assert {kind_in(name) for name in tables} - {None} == {
         EGRESS,
         ENDPOINT_SLICE,
+        GATEWAY,
+        GATEWAY_CLASS,
         HTTP_ROUTE,
         HTTP_ROUTE_GROUP,
         REFERENCE_GRANT,
