@@ -23,7 +23,7 @@ from meshwright.mesh.names import IpAddress, Port
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.egress import EgressProtocol
 from meshwright.mesh.service import ServiceKey
-from meshwright.mesh.workload import Explicit, Workload, WorkloadKey
+from meshwright.mesh.workload import Edge, Explicit, Workload, WorkloadKey
 
 SETTING: Final = "spec.traffic.enableEgress"
 _EXCLUDED: Final = (
@@ -135,6 +135,8 @@ def _past(workload: Workload, where: HostPort) -> str:
     kind = workload.interception
     if isinstance(kind, Explicit):
         return "uses explicit interception: calls to anything but its upstreams bypass the sidecar."
+    if isinstance(kind, Edge):
+        return "serves a gateway, which only forwards requests by routes."
     if ":" in where.host and not kind.ipv6:
         return (
             "is intercepted only for IPv4 (interception.ipv6 is false): IPv6 connections bypass the sidecar."

@@ -12,6 +12,7 @@ from catalog.policy.objects.upstreams import policy_of
 from catalog.policy.outbound import answering, permitted
 from catalog.policy.values.destinations import DestinationEndpoint, ServiceDestination
 from catalog.policy.values.outbound import OutboundService
+from catalog.policy.values.route_actions import WeightedBackend
 from catalog.relations.backends.protocols import protocol_of
 from catalog.relations.backends.readiness import taking_traffic
 from catalog.relations.permissive import relevant_client
@@ -34,13 +35,20 @@ def destinations(
 
     Identities are present before their endpoints are admitted to traffic, so admission changes no cluster.
     """
+    called = ((backend, service.protocol.is_http) for service in services for backend in service.backends())
+    return destinations_of(view, client, called)
+
+
+def destinations_of(
+    view: View, client: ServiceIdentity | None, backends: Iterable[tuple[WeightedBackend, bool]]
+) -> SharedTuple[ServiceDestination]:
+    """Return the destinations of backends, each with whether it gets requests, sorted, without endpoints."""
     named: dict[tuple[ServiceKey, str, bool, bool], bool] = {}
-    for service in services:
-        for backend in service.backends():
-            if isinstance(backend.upstream, ServiceKey):
-                place = (backend.upstream, backend.target_port, backend.as_called, backend.http2)
-                # One destination per place: HTTP if any service with a route to it speaks HTTP.
-                named[place] = named.get(place, False) or service.protocol.is_http
+    for backend, is_http in backends:
+        if isinstance(backend.upstream, ServiceKey):
+            place = (backend.upstream, backend.target_port, backend.as_called, backend.http2)
+            # One destination per place: HTTP if any service with a route to it speaks HTTP.
+            named[place] = named.get(place, False) or is_http
     return SharedTuple(
         _open_to_all(view, key, target_port, is_http, as_called, http2)
         if (asked := relevant_client(view, client, key)) is None

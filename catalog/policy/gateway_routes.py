@@ -1,4 +1,4 @@
-"""Route entries of Gateway API routes at a Service's port.
+"""Route entries of Gateway API routes at a Service's port, or at a gateway's.
 
 The matches of all rules of all routes are ordered together (`objects.gateway_precedence`), and each makes one
 entry. A request that fits no entry is answered with 404, so the entries need not fit all requests.
@@ -39,11 +39,13 @@ from catalog.relations.verdicts import Resolution, ResolvedBackend, ResolvedRule
 from catalog.store.gateway import route_of
 from catalog.store.view import View
 from meshwright.mesh.gateway.filters import Filters, Redirect
+from meshwright.mesh.gateway.routes import GatewayRoute
 from meshwright.mesh.gateway.rules import Backend, Rule
-from meshwright.mesh.kinds import GRPC_ROUTE, TLS_ROUTE, Kind
+from meshwright.mesh.kinds import GRPC_ROUTE, HTTP_ROUTE, TLS_ROUTE, Kind
 from meshwright.mesh.names import Port
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.service import Protocol
 
 _PORTS: Final = {"http": Port(80), "https": Port(443)}
 """Ports of schemes, for redirects."""
@@ -54,23 +56,22 @@ _Effect = tuple[RouteAction, RequestTreatment | None]
 
 @dataclass(frozen=True, slots=True)
 class _Caller:
-    """The called port, the kind of its routes, and the places that the clients may call."""
+    """The called port with its protocol, and the places that the clients may call."""
 
     view: View
-    called: Place
-    kind: Kind
+    port: Port
+    protocol: Protocol
     reached: Callable[[Place], bool]
-
-    @property
-    def broken(self) -> int:
-        """The status of requests for a backend that does not exist."""
-        unavailable = HTTPStatus.SERVICE_UNAVAILABLE
-        return unavailable if self.kind == GRPC_ROUTE else HTTPStatus.INTERNAL_SERVER_ERROR
 
     @property
     def has_requests(self) -> bool:
         """True if the called port has requests, and not only connections."""
-        return protocol_of(self.view, *self.called).is_http
+        return self.protocol.is_http
+
+
+def _broken(kind: Kind) -> int:
+    """Return the status of requests for a backend that does not exist."""
+    return HTTPStatus.SERVICE_UNAVAILABLE if kind == GRPC_ROUTE else HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 def entries(
@@ -80,11 +81,26 @@ def entries(
 
     Clients may call the places in `reached`.
     """
-    caller = _Caller(view, called, routes[0].kind, reached)
+    caller = _Caller(view, called[1].port, protocol_of(view, *called), reached)
     found = [route for key in routes if (route := route_of(view, key)) is not None]
     if caller.has_requests:
         return tuple(_requests(caller, ordered(found)))
     return tuple(_connections(caller, by_age(found)))
+
+
+def edge_entries(
+    view: View, port: Port, routes: Iterable[GatewayRoute], reached: Callable[[Place], bool]
+) -> tuple[RouteEntry, ...]:
+    """Return the entries for requests at a gateway's port, of routes with the same host name.
+
+    GRPCRoutes decide before HTTPRoutes: their matches are only for gRPC calls, and therefore narrower.
+    """
+    caller, found = _Caller(view, port, Protocol.HTTP, reached), tuple(routes)
+    return tuple(
+        entry
+        for kind in (GRPC_ROUTE, HTTP_ROUTE)
+        for entry in _requests(caller, ordered(route for route in found if route.kind == kind))
+    )
 
 
 def _requests(caller: _Caller, in_order: Iterable[RoutedMatch]) -> Iterator[RouteEntry]:
@@ -94,7 +110,7 @@ def _requests(caller: _Caller, in_order: Iterable[RoutedMatch]) -> Iterator[Rout
         place = item.route.key, item.rule
         if (effect := effects.get(place)) is None:
             effect = effects[place] = _effect(caller, item)
-        yield _entry(caller, item, effect)
+        yield _entry(item, effect)
 
 
 def _connections(caller: _Caller, oldest_first: Iterable[RoutedMatch]) -> Iterator[RouteEntry]:
@@ -102,26 +118,26 @@ def _connections(caller: _Caller, oldest_first: Iterable[RoutedMatch]) -> Iterat
     taken: set[str] = set()
     for item in oldest_first:
         names = tuple(name for name in item.route.hostnames if name not in taken)
-        if caller.kind == TLS_ROUTE and item.route.hostnames:
+        if item.route.kind == TLS_ROUTE and item.route.hostnames:
             taken.update(names)
             if names:
-                entry = _entry(caller, item, _effect(caller, item))
+                entry = _entry(item, _effect(caller, item))
                 yield replace(entry, matches=(), server_names=names)
         else:
-            yield replace(_entry(caller, item, _effect(caller, item)), matches=())
+            yield replace(_entry(item, _effect(caller, item)), matches=())
             return
 
 
-def _entry(caller: _Caller, item: RoutedMatch, effect: _Effect) -> RouteEntry:
-    part = AppliedRoute(caller.kind, item.route.key, item.rule, item.rule_value, item.match)
+def _entry(item: RoutedMatch, effect: _Effect) -> RouteEntry:
+    part = AppliedRoute(item.route.kind, item.route.key, item.rule, item.rule_value, item.match)
     action, treatment = effect
     return RouteEntry((item.request_match,), action, (RouteSource(part),), treatment)
 
 
 def _effect(caller: _Caller, item: RoutedMatch) -> _Effect:
     """Return what happens to requests of a rule."""
-    rule, key = item.rule_value, ObjectKey.from_name(caller.kind, item.route.key)
-    action = _action(caller, rule, resolved_rules(caller.view, key)[item.rule])
+    rule, key = item.rule_value, ObjectKey.from_name(item.route.kind, item.route.key)
+    action = _action(caller, item.route.kind, rule, resolved_rules(caller.view, key)[item.rule])
     return action, _treatment(rule.filters)
 
 
@@ -130,26 +146,25 @@ def _treatment(filters: Filters) -> RequestTreatment | None:
     return None if treatment == RequestTreatment() else treatment
 
 
-def _action(caller: _Caller, rule: Rule, resolved: ResolvedRule) -> RouteAction:
+def _action(caller: _Caller, kind: Kind, rule: Rule, resolved: ResolvedRule) -> RouteAction:
     if resolved.unknown:
-        return Answer(caller.broken)
+        return Answer(_broken(kind))
     if rule.filters.redirect is not None:
-        return _redirect(rule.filters.redirect, caller.called[1].port)
-    shares = tuple(_shares(caller, rule, resolved))
+        return _redirect(rule.filters.redirect, caller.port)
+    shares = tuple(_shares(caller, kind, rule, resolved))
     if not any(share.weight for share in shares):
-        return Answer(caller.broken)
+        return Answer(_broken(kind))
     backends = tuple(share for share in shares if isinstance(share, WeightedBackend))
     statuses = {share.status for share in shares if isinstance(share, AnsweredShare)}
     # One answer for all requests needs no random choice between shares.
     if not any(backend.weight for backend in backends) and len(statuses) == 1:
         return Answer(statuses.pop())
-    protocol = protocol_of(caller.view, *caller.called)
     return Forward(
         shares,
-        keys_of(caller.view, protocol, backends),
-        fails_over(caller.view, protocol, backends),
+        keys_of(caller.view, caller.protocol, backends),
+        fails_over(caller.view, caller.protocol, backends),
         timeout=rule.timeouts.request or None,
-        mirrors=_mirrors(caller, rule.filters, resolved.mirrors),
+        mirrors=_mirrors(caller, kind, rule.filters, resolved.mirrors),
         rewrite=rule.filters.rewrite,
         retries=rule.retry,
         per_try=rule.timeouts.backend_request or None,
@@ -162,17 +177,17 @@ def _redirect(redirect: Redirect, called: Port) -> Redirect:
     return replace(redirect, port=port)
 
 
-def _shares(caller: _Caller, rule: Rule, resolved: ResolvedRule) -> Iterator[Share]:
+def _shares(caller: _Caller, kind: Kind, rule: Rule, resolved: ResolvedRule) -> Iterator[Share]:
     """Yield the shares of a rule; an answered share needs a weight, and so does a share of connections."""
     for backend, found in zip(rule.backends, resolved.backends, strict=True):
-        share = _share(caller, backend, found)
+        share = _share(caller, kind, backend, found)
         if share.weight or (caller.has_requests and isinstance(share, WeightedBackend)):
             yield share
 
 
-def _share(caller: _Caller, backend: Backend, found: ResolvedBackend) -> Share:
+def _share(caller: _Caller, kind: Kind, backend: Backend, found: ResolvedBackend) -> Share:
     if not isinstance(found.to, ServicePlace):
-        return AnsweredShare(caller.broken, backend.weight)
+        return AnsweredShare(_broken(kind), backend.weight)
     place = found.to.service, found.to.port
     # A Service without workloads has none that could refuse: its share gets 503, as with any empty Service.
     if not caller.reached(place) and not is_vacant(caller.view, place):
@@ -181,20 +196,20 @@ def _share(caller: _Caller, backend: Backend, found: ResolvedBackend) -> Share:
         backend.filters.request_headers,
         backend.filters.response_headers,
         backend.filters.rewrite,
-        _mirrors(caller, backend.filters, found.mirrors),
+        _mirrors(caller, kind, backend.filters, found.mirrors),
     )
     own = None if changes == ShareChanges() else changes
     return WeightedBackend(place[0], str(place[1].target_port), backend.weight, own=own)
 
 
 def _mirrors(
-    caller: _Caller, filters: Filters, resolved: tuple[Resolution, ...]
+    caller: _Caller, kind: Kind, filters: Filters, resolved: tuple[Resolution, ...]
 ) -> tuple[RequestMirror, ...]:
     """Return the copies to existing places that the clients may call."""
     return tuple(
         RequestMirror(
             # Envoy would send copies by HTTP/1.1, which gRPC does not have.
-            WeightedBackend(found.service, str(found.port.target_port), 1, http2=caller.kind == GRPC_ROUTE),
+            WeightedBackend(found.service, str(found.port.target_port), 1, http2=kind == GRPC_ROUTE),
             mirror.numerator,
             mirror.denominator,
         )

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from catalog.policy.destinations import with_endpoints
+from catalog.policy.edge import edge_ports
 from catalog.policy.inbound import inbound_ports
 from catalog.policy.objects.egress import beside, union_of_egresses
 from catalog.policy.objects.telemetry import logging, tracing
@@ -20,7 +21,7 @@ from catalog.store.view import View
 from meshwright.engine.derived import derived
 from meshwright.mesh.tls_keys import fitting_curves, fitting_suites
 from meshwright.mesh.values.cached_hash import SharedTuple
-from meshwright.mesh.workload import Explicit, Transparent
+from meshwright.mesh.workload import Edge, Explicit, Transparent
 
 __all__ = ["ProxyPolicy", "outline", "proxy_policy"]
 
@@ -56,7 +57,7 @@ def outline(view: View, group: ProxyGroup) -> ProxyPolicy:
     kind = interception_kind(group)
     transparent = kind is InterceptionKind.TRANSPARENT
     passthrough = mesh_wide.egress(view).value() and transparent
-    # In explicit interception only calls to upstreams reach the proxy, and never calls out of the mesh.
+    # Otherwise only calls to upstreams or to a gateway reach the proxy, and never calls out of the mesh.
     named = union_of_egresses(view, group.identity) if transparent else ()
     shut = _closed(view, parts, named, passthrough=passthrough)
     return ProxyPolicy(
@@ -78,6 +79,7 @@ def outline(view: View, group: ProxyGroup) -> ProxyPolicy:
         logs=logging(view, group),
         method_overrides=view.settings.method_overrides,
         long_lived=view.settings.long_lived,
+        edge=edge_ports(view, group),
     )
 
 
@@ -98,6 +100,8 @@ def interception_kind(group: ProxyGroup) -> InterceptionKind:
             return InterceptionKind.TRANSPARENT
         case Explicit():
             return InterceptionKind.EXPLICIT
+        case Edge():
+            return InterceptionKind.EDGE
 
 
 def _transparent(group: ProxyGroup) -> Transparent:

@@ -35,7 +35,7 @@ from meshwright.mesh.policies.limits import RateLimits
 from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey, RouteKind
 from meshwright.mesh.service import EscapedSlashes, Protocol, Service
 from meshwright.mesh.tap import Tapped
-from meshwright.mesh.workload import Explicit, Transparent
+from meshwright.mesh.workload import Edge, Explicit, Transparent
 
 LOOPBACK: Final = IpAddress("127.0.0.1")
 LOOPBACK_IPV6: Final = IpAddress("::1")
@@ -50,9 +50,11 @@ web server at `[::]:80` does.
 def inbound_ports(view: View, group: ProxyGroup) -> tuple[InboundPort, ...]:
     """Return the inbound ports of a group of proxies, sorted by number.
 
-    They are the target ports of its services. A pure client in explicit interception has none. A port held by
-    another listener is left out (`catalog.relations.conflicts`).
+    They are the target ports of its services. A pure client in explicit interception and a gateway have none.
+    A port held by another listener is left out (`catalog.relations.conflicts`).
     """
+    if isinstance(group.interception, Edge):
+        return ()
     if isinstance(group.interception, Explicit) and group.interception.application_address is None:
         return ()
     refused = refused_ports(view, group)

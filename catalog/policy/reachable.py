@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from catalog.policy.destinations import destinations
+from catalog.policy.edge import edge_destinations
 from catalog.policy.objects.retries import in_force
 from catalog.policy.objects.routing import Place
 from catalog.policy.outbound import called_at, escaped_slashes, granted, reaches
@@ -34,7 +35,7 @@ from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import IpAddress, Port
 from meshwright.mesh.policies.retries import Retry
 from meshwright.mesh.service import Scope, ServiceKey
-from meshwright.mesh.workload import Explicit, Transparent
+from meshwright.mesh.workload import Edge, Explicit, Transparent
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +51,16 @@ def reachable(view: View, group: ProxyGroup) -> tuple[ReachableServices, ...]:
     """Return the services that a group of proxies may call: the common part, if any, and its own.
 
     For example, in a permissive mesh without Retries all groups share one part, and have none of their own.
+    The proxies of a gateway call no service by its address, and have the destinations of their routes alone.
     """
     match group.interception:
         case Explicit():
             result: tuple[ReachableServices, ...] = (_explicit(view, group, group.interception),)
         case Transparent(ipv6=ipv6):
             result = _transparent(view, group, ipv6)
-    return tuple(services for services in result if services.services)
+        case Edge():
+            result = (ReachableServices(destinations=edge_destinations(view, group)),)
+    return tuple(part for part in result if part.services or part.destinations)
 
 
 @derived
@@ -83,7 +87,7 @@ def derive_open(view: View, group: ProxyGroup) -> Iterator[None]:
     error is raised again by `reachable`.
     """
     match group.interception:
-        case Explicit():
+        case Explicit() | Edge():
             return
         case Transparent(ipv6=ipv6):
             scope = scope_of(view, group)

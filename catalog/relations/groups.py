@@ -19,6 +19,7 @@ from meshwright.mesh.service import Scope, ServiceKey
 from meshwright.mesh.values.cached_hash import CachedHash, hashed_once
 from meshwright.mesh.workload import (
     DRIVER_ANNOTATION,
+    Edge,
     Explicit,
     Interception,
     Workload,
@@ -32,8 +33,8 @@ from meshwright.mesh.workload import (
 class ProxyGroup(CachedHash):
     """Properties of a proxy on which its configuration depends.
 
-    - `workload` and `address` are only set in explicit interception, where each proxy binds its own
-      addresses.
+    - `workload` and `address` are only set for proxies that bind their own addresses: in explicit
+      interception, and of gateways.
     - `ports` are included because a service may name its target port, and a workload its protocol.
     - `scope` is the workload's own scope; `None` leaves the scope to its namespace.
     - `driver` is the sidecar driver named by the workload, else by its namespace, else empty.
@@ -65,7 +66,7 @@ _drivers: Final = IN_VIEW.column(namespaces, _driver)
 
 def group_of(view: View, workload: Workload) -> ProxyGroup:
     """Return the group to which the proxy of a workload belongs."""
-    explicit = isinstance(workload.interception, Explicit)
+    binding = isinstance(workload.interception, Explicit | Edge)
     return ProxyGroup(
         identity=workload.identity,
         primary=ServiceKey(workload.key.namespace, workload.service),
@@ -73,8 +74,8 @@ def group_of(view: View, workload: Workload) -> ProxyGroup:
         # Sorted, so workloads with the same ports in another order belong to one group.
         ports=tuple(sorted(workload.ports, key=_port_order)),
         interception=workload.interception,
-        workload=workload.key if explicit else None,
-        address=workload.address if explicit else None,
+        workload=workload.key if binding else None,
+        address=workload.address if binding else None,
         scope=workload.scope,
         driver=driver_of(view, workload),
         telemetry=telling(view, workload),

@@ -10,7 +10,7 @@ from typing import Final
 from catalog.store.view import IN_VIEW, View, kind, kinds, workloads
 from meshwright.engine.declarations import DeclaredPart
 from meshwright.engine.table import Table
-from meshwright.mesh.gateway.gateways import GATEWAY_NAME_LABEL, Gateway, GatewayClass
+from meshwright.mesh.gateway.gateways import Gateway, GatewayClass
 from meshwright.mesh.gateway.references import BackendObject, ParentRef
 from meshwright.mesh.gateway.routes import (
     GatewayRoute,
@@ -35,7 +35,7 @@ from meshwright.mesh.names import ServiceName
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ServiceKey
-from meshwright.mesh.workload import Workload, WorkloadKey
+from meshwright.mesh.workload import Edge, Workload, WorkloadKey
 
 ROUTE_KINDS: Final = (GRPC_ROUTE, HTTP_ROUTE, TLS_ROUTE, GATEWAY_TCP_ROUTE)
 """The kinds of routes; on one port of a Service an earlier kind precedes a later one."""
@@ -56,6 +56,13 @@ def parent_service(route: GatewayRoute, parent: ParentRef) -> ServiceKey | None:
     if parent.kind != SERVICE:
         return None
     return ServiceKey(parent.namespace or route.key.namespace, ServiceName(parent.name))
+
+
+def parent_gateway(route: GatewayRoute, parent: ParentRef) -> PolicyKey | None:
+    """Return the key of a gateway as parent; None for another kind of object."""
+    if parent.kind != GATEWAY:
+        return None
+    return PolicyKey(parent.namespace or route.key.namespace, parent.name)
 
 
 def backend_service(backend: BackendObject) -> ServiceKey | None:
@@ -81,13 +88,18 @@ def _backends(_: ObjectKey, route: GatewayRoute) -> tuple[ServiceKey, ...]:
     return tuple(dict.fromkeys(key for key in named if key is not None))
 
 
-def _gateway(key: WorkloadKey, workload: Workload) -> tuple[PolicyKey, ...]:
-    return tuple(
-        PolicyKey(key.namespace, value) for name, value in workload.labels if name == GATEWAY_NAME_LABEL
-    )
+def _gateways(_: ObjectKey, route: GatewayRoute) -> tuple[PolicyKey, ...]:
+    named = (parent_gateway(route, parent) for parent in route.parents)
+    return tuple(dict.fromkeys(key for key in named if key is not None))
+
+
+def _served(key: WorkloadKey, workload: Workload) -> tuple[PolicyKey, ...]:
+    edge = workload.interception
+    return (PolicyKey(key.namespace, edge.gateway),) if isinstance(edge, Edge) else ()
 
 
 routes_by_parent: Final = IN_VIEW.index("Gateway API routes by parent", gateway_routes, _parents)
+routes_by_gateway: Final = IN_VIEW.index("Gateway API routes by gateway", gateway_routes, _gateways)
 routes_by_backend: Final = IN_VIEW.index("Gateway API routes by backend", gateway_routes, _backends)
 routes_by_namespace: Final = IN_VIEW.index(
     "Gateway API routes by namespace", gateway_routes, lambda key, _: (key.namespace,)
@@ -96,8 +108,8 @@ routes_by_namespace: Final = IN_VIEW.index(
 gateways_by_class: Final = IN_VIEW.index(
     "Gateways by class", gateways, lambda _, gateway: (gateway.class_name,)
 )
-workloads_by_gateway: Final = IN_VIEW.index("workloads by gateway", workloads, _gateway)
-"""Workloads by the gateway that their label names; the gateway may be missing."""
+workloads_by_gateway: Final = IN_VIEW.index("workloads by gateway", workloads, _served)
+"""Workloads by the gateway that they serve; the gateway may be missing."""
 
 
 def route_of(view: View, key: ObjectKey) -> GatewayRoute | None:

@@ -81,7 +81,18 @@ class Explicit:
     upstreams: tuple[Upstream, ...] = ()
 
 
-Interception = Transparent | Explicit
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """No interception: the proxy serves the gateway of this name in the workload's namespace.
+
+    The proxy binds the workload's addresses, at the ports of the gateway's listeners. There is no application
+    behind it.
+    """
+
+    gateway: str
+
+
+Interception = Transparent | Explicit | Edge
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -149,7 +160,7 @@ class Workload:
                 return (self.address,)
             case Transparent(ipv6=False) if self.uuid is not None:
                 return tuple(address for address in self.addresses if ":" not in address) or (self.address,)
-            case Transparent():
+            case Transparent() | Edge():
                 return self.addresses
 
     @property

@@ -57,6 +57,8 @@ def _requirements(policy: ProxyPolicy) -> Iterator[Requirement]:
             yield Requirement(Capability.TRANSPARENT_INTERCEPTION, WORKLOAD)
         case InterceptionKind.EXPLICIT:
             yield Requirement(Capability.EXPLICIT_INTERCEPTION, WORKLOAD)
+        case InterceptionKind.EDGE:
+            yield Requirement(Capability.GATEWAYS, WORKLOAD)
     if policy.passthrough and policy.interception is InterceptionKind.TRANSPARENT:
         yield Requirement(Capability.EGRESS_PASSTHROUGH, MESH_CONFIG)
     if policy.tracing is not None:

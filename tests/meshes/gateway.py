@@ -1,21 +1,36 @@
 """Short constructors of Gateway API routes for the catalog's tests; the namespace is `default` by default."""
 
+from typing import Any
+
 import catalog.store.gateway  # noqa: F401 - declares the routes that a view may be made of
 from catalog.store.view import MeshSettings, View
 from meshwright.mesh.gateway.filters import Filters
+from meshwright.mesh.gateway.gateways import CONTROLLER_NAME, AllowedRoutes, Gateway, GatewayClass, Listener
 from meshwright.mesh.gateway.references import BackendObject, ParentRef
 from meshwright.mesh.gateway.routes import GatewayRoute, GRPCRoute, HTTPRoute, TCPRoute, TLSRoute
 from meshwright.mesh.gateway.rules import Backend, Rule
-from meshwright.mesh.kinds import GATEWAY_TCP_ROUTE, GRPC_ROUTE, HTTP_ROUTE, SERVICE, TLS_ROUTE, Kind
+from meshwright.mesh.kinds import (
+    GATEWAY,
+    GATEWAY_CLASS,
+    GATEWAY_TCP_ROUTE,
+    GRPC_ROUTE,
+    HTTP_ROUTE,
+    SERVICE,
+    TLS_ROUTE,
+    Kind,
+)
 from meshwright.mesh.matching import Exact, FieldMatch, GrpcMethod, Prefix, Regex, RequestMatch
 from meshwright.mesh.names import Namespace, Port
 from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.origins import InFile
 from tests.meshes import values as a
 
+CLASS = GatewayClass("meshwright", CONTROLLER_NAME)
+FOREIGN_CLASS = GatewayClass("other", "example.com/controller")
+
 KINDS = {HTTPRoute: HTTP_ROUTE, GRPCRoute: GRPC_ROUTE, TLSRoute: TLS_ROUTE, TCPRoute: GATEWAY_TCP_ROUTE}
 NO_FILTERS = Filters()
-_ROUTES = HTTPRoute | GRPCRoute | TLSRoute | TCPRoute
+_OURS = HTTPRoute | GRPCRoute | TLSRoute | TCPRoute | Gateway | GatewayClass
 
 
 def parent(
@@ -68,10 +83,15 @@ def call(service: str | None = None, method: str | None = None, *headers: tuple[
 
 
 def http_route(
-    name: str, *rules: Rule, parents: tuple[ParentRef, ...], namespace: str = "default", created: str = ""
+    name: str,
+    *rules: Rule,
+    parents: tuple[ParentRef, ...],
+    namespace: str = "default",
+    created: str = "",
+    hostnames: tuple[str, ...] = (),
 ) -> HTTPRoute:
     """Make an HTTPRoute."""
-    return HTTPRoute(a.policy_key(name, namespace), parents, (), rules, created=created)
+    return HTTPRoute(a.policy_key(name, namespace), parents, hostnames, rules, created=created)
 
 
 def grpc_route(
@@ -79,6 +99,27 @@ def grpc_route(
 ) -> GRPCRoute:
     """Make a GRPCRoute."""
     return GRPCRoute(a.policy_key(name, namespace), parents, (), rules, created=created)
+
+
+def listener(
+    name: str = "http", port: int = 80, hostname: str = "", protocol: str = "HTTP", **fields: Any
+) -> Listener:
+    """Make a listener; `fields` are further ones of `allowedRoutes`."""
+    return Listener(name, Port(port), protocol, hostname, allowed=AllowedRoutes(**fields))
+
+
+def gateway(
+    name: str, *listeners: Listener, namespace: str = "default", class_name: str = "meshwright"
+) -> Gateway:
+    """Make a gateway, by default of our class, with one HTTP listener."""
+    return Gateway(a.policy_key(name, namespace), class_name, listeners or (listener(),))
+
+
+def at(
+    name: str, section: str | None = None, *, namespace: str | None = None, port: int | None = None
+) -> ParentRef:
+    """Make a reference to a gateway as parent."""
+    return parent(name, namespace=namespace, port=port, section=section, kind=GATEWAY)
 
 
 def tcp_route(
@@ -95,15 +136,21 @@ def tls_route(
     return TLSRoute(a.policy_key(name, namespace), parents, (), rules, created=created)
 
 
-def key_of(route: GatewayRoute) -> ObjectKey:
-    """Return the object key of a route."""
-    return ObjectKey.from_name(KINDS[type(route)], route.key)
+def key_of(thing: GatewayRoute | Gateway | GatewayClass) -> ObjectKey:
+    """Return the object key of a route, gateway or class."""
+    match thing:
+        case Gateway(key):
+            return ObjectKey.from_name(GATEWAY, key)
+        case GatewayClass(name):
+            return ObjectKey(GATEWAY_CLASS, Namespace(""), name)
+        case _:
+            return ObjectKey.from_name(KINDS[type(thing)], thing.key)
 
 
 def view(*things: object, settings: MeshSettings | None = None) -> View:
-    """Make a view of objects, routes of the Gateway API among them."""
-    routes = [thing for thing in things if isinstance(thing, _ROUTES)]
-    others = [thing for thing in things if not isinstance(thing, _ROUTES)]
+    """Make a view of objects, routes and gateways of the Gateway API among them."""
+    routes = [thing for thing in things if isinstance(thing, _OURS)]
+    others = [thing for thing in things if not isinstance(thing, _OURS)]
     sourced = {
         key_of(route): SourcedObject(key_of(route), route, InFile("routes", 1, number))
         for number, route in enumerate(routes, 1)

@@ -8,10 +8,14 @@ from meshwright.mesh.names import IpAddress, Port
 
 
 class InterceptionKind(enum.StrEnum):
-    """Way of traffic to the proxy: redirected by the kernel, or by the addresses that the proxy binds."""
+    """Way of traffic to the proxy: redirected by the kernel, or by the addresses that the proxy binds.
+
+    With EDGE these are the addresses of a gateway, and there is no application.
+    """
 
     TRANSPARENT = "transparent"
     EXPLICIT = "explicit"
+    EDGE = "edge"
 
 
 @dataclass(frozen=True, slots=True, order=True)

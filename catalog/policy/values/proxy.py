@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
 from catalog.policy.values.destinations import Destination, ExternalDestination, ServiceDestination
+from catalog.policy.values.edge import EdgePort
 from catalog.policy.values.inbound import InboundPort
 from catalog.policy.values.interception import InterceptionKind, SocketAddress
 from catalog.policy.values.outbound import OutboundService
@@ -46,7 +47,8 @@ class ProxyPolicy:
     `reachable` has the callable services: first the common ones, then the group's own, without duplicates.
     `outside` are calls allowed by Egresses, and with `passthrough` calls to unknown destinations pass; both
     except to addresses in `closed`. `transparent` describes the redirection of connections. These four only
-    matter in transparent interception.
+    matter in transparent interception. `edge` are the ports of a gateway's proxies, whose destinations are in
+    `reachable` without services.
     """
 
     identity: ServiceIdentity
@@ -67,6 +69,7 @@ class ProxyPolicy:
     logs: AccessLogPolicy = field(default_factory=AccessLogPolicy)
     method_overrides: MethodOverrides = MethodOverrides.KEEP
     long_lived: LongLived = field(default_factory=LongLived)
+    edge: tuple[EdgePort, ...] = ()
 
     @property
     def outbound(self) -> tuple[OutboundService, ...]:

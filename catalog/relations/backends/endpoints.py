@@ -14,11 +14,11 @@ from catalog.store.inventory import by_address, slices_by_service
 from catalog.store.precedence import age, health_rank
 from catalog.store.view import View
 from meshwright.engine.derived import derived
-from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import IpAddress, Namespace, Port
 from meshwright.mesh.objects import EndpointSlice
 from meshwright.mesh.service import Service, ServiceKey, ServicePort
-from meshwright.mesh.workload import Endpoint, Health, Workload
+from meshwright.mesh.workload import Edge, Endpoint, Health, Workload
 
 Place = tuple[IpAddress, Port]
 
@@ -207,13 +207,19 @@ def _of_workload(
         port.port,
         called_at[0],
         number,
-        identity=workload.identity if workload.uuid is not None else None,
+        identity=_identity(workload),
         locality=workload.locality or _locality(zone),
         weight=workload.weight,
         proxies=_proxies((workload,)),
         health=health,
         other_addresses=called_at[1:],
     )
+
+
+def _identity(workload: Workload) -> ServiceIdentity | None:
+    """Return the identity that proves itself in calls of the mesh: none without a sidecar, and of a gateway."""
+    takes_calls = workload.uuid is not None and not isinstance(workload.interception, Edge)
+    return workload.identity if takes_calls else None
 
 
 def _locality(zone: str) -> str:

@@ -16,9 +16,6 @@ from meshwright.mesh.values.label_selector import LabelSelector
 CONTROLLER_NAME: Final = "meshwright.dev/gateway-controller"
 """The `spec.controllerName` of the GatewayClasses whose gateways Meshwright serves."""
 
-GATEWAY_NAME_LABEL: Final = "gateway.networking.k8s.io/gateway-name"
-"""Label of a workload with the name of the gateway in its namespace that it serves (GEP-1762)."""
-
 
 class ListenerProtocol(enum.StrEnum):
     """Protocols that the specification names; a listener may have another text as protocol."""

@@ -5,10 +5,11 @@ An `HTTPRoute` is of group gateway.networking.k8s.io. SMI's `TCPRoute` is anothe
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from meshwright.mesh.gateway.references import ParentRef
 from meshwright.mesh.gateway.rules import Rule
-from meshwright.mesh.kinds import Kind
+from meshwright.mesh.kinds import GATEWAY_TCP_ROUTE, GRPC_ROUTE, HTTP_ROUTE, TLS_ROUTE, Kind
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.policies.smi import PolicyKey
 
@@ -19,7 +20,10 @@ class GatewayRoute:
 
     `hostnames` are in lower case; a mesh does not interpret them. `generation` is `metadata.generation`, 0 if
     missing, and `created` is `metadata.creationTimestamp` as written, or empty; the age decides precedence.
+    Each class of routes is of one `kind`.
     """
+
+    kind: ClassVar[Kind]
 
     key: PolicyKey
     parents: tuple[ParentRef, ...] = ()
@@ -33,20 +37,28 @@ class GatewayRoute:
 class HTTPRoute(GatewayRoute):
     """gateway.networking.k8s.io HTTPRoute: rules for HTTP requests."""
 
+    kind: ClassVar[Kind] = HTTP_ROUTE
+
 
 @dataclass(frozen=True, slots=True)
 class GRPCRoute(GatewayRoute):
     """gateway.networking.k8s.io GRPCRoute: rules for gRPC calls."""
+
+    kind: ClassVar[Kind] = GRPC_ROUTE
 
 
 @dataclass(frozen=True, slots=True)
 class TLSRoute(GatewayRoute):
     """gateway.networking.k8s.io TLSRoute: TLS connections by the server name that the client asks for."""
 
+    kind: ClassVar[Kind] = TLS_ROUTE
+
 
 @dataclass(frozen=True, slots=True)
 class TCPRoute(GatewayRoute):
     """gateway.networking.k8s.io TCPRoute: TCP connections."""
+
+    kind: ClassVar[Kind] = GATEWAY_TCP_ROUTE
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -50,6 +50,7 @@ class Capability(enum.StrEnum):
     RETRIES = "retries"
     ROUTE_POLICIES = "route-policies"
     GATEWAY_ROUTES = "gateway-routes"
+    GATEWAYS = "gateways"
     LIMITS = "limits"
     UPSTREAM_POLICIES = "upstream-policies"
     ACCESS_LOGS = "access-logs"

@@ -20,6 +20,7 @@ from meshwright.sidecars import layout
 INBOUND_LISTENER: Final = "inbound-listener"
 TPROXY_LISTENER: Final = "inbound-listener-tproxy"
 OUTBOUND_LISTENER: Final = "outbound-listener"
+EDGE_LISTENER: Final = "edge-listener"
 PASSTHROUGH_CLUSTER: Final = "passthrough-outbound"
 PASSTHROUGH_HTTP_CLUSTER: Final = "passthrough-outbound-http"
 BLACKHOLE_CLUSTER: Final = "blackhole-outbound"
@@ -112,6 +113,11 @@ def outbound_routes(service: OutboundService) -> str:
     selects nothing.
     """
     return f"rds-outbound.{service.upstream}|{service.port}"
+
+
+def edge_routes(port: Port) -> str:
+    """Return `rds-edge.<port>`, for a port of a gateway's proxies."""
+    return f"rds-edge.{port}"
 
 
 def counted_route(port: Port, by: Iterable[PolicyKey], requests: Iterable[str]) -> str:

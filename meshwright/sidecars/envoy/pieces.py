@@ -14,6 +14,7 @@ from typing import Final
 from zlib import crc32
 
 from catalog.policy.values.destinations import Destination, ExternalDestination, ServiceDestination
+from catalog.policy.values.edge import EdgeHost
 from catalog.policy.values.inbound import InboundPort, OnlyRules
 from catalog.policy.values.interception import InterceptionKind
 from catalog.policy.values.outbound import OutboundService
@@ -46,6 +47,7 @@ from meshwright.sidecars.envoy import names
 from meshwright.sidecars.envoy.clusters import cluster as clusters
 from meshwright.sidecars.envoy.clusters import endpoints
 from meshwright.sidecars.envoy.judge import judged
+from meshwright.sidecars.envoy.listeners import edge as edge_listeners
 from meshwright.sidecars.envoy.listeners import inbound as inbound_listeners
 from meshwright.sidecars.envoy.listeners import outbound as outbound_listeners
 from meshwright.sidecars.envoy.listeners.outbound import OutboundInputs
@@ -68,6 +70,9 @@ _FAULTY: Final = RouteEntry((), NO_BACKEND, treatment=RequestTreatment(abort=Abo
 _CROSS_ORIGIN: Final = RouteEntry((), NO_BACKEND, treatment=RequestTreatment(cors=Cors()))
 """A placeholder for any entry for cross-origin requests, where only its presence matters."""
 
+_CROSS_ORIGIN_HOST: Final = EdgeHost("", (_CROSS_ORIGIN,))
+"""A placeholder for any host with an entry for cross-origin requests."""
+
 REMEMBERED: Final = 2048
 """Number of cached pieces for called services.
 
@@ -86,6 +91,7 @@ def parts(policy: ProxyPolicy) -> tuple[Piece | Pieces, ...]:
 
 def _parts(policy: ProxyPolicy) -> Iterator[Piece | Pieces]:
     yield from _inbound(policy)
+    yield from _edge(policy)
     yield from _external_services(policy)
     calling = _calling(policy)
     yield from _outside(policy)
@@ -130,6 +136,15 @@ def _inbound(policy: ProxyPolicy) -> Iterator[Piece]:
                 admitting = InboundAdmission(port.port, port.protocol, port.services)
                 terms = (policy.trust_domain, policy.denials, primary, bare, policy.method_overrides)
                 yield _Judged(routes.inbound, terms, admitting)
+
+
+def _edge(policy: ProxyPolicy) -> Iterator[Piece]:
+    """Yield the pieces for listeners and routes of a gateway's ports."""
+    for port in policy.edge:
+        about = AllInbound()
+        bare = replace(port, hosts=(_CROSS_ORIGIN_HOST,) if port.cross_origin else ())
+        yield _Judged(edge_listeners.edge, (policy.terms, bare), about)
+        yield _Judged(routes.edge, (replace(port, listen=()), policy.resilience.retry), about)
 
 
 def _external_services(policy: ProxyPolicy) -> Iterator[Piece]:

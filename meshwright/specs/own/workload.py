@@ -1,8 +1,8 @@
 """Our own kind `Workload`, apiVersion `meshwright.dev/v1alpha1`: a process on a machine without Kubernetes.
 
 The meaning of its fields is in `meshwright.specs.reference.meanings.own_kinds` and, with examples, in
-docs/policy/reference.md. Interception is explicit if `applicationAddress` or `upstreams` is present, else
-transparent.
+docs/policy/reference.md. A workload with `gateway` serves a gateway and intercepts nothing. Otherwise
+interception is explicit if `applicationAddress` or `upstreams` is present, else transparent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,6 +21,7 @@ from meshwright.mesh.names import (
 from meshwright.mesh.service import Protocol, ServiceKey
 from meshwright.mesh.workload import (
     Capture,
+    Edge,
     Explicit,
     Interception,
     Transparent,
@@ -148,6 +149,8 @@ def _interception(
     application = address(spec, "applicationAddress")
     sections = spec.sections("upstreams")
     transparent = _transparent(spec.section("interception"))
+    if spec.has("gateway"):
+        return _edge(spec)
     if application is None and not sections:
         return transparent
     if spec.has("interception"):
@@ -167,6 +170,14 @@ def _interception(
         # Only for valid values, because the defaults of invalid ones could collide.
         _refuse_conflicts(sections, upstreams, own, application, ports)
     return Explicit(application, tuple(sorted(upstreams)))
+
+
+def _edge(spec: Fields) -> Edge:
+    """Return the gateway that the workload serves; it has no application, so nothing is intercepted."""
+    for name in ("ports", "applicationAddress", "upstreams", "interception"):
+        if spec.has(name):
+            spec.wrong(name, "is not allowed beside gateway, because a gateway has no application; remove it")
+    return Edge(object_name(spec, "gateway"))
 
 
 def _transparent(fields: Fields) -> Transparent:

@@ -14,7 +14,7 @@ from catalog.store.view import View
 from meshwright.admin.jsonable import Document, Json
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.service import Service, ServicePort
-from meshwright.mesh.workload import Endpoint, Explicit, Workload
+from meshwright.mesh.workload import Edge, Endpoint, Explicit, Workload
 
 
 def behind(view: View, request: Request, port: ServicePort) -> tuple[Endpoint, ...]:
@@ -65,6 +65,8 @@ def dialled(
             if (upstream.service, upstream.service_port) == (request.service, request.port)
         ]
         return {"interception": "explicit", "called_at": at}
+    if isinstance(kind, Edge):
+        return {"interception": "gateway", "called_at": []}
     places = _places(view, request, service, there)
     led: list[Json] = [str(place) for place in places if kind.ipv6 or ":" not in place.host]
     return {"interception": "transparent", "called_at": led}

@@ -25,4 +25,4 @@ class Feature:
         """
 
     def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
-        """Add routes to the one virtual host, or configure filters for the routes of the host."""
+        """Add routes to the virtual hosts, or configure filters for the routes of these hosts."""

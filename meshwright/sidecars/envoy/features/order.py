@@ -9,17 +9,19 @@ documentation, "HTTP filters", "Filter chain"). The order is:
 4. `rates`: denied requests must not use up the rate, and requests above the rate must not reach services
 behind.
 5. `authorization`: only requests that policy admits are sent to the authorizer.
-6. `cors`: only outbound; a preflight request of a browser is answered before a fault can end it.
+6. `cors`: only of callers' proxies; a preflight request of a browser is answered before a fault can end it.
 7. `faults`: only outbound, after all other filters.
 8. `router`: Envoy requires it to be the last.
 
 Settings other than filters apply earlier: Envoy reads the headers, checks their size (`limits`), normalises
-the path (`paths`), selects a route, and then runs the filters. The results are reported at the end
+the path (`paths`), selects a route, and then runs the filters. At a gateway `strangers` adds the limits of an
+edge. The results are reported at the end
 (`request_log`, `spans`, `tap`).
 """
 
 from typing import Final
 
+from catalog.policy.values.edge import EdgePort
 from catalog.policy.values.inbound import InboundPort
 from catalog.policy.values.outbound import OutboundService
 from catalog.store.settings import DenialReasons
@@ -41,6 +43,7 @@ from meshwright.sidecars.envoy.features.request_log import RequestLog
 from meshwright.sidecars.envoy.features.retries import Retries
 from meshwright.sidecars.envoy.features.router import Router
 from meshwright.sidecars.envoy.features.spans import Spans
+from meshwright.sidecars.envoy.features.strangers import Strangers
 from meshwright.sidecars.envoy.features.tap import Tap
 from meshwright.sidecars.envoy.features.undelivered_header import UndeliveredHeader
 from meshwright.sidecars.envoy.features.upgrades import Upgrades
@@ -49,6 +52,7 @@ from meshwright.sidecars.layout import Side
 _OF_ALL: Final = (Limits(), Upgrades(), Spans())
 _UNDELIVERED: Final = UndeliveredHeader()
 _ROUTER: Final = Router()
+_STRANGERS: Final = Strangers()
 _ANSWERS_OF_CALLER: Final = Diagnosis(Side.CALLER)
 _ANSWERS_OF_CALLED: Final = (Diagnosis(Side.CALLED),)
 
@@ -87,6 +91,16 @@ def outside() -> tuple[Feature, ...]:
     """Return the features of egress; escaped slashes are kept, because a host outside may use them."""
     paths = Paths(EscapedSlashes.KEEP)
     return (*_OF_ALL, RequestLog(inbound=False), paths, _ANSWERS_OF_CALLER, _ROUTER)
+
+
+def edge(port: EdgePort, retry: RetryPolicy | None = None) -> tuple[Feature, ...]:
+    """Return the features of a gateway's port, whose callers may be anybody.
+
+    They get no diagnosis, which is for callers of the mesh.
+    """
+    browsers = (Cors(),) if port.cross_origin else ()
+    again, paths = Retries(retry, to_mesh=True, farther=port.fails_over), Paths(EscapedSlashes.REJECT)
+    return (*_OF_ALL, RequestLog(inbound=False), _STRANGERS, paths, GrpcStatus(), again, *browsers, _ROUTER)
 
 
 def _counted(protocol: Protocol) -> tuple[Feature, ...]:

@@ -23,4 +23,5 @@ class Retries(Feature):
         """Set the retry policy for all routes."""
         if self.policy is not None:
             message = of_mesh(self.policy, to_mesh=self.to_mesh, farther=self.farther)
-            routes.virtual_hosts[0].retry_policy.CopyFrom(message)
+            for host in routes.virtual_hosts:
+                host.retry_policy.CopyFrom(message)

@@ -102,7 +102,7 @@ def _requests(policy: ProxyPolicy, port: InboundPort, *, proven: bool) -> Filter
     needed = frozenset(
         {
             reference(ROUTE, route),
-            *_report_clusters(policy.terms),
+            *report_clusters(policy.terms),
             *_authorizer_clusters(port),
             *_counting(port),
         }
@@ -152,7 +152,7 @@ def outbound(terms: MeshTerms, service: OutboundService) -> Iterator[tuple[tuple
     if service.protocol.is_http:
         route = names.outbound_routes(service)
         manager = connection_manager(route, terms, service.upstream, order.outbound(service))
-        yield (), Filters((manager,), frozenset({reference(ROUTE, route), *_report_clusters(terms)}))
+        yield (), Filters((manager,), frozenset({reference(ROUTE, route), *report_clusters(terms)}))
         return
     ways = [(entry.server_names, entry.shares) for entry in service.table]
     if not ways or ways[-1][0]:
@@ -168,7 +168,7 @@ def _tries(retry: RetryPolicy | None) -> int:
     return 1 + retry.retries if retry is not None and RetryOn.CONNECT_FAILURE in retry.on else 1
 
 
-def _report_clusters(terms: MeshTerms) -> Iterator[Reference]:
+def report_clusters(terms: MeshTerms) -> Iterator[Reference]:
     """Yield the clusters to which a connection manager reports requests: traces and access logs."""
     if terms.tracing is not None:
         yield reference(CLUSTER, names.TRACING_CLUSTER)

@@ -35,6 +35,8 @@ def inbound(policy: ProxyPolicy) -> tuple[Resource, ...]:
             return tuple(_transparent_inbound(policy))
         case InterceptionKind.EXPLICIT:
             return tuple(_explicit_inbound(policy))
+        case InterceptionKind.EDGE:
+            return ()
 
 
 def is_open(port: InboundPort) -> bool:

@@ -73,6 +73,8 @@ def outbound(calls: OutboundInputs, logs: AccessLogPolicy | None = None) -> tupl
             return tuple(_transparent_outbound(calls))
         case InterceptionKind.EXPLICIT:
             return tuple(_explicit_outbound(calls))
+        case InterceptionKind.EDGE:
+            return ()
 
 
 def _logged(calls: OutboundInputs, logs: AccessLogPolicy | None) -> OutboundInputs:

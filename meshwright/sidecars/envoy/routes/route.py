@@ -9,6 +9,7 @@ deadline would cut the stream. Open Service Mesh did the same.
 """
 
 from catalog.policy.values.destinations import ExternalDestination
+from catalog.policy.values.edge import EdgeHost, EdgePort
 from catalog.policy.values.inbound import InboundPort
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.outside import OutsideHost, OutsideRange, OutsideRoute
@@ -74,6 +75,33 @@ def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> Reso
         feature.to_routes(message)
     clusters = {names.cluster(backend) for backend in service.backends()}
     return encode(message, frozenset(reference(CLUSTER, cluster) for cluster in clusters))
+
+
+def edge(port: EdgePort, retry: RetryPolicy | None = None) -> Resource:
+    """Return the route configuration of a gateway's port, with a virtual host for each host name."""
+    attempts = Attempts(mesh=retry, farther=port.fails_over)
+    message = route_pb2.RouteConfiguration(
+        name=names.edge_routes(port.port),
+        virtual_hosts=[_edge_host(port.port, host, attempts) for host in port.hosts],
+        # A client names the port in the header Host if it is not the scheme's own.
+        ignore_port_in_host_matching=True,
+    )
+    for feature in order.edge(port, retry):
+        feature.to_routes(message)
+    clusters = {names.cluster(backend) for backend in port.backends()}
+    return encode(message, frozenset(reference(CLUSTER, cluster) for cluster in clusters))
+
+
+def _edge_host(port: Port, host: EdgeHost, attempts: Attempts) -> route_components_pb2.VirtualHost:
+    shown = host.hostname or "*"
+    routes: list[_Route] = []
+    for entry in host.table:
+        made = list(entry_routes(entry, entry.chosen_by or shown, attempts))
+        by = (source.part.by for source in entry.provenance)
+        for route in made:
+            route.stat_prefix = names.counted_route(port, by, entry.request_names)
+        routes += made
+    return route_components_pb2.VirtualHost(name=f"edge|{shown}", domains=[shown], routes=routes)
 
 
 def outside(port: Port, to: OutsideRange) -> Resource:

@@ -7,7 +7,6 @@ from catalog.store.gateway import gateway_classes, gateways, gateways_by_class, 
 from catalog.store.view import MeshSettings, View
 from meshwright.mesh.gateway.gateways import (
     CONTROLLER_NAME,
-    GATEWAY_NAME_LABEL,
     Gateway,
     GatewayClass,
     Listener,
@@ -17,7 +16,7 @@ from meshwright.mesh.names import Namespace, Port
 from meshwright.mesh.objects import MeshObject, ObjectKey, SourcedObject
 from meshwright.mesh.origins import InFile
 from meshwright.mesh.policies.smi import PolicyKey
-from meshwright.mesh.workload import WorkloadKey
+from meshwright.mesh.workload import Edge, WorkloadKey
 from tests.meshes import values as a
 
 EDGE = PolicyKey(Namespace("default"), "edge")
@@ -31,7 +30,7 @@ def _sourced(key: ObjectKey, value: MeshObject) -> SourcedObject:
 
 
 def _view() -> View:
-    workload = replace(a.workload("edge-1", "10.0.0.1"), labels=((GATEWAY_NAME_LABEL, "edge"),))
+    workload = replace(a.workload("edge-1", "10.0.0.1"), interception=Edge("edge"))
     named = ObjectKey.from_name(WORKLOAD, workload.key)
     class_object = ObjectKey(GATEWAY_CLASS, Namespace(""), "meshwright")
     objects = {
@@ -51,8 +50,8 @@ def test_gateways_are_found_by_key_and_classes_by_name() -> None:
     assert dict(gateways_by_class(view)) == {"meshwright": (EDGE,)}
 
 
-def test_workloads_are_found_by_the_gateway_that_their_label_names() -> None:
-    """The label names a gateway of the workload's namespace, whether the gateway exists or not."""
+def test_workloads_are_found_by_the_gateway_that_they_serve() -> None:
+    """The gateway is of the workload's namespace, whether it exists or not."""
     view = _view()
     serving = {EDGE: (WorkloadKey(a.DEFAULT, "edge-1"),)}
     assert dict(workloads_by_gateway(view)) == serving

@@ -1,0 +1,10 @@
+"""Gateways of the Gateway API: which are served here, their listeners, and the routes attached to these.
+
+The one derivation for policy, status, lint and explain. It knows no proxies and no Envoy. It never decides
+about requests: `catalog.policy` does.
+
+- `classes`: whether a gateway is served here.
+- `listeners`: verdicts about the listeners of a gateway.
+- `attachment`: verdicts about routes whose parent is a gateway.
+- `verdicts`: the values.
+"""

@@ -1,0 +1,112 @@
+"""Attachment of routes to the listeners of gateways: the one derivation for all readers.
+
+A route attaches to the listeners that its parentRef selects by `sectionName` and `port`, that allow its
+namespace and kind, and that have a host name in common with it. A refusal has the reason of the last of these
+conditions that some listener did not meet.
+"""
+
+from catalog.relations.gateways.classes import served_gateway
+from catalog.relations.gateways.listeners import listener_verdicts
+from catalog.relations.gateways.verdicts import AttachedReason, GatewayVerdict, ListenerVerdict
+from catalog.store.gateway import parent_gateway, route_of, routes_by_gateway
+from catalog.store.view import View
+from meshwright.engine.derived import derived
+from meshwright.mesh.gateway.gateways import AllowedRoutes, RoutesFrom
+from meshwright.mesh.gateway.hostnames import shared
+from meshwright.mesh.gateway.references import ParentRef
+from meshwright.mesh.gateway.routes import GatewayRoute
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.smi import PolicyKey
+
+
+@derived
+def gateway_verdicts(view: View, key: ObjectKey) -> tuple[GatewayVerdict, ...]:
+    """Return the verdicts about the gateways served here among a route's parents, in the route's order."""
+    route = route_of(view, key)
+    if route is None:
+        return ()
+    named = ((parent, parent_gateway(route, parent)) for parent in route.parents)
+    return tuple(
+        _verdict(view, route, parent, gateway)
+        for parent, gateway in named
+        if gateway is not None and served_gateway(view, gateway) is not None
+    )
+
+
+@derived
+def routes_at_listener(view: View, gateway: PolicyKey, listener: str) -> tuple[ObjectKey, ...]:
+    """Return the routes attached to a listener, sorted; their number is its `attachedRoutes`."""
+    return tuple(
+        sorted(
+            key
+            for key in routes_by_gateway(view).get(gateway, ())
+            if any(
+                verdict.gateway == gateway and listener in verdict.listeners
+                for verdict in gateway_verdicts(view, key)
+            )
+        )
+    )
+
+
+def _verdict(view: View, route: GatewayRoute, parent: ParentRef, gateway: PolicyKey) -> GatewayVerdict:
+    def refused(reason: AttachedReason, message: str) -> GatewayVerdict:
+        return GatewayVerdict(parent, gateway, reason, message)
+
+    if route.rules and all(rule.dropped for rule in route.rules):
+        reasons = "; ".join(rule.dropped for rule in route.rules)
+        return refused(AttachedReason.UNSUPPORTED_VALUE, f"no rule is in force: {reasons}")
+    selected = [item for item in listener_verdicts(view, gateway) if _selects(parent, item)]
+    if not selected:
+        return refused(AttachedReason.NO_MATCHING_PARENT, f"Gateway {gateway} has no {_wanted(parent)}")
+    allowing = [item for item in selected if _allows(view, gateway.namespace, item, route)]
+    if not allowing:
+        listed = ", ".join(item.listener.name for item in selected)
+        message = (
+            f"no listener of Gateway {gateway} allows {route.kind.name}s of namespace {route.key.namespace}: "
+            f"{listed}"
+        )
+        return refused(AttachedReason.NOT_ALLOWED_BY_LISTENERS, message)
+    fitting = [item for item in allowing if shared(item.listener.hostname, route.hostnames)]
+    if not fitting:
+        listed = ", ".join(f"{item.listener.name} ({item.listener.hostname})" for item in allowing)
+        message = f"no host name of the route is one of a listener of Gateway {gateway}: {listed}"
+        return refused(AttachedReason.NO_MATCHING_LISTENER_HOSTNAME, message)
+    names = tuple(item.listener.name for item in fitting)
+    message = f"attached to Gateway {gateway}: {', '.join(names)}"
+    return GatewayVerdict(parent, gateway, AttachedReason.ACCEPTED, message, names)
+
+
+def _selects(parent: ParentRef, item: ListenerVerdict) -> bool:
+    return parent.section in (None, "", item.listener.name) and parent.port in (None, item.listener.port)
+
+
+def _allows(view: View, own: Namespace, item: ListenerVerdict, route: GatewayRoute) -> bool:
+    return route.kind in item.kinds and _allows_namespace(
+        view, own, item.listener.allowed, route.key.namespace
+    )
+
+
+def _allows_namespace(view: View, own: Namespace, allowed: AllowedRoutes, namespace: Namespace) -> bool:
+    match allowed.namespaces:
+        case RoutesFrom.ALL:
+            return True
+        case RoutesFrom.SAME:
+            return namespace == own
+        case RoutesFrom.NONE:
+            return False
+        case RoutesFrom.SELECTOR:
+            return allowed.selector is not None and allowed.selector.fits(_labels(view, namespace))
+
+
+def _labels(view: View, namespace: Namespace) -> dict[str, str]:
+    """Return the labels of a namespace, with its name as every cluster sets it."""
+    found = view.namespaces.get(namespace)
+    own = {} if found is None else dict(found.labels)
+    return {"kubernetes.io/metadata.name": namespace} | own
+
+
+def _wanted(parent: ParentRef) -> str:
+    name = f" named {parent.section}" if parent.section else ""
+    port = "" if parent.port is None else f" at port {parent.port}"
+    return f"listener{name}{port}"

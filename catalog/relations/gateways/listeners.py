@@ -1,0 +1,59 @@
+"""Listeners of gateways: which are in force, and which kinds of routes may attach to them.
+
+Listeners at one port need one protocol and different host names. All listeners in a conflict are out of
+force, because none of them has precedence. Other listeners of the gateway stay in force.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from catalog.relations.gateways.classes import served_gateway
+from catalog.relations.gateways.verdicts import ListenerReason, ListenerVerdict
+from catalog.store.view import View
+from meshwright.engine.derived import derived
+from meshwright.mesh.gateway.gateways import Listener, ListenerProtocol
+from meshwright.mesh.kinds import GRPC_ROUTE, HTTP_ROUTE, Kind
+from meshwright.mesh.policies.smi import PolicyKey
+
+KINDS: Final[Mapping[str, tuple[Kind, ...]]] = MappingProxyType(
+    {ListenerProtocol.HTTP: (HTTP_ROUTE, GRPC_ROUTE)}
+)
+"""Protocols of listeners that are served, with the kinds of routes that fit."""
+
+
+@derived
+def listener_verdicts(view: View, key: PolicyKey) -> tuple[ListenerVerdict, ...]:
+    """Return the verdicts about a gateway's listeners, in its order; empty if it is not served here."""
+    gateway = served_gateway(view, key)
+    if gateway is None:
+        return ()
+    return tuple(_verdict(listener, gateway.listeners) for listener in gateway.listeners)
+
+
+def _verdict(listener: Listener, together: tuple[Listener, ...]) -> ListenerVerdict:
+    fitting = KINDS.get(listener.protocol)
+    if fitting is None:
+        served = ", ".join(sorted(KINDS))
+        message = f"protocol {listener.protocol} is not served; listeners may have the protocol {served}"
+        return ListenerVerdict(listener, ListenerReason.UNSUPPORTED_PROTOCOL, message)
+    asked = listener.allowed.kinds
+    kinds = tuple(kind for kind in asked if kind in fitting) if asked else fitting
+    unknown = tuple(kind for kind in asked if kind not in fitting)
+    reason, message = _standing(listener, together)
+    return ListenerVerdict(listener, reason, message, kinds, unknown)
+
+
+def _standing(listener: Listener, together: tuple[Listener, ...]) -> tuple[ListenerReason, str]:
+    """Return whether a listener is in force beside the others at its port."""
+    others = [other for other in together if other.port == listener.port and other.name != listener.name]
+    for other in others:
+        if other.protocol != listener.protocol:
+            message = f"listener {other.name} has protocol {other.protocol} at the same port {listener.port}"
+            return ListenerReason.PROTOCOL_CONFLICT, message
+    for other in others:
+        if other.hostname == listener.hostname:
+            shown = listener.hostname or "no host name"
+            message = f"listener {other.name} has the same port {listener.port} and host name ({shown})"
+            return ListenerReason.HOSTNAME_CONFLICT, message
+    return ListenerReason.ACCEPTED, f"the listener is in force at port {listener.port}"

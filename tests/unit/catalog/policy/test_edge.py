@@ -1,0 +1,152 @@
+"""Ports of a gateway's proxies: whole values, and who decides about a host name."""
+
+from dataclasses import replace
+
+from catalog.policy.edge import edge_ports
+from catalog.policy.group_policy import proxy_policy
+from catalog.policy.values.edge import EdgeHost, EdgePort
+from catalog.policy.values.interception import SocketAddress
+from catalog.policy.values.route_actions import AnsweredShare, Forward, WeightedBackend
+from catalog.policy.values.route_table import AppliedRoute, RouteEntry, RouteSource
+from catalog.relations.groups import group_of
+from catalog.store.view import View
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.gateway.gateways import Listener
+from meshwright.mesh.gateway.routes import GatewayRoute
+from meshwright.mesh.gateway.rules import Rule
+from meshwright.mesh.kinds import HTTP_ROUTE
+from meshwright.mesh.names import IpAddress, Port
+from meshwright.mesh.workload import Edge
+from tests.meshes import gateway as g
+from tests.meshes import values as a
+
+EDGE = replace(a.workload("edge", "10.0.0.9"), interception=Edge("edge"))
+V1, V2 = a.service("v1", address="10.1.0.2"), a.service("v2", address="10.1.0.3")
+OPEN = MeshConfig(permissive=True)
+MESH = (V1, V2, a.workload("v1", "10.0.0.2"), a.workload("v2", "10.0.0.3"), EDGE, g.CLASS)
+
+
+def ports(*things: object, open_mesh: bool = True) -> tuple[EdgePort, ...]:
+    """Return the ports of the gateway's proxy in a mesh with these objects."""
+    return _ports(g.view(*MESH, *((OPEN,) if open_mesh else ()), *things))
+
+
+def _ports(view: View) -> tuple[EdgePort, ...]:
+    return edge_ports(view, group_of(view, EDGE))
+
+
+def route(
+    name: str, backend: str, *hostnames: str, section: str | None = None, created: str = ""
+) -> GatewayRoute:
+    """Make a route for all requests to one backend."""
+    rule = Rule(backends=(g.to(backend),))
+    return g.http_route(name, rule, parents=(g.at("edge", section),), hostnames=hostnames, created=created)
+
+
+def answers(*things: object) -> dict[str, list[str]]:
+    """Return the names of the routes behind each host name at the one port, in their order."""
+    (port,) = ports(*things)
+    return {host.hostname: [entry.provenance[0].part.by.name for entry in host.table] for host in port.hosts}
+
+
+def listeners(*hostnames: str) -> tuple[Listener, ...]:
+    """Make listeners at port 80, each with the name of its host."""
+    return tuple(g.listener(hostname or "all", 80, hostname) for hostname in hostnames)
+
+
+def test_port_has_a_table_for_each_host_name() -> None:
+    """The whole value of one listener with one route."""
+    shop = g.http_route(
+        "shop", Rule(backends=(g.to("v1"),)), parents=(g.at("edge"),), hostnames=("shop.example",)
+    )
+    entry = RouteEntry(
+        shop.rules[0].matches,
+        Forward((WeightedBackend(V1.key, "8080", 1),)),
+        (RouteSource(AppliedRoute(HTTP_ROUTE, shop.key, 0, shop.rules[0], 0)),),
+    )
+    assert ports(g.gateway("edge"), shop) == (
+        EdgePort(
+            a.policy_key("edge"),
+            Port(80),
+            (EdgeHost("", ()), EdgeHost("shop.example", (entry,))),
+            (SocketAddress(IpAddress("10.0.0.9"), Port(80)),),
+        ),
+    )
+
+
+def test_wider_route_is_in_the_host_of_a_narrower_one_after_it() -> None:
+    """Envoy looks into one virtual host, so what the narrower route lacks is looked up in the same list."""
+    wide, exact = route("wide", "v1", "*.example"), route("exact", "v2", "shop.example")
+    assert answers(g.gateway("edge"), wide, exact, route("any", "v1")) == {
+        "": ["any"],
+        "*.example": ["wide", "any"],
+        "shop.example": ["exact", "wide", "any"],
+    }
+
+
+def test_own_host_name_of_a_route_decides_and_not_what_the_listener_leaves_of_it() -> None:
+    """HTTPRouteMultipleRoutesAttachmentSameHostnameIntersection: the listener narrows both to one host."""
+    old = route("wide", "v1", "*.example", created="2026-01-01T00:00:00Z")
+    young = route("exact", "v2", "shop.example", created="2026-02-01T00:00:00Z")
+    gateway = g.gateway("edge", g.listener(hostname="shop.example"))
+    assert answers(gateway, old, young) == {"shop.example": ["exact", "wide"]}
+
+
+def test_only_the_most_specific_listener_answers() -> None:
+    """GatewayHTTPListenerIsolation: four listeners from any host to an exact one, each with its route."""
+    hosts = ("", "*.example.com", "*.foo.example.com", "abc.foo.example.com")
+    each = [route(f"for-{index}", "v1", section=host or "all") for index, host in enumerate(hosts)]
+    assert answers(g.gateway("edge", *listeners(*hosts)), *each) == {
+        "": ["for-0"],
+        "*.example.com": ["for-1"],
+        "*.foo.example.com": ["for-2"],
+        "abc.foo.example.com": ["for-3"],
+    }
+
+
+def test_listener_without_routes_keeps_its_names_from_wider_listeners() -> None:
+    """The answer is 404, and not that of the route at the listener for all hosts."""
+    gateway = g.gateway("edge", *listeners("", "shop.example"))
+    assert answers(
+        gateway, route("any", "v1", section="all"), route("wide", "v1", "*.example", section="all")
+    ) == {
+        "": ["any"],
+        "*.example": ["wide", "any"],
+        "shop.example": [],
+    }
+
+
+def test_route_of_a_wider_listener_has_no_names_of_a_narrower_one() -> None:
+    """The name is the narrower listener's, to which the route is not attached."""
+    gateway = g.gateway("edge", *listeners("*.example", "*.shop.example"))
+    assert answers(gateway, route("cart", "v1", "cart.shop.example", section="*.example")) == {
+        "*.example": [],
+        "*.shop.example": [],
+    }
+
+
+def test_gateway_may_call_what_targets_admit() -> None:
+    """In a strict mesh the gateway's identity needs a TrafficTarget; other backends answer 403."""
+    both = Rule(backends=(g.to("v1"), g.to("v2")))
+    split = g.http_route("split", both, parents=(g.at("edge"),))
+    admitted = a.target("to-v1", "edge", "v1", a.tcp("all"))
+    (port,) = ports(g.gateway("edge"), split, admitted, a.tcp_route("all"), open_mesh=False)
+    (entry,) = port.hosts[0].table
+    assert isinstance(entry.action, Forward)
+    assert entry.action.shares == (WeightedBackend(V1.key, "8080", 1), AnsweredShare(403, 1))
+
+
+def test_policy_of_a_gateway_has_the_destinations_of_its_routes_alone() -> None:
+    """It takes no calls of the mesh, and no calls to addresses of services."""
+    view = g.view(*MESH, OPEN, g.gateway("edge"), route("shop", "v1"))
+    policy = proxy_policy(view, group_of(view, EDGE))
+    assert (policy.inbound, policy.outbound, policy.outside) == ((), (), ())
+    assert [str(place.service) for place in policy.service_destinations] == ["default/v1"]
+    assert [endpoint.address for endpoint in policy.service_destinations[0].endpoints] == ["10.0.0.2"]
+
+
+def test_gateway_that_is_not_served_has_no_ports() -> None:
+    """Without the Gateway, or with one of another controller, the proxy listens nowhere."""
+    assert ports() == ()
+    assert ports(g.gateway("edge", class_name="other"), g.FOREIGN_CLASS) == ()
+    assert ports(g.gateway("edge", namespace="web")) == ()

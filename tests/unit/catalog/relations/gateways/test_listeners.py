@@ -1,0 +1,78 @@
+"""Verdicts about listeners: the cases of the conformance suite, and those that it leaves out."""
+
+from catalog.relations.gateways.listeners import listener_verdicts
+from catalog.relations.gateways.verdicts import ListenerReason, ListenerVerdict
+from meshwright.mesh.gateway.gateways import Gateway, Listener
+from meshwright.mesh.kinds import GRPC_ROUTE, HTTP_ROUTE, TLS_ROUTE, Kind
+from tests.meshes import gateway as g
+
+BOTH = (HTTP_ROUTE, GRPC_ROUTE)
+ACCEPTED = ListenerReason.ACCEPTED
+
+
+def verdicts(gateway: Gateway, *others: object) -> tuple[ListenerVerdict, ...]:
+    """Return the verdicts about a gateway of our class."""
+    return listener_verdicts(g.view(g.CLASS, gateway, *others), gateway.key)
+
+
+def reasons(*listeners: Listener) -> dict[str, ListenerReason]:
+    """Return the reason for each listener of one gateway."""
+    return {item.listener.name: item.reason for item in verdicts(g.gateway("edge", *listeners))}
+
+
+def test_listener_with_http_takes_both_kinds_of_requests() -> None:
+    """The whole verdict of a good listener."""
+    listener = g.listener()
+    assert verdicts(g.gateway("edge", listener)) == (
+        ListenerVerdict(listener, ACCEPTED, "the listener is in force at port 80", BOTH),
+    )
+
+
+def test_gateway_of_another_controller_or_without_a_class_is_not_served() -> None:
+    """It is the business of another controller."""
+    for name in ("other", "missing"):
+        gateway = g.gateway("edge", class_name=name)
+        assert verdicts(gateway, g.FOREIGN_CLASS) == ()
+
+
+def test_unknown_protocol_refuses_its_listener_alone() -> None:
+    """GatewayListenerUnsupportedProtocol: no supported kinds, and the listener beside it is good."""
+    bad, good = g.listener("bad", 8080, protocol="INVALID"), g.listener("good")
+    message = "protocol INVALID is not served; listeners may have the protocol HTTP"
+    assert verdicts(g.gateway("edge", bad, good)) == (
+        ListenerVerdict(bad, ListenerReason.UNSUPPORTED_PROTOCOL, message),
+        ListenerVerdict(good, ACCEPTED, "the listener is in force at port 80", BOTH),
+    )
+
+
+def test_kinds_that_do_not_fit_are_told_apart() -> None:
+    """GatewayInvalidRouteKind, TLSRouteListenerPassthroughSupportedKinds."""
+    unknown = Kind("InvalidRoute", "gateway.networking.k8s.io")
+    listener = g.listener(kinds=(unknown, HTTP_ROUTE, TLS_ROUTE))
+    (verdict,) = verdicts(g.gateway("edge", listener))
+    assert (verdict.kinds, verdict.unknown_kinds) == ((HTTP_ROUTE,), (unknown, TLS_ROUTE))
+    (alone,) = verdicts(g.gateway("edge", g.listener(kinds=(unknown,))))
+    assert (alone.reason, alone.kinds, alone.unknown_kinds) == (ACCEPTED, (), (unknown,))
+
+
+def test_all_listeners_of_a_conflict_are_refused() -> None:
+    """None has precedence; a listener at another port stays."""
+    assert reasons(g.listener("one"), g.listener("two"), g.listener("other", 8080)) == {
+        "one": ListenerReason.HOSTNAME_CONFLICT,
+        "two": ListenerReason.HOSTNAME_CONFLICT,
+        "other": ACCEPTED,
+    }
+    assert reasons(g.listener("one"), g.listener("two", protocol="TCP")) == {
+        "one": ListenerReason.PROTOCOL_CONFLICT,
+        "two": ListenerReason.UNSUPPORTED_PROTOCOL,
+    }
+
+
+def test_host_names_that_overlap_are_no_conflict() -> None:
+    """GatewayHTTPListenerIsolation."""
+    listeners = (
+        g.listener("all"),
+        g.listener("wide", hostname="*.example.com"),
+        g.listener("exact", hostname="abc.example.com"),
+    )
+    assert set(reasons(*listeners).values()) == {ACCEPTED}
