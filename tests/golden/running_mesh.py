@@ -35,7 +35,7 @@ from meshwright.delivery.proxies.identity import HoldReason
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import IpAddress, TrustDomain
-from meshwright.mesh.workload import Explicit, Workload
+from meshwright.mesh.workload import Edge, Explicit, Workload
 from meshwright.providers.directory.manifests import Manifests
 from meshwright.sidecars.envoy.bootstrap.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
 from meshwright.sidecars.envoy.security.secrets import service_certificate, trust_root
@@ -224,9 +224,9 @@ class LiveMesh:
         folder.mkdir()
         settings = self._credentials(workload.proxy_name, folder, protocol)
         (folder / "bootstrap.json").write_text(bootstrap(settings))
-        explicit = isinstance(workload.interception, Explicit)
+        binding = isinstance(workload.interception, Explicit | Edge)
         session = await self.ends.enter_async_context(place.session())
-        running = RunningEnvoy(folder, workload.address if explicit else LOOPBACK, session)
+        running = RunningEnvoy(folder, workload.address if binding else LOOPBACK, session)
         program = envoy_program()
         assert program is not None
         known = environment(os.environ, workload.proxy_name)
