@@ -5,12 +5,14 @@ split without the excluded match would have taken go where they would go without
 limits and load balancing fall back to their defaults.
 """
 
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import TypeVar
 
 from catalog.policy.units import Unit, units_of_source
 from catalog.policy.values.destinations import ServiceDestination
+from catalog.policy.values.edge import EdgePort
 from catalog.policy.values.inbound import Access, AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.outside import OutsideHost, OutsidePort, OutsideRange
@@ -43,6 +45,7 @@ def without(value: T, left_out: AbstractSet[Unit]) -> T:
                     _reachable_without(reachable_services, left_out) for reachable_services in value.reachable
                 ),
                 outside=tuple(_outside_without(outside_port, left_out) for outside_port in value.outside),
+                edge=tuple(without(port, left_out) for port in value.edge),
                 logs=without(value.logs, left_out),
             )
         case AccessLogPolicy():
@@ -61,11 +64,13 @@ def without(value: T, left_out: AbstractSet[Unit]) -> T:
                 ejecting=None if value.ejecting in left_out else value.ejecting,
                 checking=None if value.checking in left_out else value.checking,
             )
+        case EdgePort():
+            hosts = (replace(host, table=_table_without(host.table, left_out)) for host in value.hosts)
+            return replace(value, hosts=tuple(hosts))
         case OutboundService() if value.protocol.is_http:
-            entries = (_entry_without(entry, left_out) for entry in value.table)
             return replace(
                 value,
-                table=tuple(entry for entry in entries if entry is not None),
+                table=_table_without(value.table, left_out),
                 retries=None if value.retries in left_out else value.retries,
             )
         case _:
@@ -129,6 +134,11 @@ def _rule_without(rule: AccessRule, left_out: AbstractSet[Unit]) -> AccessRule |
         return None if rule in left_out else rule
     matches = tuple(match for match in rule.matches if match not in left_out)
     return replace(rule, matches=matches) if matches else None
+
+
+def _table_without(table: Iterable[RouteEntry], left_out: AbstractSet[Unit]) -> tuple[RouteEntry, ...]:
+    entries = (_entry_without(entry, left_out) for entry in table)
+    return tuple(entry for entry in entries if entry is not None)
 
 
 def _entry_without(entry: RouteEntry, left_out: AbstractSet[Unit]) -> RouteEntry | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from catalog.policy.destinations import answering_at, endpoints_of
+from catalog.policy.edge import edge_ports
 from catalog.policy.group_policy import proxy_policy
 from catalog.policy.inbound import access, inbound_ports
 from catalog.policy.objects import routing, upstreams
@@ -28,6 +29,7 @@ from catalog.policy.values.parts import (
     Application,
     Calls,
     DestinationPolicy,
+    GatewayPorts,
     IdentityCertificate,
     InboundAdmission,
     MeshWide,
@@ -47,6 +49,7 @@ from catalog.store.view import View, config_in_force, kind_in
 from meshwright.engine.derived import derived
 from meshwright.engine.graph import sources
 from meshwright.engine.node import Derivation, Source
+from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import (
     CERTIFICATE,
     ENDPOINT_SLICE,
@@ -117,6 +120,8 @@ def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
             yield proxy_policy.node(view, group)
         case AllInbound():
             yield inbound_ports.node(view, group)
+        case GatewayPorts():
+            yield edge_ports.node(view, group)
         case AllOutbound():
             yield reachable.node(view, group)
             yield union_of_egresses.node(view, identity)
@@ -132,16 +137,22 @@ def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
                 yield _table.node(view, identity, called, port)
                 yield spoken_there.node(view, called, port)
         case DestinationPolicy(key, target_port):
-            client = relevant_client(view, identity, key)
-            yield connection_limits.node(view, key)
-            answering = answering_at(view, client, key, target_port) if key in view.services else ()
-            yield endpoints_of.node(view, key, answering)
-            for port, _ in answering:
-                yield permitted.node(view, client, key, port)
+            yield from _nodes_of_destination(view, identity, key, target_port)
         case IdentityCertificate(certified):
             yield dns_names.node(view, certified)
         case Application() | MeshWide() | Roots():
             pass
+
+
+def _nodes_of_destination(
+    view: View, identity: ServiceIdentity, key: ServiceKey, target_port: str
+) -> Iterator[Derivation]:
+    client = relevant_client(view, identity, key)
+    yield connection_limits.node(view, key)
+    answering = answering_at(view, client, key, target_port) if key in view.services else ()
+    yield endpoints_of.node(view, key, answering)
+    for port, _ in answering:
+        yield permitted.node(view, client, key, port)
 
 
 def _named(view: View, group: ProxyGroup, part: Part) -> Iterator[ObjectKey]:
@@ -168,7 +179,7 @@ def _named(view: View, group: ProxyGroup, part: Part) -> Iterator[ObjectKey]:
             yield from _config(view)
         case OutsideAccess() | MeshWide():
             yield from _config(view)
-        case AllInbound() | AllOutbound():
+        case AllInbound() | AllOutbound() | GatewayPorts():
             yield from _config(view)
             yield from _telemetry_keys(view, group)
         case WholePolicy() | IdentityCertificate() | Roots():

@@ -18,12 +18,13 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NewType
 
 from catalog.policy.values.destinations import ServiceDestination
+from catalog.policy.values.edge import EdgePort
 from catalog.policy.values.inbound import AccessRule, EveryoneInTheMesh, InboundPort
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.outside import OutsideRange
 from catalog.policy.values.proxy import ProxyPolicy
 from catalog.policy.values.route_actions import Forward, WeightedBackend
-from catalog.policy.values.route_table import AppliedRoute, AppliedRule, AppliedSplit, RouteSource
+from catalog.policy.values.route_table import AppliedRoute, AppliedRule, AppliedSplit, RouteEntry, RouteSource
 from catalog.policy.values.terms import AccessLogPolicy
 from meshwright.mesh.kinds import RETRY, TELEMETRY, UPSTREAM_POLICY, UPSTREAM_TRAFFIC_SETTING
 from meshwright.mesh.policies.limits import ConnectionLimits, RateLimits
@@ -111,7 +112,7 @@ def units(value: object) -> Iterator[Unit]:
     match value:
         case ProxyPolicy():
             ranges = (outside_range for port in value.outside for outside_range in port.ranges)
-            for item in (*value.inbound, *value.outbound, *ranges, value.logs):
+            for item in (*value.inbound, *value.outbound, *value.edge, *ranges, value.logs):
                 yield from units(item)
         case AccessLogPolicy(by) if by is not None:
             yield value
@@ -119,6 +120,9 @@ def units(value: object) -> Iterator[Unit]:
             yield from _of_inbound(value)
         case OutboundService() if value.protocol.is_http:
             yield from _of_calls(value)
+        case EdgePort():
+            for edge_host in value.hosts:
+                yield from _of_table(edge_host.table)
         case ServiceDestination():
             yield from _of_destination(value)
         case OutsideRange(hosts=hosts):
@@ -149,13 +153,17 @@ def _of_destination(destination: ServiceDestination) -> Iterator[Unit]:
 
 
 def _of_calls(service: OutboundService) -> Iterator[Unit]:
-    for entry in service.table:
+    yield from _of_table(service.table)
+    if service.retries is not None:
+        yield service.retries
+
+
+def _of_table(table: Iterable[RouteEntry]) -> Iterator[Unit]:
+    for entry in table:
         for source in entry.provenance:
             yield from units_of_source(source)
         if isinstance(entry.action, Forward):
             yield from entry.action.keys
-    if service.retries is not None:
-        yield service.retries
 
 
 def units_of_source(source: RouteSource) -> Iterator[Unit]:

@@ -1,9 +1,12 @@
 """Capabilities that a policy needs and that not every kind of proxy has. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
 
 from catalog.policy.values.destinations import ServiceDestination
+from catalog.policy.values.edge import EdgePort
 from catalog.policy.values.inbound import InboundPort
 from catalog.policy.values.interception import InterceptionKind
 from catalog.policy.values.outbound import OutboundService
@@ -51,14 +54,17 @@ def str_order(requirement: Requirement) -> tuple[str, str]:
     return (requirement.capability.value, str(requirement.by))
 
 
+_INTERCEPTION: Final[Mapping[InterceptionKind, Capability]] = MappingProxyType(
+    {
+        InterceptionKind.TRANSPARENT: Capability.TRANSPARENT_INTERCEPTION,
+        InterceptionKind.EXPLICIT: Capability.EXPLICIT_INTERCEPTION,
+        InterceptionKind.EDGE: Capability.GATEWAYS,
+    }
+)
+
+
 def _requirements(policy: ProxyPolicy) -> Iterator[Requirement]:
-    match policy.interception:
-        case InterceptionKind.TRANSPARENT:
-            yield Requirement(Capability.TRANSPARENT_INTERCEPTION, WORKLOAD)
-        case InterceptionKind.EXPLICIT:
-            yield Requirement(Capability.EXPLICIT_INTERCEPTION, WORKLOAD)
-        case InterceptionKind.EDGE:
-            yield Requirement(Capability.GATEWAYS, WORKLOAD)
+    yield Requirement(_INTERCEPTION[policy.interception], WORKLOAD)
     if policy.passthrough and policy.interception is InterceptionKind.TRANSPARENT:
         yield Requirement(Capability.EGRESS_PASSTHROUGH, MESH_CONFIG)
     if policy.tracing is not None:
@@ -69,6 +75,8 @@ def _requirements(policy: ProxyPolicy) -> Iterator[Requirement]:
         yield from _of_inbound(port)
     for service in policy.outbound:
         yield from _of_outbound(service)
+    for edge_port in policy.edge:
+        yield from _of_edge(edge_port)
     for destination in policy.service_destinations:
         yield from _of_destination(destination)
     for key in {object_key for out in policy.outside for object_key in out.by}:
@@ -116,6 +124,13 @@ def _of_outbound(service: OutboundService) -> Iterator[Requirement]:
     for entry in service.table:
         for source in entry.provenance:
             yield from _of_source(source, service.protocol)
+
+
+def _of_edge(port: EdgePort) -> Iterator[Requirement]:
+    for host in port.hosts:
+        for entry in host.table:
+            for source in entry.provenance:
+                yield from _of_source(source, Protocol.HTTP)
 
 
 def _of_source(source: RouteSource, protocol: Protocol) -> Iterator[Requirement]:

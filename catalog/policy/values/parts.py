@@ -55,6 +55,11 @@ class DestinationPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class GatewayPorts:
+    """The ports of a gateway's proxies, with their routes."""
+
+
+@dataclass(frozen=True, slots=True)
 class OutsideAccess:
     """The calls out of the mesh that a group may make."""
 
@@ -86,6 +91,7 @@ Part = (
     | Application
     | Calls
     | DestinationPolicy
+    | GatewayPorts
     | OutsideAccess
     | MeshWide
     | IdentityCertificate

@@ -217,7 +217,7 @@ def _of_workload(
 
 
 def _identity(workload: Workload) -> ServiceIdentity | None:
-    """Return the identity that proves itself in calls of the mesh: none without a sidecar, and of a gateway."""
+    """Return the identity that takes calls of the mesh: none without a sidecar, and none of a gateway."""
     takes_calls = workload.uuid is not None and not isinstance(workload.interception, Edge)
     return workload.identity if takes_calls else None
 

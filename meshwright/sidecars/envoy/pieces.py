@@ -25,6 +25,7 @@ from catalog.policy.values.parts import (
     Application,
     Calls,
     DestinationPolicy,
+    GatewayPorts,
     InboundAdmission,
     MeshWide,
     OutsideAccess,
@@ -141,7 +142,7 @@ def _inbound(policy: ProxyPolicy) -> Iterator[Piece]:
 def _edge(policy: ProxyPolicy) -> Iterator[Piece]:
     """Yield the pieces for listeners and routes of a gateway's ports."""
     for port in policy.edge:
-        about = AllInbound()
+        about = GatewayPorts()
         bare = replace(port, hosts=(_CROSS_ORIGIN_HOST,) if port.cross_origin else ())
         yield _Judged(edge_listeners.edge, (policy.terms, bare), about)
         yield _Judged(routes.edge, (replace(port, listen=()), policy.resilience.retry), about)

@@ -3,9 +3,13 @@
 from dataclasses import replace
 
 from catalog.policy.edge import edge_ports
+from catalog.policy.exclusions import without
 from catalog.policy.group_policy import proxy_policy
+from catalog.policy.provenance import made_from
+from catalog.policy.units import units
 from catalog.policy.values.edge import EdgeHost, EdgePort
 from catalog.policy.values.interception import SocketAddress
+from catalog.policy.values.parts import GatewayPorts
 from catalog.policy.values.route_actions import AnsweredShare, Forward, WeightedBackend
 from catalog.policy.values.route_table import AppliedRoute, RouteEntry, RouteSource
 from catalog.relations.groups import group_of
@@ -150,3 +154,26 @@ def test_gateway_that_is_not_served_has_no_ports() -> None:
     assert ports() == ()
     assert ports(g.gateway("edge", class_name="other"), g.FOREIGN_CLASS) == ()
     assert ports(g.gateway("edge", namespace="web")) == ()
+
+
+def test_rejected_rule_goes_and_the_others_stay() -> None:
+    """A match of a rule is a unit, also at the edge."""
+    view = g.view(*MESH, OPEN, g.gateway("edge"), route("good", "v1"), route("bad", "v2", "bad.example"))
+    policy = proxy_policy(view, group_of(view, EDGE))
+    out = {unit for unit in units(policy) if isinstance(unit, AppliedRoute) and unit.by.name == "bad"}
+    (port,) = without(policy, out).edge
+    assert {host.hostname: len(host.table) for host in port.hosts} == {"": 1, "bad.example": 1}
+    assert {unit.by.name for unit in units(port) if isinstance(unit, AppliedRoute)} == {"good"}
+
+
+def test_provenance_of_a_port_names_gateway_class_and_routes() -> None:
+    """All objects that decide about the port, and the workload."""
+    view = g.view(*MESH, OPEN, g.gateway("edge"), route("shop", "v1"))
+    made = {str(item.key) for item in made_from(view, group_of(view, EDGE), GatewayPorts())}
+    assert {
+        "Gateway default/edge",
+        "GatewayClass meshwright",
+        "HTTPRoute default/shop",
+        "Service default/v1",
+        "Workload default/edge",
+    } <= made
