@@ -34,7 +34,7 @@ from catalog.policy.values.route_actions import (
 )
 from catalog.policy.values.route_table import AppliedRoute, RequestTreatment, RouteEntry, RouteSource
 from catalog.relations.backends.protocols import protocol_of
-from catalog.relations.references import resolved_rules
+from catalog.relations.references import resolved_rules, resolved_rules_at_gateways
 from catalog.relations.verdicts import Resolution, ResolvedBackend, ResolvedRule, ServicePlace
 from catalog.store.gateway import route_of
 from catalog.store.view import View
@@ -56,12 +56,16 @@ _Effect = tuple[RouteAction, RequestTreatment | None]
 
 @dataclass(frozen=True, slots=True)
 class _Caller:
-    """The called port with its protocol, and the places that the clients may call."""
+    """The called port with its protocol, and the places that the clients may call.
+
+    With `is_gateway` it is the port of a gateway.
+    """
 
     view: View
     port: Port
     protocol: Protocol
     reached: Callable[[Place], bool]
+    is_gateway: bool = False
 
     @property
     def has_requests(self) -> bool:
@@ -95,7 +99,7 @@ def edge_entries(
 
     GRPCRoutes decide before HTTPRoutes: their matches are only for gRPC calls, and therefore narrower.
     """
-    caller, found = _Caller(view, port, Protocol.HTTP, reached), tuple(routes)
+    caller, found = _Caller(view, port, Protocol.HTTP, reached, is_gateway=True), tuple(routes)
     return tuple(
         entry
         for kind in (GRPC_ROUTE, HTTP_ROUTE)
@@ -137,7 +141,8 @@ def _entry(item: RoutedMatch, effect: _Effect) -> RouteEntry:
 def _effect(caller: _Caller, item: RoutedMatch) -> _Effect:
     """Return what happens to requests of a rule."""
     rule, key = item.rule_value, ObjectKey.from_name(item.route.kind, item.route.key)
-    action = _action(caller, item.route.kind, rule, resolved_rules(caller.view, key)[item.rule])
+    resolve = resolved_rules_at_gateways if caller.is_gateway else resolved_rules
+    action = _action(caller, item.route.kind, rule, resolve(caller.view, key)[item.rule])
     return action, _treatment(rule.filters)
 
 

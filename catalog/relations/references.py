@@ -2,11 +2,13 @@
 
 A backend means the endpoints of the Service, whatever routes the Service has as a parent. In a mesh a
 backend may be in any namespace without a ReferenceGrant, because the callee's policies decide about callers.
+For requests that come through a gateway the specification demands a grant.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from catalog.relations.gateways.grants import is_granted
 from catalog.relations.verdicts import (
     BrokenReference,
     Resolution,
@@ -32,39 +34,71 @@ _DECLARED = "appProtocol"
 @derived
 def resolved_rules(view: View, key: ObjectKey) -> tuple[ResolvedRule, ...]:
     """Return the references of each rule of a route, in order; empty if the route does not exist."""
+    return _rules(view, key, at_gateways=False)
+
+
+@derived
+def resolved_rules_at_gateways(view: View, key: ObjectKey) -> tuple[ResolvedRule, ...]:
+    """Return the references as gateways may follow them: other namespaces need a ReferenceGrant.
+
+    Otherwise as `resolved_rules`.
+    """
+    return _rules(view, key, at_gateways=True)
+
+
+def _rules(view: View, key: ObjectKey, *, at_gateways: bool) -> tuple[ResolvedRule, ...]:
     route = route_of(view, key)
     rules = () if route is None else route.rules
-    requests = key.kind in (HTTP_ROUTE, GRPC_ROUTE)
-    return tuple(
-        _resolved(view, rule, f"spec.rules[{index}]", requests=requests) for index, rule in enumerate(rules)
-    )
+    resolver = _Resolver(view, key, at_gateways)
+    return tuple(resolver.rule(rule, f"spec.rules[{index}]") for index, rule in enumerate(rules))
 
 
-def _resolved(view: View, rule: Rule, field: str, *, requests: bool) -> ResolvedRule:
-    if rule.dropped:
-        return ResolvedRule()
-    backends = tuple(
-        ResolvedBackend(
-            _backend(view, backend.to, backend.filters, f"{field}.backendRefs[{index}]", requests=requests),
-            _mirrors(view, backend.filters, f"{field}.backendRefs[{index}].filters"),
+@dataclass(frozen=True, slots=True)
+class _Resolver:
+    """Resolution of the references of one route."""
+
+    view: View
+    route: ObjectKey
+    at_gateways: bool
+
+    @property
+    def has_requests(self) -> bool:
+        """True for routes of requests, whose backends must not be declared as another protocol."""
+        return self.route.kind in (HTTP_ROUTE, GRPC_ROUTE)
+
+    def rule(self, rule: Rule, field: str) -> ResolvedRule:
+        """Return the references of a rule."""
+        if rule.dropped:
+            return ResolvedRule()
+        backends = tuple(
+            ResolvedBackend(
+                self._backend(backend.to, backend.filters, f"{field}.backendRefs[{index}]"),
+                self._mirrors(backend.filters, f"{field}.backendRefs[{index}].filters"),
+            )
+            for index, backend in enumerate(rule.backends)
         )
-        for index, backend in enumerate(rule.backends)
-    )
-    unknown = tuple(_unknown(rule.filters, f"{field}.filters"))
-    return ResolvedRule(backends, _mirrors(view, rule.filters, f"{field}.filters"), unknown)
+        unknown = tuple(_unknown(rule.filters, f"{field}.filters"))
+        return ResolvedRule(backends, self._mirrors(rule.filters, f"{field}.filters"), unknown)
 
+    def _backend(self, backend: BackendObject, filters: Filters, field: str) -> Resolution:
+        # Requests must fail and not skip the filter, so the backend counts as missing.
+        for unknown in _unknown(_of_backend(filters), f"{field}.filters"):
+            return unknown
+        return self._place(backend, field, requests=self.has_requests)
 
-def _backend(
-    view: View, backend: BackendObject, filters: Filters, field: str, *, requests: bool
-) -> Resolution:
-    # Requests must fail and not skip the filter, so the backend counts as missing.
-    for unknown in _unknown(_of_backend(filters), f"{field}.filters"):
-        return unknown
-    return place_of(view, backend, field, requests=requests)
+    def _mirrors(self, filters: Filters, field: str) -> tuple[Resolution, ...]:
+        return tuple(self._place(mirror.backend, field, requests=True) for mirror in filters.mirrors)
 
-
-def _mirrors(view: View, filters: Filters, field: str) -> tuple[Resolution, ...]:
-    return tuple(place_of(view, mirror.backend, field, requests=True) for mirror in filters.mirrors)
+    def _place(self, backend: BackendObject, field: str, *, requests: bool) -> Resolution:
+        target = ObjectKey(backend.kind, backend.namespace, backend.name)
+        # Before the object is looked up, so that nobody learns what exists in another namespace.
+        if self.at_gateways and not is_granted(self.view, self.route.kind, self.route.namespace, target):
+            message = (
+                f"no ReferenceGrant of namespace {backend.namespace} lets {self.route.kind.name}s of "
+                f"namespace {self.route.namespace} refer to {target}"
+            )
+            return BrokenReference(ResolvedReason.REF_NOT_PERMITTED, message, field)
+        return _place_of(self.view, backend, field, requests=requests)
 
 
 def _unknown(filters: Filters, field: str) -> Iterator[BrokenReference]:
@@ -79,11 +113,8 @@ def _of_backend(filters: Filters) -> Filters:
     return replace(filters, unknown=(*filters.unknown, *(name for name, given in whole if given is not None)))
 
 
-def place_of(view: View, backend: BackendObject, field: str, *, requests: bool) -> Resolution:
-    """Return the Service port behind a reference, or the reason why the reference is broken.
-
-    `requests` is True for routes of requests, whose backends must not be declared as another protocol.
-    """
+def _place_of(view: View, backend: BackendObject, field: str, *, requests: bool) -> Resolution:
+    """Return the Service port behind a reference, or the reason why the reference is broken."""
     key = backend_service(backend)
     if key is None:
         message = f"{backend.kind.full} {backend.namespace}/{backend.name} is no Service"

@@ -29,6 +29,7 @@ class ResolvedReason(enum.StrEnum):
     BACKEND_NOT_FOUND = "BackendNotFound"
     INVALID_KIND = "InvalidKind"
     UNSUPPORTED_PROTOCOL = "UnsupportedProtocol"
+    REF_NOT_PERMITTED = "RefNotPermitted"
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ gateway_routes: Final[DeclaredPart[View, Table[ObjectKey, GatewayRoute]]] = kind
     (GRPCRoute, HTTPRoute, TLSRoute, TCPRoute), HTTP_ROUTE, "Gateway API routes"
 )
 reference_grants: Final = kind(ReferenceGrant, REFERENCE_GRANT, "ReferenceGrants", lambda grant: grant.key)
-"""Grants for gateways; in a mesh backends of other namespaces need none."""
+"""Grants for references of gateways and of their routes; in a mesh backends need none."""
 gateways: Final = kind(Gateway, GATEWAY, "Gateways", lambda gateway: gateway.key)
 gateway_classes: Final = kind(
     GatewayClass, GATEWAY_CLASS, "GatewayClasses", lambda gateway_class: gateway_class.name
@@ -105,6 +105,9 @@ routes_by_namespace: Final = IN_VIEW.index(
     "Gateway API routes by namespace", gateway_routes, lambda key, _: (key.namespace,)
 )
 
+grants_by_namespace: Final = IN_VIEW.index(
+    "ReferenceGrants by namespace", reference_grants, lambda key, _: (key.namespace,)
+)
 gateways_by_class: Final = IN_VIEW.index(
     "Gateways by class", gateways, lambda _, gateway: (gateway.class_name,)
 )

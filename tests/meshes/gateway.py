@@ -7,7 +7,14 @@ from catalog.store.view import MeshSettings, View
 from meshwright.mesh.gateway.filters import Filters
 from meshwright.mesh.gateway.gateways import CONTROLLER_NAME, AllowedRoutes, Gateway, GatewayClass, Listener
 from meshwright.mesh.gateway.references import BackendObject, ParentRef
-from meshwright.mesh.gateway.routes import GatewayRoute, GRPCRoute, HTTPRoute, TCPRoute, TLSRoute
+from meshwright.mesh.gateway.routes import (
+    GatewayRoute,
+    GRPCRoute,
+    HTTPRoute,
+    ReferenceGrant,
+    TCPRoute,
+    TLSRoute,
+)
 from meshwright.mesh.gateway.rules import Backend, Rule
 from meshwright.mesh.kinds import (
     GATEWAY,
@@ -15,6 +22,7 @@ from meshwright.mesh.kinds import (
     GATEWAY_TCP_ROUTE,
     GRPC_ROUTE,
     HTTP_ROUTE,
+    REFERENCE_GRANT,
     SERVICE,
     TLS_ROUTE,
     Kind,
@@ -30,7 +38,7 @@ FOREIGN_CLASS = GatewayClass("other", "example.com/controller")
 
 KINDS = {HTTPRoute: HTTP_ROUTE, GRPCRoute: GRPC_ROUTE, TLSRoute: TLS_ROUTE, TCPRoute: GATEWAY_TCP_ROUTE}
 NO_FILTERS = Filters()
-_OURS = HTTPRoute | GRPCRoute | TLSRoute | TCPRoute | Gateway | GatewayClass
+_OURS = HTTPRoute | GRPCRoute | TLSRoute | TCPRoute | Gateway | GatewayClass | ReferenceGrant
 
 
 def parent(
@@ -136,9 +144,11 @@ def tls_route(
     return TLSRoute(a.policy_key(name, namespace), parents, (), rules, created=created)
 
 
-def key_of(thing: GatewayRoute | Gateway | GatewayClass) -> ObjectKey:
-    """Return the object key of a route, gateway or class."""
+def key_of(thing: GatewayRoute | Gateway | GatewayClass | ReferenceGrant) -> ObjectKey:
+    """Return the object key of a route, gateway, class or grant."""
     match thing:
+        case ReferenceGrant(key):
+            return ObjectKey.from_name(REFERENCE_GRANT, key)
         case Gateway(key):
             return ObjectKey.from_name(GATEWAY, key)
         case GatewayClass(name):

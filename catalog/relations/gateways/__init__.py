@@ -6,5 +6,6 @@ about requests: `catalog.policy` does.
 - `classes`: whether a gateway is served here.
 - `listeners`: verdicts about the listeners of a gateway.
 - `attachment`: verdicts about routes whose parent is a gateway.
+- `grants`: ReferenceGrants, and the references of routes as gateways may follow them.
 - `verdicts`: the values.
 """
