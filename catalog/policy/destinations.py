@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from catalog.policy.objects.limits import connection_limits
 from catalog.policy.objects.upstreams import policy_of
-from catalog.policy.outbound import answering, permitted
+from catalog.policy.outbound import answering, permitted, ports_in_plain
 from catalog.policy.values.destinations import DestinationEndpoint, ServiceDestination
 from catalog.policy.values.outbound import OutboundService
-from catalog.policy.values.route_actions import WeightedBackend
+from catalog.policy.values.route_actions import HttpVersion, WeightedBackend
 from catalog.relations.backends.protocols import protocol_of
 from catalog.relations.backends.readiness import taking_traffic
 from catalog.relations.permissive import relevant_client
@@ -24,8 +24,11 @@ from meshwright.mesh.policies.upstreams import BalancingAlgorithm, HealthCheck, 
 from meshwright.mesh.service import Protocol, ServiceKey, ServicePort
 from meshwright.mesh.values.cached_hash import SharedTuple
 
-Answering = tuple[tuple[ServicePort, tuple[tuple[ServiceIdentity, Port], ...]], ...]
-"""Identities allowed to answer at the ports of a service, each with the port of the workload."""
+Answering = tuple[tuple[ServicePort, tuple[tuple[ServiceIdentity | None, Port], ...]], ...]
+"""Identities allowed to answer at the ports of a service, each with the port of the workload.
+
+None stands for workloads without a sidecar.
+"""
 
 
 def destinations(
@@ -43,26 +46,26 @@ def destinations_of(
     view: View, client: ServiceIdentity | None, backends: Iterable[tuple[WeightedBackend, bool]]
 ) -> SharedTuple[ServiceDestination]:
     """Return the destinations of backends, each with whether it gets requests, sorted, without endpoints."""
-    named: dict[tuple[ServiceKey, str, bool, bool], bool] = {}
+    named: dict[tuple[ServiceKey, str, bool, HttpVersion], bool] = {}
     for backend, is_http in backends:
         if isinstance(backend.upstream, ServiceKey):
-            place = (backend.upstream, backend.target_port, backend.as_called, backend.http2)
+            place = (backend.upstream, backend.target_port, backend.as_called, backend.version)
             # One destination per place: HTTP if any service with a route to it speaks HTTP.
             named[place] = named.get(place, False) or is_http
     return SharedTuple(
-        _open_to_all(view, key, target_port, is_http, as_called, http2)
+        _open_to_all(view, key, target_port, is_http, as_called, version)
         if (asked := relevant_client(view, client, key)) is None
-        else _destination(view, asked, key, target_port, is_http, as_called, http2)
-        for (key, target_port, as_called, http2), is_http in sorted(named.items())
+        else _destination(view, asked, key, target_port, is_http, as_called, version)
+        for (key, target_port, as_called, version), is_http in sorted(named.items())
     )
 
 
 @derived
 def _open_to_all(
-    view: View, key: ServiceKey, target_port: str, is_http: bool, as_called: bool, http2: bool
+    view: View, key: ServiceKey, target_port: str, is_http: bool, as_called: bool, version: HttpVersion
 ) -> ServiceDestination:
     # A derived value without the client in its key, so all clients share it.
-    return _destination(view, None, key, target_port, is_http, as_called, http2)
+    return _destination(view, None, key, target_port, is_http, as_called, version)
 
 
 def _destination(
@@ -72,7 +75,7 @@ def _destination(
     target_port: str,
     is_http: bool,
     as_called: bool,
-    http2: bool,
+    version: HttpVersion,
 ) -> ServiceDestination:
     # The called endpoint answers, so there is no choice for an UpstreamPolicy to change.
     policy = None if as_called else policy_of(view, key)
@@ -89,7 +92,7 @@ def _destination(
         ejecting=None if policy is None else policy.ejecting,
         balancing=BalancingAlgorithm.ROUND_ROBIN if policy is None else policy.load.balancing,
         checking=None if policy is None else _checking(view, policy, target_port),
-        http2=http2,
+        version=version,
     )
 
 
@@ -114,6 +117,11 @@ def allowed_answering(view: View, destination: ServiceDestination) -> Answering:
     """
     if destination.as_called:
         return ()
+    if destination.plain:
+        key = destination.service
+        return tuple(
+            (port, ports_in_plain(view, key, port)) for port in _ports(view, key, destination.target_port)
+        )
     return answering_at(view, destination.caller, destination.service, destination.target_port)
 
 

@@ -6,11 +6,12 @@ precedence among equals (gateway.networking.k8s.io, `hostnames` of HTTPRoute).
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 
 from catalog.policy.destinations import destinations_of
 from catalog.policy.gateway_routes import edge_entries
-from catalog.policy.outbound import reaches
+from catalog.policy.outbound import is_plain, reaches_from_edge
 from catalog.policy.values.destinations import ServiceDestination
 from catalog.policy.values.edge import EdgeHost, EdgePort
 from catalog.policy.values.interception import SocketAddress
@@ -53,7 +54,16 @@ def edge_ports(view: View, group: ProxyGroup) -> tuple[EdgePort, ...]:
 def edge_destinations(view: View, group: ProxyGroup) -> SharedTuple[ServiceDestination]:
     """Return the destinations of the routes of a gateway's proxies, sorted, without endpoints."""
     backends = (backend for port in edge_ports(view, group) for backend in port.backends())
-    return destinations_of(view, group.identity, ((backend, True) for backend in backends))
+    return SharedTuple(
+        _plain_if_outside(view, destination)
+        for destination in destinations_of(view, group.identity, ((backend, True) for backend in backends))
+    )
+
+
+def _plain_if_outside(view: View, destination: ServiceDestination) -> ServiceDestination:
+    ports = view.services[destination.service].ports_leading_to(destination.target_port)
+    plain = any(is_plain(view, (destination.service, port)) for port in ports)
+    return replace(destination, plain=True) if plain else destination
 
 
 def _in_force(view: View, gateway: PolicyKey) -> Iterator[Listener]:
@@ -97,4 +107,4 @@ def _table(
         if pattern is not None and covers(pattern, name):
             by_pattern.setdefault(pattern, []).append(route)
     for pattern in sorted(by_pattern, key=specificity):
-        yield from edge_entries(view, number, by_pattern[pattern], partial(reaches, view, client))
+        yield from edge_entries(view, number, by_pattern[pattern], partial(reaches_from_edge, view, client))

@@ -26,6 +26,7 @@ from catalog.policy.values.route_actions import (
     Answer,
     AnsweredShare,
     Forward,
+    HttpVersion,
     RequestMirror,
     RouteAction,
     Share,
@@ -45,7 +46,7 @@ from meshwright.mesh.kinds import GRPC_ROUTE, HTTP_ROUTE, TLS_ROUTE, Kind
 from meshwright.mesh.names import Port
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.smi import PolicyKey
-from meshwright.mesh.service import Protocol
+from meshwright.mesh.service import Protocol, ServicePort
 
 _PORTS: Final = {"http": Port(80), "https": Port(443)}
 """Ports of schemes, for redirects."""
@@ -204,7 +205,21 @@ def _share(caller: _Caller, kind: Kind, backend: Backend, found: ResolvedBackend
         _mirrors(caller, kind, backend.filters, found.mirrors),
     )
     own = None if changes == ShareChanges() else changes
-    return WeightedBackend(place[0], str(place[1].target_port), backend.weight, own=own)
+    version = _version(kind, place[1]) if caller.is_gateway else HttpVersion.CALLERS
+    return WeightedBackend(place[0], str(place[1].target_port), backend.weight, own=own, version=version)
+
+
+def _version(kind: Kind, port: ServicePort) -> HttpVersion:
+    """Return the version of HTTP that the application behind a port speaks."""
+    is_newer = kind == GRPC_ROUTE or port.http2 or port.protocol is Protocol.GRPC
+    return HttpVersion.HTTP2 if is_newer else HttpVersion.HTTP1
+
+
+def _version_of_copies(caller: _Caller, kind: Kind, port: ServicePort) -> HttpVersion:
+    if caller.is_gateway:
+        return _version(kind, port)
+    # Envoy would send copies by HTTP/1.1, which gRPC does not have.
+    return HttpVersion.HTTP2 if kind == GRPC_ROUTE else HttpVersion.CALLERS
 
 
 def _mirrors(
@@ -213,8 +228,12 @@ def _mirrors(
     """Return the copies to existing places that the clients may call."""
     return tuple(
         RequestMirror(
-            # Envoy would send copies by HTTP/1.1, which gRPC does not have.
-            WeightedBackend(found.service, str(found.port.target_port), 1, http2=kind == GRPC_ROUTE),
+            WeightedBackend(
+                found.service,
+                str(found.port.target_port),
+                1,
+                version=_version_of_copies(caller, kind, found.port),
+            ),
             mirror.numerator,
             mirror.denominator,
         )

@@ -121,6 +121,29 @@ def reaches(view: View, client: ServiceIdentity | None, place: Place) -> bool:
     return bool(permitted(view, client, *place))
 
 
+@derived
+def is_plain(view: View, place: Place) -> bool:
+    """Return whether no workload behind a service's port has a sidecar, and there is an endpoint.
+
+    A gateway then connects in plain text. One endpoint with a sidecar is enough for TLS alone: otherwise an
+    endpoint could take the others' place without a proof of its identity.
+    """
+    there = endpoints(view, *place)
+    return bool(there) and all(endpoint.identity is None for endpoint in there)
+
+
+@derived
+def ports_in_plain(view: View, key: ServiceKey, port: ServicePort) -> tuple[tuple[None, Port], ...]:
+    """Return the ports of workloads without a sidecar behind a service's port, in the form of `permitted`."""
+    numbers = {item.port for item in endpoints(view, key, port) if item.identity is None}
+    return tuple((None, number) for number in sorted(numbers))
+
+
+def reaches_from_edge(view: View, client: ServiceIdentity, place: Place) -> bool:
+    """Return whether a gateway may call a service's port; workloads without a sidecar refuse nobody."""
+    return is_plain(view, place) or reaches(view, client, place)
+
+
 def called_at(
     view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort
 ) -> tuple[SocketAddress, ...]:

@@ -95,7 +95,8 @@ class ServicePort:
     """One port of a service.
 
     `target_port` is a number, or the name of a port of the workloads. `protocol_source` is the origin of
-    `protocol` (`appProtocol`, `name`, `port`, `default`), for explanations.
+    `protocol` (`appProtocol`, `name`, `port`, `default`), for explanations. With `http2` the application
+    declares that it speaks HTTP/2 in plain text (`appProtocol: kubernetes.io/h2c`).
     """
 
     port: Port
@@ -103,6 +104,7 @@ class ServicePort:
     protocol: Protocol
     name: str = ""
     protocol_source: str = "default"
+    http2: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from catalog.policy.access import rule_matches
 from catalog.policy.objects.splits import backend_port
-from catalog.policy.values.route_actions import WeightedBackend
+from catalog.policy.values.route_actions import HttpVersion, WeightedBackend
 from catalog.policy.values.route_table import AppliedRule
 from catalog.store.own_policies import route_policies_by_service
 from catalog.store.view import View
@@ -57,7 +57,8 @@ def rules(
 
 def _copies(place: Place, protocol: Protocol) -> WeightedBackend:
     # Envoy would send copies by HTTP/1.1, which gRPC does not have.
-    return WeightedBackend(place[0], str(place[1].target_port), 1, http2=protocol is Protocol.GRPC)
+    version = HttpVersion.HTTP2 if protocol is Protocol.GRPC else HttpVersion.CALLERS
+    return WeightedBackend(place[0], str(place[1].target_port), 1, version=version)
 
 
 def mirrors(view: View, key: ServiceKey, port: ServicePort) -> Iterator[Place]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from catalog.policy.values.route_actions import HttpVersion
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import IpAddress, Port
 from meshwright.mesh.policies.limits import ConnectionLimits
@@ -44,7 +45,8 @@ class ServiceDestination(CachedHash):
     `as_called` (see `WeightedBackend`) there are no endpoints. `caller` is the client, or `None` if all
     clients of the mesh are equal. `limits` hold for each caller. `ejecting` replaces the mesh's outlier
     detection, unless `None`. `checking` is the active health check, if any. `near` is the locality of callers
-    with a preference for near endpoints. With `http2` requests are sent by HTTP/2 (see `WeightedBackend`).
+    with a preference for near endpoints. Requests are sent in the `version` of HTTP. With `plain`, no
+    endpoint has a sidecar, and a gateway connects without TLS; the mesh never does.
     """
 
     service: ServiceKey
@@ -60,7 +62,8 @@ class ServiceDestination(CachedHash):
     balancing: BalancingAlgorithm = BalancingAlgorithm.ROUND_ROBIN
     checking: HealthCheck | None = None
     near: CallerLocality | None = None
-    http2: bool = False
+    version: HttpVersion = HttpVersion.CALLERS
+    plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Actions of a route table: forwarding to shares of backends, redirects, and answers of the proxy."""
 
+import enum
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -13,13 +14,24 @@ from meshwright.mesh.policies.upstreams import HashKey
 from meshwright.mesh.service import Upstream
 
 
+class HttpVersion(enum.StrEnum):
+    """Version of HTTP in which requests are sent to a backend.
+
+    A sidecar keeps the version of its application. The others are for copies, which have no caller, and for
+    gateways, whose callers know nothing about the backend.
+    """
+
+    CALLERS = "callers"
+    HTTP1 = "http1"
+    HTTP2 = "http2"
+
+
 @dataclass(frozen=True, slots=True)
 class WeightedBackend:
     """A share of the calls: an upstream's target port (number or name) and a relative weight.
 
     With `as_called` the called endpoint answers, and no other is chosen (headless services). `own` are
-    changes for this share alone. With `http2` requests are sent by HTTP/2, and not in the caller's version:
-    copies have no caller.
+    changes for this share alone.
     """
 
     upstream: Upstream
@@ -27,7 +39,7 @@ class WeightedBackend:
     weight: int
     as_called: bool = False
     own: "ShareChanges | None" = None
-    http2: bool = False
+    version: HttpVersion = HttpVersion.CALLERS
 
 
 @dataclass(frozen=True, slots=True)

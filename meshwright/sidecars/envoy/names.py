@@ -9,7 +9,7 @@ from catalog.policy.values.inbound import ExternalAuthorizer
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.outside import OutsideRange
-from catalog.policy.values.route_actions import WeightedBackend
+from catalog.policy.values.route_actions import HttpVersion, WeightedBackend
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Port, TrustDomain
@@ -52,8 +52,8 @@ def cluster(place: WeightedBackend | Destination) -> str:
 
     The target port is a number or a name, as in the policy.
 
-    The name ends in `|as-called` if the called endpoint itself must answer, or in `|http2`. For a host
-    outside of the mesh the name is `<host>:<port>`.
+    The name ends in `|as-called` if the called endpoint itself must answer, and in `|http1` or `|http2` if
+    requests are sent in this version. For a host outside of the mesh the name is `<host>:<port>`.
     """
     match place:
         case ExternalDestination(host, port):
@@ -64,8 +64,8 @@ def cluster(place: WeightedBackend | Destination) -> str:
             name = f"{place.service}|{place.target_port}"
         case WeightedBackend(upstream):
             name = f"{upstream}|{place.target_port}"
-    if place.http2:
-        return f"{name}|http2"
+    if place.version is not HttpVersion.CALLERS:
+        return f"{name}|{place.version}"
     return f"{name}|as-called" if place.as_called else name
 
 

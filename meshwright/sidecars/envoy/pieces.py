@@ -277,7 +277,8 @@ def _destination(terms: MeshTerms, destination: Destination) -> Iterator[Piece]:
             endpoints=destination.endpoints,
             caller=destination.caller,
             near=destination.near,
-            http2=destination.http2,
+            version=destination.version,
+            plain=destination.plain,
         )
         reached = DestinationPolicy(destination.service, destination.target_port)
         yield _Judged(endpoints.assignment, about=reached, destinations=(places,))

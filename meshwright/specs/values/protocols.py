@@ -1,5 +1,7 @@
 """Protocol of a service's port: from appProtocol, else the port's name, else its number."""
 
+from typing import Final
+
 from meshwright.mesh.names import Port
 from meshwright.mesh.service import Protocol
 
@@ -43,6 +45,16 @@ BY_PORT = {
     27017: Protocol.TCP,  # MongoDB
 }
 """Well-known ports with a protocol other than HTTP."""
+
+
+_HTTP2: Final = ("http2", "h2c", "kubernetes.io/h2c")
+
+
+def declares_http2(app_protocol: str | None, name: str) -> bool:
+    """Return whether a port declares HTTP/2 in plain text, by appProtocol or else by the port's name."""
+    if app_protocol:
+        return app_protocol.lower() in _HTTP2
+    return name.split("-", 1)[0] in _HTTP2
 
 
 def decide(app_protocol: str | None, name: str, port: Port) -> tuple[Protocol, str]:

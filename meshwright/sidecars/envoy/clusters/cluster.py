@@ -12,6 +12,7 @@ from google.protobuf.wrappers_pb2 import UInt32Value
 from catalog.policy.values.destinations import ExternalDestination, ServiceDestination
 from catalog.policy.values.inbound import InboundPort
 from catalog.policy.values.interception import SocketAddress
+from catalog.policy.values.route_actions import HttpVersion
 from catalog.policy.values.terms import MeshTerms
 from catalog.store.settings import HeaderLimits
 from meshwright.mesh.config import TracingProtocol
@@ -50,21 +51,21 @@ _BALANCING: Final = {
 
 
 def destination(terms: MeshTerms, wanted: ServiceDestination) -> Resource:
-    """Return the cluster of a destination, with mutual TLS to the expected identities.
+    """Return the cluster of a destination, with mutual TLS to the expected identities unless it is `plain`.
 
     ADS delivers the endpoints. A removed endpoint is dropped at once, whether healthy or not. For a
     destination `as_called` the endpoint is the connection's original destination; the listener passes only
     calls to known endpoints. HTTP requests keep their protocol version.
     """
     name = names.cluster(wanted)
-    message = _Cluster(name=name, transport_socket=tls.upstream(terms, wanted))
+    message = _Cluster(name=name, transport_socket=None if wanted.plain else tls.upstream(terms, wanted))
     kind = _Kind(
-        wanted.is_http, wanted.as_called, wanted.limits, wanted.ejecting, wanted.balancing, wanted.http2
+        wanted.is_http, wanted.as_called, wanted.limits, wanted.ejecting, wanted.balancing, wanted.version
     )
     message.MergeFrom(_destination(terms, kind))
     if wanted.checking is not None:
         health_checks.ask(message, wanted.checking, wanted.server_name)
-    needed = tls.references(terms)
+    needed = frozenset() if wanted.plain else tls.references(terms)
     # A cluster of the original destination needs no load assignment.
     return encode(message, needed if wanted.as_called else needed | {reference(ENDPOINT, name)})
 
@@ -178,7 +179,7 @@ class _Kind(NamedTuple):
     limits: ConnectionLimits
     ejecting: OutlierDetectionOverride | None
     balancing: BalancingAlgorithm
-    http2: bool = False
+    version: HttpVersion = HttpVersion.CALLERS
 
 
 @lru_cache(ALIKE)
@@ -186,7 +187,7 @@ def _destination(terms: MeshTerms, kind: _Kind) -> _Cluster:
     """Return the common part of the clusters of mesh destinations, to be merged into each."""
     message, resilience, limits = _Cluster(), terms.resilience, kind.limits
     alike = _limited(
-        terms.headers, limits, is_http=kind.is_http, keepalive=resilience.keepalive, http2=kind.http2
+        terms.headers, limits, is_http=kind.is_http, keepalive=resilience.keepalive, version=kind.version
     )
     message.CopyFrom(alike)
     message.MergeFrom(surviving.peers(resilience, kind.ejecting, as_called=kind.as_called))
@@ -213,7 +214,7 @@ def _limited(
     is_http: bool,
     keepalive: Keepalive | None = None,
     reuse: timedelta | None = None,
-    http2: bool = False,
+    version: HttpVersion = HttpVersion.CALLERS,
 ) -> _Cluster:
     """Return the common part of clusters (static type, limits, protocol options), to be merged."""
     return _Cluster(
@@ -221,7 +222,7 @@ def _limited(
         connect_timeout=_connect_timeout(limits),
         circuit_breakers=circuit_breakers(limits),
         typed_extension_protocol_options=_protocol_options(
-            headers, limits, keepalive, reuse, is_http=is_http, http2=http2
+            headers, limits, keepalive, reuse, is_http=is_http, version=version
         ),
     )
 
@@ -264,7 +265,7 @@ def _protocol_options(
     reuse: timedelta | None,
     *,
     is_http: bool,
-    http2: bool,
+    version: HttpVersion,
 ) -> dict[str, Any]:
     if not is_http:
         return {}
@@ -284,9 +285,12 @@ def _protocol_options(
             ),
         ),
     )
-    if http2:
-        options.explicit_http_config.http2_protocol_options.CopyFrom(of_http2)
-    else:
-        options.use_downstream_protocol_config.http_protocol_options.SetInParent()
-        options.use_downstream_protocol_config.http2_protocol_options.CopyFrom(of_http2)
+    match version:
+        case HttpVersion.HTTP1:
+            options.explicit_http_config.http_protocol_options.SetInParent()
+        case HttpVersion.HTTP2:
+            options.explicit_http_config.http2_protocol_options.CopyFrom(of_http2)
+        case HttpVersion.CALLERS:
+            options.use_downstream_protocol_config.http_protocol_options.SetInParent()
+            options.use_downstream_protocol_config.http2_protocol_options.CopyFrom(of_http2)
     return {_HTTP_OPTIONS: packed(options)}

@@ -12,7 +12,7 @@ _OUTBOUND: Final = re.compile(r"(?:rds-)?outbound\.(?:(?P<namespace>[^/]+)/)?(?P
 _EGRESS: Final = re.compile(r"(?:rds-)?egress(?:\.(?P<port>\d+))?(?:\|.*)?")
 _INBOUND: Final = re.compile(r"(?:rds-)?inbound\.(?P<port>\d+)")
 _CLUSTER: Final = re.compile(
-    r"(?P<namespace>[^/|]+)/(?P<name>[^/|]+)\|(?P<port>[^/|]+)(?:\|as-called|\|http2)?"
+    r"(?P<namespace>[^/|]+)/(?P<name>[^/|]+)\|(?P<port>[^/|]+)(?:\|as-called|\|http[12])?"
 )
 _ROUTE: Final = re.compile(r"(?:(?P<namespace>[^/]+)/)?(?P<name>[^/]+?)\.route\.(?P<port>\d+)\|(?P<route>.+)")
 _MATCH: Final = re.compile(r".+?\.vcluster\.(?P<port>\d+)\|(?P<match>.+)")

@@ -10,7 +10,7 @@ from catalog.policy.units import units
 from catalog.policy.values.edge import EdgeHost, EdgePort
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.parts import GatewayPorts
-from catalog.policy.values.route_actions import AnsweredShare, Forward, WeightedBackend
+from catalog.policy.values.route_actions import AnsweredShare, Forward, HttpVersion, WeightedBackend
 from catalog.policy.values.route_table import AppliedRoute, RouteEntry, RouteSource
 from catalog.relations.groups import group_of
 from catalog.store.view import View
@@ -20,7 +20,8 @@ from meshwright.mesh.gateway.routes import GatewayRoute
 from meshwright.mesh.gateway.rules import Rule
 from meshwright.mesh.kinds import HTTP_ROUTE
 from meshwright.mesh.names import IpAddress, Port
-from meshwright.mesh.workload import Edge
+from meshwright.mesh.service import Protocol
+from meshwright.mesh.workload import Edge, WorkloadKey
 from tests.meshes import gateway as g
 from tests.meshes import values as a
 
@@ -65,7 +66,7 @@ def test_port_has_a_table_for_each_host_name() -> None:
     )
     entry = RouteEntry(
         shop.rules[0].matches,
-        Forward((WeightedBackend(V1.key, "8080", 1),)),
+        Forward((WeightedBackend(V1.key, "8080", 1, version=HttpVersion.HTTP1),)),
         (RouteSource(AppliedRoute(HTTP_ROUTE, shop.key, 0, shop.rules[0], 0)),),
     )
     assert ports(g.gateway("edge"), shop) == (
@@ -137,7 +138,10 @@ def test_gateway_may_call_what_targets_admit() -> None:
     (port,) = ports(g.gateway("edge"), split, admitted, a.tcp_route("all"), open_mesh=False)
     (entry,) = port.hosts[0].table
     assert isinstance(entry.action, Forward)
-    assert entry.action.shares == (WeightedBackend(V1.key, "8080", 1), AnsweredShare(403, 1))
+    assert entry.action.shares == (
+        WeightedBackend(V1.key, "8080", 1, version=HttpVersion.HTTP1),
+        AnsweredShare(403, 1),
+    )
 
 
 def test_policy_of_a_gateway_has_the_destinations_of_its_routes_alone() -> None:
@@ -177,3 +181,33 @@ def test_provenance_of_a_port_names_gateway_class_and_routes() -> None:
         "Service default/v1",
         "Workload default/edge",
     } <= made
+
+
+def test_backend_without_sidecars_is_called_in_plain_text() -> None:
+    """Nobody behind it could refuse a caller, so a strict mesh needs no TrafficTarget for it."""
+    bare = replace(a.workload("v1", "10.0.0.2"), uuid=None)
+    view = g.view(V1, bare, EDGE, g.CLASS, g.gateway("edge"), route("shop", "v1"))
+    (place,) = proxy_policy(view, group_of(view, EDGE)).service_destinations
+    assert (place.plain, place.version) == (True, HttpVersion.HTTP1)
+    assert [endpoint.address for endpoint in place.endpoints] == ["10.0.0.2"]
+
+
+def test_one_endpoint_with_a_sidecar_keeps_the_others_from_plain_text() -> None:
+    """An endpoint without a sidecar must not take the place of one that proves its identity."""
+    bare = replace(a.workload("v1", "10.0.0.7"), key=WorkloadKey(a.DEFAULT, "bare"), uuid=None)
+    view = g.view(*MESH, OPEN, bare, g.gateway("edge"), route("shop", "v1"))
+    (place,) = proxy_policy(view, group_of(view, EDGE)).service_destinations
+    assert (place.plain, [endpoint.address for endpoint in place.endpoints]) == (False, ["10.0.0.2"])
+
+
+def test_version_of_http_is_that_of_the_backend() -> None:
+    """HTTPRouteBackendProtocolH2C: a client's version means nothing behind a gateway."""
+    for protocol, http2, version in (
+        (Protocol.HTTP, False, HttpVersion.HTTP1),
+        (Protocol.HTTP, True, HttpVersion.HTTP2),
+        (Protocol.GRPC, False, HttpVersion.HTTP2),
+    ):
+        service = a.service("v1", replace(a.port(80, protocol=protocol), http2=http2), address="10.1.0.2")
+        view = g.view(service, *MESH[1:], OPEN, g.gateway("edge"), route("shop", "v1"))
+        (place,) = proxy_policy(view, group_of(view, EDGE)).service_destinations
+        assert place.version is version
