@@ -50,6 +50,7 @@ STATEFUL_SET: Final = _known("StatefulSet", "apps")
 CRON_JOB: Final = _known("CronJob", "batch")
 JOB: Final = _known("Job", "batch")
 CONFIG_MAP: Final = _known("ConfigMap")
+SECRET: Final = _known("Secret")
 ENDPOINT_SLICE: Final = _known("EndpointSlice", "discovery.k8s.io")
 
 TRAFFIC_TARGET: Final = _known("TrafficTarget", "access.smi-spec.io")

@@ -36,6 +36,7 @@ from meshwright.mesh.kinds import (
     REPLICATION_CONTROLLER,
     RETRY,
     ROUTE_POLICY,
+    SECRET,
     SERVICE,
     SERVICE_ACCOUNT,
     STATEFUL_SET,
@@ -55,6 +56,8 @@ from meshwright.mesh.problems.spelling import nearest
 from meshwright.specs.core.endpoints import endpoint_slice, endpoints, pod
 from meshwright.specs.core.pod_template import cron_job, pod_template, scaled_template, template_object
 from meshwright.specs.core.services import namespace, service, service_account
+from meshwright.specs.gateway.classes import gateway_class
+from meshwright.specs.gateway.gateways import gateway
 from meshwright.specs.gateway.grants import reference_grant
 from meshwright.specs.gateway.routes import grpc_route, http_route, tls_route
 from meshwright.specs.gateway.routes import tcp_route as gateway_tcp_route
@@ -125,6 +128,8 @@ _READERS: Final = (
     Reader(TLS_ROUTE, ("v1", "v1alpha3", "v1alpha2"), tls_route, keeps_last_form=False),
     Reader(GATEWAY_TCP_ROUTE, ("v1", "v1alpha2"), gateway_tcp_route, keeps_last_form=False),
     Reader(REFERENCE_GRANT, ("v1", "v1beta1"), reference_grant, keeps_last_form=False),
+    Reader(GATEWAY_CLASS, ("v1", "v1beta1"), gateway_class, keeps_last_form=False),
+    Reader(GATEWAY, ("v1", "v1beta1"), gateway, keeps_last_form=False),
     Reader(NAMESPACE, ("v1",), namespace),
     Reader(SERVICE_ACCOUNT, ("v1",), service_account),
     Reader(SERVICE, ("v1",), service),
@@ -156,14 +161,12 @@ _MORE: Final[Mapping[str, frozenset[str]]] = {
             "PersistentVolume",
             "PersistentVolumeClaim",
             "ResourceQuota",
-            "Secret",
+            SECRET.name,
         }
     ),
     "apps": frozenset({"ControllerRevision"}),
     "metrics.smi-spec.io": frozenset({"TrafficMetrics"}),
-    GATEWAY_API: frozenset(
-        {"BackendTLSPolicy", GATEWAY.name, GATEWAY_CLASS.name, "ListenerSet", UDP_ROUTE.name}
-    ),
+    GATEWAY_API: frozenset({"BackendTLSPolicy", "ListenerSet", UDP_ROUTE.name}),
 }
 """Other kinds of known groups, which are not part of a mesh."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from meshwright.mesh.kinds import NAMESPACE, Kind
+from meshwright.mesh.kinds import GATEWAY_CLASS, NAMESPACE, Kind
 from meshwright.mesh.names import Namespace, is_dns_label, is_dns_subdomain
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.workload import DRIVER_ANNOTATION
@@ -12,7 +12,7 @@ from meshwright.specs.fields import Fields
 from meshwright.specs.notes import Notes
 
 DEFAULT_NAMESPACE = Namespace("default")
-CLUSTER_WIDE = frozenset({NAMESPACE})
+CLUSTER_WIDE = frozenset({NAMESPACE, GATEWAY_CLASS})
 
 NAME_RULE = "must be a Kubernetes name: at most 253 characters a-z, 0-9, hyphens and dots"
 LABEL_RULE = "must be a DNS label: 1 to 63 characters a-z, 0-9 and inner hyphens"

@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from meshwright.mesh.kinds import SECRET
+
 HIDDEN: Final = "[withheld]"
 
 _WORDS: Final = (
@@ -67,7 +69,7 @@ def _field(around: Mapping[str, object], name: str, value: object) -> object:
 
     For example, the `value` in `{"name": "Authorization", "value": "x"}` is redacted.
     """
-    in_secret = around.get("kind") == "Secret" and name in _OF_A_SECRET
+    in_secret = around.get("kind") == SECRET.name and name in _OF_A_SECRET
     header = around.get("name", around.get("key", around.get("header")))
     beside = name in _VALUES and isinstance(header, str) and _NAME.search(header) is not None
     if in_secret or beside or _NAME.search(name):

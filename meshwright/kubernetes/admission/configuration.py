@@ -8,6 +8,7 @@ from meshwright.kubernetes.admission.place import Place
 from meshwright.mesh.kinds import GATEWAY_API, MESH_CONFIG, NAMESPACE, SERVICE, Kind
 from meshwright.specs import annotations
 from meshwright.specs.kinds import READ
+from meshwright.specs.manifest import CLUSTER_WIDE
 from meshwright.specs.reference.crds import plural_of
 from meshwright.specs.reference.meanings.definitions import INSTALLED
 
@@ -131,7 +132,9 @@ def _of_policy(policy: Iterable[Kind]) -> Iterator[Mapping[str, Any]]:
     for kind in policy:
         together.setdefault((kind.group, READ[kind].versions), []).append(kind)
     for (group, versions), kinds in sorted(together.items()):
-        yield _rule(group, versions, map(plural_of, sorted(kinds)), (*_ALWAYS, "DELETE"))
+        for scope, is_wide in (("Namespaced", False), ("Cluster", True)):
+            if some := [kind for kind in sorted(kinds) if (kind in CLUSTER_WIDE) is is_wide]:
+                yield _rule(group, versions, map(plural_of, some), (*_ALWAYS, "DELETE"), scope)
 
 
 def _rule(

@@ -19,6 +19,7 @@ from meshwright.mesh.kinds import NAMESPACE, Kind
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.problems.problem import Problem
+from meshwright.specs.manifest import CLUSTER_WIDE
 
 EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event")
 CONTROLLER: Final = "meshwright.dev/control-plane"
@@ -260,7 +261,7 @@ def read(raw: Raw) -> WrittenEvent | None:
             return None
         group = str(of.get("apiVersion", "")).rpartition("/")[0]
         kind = Kind(str(of["kind"]), group)
-        namespace = "" if kind == NAMESPACE else str(of.get("namespace", ""))
+        namespace = "" if kind in CLUSTER_WIDE else str(of.get("namespace", ""))
         about = ObjectKey(kind, Namespace(namespace), str(of["name"]))
         field, problem = metadata.get("annotations", {}).get(FIELD, ""), metadata["labels"][PROBLEM]
         notice = Notice(about, problem, raw["reason"], raw["action"], raw.get("note", ""), field)

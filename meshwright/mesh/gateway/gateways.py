@@ -64,7 +64,8 @@ class ListenerTls:
 class AllowedRoutes:
     """Routes that may attach: from which namespaces (`selector` is for SELECTOR alone), and of which kinds.
 
-    Without `kinds` these are the kinds that fit the listener's protocol.
+    With SELECTOR and no selector, because none is written or it is invalid, no namespace is selected. Without
+    `kinds` these are the kinds that fit the listener's protocol.
     """
 
     namespaces: RoutesFrom = RoutesFrom.SAME
@@ -76,7 +77,8 @@ class AllowedRoutes:
 class Listener:
     """A listener of a gateway; an empty `hostname` stands for all names.
 
-    `protocol` is a text, because an unknown one is refused in the status of the listener alone.
+    `protocol` is a text, because an unknown one is refused in the status of the listener alone. `dropped` is
+    the reason why a listener that the API server has accepted cannot be read; such a listener is not served.
     """
 
     name: str
@@ -85,6 +87,7 @@ class Listener:
     hostname: str = ""
     tls: ListenerTls | None = None
     allowed: AllowedRoutes = field(default_factory=AllowedRoutes)
+    dropped: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,8 @@ class Gateway:
     """gateway.networking.k8s.io Gateway: listeners, served by the proxies of the gateway.
 
     `generation` is `metadata.generation`, 0 if missing, and `created` is `metadata.creationTimestamp` as
-    written, or empty; the age decides precedence.
+    written, or empty; the age decides precedence. `unused` are the paths of written fields without effect,
+    for example `spec.tls.frontend`.
     """
 
     key: PolicyKey
@@ -119,6 +123,7 @@ class Gateway:
     infrastructure: Infrastructure = field(default_factory=Infrastructure)
     generation: int = 0
     created: str = ""
+    unused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Forms of texts and lists in the Gateway API, from the schemas of the CRDs."""
 
+import ipaddress
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from meshwright.specs.codes import Code
 from meshwright.specs.fields import Fields, duplicates, one_of
 
 _SUBDOMAIN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_PATH: Final = r"[A-Za-z0-9/._~%!$&'()*+,;=:-]+"
 _NO_LIMIT: Final = 2**63 - 1
 """Largest whole number in a field without a limit of its own."""
 
@@ -60,6 +62,42 @@ ORIGIN: Final = _form(
     r"\*|https?://(((\*\.)?([a-zA-Z0-9-]+\.)*[a-zA-Z0-9-]+|\*)(:([0-9]{1,5}))?)",
     253,
 )
+PROTOCOL: Final = _form(
+    "must be a protocol, for example HTTP or example.com/custom",
+    "[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?|.*[a-z0-9]/[A-Za-z0-9]+",
+    255,
+)
+# The alternatives in the CRD's pattern are not anchored, so more fits than is meant.
+ADDRESS_TYPE: Final = _form(
+    "must be IPAddress, Hostname or another type such as example.com/pool",
+    rf"Hostname.*|.*(IPAddress|NamedAddress).*|.*[a-z0-9]/{_PATH}",
+    253,
+)
+ADDRESS_VALUE: Final = _form("must be an address", ".*", 253)
+CONTROLLER: Final = _form(
+    "must be a domain and a path, for example example.com/gateways", f"{_SUBDOMAIN}/{_PATH}", 253
+)
+DESCRIPTION: Final = _form("must be a description", ".*", 64)
+LABEL_KEY: Final = _form(
+    "must be the key of a label or an annotation, for example team or example.com/team",
+    rf"(?![^/]{{253}})({_SUBDOMAIN}/)?([A-Za-z0-9][-A-Za-z0-9_.]{{0,61}})?[A-Za-z0-9]",
+    316,
+)
+LABEL_VALUE: Final = _form(
+    "must be the value of a label: letters, digits and inner -_.",
+    "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?",
+    63,
+)
+ANNOTATION_VALUE: Final = _form("must be a text", ".*", 4096)
+
+
+def is_ip_address(text: str) -> bool:
+    """Return whether a text is an IP address without a zone."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return "%" not in text
 
 
 def optional(fields: Fields, name: str, form: TextForm) -> str | None:
@@ -128,6 +166,23 @@ def distinct_texts(fields: Fields, name: str, form: TextForm, most: int) -> tupl
             Code.DUPLICATE, f"{fields.at(name)}[{index}]", "must differ from the items before", texts[index]
         )
     return texts
+
+
+def limited_pairs(
+    fields: Fields, name: str, most: int, value: TextForm, key: TextForm | None = None
+) -> tuple[tuple[str, str], ...]:
+    """Return a mapping with at most `most` texts as sorted pairs, whose keys and values have these forms."""
+    section = fields.section(name)
+    pairs = section.all_pairs()
+    if len(pairs) > most:
+        fields.wrong(name, f"must have at most {most} items")
+        return ()
+    for label, text in pairs:
+        if key is not None and not key.fits(label):
+            section.notes.refuse(Code.WRONG_VALUE, f"{section.path}[{label:.60}]", key.rule)
+        elif not value.fits(text):
+            section.notes.refuse(Code.WRONG_VALUE, f"{section.path}[{label:.60}]", value.rule, text)
+    return pairs
 
 
 def at_least(fields: Fields, name: str, low: int, default: int | None = None) -> int | None:

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from typing import Final
 
+from meshwright.mesh.gateway.gateways import ObjectReference
 from meshwright.mesh.gateway.references import BackendObject, ParentRef
 from meshwright.mesh.kinds import GATEWAY, GATEWAY_API, SERVICE, Kind
 from meshwright.mesh.names import Namespace
@@ -56,6 +57,28 @@ def backend_object(fields: Fields, namespace: Namespace) -> BackendObject:
     if kind == SERVICE and not fields.has("port") and fields.raw("group") in (None, ""):
         fields.wrong("port", "must be a port number from 1 to 65535, because the backend is a Service")
     return BackendObject(kind, namespace if written is None else Namespace(written), name, port)
+
+
+def object_reference(fields: Fields, default: Kind | None = None) -> ObjectReference:
+    """Read a reference to an object; group and kind are required if there is no default kind."""
+    kind = (
+        _kind_of(fields) if default is None else object_kind(fields, group=default.group, kind=default.name)
+    )
+    name, namespace = required(fields, "name", NAME), optional(fields, "namespace", NAMESPACE)
+    fields.close()
+    return ObjectReference(kind, name, None if namespace is None else Namespace(namespace))
+
+
+def local_reference(fields: Fields) -> ObjectReference:
+    """Read a reference to an object in the namespace of the referring object."""
+    reference = ObjectReference(_kind_of(fields), required(fields, "name", NAME))
+    fields.close()
+    return reference
+
+
+def _kind_of(fields: Fields) -> Kind:
+    group = required(fields, "group", GROUP)
+    return Kind(required(fields, "kind", KIND), group)
 
 
 def _parent(fields: Fields) -> ParentRef:

@@ -1,6 +1,5 @@
 """HTTPRoute v1 and v1beta1, GRPCRoute v1, TLSRoute v1, v1alpha3 and v1alpha2, TCPRoute v1 and v1alpha2."""
 
-import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
@@ -15,7 +14,7 @@ from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.problems.tally import Tally
 from meshwright.specs.codes import Code
 from meshwright.specs.fields import Fields, duplicates
-from meshwright.specs.gateway.forms import HOSTNAME, generation_of, limited, limited_texts
+from meshwright.specs.gateway.forms import HOSTNAME, generation_of, is_ip_address, limited, limited_texts
 from meshwright.specs.gateway.matches import DEFAULT_MATCHES
 from meshwright.specs.gateway.references import parents_of
 from meshwright.specs.gateway.rules import connection_rule, grpc_rule, http_rule
@@ -79,7 +78,7 @@ def tls_route(manifest: Manifest) -> TLSRoute:
     late = manifest.version in _LATE_VERSIONS and not spec.is_in_cluster
     hostnames = limited_texts(spec.fields, "hostnames", HOSTNAME, _MOST_SERVER_NAMES, 1 if late else 0)
     for index, name in enumerate(hostnames):
-        if late and _is_address(name):
+        if late and is_ip_address(name):
             place = f"{spec.fields.at('hostnames')}[{index}]"
             spec.notes.refuse(Code.WRONG_VALUE, place, "must be a DNS name, not an IP address", name)
     return _route(TLSRoute, spec, hostnames, _connection_rules(spec))
@@ -171,11 +170,3 @@ def _close(spec: _Spec) -> None:
             spec.fields.warn(name, _UNKNOWN, Code.FIELDS_NOT_USED)
     else:
         spec.fields.close()
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True

@@ -11,13 +11,13 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from meshwright.mesh.kinds import NAMESPACE, Kind
+from meshwright.mesh.kinds import Kind
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.origins import FromSource
 from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.specs.codes import Code
 from meshwright.specs.kinds import READ
-from meshwright.specs.manifest import DEFAULT_NAMESPACE, Manifest, key_of, split_api_version
+from meshwright.specs.manifest import CLUSTER_WIDE, DEFAULT_NAMESPACE, Manifest, key_of, split_api_version
 from meshwright.specs.notes import Notes
 from meshwright.specs.own_names import check_own_names
 from meshwright.specs.reference.meaning import LABEL, NAME, Meaning, Meanings
@@ -158,7 +158,7 @@ def _refusals(
 
 def _body(kind: Kind, answers: _Answers, meanings: Meanings) -> MappingShape:
     head = {"metadata": Meaning("The name, namespace, labels and annotations."), "metadata.name": _NAME}
-    if kind != NAMESPACE:
+    if kind not in CLUSTER_WIDE:
         head["metadata.namespace"] = _NAMED
     else:
         del answers.record.fields["metadata"]["namespace"]

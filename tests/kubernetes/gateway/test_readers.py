@@ -10,7 +10,7 @@ import pytest
 
 from meshwright.cli.offline import reference
 from meshwright.mesh.gateway.routes import TLSRoute
-from meshwright.mesh.kinds import GATEWAY_API, TLS_ROUTE
+from meshwright.mesh.kinds import GATEWAY_API, GATEWAY_CLASS, TLS_ROUTE
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import MeshObject, ObjectKey
 from meshwright.mesh.origins import InCluster
@@ -23,6 +23,16 @@ from tests.kubernetes.tools import objects
 from tests.kubernetes.tools.api_requests import DRY, Asking, established, path
 from tests.kubernetes.tools.gateway_definitions import definition
 from tests.unit.specs.gateway.manifests import IN_FILE, manifest
+from tests.unit.specs.gateway.test_gateway_refusals import (
+    ACCEPTED_CLASSES,
+    ACCEPTED_FIELDS,
+    ACCEPTED_LISTENERS,
+    REFUSED_CLASSES,
+    REFUSED_FIELDS,
+    REFUSED_LISTENERS,
+    with_fields,
+    with_listeners,
+)
 from tests.unit.specs.gateway.test_refusals import ACCEPTED, REFUSED, REFUSED_GRPC
 from tests.unit.specs.reference.test_schema import _probed
 from tools.real_parts.cluster import RunningCluster
@@ -106,3 +116,23 @@ def test_api_server_and_reader_refuse_the_same_rules(asking: Asking) -> None:
     rules += [("GRPCRoute", rule) for rule, _ in REFUSED_GRPC]
     documents = [manifest(kind, f"{{rules: [{{{rule}}}]}}") for kind, rule in rules]
     assert _disagreements(asking, documents) == []
+
+
+def test_api_server_and_reader_refuse_the_same_gateways(asking: Asking) -> None:
+    """The gateways and classes are those of the readers' own tests; half of them are refused."""
+    documents = [
+        *(with_listeners(listeners) for listeners, _ in REFUSED_LISTENERS),
+        *map(with_listeners, ACCEPTED_LISTENERS),
+        *(with_fields(fields) for fields, _ in REFUSED_FIELDS),
+        *map(with_fields, ACCEPTED_FIELDS),
+        *(manifest("GatewayClass", spec) for spec, _ in REFUSED_CLASSES),
+        *(manifest("GatewayClass", spec) for spec in ACCEPTED_CLASSES),
+    ]
+    assert _disagreements(asking, [_placed(document) for document in documents]) == []
+
+
+def _placed(document: dict[str, Any]) -> dict[str, Any]:
+    """Return a document without a namespace, if its kind is cluster-wide."""
+    if document["kind"] == GATEWAY_CLASS.name:
+        document["metadata"].pop("namespace", None)
+    return document

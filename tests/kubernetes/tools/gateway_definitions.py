@@ -6,7 +6,15 @@ from tests.tools import libyaml
 from tools.real_parts.building import shared
 from tools.real_parts.parts import GATEWAY_DEFINITIONS
 
-KINDS = ("httproutes", "grpcroutes", "tlsroutes", "tcproutes", "referencegrants")
+KINDS = (
+    "gatewayclasses",
+    "gateways",
+    "httproutes",
+    "grpcroutes",
+    "tlsroutes",
+    "tcproutes",
+    "referencegrants",
+)
 
 
 def definition(plural: str) -> dict[str, Any]:

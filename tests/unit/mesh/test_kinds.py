@@ -12,6 +12,7 @@ from meshwright.mesh.kinds import (
     DEPLOYMENT,
     ENDPOINT_SLICE,
     ENDPOINTS,
+    GATEWAY,
     POD,
     SERVICE,
     TCP_ROUTE,
@@ -41,7 +42,7 @@ SAID_ONCE = {"meshwright/mesh/kinds.py"}
         (Kind("TCPRoute", "gateway.networking.k8s.io"), "TCPRoute.gateway.networking.k8s.io", None),
         (Kind("Service", "serving.knative.dev"), "Service.serving.knative.dev", None),
         (Kind("Deployment"), "Deployment", None),
-        (Kind("Gateway", "gateway.networking.k8s.io"), "Gateway", "Gateway.gateway.networking.k8s.io"),
+        (GATEWAY, "Gateway", "Gateway.gateway.networking.k8s.io"),
     ],
 )
 def test_kind_is_printed_with_its_group_if_its_name_is_ambiguous(
@@ -82,4 +83,6 @@ def test_code_names_kinds_by_constants_only() -> None:
         for item in ast.walk(ast.parse(source))
         if isinstance(item, ast.Constant) and item.value in known and item.value[0].isupper()
     }
-    assert result == {"meshwright/mesh/names.py: Namespace"}, "its NewType alone is called so"
+    assert result == {"meshwright/mesh/names.py: Namespace", "meshwright/sidecars/type_words.py: Secret"}, (
+        "a NewType and Envoy's type are called so"
+    )

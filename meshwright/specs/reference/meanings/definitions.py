@@ -21,6 +21,7 @@ from meshwright.mesh.kinds import (
     MUTUAL_TLS,
     RETRY,
     ROUTE_POLICY,
+    SECRET,
     SERVICE,
     TCP_ROUTE,
     TELEMETRY,
@@ -169,7 +170,7 @@ INSTALLED: Final[Mapping[Kind, DefinitionFacts]] = {
             Column("Role", ("spec.role", "spec.intent"), "Whether the root signs."),
             Column("State", ("status.state",), "The progress of the root."),
             Column(
-                "Secret", ("spec.provider.tresor.ca.secretRef.name",), "The name of the Secret.", wide=True
+                SECRET.name, ("spec.provider.tresor.ca.secretRef.name",), "The name of the Secret.", wide=True
             ),
         ),
         rules=(

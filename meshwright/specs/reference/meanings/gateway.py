@@ -9,21 +9,22 @@ from meshwright.specs.reference.meaning import METHOD, Form, Meaning, Meanings, 
 _STATUS: Final = Form("status from 400 to 599", {"type": "integer", "minimum": 400, "maximum": 599})
 
 
-def _form(words: str, form: TextForm) -> Form:
+def form_of(words: str, form: TextForm) -> Form:
+    """Return the form of a text for the reference."""
     pattern = f"^(?:{form.pattern.pattern})$"
     return Form(words, {"type": "string", "pattern": pattern, "maxLength": form.longest})
 
 
-_GROUP: Final = _form("API group", forms.GROUP)
-_KIND: Final = _form("kind", forms.KIND)
-_NAME: Final = Form("name", {"type": "string", "minLength": 1, "maxLength": forms.NAME.longest})
-_NAMESPACE: Final = _form("DNS label", forms.NAMESPACE)
-_SECTION: Final = _form("name", forms.SECTION)
-_HOSTNAME: Final = _form("DNS name, or wildcard such as `*.example.com`", forms.HOSTNAME)
-_PRECISE: Final = _form("DNS name", forms.PRECISE_HOSTNAME)
-_FIELD: Final = _form("name of a header or parameter", forms.FIELD_NAME)
-_DURATION: Final = _form("duration of h, m, s or ms", forms.DURATION)
-_ORIGIN: Final = _form("origin such as `https://shop.example`, or `*`", forms.ORIGIN)
+GROUP: Final = form_of("API group", forms.GROUP)
+KIND: Final = form_of("kind", forms.KIND)
+NAME: Final = Form("name", {"type": "string", "minLength": 1, "maxLength": forms.NAME.longest})
+NAMESPACE: Final = form_of("DNS label", forms.NAMESPACE)
+SECTION: Final = form_of("name", forms.SECTION)
+HOSTNAME: Final = form_of("DNS name, or wildcard such as `*.example.com`", forms.HOSTNAME)
+_PRECISE: Final = form_of("DNS name", forms.PRECISE_HOSTNAME)
+_FIELD: Final = form_of("name of a header or parameter", forms.FIELD_NAME)
+_DURATION: Final = form_of("duration of h, m, s or ms", forms.DURATION)
+_ORIGIN: Final = form_of("origin such as `https://shop.example`, or `*`", forms.ORIGIN)
 
 _AGE: Final[Meanings] = {
     "metadata.creationTimestamp": Meaning(
@@ -35,34 +36,34 @@ _PARENTS: Final[Meanings] = {
     "spec": Meaning("The parents and the rules."),
     "spec.parentRefs": Meaning("The Services whose requests the route decides, at most 32."),
     "spec.parentRefs[].group": Meaning(
-        "The API group of the parent; empty for a Service.", "`gateway.networking.k8s.io`", _GROUP
+        "The API group of the parent; empty for a Service.", "`gateway.networking.k8s.io`", GROUP
     ),
     "spec.parentRefs[].kind": Meaning(
-        "The kind of the parent: `Service` in a mesh. Other kinds have no effect.", "`Gateway`", _KIND
+        "The kind of the parent: `Service` in a mesh. Other kinds have no effect.", "`Gateway`", KIND
     ),
     "spec.parentRefs[].namespace": Meaning(
         "The namespace of the parent. In another namespace than the parent's, a route is only for callers of "
         "the route's namespace.",
         "the route's namespace",
-        _NAMESPACE,
+        NAMESPACE,
     ),
-    "spec.parentRefs[].name": Meaning("The name of the parent.", form=_NAME),
-    "spec.parentRefs[].sectionName": Meaning("The name of the Service's port.", "all ports", _SECTION),
+    "spec.parentRefs[].name": Meaning("The name of the parent.", form=NAME),
+    "spec.parentRefs[].sectionName": Meaning("The name of the Service's port.", "all ports", SECTION),
     "spec.parentRefs[].port": Meaning("The number of the Service's port.", "all ports"),
 }
 _HOSTNAMES: Final[Meanings] = {
-    "spec.hostnames": Meaning("The hosts of requests, for gateways; no effect in a mesh.", form=_HOSTNAME)
+    "spec.hostnames": Meaning("The hosts of requests, for gateways; no effect in a mesh.", form=HOSTNAME)
 }
 _RULE: Final[Meanings] = {
-    "spec.rules[].name": Meaning("The name of the rule, different in each rule.", form=_SECTION)
+    "spec.rules[].name": Meaning("The name of the rule, different in each rule.", form=SECTION)
 }
 _OBJECT: Final[Meanings] = {
-    "group": Meaning("The API group; empty for a Service.", "the empty group", _GROUP),
+    "group": Meaning("The API group; empty for a Service.", "the empty group", GROUP),
     "kind": Meaning(
-        "The kind; requests to other kinds than Service are answered with 500.", "`Service`", _KIND
+        "The kind; requests to other kinds than Service are answered with 500.", "`Service`", KIND
     ),
-    "namespace": Meaning("The namespace.", "the route's namespace", _NAMESPACE),
-    "name": Meaning("The name.", form=_NAME),
+    "namespace": Meaning("The namespace.", "the route's namespace", NAMESPACE),
+    "name": Meaning("The name.", form=NAME),
     "port": Meaning("The number of the Service's port; required for a Service."),
 }
 _BACKENDS: Final[Meanings] = {
@@ -206,16 +207,16 @@ TCP_ROUTE: Final[Meanings] = {
 }
 TLS_ROUTE: Final[Meanings] = {
     **TCP_ROUTE,
-    "spec.hostnames": Meaning("The server names that the client asks for.", form=_HOSTNAME),
+    "spec.hostnames": Meaning("The server names that the client asks for.", form=HOSTNAME),
 }
 REFERENCE_GRANT: Final[Meanings] = {
     "spec": Meaning("References between namespaces; a mesh does not need them."),
     "spec.from": Meaning("The objects that may refer."),
-    "spec.from[].group": Meaning("The API group.", form=_GROUP),
-    "spec.from[].kind": Meaning("The kind.", form=_KIND),
-    "spec.from[].namespace": Meaning("The namespace.", form=_NAMESPACE),
+    "spec.from[].group": Meaning("The API group.", form=GROUP),
+    "spec.from[].kind": Meaning("The kind.", form=KIND),
+    "spec.from[].namespace": Meaning("The namespace.", form=NAMESPACE),
     "spec.to": Meaning("The objects in the grant's namespace to which others may refer."),
-    "spec.to[].group": Meaning("The API group; empty for a Service.", form=_GROUP),
-    "spec.to[].kind": Meaning("The kind.", form=_KIND),
-    "spec.to[].name": Meaning("The name.", "all objects of the kind", _NAME),
+    "spec.to[].group": Meaning("The API group; empty for a Service.", form=GROUP),
+    "spec.to[].kind": Meaning("The kind.", form=KIND),
+    "spec.to[].name": Meaning("The name.", "all objects of the kind", NAME),
 }

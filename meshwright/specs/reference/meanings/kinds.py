@@ -6,7 +6,7 @@ from typing import Final
 from meshwright.mesh import kinds
 from meshwright.mesh.kinds import Kind
 from meshwright.specs.reference.meaning import Meanings
-from meshwright.specs.reference.meanings import core, gateway, osm, osm_policy, policy, smi
+from meshwright.specs.reference.meanings import core, gateway, gateways, osm, osm_policy, policy, smi
 from meshwright.specs.reference.meanings import own_kinds as own
 
 _CONTROLLER: Final = "A controller of Pods, read to check its Pods before they run."
@@ -59,6 +59,8 @@ KINDS: Final[Mapping[Kind, tuple[str, Meanings]]] = {
         "Permission for clients outside the mesh to call ports of services.",
         osm.INGRESS_BACKEND,
     ),
+    kinds.GATEWAY_CLASS: ("The controller of a class of gateways.", gateways.GATEWAY_CLASS),
+    kinds.GATEWAY: ("Ports at the edge of the mesh, to which routes attach.", gateways.GATEWAY),
     kinds.HTTP_ROUTE: (
         "Rules for HTTP requests to a Service: routing, redirects, header changes, timeouts and retries.",
         gateway.HTTP_ROUTE,

@@ -62,6 +62,7 @@ PLURALS = {
     "ExtensionService": "extensionservices",
     "RoutePolicy": "routepolicies",
     "UpstreamPolicy": "upstreampolicies",
+    "GatewayClass": "gatewayclasses",
 }
 """As OSM's definitions have them, and ours."""
 
@@ -85,6 +86,13 @@ def test_webhook_covers_all_policy_kinds_services_and_namespaces() -> None:
         (kind.group, PLURALS.get(kind.name, f"{kind.name.lower()}s")): READ[kind].versions for kind in policy
     }
     assert asked == expected | {("", "services"): ("v1",), ("", "namespaces"): ("v1",)}
+
+
+def test_rule_has_the_scope_of_its_kinds() -> None:
+    """A rule for namespaced objects would never be asked about a GatewayClass."""
+    (webhook,) = configuration(SERVICE, b"roots")["webhooks"]
+    wide = [rule["resources"] for rule in webhook["rules"] if rule["scope"] == "Cluster"]
+    assert wide == [["gatewayclasses"], ["namespaces"]]
 
 
 def test_webhook_has_a_short_timeout_and_ignores_failures() -> None:

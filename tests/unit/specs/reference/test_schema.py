@@ -120,6 +120,10 @@ ONLY_THE_READER = {
     ("GRPCRoute", "spec.rules[].matches[].method"),  # a service, a method or both
     ("GRPCRoute", "spec.rules[].matches[].method.method"),
     ("GRPCRoute", "spec.rules[].matches[].method.service"),
+    ("Gateway", "spec.listeners[].tls"),  # depends on the protocol
+    ("Gateway", "spec.listeners[].tls.certificateRefs"),  # for one mode only
+    ("Gateway", "spec.addresses[].value"),  # its form depends on the type
+    ("Gateway", "spec.infrastructure.labels.team"),  # the value of a label
     *(
         (kind, "spec.rules[].backendRefs[].port")  # only a Service needs a port
         for kind in ("HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute.gateway.networking.k8s.io")
