@@ -1,28 +1,30 @@
-"""Ports of a gateway's proxies: route tables by host name, and the destinations of the routes.
+"""Ports of a gateway's proxies: filter chains with route tables or backends, and their destinations.
 
 A request is answered by the most specific listener at its port whose host name covers the request's, and by
 no other. Of this listener's routes those with the most specific host name of their own decide first, and by
-precedence among equals (gateway.networking.k8s.io, `hostnames` of HTTPRoute).
+precedence among equals (gateway.networking.k8s.io, `hostnames` of HTTPRoute). Connections at a TCP listener
+are forwarded by the oldest route.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 
 from catalog.policy.destinations import destinations_of
-from catalog.policy.gateway_routes import edge_entries
+from catalog.policy.gateway_routes import edge_connections, edge_entries
 from catalog.policy.outbound import is_plain, reaches_from_edge
 from catalog.policy.values.destinations import ServiceDestination
-from catalog.policy.values.edge import EdgeHost, EdgePort
+from catalog.policy.values.edge import EdgeChain, EdgeHost, EdgePort
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.route_table import RouteEntry
 from catalog.relations.gateways.attachment import routes_at_listener
 from catalog.relations.gateways.listeners import listener_verdicts
+from catalog.relations.gateways.verdicts import ListenerVerdict
 from catalog.relations.groups import ProxyGroup
 from catalog.store.gateway import route_of
 from catalog.store.view import View
 from meshwright.engine.derived import derived
-from meshwright.mesh.gateway.gateways import Listener
+from meshwright.mesh.gateway.gateways import ListenerProtocol
 from meshwright.mesh.gateway.hostnames import covers, most_specific, shared, specificity
 from meshwright.mesh.gateway.routes import GatewayRoute
 from meshwright.mesh.identity import ServiceIdentity
@@ -30,6 +32,42 @@ from meshwright.mesh.names import Port
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.values.cached_hash import SharedTuple
 from meshwright.mesh.workload import Edge
+
+
+@dataclass(frozen=True, slots=True)
+class _PortInForce:
+    """The listeners in force at a port by host name, with their routes, for proxies of one identity."""
+
+    view: View
+    client: ServiceIdentity
+    number: Port
+    listeners: Mapping[str, ListenerVerdict]
+    routes: Mapping[str, tuple[GatewayRoute, ...]]
+
+    def owner(self, name: str) -> str | None:
+        """Return the host name of the listener that answers for a name."""
+        return most_specific(self.listeners, name)
+
+    def names(self, hostname: str) -> set[str]:
+        """Return the names that a listener serves: its own, and those of its routes.
+
+        A listener without routes has its name too, because a wider listener must not answer for it.
+        """
+        return {hostname}.union(
+            name
+            for route in self.routes[hostname]
+            for name in shared(hostname, route.hostnames)
+            if self.owner(name) == hostname
+        )
+
+    def deciding(self, hostname: str, name: str) -> Iterator[list[GatewayRoute]]:
+        """Yield the routes of a listener for a name in groups with one host name, the most specific first."""
+        by_pattern: dict[str, list[GatewayRoute]] = {}
+        for route in self.routes[hostname]:
+            pattern = most_specific(route.hostnames or ("",), name)
+            if pattern is not None and covers(pattern, name):
+                by_pattern.setdefault(pattern, []).append(route)
+        yield from (by_pattern[pattern] for pattern in sorted(by_pattern, key=specificity))
 
 
 @derived
@@ -43,20 +81,24 @@ def edge_ports(view: View, group: ProxyGroup) -> tuple[EdgePort, ...]:
         EdgePort(
             gateway,
             number,
-            _hosts(view, group.identity, gateway, number),
+            _chains(view, group.identity, gateway, number),
             tuple(SocketAddress(address, number) for address in addresses),
         )
-        for number in sorted({listener.port for listener in _in_force(view, gateway)})
+        for number in sorted({verdict.listener.port for verdict in _in_force(view, gateway)})
     )
 
 
 @derived
 def edge_destinations(view: View, group: ProxyGroup) -> SharedTuple[ServiceDestination]:
     """Return the destinations of the routes of a gateway's proxies, sorted, without endpoints."""
-    backends = (backend for port in edge_ports(view, group) for backend in port.backends())
+    called = (
+        (backend, chain.hosts is not None)
+        for port in edge_ports(view, group)
+        for chain in port.chains
+        for backend in chain.backends()
+    )
     return SharedTuple(
-        _plain_if_outside(view, destination)
-        for destination in destinations_of(view, group.identity, ((backend, True) for backend in backends))
+        _plain_if_outside(view, destination) for destination in destinations_of(view, group.identity, called)
     )
 
 
@@ -66,45 +108,67 @@ def _plain_if_outside(view: View, destination: ServiceDestination) -> ServiceDes
     return replace(destination, plain=True) if plain else destination
 
 
-def _in_force(view: View, gateway: PolicyKey) -> Iterator[Listener]:
-    return (verdict.listener for verdict in listener_verdicts(view, gateway) if verdict.accepted)
+def _in_force(view: View, gateway: PolicyKey) -> Iterator[ListenerVerdict]:
+    return (verdict for verdict in listener_verdicts(view, gateway) if verdict.accepted)
 
 
 @derived
-def _hosts(view: View, client: ServiceIdentity, gateway: PolicyKey, number: Port) -> tuple[EdgeHost, ...]:
-    """Return the host names at a port with their route tables; proxies of one identity share them."""
+def _chains(view: View, client: ServiceIdentity, gateway: PolicyKey, number: Port) -> tuple[EdgeChain, ...]:
+    """Return the filter chains of a port; proxies of one identity share them."""
     listeners = {
-        listener.hostname: listener for listener in _in_force(view, gateway) if listener.port == number
+        verdict.listener.hostname: verdict
+        for verdict in _in_force(view, gateway)
+        if verdict.listener.port == number
     }
-    routes = {hostname: _routes(view, gateway, listener) for hostname, listener in listeners.items()}
-    names = {
-        name
-        for hostname, attached in routes.items()
-        for route in attached
-        for name in shared(hostname, route.hostnames)
-        if most_specific(listeners, name) == hostname
-    }
-    # A listener without routes has its name too: a less specific listener must not answer for it.
+    routes = {hostname: _routes(view, gateway, verdict) for hostname, verdict in listeners.items()}
+    port = _PortInForce(view, client, number, listeners, routes)
     return tuple(
-        EdgeHost(name, tuple(_table(view, client, number, routes[owner], name)))
-        for name in sorted(names.union(listeners))
-        if (owner := most_specific(listeners, name)) is not None
+        sorted(_chains_of(port), key=lambda chain: "" if chain.tls is None else chain.tls.server_name)
     )
 
 
-def _routes(view: View, gateway: PolicyKey, listener: Listener) -> tuple[GatewayRoute, ...]:
-    found = (route_of(view, key) for key in routes_at_listener(view, gateway, listener.name))
+def _chains_of(port: _PortInForce) -> Iterator[EdgeChain]:
+    plain: list[EdgeHost] = []
+    for hostname, verdict in port.listeners.items():
+        match verdict.listener.protocol:
+            case ListenerProtocol.HTTP:
+                plain += _hosts(port, hostname)
+            case ListenerProtocol.TCP:
+                yield EdgeChain(entry=_oldest(port, port.routes[hostname]))
+            case _:  # a listener of another protocol is not in force
+                continue
+    if plain:
+        yield EdgeChain(hosts=_sorted(plain))
+
+
+def _routes(view: View, gateway: PolicyKey, verdict: ListenerVerdict) -> tuple[GatewayRoute, ...]:
+    found = (route_of(view, key) for key in routes_at_listener(view, gateway, verdict.listener.name))
     return tuple(route for route in found if route is not None)
 
 
-def _table(
-    view: View, client: ServiceIdentity, number: Port, routes: Iterable[GatewayRoute], name: str
-) -> Iterator[RouteEntry]:
+def _hosts(port: _PortInForce, hostname: str) -> Iterator[EdgeHost]:
+    """Yield the host names of a listener with their route tables."""
+    for name in port.names(hostname):
+        yield EdgeHost(name, tuple(_table(port, port.deciding(hostname, name))))
+
+
+def _table(port: _PortInForce, deciding: Iterable[list[GatewayRoute]]) -> Iterator[RouteEntry]:
     """Yield the entries for a host name: Envoy looks into one host alone, so wider routes are in it too."""
-    by_pattern: dict[str, list[GatewayRoute]] = {}
-    for route in routes:
-        pattern = most_specific(route.hostnames or ("",), name)
-        if pattern is not None and covers(pattern, name):
-            by_pattern.setdefault(pattern, []).append(route)
-    for pattern in sorted(by_pattern, key=specificity):
-        yield from edge_entries(view, number, by_pattern[pattern], partial(reaches_from_edge, view, client))
+    for routes in deciding:
+        yield from edge_entries(
+            port.view, port.number, routes, partial(reaches_from_edge, port.view, port.client)
+        )
+
+
+def _oldest(port: _PortInForce, routes: Iterable[GatewayRoute]) -> RouteEntry | None:
+    return edge_connections(
+        port.view, port.number, routes, partial(reaches_from_edge, port.view, port.client)
+    )
+
+
+def _server_name(chain: EdgeChain) -> str:
+    return "" if chain.tls is None else chain.tls.server_name
+
+
+def _sorted(hosts: Iterable[EdgeHost]) -> tuple[EdgeHost, ...]:
+    return tuple(sorted(hosts, key=lambda host: host.hostname))

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from catalog.policy.units import Unit, units_of_source
 from catalog.policy.values.destinations import ServiceDestination
-from catalog.policy.values.edge import EdgePort
+from catalog.policy.values.edge import EdgeChain, EdgeHost, EdgePort
 from catalog.policy.values.inbound import Access, AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.outside import OutsideHost, OutsidePort, OutsideRange
@@ -65,8 +65,10 @@ def without(value: T, left_out: AbstractSet[Unit]) -> T:
                 checking=None if value.checking in left_out else value.checking,
             )
         case EdgePort():
-            hosts = (replace(host, table=_table_without(host.table, left_out)) for host in value.hosts)
-            return replace(value, hosts=tuple(hosts))
+            return replace(value, chains=tuple(without(chain, left_out) for chain in value.chains))
+        case EdgeChain():
+            entry = None if value.entry is None else _entry_without(value.entry, left_out)
+            return replace(value, hosts=_hosts_without(value.hosts, left_out), entry=entry)
         case OutboundService() if value.protocol.is_http:
             return replace(
                 value,
@@ -134,6 +136,14 @@ def _rule_without(rule: AccessRule, left_out: AbstractSet[Unit]) -> AccessRule |
         return None if rule in left_out else rule
     matches = tuple(match for match in rule.matches if match not in left_out)
     return replace(rule, matches=matches) if matches else None
+
+
+def _hosts_without(
+    hosts: tuple[EdgeHost, ...] | None, left_out: AbstractSet[Unit]
+) -> tuple[EdgeHost, ...] | None:
+    if hosts is None:
+        return None
+    return tuple(replace(host, table=_table_without(host.table, left_out)) for host in hosts)
 
 
 def _table_without(table: Iterable[RouteEntry], left_out: AbstractSet[Unit]) -> tuple[RouteEntry, ...]:

@@ -108,6 +108,16 @@ def edge_entries(
     )
 
 
+def edge_connections(
+    view: View, port: Port, routes: Iterable[GatewayRoute], reached: Callable[[Place], bool]
+) -> RouteEntry | None:
+    """Return the entry for all connections at a gateway's port: the one of the oldest route, or None."""
+    caller = _Caller(view, port, Protocol.TCP, reached, is_gateway=True)
+    for item in by_age(routes):
+        return replace(_entry(item, _effect(caller, item)), matches=())
+    return None
+
+
 def _requests(caller: _Caller, in_order: Iterable[RoutedMatch]) -> Iterator[RouteEntry]:
     """Yield the entries of requests. All matches of a rule share what happens, which is found out once."""
     effects: dict[tuple[PolicyKey, int], _Effect] = {}
@@ -205,7 +215,7 @@ def _share(caller: _Caller, kind: Kind, backend: Backend, found: ResolvedBackend
         _mirrors(caller, kind, backend.filters, found.mirrors),
     )
     own = None if changes == ShareChanges() else changes
-    version = _version(kind, place[1]) if caller.is_gateway else HttpVersion.CALLERS
+    version = _version(kind, place[1]) if caller.is_gateway and caller.has_requests else HttpVersion.CALLERS
     return WeightedBackend(place[0], str(place[1].target_port), backend.weight, own=own, version=version)
 
 

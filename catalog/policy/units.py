@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NewType
 
 from catalog.policy.values.destinations import ServiceDestination
-from catalog.policy.values.edge import EdgePort
+from catalog.policy.values.edge import EdgeChain, EdgePort
 from catalog.policy.values.inbound import AccessRule, EveryoneInTheMesh, InboundPort
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.outside import OutsideRange
@@ -120,9 +120,8 @@ def units(value: object) -> Iterator[Unit]:
             yield from _of_inbound(value)
         case OutboundService() if value.protocol.is_http:
             yield from _of_calls(value)
-        case EdgePort():
-            for edge_host in value.hosts:
-                yield from _of_table(edge_host.table)
+        case EdgePort() | EdgeChain():
+            yield from _of_table(value.entries)
         case ServiceDestination():
             yield from _of_destination(value)
         case OutsideRange(hosts=hosts):

@@ -127,10 +127,11 @@ def _of_outbound(service: OutboundService) -> Iterator[Requirement]:
 
 
 def _of_edge(port: EdgePort) -> Iterator[Requirement]:
-    for host in port.hosts:
-        for entry in host.table:
+    for chain in port.chains:
+        protocol = Protocol.TCP if chain.hosts is None else Protocol.HTTP
+        for entry in chain.entries:
             for source in entry.provenance:
-                yield from _of_source(source, Protocol.HTTP)
+                yield from _of_source(source, protocol)
 
 
 def _of_source(source: RouteSource, protocol: Protocol) -> Iterator[Requirement]:

@@ -1,10 +1,10 @@
-"""Listeners of a gateway at its proxies: ports, with route tables by host name."""
+"""Listeners of a gateway at its proxies: ports with filter chains, which have route tables or backends."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from catalog.policy.values.interception import SocketAddress
-from catalog.policy.values.route_actions import Forward, WeightedBackend
+from catalog.policy.values.route_actions import Forward, RouteAction, WeightedBackend
 from catalog.policy.values.route_table import RouteEntry
 from meshwright.mesh.names import Port
 from meshwright.mesh.policies.smi import PolicyKey
@@ -23,18 +23,31 @@ class EdgeHost(CachedHash):
     table: tuple[RouteEntry, ...]
 
 
-@hashed_once
 @dataclass(frozen=True, slots=True)
-class EdgePort(CachedHash):
-    """A port with HTTP of a gateway; `listen` are the proxy's own addresses.
+class EdgeTls:
+    """TLS connections for a server name: exact, a suffix such as `*.shop.example`, or empty for all others.
 
-    `hosts` are sorted by host name; the most specific one that covers the name of a request decides.
+    The proxy ends TLS with one of `certificates`, which are names of Secrets. Without any it passes the
+    connections on unread.
     """
 
-    gateway: PolicyKey
-    port: Port
-    hosts: tuple[EdgeHost, ...]
-    listen: tuple[SocketAddress, ...] = ()
+    server_name: str = ""
+    certificates: tuple[PolicyKey, ...] = ()
+
+
+@hashed_once
+@dataclass(frozen=True, slots=True)
+class EdgeChain(CachedHash):
+    """Clients of a port whose connections `tls` describes, or all clients of the port if it is None.
+
+    `hosts` are for requests, sorted by host name; the most specific one that covers the name of a request
+    decides. None stands for connections without visible requests: they get the action of `entry`, and are
+    closed without an entry.
+    """
+
+    tls: EdgeTls | None = None
+    hosts: tuple[EdgeHost, ...] | None = None
+    entry: RouteEntry | None = None
 
     @property
     def fails_over(self) -> bool:
@@ -44,17 +57,43 @@ class EdgePort(CachedHash):
     @property
     def cross_origin(self) -> bool:
         """True if any entry allows cross-origin requests of browsers."""
-        return any(
-            entry.treatment is not None and entry.treatment.cors is not None
-            for host in self.hosts
-            for entry in host.table
-        )
+        return any(entry.treatment is not None and entry.treatment.cors is not None for entry in self.entries)
+
+    @property
+    def entries(self) -> Iterator[RouteEntry]:
+        """The entries of all hosts, or the entry of the connections."""
+        if self.entry is not None:
+            yield self.entry
+        for host in self.hosts or ():
+            yield from host.table
 
     def backends(self) -> Iterator[WeightedBackend]:
         """Yield the backends of all entries, possibly repeated; those of mirrors are included."""
+        # Entries share actions, because a rule makes an entry for each of its matches.
         for action in {id(action): action for action in self._actions()}.values():
             if isinstance(action, Forward):
                 yield from action.backends()
 
-    def _actions(self) -> Iterator[object]:
-        return (entry.action for host in self.hosts for entry in host.table)
+    def _actions(self) -> Iterator[RouteAction]:
+        return (entry.action for entry in self.entries)
+
+
+@hashed_once
+@dataclass(frozen=True, slots=True)
+class EdgePort(CachedHash):
+    """A port of a gateway; `listen` are the proxy's own addresses.
+
+    `chains` are sorted by server name. The most specific one that covers the server name of a connection
+    decides about it; a connection without a chain is closed.
+    """
+
+    gateway: PolicyKey
+    port: Port
+    chains: tuple[EdgeChain, ...]
+    listen: tuple[SocketAddress, ...] = ()
+
+    @property
+    def entries(self) -> Iterator[RouteEntry]:
+        """The entries of all chains."""
+        for chain in self.chains:
+            yield from chain.entries

@@ -1,7 +1,8 @@
 """Listeners of gateways: which are in force, and which kinds of routes may attach to them.
 
-Listeners at one port need one protocol and different host names. All listeners in a conflict are out of
-force, because none of them has precedence. Other listeners of the gateway stay in force.
+Listeners at one port need one protocol and different host names; a TCP listener needs a port of its own. All
+listeners in a conflict are out of force, because none of them has precedence. Other listeners of the gateway
+stay in force.
 """
 
 from collections.abc import Mapping
@@ -13,11 +14,14 @@ from catalog.relations.gateways.verdicts import ListenerReason, ListenerVerdict
 from catalog.store.view import View
 from meshwright.engine.derived import derived
 from meshwright.mesh.gateway.gateways import Listener, ListenerProtocol
-from meshwright.mesh.kinds import GRPC_ROUTE, HTTP_ROUTE, Kind
+from meshwright.mesh.kinds import GATEWAY_TCP_ROUTE, GRPC_ROUTE, HTTP_ROUTE, Kind
 from meshwright.mesh.policies.smi import PolicyKey
 
 KINDS: Final[Mapping[str, tuple[Kind, ...]]] = MappingProxyType(
-    {ListenerProtocol.HTTP: (HTTP_ROUTE, GRPC_ROUTE)}
+    {
+        ListenerProtocol.HTTP: (HTTP_ROUTE, GRPC_ROUTE),
+        ListenerProtocol.TCP: (GATEWAY_TCP_ROUTE,),
+    }
 )
 """Protocols of listeners that are served, with the kinds of routes that fit."""
 
@@ -50,6 +54,11 @@ def _standing(listener: Listener, together: tuple[Listener, ...]) -> tuple[Liste
     for other in others:
         if other.protocol != listener.protocol:
             message = f"listener {other.name} has protocol {other.protocol} at the same port {listener.port}"
+            return ListenerReason.PROTOCOL_CONFLICT, message
+        if listener.protocol == ListenerProtocol.TCP:
+            message = (
+                f"listener {other.name} has the same port {listener.port}, and host names tell no TCP apart"
+            )
             return ListenerReason.PROTOCOL_CONFLICT, message
     for other in others:
         if other.hostname == listener.hostname:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from catalog.policy.values.destinations import Destination, ExternalDestination, ServiceDestination
+from catalog.policy.values.edge import EdgeChain, EdgePort
 from catalog.policy.values.inbound import ExternalAuthorizer
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.outbound import OutboundService
@@ -115,9 +116,21 @@ def outbound_routes(service: OutboundService) -> str:
     return f"rds-outbound.{service.upstream}|{service.port}"
 
 
-def edge_routes(port: Port) -> str:
-    """Return `rds-edge.<port>`, for a port of a gateway's proxies."""
-    return f"rds-edge.{port}"
+def edge_routes(port: Port, chain: EdgeChain) -> str:
+    """Return `rds-edge.<port>` for a port of a gateway's proxies, followed by the server name with TLS.
+
+    For example, `rds-edge.443|*.shop.example`, and `rds-edge.443|*` for all other server names.
+    """
+    return f"rds-edge.{port}{_asked(chain)}"
+
+
+def edge_chain(port: EdgePort, chain: EdgeChain) -> str:
+    """Return `edge_<ns>/<gateway>_<port>`, followed by the server name with TLS."""
+    return f"edge_{port.gateway}_{port.port}{_asked(chain)}"
+
+
+def _asked(chain: EdgeChain) -> str:
+    return "" if chain.tls is None else f"|{chain.tls.server_name or '*'}"
 
 
 def counted_route(port: Port, by: Iterable[PolicyKey], requests: Iterable[str]) -> str:

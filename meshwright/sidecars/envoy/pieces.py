@@ -14,7 +14,7 @@ from typing import Final
 from zlib import crc32
 
 from catalog.policy.values.destinations import Destination, ExternalDestination, ServiceDestination
-from catalog.policy.values.edge import EdgeHost
+from catalog.policy.values.edge import EdgeChain, EdgeHost
 from catalog.policy.values.inbound import InboundPort, OnlyRules
 from catalog.policy.values.interception import InterceptionKind
 from catalog.policy.values.outbound import OutboundService
@@ -141,11 +141,25 @@ def _inbound(policy: ProxyPolicy) -> Iterator[Piece]:
 
 def _edge(policy: ProxyPolicy) -> Iterator[Piece]:
     """Yield the pieces for listeners and routes of a gateway's ports."""
+    about, retry = GatewayPorts(), policy.resilience.retry
     for port in policy.edge:
-        about = GatewayPorts()
-        bare = replace(port, hosts=(_CROSS_ORIGIN_HOST,) if port.cross_origin else ())
+        bare = replace(port, chains=tuple(map(_chain_of_listener, port.chains)))
         yield _Judged(edge_listeners.edge, (policy.terms, bare), about)
-        yield _Judged(routes.edge, (replace(port, listen=()), policy.resilience.retry), about)
+        for chain in port.chains:
+            if chain.hosts is not None:
+                yield _Judged(routes.edge, (port.port, _chain_of_routes(chain), retry), about)
+
+
+def _chain_of_listener(chain: EdgeChain) -> EdgeChain:
+    """Return a chain as its listener needs it: without routes of requests."""
+    if chain.hosts is None:
+        return chain
+    return replace(chain, hosts=(_CROSS_ORIGIN_HOST,) if chain.cross_origin else ())
+
+
+def _chain_of_routes(chain: EdgeChain) -> EdgeChain:
+    """Return a chain as its routes need it: without the certificates."""
+    return chain if chain.tls is None else replace(chain, tls=replace(chain.tls, certificates=()))
 
 
 def _external_services(policy: ProxyPolicy) -> Iterator[Piece]:

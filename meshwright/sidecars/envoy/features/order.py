@@ -21,7 +21,7 @@ edge. The results are reported at the end
 
 from typing import Final
 
-from catalog.policy.values.edge import EdgePort
+from catalog.policy.values.edge import EdgeChain
 from catalog.policy.values.inbound import InboundPort
 from catalog.policy.values.outbound import OutboundService
 from catalog.store.settings import DenialReasons
@@ -93,13 +93,13 @@ def outside() -> tuple[Feature, ...]:
     return (*_OF_ALL, RequestLog(inbound=False), paths, _ANSWERS_OF_CALLER, _ROUTER)
 
 
-def edge(port: EdgePort, retry: RetryPolicy | None = None) -> tuple[Feature, ...]:
+def edge(chain: EdgeChain, retry: RetryPolicy | None = None) -> tuple[Feature, ...]:
     """Return the features of a gateway's port, whose callers may be anybody.
 
     They get no diagnosis, which is for callers of the mesh.
     """
-    browsers = (Cors(),) if port.cross_origin else ()
-    again, paths = Retries(retry, to_mesh=True, farther=port.fails_over), Paths(EscapedSlashes.REJECT)
+    browsers = (Cors(),) if chain.cross_origin else ()
+    again, paths = Retries(retry, to_mesh=True, farther=chain.fails_over), Paths(EscapedSlashes.REJECT)
     return (*_OF_ALL, RequestLog(inbound=False), _STRANGERS, paths, GrpcStatus(), again, *browsers, _ROUTER)
 
 

@@ -160,10 +160,10 @@ def outbound(terms: MeshTerms, service: OutboundService) -> Iterator[tuple[tuple
         ways.append(((), ()))
     for server_names, shares in ways:
         stat_prefix = f"outbound.{service.upstream}|{service.port}"
-        yield server_names, to_clusters(terms, stat_prefix, shares, tries=_tries(terms.resilience.retry))
+        yield server_names, to_clusters(terms, stat_prefix, shares, tries=tries(terms.resilience.retry))
 
 
-def _tries(retry: RetryPolicy | None) -> int:
+def tries(retry: RetryPolicy | None) -> int:
     """Return the number of connection attempts for a TCP connection."""
     return 1 + retry.retries if retry is not None and RetryOn.CONNECT_FAILURE in retry.on else 1
 

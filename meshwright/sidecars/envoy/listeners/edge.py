@@ -1,35 +1,45 @@
-"""Listeners of a gateway's ports: one for each address of the proxy's workload, with one chain for all."""
+"""Listeners of a gateway's ports: one for each address of the proxy's workload, with the same filter chains.
+
+The proxy selects a filter chain by the server name in TLS, and closes connections that fit none. A port has
+either one chain in plain text, or chains for TLS.
+"""
+
+from typing import Final
 
 from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
 
-from catalog.policy.values.edge import EdgePort
+from catalog.policy.values.edge import EdgeChain, EdgePort
 from catalog.policy.values.terms import MeshTerms
 from meshwright.sidecars.envoy import names
 from meshwright.sidecars.envoy.common_messages import reference, socket_address
 from meshwright.sidecars.envoy.features import order
 from meshwright.sidecars.envoy.listeners import chains
 from meshwright.sidecars.envoy.listeners.connection_manager import connection_manager
+from meshwright.sidecars.envoy.listeners.listener import tls_inspector
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.config.listener.v3 import listener_components_pb2, listener_pb2
-from xds.protocol.resources.resource import ROUTE, Resource, encode
+from xds.protocol.resources.resource import ROUTE, Reference, Resource, encode
 
-_BUFFER_BYTES = 32 * 1024
+_BUFFER_BYTES: Final = 32 * 1024
 """Bytes that Envoy keeps for a connection of a client that reads slowly."""
+
+_Chain = listener_components_pb2.FilterChain
 
 
 def edge(terms: MeshTerms, port: EdgePort) -> tuple[Resource, ...]:
-    """Return the listeners of a gateway's port, in plain text."""
-    route = names.edge_routes(port.port)
-    manager = connection_manager(route, terms, None, order.edge(port))
-    chain = listener_components_pb2.FilterChain(name=f"edge_{port.gateway}_{port.port}", filters=[manager])
-    needed = frozenset({reference(ROUTE, route), *chains.report_clusters(terms)})
+    """Return the listeners of a gateway's port."""
+    made = [_chain(terms, port, chain) for chain in port.chains]
+    needed: frozenset[Reference] = frozenset().union(*(references for _, references in made))
+    by_name = any(chain.tls is not None for chain in port.chains)
     return tuple(
         encode(
             listener_pb2.Listener(
                 name=names.listener(names.EDGE_LISTENER, where),
                 address=socket_address(where),
                 traffic_direction=base_pb2.TrafficDirection.INBOUND,
-                filter_chains=[chain],
+                # A client that sends no hello of TLS is closed at the end of the inspector's timeout.
+                listener_filters=[tls_inspector()] if by_name else [],
+                filter_chains=[chain for chain, _ in made],
                 per_connection_buffer_limit_bytes=UInt32Value(value=_BUFFER_BYTES),
                 enable_reuse_port=BoolValue(value=False),
             ),
@@ -37,3 +47,24 @@ def edge(terms: MeshTerms, port: EdgePort) -> tuple[Resource, ...]:
         )
         for where in port.listen
     )
+
+
+def _chain(terms: MeshTerms, port: EdgePort, chain: EdgeChain) -> tuple[_Chain, frozenset[Reference]]:
+    filters = _filters(terms, port, chain)
+    made = _Chain(name=names.edge_chain(port, chain), filters=filters.messages)
+    if chain.tls is not None:
+        made.filter_chain_match.transport_protocol = "tls"
+        if chain.tls.server_name:
+            made.filter_chain_match.server_names.append(chain.tls.server_name)
+    return made, filters.references
+
+
+def _filters(terms: MeshTerms, port: EdgePort, chain: EdgeChain) -> chains.Filters:
+    if chain.hosts is None:
+        shares = () if chain.entry is None else chain.entry.shares
+        return chains.to_clusters(
+            terms, f"edge.{port.port}", shares, tries=chains.tries(terms.resilience.retry)
+        )
+    route = names.edge_routes(port.port, chain)
+    manager = connection_manager(route, terms, None, order.edge(chain))
+    return chains.Filters((manager,), frozenset({reference(ROUTE, route), *chains.report_clusters(terms)}))

@@ -9,7 +9,7 @@ deadline would cut the stream. Open Service Mesh did the same.
 """
 
 from catalog.policy.values.destinations import ExternalDestination
-from catalog.policy.values.edge import EdgeHost, EdgePort
+from catalog.policy.values.edge import EdgeChain, EdgeHost
 from catalog.policy.values.inbound import InboundPort
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.outside import OutsideHost, OutsideRange, OutsideRoute
@@ -77,18 +77,18 @@ def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> Reso
     return encode(message, frozenset(reference(CLUSTER, cluster) for cluster in clusters))
 
 
-def edge(port: EdgePort, retry: RetryPolicy | None = None) -> Resource:
-    """Return the route configuration of a gateway's port, with a virtual host for each host name."""
-    attempts = Attempts(mesh=retry, farther=port.fails_over)
+def edge(port: Port, chain: EdgeChain, retry: RetryPolicy | None = None) -> Resource:
+    """Return the route configuration of requests at a gateway's port, with a virtual host for each name."""
+    attempts = Attempts(mesh=retry, farther=chain.fails_over)
     message = route_pb2.RouteConfiguration(
-        name=names.edge_routes(port.port),
-        virtual_hosts=[_edge_host(port.port, host, attempts) for host in port.hosts],
+        name=names.edge_routes(port, chain),
+        virtual_hosts=[_edge_host(port, host, attempts) for host in chain.hosts or ()],
         # A client names the port in the header Host if it is not the scheme's own.
         ignore_port_in_host_matching=True,
     )
-    for feature in order.edge(port, retry):
+    for feature in order.edge(chain, retry):
         feature.to_routes(message)
-    clusters = {names.cluster(backend) for backend in port.backends()}
+    clusters = {names.cluster(backend) for backend in chain.backends()}
     return encode(message, frozenset(reference(CLUSTER, cluster) for cluster in clusters))
 
 

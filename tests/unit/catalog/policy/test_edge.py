@@ -7,7 +7,7 @@ from catalog.policy.exclusions import without
 from catalog.policy.group_policy import proxy_policy
 from catalog.policy.provenance import made_from
 from catalog.policy.units import units
-from catalog.policy.values.edge import EdgeHost, EdgePort
+from catalog.policy.values.edge import EdgeChain, EdgeHost, EdgePort
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.parts import GatewayPorts
 from catalog.policy.values.route_actions import AnsweredShare, Forward, HttpVersion, WeightedBackend
@@ -17,8 +17,8 @@ from catalog.store.view import View
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.gateway.gateways import Listener
 from meshwright.mesh.gateway.routes import GatewayRoute
-from meshwright.mesh.gateway.rules import Rule
-from meshwright.mesh.kinds import HTTP_ROUTE
+from meshwright.mesh.gateway.rules import Backend, Rule
+from meshwright.mesh.kinds import GATEWAY_TCP_ROUTE, HTTP_ROUTE
 from meshwright.mesh.names import IpAddress, Port
 from meshwright.mesh.service import Protocol
 from meshwright.mesh.workload import Edge, WorkloadKey
@@ -40,6 +40,13 @@ def _ports(view: View) -> tuple[EdgePort, ...]:
     return edge_ports(view, group_of(view, EDGE))
 
 
+def hosts(port: EdgePort) -> tuple[EdgeHost, ...]:
+    """Return the host names of a port that has one filter chain, for requests."""
+    (chain,) = port.chains
+    assert chain.hosts is not None
+    return chain.hosts
+
+
 def route(
     name: str, backend: str, *hostnames: str, section: str | None = None, created: str = ""
 ) -> GatewayRoute:
@@ -51,7 +58,7 @@ def route(
 def answers(*things: object) -> dict[str, list[str]]:
     """Return the names of the routes behind each host name at the one port, in their order."""
     (port,) = ports(*things)
-    return {host.hostname: [entry.provenance[0].part.by.name for entry in host.table] for host in port.hosts}
+    return {host.hostname: [entry.provenance[0].part.by.name for entry in host.table] for host in hosts(port)}
 
 
 def listeners(*hostnames: str) -> tuple[Listener, ...]:
@@ -73,7 +80,7 @@ def test_port_has_a_table_for_each_host_name() -> None:
         EdgePort(
             a.policy_key("edge"),
             Port(80),
-            (EdgeHost("", ()), EdgeHost("shop.example", (entry,))),
+            (EdgeChain(hosts=(EdgeHost("", ()), EdgeHost("shop.example", (entry,)))),),
             (SocketAddress(IpAddress("10.0.0.9"), Port(80)),),
         ),
     )
@@ -99,9 +106,9 @@ def test_own_host_name_of_a_route_decides_and_not_what_the_listener_leaves_of_it
 
 def test_only_the_most_specific_listener_answers() -> None:
     """GatewayHTTPListenerIsolation: four listeners from any host to an exact one, each with its route."""
-    hosts = ("", "*.example.com", "*.foo.example.com", "abc.foo.example.com")
-    each = [route(f"for-{index}", "v1", section=host or "all") for index, host in enumerate(hosts)]
-    assert answers(g.gateway("edge", *listeners(*hosts)), *each) == {
+    names = ("", "*.example.com", "*.foo.example.com", "abc.foo.example.com")
+    each = [route(f"for-{index}", "v1", section=name or "all") for index, name in enumerate(names)]
+    assert answers(g.gateway("edge", *listeners(*names)), *each) == {
         "": ["for-0"],
         "*.example.com": ["for-1"],
         "*.foo.example.com": ["for-2"],
@@ -136,7 +143,7 @@ def test_gateway_may_call_what_targets_admit() -> None:
     split = g.http_route("split", both, parents=(g.at("edge"),))
     admitted = a.target("to-v1", "edge", "v1", a.tcp("all"))
     (port,) = ports(g.gateway("edge"), split, admitted, a.tcp_route("all"), open_mesh=False)
-    (entry,) = port.hosts[0].table
+    (entry,) = hosts(port)[0].table
     assert isinstance(entry.action, Forward)
     assert entry.action.shares == (
         WeightedBackend(V1.key, "8080", 1, version=HttpVersion.HTTP1),
@@ -166,7 +173,7 @@ def test_rejected_rule_goes_and_the_others_stay() -> None:
     policy = proxy_policy(view, group_of(view, EDGE))
     out = {unit for unit in units(policy) if isinstance(unit, AppliedRoute) and unit.by.name == "bad"}
     (port,) = without(policy, out).edge
-    assert {host.hostname: len(host.table) for host in port.hosts} == {"": 1, "bad.example": 1}
+    assert {host.hostname: len(host.table) for host in hosts(port)} == {"": 1, "bad.example": 1}
     assert {unit.by.name for unit in units(port) if isinstance(unit, AppliedRoute)} == {"good"}
 
 
@@ -211,3 +218,46 @@ def test_version_of_http_is_that_of_the_backend() -> None:
         view = g.view(service, *MESH[1:], OPEN, g.gateway("edge"), route("shop", "v1"))
         (place,) = proxy_policy(view, group_of(view, EDGE)).service_destinations
         assert place.version is version
+
+
+def connections(*things: object) -> EdgeChain:
+    """Return the only filter chain of the only port."""
+    (port,) = ports(*things)
+    (chain,) = port.chains
+    return chain
+
+
+def tcp(name: str, *backends: Backend, created: str = "") -> GatewayRoute:
+    """Make a TCPRoute at the gateway's listener `tcp`."""
+    return g.tcp_route(name, Rule(backends=backends), parents=(g.at("edge", "tcp"),), created=created)
+
+
+TCP_GATEWAY = g.gateway("edge", g.listener("tcp", 5432, protocol="TCP"))
+
+
+def test_oldest_tcp_route_gets_all_connections() -> None:
+    """TCPRouteMultipleRoutesAttachment: the younger one is accepted, and without effect."""
+    old = tcp("z-old", g.to("v1", weight=70), g.to("v2", weight=30), created="2026-01-01T00:00:00Z")
+    young = tcp("a-young", g.to("v2"), created="2026-02-01T00:00:00Z")
+    shares = (WeightedBackend(V1.key, "8080", 70), WeightedBackend(V2.key, "8080", 30))
+    source = RouteSource(AppliedRoute(GATEWAY_TCP_ROUTE, old.key, 0, old.rules[0], 0))
+    assert connections(TCP_GATEWAY, young, old) == EdgeChain(entry=RouteEntry((), Forward(shares), (source,)))
+
+
+def test_share_of_a_missing_backend_stays_and_weight_zero_goes() -> None:
+    """The connections of the missing backend are closed, and never forwarded to another one."""
+    chain = connections(TCP_GATEWAY, tcp("db", g.to("v1"), g.to("missing"), g.to("v2", weight=0)))
+    assert chain.entry is not None
+    assert chain.entry.shares == (WeightedBackend(V1.key, "8080", 1), AnsweredShare(500, 1))
+
+
+def test_tcp_listener_without_routes_is_closed() -> None:
+    """The port is open, and every connection is closed."""
+    assert connections(TCP_GATEWAY) == EdgeChain()
+
+
+def test_destination_of_connections_is_called_as_connections() -> None:
+    """A port with TCP alone selects the caller's filter chain by the server name."""
+    view = g.view(*MESH, OPEN, TCP_GATEWAY, tcp("db", g.to("v1")))
+    (place,) = proxy_policy(view, group_of(view, EDGE)).service_destinations
+    assert (place.is_http, [endpoint.address for endpoint in place.endpoints]) == (False, ["10.0.0.2"])

@@ -3,7 +3,7 @@
 from catalog.relations.gateways.listeners import listener_verdicts
 from catalog.relations.gateways.verdicts import ListenerReason, ListenerVerdict
 from meshwright.mesh.gateway.gateways import Gateway, Listener
-from meshwright.mesh.kinds import GRPC_ROUTE, HTTP_ROUTE, TLS_ROUTE, Kind
+from meshwright.mesh.kinds import GATEWAY_TCP_ROUTE, GRPC_ROUTE, HTTP_ROUTE, TLS_ROUTE, Kind
 from tests.meshes import gateway as g
 
 BOTH = (HTTP_ROUTE, GRPC_ROUTE)
@@ -38,7 +38,7 @@ def test_gateway_of_another_controller_or_without_a_class_is_not_served() -> Non
 def test_unknown_protocol_refuses_its_listener_alone() -> None:
     """GatewayListenerUnsupportedProtocol: no supported kinds, and the listener beside it is good."""
     bad, good = g.listener("bad", 8080, protocol="INVALID"), g.listener("good")
-    message = "protocol INVALID is not served; listeners may have the protocol HTTP"
+    message = "protocol INVALID is not served; listeners may have the protocol HTTP, TCP"
     assert verdicts(g.gateway("edge", bad, good)) == (
         ListenerVerdict(bad, ListenerReason.UNSUPPORTED_PROTOCOL, message),
         ListenerVerdict(good, ACCEPTED, "the listener is in force at port 80", BOTH),
@@ -64,8 +64,25 @@ def test_all_listeners_of_a_conflict_are_refused() -> None:
     }
     assert reasons(g.listener("one"), g.listener("two", protocol="TCP")) == {
         "one": ListenerReason.PROTOCOL_CONFLICT,
-        "two": ListenerReason.UNSUPPORTED_PROTOCOL,
+        "two": ListenerReason.PROTOCOL_CONFLICT,
     }
+
+
+def test_tcp_listener_has_its_port_alone() -> None:
+    """Connections have no host name that could tell two of them apart, whatever the manifest says."""
+    conflict = ListenerReason.PROTOCOL_CONFLICT
+    one, two = g.listener("one", 5432, protocol="TCP"), g.listener("two", 5432, "db.example", protocol="TCP")
+    assert reasons(one, two, g.listener("other", 5433, protocol="TCP")) == {
+        "one": conflict,
+        "two": conflict,
+        "other": ACCEPTED,
+    }
+
+
+def test_tcp_listener_takes_tcp_routes() -> None:
+    """TCPRouteInvalidNonTCPListener is the other way around."""
+    (verdict,) = verdicts(g.gateway("edge", g.listener(protocol="TCP")))
+    assert verdict.kinds == (GATEWAY_TCP_ROUTE,)
 
 
 def test_host_names_that_overlap_are_no_conflict() -> None:
