@@ -2,8 +2,8 @@
 
 A request is answered by the most specific listener at its port whose host name covers the request's, and by
 no other. Of this listener's routes those with the most specific host name of their own decide first, and by
-precedence among equals (gateway.networking.k8s.io, `hostnames` of HTTPRoute). Connections at a TCP listener
-are forwarded by the oldest route.
+precedence among equals (gateway.networking.k8s.io, `hostnames` of HTTPRoute). TLS connections are forwarded
+alike by their server name, and connections at a TCP listener by the oldest route.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ from catalog.policy.destinations import destinations_of
 from catalog.policy.gateway_routes import edge_connections, edge_entries
 from catalog.policy.outbound import is_plain, reaches_from_edge
 from catalog.policy.values.destinations import ServiceDestination
-from catalog.policy.values.edge import EdgeChain, EdgeHost, EdgePort
+from catalog.policy.values.edge import EdgeChain, EdgeHost, EdgePort, EdgeTls
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.route_table import RouteEntry
 from catalog.relations.gateways.attachment import routes_at_listener
@@ -135,10 +135,19 @@ def _chains_of(port: _PortInForce) -> Iterator[EdgeChain]:
                 plain += _hosts(port, hostname)
             case ListenerProtocol.TCP:
                 yield EdgeChain(entry=_oldest(port, port.routes[hostname]))
+            case ListenerProtocol.TLS:
+                for name in port.names(hostname):
+                    yield _connections(port, hostname, name)
             case _:  # a listener of another protocol is not in force
                 continue
     if plain:
         yield EdgeChain(hosts=_sorted(plain))
+
+
+def _connections(port: _PortInForce, hostname: str, name: str) -> EdgeChain:
+    """Return the chain for connections with a server name; they are closed without a route."""
+    first = next(port.deciding(hostname, name), [])
+    return EdgeChain(EdgeTls(name), entry=_oldest(port, first))
 
 
 def _routes(view: View, gateway: PolicyKey, verdict: ListenerVerdict) -> tuple[GatewayRoute, ...]:

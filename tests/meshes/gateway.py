@@ -1,11 +1,20 @@
 """Short constructors of Gateway API routes for the catalog's tests; the namespace is `default` by default."""
 
+from dataclasses import replace
 from typing import Any
 
 import catalog.store.gateway  # noqa: F401 - declares the routes that a view may be made of
 from catalog.store.view import MeshSettings, View
 from meshwright.mesh.gateway.filters import Filters
-from meshwright.mesh.gateway.gateways import CONTROLLER_NAME, AllowedRoutes, Gateway, GatewayClass, Listener
+from meshwright.mesh.gateway.gateways import (
+    CONTROLLER_NAME,
+    AllowedRoutes,
+    Gateway,
+    GatewayClass,
+    Listener,
+    ListenerTls,
+    TlsMode,
+)
 from meshwright.mesh.gateway.references import BackendObject, ParentRef
 from meshwright.mesh.gateway.routes import (
     GatewayRoute,
@@ -116,6 +125,12 @@ def listener(
     return Listener(name, Port(port), protocol, hostname, allowed=AllowedRoutes(**fields))
 
 
+def passthrough(name: str = "tls", port: int = 443, hostname: str = "", **fields: Any) -> Listener:
+    """Make a listener that passes TLS on; `fields` are further ones of `allowedRoutes`."""
+    passed = ListenerTls(TlsMode.PASSTHROUGH)
+    return replace(listener(name, port, hostname, "TLS", **fields), tls=passed)
+
+
 def gateway(
     name: str, *listeners: Listener, namespace: str = "default", class_name: str = "meshwright"
 ) -> Gateway:
@@ -138,10 +153,15 @@ def tcp_route(
 
 
 def tls_route(
-    name: str, *rules: Rule, parents: tuple[ParentRef, ...], namespace: str = "default", created: str = ""
+    name: str,
+    *rules: Rule,
+    parents: tuple[ParentRef, ...],
+    namespace: str = "default",
+    created: str = "",
+    hostnames: tuple[str, ...] = (),
 ) -> TLSRoute:
     """Make a TLSRoute."""
-    return TLSRoute(a.policy_key(name, namespace), parents, (), rules, created=created)
+    return TLSRoute(a.policy_key(name, namespace), parents, hostnames, rules, created=created)
 
 
 def key_of(thing: GatewayRoute | Gateway | GatewayClass | ReferenceGrant) -> ObjectKey:

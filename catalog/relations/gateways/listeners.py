@@ -1,8 +1,8 @@
 """Listeners of gateways: which are in force, and which kinds of routes may attach to them.
 
-Listeners at one port need one protocol and different host names; a TCP listener needs a port of its own. All
-listeners in a conflict are out of force, because none of them has precedence. Other listeners of the gateway
-stay in force.
+Listeners at one port need different host names, and one protocol. HTTPS and TLS may share a port, because the
+server name selects the listener; a TCP listener needs a port of its own. All listeners in a conflict are out
+of force, because none of them has precedence. Other listeners of the gateway stay in force.
 """
 
 from collections.abc import Mapping
@@ -13,17 +13,21 @@ from catalog.relations.gateways.classes import served_gateway
 from catalog.relations.gateways.verdicts import ListenerReason, ListenerVerdict
 from catalog.store.view import View
 from meshwright.engine.derived import derived
-from meshwright.mesh.gateway.gateways import Listener, ListenerProtocol
-from meshwright.mesh.kinds import GATEWAY_TCP_ROUTE, GRPC_ROUTE, HTTP_ROUTE, Kind
+from meshwright.mesh.gateway.gateways import Listener, ListenerProtocol, TlsMode
+from meshwright.mesh.kinds import GATEWAY_TCP_ROUTE, GRPC_ROUTE, HTTP_ROUTE, TLS_ROUTE, Kind
 from meshwright.mesh.policies.smi import PolicyKey
 
 KINDS: Final[Mapping[str, tuple[Kind, ...]]] = MappingProxyType(
     {
         ListenerProtocol.HTTP: (HTTP_ROUTE, GRPC_ROUTE),
+        ListenerProtocol.TLS: (TLS_ROUTE,),
         ListenerProtocol.TCP: (GATEWAY_TCP_ROUTE,),
     }
 )
 """Protocols of listeners that are served, with the kinds of routes that fit."""
+
+_BY_SERVER_NAME: Final = frozenset({ListenerProtocol.HTTPS, ListenerProtocol.TLS})
+"""Protocols of listeners among which the server name in TLS selects one."""
 
 
 @derived
@@ -41,6 +45,9 @@ def _verdict(listener: Listener, together: tuple[Listener, ...]) -> ListenerVerd
         served = ", ".join(sorted(KINDS))
         message = f"protocol {listener.protocol} is not served; listeners may have the protocol {served}"
         return ListenerVerdict(listener, ListenerReason.UNSUPPORTED_PROTOCOL, message)
+    if ends_tls(listener):
+        message = "the proxy ends TLS in no listener yet; its mode must be Passthrough"
+        return ListenerVerdict(listener, ListenerReason.UNSUPPORTED_VALUE, message)
     asked = listener.allowed.kinds
     kinds = tuple(kind for kind in asked if kind in fitting) if asked else fitting
     unknown = tuple(kind for kind in asked if kind not in fitting)
@@ -48,11 +55,17 @@ def _verdict(listener: Listener, together: tuple[Listener, ...]) -> ListenerVerd
     return ListenerVerdict(listener, reason, message, kinds, unknown)
 
 
+def ends_tls(listener: Listener) -> bool:
+    """Return whether the proxy ends TLS at a listener."""
+    mode = TlsMode.TERMINATE if listener.tls is None else listener.tls.mode
+    return listener.protocol in _BY_SERVER_NAME and mode is TlsMode.TERMINATE
+
+
 def _standing(listener: Listener, together: tuple[Listener, ...]) -> tuple[ListenerReason, str]:
     """Return whether a listener is in force beside the others at its port."""
     others = [other for other in together if other.port == listener.port and other.name != listener.name]
     for other in others:
-        if other.protocol != listener.protocol:
+        if not {other.protocol, listener.protocol} <= _BY_SERVER_NAME and other.protocol != listener.protocol:
             message = f"listener {other.name} has protocol {other.protocol} at the same port {listener.port}"
             return ListenerReason.PROTOCOL_CONFLICT, message
         if listener.protocol == ListenerProtocol.TCP:

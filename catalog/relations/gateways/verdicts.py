@@ -17,6 +17,7 @@ class ListenerReason(enum.StrEnum):
 
     ACCEPTED = "Accepted"
     UNSUPPORTED_PROTOCOL = "UnsupportedProtocol"
+    UNSUPPORTED_VALUE = "UnsupportedValue"
     PROTOCOL_CONFLICT = "ProtocolConflict"
     HOSTNAME_CONFLICT = "HostnameConflict"
 

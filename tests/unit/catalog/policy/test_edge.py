@@ -7,7 +7,7 @@ from catalog.policy.exclusions import without
 from catalog.policy.group_policy import proxy_policy
 from catalog.policy.provenance import made_from
 from catalog.policy.units import units
-from catalog.policy.values.edge import EdgeChain, EdgeHost, EdgePort
+from catalog.policy.values.edge import EdgeChain, EdgeHost, EdgePort, EdgeTls
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.parts import GatewayPorts
 from catalog.policy.values.route_actions import AnsweredShare, Forward, HttpVersion, WeightedBackend
@@ -18,7 +18,7 @@ from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.gateway.gateways import Listener
 from meshwright.mesh.gateway.routes import GatewayRoute
 from meshwright.mesh.gateway.rules import Backend, Rule
-from meshwright.mesh.kinds import GATEWAY_TCP_ROUTE, HTTP_ROUTE
+from meshwright.mesh.kinds import GATEWAY_TCP_ROUTE, HTTP_ROUTE, TLS_ROUTE
 from meshwright.mesh.names import IpAddress, Port
 from meshwright.mesh.service import Protocol
 from meshwright.mesh.workload import Edge, WorkloadKey
@@ -261,3 +261,45 @@ def test_destination_of_connections_is_called_as_connections() -> None:
     view = g.view(*MESH, OPEN, TCP_GATEWAY, tcp("db", g.to("v1")))
     (place,) = proxy_policy(view, group_of(view, EDGE)).service_destinations
     assert (place.is_http, [endpoint.address for endpoint in place.endpoints]) == (False, ["10.0.0.2"])
+
+
+def tls(
+    name: str, backend: str, *hostnames: str, section: str | None = None, created: str = ""
+) -> GatewayRoute:
+    """Make a TLSRoute with one backend."""
+    rule = Rule(backends=(g.to(backend),))
+    return g.tls_route(name, rule, parents=(g.at("edge", section),), hostnames=hostnames, created=created)
+
+
+def passed(*things: object) -> dict[str, str | None]:
+    """Return the name of the route behind each server name at the one port; None for closed connections."""
+    (port,) = ports(*things)
+    return {
+        chain.tls.server_name: None if chain.entry is None else chain.entry.provenance[0].part.by.name
+        for chain in port.chains
+        if chain.tls is not None and not chain.tls.certificates
+    }
+
+
+def test_server_name_selects_the_route() -> None:
+    """TLSRouteHostnameIntersection: whole value of one name; all other names are closed."""
+    shop = tls("shop", "v1", "shop.example")
+    (port,) = ports(g.gateway("edge", g.passthrough(hostname="*.example")), shop)
+    source = RouteSource(AppliedRoute(TLS_ROUTE, shop.key, 0, shop.rules[0], 0))
+    entry = RouteEntry((), Forward((WeightedBackend(V1.key, "8080", 1),)), (source,))
+    assert port.chains == (EdgeChain(EdgeTls("*.example")), EdgeChain(EdgeTls("shop.example"), entry=entry))
+
+
+def test_most_specific_listener_and_then_route_get_a_server_name() -> None:
+    """A listener without routes keeps its names; an older route is no match for a narrower one."""
+    gateway = g.gateway("edge", g.passthrough("all"), g.passthrough("cart", hostname="cart.example"))
+    any_name = tls("any", "v1", section="all", created="2026-01-01T00:00:00Z")
+    wide = tls("wide", "v1", "*.example", section="all", created="2026-01-01T00:00:00Z")
+    exact = tls("exact", "v2", "shop.example", section="all", created="2026-02-01T00:00:00Z")
+    younger = tls("younger", "v2", "shop.example", section="all", created="2026-03-01T00:00:00Z")
+    assert passed(gateway, any_name, wide, exact, younger) == {
+        "": "any",
+        "*.example": "wide",
+        "cart.example": None,
+        "shop.example": "exact",
+    }

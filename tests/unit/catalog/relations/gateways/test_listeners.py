@@ -38,7 +38,7 @@ def test_gateway_of_another_controller_or_without_a_class_is_not_served() -> Non
 def test_unknown_protocol_refuses_its_listener_alone() -> None:
     """GatewayListenerUnsupportedProtocol: no supported kinds, and the listener beside it is good."""
     bad, good = g.listener("bad", 8080, protocol="INVALID"), g.listener("good")
-    message = "protocol INVALID is not served; listeners may have the protocol HTTP, TCP"
+    message = "protocol INVALID is not served; listeners may have the protocol HTTP, TCP, TLS"
     assert verdicts(g.gateway("edge", bad, good)) == (
         ListenerVerdict(bad, ListenerReason.UNSUPPORTED_PROTOCOL, message),
         ListenerVerdict(good, ACCEPTED, "the listener is in force at port 80", BOTH),
@@ -93,3 +93,19 @@ def test_host_names_that_overlap_are_no_conflict() -> None:
         g.listener("exact", hostname="abc.example.com"),
     )
     assert set(reasons(*listeners).values()) == {ACCEPTED}
+
+
+def test_listeners_with_tls_share_a_port_by_host_name() -> None:
+    """Nothing else is beside them, and one name belongs to one of them."""
+    one, two = g.passthrough("one", hostname="one.example"), g.passthrough("two", hostname="*.example")
+    assert reasons(one, two) == {"one": ACCEPTED, "two": ACCEPTED}
+    assert set(reasons(one, g.passthrough("two", hostname="one.example")).values()) == {
+        ListenerReason.HOSTNAME_CONFLICT
+    }
+    assert set(reasons(one, g.listener("two", 443)).values()) == {ListenerReason.PROTOCOL_CONFLICT}
+
+
+def test_listener_with_passthrough_takes_tls_routes_alone() -> None:
+    """TLSRouteListenerPassthroughSupportedKinds."""
+    (verdict,) = verdicts(g.gateway("edge", g.passthrough(kinds=(GATEWAY_TCP_ROUTE, TLS_ROUTE))))
+    assert (verdict.kinds, verdict.unknown_kinds) == ((TLS_ROUTE,), (GATEWAY_TCP_ROUTE,))
