@@ -7,7 +7,7 @@
 - Routes of one namespace at one port are of one kind: GRPCRoute before HTTPRoute, TLSRoute and TCPRoute. A
   route of another kind is not in force there, and is refused without any other port. Kinds are compared
   within a namespace, so a consumer cannot put the routes of a producer out of force.
-- Only Services are parents here; others are ignored.
+- Gateways as parents are decided by `catalog.relations.gateways`; other parents are ignored.
 
 For example, an HTTPRoute `shop/books` with parent Service `shop/books` is a producer route at all HTTP ports.
 """
@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from catalog.relations.backends.protocols import protocol_of
-from catalog.relations.references import resolved_rules
+from catalog.relations.gateways.attachment import gateway_verdicts
+from catalog.relations.references import resolved_rules, resolved_rules_at_gateways
 from catalog.relations.verdicts import AcceptedReason, Attachment, ParentVerdict
 from catalog.store.gateway import ROUTE_KINDS, parent_service, route_of, routes_by_parent
 from catalog.store.view import View
@@ -34,7 +35,15 @@ _OF_REQUESTS: Final = (GRPC_ROUTE, HTTP_ROUTE)
 @derived
 def attachment(view: View, key: ObjectKey) -> Attachment:
     """Return everything decided about a route; without parents and rules if the route does not exist."""
-    return Attachment(key, parent_verdicts(view, key), resolved_rules(view, key), _dropped(view, key))
+    gateways = gateway_verdicts(view, key)
+    return Attachment(
+        key,
+        parent_verdicts(view, key),
+        resolved_rules(view, key),
+        _dropped(view, key),
+        gateways,
+        resolved_rules_at_gateways(view, key) if gateways else (),
+    )
 
 
 @derived

@@ -6,6 +6,7 @@
 import enum
 from dataclasses import dataclass
 
+from catalog.relations.gateways.verdicts import GatewayVerdict
 from meshwright.mesh.gateway.references import ParentRef
 from meshwright.mesh.names import Port
 from meshwright.mesh.objects import ObjectKey
@@ -108,26 +109,38 @@ class ResolvedRule:
 class Attachment:
     """Everything decided about one route.
 
-    `parents` has a verdict for each Service among the route's parents, in the route's order, and
-    `rules` the references of each rule. `dropped` has the message about rules out of force although
-    the others are, or is empty; in the words of the specification the route is then partially invalid.
+    `parents` has a verdict for each Service among the route's parents, and `gateways` one for each gateway
+    that is served here, both in the route's order. `rules` has the references of each rule, and
+    `rules_at_gateways` those that gateways may follow; empty without gateways. `dropped` has the message
+    about rules out of force although the others are, or is empty; in the words of the specification the
+    route is then partially invalid.
     """
 
     route: ObjectKey
     parents: tuple[ParentVerdict, ...] = ()
     rules: tuple[ResolvedRule, ...] = ()
     dropped: str = ""
+    gateways: tuple[GatewayVerdict, ...] = ()
+    rules_at_gateways: tuple[ResolvedRule, ...] = ()
 
     @property
     def unresolved(self) -> tuple[BrokenReference, ...]:
-        """All broken references of the route, in the order of the fields."""
-        return tuple(item for rule in self.rules for item in rule.unresolved)
+        """All broken references of the route in the mesh, in the order of the fields."""
+        return _unresolved(self.rules)
 
     @property
-    def resolved(self) -> tuple[ResolvedReason, str]:
-        """Reason and message of the condition `ResolvedRefs`: those of the first broken reference."""
-        bad = self.unresolved
-        if not bad:
-            return ResolvedReason.RESOLVED, "all references are resolved"
-        more = f"; and {len(bad) - 1} more" if len(bad) > 1 else ""
-        return bad[0].reason, f"{bad[0].field}: {bad[0].message}{more}"
+    def unresolved_at_gateways(self) -> tuple[BrokenReference, ...]:
+        """All broken references of the route for gateways, in the order of the fields."""
+        return _unresolved(self.rules_at_gateways)
+
+
+def resolution(unresolved: tuple[BrokenReference, ...]) -> tuple[ResolvedReason, str]:
+    """Return reason and message of the condition `ResolvedRefs`: those of the first broken reference."""
+    if not unresolved:
+        return ResolvedReason.RESOLVED, "all references are resolved"
+    more = f"; and {len(unresolved) - 1} more" if len(unresolved) > 1 else ""
+    return unresolved[0].reason, f"{unresolved[0].field}: {unresolved[0].message}{more}"
+
+
+def _unresolved(rules: tuple[ResolvedRule, ...]) -> tuple[BrokenReference, ...]:
+    return tuple(item for rule in rules for item in rule.unresolved)

@@ -16,7 +16,7 @@ from meshwright.kubernetes.status.cluster import Cluster, Kinds
 from meshwright.kubernetes.status.conditions.osm_words import WORDED
 from meshwright.kubernetes.status.event import EventReporter
 from meshwright.kubernetes.status.object_status import ObjectStatusTable
-from meshwright.kubernetes.status.parents.writer import Decided
+from meshwright.kubernetes.status.parents.writer import RouteDecisions
 from meshwright.kubernetes.status.reporter import Reporter, ReportLeadership
 from meshwright.kubernetes.status.rollouts import Progress
 from meshwright.kubernetes.status.statements import WITH_STATUS
@@ -48,13 +48,13 @@ def reporter(
         Kinds(lambda: served(api)),
     )
 
-    def writer(progress: Callable[[ObjectKey], Progress | None], decided: Decided) -> Writer:
+    def writer(progress: Callable[[ObjectKey], Progress | None], decisions: RouteDecisions) -> Writer:
         cluster = Cluster(api, kinds.resource, standing, clock, EventReporter(instance, home))
         kinds_with_status = sorted(WITH_STATUS)
         return Writer(
             cluster,
             progress,
-            decided,
+            decisions,
             meter,
             status_kinds=kinds_with_status,
             route_kinds=ROUTE_KINDS,

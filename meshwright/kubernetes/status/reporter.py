@@ -21,7 +21,7 @@ from meshwright.kubernetes.status.events.patience import Patience
 from meshwright.kubernetes.status.object_status import ObjectStatusTable
 from meshwright.kubernetes.status.other_progress import ObjectProgress, ProgressElsewhere
 from meshwright.kubernetes.status.parents.changes import RouteVerdicts
-from meshwright.kubernetes.status.parents.writer import Decided
+from meshwright.kubernetes.status.parents.writer import RouteDecisions
 from meshwright.kubernetes.status.rollouts import Names, Progress, Rollouts, concerned
 from meshwright.kubernetes.status.writer import Writer
 from meshwright.mesh.identity import ProxyName
@@ -109,7 +109,7 @@ class Reporter:
         delivery: Delivery,
         standing: ObjectStatusTable,
         lease: ReportLeadership,
-        writer: Callable[[Callable[[ObjectKey], Progress | None], Decided], Writer],
+        writer: Callable[[Callable[[ObjectKey], Progress | None], RouteDecisions], Writer],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._monotonic, self._patience = monotonic, Patience()
@@ -119,7 +119,7 @@ class Reporter:
         self._elsewhere = ProgressElsewhere()
         self._ask: AskOthers = _nobody
         self._verdicts = RouteVerdicts()
-        self._writer = writer(self._progress, self._verdicts.decided)
+        self._writer = writer(self._progress, self._verdicts)
         self._moves: ProblemChanges = delivery.loop.state.all_problems.follow()
         self._merged = MergedObjects()
         self._admissions: Picture[ProxyName, Admission] = Picture()

@@ -12,7 +12,7 @@ from meshwright.kubernetes.status.cluster import Cluster
 from meshwright.kubernetes.status.conditions.osm_writer import WordWriter
 from meshwright.kubernetes.status.conditions.writer import StatusWriter
 from meshwright.kubernetes.status.events.writer import EventWriter
-from meshwright.kubernetes.status.parents.writer import Decided, ParentWriter
+from meshwright.kubernetes.status.parents.writer import ParentWriter, RouteDecisions
 from meshwright.kubernetes.status.rollouts import Progress
 from meshwright.mesh.kinds import Kind
 from meshwright.mesh.objects import ObjectKey
@@ -28,15 +28,15 @@ class Writer:
     """Writes the changes of the marked objects in the status table of `cluster`.
 
     The reporter sets `known` when the table is complete, and `changed` when it marks objects. `namespaces`
-    limits the namespaces that are read at the start; empty means all namespaces. `decided` returns the
-    verdict about a route of the Gateway API.
+    limits the namespaces that are read at the start; empty means all namespaces. `decisions` are the verdicts
+    about routes of the Gateway API.
     """
 
     def __init__(
         self,
         cluster: Cluster,
         progress: Callable[[ObjectKey], Progress | None],
-        decided: Decided,
+        decisions: RouteDecisions,
         meter: Meter,
         *,
         status_kinds: Iterable[Kind],
@@ -46,7 +46,7 @@ class Writer:
     ) -> None:
         self.changed, self.known = asyncio.Event(), asyncio.Event()
         self._cluster, self._standing, self._progress = cluster, cluster.standing, progress
-        self._decided, self._meter, self._now = decided, meter, monotonic
+        self._decisions, self._meter, self._now = decisions, meter, monotonic
         self._status_kinds, self._route_kinds = tuple(status_kinds), tuple(route_kinds)
         self._namespaces: tuple[str | None, ...] = namespaces or (None,)
 
@@ -56,7 +56,7 @@ class Writer:
         statuses = StatusWriter(self._cluster, self._progress, attempts, began)
         event_writer = EventWriter(self._cluster, attempts, began)
         words = WordWriter(self._cluster, attempts)
-        parents = ParentWriter(self._cluster, self._decided, attempts)
+        parents = ParentWriter(self._cluster, self._decisions, attempts)
         self._meter.reporting(leads=True)
         try:
             await self._remember(statuses, event_writer, parents)

@@ -1,4 +1,4 @@
-"""The status of Gateway API routes: one entry in `status.parents` for each parent that is a Service.
+"""The status of Gateway API routes: one entry in `status.parents` for each Service or gateway.
 
     entries  entries as values, read from and merged into the status of an object
     changes  follows the verdicts of `catalog.relations.attachment`

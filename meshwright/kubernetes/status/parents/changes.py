@@ -1,16 +1,18 @@
 """Follower of the verdicts about routes: which routes have another verdict than before.
 
-A verdict depends on Services and other routes too, so it changes without an edit of the route.
+A verdict depends on Services, gateways and other routes too, so it changes without an edit of the route.
 """
 
 from collections.abc import Iterable, Mapping
 
 from catalog.relations.attachment import attachment
+from catalog.relations.gateways.classes import served_gateway
 from catalog.relations.verdicts import Attachment
 from catalog.store.gateway import ROUTE_KINDS, route_of
 from catalog.store.view import View
 from meshwright.engine.derived import ObservedValues
 from meshwright.mesh.objects import ObjectKey, SourcedObject
+from meshwright.mesh.policies.smi import PolicyKey
 
 
 class RouteVerdicts:
@@ -43,3 +45,7 @@ class RouteVerdicts:
             return None
         # A route that was removed a moment ago may still be followed.
         return self._observed.value(key) if route_of(self._view, key) is not None else None
+
+    def serves(self, gateway: PolicyKey) -> bool:
+        """Return whether a gateway is served here."""
+        return self._view is not None and served_gateway(self._view, gateway) is not None

@@ -1,20 +1,32 @@
-"""Entries of `status.parents` as values, and their place among the entries of other controllers."""
+"""Entries of `status.parents` as values, and their place among the entries of other controllers.
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+Services and gateways as parents have different controllers, so the entries of one route may name both.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Final
 
-from catalog.relations.verdicts import AcceptedReason, Attachment, ParentVerdict, ResolvedReason
+from catalog.relations.gateways.verdicts import GatewayVerdict
+from catalog.relations.verdicts import AcceptedReason, Attachment, ParentVerdict, ResolvedReason, resolution
 from meshwright.kubernetes.status.conditions.conditions import FALSE, TRUE, Condition, Conditions
 from meshwright.kubernetes.status.served_objects import Raw
 from meshwright.kubernetes.status.statements import bounded
+from meshwright.mesh.gateway.gateways import CONTROLLER_NAME as GATEWAY_CONTROLLER
 from meshwright.mesh.gateway.references import ParentRef
-from meshwright.mesh.kinds import GATEWAY_API, SERVICE, Kind
+from meshwright.mesh.kinds import GATEWAY, GATEWAY_API, SERVICE, Kind
 from meshwright.mesh.names import Namespace, Port
+from meshwright.mesh.policies.smi import PolicyKey
 
-CONTROLLER_NAME: Final = "meshwright.dev/mesh-controller"
-"""Name of the controller in the entries of Meshwright for routes of a mesh."""
+MESH_CONTROLLER: Final = "meshwright.dev/mesh-controller"
+"""Name of the controller in the entries of Meshwright for Services as parents."""
+
+CONTROLLERS: Final[Mapping[Kind, str]] = MappingProxyType(
+    {SERVICE: MESH_CONTROLLER, GATEWAY: GATEWAY_CONTROLLER}
+)
+"""Kinds of parents with entries of Meshwright, with the name of the controller in these entries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +41,20 @@ ParentEntries = tuple[ParentEntry, ...]
 
 
 def wanted_entries(decided: Attachment, generation: int) -> ParentEntries:
-    """Return the entries of a route, in the order of its parents, without times of transitions."""
+    """Return the entries of a route, first those of Services, without times of transitions."""
+    verdicts: tuple[ParentVerdict | GatewayVerdict, ...] = (*decided.parents, *decided.gateways)
     return tuple(
-        ParentEntry(verdict.parent, tuple(_conditions(decided, verdict, generation)))
-        for verdict in decided.parents
+        ParentEntry(verdict.parent, tuple(_conditions(decided, verdict, generation))) for verdict in verdicts
     )
 
 
-def _conditions(decided: Attachment, verdict: ParentVerdict, generation: int) -> Iterator[Condition]:
+def _conditions(
+    decided: Attachment, verdict: ParentVerdict | GatewayVerdict, generation: int
+) -> Iterator[Condition]:
     accepted = TRUE if verdict.accepted else FALSE
     yield Condition("Accepted", accepted, verdict.reason, bounded(verdict.message), generation)
-    reason, message = decided.resolved
+    is_gateway = verdict.parent.kind == GATEWAY
+    reason, message = resolution(decided.unresolved_at_gateways if is_gateway else decided.unresolved)
     resolved = TRUE if reason is ResolvedReason.RESOLVED else FALSE
     yield Condition("ResolvedRefs", resolved, reason, bounded(message), generation)
     # The specification wants this condition only where it is true.
@@ -48,10 +63,24 @@ def _conditions(decided: Attachment, verdict: ParentVerdict, generation: int) ->
         yield Condition("PartiallyInvalid", TRUE, reason_of_drop, bounded(decided.dropped), generation)
 
 
-def refused_entries(raw: Raw, message: str, generation: int) -> ParentEntries:
-    """Return the entries of a route that cannot be read; its parents are found in the object itself."""
+def refused_entries(
+    raw: Raw, message: str, generation: int, serves: Callable[[PolicyKey], bool]
+) -> ParentEntries:
+    """Return the entries of a route that cannot be read; its parents are found in the object itself.
+
+    `serves` returns whether a gateway is served here; the others have controllers of their own.
+    """
     condition = Condition("Accepted", FALSE, AcceptedReason.UNSUPPORTED_VALUE, bounded(message), generation)
-    return tuple(ParentEntry(parent, (condition,)) for parent, _ in _service_parents(raw))
+    return tuple(
+        ParentEntry(parent, (condition,))
+        for parent, _ in _parents(raw)
+        if parent.kind != GATEWAY or serves(_gateway(raw, parent))
+    )
+
+
+def _gateway(raw: Raw, parent: ParentRef) -> PolicyKey:
+    own = str((raw.get("metadata") or {}).get("namespace") or "")
+    return PolicyKey(parent.namespace or Namespace(own), parent.name)
 
 
 def own_entries(raw: Raw) -> ParentEntries:
@@ -64,8 +93,8 @@ def own_entries(raw: Raw) -> ParentEntries:
 
 
 def differ(wanted: ParentEntries, known: ParentEntries) -> bool:
-    """Return whether the entries in the cluster must be written; times of transitions do not count."""
-    return [_timeless(entry) for entry in wanted] != [_timeless(entry) for entry in known]
+    """Return whether the entries in the cluster must be written; times and the order do not count."""
+    return {*map(_timeless, wanted)} != {*map(_timeless, known)}
 
 
 def is_outdated(raw: Raw, generation: int) -> bool:
@@ -80,10 +109,10 @@ def merged_entries(raw: Raw, wanted: ParentEntries, now: datetime) -> list[Raw]:
     """Return the new `status.parents` of an object.
 
     Entries of other controllers keep their form and their order. An entry of Meshwright stays at its place;
-    those of former parents are left out, and those of new parents follow at the end. The time of a
-    condition's transition stays while its status stays.
+    those of former parents are left out, and those of new parents follow at the end, in the order of the
+    route's parents. The time of a condition's transition stays while its status stays.
     """
-    written = dict(_service_parents(raw))
+    written = dict(_parents(raw))
     missing = {entry.parent: entry for entry in wanted if entry.parent in written}
     result: list[Raw] = []
     for entry in _entries(raw):
@@ -91,7 +120,11 @@ def merged_entries(raw: Raw, wanted: ParentEntries, now: datetime) -> list[Raw]:
             result.append(entry)
         elif (current := missing.pop(parent_of(entry.get("parentRef")), None)) is not None:
             result.append(_written(written[current.parent], current.conditions, _conditions_of(entry), now))
-    result.extend(_written(written[entry.parent], entry.conditions, (), now) for entry in missing.values())
+    result.extend(
+        _written(reference, missing[parent].conditions, (), now)
+        for parent, reference in written.items()
+        if parent in missing
+    )
     return result
 
 
@@ -110,12 +143,12 @@ def parent_of(reference: object) -> ParentRef:
     )
 
 
-def _service_parents(raw: Raw) -> Iterator[tuple[ParentRef, Raw]]:
-    """Yield the parents of a route that are Services, each with the reference as written."""
+def _parents(raw: Raw) -> Iterator[tuple[ParentRef, Raw]]:
+    """Yield the parents of a route that may have entries here, each with the reference as written."""
     spec = raw.get("spec")
     references = spec.get("parentRefs") if isinstance(spec, Mapping) else None
     for reference in references if isinstance(references, Sequence) else ():
-        if isinstance(reference, Mapping) and (parent := parent_of(reference)).kind == SERVICE:
+        if isinstance(reference, Mapping) and (parent := parent_of(reference)).kind in CONTROLLERS:
             yield parent, reference
 
 
@@ -126,7 +159,7 @@ def _entries(raw: Raw) -> Iterable[Raw]:
 
 
 def _is_own(entry: Raw) -> bool:
-    return entry.get("controllerName") == CONTROLLER_NAME
+    return entry.get("controllerName") in CONTROLLERS.values()
 
 
 def _conditions_of(entry: Raw) -> Conditions:
@@ -143,6 +176,6 @@ def _written(reference: Raw, conditions: Conditions, before: Conditions, now: da
     known = {condition.type: condition for condition in before}
     return {
         "parentRef": dict(reference),
-        "controllerName": CONTROLLER_NAME,
+        "controllerName": CONTROLLERS[parent_of(reference).kind],
         "conditions": [item.in_transition(known.get(item.type), now).written() for item in conditions],
     }

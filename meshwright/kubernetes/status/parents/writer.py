@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from catalog.relations.verdicts import Attachment
 from meshwright.kube.errors import ApiError
@@ -22,10 +22,19 @@ from meshwright.kubernetes.status.served_objects import Raw, ServedObjects
 from meshwright.kubernetes.status.statements import message
 from meshwright.mesh.kinds import Kind
 from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.problems.problem import Severity
 
-Decided = Callable[[ObjectKey], Attachment | None]
-"""Function that returns the verdict about a route, or None if the route is not in force."""
+
+class RouteDecisions(Protocol):
+    """Decisions about routes and their parents."""
+
+    def decided(self, key: ObjectKey) -> Attachment | None:
+        """Return the verdicts about a route; None if the route is not in force."""
+
+    def serves(self, gateway: PolicyKey) -> bool:
+        """Return whether a gateway is served here."""
+
 
 A_MINUTE: Final = 1200.0
 AT_ONCE: Final = 100.0
@@ -41,8 +50,8 @@ AGAIN: Final = 3.0
 class ParentWriter:
     """Writer of the entries of Meshwright, with a cache of those in the cluster."""
 
-    def __init__(self, cluster: Cluster, decided: Decided, attempts: Attempts) -> None:
-        self._cluster, self._attempts, self._decided = cluster, attempts, decided
+    def __init__(self, cluster: Cluster, decisions: RouteDecisions, attempts: Attempts) -> None:
+        self._cluster, self._attempts, self._decisions = cluster, attempts, decisions
         self._objects = ServedObjects(cluster, attempts)
         self._known: dict[ObjectKey, ParentEntries] = {}
         self._refused: dict[ObjectKey, tuple[int, str]] = {}
@@ -63,7 +72,7 @@ class ParentWriter:
             self._known.pop(key, None)
             self._refused.pop(key, None)
             return None
-        decided = self._decided(key)
+        decided = self._decisions.decided(key)
         if decided is None:
             await self._refuse(key, generation, now)
             return None
@@ -79,7 +88,11 @@ class ParentWriter:
         errors = [problem for problem in problems if problem.severity is Severity.ERROR]
         reason = generation, message(errors)
         if errors and self._refused.get(key) != reason:
-            await self._change(key, generation, lambda raw: refused_entries(raw, reason[1], generation), now)
+
+            def refused(raw: Raw) -> ParentEntries:
+                return refused_entries(raw, reason[1], generation, self._decisions.serves)
+
+            await self._change(key, generation, refused, now)
             self._refused[key] = reason
 
     async def _change(

@@ -12,6 +12,7 @@ from catalog.relations.verdicts import (
     ResolvedReason,
     ResolvedRule,
     ServicePlace,
+    resolution,
 )
 from catalog.store.edits import Edits
 from meshwright.mesh.gateway.filters import Filters, Mirror
@@ -276,7 +277,7 @@ def test_a_bad_backend_is_named_with_its_reason_and_its_neighbour_is_resolved(
             )
         ),
     )
-    assert decided.resolved == (reason, f"{field}: {message}")
+    assert resolution(decided.unresolved) == (reason, f"{field}: {message}")
     assert [verdict.reason for verdict in decided.parents] == [AcceptedReason.ACCEPTED]
 
 
@@ -286,7 +287,7 @@ def test_backends_of_other_namespaces_need_no_grant_in_a_mesh() -> None:
     route = g.http_route("route", Rule(backends=(g.to("v1", namespace="shop"),)), parents=(g.parent("echo"),))
     decided = attachment(g.view(ECHO, there, route), g.key_of(route))
     assert decided.rules == (ResolvedRule((ResolvedBackend(ServicePlace(there.key, a.port(80))),)),)
-    assert decided.resolved == (ResolvedReason.RESOLVED, "all references are resolved")
+    assert resolution(decided.unresolved) == (ResolvedReason.RESOLVED, "all references are resolved")
 
 
 def test_mirrors_and_filters_are_references_too() -> None:
@@ -310,7 +311,7 @@ def test_mirrors_and_filters_are_references_too() -> None:
         ResolvedRule((ResolvedBackend(place, (of_backend,)),), (of_rule, place), (unknown,)),
     )
     assert decided.unresolved == (unknown, of_rule, of_backend)
-    assert decided.resolved == (
+    assert resolution(decided.unresolved) == (
         ResolvedReason.INVALID_KIND,
         f"spec.rules[0].filters: {unknown.message}; and 2 more",
     )
@@ -319,7 +320,9 @@ def test_mirrors_and_filters_are_references_too() -> None:
 def test_a_tcp_route_may_have_any_backend_port() -> None:
     """Connections lead to a port of any protocol."""
     route = g.tcp_route("route", Rule(backends=(g.to("echo", 9090),)), parents=(g.parent("echo", port=9090),))
-    assert attachment(g.view(ECHO, route), g.key_of(route)).resolved[0] is ResolvedReason.RESOLVED
+    assert (
+        resolution(attachment(g.view(ECHO, route), g.key_of(route)).unresolved)[0] is ResolvedReason.RESOLVED
+    )
 
 
 def test_verdicts_follow_edits_of_services_and_routes() -> None:
@@ -331,7 +334,7 @@ def test_verdicts_follow_edits_of_services_and_routes() -> None:
     assert [verdict.reason for verdict in parent_verdicts(mesh, key)] == [AcceptedReason.CONFLICTED]
     mesh.apply(Edits(objects={g.key_of(grpc): None, a.object_key(V1): None}))
     assert [verdict.reason for verdict in parent_verdicts(mesh, key)] == [AcceptedReason.ACCEPTED]
-    assert attachment(mesh, key).resolved[0] is ResolvedReason.BACKEND_NOT_FOUND
+    assert resolution(attachment(mesh, key).unresolved)[0] is ResolvedReason.BACKEND_NOT_FOUND
     assert routes_at(mesh, ECHO.key, Port(7070), Namespace("default")) == (key,)
 
 

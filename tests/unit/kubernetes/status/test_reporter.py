@@ -27,7 +27,7 @@ from meshwright.delivery.wave import ADMISSIONS, NAMED, Cause, Change, Wave
 from meshwright.kube.lease import Lease
 from meshwright.kubernetes.status.object_status import ObjectStatusTable
 from meshwright.kubernetes.status.other_progress import ObjectProgress
-from meshwright.kubernetes.status.parents.writer import Decided
+from meshwright.kubernetes.status.parents.writer import RouteDecisions
 from meshwright.kubernetes.status.reporter import Reporter
 from meshwright.kubernetes.status.rollouts import Progress
 from meshwright.kubernetes.status.writer import Writer
@@ -126,9 +126,9 @@ class Plane:
         lease, monotonic = cast("Lease", None), lambda: self.seconds
         self.reporter = Reporter(self.delivery, self.standing, lease, self._write, monotonic)
 
-    def _write(self, progress: Callable[[ObjectKey], Progress | None], decided: Decided) -> Writer:
+    def _write(self, progress: Callable[[ObjectKey], Progress | None], decisions: RouteDecisions) -> Writer:
         self.progresses.append(progress)
-        self.decided = decided
+        self.decisions = decisions
         return cast("Writer", self.writer)
 
     async def start(self) -> None:
@@ -407,7 +407,7 @@ async def test_a_route_is_reported_when_its_verdict_changes_without_its_edit(tmp
     plane.standing.take()
 
     def accepted() -> bool:
-        decided = plane.decided(route_key)
+        decided = plane.decisions.decided(route_key)
         assert decided is not None
         return decided.parents[0].accepted
 
@@ -419,4 +419,4 @@ async def test_a_route_is_reported_when_its_verdict_changes_without_its_edit(tmp
     plane.source.change({route_key: None})
     await plane.delivery.loop.wave()
     await plane.told()
-    assert plane.decided(route_key) is None
+    assert plane.decisions.decided(route_key) is None

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from catalog.relations.attachment import attachment
+from catalog.relations.gateways.classes import served_gateway
+from catalog.relations.verdicts import Attachment
 from catalog.store.edits import Edits
 from catalog.store.view import View
 from meshwright.kube.api import Api
@@ -16,12 +18,14 @@ from meshwright.kubernetes.status.cluster import Cluster
 from meshwright.kubernetes.status.event import EventReporter
 from meshwright.kubernetes.status.object_status import ObjectStatusTable
 from meshwright.kubernetes.status.parents.writer import AT_ONCE, TRIES, ParentWriter
+from meshwright.mesh.gateway.references import ParentRef
 from meshwright.mesh.gateway.routes import HTTPRoute
 from meshwright.mesh.gateway.rules import Rule
-from meshwright.mesh.kinds import HTTP_ROUTE, Kind
+from meshwright.mesh.kinds import GATEWAY_API, GRPC_ROUTE, HTTP_ROUTE, SERVICE, Kind
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.origins import InCluster
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.problems.problem import Problem, Severity
 from tests.meshes import gateway as g
 from tests.meshes import values as a
@@ -47,6 +51,16 @@ async def served(kind: Kind) -> Resource:
     return Resource(kind.group, "v1", f"{kind.name.lower()}s", kind.name)
 
 
+def written(parent: ParentRef) -> dict[str, object]:
+    """Return a parentRef as its owner writes it: a Gateway without group and kind."""
+    return {
+        **({"group": "", "kind": "Service"} if parent.kind == SERVICE else {}),
+        "name": parent.name,
+        **({"port": parent.port} if parent.port else {}),
+        **({"sectionName": parent.section} if parent.section else {}),
+    }
+
+
 class Scene:
     """A mesh, its status table, and a writer of the routes at an API server in memory."""
 
@@ -56,25 +70,19 @@ class Scene:
         self.standing = ObjectStatusTable("east", set(), routes={HTTP_ROUTE})
         cluster = Cluster(api, served, self.standing, lambda: self.now, EventReporter("a", "home"))
         attempts = Attempts(RecordingMeter(), lambda: 0.5, lambda: 0.0)
-        self.writer = ParentWriter(cluster, self._decided, attempts)
+        self.writer = ParentWriter(cluster, self, attempts)
 
-    def _decided(self, key: ObjectKey) -> Any:
-        decided = attachment(self.mesh, key)
-        return decided if key in self.mesh.sourced else None
+    def decided(self, key: ObjectKey) -> Attachment | None:
+        """Return the verdicts about a route."""
+        return attachment(self.mesh, key) if key in self.mesh.sourced else None
+
+    def serves(self, gateway: PolicyKey) -> bool:
+        """Return whether a gateway is served here."""
+        return served_gateway(self.mesh, gateway) is not None
 
     def edit(self, name: str, *parents: Any, generation: int = 1, rule: Rule = TO_V1) -> ObjectKey:
         """Change a route at the API server and in the mesh."""
-        written = [
-            {
-                "group": "",
-                "kind": "Service",
-                "name": parent.name,
-                **({"port": parent.port} if parent.port else {}),
-                **({"sectionName": parent.section} if parent.section else {}),
-            }
-            for parent in parents
-        ]
-        self.server.put(name, *written, generation=generation)
+        self.server.put(name, *map(written, parents), generation=generation)
         route = g.http_route(name, rule, parents=parents)
         return self.know(route, generation)
 
@@ -85,6 +93,10 @@ class Scene:
         self.mesh.apply(Edits(objects=edits))
         self.standing.apply_edits(edits)
         return key
+
+    def add(self, *things: Any) -> None:
+        """Add gateways and classes to the mesh."""
+        self.mesh.apply(Edits(objects=g.view(*things).known().objects))
 
     def refuse(self, key: ObjectKey, generation: int) -> None:
         """Put a route out of force, because its newest form cannot be read."""
@@ -123,9 +135,10 @@ def condition(kind: str, status: str, reason: str, message: str, generation: int
 
 def own(reference: dict[str, object], *conditions: Any) -> dict[str, Any]:
     """Return an entry of Meshwright."""
+    controller = "mesh-controller" if "kind" in reference else "gateway-controller"
     return {
         "parentRef": reference,
-        "controllerName": "meshwright.dev/mesh-controller",
+        "controllerName": f"meshwright.dev/{controller}",
         "conditions": list(conditions),
     }
 
@@ -189,13 +202,75 @@ async def test_the_entry_of_a_former_parent_is_removed_and_others_stay(scene: Sc
     assert scene.server.entries("split") == [FOREIGN]
 
 
-async def test_a_route_of_gateways_alone_is_never_read_or_written(scene: Scene) -> None:
-    """The status says nothing about parents of other controllers."""
-    gateway = g.parent("edge", kind=Kind("Gateway", "gateway.networking.k8s.io"))
-    scene.server.put("split", {"name": "edge"})
-    key = scene.know(g.http_route("split", TO_V1, parents=(gateway,)), 1)
+async def test_a_route_of_foreign_gateways_alone_is_never_read_or_written(scene: Scene) -> None:
+    """The status says nothing about parents of other controllers, or about missing gateways."""
+    scene.add(g.FOREIGN_CLASS, g.gateway("other", class_name="other"))
+    key = scene.edit(
+        "split", g.at("other"), g.at("missing"), g.parent("edge", kind=Kind("Mesh", GATEWAY_API))
+    )
     await scene.writer.report(key, 0.0)
     assert (scene.server.take_requests(), scene.server.entries("split")) == ([], [])
+
+
+AT_HTTP = condition("Accepted", "True", "Accepted", "attached to Gateway default/edge: http")
+NO_ADMIN = condition(
+    "Accepted", "False", "NoMatchingParent", "Gateway default/edge has no listener named admin"
+)
+
+
+async def test_services_and_gateways_have_entries_of_two_controllers_in_one_write(scene: Scene) -> None:
+    """Each parentRef gets its entry, in the order of the route, and a foreign entry stays."""
+    scene.add(g.CLASS, g.gateway("edge"))
+    key = scene.edit("split", g.at("edge", "admin"), g.parent("echo", port=80), g.at("edge"))
+    scene.server.set_status("split", [FOREIGN])
+    await scene.writer.report(key, 0.0)
+    assert scene.server.entries("split") == [
+        FOREIGN,
+        own({"name": "edge", "sectionName": "admin"}, NO_ADMIN, RESOLVED),
+        own(service_parent("echo", port=80), AT_80, RESOLVED),
+        own({"name": "edge"}, AT_HTTP, RESOLVED),
+    ]
+    assert scene.server.take_requests() == ["GET", "PUT"]
+    await scene.writer.report(key, 0.0)
+    assert scene.server.take_requests() == [], "nothing has changed"
+
+
+async def test_a_gateway_needs_a_grant_where_the_mesh_needs_none(scene: Scene) -> None:
+    """Both entries of one route have their own ResolvedRefs, and the grant changes one of them."""
+    there = a.service("there", a.port(80), namespace="other", address="10.0.0.3")
+    scene.add(g.CLASS, g.gateway("edge"))
+    scene.mesh.apply(Edits(objects=a.objects(there)))
+    rule = Rule(backends=(g.to("there", namespace="other"),))
+    key = scene.edit("split", g.parent("echo", port=80), g.at("edge"), rule=rule)
+    await scene.writer.report(key, 0.0)
+    reasons = [entry["conditions"][1]["reason"] for entry in scene.server.entries("split")]
+    assert reasons == ["ResolvedRefs", "RefNotPermitted"]
+
+
+async def test_an_edit_of_the_gateway_changes_the_entry_of_the_route(scene: Scene) -> None:
+    """The generation is the route's; without the class the entry goes."""
+    scene.add(g.CLASS, g.gateway("edge"))
+    key = scene.edit("split", g.at("edge"), generation=7)
+    await scene.writer.report(key, 0.0)
+    scene.add(g.gateway("edge", g.listener(kinds=(GRPC_ROUTE,))))
+    await scene.writer.report(key, 0.0)
+    accepted, _ = scene.server.entries("split")[0]["conditions"]
+    assert (accepted["reason"], accepted["observedGeneration"]) == ("NotAllowedByListeners", 7)
+    scene.mesh.apply(Edits(objects={g.key_of(g.CLASS): None}))
+    await scene.writer.report(key, 0.0)
+    assert scene.server.entries("split") == []
+
+
+async def test_a_refused_route_says_so_at_the_gateways_served_here(scene: Scene) -> None:
+    """A gateway of another controller gets no entry, although the route cannot be read."""
+    scene.add(g.CLASS, g.gateway("edge"), g.FOREIGN_CLASS, g.gateway("other", class_name="other"))
+    key = scene.edit("split", g.at("edge"), g.at("other"), generation=2)
+    scene.refuse(key, 2)
+    await scene.writer.report(key, 0.0)
+    (entry,) = scene.server.entries("split")
+    assert entry["parentRef"] == {"name": "edge"}
+    assert entry["controllerName"] == "meshwright.dev/gateway-controller"
+    assert [item["reason"] for item in entry["conditions"]] == ["UnsupportedValue"]
 
 
 async def test_a_conflict_is_followed_by_another_read(scene: Scene) -> None:
