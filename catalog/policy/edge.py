@@ -70,9 +70,15 @@ class _PortInForce:
         yield from (by_pattern[pattern] for pattern in sorted(by_pattern, key=specificity))
 
 
-@derived
 def edge_ports(view: View, group: ProxyGroup) -> tuple[EdgePort, ...]:
     """Return the ports of a gateway's proxies, sorted by number; none for other proxies."""
+    # Nearly every proxy is a sidecar, and then nothing is kept for it.
+    return ports_of_gateway(view, group) if isinstance(group.interception, Edge) else ()
+
+
+@derived
+def ports_of_gateway(view: View, group: ProxyGroup) -> tuple[EdgePort, ...]:
+    """Return the ports of a gateway's proxies, sorted by number."""
     if not isinstance(group.interception, Edge) or group.workload is None:
         return ()
     gateway = PolicyKey(group.identity.namespace, group.interception.gateway)

@@ -23,10 +23,10 @@ from tests.meshes.resources import resources
 from tests.unit.sidecars.envoy.test_translate import BUYER, BY, DEFAULT, decoded, inbound, only, policy
 from xds.protocol.resources.resource import LISTENER, ROUTE, Resource
 
-GATEWAY = ObjectKey(Kind("Gateway", "example.org"), DEFAULT, BY.name)
+PORTAL = ObjectKey(Kind("Portal", "example.org"), DEFAULT, BY.name)
 NETWORK, NAME = IpRange("10.0.0.0/8"), AuthenticatedName("gateway.example.org")
 BOOKS, TOYS = HTTPMatch("books", "/books"), HTTPMatch("toys", "/toys")
-FROM_OUTSIDE = AccessRule(GATEWAY, (NETWORK, NAME), (BOOKS, TOYS))
+FROM_OUTSIDE = AccessRule(PORTAL, (NETWORK, NAME), (BOOKS, TOYS))
 FROM_INSIDE = AccessRule(BY, (BUYER,))
 RULES = (FROM_INSIDE, FROM_OUTSIDE)
 
@@ -43,8 +43,8 @@ def test_two_objects_with_one_name_are_two_rbac_policies() -> None:
     """A TrafficTarget's policy has the object's name alone. Those of other objects have their kind, too."""
     result = only(policy(inbound=(inbound(OnlyRules(RULES)),)), ROUTE)
     rules = result["typedPerFilterConfig"]["envoy.filters.http.rbac"]["rbac"]["rules"]["policies"]
-    assert set(rules) == {"default/target", "Gateway default/target"}
-    assert [policy_name(key) for key in (BY, GATEWAY)] == ["default/target", "Gateway default/target"]
+    assert set(rules) == {"default/target", "Portal default/target"}
+    assert [policy_name(key) for key in (BY, PORTAL)] == ["default/target", "Portal default/target"]
 
 
 @pytest.mark.parametrize("access", [OnlyRules(RULES), EveryoneInTheMesh(RULES[1:])])
@@ -139,7 +139,7 @@ def test_outside_callers_need_a_driver_with_the_capability() -> None:
     """
     rules = (FROM_INSIDE, replace(FROM_OUTSIDE, matches=None))
     wanted = policy(inbound=(inbound(OnlyRules(rules)),))
-    assert Requirement(Capability.CALLERS_FROM_OUTSIDE, GATEWAY) in requirements(wanted)
+    assert Requirement(Capability.CALLERS_FROM_OUTSIDE, PORTAL) in requirements(wanted)
     assert Capability.CALLERS_FROM_OUTSIDE not in DocumentDriver().capabilities
     (made,) = (resource for piece in DocumentDriver().pieces(wanted) for resource in piece.resources())
     assert b'"admitted":["spiffe://cluster.local/ns/default/sa/buyer"]' in made.body
@@ -153,7 +153,7 @@ def test_outside_callers_are_described_with_their_object() -> None:
     assert messages == [
         "inbound 8080: every workload with a certificate of the mesh may send everything",
         "inbound 8080: default/buyer may send everything (TrafficTarget default/target)",
-        "inbound 8080: 10.0.0.0/8, gateway.example.org may send * /books, * /toys (Gateway default/target)",
+        "inbound 8080: 10.0.0.0/8, gateway.example.org may send * /books, * /toys (Portal default/target)",
     ]
     targets = [route["target"] for route in describe.routes(policy(inbound=(inbound(OnlyRules(RULES)),)))]
-    assert targets == ["default/target", "Gateway default/target"]
+    assert targets == ["default/target", "Portal default/target"]

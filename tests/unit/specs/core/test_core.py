@@ -42,7 +42,7 @@ def test_service_with_all_fields_is_read() -> None:
     assert value(_service(spec)) == Service(
         ServiceKey(NS, ServiceName("cart")),
         (
-            ServicePort(Port(80), Port(8080), Protocol.HTTP, "web", "appProtocol"),
+            ServicePort(Port(80), Port(8080), Protocol.HTTP, "web", "appProtocol", http2=True),
             ServicePort(Port(9000), "main", Protocol.TCP_SERVER_FIRST, "tcp-server-first-x", "name"),
         ),
         (("a", "b"), ("app", "cart")),
