@@ -16,7 +16,7 @@ Document = dict[str, Any]
 FOLDER: Final = Path(__file__).parent / "cases"
 _CASE: Final = {
     *("name", "why", "service", "ports", "routes", "objects", "requests", "status", "refused", "pending"),
-    "edit",
+    *("edit", "listeners"),
 }
 _EDIT: Final = {"routes", "objects", "requests", "status"}
 _ROUTE: Final = {"kind", "name", "namespace", "created", "version", "generation", "labels"}
@@ -33,8 +33,9 @@ _EXPECTED: Final = {
 class Call:
     """A request, or a connection, of a workload's application to a Service; `count` times.
 
-    `service` is `<name>.<namespace>`. With `grpc` (`shop.Cart/Add`) it is a gRPC call; with `line` a TCP
-    connection, in TLS for the server name `sni` if there is one.
+    `service` is `<name>.<namespace>`; the caller `outside` calls the gateway instead. With `grpc`
+    (`shop.Cart/Add`) it is a gRPC call; with `line` a TCP connection, in TLS for the server name `sni` if
+    there is one.
     """
 
     caller: str
@@ -78,6 +79,7 @@ class Case:
     """One case: what is there at first, and after an edit if there is one.
 
     `pending` is the reason why the case is not tried yet. `refused` are objects that a reader must refuse.
+    `listeners` belong to the one gateway of all cases.
     """
 
     topic: str
@@ -86,6 +88,7 @@ class Case:
     edited: Stage | None = None
     refused: bool = False
     pending: str = ""
+    listeners: tuple[Document, ...] = ()
 
     def __str__(self) -> str:
         """Return `topic/name`."""
@@ -126,12 +129,14 @@ def _case(topic: str, shared: Document, item: Document) -> Case:
     _only(item, _CASE, f"{topic}/{name}")
     service: str = item.get("service", name)
     ports: list[str] = item.get("ports") or shared.get("ports") or ["web", "other"]
+    listeners: tuple[Document, ...] = tuple(item.get("listeners", ()))
     # A case with another Service has its manifest among the objects, or is about a missing Service.
     own = (default_service(service, ports),) if service == name else ()
 
     def stage(given: Document) -> Stage:
         routes = (
-            _route(name, service, number, route) for number, route in enumerate(given.get("routes", ()))
+            _route(name, service, number, route, listeners)
+            for number, route in enumerate(given.get("routes", ()))
         )
         return Stage(
             documents=(*own, *map(_namespaced, given.get("objects", ())), *routes),
@@ -148,8 +153,12 @@ def _case(topic: str, shared: Document, item: Document) -> Case:
         edited=stage({**item, "requests": (), "status": (), **item["edit"]}) if "edit" in item else None,
         refused=item.get("refused", False),
         pending=str(item.get("pending", shared.get("pending", ""))),
+        listeners=listeners,
     )
 
+
+GATEWAY: Final[Document] = {"name": "front", "namespace": "shop"}
+"""The gateway of all cases with listeners."""
 
 PORTS: Final[Mapping[str, Document]] = {
     "web": {"name": "web", "port": 80, "targetPort": 8080, "appProtocol": "http"},
@@ -177,8 +186,11 @@ def _namespaced(item: Document) -> Document:
     return {**item, "metadata": metadata}
 
 
-def _route(case: str, service: str, number: int, item: Document) -> Document:
-    """Return a manifest: what is missing is an HTTPRoute of the shop for port 80 of the case's Service."""
+def _route(case: str, service: str, number: int, item: Document, listeners: tuple[Document, ...]) -> Document:
+    """Return a manifest: what is missing is an HTTPRoute of the shop for port 80 of the case's Service.
+
+    In a case with listeners the parents are these.
+    """
     metadata: Document = {
         "name": item.get("name", f"{case}-{number}" if number else case),
         "namespace": item.get("namespace", "shop"),
@@ -187,13 +199,15 @@ def _route(case: str, service: str, number: int, item: Document) -> Document:
     }
     kind = item.get("kind", "HTTPRoute")
     port = {"GRPCRoute": 7070, "TCPRoute": 9000, "TLSRoute": 9443}.get(kind, 80)
-    parent = {"group": "", "kind": "Service", "namespace": "shop", "name": service, "port": port}
+    parents: list[Document] = [{"kind": "Gateway", **GATEWAY, "sectionName": at["name"]} for at in listeners]
+    if not listeners:
+        parents = [{"group": "", "kind": "Service", "namespace": "shop", "name": service, "port": port}]
     given = {key: value for key, value in item.items() if key not in _ROUTE}
     return {
         "apiVersion": f"gateway.networking.k8s.io/{item.get('version', 'v1')}",
         "kind": kind,
         "metadata": metadata,
-        "spec": {"parentRefs": [parent], **given},
+        "spec": {"parentRefs": parents, **given},
     }
 
 

@@ -45,10 +45,9 @@ class RunningCases:
         """Start backends, control plane and Envoys with the objects of all cases."""
         journal, tls = Journal(), server_tls(state)
         for workload in WORKLOADS.values():
-            if workload.serves and workload.runs:
+            if workload.serves and (workload.runs or not workload.has_sidecar):
                 await echo.start(workload.name, workload.application, journal, tls, ends)
-        calls = (call for case in cases for stage in case.stages for call in stage.calls)
-        topology = Topology.of(calls)
+        topology = Topology.of_cases(cases)
         live = await LiveMesh.start(state, yaml.safe_dump_all(topology.documents()), ends)
         live.publish(view_of(read_first(topology, cases)))
         running = [item.name for item in WORKLOADS.values() if item.runs]

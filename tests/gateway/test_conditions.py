@@ -16,7 +16,7 @@ _ACTIVE = tuple(case for case in cases() if not case.pending)
 
 
 _REFUSED = tuple(case for case in _ACTIVE if case.refused)
-_TOPOLOGY = Topology(())
+_TOPOLOGY = Topology.of_cases(_ACTIVE)
 
 
 @pytest.fixture(scope="module")
