@@ -9,6 +9,7 @@
     meshwright.dev/overlays: "debug, large"                  # Pod, Namespace: overlays for the sidecar
     meshwright.dev/sidecar-placement: classic                # Pod: a regular container, no init container
     meshwright.dev/service: books                            # Pod: its primary service
+    meshwright.dev/gateway: edge                             # Pod: the gateway that its sidecar serves
     meshwright.dev/proxy-uuid: 5b0c3ff1-...                  # Pod (a label): the UUID of its sidecar
     meshwright.dev/revision: canary                          # Pod, Namespace (a label): its control plane
     meshwright.dev/control-plane: meshwright-system          # our own objects (a label): their control plane
@@ -37,6 +38,8 @@ REVISION: Final = "meshwright.dev/revision"
 """Label that selects one of several control planes; without the label, the default one is used."""
 SERVICE_ANNOTATION: Final = "meshwright.dev/service"
 """Pod annotation with the primary service, if its name differs from the ServiceAccount's."""
+GATEWAY_ANNOTATION: Final = "meshwright.dev/gateway"
+"""Pod annotation with the name of the gateway in its namespace that its sidecar serves."""
 UUID_LABELS: Final = ("meshwright.dev/proxy-uuid", "osm-proxy-uuid")
 """Pod labels with the sidecar's UUID; the first one present counts."""
 OWN_UID: Final = "metadata.uid"

@@ -110,6 +110,7 @@ class InjectorContext:
     - `scraped`: the pod gets annotations for Prometheus.
     - `ipv6_by_address`: IPv6 is intercepted if the pod gets an IPv6 address, which is not known yet.
     - `dry_run`: only the pod is made.
+    - `gateway`: the gateway that the sidecar serves; empty if it serves the pod's application.
     """
 
     pod: Pod
@@ -137,3 +138,4 @@ class InjectorContext:
     reason: str = ""
     ipv6_by_address: bool = False
     scraped: bool = False
+    gateway: str = ""

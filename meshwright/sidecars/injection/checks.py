@@ -19,6 +19,7 @@ from meshwright.sidecars.layout import (
     TPROXY_PORT,
     ProbeKind,
 )
+from meshwright.specs.annotations import GATEWAY_ANNOTATION
 from meshwright.specs.own_names import INJECTED
 
 _TAKEN_PORTS: Final = (ADMIN_PORT, OUTBOUND_PORT, INBOUND_PORT, STATUS_PORT)
@@ -39,8 +40,10 @@ def all_containers(pod: Pod) -> Iterator[Container]:
 
 def _reasons(context: InjectorContext, sidecar: Sidecar, pod: Pod) -> Iterator[str]:
     spec = spec_of(pod)
-    if not spec.get("containers"):
+    if not spec.get("containers") and not context.gateway:
         yield "spec.containers is empty"
+    if spec.get("containers") and context.gateway:
+        yield f"annotation {GATEWAY_ANNOTATION} is for pods with container {names.SIDECAR_CONTAINER} alone"
     noted = set(pod.get("metadata", {}).get("annotations") or ()) & INJECTED
     yield from (f"annotation {name} is reserved for the injector: remove it" for name in sorted(noted))
     known = Counter(container.get("name") for container in all_containers(pod))

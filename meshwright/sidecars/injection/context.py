@@ -54,7 +54,7 @@ _READ: Final = frozenset(
     {
         *(INBOUND_PORTS, OUTBOUND_PORTS, EXCLUDED_RANGES, INCLUDED_RANGES, DRIVER_ANNOTATION),
         *(our_own.SERVICE_ANNOTATION, our_own.CAPTURE, our_own.IPV6, our_own.EGRESS_SERVICES),
-        *(our_own.INJECT, our_own.OVERLAYS, our_own.PLACEMENT),
+        *(our_own.INJECT, our_own.OVERLAYS, our_own.PLACEMENT, our_own.GATEWAY_ANNOTATION),
     }
 )
 """Annotations of a pod that are read here."""
@@ -138,6 +138,7 @@ def injector_context(
         overlays=overlays,
         reason=reason,
         scraped=dict(namespace.annotations).get(METRICS) == ENABLED,
+        gateway=annotations.get(our_own.GATEWAY_ANNOTATION, ""),
     )
 
 
@@ -167,8 +168,11 @@ def own_uuid(pod: Pod) -> ProxyUuid | None:
 def _placement(injector: Injector, annotations: Mapping[str, str]) -> Placement:
     """Return the placement.
 
-    The pod's annotation, else the setting for all pods, else by the cluster's version.
+    The pod's annotation, else the setting for all pods, else by the cluster's version. The sidecar that
+    serves a gateway has no application to serve, so it is a container like any other.
     """
+    if annotations.get(our_own.GATEWAY_ANNOTATION):
+        return Placement.CLASSIC
     text = annotations.get(our_own.PLACEMENT)
     if text is not None and text not in tuple(Placement):
         raise CannotPatchError(

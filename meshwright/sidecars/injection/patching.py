@@ -110,7 +110,7 @@ def _annotations(context: InjectorContext, pod: Pod, theirs: tuple[OwnContainer,
         annotations[names.REASON_ANNOTATION] = context.reason
     if theirs:
         annotations[names.OWN_ANNOTATION] = own.written(theirs)
-    if context.placement is Placement.CLASSIC:
+    if context.placement is Placement.CLASSIC and pod["spec"]["containers"]:
         # kubectl uses the first container by default, and the first one will be the sidecar.
         annotations[names.DEFAULT_CONTAINER] = pod["spec"]["containers"][0].get("name", "")
     return annotations

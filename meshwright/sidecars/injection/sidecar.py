@@ -43,6 +43,25 @@ def control_plane(context: InjectorContext) -> str:
 
 def agent_sidecar(context: InjectorContext) -> Sidecar:
     """Return the sidecar that is the agent, which runs Envoy."""
+    return _for_gateway(context) if context.gateway else _for_application(context)
+
+
+def _for_gateway(context: InjectorContext) -> Sidecar:
+    """Return the agent of a gateway: there is no traffic to intercept, and no application to probe."""
+    return Sidecar(
+        command=(PROGRAM, "agent"),
+        arguments=(
+            *_credentials(context),
+            *("--ads", control_plane(context)),
+            *("--run", f"{names.RUN_DIRECTORY}/agent"),
+            *("--envoy-log-level", context.config.sidecar.log_level),
+        ),
+        joins=context.joining is not None,
+        ready_port=STATUS_PORT,
+    )
+
+
+def _for_application(context: InjectorContext) -> Sidecar:
     how = context.interception
     return Sidecar(
         command=(*(_with_raw_sockets(context) if how.capture is Capture.TPROXY else ()), PROGRAM, "agent"),

@@ -18,8 +18,17 @@ from meshwright.mesh.names import (
     is_dns_subdomain,
 )
 from meshwright.mesh.objects import EndpointSlice
-from meshwright.mesh.workload import Health, PodTemplate, Workload, WorkloadKey, WorkloadPort
+from meshwright.mesh.workload import (
+    Edge,
+    Health,
+    Interception,
+    PodTemplate,
+    Workload,
+    WorkloadKey,
+    WorkloadPort,
+)
 from meshwright.specs.annotations import (
+    GATEWAY_ANNOTATION,
     OWN_UID,
     SERVICE_ANNOTATION,
     UUID_LABELS,
@@ -83,7 +92,7 @@ def pod(manifest: Manifest) -> Workload | PodTemplate | None:
         uuid=None if uuid is None else ProxyUuid(uuid),
         ports=_container_ports(spec),
         labels=labels,
-        interception=interception(annotations, (own, *others)),
+        interception=_interception(annotations, (own, *others)),
         driver=sidecar_driver(manifest),
         scope=egress_services(annotations),
         node=sys.intern(spec.text("nodeName") or ""),  # many Pods share few node names
@@ -97,6 +106,15 @@ def pod(manifest: Manifest) -> Workload | PodTemplate | None:
     spec.skim("serviceAccount")
     status.skim()
     return workload
+
+
+def _interception(annotations: Fields, addresses: tuple[IpAddress, ...]) -> Interception:
+    """Return the gateway that the sidecar of a Pod serves, or else how its traffic is intercepted."""
+    intercepted = interception(annotations, addresses)
+    gateway = annotations.text(GATEWAY_ANNOTATION, expected=NAME_RULE, fits=is_dns_subdomain)
+    if gateway is not None and not is_dns_subdomain(gateway):
+        annotations.wrong(GATEWAY_ANNOTATION, NAME_RULE)
+    return Edge(gateway) if gateway else intercepted
 
 
 def _uuid(manifest: Manifest, labels: tuple[tuple[str, str], ...]) -> str | None:

@@ -41,6 +41,7 @@ from meshwright.sidecars.envoy.driver import EnvoyDriver
 from meshwright.sidecars.injection import names, probes
 from meshwright.sidecars.injection.restoration import restored
 from meshwright.sidecars.layout import STATUS_PORT, ProbeKind
+from meshwright.specs.annotations import GATEWAY_ANNOTATION
 from tests.meshes import values as a
 from tests.tools import libyaml
 from tests.tools.command_runner import CliRunner
@@ -174,6 +175,18 @@ OVERLAYS = (
     ),
     Overlay("more", sidecar={"env": [{"name": "A", "$patch": "delete"}, {"name": "B", "value": "2"}]}),
 )
+
+
+def gateway_pod() -> dict[str, Any]:
+    """Return a Pod whose one container serves a gateway."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "edge-0", "annotations": {GATEWAY_ANNOTATION: "edge"}},
+        "spec": {"containers": [{"name": names.SIDECAR_CONTAINER, "image": "auto"}]},
+    }
+
+
 CASES: dict[str, tuple[SidecarDriver, InjectorContext]] = {
     "joining": (EnvoyDriver(), context(PLAIN, **JOINING, reason="label meshwright.dev/inject is true")),
     "joining-roots": (
@@ -202,6 +215,7 @@ CASES: dict[str, tuple[SidecarDriver, InjectorContext]] = {
         EnvoyDriver(),
         context(among(OWN, imagePullSecrets=[{"name": "a"}]), **CLASSIC, **JOINING),
     ),
+    "gateway": (EnvoyDriver(), context(gateway_pod(), gateway="edge", **CLASSIC, **JOINING)),
     "overlays": (EnvoyDriver(), context(among(OWN), **JOINING, overlays=OVERLAYS)),
     "resources": (
         EnvoyDriver(),
