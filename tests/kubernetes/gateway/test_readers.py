@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from meshwright.cli.offline import reference
+from meshwright.mesh.gateway.gateways import Gateway, GatewayClass, Listener
 from meshwright.mesh.gateway.routes import TLSRoute
-from meshwright.mesh.kinds import GATEWAY_API, GATEWAY_CLASS, TLS_ROUTE
-from meshwright.mesh.names import Namespace
+from meshwright.mesh.kinds import GATEWAY, GATEWAY_API, GATEWAY_CLASS, TLS_ROUTE
+from meshwright.mesh.names import Namespace, Port
 from meshwright.mesh.objects import MeshObject, ObjectKey
 from meshwright.mesh.origins import InCluster
 from meshwright.specs.manifest import split_api_version
@@ -27,6 +28,7 @@ from tests.unit.specs.gateway.test_gateway_refusals import (
     ACCEPTED_CLASSES,
     ACCEPTED_FIELDS,
     ACCEPTED_LISTENERS,
+    HTTP,
     REFUSED_CLASSES,
     REFUSED_FIELDS,
     REFUSED_LISTENERS,
@@ -81,6 +83,27 @@ async def test_kind_is_watched_once_it_is_defined_and_in_its_newest_version(
         assert answer.status == 200, answer.message
         await look.until(lambda: _hostnames(look.source.objects()[key].value) == ("db.shop.example",))
         assert look.source.problems() == ()
+
+
+async def test_class_of_a_cluster_is_read_beside_the_gateways_of_one_namespace(
+    own_cluster: RunningCluster, asking: Asking
+) -> None:
+    """A class has no namespace, so it is read for any choice of namespaces."""
+    documents = [manifest("GatewayClass", "{controllerName: example.com/edge}"), with_listeners(HTTP)]
+    gateway_class, gateway = map(_placed, documents)
+    keys = [ObjectKey(GATEWAY_CLASS, Namespace(""), "r"), ObjectKey(GATEWAY, Namespace("shop"), "r")]
+    async with looking(own_cluster, "shop") as look:
+        for document in (gateway_class, gateway):
+            assert asking.create(document).status == 201
+        await look.until(lambda: look.source.objects().keys() >= {*keys})
+        found = [look.source.objects()[key].value for key in keys]
+        assert found[0] == GatewayClass("r", "example.com/edge", generation=1)
+        assert isinstance(found[1], Gateway)
+        assert found[1].listeners == (Listener("http", Port(80), "HTTP"),)
+        assert look.source.problems() == ()
+        for document in (gateway_class, gateway):
+            assert asking("DELETE", path(document)).status == 200
+        await look.until(lambda: look.source.objects().keys().isdisjoint(keys))
 
 
 def _hostnames(value: MeshObject) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from meshwright.kubernetes.admission.configuration import NAME
 from meshwright.kubernetes.injection.configuration.place import CONFIG_MAP
 from meshwright.kubernetes.status import event
 from meshwright.mesh.identity import ProxyName
-from meshwright.mesh.kinds import GATEWAY_API, REFERENCE_GRANT
+from meshwright.mesh.kinds import GATEWAY, GATEWAY_API, GATEWAY_CLASS, REFERENCE_GRANT
 from tests.kubernetes.tools import faulty_proxy as spoiling
 from tests.kubernetes.tools import objects
 from tests.kubernetes.tools.accounts import Accounts
@@ -44,8 +44,9 @@ OTHERS: Final = (
     objects.definition("specs.smi-spec.io", "udproutes", "UDPRoute", "v1alpha4"),
     *(
         objects.definition(GATEWAY_API, f"{kind.lower()}s", kind, "v1")
-        for kind in (*ROUTES, REFERENCE_GRANT.name)
+        for kind in (*ROUTES, GATEWAY.name, REFERENCE_GRANT.name)
     ),
+    objects.definition(GATEWAY_API, "gatewayclasses", GATEWAY_CLASS.name, "v1", scope="Cluster"),
 )
 """Definitions of other projects, in forms that accept any field."""
 

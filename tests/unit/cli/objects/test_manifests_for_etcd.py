@@ -18,6 +18,8 @@ from meshwright.etcd.errors import UnavailableError
 from meshwright.etcd.values import KeyValue
 from meshwright.mesh.kinds import (
     ENDPOINTS,
+    GATEWAY,
+    GATEWAY_CLASS,
     GATEWAY_TCP_ROUTE,
     HTTP_ROUTE,
     SERVICE,
@@ -214,6 +216,8 @@ def test_object_is_deleted_once(tmp_path: Path) -> None:
         ("tcproutes", TCP_ROUTE),
         ("tcproutes.gateway.networking.k8s.io", GATEWAY_TCP_ROUTE),
         ("httproutes", HTTP_ROUTE),
+        ("gateways", GATEWAY),
+        ("gatewayclasses.gateway.networking.k8s.io", GATEWAY_CLASS),
         ("retries", Kind("Retry", "policy.openservicemesh.io")),
         ("ingressbackends", Kind("IngressBackend", "policy.openservicemesh.io")),
         ("routepolicies", Kind("RoutePolicy", "policy.meshwright.dev")),

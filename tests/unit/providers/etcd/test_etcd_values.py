@@ -3,7 +3,7 @@
 import pytest
 
 from meshwright.etcd.values import KeyValue
-from meshwright.mesh.kinds import NAMESPACE, SERVICE, TRAFFIC_SPLIT
+from meshwright.mesh.kinds import GATEWAY_CLASS, NAMESPACE, SERVICE, TRAFFIC_SPLIT
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey, created_of
 from meshwright.providers.etcd.book import EtcdObjects
@@ -35,6 +35,10 @@ def item(name: bytes | ObjectKey, value: bytes, created: int = 2, modified: int 
             ObjectKey(NAMESPACE, Namespace(""), "shop"),
             b"/meshwright/mesh.example/objects/core/Namespace/-/shop",
         ),
+        (
+            ObjectKey(GATEWAY_CLASS, Namespace(""), "edge"),
+            b"/meshwright/mesh.example/objects/gateway.networking.k8s.io/GatewayClass/-/edge",
+        ),
     ],
 )
 def test_each_object_has_one_key_in_the_prefix_of_the_mesh(key: ObjectKey, name: bytes) -> None:
@@ -52,6 +56,8 @@ def test_each_object_has_one_key_in_the_prefix_of_the_mesh(key: ObjectKey, name:
         b"core/Service/shop/web/more",
         b"core/Service/-/web",
         b"core/Namespace/shop/shop",
+        b"gateway.networking.k8s.io/GatewayClass/shop/edge",
+        b"gateway.networking.k8s.io/Gateway/-/edge",
         b"core//shop/web",
         b"/Service/shop/web",
         b"core/Service/SHOP/web",
