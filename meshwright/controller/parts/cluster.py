@@ -24,6 +24,8 @@ from meshwright.controller.parts.cluster_parts import ClusterParts, GatewayKeepe
 from meshwright.controller.parts.core import CoreParts
 from meshwright.controller.settings.settings import Settings
 from meshwright.controller.state_files import StateFile
+from meshwright.kubernetes.gateways.infrastructure import Home
+from meshwright.kubernetes.gateways.keeper import GatewayObjects
 from meshwright.kubernetes.injection.configuration.current import CurrentConfig
 from meshwright.kubernetes.injection.credentials.pod_roots import Reach, at_home
 from meshwright.kubernetes.injection.credentials.roots_writer import PodRoots
@@ -66,6 +68,12 @@ def join_in_cluster(
     )
     webhook = _webhook(core, result, opened, drivers, injection, leads or _always)
     reporter = _reporter(core, result, leadership)
+    gateways = None
+    if settings.gateways:
+        gateways = GatewayObjects(
+            result.api, core.view, Home(result.home, settings.revision), leads or _always
+        )
+        core.delivery.followers.append(gateways)
     return ClusterParts(
         result,
         webhook,
@@ -74,6 +82,7 @@ def join_in_cluster(
         _gateway(core, result, issuing, reporter, shared),
         {"kubernetes": partial(kubernetes_proof, result.api, core.view)},
         leadership,
+        gateways,
     )
 
 

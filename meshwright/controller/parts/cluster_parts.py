@@ -18,6 +18,7 @@ from meshwright.mesh.problems.problem import Problems
 if TYPE_CHECKING:
     from meshwright.controller.kubernetes.cluster import Cluster
     from meshwright.controller.kubernetes.webhook import Webhook
+    from meshwright.kubernetes.gateways.keeper import GatewayObjects
     from meshwright.kubernetes.injection.credentials.roots_writer import PodRoots
     from meshwright.kubernetes.status.reporter import Reporter
     from meshwright.records.contract import Epoch
@@ -42,7 +43,8 @@ class ClusterParts:
     The mesh is read from `cluster`. `reporter` writes conditions and Events for owners of objects.
     `pod_roots` writes the ConfigMaps with the CA certificates for joining Pods. `proofs` are the kinds of
     enrolment proof that the cluster judges, by name. `leadership` is that among several servers of one mesh,
-    of which only the leader writes the objects that all servers share.
+    of which only the leader writes the objects that all servers share. `gateways` keeps the objects that run
+    the proxies of Gateways.
     """
 
     cluster: "Cluster | None"
@@ -52,6 +54,7 @@ class ClusterParts:
     gateway: GatewayKeeper
     proofs: Mapping[str, Callable[[], Proof]]
     leadership: "Leadership | None" = None
+    gateways: "GatewayObjects | None" = None
 
     def waited_for(self) -> tuple[str, ...]:
         """Return the webhook registrations still missing in the cluster."""
@@ -61,11 +64,12 @@ class ClusterParts:
         """Return remarks for operators about problems of the webhooks and of the Pods' CA certificates."""
         webhook = () if self.webhook is None else self.webhook.remarks()
         pods = () if self.pod_roots is None else self.pod_roots.remarks()
-        return (*webhook, *pods)
+        gateways = () if self.gateways is None else self.gateways.remarks()
+        return (*webhook, *pods, *gateways)
 
     def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """Yield the names and coroutines of all tasks of these parts."""
-        for part in (self.reporter, self.webhook, self.pod_roots):
+        for part in (self.reporter, self.webhook, self.pod_roots, self.gateways):
             if part is not None:
                 yield from part.works()
         yield "gateway certificate", self.gateway.run()
@@ -79,6 +83,8 @@ class ClusterParts:
             self.webhook.look_at_cluster()
         if self.pod_roots is not None:
             self.pod_roots.look()
+        if self.gateways is not None:
+            self.gateways.changed()
         await asyncio.Event().wait()
 
 

@@ -70,6 +70,9 @@ class Fields(FileSettings):
     kubernetes_reports: bool = True
     """Write status conditions and Events for the objects of the cluster. Set `no` if the server may
     only read the cluster."""
+    gateways: bool = False
+    """Run the proxies of the cluster's Gateways: a Deployment, a Service and a ServiceAccount for each
+    Gateway of a class with controllerName `meshwright.dev/gateway-controller`. Needs `injection`."""
     state: Path
     """Directory for the server's CA, private keys, ledger of proxy certificates, and Unix socket. Each
     server needs a directory of its own."""

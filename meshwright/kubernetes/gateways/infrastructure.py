@@ -11,11 +11,10 @@ from typing import Any, Final
 
 from meshwright.kubernetes.gateways.parameters import GatewayParameters
 from meshwright.mesh.gateway.gateways import Gateway, ListenerProtocol
-from meshwright.mesh.kinds import GATEWAY_API
-from meshwright.mesh.names import Port
+from meshwright.mesh.kinds import GATEWAY, GATEWAY_API
 from meshwright.sidecars.injection.author_container import AUTO
 from meshwright.sidecars.injection.names import SIDECAR_CONTAINER
-from meshwright.specs.annotations import GATEWAY_ANNOTATION, INJECT
+from meshwright.specs.annotations import GATEWAY_ANNOTATION, HOME, INJECT, REVISION
 
 Document = dict[str, Any]
 
@@ -34,25 +33,22 @@ _NODE: Final = "kubernetes.io/hostname"
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
-    """The Gateway as the owner of the objects: its UID, and the version in which it was read."""
+class Home:
+    """The control plane: its namespace, a label of all objects, and its revision, which injects the Pods."""
 
-    uid: str
-    version: str = "v1"
+    namespace: str
+    revision: str = ""
 
 
-def infrastructure(gateway: Gateway, owner: Owner, parameters: GatewayParameters) -> tuple[Document, ...]:
-    """Return the objects of a Gateway, in the order in which they are applied.
-
-    Without listeners in a Service's protocols there is no Service, because it needs a port.
-    """
+def infrastructure(gateway: Gateway, parameters: GatewayParameters, home: Home) -> tuple[Document, ...]:
+    """Return the objects of a Gateway, in the order in which they are applied."""
     name = object_name(gateway)
     labels = {
         **dict(gateway.infrastructure.labels),
         NAME_LABEL: shortened(gateway.key.name),
         CLASS_LABEL: shortened(gateway.class_name),
     }
-    made = _Made(gateway, owner, parameters, name, labels)
+    made = _Made(gateway, parameters, home, name, labels)
     return tuple(made.objects())
 
 
@@ -75,16 +71,15 @@ class _Made:
     """The common properties of a Gateway's objects."""
 
     gateway: Gateway
-    owner: Owner
     parameters: GatewayParameters
+    home: Home
     name: str
     labels: Mapping[str, str]
 
     def objects(self) -> Iterator[Document]:
         yield self._object("v1", "ServiceAccount")
         yield self._object("apps/v1", "Deployment", self._deployment())
-        if ports := sorted({(at.port, _transport(at.protocol)) for at in self.gateway.listeners}):
-            yield self._object("v1", "Service", self._service(ports))
+        yield self._object("v1", "Service", self._service())
         if self.parameters.replicas > 1:
             budget = {"maxUnavailable": 1, "selector": {"matchLabels": self._selector()}}
             yield self._object("policy/v1", "PodDisruptionBudget", budget)
@@ -93,14 +88,14 @@ class _Made:
         metadata = {
             "name": self.name,
             "namespace": str(self.gateway.key.namespace),
-            "labels": dict(self.labels),
+            "labels": {**self.labels, HOME: self.home.namespace},
             "annotations": dict(self.gateway.infrastructure.annotations),
             "ownerReferences": [
                 {
-                    "apiVersion": f"{GATEWAY_API}/{self.owner.version}",
-                    "kind": "Gateway",
+                    "apiVersion": f"{GATEWAY_API}/v1",
+                    "kind": GATEWAY.name,
                     "name": self.gateway.key.name,
-                    "uid": self.owner.uid,
+                    "uid": self.gateway.uid,
                     "controller": True,
                     "blockOwnerDeletion": True,
                 }
@@ -112,7 +107,8 @@ class _Made:
     def _selector(self) -> Document:
         return {NAME_LABEL: self.labels[NAME_LABEL]}
 
-    def _service(self, ports: list[tuple[Port, str]]) -> Document:
+    def _service(self) -> Document:
+        ports = sorted({(at.port, _transport(at.protocol)) for at in self.gateway.listeners})
         return {
             "type": str(self.parameters.service_type),
             "ipFamilyPolicy": "PreferDualStack",
@@ -129,6 +125,7 @@ class _Made:
         }
 
     def _deployment(self) -> Document:
+        revision = {REVISION: self.home.revision} if self.home.revision else {}
         return {
             "replicas": self.parameters.replicas,
             "selector": {"matchLabels": self._selector()},
@@ -138,7 +135,7 @@ class _Made:
             },
             "template": {
                 "metadata": {
-                    "labels": {**self.labels, INJECT: "true"},
+                    "labels": {**self.labels, INJECT: "true", **revision},
                     "annotations": {
                         **dict(self.gateway.infrastructure.annotations),
                         GATEWAY_ANNOTATION: self.gateway.key.name,

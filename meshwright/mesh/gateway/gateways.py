@@ -112,7 +112,8 @@ class Gateway:
     """gateway.networking.k8s.io Gateway: listeners, served by the proxies of the gateway.
 
     `generation` is `metadata.generation`, 0 if missing, and `created` is `metadata.creationTimestamp` as
-    written, or empty; the age decides precedence. `unused` are the paths of written fields without effect,
+    written, or empty; the age decides precedence. `uid` is
+    `metadata.uid`, which only a cluster sets. `unused` are the paths of written fields without effect,
     for example `spec.tls.frontend`.
     """
 
@@ -123,6 +124,7 @@ class Gateway:
     infrastructure: Infrastructure = field(default_factory=Infrastructure)
     generation: int = 0
     created: str = ""
+    uid: str = ""
     unused: tuple[str, ...] = ()
 
 

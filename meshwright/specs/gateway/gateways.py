@@ -65,6 +65,7 @@ def gateway(manifest: Manifest) -> Gateway:
         infrastructure=infrastructure,
         generation=generation_of(manifest.metadata),
         created=manifest.metadata.text("creationTimestamp") or "",
+        uid=manifest.metadata.text("uid") or "",
         unused=(*_unused(spec, sets), *unknown) if is_read else (),
     )
 
