@@ -7,5 +7,6 @@ about requests: `catalog.policy` does.
 - `listeners`: verdicts about the listeners of a gateway.
 - `attachment`: verdicts about routes whose parent is a gateway.
 - `grants`: ReferenceGrants, and the references of routes as gateways may follow them.
+- `states`: the state of a whole gateway, for its status.
 - `verdicts`: the values.
 """

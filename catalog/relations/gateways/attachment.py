@@ -55,22 +55,24 @@ def _verdict(view: View, route: GatewayRoute, parent: ParentRef, gateway: Policy
 
     if route.rules and all(rule.dropped for rule in route.rules):
         reasons = "; ".join(rule.dropped for rule in route.rules)
-        return refused(AttachedReason.UNSUPPORTED_VALUE, f"no rule is in force: {reasons}")
+        return refused(AttachedReason.UNSUPPORTED_VALUE, f"all rules are out of force: {reasons}")
     selected = [item for item in listener_verdicts(view, gateway) if _selects(parent, item)]
     if not selected:
-        return refused(AttachedReason.NO_MATCHING_PARENT, f"Gateway {gateway} has no {_wanted(parent)}")
+        return refused(AttachedReason.NO_MATCHING_PARENT, f"Gateway {gateway} lacks a {_wanted(parent)}")
     allowing = [item for item in selected if _allows(view, gateway.namespace, item, route)]
     if not allowing:
         listed = ", ".join(item.listener.name for item in selected)
         message = (
-            f"no listener of Gateway {gateway} allows {route.kind.name}s of namespace {route.key.namespace}: "
-            f"{listed}"
+            f"these listeners of Gateway {gateway} refuse {route.kind.name}s of namespace "
+            f"{route.key.namespace}: {listed}"
         )
         return refused(AttachedReason.NOT_ALLOWED_BY_LISTENERS, message)
     fitting = [item for item in allowing if shared(item.listener.hostname, route.hostnames)]
     if not fitting:
         listed = ", ".join(f"{item.listener.name} ({item.listener.hostname})" for item in allowing)
-        message = f"no host name of the route is one of a listener of Gateway {gateway}: {listed}"
+        message = (
+            f"the host names of the route differ from those of these listeners of Gateway {gateway}: {listed}"
+        )
         return refused(AttachedReason.NO_MATCHING_LISTENER_HOSTNAME, message)
     names = tuple(item.listener.name for item in fitting)
     message = f"attached to Gateway {gateway}: {', '.join(names)}"

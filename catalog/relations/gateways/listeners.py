@@ -75,7 +75,7 @@ def _standing(listener: Listener, together: tuple[Listener, ...]) -> tuple[Liste
             return ListenerReason.PROTOCOL_CONFLICT, message
     for other in others:
         if other.hostname == listener.hostname:
-            shown = listener.hostname or "no host name"
+            shown = listener.hostname or "all host names"
             message = f"listener {other.name} has the same port {listener.port} and host name ({shown})"
             return ListenerReason.HOSTNAME_CONFLICT, message
     return ListenerReason.ACCEPTED, f"the listener is in force at port {listener.port}"

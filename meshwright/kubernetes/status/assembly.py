@@ -16,14 +16,16 @@ from meshwright.kubernetes.status.cluster import Cluster, Kinds
 from meshwright.kubernetes.status.conditions.osm_words import WORDED
 from meshwright.kubernetes.status.event import EventReporter
 from meshwright.kubernetes.status.object_status import ObjectStatusTable
-from meshwright.kubernetes.status.parents.writer import RouteDecisions
 from meshwright.kubernetes.status.reporter import Reporter, ReportLeadership
 from meshwright.kubernetes.status.rollouts import Progress
 from meshwright.kubernetes.status.statements import WITH_STATUS
-from meshwright.kubernetes.status.writer import Writer
+from meshwright.kubernetes.status.writer import Decisions, Writer
+from meshwright.mesh.kinds import GATEWAY, GATEWAY_CLASS
 from meshwright.mesh.objects import ObjectKey
 
 LEASE: Final = "meshwright-reporting"
+
+GATEWAY_KINDS: Final = (GATEWAY_CLASS, GATEWAY)
 
 
 def reporter(
@@ -44,11 +46,11 @@ def reporter(
     # The holder must be unique per process, because machines may have equal host names.
     lease: ReportLeadership = leading or Lease(api, home, LEASE, f"{instance}_{uuid.uuid4().hex[:8]}", clock)
     standing, kinds = (
-        ObjectStatusTable(api.name, WITH_STATUS, WORDED, ROUTE_KINDS),
+        ObjectStatusTable(api.name, WITH_STATUS, WORDED, ROUTE_KINDS, GATEWAY_KINDS),
         Kinds(lambda: served(api)),
     )
 
-    def writer(progress: Callable[[ObjectKey], Progress | None], decisions: RouteDecisions) -> Writer:
+    def writer(progress: Callable[[ObjectKey], Progress | None], decisions: Decisions) -> Writer:
         cluster = Cluster(api, kinds.resource, standing, clock, EventReporter(instance, home))
         kinds_with_status = sorted(WITH_STATUS)
         return Writer(
@@ -58,6 +60,7 @@ def reporter(
             meter,
             status_kinds=kinds_with_status,
             route_kinds=ROUTE_KINDS,
+            gateway_kinds=GATEWAY_KINDS,
             namespaces=namespaces,
         )
 

@@ -26,9 +26,11 @@ class ObjectStatusTable:
         with_status: Container[Kind],
         worded: Container[Kind] = frozenset(),
         routes: Container[Kind] = frozenset(),
+        gateways: Container[Kind] = frozenset(),
     ) -> None:
         self._cluster = cluster
         self._with_status, self._worded, self._routes = with_status, worded, routes
+        self._gateways = gateways
         self._states: Mapping[ObjectKey, str] = {}
         self._problems: dict[ObjectKey, dict[Problem, None]] = {}
         self._in_force: dict[ObjectKey, InCluster] = {}
@@ -45,6 +47,10 @@ class ObjectStatusTable:
     def is_route(self, kind: Kind) -> bool:
         """Return whether objects of the kind have conditions for each parent, for example an HTTPRoute."""
         return kind in self._routes
+
+    def is_gateway(self, kind: Kind) -> bool:
+        """Return whether the kind is of gateways: Gateway or GatewayClass."""
+        return kind in self._gateways
 
     def state(self, key: ObjectKey) -> str:
         """Return the text of an object's state for its status; empty if unknown."""
@@ -93,7 +99,7 @@ class ObjectStatusTable:
     def apply_edits(self, edits: Mapping[ObjectKey, SourcedObject | None]) -> None:
         """Apply changes of the mesh's objects, None for a removed one, and mark these objects."""
         for key, sourced in edits.items():
-            if not (self.is_of_status(key.kind) or self.is_worded(key.kind) or self.is_route(key.kind)):
+            if not self._has_any_status(key.kind):
                 continue
             origin = None if sourced is None else sourced.origin
             if isinstance(origin, InCluster) and origin.cluster == self._cluster:
@@ -101,6 +107,9 @@ class ObjectStatusTable:
             elif self._in_force.pop(key, None) is None:
                 continue
             self._touched[key] = None
+
+    def _has_any_status(self, kind: Kind) -> bool:
+        return any(kind in kinds for kinds in (self._with_status, self._worded, self._routes, self._gateways))
 
     def touch(self, keys: Iterable[ObjectKey]) -> None:
         """Mark objects, so that the writer reports their status again."""

@@ -18,14 +18,14 @@ from meshwright.delivery.quarantine.acknowledged_resources import Acknowledged
 from meshwright.delivery.snapshots.published_snapshots import Step
 from meshwright.delivery.wave import Wave
 from meshwright.kubernetes.status.events.patience import Patience
+from meshwright.kubernetes.status.gateways.changes import GatewayStates
 from meshwright.kubernetes.status.object_status import ObjectStatusTable
 from meshwright.kubernetes.status.other_progress import ObjectProgress, ProgressElsewhere
 from meshwright.kubernetes.status.parents.changes import RouteVerdicts
-from meshwright.kubernetes.status.parents.writer import RouteDecisions
 from meshwright.kubernetes.status.rollouts import Names, Progress, Rollouts, concerned
-from meshwright.kubernetes.status.writer import Writer
+from meshwright.kubernetes.status.writer import Decisions, Writer
 from meshwright.mesh.identity import ProxyName
-from meshwright.mesh.kinds import REJECTION
+from meshwright.mesh.kinds import GATEWAY, REJECTION
 from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.problems.problem import Problem
 from meshwright.mesh.values.picture import Picture
@@ -109,7 +109,7 @@ class Reporter:
         delivery: Delivery,
         standing: ObjectStatusTable,
         lease: ReportLeadership,
-        writer: Callable[[Callable[[ObjectKey], Progress | None], RouteDecisions], Writer],
+        writer: Callable[[Callable[[ObjectKey], Progress | None], Decisions], Writer],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._monotonic, self._patience = monotonic, Patience()
@@ -118,8 +118,8 @@ class Reporter:
         self._rollouts = Rollouts(self._here)
         self._elsewhere = ProgressElsewhere()
         self._ask: AskOthers = _nobody
-        self._verdicts = RouteVerdicts()
-        self._writer = writer(self._progress, self._verdicts)
+        self._verdicts, self._gateways = RouteVerdicts(), GatewayStates(self._here)
+        self._writer = writer(self._progress, Decisions(self._verdicts, self._gateways))
         self._moves: ProblemChanges = delivery.loop.state.all_problems.follow()
         self._merged = MergedObjects()
         self._admissions: Picture[ProxyName, Admission] = Picture()
@@ -136,13 +136,14 @@ class Reporter:
 
     def own_progress(self) -> tuple[ObjectProgress, ...]:
         """Return the progress of the last change of each object at the proxies of this server."""
+        every = self._rollouts.all_progress() | self._gateways.all_progress()
         return tuple(
             ObjectProgress(key, self._standing.generation(key) or 0, progress.applied, progress.total)
-            for key, progress in self._rollouts.all_progress().items()
+            for key, progress in every.items()
         )
 
     def _progress(self, key: ObjectKey) -> Progress | None:
-        own = self._rollouts.progress(key)
+        own = self._gateways.progress(key) if key.kind == GATEWAY else self._rollouts.progress(key)
         if not (self._elsewhere.known or self._elsewhere.silent):
             return own
         return self._elsewhere.progress(key, own, self._standing.generation(key))
@@ -239,7 +240,8 @@ class Reporter:
             self._unpublished.clear()
             self._new_proxies.clear()
         self._hear(self._moves.take())
-        self._standing.touch((*self._rollouts.look(), *self._verdicts.take_changed()))
+        self._standing.touch(self._rollouts.look())
+        self._standing.touch((*self._verdicts.take_changed(), *self._gateways.take_changed()))
         await self._ask_others()
         self._writer.known.set()
         if self._standing.is_touched:
@@ -275,6 +277,7 @@ class Reporter:
         edits = merged.since(before)
         self._standing.apply_edits(edits)
         self._verdicts.apply_edits(model.view, edits)
+        self._gateways.apply_edits(model.view, edits)
         if not before.states:
             return  # the initial state
         self._new_proxies.update(dict.fromkeys(admissions.since(known)))

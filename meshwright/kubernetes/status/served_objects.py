@@ -1,11 +1,13 @@
 """Objects of the kinds with a status, as the API server has them, for the writers of statuses."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
+from meshwright.kube.errors import ApiError
 from meshwright.kube.resource import Resource
-from meshwright.kubernetes.status.attempts import Attempts, WrittenKind
+from meshwright.kubernetes.status.attempts import Attempts, WritePostponed, WrittenKind
 from meshwright.kubernetes.status.cluster import Cluster
 from meshwright.mesh.kinds import Kind
 from meshwright.mesh.names import Namespace
@@ -13,6 +15,12 @@ from meshwright.mesh.objects import ObjectKey
 
 Raw = Mapping[str, Any]
 """An object as the API server has it."""
+
+TRIES: Final = 3
+"""Attempts to write while other controllers write the same object, before the write is postponed."""
+
+AGAIN: Final = 3.0
+"""Seconds until a write is attempted again after conflicts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +48,37 @@ class ServedObjects:
             *((namespace,) if namespace else ()),
         )
         return ((_key(kind, raw), raw) for raw in listed["items"])
+
+    async def change_status(
+        self, key: ObjectKey, change: Callable[[Raw], Raw | None], now: float
+    ) -> Raw | None:
+        """Change the status of an object by read, modify and write. Raises WritePostponed.
+
+        `change` returns the new status of an object, or None to leave the object alone. The result is the
+        object in the cluster; None if it is deleted, or its kind is not served.
+        """
+        resource = await self.resource(key.kind)
+        if resource is None:
+            return None
+        for _ in range(TRIES):
+            try:
+                return await self._changed(resource, key, change)
+            except ApiError as error:
+                if error.is_conflict:  # another controller has written the object since it was read
+                    continue
+                return None  # the object is deleted; the watch will report this
+        raise WritePostponed(now + AGAIN, is_refused=True)
+
+    async def _changed(self, resource: Resource, key: ObjectKey, change: Callable[[Raw], Raw | None]) -> Raw:
+        api, at = self.cluster.api, (key.namespace, str(key))
+        get = partial(api.get, resource, key.namespace, key.name)
+        raw = await self.attempts.make(WrittenKind.STATUS, f"get {key.kind}", get, *at)
+        status = change(raw)
+        if status is None or status == (raw.get("status") or {}):
+            return raw
+        body = {**raw, "status": status}
+        replace = partial(api.replace, resource, key.namespace, key.name, body, subresource="status")
+        return await self.attempts.make(WrittenKind.STATUS, f"update {key.kind}", replace, *at, writes=True)
 
 
 def _key(kind: Kind, raw: Raw) -> ObjectKey:

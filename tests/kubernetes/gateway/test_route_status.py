@@ -1,7 +1,7 @@
 """Tests of `status.parents` at a real API server: the entries of Meshwright beside those of others."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -121,3 +121,84 @@ async def test_own_entries_follow_the_route_and_others_stay_as_they_are(
         edit({"name": "edge"})
         route = await until(mine()[:1])
         assert route["status"]["parents"] == [FOREIGN]
+
+
+CLASS: dict[str, Any] = {
+    "apiVersion": "gateway.networking.k8s.io/v1",
+    "kind": "GatewayClass",
+    "metadata": {"name": "meshwright"},
+    "spec": {"controllerName": "meshwright.dev/gateway-controller"},
+}
+GATEWAY: dict[str, Any] = {
+    "apiVersion": "gateway.networking.k8s.io/v1",
+    "kind": "Gateway",
+    "metadata": {"name": "front", "namespace": "shop"},
+    "spec": {
+        "gatewayClassName": "meshwright",
+        "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}],
+    },
+}
+EDGE_ROUTE: dict[str, Any] = {
+    "apiVersion": "gateway.networking.k8s.io/v1",
+    "kind": "HTTPRoute",
+    "metadata": {"name": "front", "namespace": "shop"},
+    "spec": {"parentRefs": [{"name": "front"}], "rules": [{"backendRefs": [{"name": "v1", "port": 80}]}]},
+}
+SEEN = {**FOREIGN["conditions"][0], "type": "example.org/Seen"}
+
+
+def reasons(status: Any) -> dict[str, tuple[str, str, int]]:
+    """Return status, reason and generation of each condition."""
+    return {
+        item["type"]: (item["status"], item["reason"], item.get("observedGeneration", 0))
+        for item in status.get("conditions", [])
+    }
+
+
+async def test_gateway_and_class_get_a_status_that_a_real_api_server_takes(
+    own_cluster: RunningCluster, asking: Asking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Defaults of the definitions are replaced, a foreign condition stays, and the others follow edits."""
+    monkeypatch.setenv("POD_NAMESPACE", "shop")
+    for document in (CLASS, GATEWAY, EDGE_ROUTE):
+        assert asking.create(document).status == 201
+
+    async def until(document: dict[str, Any], fits: Callable[[Any], bool]) -> Any:
+        found = await asyncio.to_thread(
+            asking.until, path(document), lambda found: fits(found.get("status", {}))
+        )
+        return found["status"]
+
+    def is_at(generation: int, listeners: int) -> Callable[[Any], bool]:
+        wanted = {
+            "Accepted": ("True", "Accepted", generation),
+            "Programmed": ("False", "AddressNotAssigned", generation),
+        }
+        return lambda status: (
+            wanted.items() <= reasons(status).items() and len(status.get("listeners", [])) == listeners
+        )
+
+    async with serving(own_cluster, tmp_path / "state"):
+        status = await until(CLASS, lambda status: reasons(status) == {"Accepted": ("True", "Accepted", 1)})
+        assert {"name": "HTTPRoute"} in status["supportedFeatures"]
+        status = await until(GATEWAY, is_at(1, 1))
+        assert reasons(status["listeners"][0]) == {
+            "Accepted": ("True", "Accepted", 1),
+            "Conflicted": ("False", "NoConflicts", 1),
+            "ResolvedRefs": ("True", "ResolvedRefs", 1),
+            "Programmed": ("False", "Pending", 1),
+        }
+        assert status["listeners"][0]["attachedRoutes"] == 1
+        await until(
+            EDGE_ROUTE,
+            lambda status: (
+                [e["controllerName"] for e in status.get("parents", [])]
+                == ["meshwright.dev/gateway-controller"]
+            ),
+        )
+        foreign = {"status": {"conditions": [SEEN, *status["conditions"]]}}
+        assert asking("PATCH", f"{path(GATEWAY)}/status", foreign, MERGE).status == 200
+        listeners = [*GATEWAY["spec"]["listeners"], {"name": "admin", "port": 8080, "protocol": "HTTP"}]
+        assert asking("PATCH", path(GATEWAY), {"spec": {"listeners": listeners}}, MERGE).status == 200
+        status = await until(GATEWAY, is_at(2, 2))
+        assert status["conditions"][0] == SEEN

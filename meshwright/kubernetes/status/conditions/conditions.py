@@ -99,7 +99,7 @@ def conditions(
         _conflicted(by[Aspect.CONFLICTED]),
         _programmed(by[Aspect.PROGRAMMED], progress, generation, programmed, server, settled=settled)
         if in_force
-        else Condition(Aspect.PROGRAMMED, FALSE, _NOT_IN_FORCE, "no part of the object is in force"),
+        else Condition(Aspect.PROGRAMMED, FALSE, _NOT_IN_FORCE, "all parts of the object are out of force"),
     )
     return tuple(
         replace(condition, generation=generation).in_transition(known.get(condition.type), now)
@@ -112,7 +112,7 @@ def _accepted(problems: Sequence[Problem], instead: Sequence[Problem], *, in_for
     if errors:
         return Condition(Aspect.ACCEPTED, FALSE, _first(errors), message(problems))
     if not in_force:
-        text = message(instead) if instead else "no part of the object is in force"
+        text = message(instead) if instead else "all parts of the object are out of force"
         return Condition(Aspect.ACCEPTED, FALSE, _first(instead) if instead else _NOT_IN_FORCE, text)
     warned = [problem for problem in problems if problem.severity is Severity.WARNING]
     return Condition(

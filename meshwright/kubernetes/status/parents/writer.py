@@ -1,13 +1,10 @@
 """Writer of `status.parents`. Only changed entries are written, by read, modify and write."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Final, Protocol
 
 from catalog.relations.verdicts import Attachment
-from meshwright.kube.errors import ApiError
-from meshwright.kube.resource import Resource
-from meshwright.kubernetes.status.attempts import Attempts, Budget, WritePostponed, WrittenKind
+from meshwright.kubernetes.status.attempts import Attempts, Budget
 from meshwright.kubernetes.status.cluster import Cluster
 from meshwright.kubernetes.status.parents.entries import (
     ParentEntries,
@@ -40,18 +37,12 @@ A_MINUTE: Final = 1200.0
 AT_ONCE: Final = 100.0
 """Writes in a minute, and writes in one burst: 1,000 new routes get their status within a minute."""
 
-TRIES: Final = 3
-"""Attempts to write while other controllers write the same object, before the write is postponed."""
-
-AGAIN: Final = 3.0
-"""Seconds until a write is attempted again after conflicts."""
-
 
 class ParentWriter:
     """Writer of the entries of Meshwright, with a cache of those in the cluster."""
 
     def __init__(self, cluster: Cluster, decisions: RouteDecisions, attempts: Attempts) -> None:
-        self._cluster, self._attempts, self._decisions = cluster, attempts, decisions
+        self._cluster, self._decisions = cluster, decisions
         self._objects = ServedObjects(cluster, attempts)
         self._known: dict[ObjectKey, ParentEntries] = {}
         self._refused: dict[ObjectKey, tuple[int, str]] = {}
@@ -98,34 +89,15 @@ class ParentWriter:
     async def _change(
         self, key: ObjectKey, generation: int, wanted: Callable[[Raw], ParentEntries], now: float
     ) -> None:
-        resource = await self._objects.resource(key.kind)
-        if resource is None:
-            return
-        self._budget.take(now)
-        for _ in range(TRIES):
-            try:
-                await self._write(resource, key, generation, wanted)
-            except ApiError as error:
-                if error.is_conflict:  # another controller has written the object since it was read
-                    continue
-                self._known.pop(key, None)  # the object is deleted; the watch will report this
-            return
-        raise WritePostponed(now + AGAIN, is_refused=True)
+        def change(raw: Raw) -> Raw | None:
+            if is_outdated(raw, generation):
+                return None  # the watch will report the newer object, or a newer server has reported it
+            status, entries = raw.get("status") or {}, merged_entries(raw, wanted(raw), self._cluster.clock())
+            return None if entries == (status.get("parents") or []) else {**status, "parents": entries}
 
-    async def _write(
-        self, resource: Resource, key: ObjectKey, generation: int, wanted: Callable[[Raw], ParentEntries]
-    ) -> None:
-        api, at = self._cluster.api, (key.namespace, str(key))
-        get = partial(api.get, resource, key.namespace, key.name)
-        raw = await self._attempts.make(WrittenKind.STATUS, f"get {key.kind}", get, *at)
-        if is_outdated(raw, generation):
-            return  # the watch will report the newer object, or a newer server has reported it
-        entries = merged_entries(raw, wanted(raw), self._cluster.clock())
-        status = raw.get("status") or {}
-        if entries != (status.get("parents") or []):
-            body = {**raw, "status": {**status, "parents": entries}}
-            replace = partial(api.replace, resource, key.namespace, key.name, body, subresource="status")
-            raw = await self._attempts.make(
-                WrittenKind.STATUS, f"update {key.kind}", replace, *at, writes=True
-            )
-        self._known[key] = own_entries(raw)
+        self._budget.take(now)
+        raw = await self._objects.change_status(key, change, now)
+        if raw is None:
+            self._known.pop(key, None)
+        else:
+            self._known[key] = own_entries(raw)

@@ -27,20 +27,19 @@ from meshwright.delivery.wave import ADMISSIONS, NAMED, Cause, Change, Wave
 from meshwright.kube.lease import Lease
 from meshwright.kubernetes.status.object_status import ObjectStatusTable
 from meshwright.kubernetes.status.other_progress import ObjectProgress
-from meshwright.kubernetes.status.parents.writer import RouteDecisions
 from meshwright.kubernetes.status.reporter import Reporter
 from meshwright.kubernetes.status.rollouts import Progress
-from meshwright.kubernetes.status.writer import Writer
+from meshwright.kubernetes.status.writer import Decisions, Writer
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.gateway.rules import Rule
 from meshwright.mesh.identity import ProxyName
-from meshwright.mesh.kinds import ADMISSION, WORKLOAD
+from meshwright.mesh.kinds import ADMISSION, GATEWAY, WORKLOAD
 from meshwright.mesh.names import IpAddress, Port, TrustDomain
-from meshwright.mesh.objects import ObjectKey, SourcedObject
+from meshwright.mesh.objects import MeshObject, ObjectKey, SourcedObject
 from meshwright.mesh.origins import InCluster
 from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.mesh.values.picture import Picture
-from meshwright.mesh.workload import Explicit, Upstream, Workload
+from meshwright.mesh.workload import Edge, Explicit, Upstream, Workload
 from meshwright.providers.sources import Sources
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from meshwright.sidecars.envoy.empty_resources import empty
@@ -120,13 +119,13 @@ class Plane:
             meter=Metrics(),
             clock=lambda: now,
         )
-        self.standing, self.writer = ObjectStatusTable("east", {WORKLOAD}), FakeWriter()
+        self.standing, self.writer = ObjectStatusTable("east", {WORKLOAD}, gateways={GATEWAY}), FakeWriter()
         self.progresses: list[Callable[[ObjectKey], Progress | None]] = []
         self.seconds = 100.0
         lease, monotonic = cast("Lease", None), lambda: self.seconds
         self.reporter = Reporter(self.delivery, self.standing, lease, self._write, monotonic)
 
-    def _write(self, progress: Callable[[ObjectKey], Progress | None], decisions: RouteDecisions) -> Writer:
+    def _write(self, progress: Callable[[ObjectKey], Progress | None], decisions: Decisions) -> Writer:
         self.progresses.append(progress)
         self.decisions = decisions
         return cast("Writer", self.writer)
@@ -407,7 +406,7 @@ async def test_a_route_is_reported_when_its_verdict_changes_without_its_edit(tmp
     plane.standing.take()
 
     def accepted() -> bool:
-        decided = plane.decisions.decided(route_key)
+        decided = plane.decisions.routes.decided(route_key)
         assert decided is not None
         return decided.parents[0].accepted
 
@@ -419,4 +418,35 @@ async def test_a_route_is_reported_when_its_verdict_changes_without_its_edit(tmp
     plane.source.change({route_key: None})
     await plane.delivery.loop.wave()
     await plane.told()
-    assert plane.decisions.decided(route_key) is None
+    assert plane.decisions.routes.decided(route_key) is None
+
+
+async def test_a_gateway_is_reported_when_its_routes_or_proxies_change(tmp_path: Path) -> None:
+    """Its progress counts the connected proxies of its workloads, and is shared with other servers."""
+    plane = Plane(tmp_path, NOW)
+    gateway = g.gateway("edge")
+    gateway_key, shop = g.key_of(gateway), workload(SHOP, "10.0.0.1").value
+    assert isinstance(shop, Workload)
+    serving = replace(shop, interception=Edge("edge"))
+    in_cluster = InCluster("east", "1", 3)
+    things: dict[ObjectKey, MeshObject] = {
+        key(SHOP): serving,
+        g.key_of(g.CLASS): g.CLASS,
+        gateway_key: gateway,
+    }
+    plane.source.change({each: SourcedObject(each, thing, in_cluster) for each, thing in things.items()})
+    plane.come(SHOP)
+    await plane.start()
+    plane.standing.take()
+    (progress,) = plane.progresses
+    assert progress(gateway_key) == Progress(0, 1)
+    plane.acknowledge(SHOP)
+    assert progress(gateway_key) == Progress(1, 1)
+    assert [item for item in plane.reporter.own_progress() if item.key == gateway_key] == [
+        ObjectProgress(gateway_key, 3, 1, 1)
+    ]
+    route = g.http_route("split", Rule(backends=(g.to(SHOP),)), parents=(g.at("edge"),))
+    plane.source.change({g.key_of(route): SourcedObject(g.key_of(route), route, in_cluster)})
+    await plane.delivery.loop.wave()
+    assert gateway_key in await plane.told()
+    assert progress(gateway_key) == Progress(0, 1), "the new table is not acknowledged"

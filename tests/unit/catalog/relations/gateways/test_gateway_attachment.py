@@ -107,7 +107,10 @@ def test_route_without_a_common_host_name_is_refused() -> None:
     result = verdict(g.at("edge"), gateway, hostnames=("shop.example", "cart.example"))
     assert (result.reason, result.message) == (
         AttachedReason.NO_MATCHING_LISTENER_HOSTNAME,
-        "no host name of the route is one of a listener of Gateway default/edge: http (*.shop.example)",
+        (
+            "the host names of the route differ from those of these listeners of Gateway default/edge: "
+            "http (*.shop.example)"
+        ),
     )
 
 

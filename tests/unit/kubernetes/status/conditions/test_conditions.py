@@ -102,7 +102,7 @@ def test_object_not_in_force_is_neither_accepted_nor_programmed() -> None:
         [("False", "MW1013"), ("False", "NoConflict"), ("False", "NotInForce")],
     ]
     accepted, *_ = conditions((), None, 1, (), NOW, in_force=False)
-    assert said(accepted) == [("Accepted", "False", "NotInForce", "no part of the object is in force")]
+    assert said(accepted) == [("Accepted", "False", "NotInForce", "all parts of the object are out of force")]
 
 
 @pytest.mark.parametrize("code", ["resource-rejected", "policy-left-out"])

@@ -17,7 +17,8 @@ from meshwright.kubernetes.status.attempts import Attempts, WritePostponed
 from meshwright.kubernetes.status.cluster import Cluster
 from meshwright.kubernetes.status.event import EventReporter
 from meshwright.kubernetes.status.object_status import ObjectStatusTable
-from meshwright.kubernetes.status.parents.writer import AT_ONCE, TRIES, ParentWriter
+from meshwright.kubernetes.status.parents.writer import AT_ONCE, ParentWriter
+from meshwright.kubernetes.status.served_objects import TRIES
 from meshwright.mesh.gateway.references import ParentRef
 from meshwright.mesh.gateway.routes import HTTPRoute
 from meshwright.mesh.gateway.rules import Rule
@@ -30,7 +31,7 @@ from meshwright.mesh.problems.problem import Problem, Severity
 from tests.meshes import gateway as g
 from tests.meshes import values as a
 from tests.unit.kube.scripted_api import ScriptedServer, api_of
-from tests.unit.kubernetes.status.parents.route_server import RouteServer, service_parent
+from tests.unit.kubernetes.status.object_server import ObjectServer, service_parent
 from tests.unit.kubernetes.status.test_attempts import RecordingMeter
 
 START = datetime(2026, 1, 2, tzinfo=UTC)
@@ -64,7 +65,7 @@ def written(parent: ParentRef) -> dict[str, object]:
 class Scene:
     """A mesh, its status table, and a writer of the routes at an API server in memory."""
 
-    def __init__(self, api: Api, server: RouteServer) -> None:
+    def __init__(self, api: Api, server: ObjectServer) -> None:
         self.server, self.now = server, START
         self.mesh: View = g.view(ECHO, V1)
         self.standing = ObjectStatusTable("east", set(), routes={HTTP_ROUTE})
@@ -116,7 +117,7 @@ class Scene:
 @pytest.fixture
 async def scene() -> AsyncIterator[Scene]:
     """Return a scene with a mesh of two Services."""
-    server = RouteServer()
+    server = ObjectServer()
     async with ScriptedServer(server.play) as scripted, api_of(scripted) as api:
         yield Scene(api, server)
 
@@ -214,7 +215,7 @@ async def test_a_route_of_foreign_gateways_alone_is_never_read_or_written(scene:
 
 AT_HTTP = condition("Accepted", "True", "Accepted", "attached to Gateway default/edge: http")
 NO_ADMIN = condition(
-    "Accepted", "False", "NoMatchingParent", "Gateway default/edge has no listener named admin"
+    "Accepted", "False", "NoMatchingParent", "Gateway default/edge lacks a listener named admin"
 )
 
 
@@ -370,7 +371,7 @@ async def test_entries_from_before_the_start_are_not_written_again(scene: Scene)
 async def test_a_deleted_route_is_forgotten(scene: Scene) -> None:
     """NotFound ends the report without an error, and a later route of the name is new."""
     key = scene.edit("split", g.parent("echo", port=80))
-    del scene.server.routes["split"]
+    del scene.server.objects["split"]
     assert await scene.writer.report(key, 0.0) is None
     scene.standing.apply_edits({key: None})
     assert await scene.writer.report(key, 0.0) is None

@@ -1,4 +1,4 @@
-"""An API server in memory for the status of HTTPRoutes, with resourceVersions and conflicts."""
+"""An API server in memory for the status of objects of one kind, with resourceVersions and conflicts."""
 
 import copy
 import json
@@ -13,32 +13,33 @@ def service_parent(name: str, **fields: object) -> dict[str, object]:
     return {"group": "", "kind": "Service", "name": name, **fields}
 
 
-class RouteServer:
-    """Routes by name; as `play`, the only part of a scripted server.
+class ObjectServer:
+    """Objects by name; as `play`, the only part of a scripted server.
 
     `before_update` runs once before the next update, as another controller that writes first.
     """
 
-    def __init__(self) -> None:
-        self.routes: dict[str, dict[str, Any]] = {}
+    def __init__(self, plural: str = "httproutes") -> None:
+        self._plural = plural
+        self.objects: dict[str, dict[str, Any]] = {}
         self.before_update: Callable[[], None] | None = None
         self.requests: list[str] = []
 
     def put(self, name: str, *parents: dict[str, object], generation: int = 1) -> None:
         """Create a route or replace its spec, as its owner does."""
-        route = self.routes.setdefault(name, {"metadata": {"name": name, "namespace": "default"}})
+        route = self.objects.setdefault(name, {"metadata": {"name": name, "namespace": "default"}})
         route["spec"] = {"parentRefs": list(parents)}
         route["metadata"] |= {"generation": generation}
         self._count(route)
 
     def set_status(self, name: str, entries: list[dict[str, Any]]) -> None:
         """Write the whole status, as another controller does."""
-        self.routes[name]["status"] = {"parents": copy.deepcopy(entries)}
-        self._count(self.routes[name])
+        self.objects[name]["status"] = {"parents": copy.deepcopy(entries)}
+        self._count(self.objects[name])
 
     def entries(self, name: str) -> list[dict[str, Any]]:
         """Return the entries in the status of a route."""
-        status: dict[str, Any] = self.routes[name].get("status", {})
+        status: dict[str, Any] = self.objects[name].get("status", {})
         return list(status.get("parents", []))
 
     def take_requests(self) -> list[str]:
@@ -50,14 +51,14 @@ class RouteServer:
         """Answer a request like the API server: lists, reads and updates of the status."""
         self.requests.append(asked.method)
         *_, last = asked.path.split("/")
-        if last == "httproutes":
-            items = list(self.routes.values())
+        if last == self._plural:
+            items = list(self.objects.values())
             return await line.answer({"kind": "List", "metadata": {}, "items": items})
         name = asked.path.split("/")[-2] if last == "status" else last
-        if name not in self.routes:
-            return await line.refuse(404, "NotFound", "there is no such route")
+        if name not in self.objects:
+            return await line.refuse(404, "NotFound", "there is no such object")
         if asked.method == "GET":
-            return await line.answer(self.routes[name])
+            return await line.answer(self.objects[name])
         assert (asked.method, last) == ("PUT", "status")
         return await self._update(name, json.loads(asked.body), line)
 
@@ -65,7 +66,7 @@ class RouteServer:
         if self.before_update is not None:
             rival, self.before_update = self.before_update, None
             rival()
-        route = self.routes[name]
+        route = self.objects[name]
         if body["metadata"]["resourceVersion"] != route["metadata"]["resourceVersion"]:
             return await line.refuse(409, "Conflict", "the object has been modified")
         route["status"] = body["status"]

@@ -1,0 +1,106 @@
+"""State of a gateway: whether it is accepted, its listeners with their routes, and who serves it.
+
+Status, lint and explain read it. Reasons are those of a Gateway's condition `Accepted`.
+
+For example, a gateway with a good listener and one of protocol UDP is accepted, with the reason
+ListenersNotValid. Only addresses of the workloads that serve a gateway are its addresses.
+"""
+
+import enum
+from dataclasses import dataclass
+from typing import Final
+
+from catalog.relations.gateways.attachment import routes_at_listener
+from catalog.relations.gateways.classes import served_gateway
+from catalog.relations.gateways.listeners import listener_verdicts
+from catalog.relations.gateways.verdicts import ListenerVerdict
+from catalog.store.gateway import workloads_by_gateway
+from catalog.store.view import View
+from meshwright.engine.derived import derived
+from meshwright.mesh.gateway.gateways import Gateway
+from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.names import IpAddress
+from meshwright.mesh.policies.smi import PolicyKey
+
+IP_ADDRESS: Final = "IPAddress"
+"""Type of the addresses that a gateway may request."""
+
+
+class GatewayReason(enum.StrEnum):
+    """Reasons of a gateway's condition `Accepted`; with LISTENERS_NOT_VALID it is True or False."""
+
+    ACCEPTED = "Accepted"
+    LISTENERS_NOT_VALID = "ListenersNotValid"
+    UNSUPPORTED_ADDRESS = "UnsupportedAddress"
+    INVALID_PARAMETERS = "InvalidParameters"
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerState:
+    """A listener with its verdict, and the number of routes attached to it."""
+
+    verdict: ListenerVerdict
+    attached: int
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayState:
+    """State of a gateway that is served here.
+
+    `addresses` are those at which the gateway can be called: of the workloads that serve it, or the requested
+    ones among these. `unusable` are requested addresses that no workload has. `proxies` are the names of the
+    proxies of these workloads, sorted.
+    """
+
+    gateway: PolicyKey
+    accepted: bool
+    reason: GatewayReason
+    message: str
+    listeners: tuple[ListenerState, ...]
+    addresses: tuple[IpAddress, ...] = ()
+    unusable: tuple[str, ...] = ()
+    proxies: tuple[ProxyName, ...] = ()
+
+
+@derived
+def gateway_state(view: View, key: PolicyKey) -> GatewayState | None:
+    """Return the state of a gateway; None if it does not exist or is not served here."""
+    gateway = served_gateway(view, key)
+    if gateway is None:
+        return None
+    listeners = tuple(
+        ListenerState(verdict, len(routes_at_listener(view, key, verdict.listener.name)))
+        for verdict in listener_verdicts(view, key)
+    )
+    accepted, reason, message = _acceptance(gateway, listeners)
+    serving = [view.workloads[item] for item in sorted(workloads_by_gateway(view).get(key, ()))]
+    present = dict.fromkeys(address for workload in serving for address in workload.addresses)
+    wanted = dict.fromkeys(item.value for item in gateway.addresses if item.value)
+    return GatewayState(
+        key,
+        accepted,
+        reason,
+        message,
+        listeners,
+        tuple(address for address in present if not wanted or address in wanted),
+        tuple(address for address in wanted if address not in present),
+        tuple(sorted(workload.proxy_name for workload in serving if workload.proxy_name is not None)),
+    )
+
+
+def _acceptance(gateway: Gateway, listeners: tuple[ListenerState, ...]) -> tuple[bool, GatewayReason, str]:
+    """Return status, reason and message of the condition `Accepted`."""
+    unknown = sorted({item.type for item in gateway.addresses if item.type != IP_ADDRESS})
+    if unknown:
+        message = f"addresses of type {', '.join(unknown)} are not supported; the type must be {IP_ADDRESS}"
+        return False, GatewayReason.UNSUPPORTED_ADDRESS, message
+    if gateway.infrastructure.parameters is not None:
+        message = "spec.infrastructure.parametersRef is not supported"
+        return False, GatewayReason.INVALID_PARAMETERS, message
+    bad = [item.verdict for item in listeners if not item.verdict.accepted]
+    if not bad:
+        return True, GatewayReason.ACCEPTED, "all listeners are in force"
+    message = "listeners that are not in force: " + "; ".join(
+        f"{verdict.listener.name} ({verdict.message})" for verdict in bad
+    )
+    return len(bad) < len(listeners), GatewayReason.LISTENERS_NOT_VALID, message

@@ -1,0 +1,135 @@
+"""Conditions of gateways and of their listeners, in the words of the specification."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from catalog.relations.gateways.states import IP_ADDRESS, GatewayState, ListenerState
+from catalog.relations.gateways.verdicts import ListenerReason
+from meshwright.kubernetes.status.conditions.conditions import FALSE, TRUE, Condition
+from meshwright.kubernetes.status.gateways.own_status import (
+    ACCEPTED,
+    CONFLICTED,
+    PROGRAMMED,
+    RESOLVED_REFS,
+    ClassStatus,
+    GatewayStatus,
+    ListenerStatus,
+)
+from meshwright.kubernetes.status.rollouts import Progress
+from meshwright.kubernetes.status.statements import bounded
+from meshwright.mesh.gateway.features import GATEWAY_FEATURES
+from meshwright.mesh.gateway.gateways import GatewayClass
+
+PENDING: Final = "Pending"
+NO_RESOURCES: Final = "NoResources"
+_INVALID: Final = "Invalid"
+_CONFLICTS: Final = (ListenerReason.PROTOCOL_CONFLICT, ListenerReason.HOSTNAME_CONFLICT)
+
+MAXIMUM_ADDRESSES: Final = 16
+"""Addresses in a status, by the schema of the Gateway API."""
+
+
+def gateway_status(
+    state: GatewayState, progress: Progress, generation: int, before: GatewayStatus, *, settled: bool
+) -> GatewayStatus:
+    """Return the wanted status of a gateway, without times of transitions.
+
+    `progress` counts the connected proxies, and those that acknowledged what they are served. `before` is the
+    status in the cluster: once Programmed, a gateway stays so in this generation while proxies are connected,
+    because routes and endpoints change all the time. Until `settled` some proxies are not connected yet.
+    """
+    programmed = _programmed(state, progress, generation, before, settled=settled)
+    accepted = Condition(
+        ACCEPTED, TRUE if state.accepted else FALSE, state.reason, bounded(state.message), generation
+    )
+    return GatewayStatus(
+        (accepted, programmed),
+        tuple((IP_ADDRESS, address) for address in state.addresses[:MAXIMUM_ADDRESSES]),
+        tuple(
+            ListenerStatus(
+                item.verdict.listener.name,
+                item.verdict.kinds,
+                item.attached,
+                tuple(_of_listener(item, programmed, generation)),
+            )
+            for item in state.listeners
+        ),
+    )
+
+
+def class_status(found: GatewayClass, generation: int) -> ClassStatus:
+    """Return the wanted status of a class of Meshwright, without times of transitions."""
+    if found.parameters is None:
+        accepted = Condition(ACCEPTED, TRUE, "Accepted", "Meshwright serves the gateways of this class")
+    else:
+        message = "spec.parametersRef is not supported: delete it"
+        accepted = Condition(ACCEPTED, FALSE, "InvalidParameters", message)
+    return ClassStatus((_at(accepted, generation),), GATEWAY_FEATURES)
+
+
+def _at(condition: Condition, generation: int) -> Condition:
+    return Condition(condition.type, condition.status, condition.reason, condition.message, generation)
+
+
+def _programmed(
+    state: GatewayState, progress: Progress, generation: int, before: GatewayStatus, *, settled: bool
+) -> Condition:
+    def condition(status: str, reason: str, message: str) -> Condition:
+        return Condition(PROGRAMMED, status, reason, bounded(message), generation)
+
+    if not state.accepted:
+        return condition(FALSE, _INVALID, "the gateway is not accepted")
+    if state.unusable:
+        message = f"the workloads that serve the gateway lack the address {', '.join(state.unusable)}"
+        return condition(FALSE, "AddressNotUsable", message)
+    if not state.addresses:
+        namespace, name = state.gateway.namespace, state.gateway.name
+        message = (
+            f"the gateway needs a workload that serves it: a Workload of namespace {namespace} must have "
+            f"`gateway: {name}` in its spec"
+        )
+        return condition(FALSE, "AddressNotAssigned", message)
+    was = any(
+        item.type == PROGRAMMED and item.status == TRUE and item.generation == generation
+        for item in before.conditions
+    )
+    if not progress.total and not progress.unknown and not (was and not settled):
+        return condition(FALSE, NO_RESOURCES, "the proxies of the gateway are not connected")
+    if not was and not progress.is_done:
+        elsewhere = f"; unknown at {', '.join(progress.unknown)}" if progress.unknown else ""
+        message = f"applied by {progress.applied} of {progress.total} connected proxies{elsewhere}"
+        return condition(FALSE, PENDING, message)
+    return condition(TRUE, "Programmed", "the connected proxies of the gateway have applied it")
+
+
+def _of_listener(state: ListenerState, programmed: Condition, generation: int) -> Iterator[Condition]:
+    verdict = state.verdict
+    accepted = TRUE if verdict.accepted else FALSE
+    yield Condition(ACCEPTED, accepted, verdict.reason, bounded(verdict.message), generation)
+    if verdict.reason in _CONFLICTS:
+        yield Condition(CONFLICTED, TRUE, verdict.reason, bounded(verdict.message), generation)
+    else:
+        yield Condition(
+            CONFLICTED,
+            FALSE,
+            "NoConflicts",
+            "the listener differs from the others by port or host name",
+            generation,
+        )
+    yield _resolved(state, generation)
+    if not verdict.accepted:
+        yield Condition(PROGRAMMED, FALSE, _INVALID, "the listener is not in force", generation)
+    elif programmed.status == TRUE:
+        yield Condition(PROGRAMMED, TRUE, "Programmed", programmed.message, generation)
+    else:
+        yield Condition(PROGRAMMED, FALSE, PENDING, programmed.message, generation)
+
+
+def _resolved(state: ListenerState, generation: int) -> Condition:
+    unknown = ", ".join(kind.full for kind in state.verdict.unknown_kinds)
+    if unknown:
+        message = (
+            f"routes of these kinds cannot attach to protocol {state.verdict.listener.protocol}: {unknown}"
+        )
+        return Condition(RESOLVED_REFS, FALSE, "InvalidRouteKinds", bounded(message), generation)
+    return Condition(RESOLVED_REFS, TRUE, "ResolvedRefs", "all references are resolved", generation)

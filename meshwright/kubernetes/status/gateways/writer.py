@@ -1,0 +1,151 @@
+"""Writer of the status of Gateways and GatewayClasses. Only a changed status is written, in one write."""
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from catalog.relations.gateways.states import GatewayState
+from meshwright.kubernetes.status.attempts import Attempts, Budget
+from meshwright.kubernetes.status.cluster import Cluster
+from meshwright.kubernetes.status.gateways.conditions import (
+    NO_RESOURCES,
+    PENDING,
+    class_status,
+    gateway_status,
+)
+from meshwright.kubernetes.status.gateways.own_status import (
+    PROGRAMMED,
+    ClassStatus,
+    GatewayStatus,
+    is_outdated,
+)
+from meshwright.kubernetes.status.rollouts import Progress
+from meshwright.kubernetes.status.served_objects import Raw, ServedObjects
+from meshwright.mesh.gateway.gateways import GatewayClass
+from meshwright.mesh.kinds import GATEWAY_CLASS, Kind
+from meshwright.mesh.objects import ObjectKey
+
+A_MINUTE: Final = 600.0
+AT_ONCE: Final = 50.0
+"""Writes in a minute, and writes in one burst."""
+
+FIRST: Final = 3.0
+"""Seconds for which a change waits for the proxies, so that a quick rollout needs only one write."""
+
+AGAIN: Final = 1.0
+WITHOUT_PROXY: Final = 5.0
+SERVED: Final = 30.0
+"""Seconds until the proxies are looked at again: while they apply a change, without any, and otherwise."""
+
+SETTLED: Final = 60.0
+"""Seconds after the start in which proxies may still connect to this server again."""
+
+_NOTHING: Final = Progress(0, 0)
+
+
+class GatewayDecisions(Protocol):
+    """Decisions about gateways and their classes."""
+
+    def value(self, key: ObjectKey) -> GatewayState | None:
+        """Return the state of a gateway; None if it is not served here."""
+
+    def served_class(self, name: str) -> GatewayClass | None:
+        """Return a class whose gateways are served here; None for any other."""
+
+
+class GatewayWriter:
+    """Writer of the part of the status that Meshwright owns, with a cache of this part in the cluster."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        decisions: GatewayDecisions,
+        progress: Callable[[ObjectKey], Progress | None],
+        attempts: Attempts,
+        began: float,
+    ) -> None:
+        self._cluster, self._decisions, self._progress = cluster, decisions, progress
+        self._objects = ServedObjects(cluster, attempts)
+        self._settled = began + SETTLED
+        self._gateways: dict[ObjectKey, GatewayStatus] = {}
+        self._classes: dict[ObjectKey, ClassStatus] = {}
+        self._held: dict[ObjectKey, float] = {}
+        self._budget = Budget(A_MINUTE, AT_ONCE)
+
+    async def remember(self, kind: Kind, namespace: str | None) -> None:
+        """Read the present status of a kind's objects from the cluster. Raises WritePostponed."""
+        for key, raw in await self._objects.listed(kind, namespace):
+            if kind == GATEWAY_CLASS:
+                self._classes[key] = ClassStatus.read(raw)
+            else:
+                self._gateways[key] = GatewayStatus.read(raw)
+
+    async def report(self, key: ObjectKey, now: float) -> float | None:
+        """Write the status of a gateway or class if it changed. Raises WritePostponed.
+
+        Returns the monotonic time of the next report; None if the next report follows the next change.
+        """
+        generation = self._cluster.standing.generation(key)
+        if key.kind == GATEWAY_CLASS:
+            found = self._decisions.served_class(key.name)
+            if generation is None or found is None:
+                self._classes.pop(key, None)
+            else:
+                await self._report_class(key, class_status(found, generation), generation, now)
+            return None
+        state = self._decisions.value(key)
+        if generation is None or state is None:
+            self._gateways.pop(key, None)
+            self._held.pop(key, None)
+            return None
+        return await self._report_gateway(key, state, generation, now)
+
+    async def _report_class(self, key: ObjectKey, wanted: ClassStatus, generation: int, now: float) -> None:
+        known = self._classes.get(key)
+        if known is not None and not wanted.differs(known):
+            return
+
+        def change(raw: Raw) -> Raw | None:
+            before = ClassStatus.read(raw)
+            is_newer = is_outdated(raw, before.conditions, generation)
+            return None if is_newer else wanted.merged(raw, self._cluster.clock())
+
+        self._budget.take(now)
+        raw = await self._objects.change_status(key, change, now)
+        if raw is not None:
+            self._classes[key] = ClassStatus.read(raw)
+
+    async def _report_gateway(
+        self, key: ObjectKey, state: GatewayState, generation: int, now: float
+    ) -> float:
+        progress, settled = self._progress(key) or _NOTHING, now >= self._settled
+
+        def wanted(before: GatewayStatus) -> GatewayStatus:
+            return gateway_status(state, progress, generation, before, settled=settled)
+
+        def change(raw: Raw) -> Raw | None:
+            before = GatewayStatus.read(raw)
+            if is_outdated(raw, before.conditions, generation):
+                return None  # the watch will report the newer object, or a newer server has reported it
+            return wanted(before).merged(raw, self._cluster.clock())
+
+        known = self._gateways.get(key)
+        if known is not None and not (new := wanted(known)).differs(known):
+            self._held.pop(key, None)
+            return now + _pause(new)
+        is_pending = progress.total and not progress.is_done
+        if is_pending and now < (until := self._held.setdefault(key, now + FIRST)):
+            return min(until, now + AGAIN)
+        self._budget.take(now)
+        raw = await self._objects.change_status(key, change, now)
+        self._held.pop(key, None)
+        if raw is None:
+            return now + SERVED
+        self._gateways[key] = GatewayStatus.read(raw)
+        return now + _pause(self._gateways[key])
+
+
+def _pause(status: GatewayStatus) -> float:
+    reasons = {condition.reason for condition in status.conditions if condition.type == PROGRAMMED}
+    if PENDING in reasons:
+        return AGAIN
+    return WITHOUT_PROXY if NO_RESOURCES in reasons else SERVED
