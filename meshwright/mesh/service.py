@@ -133,6 +133,7 @@ class Service(CachedIndex):
     - `created`: `metadata.creationTimestamp` as written, or empty; the age decides precedence.
     - `without_effect`: fields of `spec`, and annotations as `metadata.annotations[NAME]`, each with its
       value, that kube-proxy obeys and sidecars do not.
+    - `ingress`: addresses and host names of the load balancer in front of the service.
     """
 
     key: ServiceKey
@@ -146,6 +147,7 @@ class Service(CachedIndex):
     publish_not_ready: bool = False
     created: str = ""
     without_effect: tuple[tuple[str, str], ...] = ()
+    ingress: tuple[str, ...] = ()
 
     def port(self, number: int) -> ServicePort | None:
         """Return the port with this number, or None."""

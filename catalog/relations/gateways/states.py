@@ -3,13 +3,16 @@
 Status, lint and explain read it. Reasons are those of a Gateway's condition `Accepted`.
 
 For example, a gateway with a good listener and one of protocol UDP is accepted, with the reason
-ListenersNotValid. Only addresses of the workloads that serve a gateway are its addresses.
+ListenersNotValid. Its addresses are those of the Services in front of the workloads that serve it, and
+without a Service those of the workloads.
 """
 
 import enum
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from ipaddress import ip_address
 
+from catalog.relations.backends.workloads import services_of
 from catalog.relations.gateways.attachment import routes_at_listener
 from catalog.relations.gateways.classes import served_gateway
 from catalog.relations.gateways.listeners import listener_verdicts
@@ -17,13 +20,12 @@ from catalog.relations.gateways.verdicts import ListenerVerdict
 from catalog.store.gateway import workloads_by_gateway
 from catalog.store.view import View
 from meshwright.engine.derived import derived
-from meshwright.mesh.gateway.gateways import Gateway
+from meshwright.mesh.gateway.gateways import HOSTNAME_ADDRESS, IP_ADDRESS, Gateway, GatewayAddress
 from meshwright.mesh.identity import ProxyName
-from meshwright.mesh.names import IpAddress
+from meshwright.mesh.kinds import CONFIG_MAP
 from meshwright.mesh.policies.smi import PolicyKey
-
-IP_ADDRESS: Final = "IPAddress"
-"""Type of the addresses that a gateway may request."""
+from meshwright.mesh.service import Service
+from meshwright.mesh.workload import Workload
 
 
 class GatewayReason(enum.StrEnum):
@@ -47,9 +49,9 @@ class ListenerState:
 class GatewayState:
     """State of a gateway that is served here.
 
-    `addresses` are those at which the gateway can be called: of the workloads that serve it, or the requested
-    ones among these. `unusable` are requested addresses that no workload has. `proxies` are the names of the
-    proxies of these workloads, sorted.
+    `addresses` are those at which the gateway can be called, or the requested ones among these. `unusable`
+    are requested addresses that the gateway lacks. `proxies` are the names of the proxies of the workloads
+    that serve it, sorted.
     """
 
     gateway: PolicyKey
@@ -57,7 +59,7 @@ class GatewayState:
     reason: GatewayReason
     message: str
     listeners: tuple[ListenerState, ...]
-    addresses: tuple[IpAddress, ...] = ()
+    addresses: tuple[GatewayAddress, ...] = ()
     unusable: tuple[str, ...] = ()
     proxies: tuple[ProxyName, ...] = ()
 
@@ -74,8 +76,8 @@ def gateway_state(view: View, key: PolicyKey) -> GatewayState | None:
     )
     accepted, reason, message = _acceptance(gateway, listeners)
     serving = [view.workloads[item] for item in sorted(workloads_by_gateway(view).get(key, ()))]
-    present = dict.fromkeys(address for workload in serving for address in workload.addresses)
-    wanted = dict.fromkeys(item.value for item in gateway.addresses if item.value)
+    present = dict.fromkeys(_addresses(view, serving))
+    wanted = dict.fromkeys(item for item in gateway.addresses if item.value)
     return GatewayState(
         key,
         accepted,
@@ -83,9 +85,32 @@ def gateway_state(view: View, key: PolicyKey) -> GatewayState | None:
         message,
         listeners,
         tuple(address for address in present if not wanted or address in wanted),
-        tuple(address for address in wanted if address not in present),
+        tuple(address.value for address in wanted if address not in present),
         tuple(sorted(workload.proxy_name for workload in serving if workload.proxy_name is not None)),
     )
+
+
+def _addresses(view: View, serving: Iterable[Workload]) -> Iterator[GatewayAddress]:
+    """Yield the addresses of a gateway: of load balancers, else of their Services, else of the workloads."""
+    for workload in serving:
+        services = [view.services[key] for key in services_of(view, workload.key) if key in view.services]
+        named = [text for service in services for text in _of_service(service)]
+        for text in named or workload.addresses:
+            yield GatewayAddress(IP_ADDRESS if _is_address(text) else HOSTNAME_ADDRESS, text)
+
+
+def _of_service(service: Service) -> tuple[str, ...]:
+    """Return the addresses and host names at which a Service is called from outside, or else its own."""
+    own = () if service.cluster_ip is None else (service.cluster_ip, *service.other_addresses)
+    return service.ingress or own
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _acceptance(gateway: Gateway, listeners: tuple[ListenerState, ...]) -> tuple[bool, GatewayReason, str]:
@@ -94,8 +119,9 @@ def _acceptance(gateway: Gateway, listeners: tuple[ListenerState, ...]) -> tuple
     if unknown:
         message = f"addresses of type {', '.join(unknown)} are not supported; the type must be {IP_ADDRESS}"
         return False, GatewayReason.UNSUPPORTED_ADDRESS, message
-    if gateway.infrastructure.parameters is not None:
-        message = "spec.infrastructure.parametersRef is not supported"
+    parameters = gateway.infrastructure.parameters
+    if parameters is not None and parameters.kind != CONFIG_MAP:
+        message = f"spec.infrastructure.parametersRef is a {parameters.kind.full}: must be a ConfigMap"
         return False, GatewayReason.INVALID_PARAMETERS, message
     bad = [item.verdict for item in listeners if not item.verdict.accepted]
     if not bad:

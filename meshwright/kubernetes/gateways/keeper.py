@@ -6,12 +6,12 @@ The API server removes the objects of a deleted Gateway, which owns them. Only t
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
 from catalog.relations.gateways.classes import served_gateway
-from catalog.store.gateway import gateways
+from catalog.store.gateway import gateway_classes, gateways
 from catalog.store.view import View
 from meshwright.delivery.snapshots.published_snapshots import Step
 from meshwright.delivery.wave import Wave
@@ -20,8 +20,8 @@ from meshwright.kube.builtin import CONFIG_MAPS, DEPLOYMENTS
 from meshwright.kube.errors import ApiError, KubeError, Reason
 from meshwright.kube.resource import Resource
 from meshwright.kubernetes.gateways.infrastructure import Document, Home, infrastructure, object_name
-from meshwright.kubernetes.gateways.parameters import GatewayParameters, ParametersError, read_parameters
-from meshwright.mesh.gateway.gateways import Gateway
+from meshwright.kubernetes.gateways.parameters import ParametersError, read_parameters
+from meshwright.mesh.gateway.gateways import Gateway, ObjectReference
 from meshwright.mesh.kinds import CONFIG_MAP, GATEWAY
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.policies.smi import PolicyKey
@@ -124,7 +124,8 @@ class GatewayObjects:
         here = {key: gateway for key, gateway in sorted(served.items()) if gateway.uid}
         for key, gateway in here.items():
             names[key] = object_name(gateway)
-            await self._attempt(key, lambda gateway=gateway: self._keep(gateway))  # type: ignore[misc]
+            of_class = gateway_classes(view)[gateway.class_name].parameters
+            await self._attempt(key, lambda gateway=gateway, of_class=of_class: self._keep(gateway, of_class))  # type: ignore[misc]
         for key in sorted(names.keys() - here.keys()):
             await self._attempt(key, lambda key=key: self._remove(key, names.pop(key)))  # type: ignore[misc]
         self._errors = {key: error for key, error in self._errors.items() if key in names or key in here}
@@ -140,9 +141,10 @@ class GatewayObjects:
         else:
             self._errors.pop(key, None)
 
-    async def _keep(self, gateway: Gateway) -> None:
-        key = gateway.key
-        documents = infrastructure(gateway, await self._parameters(gateway), self._home)
+    async def _keep(self, gateway: Gateway, of_class: ObjectReference | None) -> None:
+        key, own = gateway.key, gateway.infrastructure.parameters
+        data = {**await self._data(of_class, key.namespace), **await self._data(own, key.namespace)}
+        documents = infrastructure(gateway, read_parameters(data), self._home)
         before, now = self._applied.get(key), asyncio.get_running_loop().time()
         if before is not None and before.documents == documents and now < before.at + LOOK_SECONDS:
             return
@@ -154,24 +156,22 @@ class GatewayObjects:
             _log.info("objects of a gateway applied", gateway=str(key), objects=sorted(_kinds(documents)))
         self._applied[key] = _Applied(documents, now)
 
-    async def _parameters(self, gateway: Gateway) -> GatewayParameters:
-        reference = gateway.infrastructure.parameters
+    async def _data(self, reference: ObjectReference | None, namespace: Namespace) -> Mapping[str, Any]:
+        """Return the data of a ConfigMap with parameters; empty without a reference."""
         if reference is None:
-            return GatewayParameters()
+            return {}
         if reference.kind != CONFIG_MAP:
-            raise ParametersError(
-                f"spec.infrastructure.parametersRef is a {reference.kind.full}: must be a ConfigMap"
-            )
+            raise ParametersError(f"parametersRef is a {reference.kind.full}: must be a ConfigMap")
+        home = reference.namespace or namespace
         try:
-            raw = await self._api.get(CONFIG_MAPS, gateway.key.namespace, reference.name)
+            raw = await self._api.get(CONFIG_MAPS, home, reference.name)
         except ApiError as error:
             if error.reason is not Reason.NOT_FOUND:
                 raise
             raise ParametersError(
-                f"ConfigMap {gateway.key.namespace}/{reference.name} of spec.infrastructure.parametersRef "
-                "does not exist"
+                f"ConfigMap {home}/{reference.name} of parametersRef does not exist"
             ) from None
-        return read_parameters(raw.get("data") or {})
+        return raw.get("data") or {}
 
     async def _apply(self, document: Document) -> None:
         resource, metadata = _RESOURCES[document["kind"]], document["metadata"]

@@ -90,6 +90,11 @@ class Listener:
     dropped: str = ""
 
 
+IP_ADDRESS: Final = "IPAddress"
+HOSTNAME_ADDRESS: Final = "Hostname"
+"""Types of addresses that the specification names; there may be others."""
+
+
 @dataclass(frozen=True, slots=True)
 class GatewayAddress:
     """A requested address: its type, `IPAddress`, `Hostname` or another name, and the value, or empty."""

@@ -88,9 +88,20 @@ def service(manifest: Manifest) -> Service | None:
         escaped_slashes=escaped_slashes(annotations),
         created=manifest.metadata.text("creationTimestamp") or "",
         without_effect=(*_without_effect(spec), *_nearness(annotations)),
+        ingress=tuple(_ingress(manifest.body.section("status"))),
     )
     spec.skim("externalTrafficPolicy", "sessionAffinityConfig")
     return result
+
+
+def _ingress(status: Fields) -> Iterator[str]:
+    """Yield the addresses and host names of the load balancer in front of a Service."""
+    balancer = status.section("loadBalancer")
+    for section in balancer.sections("ingress"):
+        yield from (text for name in ("ip", "hostname") if (text := section.text(name)))
+        section.skim()
+    balancer.skim()
+    status.skim()
 
 
 def _without_effect(spec: Fields) -> Iterator[tuple[str, str]]:

@@ -4,7 +4,14 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from meshwright.mesh.gateway.gateways import Gateway, GatewayAddress, Infrastructure, RoutesFrom
+from meshwright.mesh.gateway.gateways import (
+    HOSTNAME_ADDRESS,
+    IP_ADDRESS,
+    Gateway,
+    GatewayAddress,
+    Infrastructure,
+    RoutesFrom,
+)
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.specs.codes import Code
 from meshwright.specs.fields import Fields, duplicates
@@ -29,9 +36,6 @@ from meshwright.specs.gateway.references import local_reference
 from meshwright.specs.gateway.selectors import namespaces
 from meshwright.specs.gateway.tolerance import close, is_of_cluster, unreported
 from meshwright.specs.manifest import Manifest
-
-IP_ADDRESS: Final = "IPAddress"
-HOSTNAME_ADDRESS: Final = "Hostname"
 
 _ZEROS: Final = re.compile(r"\b0+(?=[0-9])")
 _MOST_ADDRESSES: Final = 16

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from catalog.relations.gateways.states import IP_ADDRESS, GatewayState, ListenerState
+from catalog.relations.gateways.states import GatewayState, ListenerState
 from catalog.relations.gateways.verdicts import ListenerReason
 from meshwright.kubernetes.status.conditions.conditions import FALSE, TRUE, Condition
 from meshwright.kubernetes.status.gateways.own_status import (
@@ -19,6 +19,7 @@ from meshwright.kubernetes.status.rollouts import Progress
 from meshwright.kubernetes.status.statements import bounded
 from meshwright.mesh.gateway.features import GATEWAY_FEATURES
 from meshwright.mesh.gateway.gateways import GatewayClass
+from meshwright.mesh.kinds import CONFIG_MAP
 
 PENDING: Final = "Pending"
 NO_RESOURCES: Final = "NoResources"
@@ -44,7 +45,7 @@ def gateway_status(
     )
     return GatewayStatus(
         (accepted, programmed),
-        tuple((IP_ADDRESS, address) for address in state.addresses[:MAXIMUM_ADDRESSES]),
+        tuple((item.type, item.value) for item in state.addresses[:MAXIMUM_ADDRESSES]),
         tuple(
             ListenerStatus(
                 item.verdict.listener.name,
@@ -59,10 +60,10 @@ def gateway_status(
 
 def class_status(found: GatewayClass, generation: int) -> ClassStatus:
     """Return the wanted status of a class of Meshwright, without times of transitions."""
-    if found.parameters is None:
+    if found.parameters is None or found.parameters.kind == CONFIG_MAP:
         accepted = Condition(ACCEPTED, TRUE, "Accepted", "Meshwright serves the gateways of this class")
     else:
-        message = "spec.parametersRef is not supported: delete it"
+        message = f"spec.parametersRef is a {found.parameters.kind.full}: must be a ConfigMap"
         accepted = Condition(ACCEPTED, FALSE, "InvalidParameters", message)
     return ClassStatus((_at(accepted, generation),), GATEWAY_FEATURES)
 

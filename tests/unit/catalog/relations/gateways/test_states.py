@@ -15,7 +15,7 @@ from meshwright.mesh.gateway.gateways import (
 from meshwright.mesh.gateway.rules import Rule
 from meshwright.mesh.kinds import Kind
 from meshwright.mesh.names import IpAddress
-from meshwright.mesh.workload import Edge
+from meshwright.mesh.workload import Edge, Workload
 from tests.meshes import gateway as g
 from tests.meshes import values as a
 
@@ -29,7 +29,7 @@ def state(gateway: Gateway, *others: object) -> GatewayState:
     return result
 
 
-def serving(name: str, address: str, *others: str) -> object:
+def serving(name: str, address: str, *others: str) -> Workload:
     """Return a workload that serves the gateway `edge`."""
     workload = a.workload(name, address)
     return replace(workload, interception=Edge("edge"), other_addresses=tuple(map(IpAddress, others)))
@@ -52,6 +52,11 @@ def test_gateway_is_accepted_while_a_listener_is_good(
     assert (result.accepted, result.reason) == (accepted, reason)
 
 
+def values(result: GatewayState) -> tuple[str, ...]:
+    """Return the addresses of a gateway without their types."""
+    return tuple(address.value for address in result.addresses)
+
+
 def test_message_names_the_listeners_that_are_not_in_force() -> None:
     """A reader of the status finds the listener and what is wrong with it."""
     result = state(g.gateway("edge", GOOD, BAD))
@@ -64,8 +69,21 @@ def test_addresses_are_those_of_all_workloads_that_serve_the_gateway() -> None:
     """In the order of the workloads, with the addresses of both families."""
     others = (serving("b", "10.0.0.2"), serving("a", "10.0.0.1", "fd00::1"), a.workload("c", "10.0.0.3"))
     result = state(g.gateway("edge"), *others)
-    assert result.addresses == ("10.0.0.1", "fd00::1", "10.0.0.2")
+    assert values(result) == ("10.0.0.1", "fd00::1", "10.0.0.2")
     assert [str(name) for name in result.proxies] == ["a-uuid.a.default", "b-uuid.b.default"]
+
+
+def test_addresses_of_a_service_in_front_replace_those_of_the_workloads() -> None:
+    """First those of its load balancer, which may be host names, else its own."""
+    serves = replace(serving("a", "10.0.0.1"), labels=(("app", "a"),))
+    front = a.service("a", address="10.1.0.1")
+    own = state(g.gateway("edge"), serves, front)
+    assert own.addresses == (GatewayAddress("IPAddress", "10.1.0.1"),)
+    balanced = state(g.gateway("edge"), serves, replace(front, ingress=("192.0.2.1", "lb.example")))
+    assert balanced.addresses == (
+        GatewayAddress("IPAddress", "192.0.2.1"),
+        GatewayAddress("Hostname", "lb.example"),
+    )
 
 
 def test_requested_addresses_narrow_those_in_the_status() -> None:
@@ -79,14 +97,14 @@ def test_requested_addresses_narrow_those_in_the_status() -> None:
     refused = with_addresses(("example.com/any", "x"), ("IPAddress", "10.0.0.1"))
     assert (refused.accepted, refused.reason) == (False, GatewayReason.UNSUPPORTED_ADDRESS)
     some = with_addresses(("IPAddress", "10.0.0.9"), ("IPAddress", "10.0.0.2"))
-    assert (some.accepted, some.addresses, some.unusable) == (True, ("10.0.0.2",), ("10.0.0.9",))
+    assert (some.accepted, values(some), some.unusable) == (True, ("10.0.0.2",), ("10.0.0.9",))
     anything = with_addresses(("IPAddress", ""))
-    assert (anything.addresses, anything.unusable) == (("10.0.0.1", "10.0.0.2"), ())
+    assert (values(anything), anything.unusable) == (("10.0.0.1", "10.0.0.2"), ())
 
 
-def test_parameters_are_refused() -> None:
-    """GatewayInvalidParametersRef: no kind of parameters is known."""
-    parameters = ObjectReference(Kind("ConfigMap"), "missing")
+def test_parameters_of_another_kind_are_refused() -> None:
+    """GatewayInvalidParametersRef: only a ConfigMap has parameters."""
+    parameters = ObjectReference(Kind("Secret"), "missing")
     gateway = replace(g.gateway("edge"), infrastructure=Infrastructure(parameters=parameters))
     assert state(gateway).reason is GatewayReason.INVALID_PARAMETERS
 

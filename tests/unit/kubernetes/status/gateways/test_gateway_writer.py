@@ -297,7 +297,7 @@ async def test_class_gets_its_condition_and_the_features_in_order() -> None:
             condition("Accepted", "True", "Accepted", "Meshwright serves the gateways of this class")
         ]
         assert scene.status("other") is None
-        scene.edit(replace(g.CLASS, parameters=ObjectReference(Kind("ConfigMap"), "x")), generation=2)
+        scene.edit(replace(g.CLASS, parameters=ObjectReference(Kind("Secret"), "x")), generation=2)
         await scene.writer.report(key, 0.0)
         (accepted,) = scene.status("meshwright")["conditions"]
         assert (accepted["reason"], accepted["observedGeneration"]) == ("InvalidParameters", 2)
