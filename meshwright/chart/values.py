@@ -65,6 +65,10 @@ class Injection(On):
     """Injection configuration (docs/start/injection.md): policy, overlays and others."""
 
 
+class Gateways(Switch):
+    """Proxies of Gateways, for which the server writes Deployments and Services in all namespaces."""
+
+
 class Cni(Switch):
     """CNI plug-in, which sets the iptables rules of Pods (docs/operate/cni.md)."""
 
@@ -171,6 +175,7 @@ class Values(Part):
     webhook: On = Field(default_factory=On)
     """Validating webhook, which checks policies before the cluster stores them."""
     injection: Injection = Field(default_factory=Injection)
+    gateways: Gateways = Field(default_factory=Gateways)
     cni: Cni = Field(default_factory=Cni)
     cert_manager: CertManager = Field(default_factory=CertManager)
     ingress_gateway: IngressGateway = Field(default_factory=IngressGateway)

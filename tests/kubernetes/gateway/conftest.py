@@ -5,9 +5,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.kubernetes.conftest import skip_without
+from tests.kubernetes.gateway.installation import installed
 from tests.kubernetes.tools.api_requests import Asking, established
 from tests.kubernetes.tools.gateway_definitions import KINDS, definition
+from tests.kubernetes.tools.kubectl import Kubectl
 from tools.real_parts.cluster import RunningCluster, cluster
+from tools.real_parts.node import Node
 from tools.real_parts.parts import GATEWAY_DEFINITIONS
 
 LATER = "tlsroutes"
@@ -20,6 +23,15 @@ def own_cluster(parts: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     skip_without(GATEWAY_DEFINITIONS)
     with cluster(tmp_path_factory.mktemp("gateway") / "cluster") as made:
         yield made
+
+
+@pytest.fixture(scope="package")
+def home(
+    real_node: Node, node_administrator: Kubectl, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Node]:
+    """Return the node with the chart and the definitions, for all tests of this folder that need a node."""
+    with installed(real_node, node_administrator, tmp_path_factory.mktemp("gateway-node")):
+        yield real_node
 
 
 @pytest.fixture(scope="package")
