@@ -40,6 +40,9 @@ def listener_verdicts(view: View, key: PolicyKey) -> tuple[ListenerVerdict, ...]
 
 
 def _verdict(listener: Listener, together: tuple[Listener, ...]) -> ListenerVerdict:
+    if listener.dropped:
+        message = f"Dropped Listener: {listener.dropped}"
+        return ListenerVerdict(listener, ListenerReason.UNSUPPORTED_VALUE, message)
     fitting = KINDS.get(listener.protocol)
     if fitting is None:
         served = ", ".join(sorted(KINDS))

@@ -1,5 +1,7 @@
 """Verdicts about listeners: the cases of the conformance suite, and those that it leaves out."""
 
+from dataclasses import replace
+
 from catalog.relations.gateways.listeners import listener_verdicts
 from catalog.relations.gateways.verdicts import ListenerReason, ListenerVerdict
 from meshwright.mesh.gateway.gateways import Gateway, Listener
@@ -41,6 +43,16 @@ def test_unknown_protocol_refuses_its_listener_alone() -> None:
     message = "protocol INVALID is not served; listeners may have the protocol HTTP, TCP, TLS"
     assert verdicts(g.gateway("edge", bad, good)) == (
         ListenerVerdict(bad, ListenerReason.UNSUPPORTED_PROTOCOL, message),
+        ListenerVerdict(good, ACCEPTED, "the listener is in force at port 80", BOTH),
+    )
+
+
+def test_listener_that_cannot_be_read_is_refused_alone() -> None:
+    """It may demand what Meshwright does not know, for example a filter that must not be skipped."""
+    bad, good = replace(g.listener("bad", 8080), dropped="spec.a: unknown field"), g.listener("good")
+    message = "Dropped Listener: spec.a: unknown field"
+    assert verdicts(g.gateway("edge", bad, good)) == (
+        ListenerVerdict(bad, ListenerReason.UNSUPPORTED_VALUE, message),
         ListenerVerdict(good, ACCEPTED, "the listener is in force at port 80", BOTH),
     )
 
