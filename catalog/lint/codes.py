@@ -311,6 +311,10 @@ class Code(ProblemCode):
         "MW2176",
         "A redirect of a Gateway API route leads to a location that the same rule redirects.",
     )
+    GATEWAY_FIELD_NOT_USED = (
+        "MW2177",
+        "A field of a Gateway has no effect, because Meshwright does not support the field.",
+    )
     NOT_LOOKED_FURTHER = (
         "MW2160",
         "A check of a large object stopped at the limit of the check; the object may have more problems.",

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from catalog.lint import servers
 from catalog.lint.codes import Code
-from catalog.lint.gateway import routes
+from catalog.lint.gateway import gateways, routes
 from catalog.lint.lint import DriverChecks, Lint, NoDriverChecks, fine
 from catalog.lint.osm import egress, ingress, limits, retries, roots, telemetry, tls_keys
 from catalog.lint.own import authorization, mutual_tls, routing, upstreams
@@ -18,6 +18,7 @@ from catalog.lint.wording import problem_of
 from catalog.relations.conflicts import conflicts, shared
 from catalog.relations.groups import driver_of
 from catalog.store.gateway import gateway_routes
+from catalog.store.gateway import gateways as all_gateways
 from catalog.store.inventory import claimant_of
 from catalog.store.objects import workload_object
 from catalog.store.osm import (
@@ -95,6 +96,7 @@ class Linter:
             ObservedTable(of_root, lint, root_certificates(view)),
             ObservedTable(of_namespace, lint, view.namespaces),
             ObservedTable(of_gateway_route, lint, gateway_routes(view)),
+            ObservedTable(of_gateway, lint, all_gateways(view)),
             mesh,
         )
 
@@ -281,6 +283,12 @@ def of_root(lint: Lint, key: PolicyKey) -> Problems:
 def of_gateway_route(lint: Lint, key: ObjectKey) -> Problems:
     """Return the problems of a route of the Gateway API."""
     return tuple(routes.problems(lint, key, gateway_routes(lint.view)[key]))
+
+
+@derived
+def of_gateway(lint: Lint, key: PolicyKey) -> Problems:
+    """Return the problems of a gateway."""
+    return tuple(gateways.problems(lint.view, key))
 
 
 def _of_driver(lint: Lint, workload: Workload) -> Problems:

@@ -1,7 +1,8 @@
-"""Checks of Gateway API routes: refused parents, broken references, and matches without effect.
+"""Checks of gateways and their routes, for example for refused parents and for matches without effect.
 
 `routes` has the checks of one route, `hidden_matches` finds equal matches of several routes, `redirects`
-finds circular redirects, and `out_of_force` finds objects out of force because of routes.
+finds circular redirects, and `out_of_force` finds objects out of force because of routes. `gateways` has the
+checks of one gateway.
 
 These checks never decide where a route is in force; `catalog.relations.attachment` does.
 """

@@ -11,7 +11,7 @@ from meshwright.specs.gateway.forms import LABEL_KEY, LABEL_VALUE, choice, missi
 from meshwright.specs.quotes import TEXT_RULE, advised
 
 _WITH_VALUES: Final = (SelectorOperator.IN, SelectorOperator.NOT_IN)
-_NONE: Final = "no namespace is selected"
+_NONE: Final = "all namespaces are excluded"
 
 
 def namespaces(
@@ -73,5 +73,5 @@ def _fault(requirement: LabelRequirement) -> str:
     if operator in _WITH_VALUES and not values:
         return f"operator {operator} needs values"
     if operator not in _WITH_VALUES and values:
-        return f"operator {operator} must have no values"
+        return f"operator {operator} must be without values"
     return "" if all(map(LABEL_VALUE.fits, values)) else f"value {LABEL_VALUE.rule}"

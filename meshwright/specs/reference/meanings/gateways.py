@@ -49,13 +49,13 @@ _NAMESPACES: Final[Meanings] = {
     "selector.matchExpressions[].values": Meaning("The values, for `In` and `NotIn`.", form=_VALUE),
 }
 _VALIDATION: Final[Meanings] = {
-    "validation": Meaning("The check of client certificates. No effect."),
-    "validation.caCertificateRefs": Meaning("The ConfigMaps with CA certificates. No effect."),
+    "validation": Meaning("The check of client certificates. Ignored."),
+    "validation.caCertificateRefs": Meaning("The ConfigMaps with CA certificates. Ignored."),
     **under("validation.caCertificateRefs[]", _PARAMETERS),
     "validation.caCertificateRefs[].namespace": Meaning(
         "The namespace.", "the gateway's namespace", NAMESPACE
     ),
-    "validation.mode": Meaning("Whether clients need a valid certificate. No effect."),
+    "validation.mode": Meaning("Whether clients need a valid certificate. Ignored."),
 }
 _LISTENERS: Final[Meanings] = {
     "spec.listeners": Meaning("The ports and host names that the gateway serves, at most 64."),
@@ -73,7 +73,7 @@ _LISTENERS: Final[Meanings] = {
         "The Secrets with the gateway's certificates, for `Terminate`."
     ),
     **under("spec.listeners[].tls.certificateRefs[]", _SECRET),
-    "spec.listeners[].tls.options": Meaning("Options of other controllers. No effect."),
+    "spec.listeners[].tls.options": Meaning("Options of other controllers. Ignored."),
     "spec.listeners[].allowedRoutes": Meaning("The routes that may attach."),
     "spec.listeners[].allowedRoutes.namespaces": Meaning("The namespaces of the routes."),
     "spec.listeners[].allowedRoutes.namespaces.from": Meaning(
@@ -89,16 +89,16 @@ _LISTENERS: Final[Meanings] = {
     "spec.listeners[].allowedRoutes.kinds[].kind": Meaning("The kind.", form=KIND),
 }
 _CLIENTS: Final[Meanings] = {
-    "spec.tls": Meaning("Client certificates, for the gateway and of the gateway. No effect."),
-    "spec.tls.frontend": Meaning("The check of client certificates. No effect."),
-    "spec.tls.frontend.default": Meaning("The check at all ports. No effect."),
+    "spec.tls": Meaning("Client certificates, for the gateway and of the gateway. Ignored."),
+    "spec.tls.frontend": Meaning("The check of client certificates. Ignored."),
+    "spec.tls.frontend.default": Meaning("The check at all ports. Ignored."),
     **under("spec.tls.frontend.default", _VALIDATION),
-    "spec.tls.frontend.perPort": Meaning("Checks at single ports. No effect."),
+    "spec.tls.frontend.perPort": Meaning("Checks at single ports. Ignored."),
     "spec.tls.frontend.perPort[].port": Meaning("The port, different in each item."),
-    "spec.tls.frontend.perPort[].tls": Meaning("The check at the port. No effect."),
+    "spec.tls.frontend.perPort[].tls": Meaning("The check at the port. Ignored."),
     **under("spec.tls.frontend.perPort[].tls", _VALIDATION),
-    "spec.tls.backend": Meaning("The gateway's certificate for backends. No effect."),
-    "spec.tls.backend.clientCertificateRef": Meaning("The Secret with the certificate. No effect."),
+    "spec.tls.backend": Meaning("The gateway's certificate for backends. Ignored."),
+    "spec.tls.backend.clientCertificateRef": Meaning("The Secret with the certificate. Ignored."),
     **under("spec.tls.backend.clientCertificateRef", _SECRET),
 }
 GATEWAY: Final[Meanings] = {
@@ -115,10 +115,10 @@ GATEWAY: Final[Meanings] = {
     "spec.infrastructure.annotations": Meaning("Annotations of the objects, at most 16."),
     "spec.infrastructure.parametersRef": Meaning("An object with parameters, in the gateway's namespace."),
     **under("spec.infrastructure.parametersRef", _PARAMETERS),
-    "spec.allowedListeners": Meaning("The ListenerSets that may attach. No effect."),
-    "spec.allowedListeners.namespaces": Meaning("The namespaces of the ListenerSets. No effect."),
+    "spec.allowedListeners": Meaning("The ListenerSets that may attach. Ignored."),
+    "spec.allowedListeners.namespaces": Meaning("The namespaces of the ListenerSets. Ignored."),
     "spec.allowedListeners.namespaces.from": Meaning(
-        "Whether no namespace, all, selected ones, or the gateway's own one. No effect."
+        "Whether no namespace, all, selected ones, or the gateway's own one. Ignored."
     ),
     **under("spec.allowedListeners.namespaces", _NAMESPACES),
     **_CLIENTS,

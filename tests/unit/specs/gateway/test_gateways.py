@@ -206,7 +206,7 @@ def test_unusable_selector_selects_no_namespace(selector: str, field: str) -> No
     (problem,) = reading.problems
     place = "spec.listeners[0].allowedRoutes.namespaces"
     assert (problem.field, problem.severity.value) == (f"{place}.{field}", "warning")
-    assert problem.expected.endswith("no namespace is selected")
+    assert problem.expected.endswith("all namespaces are excluded")
     assert route_of(reading).listeners[0].allowed == AllowedRoutes(RoutesFrom.SELECTOR, None)
 
 
