@@ -9,7 +9,7 @@ from catalog.relations.verdicts import AcceptedReason, Attachment, ParentVerdict
 from meshwright.kubernetes.status.conditions.conditions import FALSE, TRUE, Condition, Conditions
 from meshwright.kubernetes.status.served_objects import Raw
 from meshwright.kubernetes.status.statements import bounded
-from meshwright.mesh.gateway.references import ParentRef
+from meshwright.mesh.gateway.references import CORE, ParentRef
 from meshwright.mesh.kinds import GATEWAY_API, SERVICE, Kind
 from meshwright.mesh.names import Namespace, Port
 
@@ -99,7 +99,7 @@ def parent_of(reference: object) -> ParentRef:
     """Return a parentRef of the API as a value, with the API's defaults: a Gateway without a kind."""
     fields = reference if isinstance(reference, Mapping) else {}
     group = str(fields.get("group", GATEWAY_API))
-    kind = Kind(str(fields.get("kind", "Gateway")), "" if group == "core" else group)
+    kind = Kind(str(fields.get("kind", "Gateway")), "" if group == CORE else group)
     namespace, section, port = (fields.get(name) for name in ("namespace", "sectionName", "port"))
     return ParentRef(
         kind,
@@ -107,6 +107,7 @@ def parent_of(reference: object) -> ParentRef:
         Namespace(str(namespace)) if namespace else None,
         str(section) if section else None,
         Port(port) if isinstance(port, int) else None,
+        is_core=group == CORE,
     )
 
 

@@ -63,7 +63,7 @@ def test_whole_http_route_is_read_in_both_versions() -> None:
         assert route_of(reading) == HTTPRoute(
             KEY,
             (
-                ParentRef(SERVICE, "web", None, "http", Port(80)),
+                ParentRef(SERVICE, "web", None, "http", Port(80), is_core=True),
                 ParentRef(Kind("Gateway", GATEWAY_API), "edge", Namespace("infra")),
             ),
             (),
@@ -181,6 +181,9 @@ def test_reference_grant_is_read_in_both_versions(version: str) -> None:
     [
         ("[{name: a}, {name: b}]", False),
         ("[{name: a}, {name: a, namespace: x}]", False),
+        ("[{name: a}, {name: a, namespace: shop}]", False),
+        ("[{name: a, kind: Service, group: ''}, {name: a, kind: Service, group: core}]", False),
+        ("[{name: a, kind: Service, group: core}, {name: a, kind: Service, group: core}]", True),
         ("[{name: a}, {name: a}]", True),
         ("[{name: a, sectionName: x}, {name: a}]", True),
         ("[{name: a, sectionName: x}, {name: a, sectionName: x}]", True),

@@ -1,6 +1,7 @@
 """Tests of the writer of `status.parents`: own entries alone, in one write, with an API server in memory."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -146,6 +147,19 @@ async def test_each_parent_gets_its_entry_as_written_in_one_write(scene: Scene) 
         own(service_parent("echo", port=81), NO_81, RESOLVED),
     ]
     assert scene.server.take_requests() == ["GET", "PUT"]
+    await scene.writer.report(key, 0.0)
+    assert scene.server.take_requests() == [], "nothing has changed"
+
+
+async def test_one_service_in_two_forms_gets_two_entries(scene: Scene) -> None:
+    """The API accepts the group `core` beside the empty one, and each reference has an entry of its own."""
+    parents = g.parent("echo", port=80), replace(g.parent("echo", port=80), is_core=True)
+    written = service_parent("echo", port=80), {**service_parent("echo", port=80), "group": "core"}
+    scene.server.put("split", *written)
+    key = scene.know(g.http_route("split", TO_V1, parents=parents), 1)
+    await scene.writer.report(key, 0.0)
+    assert scene.server.entries("split") == [own(reference, AT_80, RESOLVED) for reference in written]
+    scene.server.take_requests()
     await scene.writer.report(key, 0.0)
     assert scene.server.take_requests() == [], "nothing has changed"
 
