@@ -86,6 +86,31 @@ def test_whole_http_route_is_read_in_both_versions() -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("written", "read_as"),
+    [
+        ("0s", timedelta(milliseconds=1)),
+        ("90s", timedelta(seconds=90)),
+        ("99999h99999h99999h99999h", timedelta(days=1)),
+    ],
+)
+def test_delay_before_a_retry_is_one_that_envoy_takes(written: str, read_as: timedelta) -> None:
+    """The API has no limit; no request waits for a day."""
+    (rule,) = route_of(of_rule(f"{{retry: {{backoff: {written}}}}}")).rules
+    assert rule.retry == RuleRetry(1, (), read_as)
+
+
+@pytest.mark.parametrize(
+    ("written", "path"),
+    [("/%41nn%7E", "/Ann~"), ("/%c3%A9", "/%c3%A9"), ("/a%2541", "/a%2541"), ("/a%20b", "/a%20b")],
+)
+def test_characters_that_need_no_escape_are_read_as_themselves(written: str, path: str) -> None:
+    """A sidecar passes on requests in this form, so another one would never match."""
+    reading = of_rule(f"{{matches: [{{path: {{type: Exact, value: '{written}'}}}}, {{path: {{value: '{written}'}}}}]}}")
+    (rule,) = route_of(reading).rules
+    assert rule.matches == (RequestMatch(path=Exact(path)), RequestMatch(path=Prefix(path)))
+
+
 def test_http_route_without_rules_has_the_default_rule_of_its_crd() -> None:
     """Its requests are answered with an error, because the rule has no backends."""
     assert route_of(read(manifest("HTTPRoute", "{}"), IN_FILE)).rules == (Rule((ALL,)),)
