@@ -106,7 +106,9 @@ def test_delay_before_a_retry_is_one_that_envoy_takes(written: str, read_as: tim
 )
 def test_characters_that_need_no_escape_are_read_as_themselves(written: str, path: str) -> None:
     """A sidecar passes on requests in this form, so another one would never match."""
-    reading = of_rule(f"{{matches: [{{path: {{type: Exact, value: '{written}'}}}}, {{path: {{value: '{written}'}}}}]}}")
+    reading = of_rule(
+        f"{{matches: [{{path: {{type: Exact, value: '{written}'}}}}, {{path: {{value: '{written}'}}}}]}}"
+    )
     (rule,) = route_of(reading).rules
     assert rule.matches == (RequestMatch(path=Exact(path)), RequestMatch(path=Prefix(path)))
 
