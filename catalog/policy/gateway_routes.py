@@ -49,6 +49,9 @@ _PORTS: Final = {"http": Port(80), "https": Port(443)}
 """Ports of schemes, for redirects."""
 
 
+_NO_RULES: Final = RouteEntry((), Answer(HTTPStatus.NOT_FOUND))
+"""The table of routes without rules: an empty one would mean that nobody may call the Service."""
+
 _Effect = tuple[RouteAction, RequestTreatment | None]
 
 
@@ -83,7 +86,7 @@ def entries(
     caller = _Caller(view, called, routes[0].kind, reached)
     found = [route for key in routes if (route := route_of(view, key)) is not None]
     if caller.has_requests:
-        return tuple(_requests(caller, ordered(found)))
+        return tuple(_requests(caller, ordered(found))) or (_NO_RULES,)
     return tuple(_connections(caller, by_age(found)))
 
 
