@@ -29,7 +29,7 @@ from catalog.store.gateway import route_of, routes_by_parent
 from catalog.store.view import View
 from meshwright.mesh.gateway.filters import Filters, NewPath, PathForm
 from meshwright.mesh.gateway.references import BackendObject
-from meshwright.mesh.gateway.routes import GatewayRoute
+from meshwright.mesh.gateway.routes import GatewayRoute, MatchPlace
 from meshwright.mesh.gateway.rules import Rule
 from meshwright.mesh.kinds import GRPC_ROUTE, HTTP_ROUTE, SERVICE
 from meshwright.mesh.matching import Exact, GrpcMethod, Prefix, Regex, RequestMatch
@@ -52,6 +52,11 @@ class RouteMatch:
     def rule_value(self) -> Rule:
         """The rule."""
         return self.route.rules[self.rule]
+
+    @property
+    def place(self) -> MatchPlace:
+        """The place of the match in the route."""
+        return MatchPlace(self.rule, self.match)
 
     @property
     def request_match(self) -> RequestMatch:
@@ -200,6 +205,8 @@ def _matches(view: View, request: Request, port: ServicePort) -> Iterator[RouteM
 
 
 def _fits(view: View, item: RouteMatch, request: Request, port: ServicePort) -> bool:
+    if (item.key, item.place) in request.missed:
+        return False
     # Connections have no requests, so every rule of their routes is for all of them.
     is_http = spoken(port, backing(view, request.service)).is_http
     return not is_http or fits_match(item.request_match, request)

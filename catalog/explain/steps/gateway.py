@@ -83,7 +83,7 @@ def _outcome(view: View, request: Request, found: RoutedRequest) -> Iterator[Ste
 
 
 def _named(item: RouteMatch) -> str:
-    return f"{item.key}, spec.rules[{item.rule}].matches[{item.match}]"
+    return f"{item.key}, {item.place}"
 
 
 def _condition(item: RouteMatch) -> str:

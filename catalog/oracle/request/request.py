@@ -9,8 +9,10 @@ from catalog.oracle.request.expressions import fits_in_full
 from catalog.oracle.request.headers import SINGLE, TE, UNSEEN
 from catalog.oracle.request.methods import turned_down
 from catalog.oracle.request.paths import ForwardedTarget, LocalReply, passed_on
+from meshwright.mesh.gateway.routes import MatchPlace
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Port
+from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.callers import Client
 from meshwright.mesh.policies.smi import HeaderMatch, HTTPMatch
 from meshwright.mesh.service import EscapedSlashes, ServiceKey
@@ -26,6 +28,7 @@ class Request:
     Header names are in any case. `path` is the request target as sent (`catalog.oracle.request.paths`), in
     UTF-8, with surrogates for other bytes. With `http2` the client speaks HTTP/2 to the sidecar, which then
     accepts other targets. `forwarded` is True for the form in which the client's sidecar sends the request.
+    `missed` are matches of Gateway API routes that the client's sidecar is served without.
     """
 
     client: Client | None
@@ -36,6 +39,7 @@ class Request:
     headers: tuple[tuple[str, str], ...] = ()
     http2: bool = False
     forwarded: bool = False
+    missed: frozenset[tuple[ObjectKey, MatchPlace]] = frozenset()
 
     @property
     def identity(self) -> ServiceIdentity | None:

@@ -19,7 +19,8 @@ from catalog.explain import (
     in_the_mesh,
     standing,
 )
-from catalog.explain.enforcement import EnforcementState, Sidecar, headline
+from catalog.explain.enforcement import EnforcementState, headline
+from catalog.explain.sidecars import Sidecar
 from catalog.oracle.decide import Request
 from catalog.store.view import View
 from meshwright.admin.jsonable import Json, jsonable

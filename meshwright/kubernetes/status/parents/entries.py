@@ -8,10 +8,11 @@ from typing import Final
 from catalog.relations.verdicts import AcceptedReason, Attachment, ParentVerdict, ResolvedReason
 from meshwright.kubernetes.status.conditions.conditions import FALSE, TRUE, Condition, Conditions
 from meshwright.kubernetes.status.served_objects import Raw
-from meshwright.kubernetes.status.statements import bounded
+from meshwright.kubernetes.status.statements import Aspect, bounded, message, reason
 from meshwright.mesh.gateway.references import CORE, ParentRef
 from meshwright.mesh.kinds import GATEWAY_API, SERVICE, Kind
 from meshwright.mesh.names import Namespace, Port
+from meshwright.mesh.problems.problem import Problem
 
 CONTROLLER_NAME: Final = "meshwright.dev/mesh-controller"
 """Name of the controller in the entries of Meshwright for routes of a mesh."""
@@ -28,29 +29,43 @@ class ParentEntry:
 ParentEntries = tuple[ParentEntry, ...]
 
 
-def wanted_entries(decided: Attachment, generation: int) -> ParentEntries:
-    """Return the entries of a route, in the order of its parents, without times of transitions."""
+def wanted_entries(decided: Attachment, generation: int, rejected: Iterable[Problem] = ()) -> ParentEntries:
+    """Return the entries of a route, in the order of its parents, without times of transitions.
+
+    `rejected` are problems of parts of the route that proxies reject.
+    """
+    conditions = tuple(_programmed(tuple(rejected), generation))
     return tuple(
-        ParentEntry(verdict.parent, tuple(_conditions(decided, verdict, generation)))
+        ParentEntry(
+            verdict.parent,
+            (*_conditions(decided, verdict, generation), *(conditions if verdict.accepted else ())),
+        )
         for verdict in decided.parents
     )
+
+
+def _programmed(rejected: tuple[Problem, ...], generation: int) -> Iterator[Condition]:
+    # Without a rejection there is no such condition, so a rollout costs no writes.
+    if rejected:
+        code = min(problem.code for problem in rejected)
+        yield Condition(Aspect.PROGRAMMED, FALSE, reason(code), message(rejected), generation)
 
 
 def _conditions(decided: Attachment, verdict: ParentVerdict, generation: int) -> Iterator[Condition]:
     accepted = TRUE if verdict.accepted else FALSE
     yield Condition("Accepted", accepted, verdict.reason, bounded(verdict.message), generation)
-    reason, message = decided.resolved
-    resolved = TRUE if reason is ResolvedReason.RESOLVED else FALSE
-    yield Condition("ResolvedRefs", resolved, reason, bounded(message), generation)
+    reason_of_references, text = decided.resolved
+    resolved = TRUE if reason_of_references is ResolvedReason.RESOLVED else FALSE
+    yield Condition("ResolvedRefs", resolved, reason_of_references, bounded(text), generation)
     # The specification wants this condition only where it is true.
     if decided.dropped and verdict.accepted:
         reason_of_drop = AcceptedReason.UNSUPPORTED_VALUE
         yield Condition("PartiallyInvalid", TRUE, reason_of_drop, bounded(decided.dropped), generation)
 
 
-def refused_entries(raw: Raw, message: str, generation: int) -> ParentEntries:
+def refused_entries(raw: Raw, text: str, generation: int) -> ParentEntries:
     """Return the entries of a route that cannot be read; its parents are found in the object itself."""
-    condition = Condition("Accepted", FALSE, AcceptedReason.UNSUPPORTED_VALUE, bounded(message), generation)
+    condition = Condition("Accepted", FALSE, AcceptedReason.UNSUPPORTED_VALUE, bounded(text), generation)
     return tuple(ParentEntry(parent, (condition,)) for parent, _ in _service_parents(raw))
 
 

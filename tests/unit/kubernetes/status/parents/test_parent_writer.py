@@ -297,6 +297,33 @@ async def test_dropped_rules_add_a_condition_that_goes_away_again(scene: Scene) 
     assert scene.server.entries("split")[0]["conditions"] == [AT_80, RESOLVED]
 
 
+async def test_a_rule_that_proxies_reject_adds_a_condition_that_goes_away_again(scene: Scene) -> None:
+    """Programmed exists only while a proxy rejects a rule, and only at parents of a route in force."""
+    key = scene.edit("split", g.parent("echo", port=80), g.parent("echo", port=81))
+    problem = Problem(
+        code="resource-rejected",
+        severity=Severity.ERROR,
+        origin=InCluster("east", "1", 1),
+        key=key,
+        field="spec.rules[0].matches[0]",
+        value="rejected: regex is too large",
+        expected="Proxy a.b.shop rejected route r because of a match of rule-1 of HTTPRoute default/split.",
+    )
+    scene.standing.apply_problems({problem: True})
+    await scene.writer.report(key, 0.0)
+    said = (
+        "resource-rejected: spec.rules[0].matches[0] is rejected: regex is too large: Proxy a.b.shop "
+        "rejected route r because of a match of rule-1 of HTTPRoute default/split."
+    )
+    programmed = condition("Programmed", "False", "ResourceRejected", said)
+    at_80, at_81 = scene.server.entries("split")
+    assert at_80["conditions"] == [AT_80, RESOLVED, programmed]
+    assert at_81["conditions"] == [NO_81, RESOLVED]
+    scene.standing.apply_problems({problem: False})
+    await scene.writer.report(key, 0.0)
+    assert scene.server.entries("split")[0]["conditions"] == [AT_80, RESOLVED]
+
+
 async def test_entries_from_before_the_start_are_not_written_again(scene: Scene) -> None:
     """A new leader reads all routes in one list, and writes only what differs."""
     key = scene.edit("split", g.parent("echo", port=80))
