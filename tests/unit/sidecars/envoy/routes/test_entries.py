@@ -201,7 +201,10 @@ def test_retry_of_the_caller_applies_where_the_rule_has_none() -> None:
 
 
 def test_routes_of_one_rule_are_counted_together() -> None:
-    """The names in statistics are those of route and rule; a single entry has the service's statistics."""
+    """The names in statistics are those of route and rule, also of the only rule.
+
+    A single entry of another kind has the service's statistics.
+    """
     rule = Rule((RequestMatch(),), name="beta")
     key = a.policy_key("routes")
     entries = [
@@ -215,7 +218,8 @@ def test_routes_of_one_rule_are_counted_together() -> None:
         "80|default/routes/beta",
         "80|default/routes/rule-2",
     ]
-    assert _counted(entries[0]) == ["", ""]
+    assert _counted(entries[0]) == ["80|default/routes/beta"] * 2
+    assert _counted(RouteEntry((), Forward((ONE,)))) == [""]
 
 
 def _counted(*entries: RouteEntry) -> list[str]:
