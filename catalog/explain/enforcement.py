@@ -16,7 +16,7 @@ from catalog.explain.admission import Judge, at_place, is_part
 from catalog.explain.missed_routes import missed_routes, possible_requests
 from catalog.explain.sidecars import Sidecar
 from catalog.oracle import decide as oracle
-from catalog.oracle.decide import Answer, Decision, LocalReply, Place
+from catalog.oracle.decide import Decision, LocalReply, Place
 from catalog.oracle.request.request import Request, fits
 from catalog.store.inventory import by_identity
 from catalog.store.smi import http_route_groups, splits_by_apex
@@ -124,12 +124,10 @@ def _chosen(view: View, request: Request) -> Iterator[Place]:
         return
     if port is None or isinstance(arrived, LocalReply):
         return
-    for key, their_port, weight in oracle.backends(
-        view, arrived, port, oracle.split_for(view, arrived, port)
-    ):
-        if weight > 0:
-            for place in oracle.places(view, key, their_port):
-                if oracle.may_answer(view, arrived, place):
+    for way in oracle.ways(view, arrived, port, oracle.split_for(view, arrived, port)):
+        if way.weight > 0:
+            for place in oracle.places(view, way.service, way.port):
+                if oracle.may_answer(view, way.request, place):
                     yield place[0]
 
 
@@ -154,14 +152,22 @@ def enforcement_without_server(decision: Decision) -> Enforcement:
     return Enforcement(EnforcementState.NOT_ASKED, decision, (NOT_ASKED,))
 
 
-def headline(standing: Enforcement, policy: Answer) -> str:
+def headline(standing: Enforcement, policy: Decision) -> str:
     """Return the answer to a request in a few words, and whether the sidecars enforce the answer."""
+    real, wanted = _word(standing.decision), _word(policy)
     match standing.in_force:
-        case EnforcementState.NO if standing.decision.answer is policy:
-            return f"{policy.value}, but not in the way that policy decides"
+        case EnforcementState.NO if real == wanted:
+            return f"{wanted}, but not in the way that policy decides"
         case EnforcementState.NO:
-            return f"{standing.decision.answer.value}, although the answer by policy is {policy.value}"
+            return f"{real}, although the answer by policy is {wanted}"
         case EnforcementState.UNKNOWN:
-            return f"{policy.value} by policy, but it is not known whether the sidecars enforce this"
+            return f"{wanted} by policy, but it is not known whether the sidecars enforce this"
         case _:
-            return policy.value
+            return wanted
+
+
+def _word(decision: Decision) -> str:
+    reply = decision.turned_down
+    if reply is not None and reply.is_redirect:
+        return f"redirected with {reply.status}"
+    return decision.answer.value

@@ -46,6 +46,7 @@ def allowed(view: View) -> Iterable[tuple[Between, str]]:
         }
         parents = {key for service_key in direct for key in services_leading_to(view, service_key)}
         for source in target.sources:
+            # Routes of the caller's namespace decide its calls, so the parents differ by namespace.
             routed = {key for key in parents if _leads_to(view, key, source.namespace, direct)}
             for caller in callers[source]:
                 for service in direct | apexes | routed:

@@ -91,7 +91,9 @@ async def test_a_rejected_entry_of_a_route_is_left_out_until_its_edit(
         found = await explained(server, HEX)
         (because,) = found["in_force_because"]
         assert because.startswith(f"buyer.buyer.shop is served without {PLACE}, which the proxy rejects: ")
-        assert found["headline"] == "refused, but not in the way that policy decides"
+        assert (
+            found["headline"] == "redirected with 308, although the answer by policy is redirected with 307"
+        )
         assert await says("/a", "yes")
         assert await says("/x", "yes")
 

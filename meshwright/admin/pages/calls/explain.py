@@ -234,7 +234,7 @@ def document(view: View, explanation: Explanation, stands: Enforcement) -> dict[
         "policy": explanation.decision.answer.value,
         "in_force": stands.in_force.value,
         "in_force_because": list[Json](stands.because),
-        "headline": headline(stands, explanation.decision.answer),
+        "headline": headline(stands, explanation.decision),
         "because": [str(key) for key in explanation.decision.because],
         "backends": [
             {

@@ -14,7 +14,7 @@ from catalog.explain.enforcement import (
     headline,
 )
 from catalog.explain.sidecars import ExcludedPolicy, Sidecar
-from catalog.oracle.decide import Answer, Request
+from catalog.oracle.decide import Answer, Decision, Request
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.gateway.routes import MatchPlace
 from meshwright.mesh.gateway.rules import Rule
@@ -62,7 +62,7 @@ def test_acknowledged_policy_is_in_force_without_remarks() -> None:
     for request, answer in ((ask(), Answer.ALLOWED), (ask(path="/x"), Answer.REFUSED)):
         seen = found(request, {})
         assert (seen.in_force, seen.decision.answer, seen.because) == (EnforcementState.YES, answer, ())
-        assert headline(seen, answer) == answer.value
+        assert headline(seen, Decision(answer)) == answer.value
 
 
 def test_excluded_match_admits_nothing() -> None:
@@ -75,7 +75,7 @@ def test_excluded_match_admits_nothing() -> None:
     assert (seen.in_force, seen.decision.answer) == (EnforcementState.NO, Answer.REFUSED)
     text = "match books of HTTPRouteGroup default/routes, which the proxy rejects: bad repetition operator"
     assert [item.partition(" is served without ")[2] for item in seen.because] == [text, text]
-    assert headline(seen, Answer.ALLOWED) == "refused, although the answer by policy is allowed"
+    assert headline(seen, Decision(Answer.ALLOWED)) == "refused, although the answer by policy is allowed"
     assert found(ask(path="/status"), less).in_force is EnforcementState.YES
     assert found(ask(path="/x"), less).decision.answer is Answer.REFUSED
     both = a.route_group("more", a.match("too", "/book.*"))
@@ -111,7 +111,7 @@ def test_differing_sidecars_of_one_account_make_the_state_unknown() -> None:
     assert seen.in_force is EnforcementState.UNKNOWN
     assert (seen.decision.answer, len(seen.because)) == (Answer.ALLOWED, 1)
     assert (
-        headline(seen, Answer.ALLOWED)
+        headline(seen, Decision(Answer.ALLOWED))
         == "allowed by policy, but it is not known whether the sidecars enforce this"
     )
 
@@ -201,7 +201,7 @@ def test_request_of_a_rejected_route_match_goes_to_the_next_fitting_match() -> N
     assert (seen.in_force, services(seen)) == (EnforcementState.NO, ["shop"])
     text = "spec.rules[0].matches[0] of HTTPRoute default/web, which the proxy rejects: too large"
     assert [item.partition(" is served without ")[2] for item in seen.because] == [text]
-    assert headline(seen, Answer.ALLOWED) == "allowed, but not in the way that policy decides"
+    assert headline(seen, Decision(Answer.ALLOWED)) == "allowed, but not in the way that policy decides"
     assert services(routed(ask(), {})) == ["v2"], "negative control"
     other = routed(ask(path="/status"), out)
     assert (other.in_force, services(other)) == (EnforcementState.YES, ["v2"])
@@ -213,7 +213,7 @@ def test_request_of_a_rejected_route_match_without_another_gets_404() -> None:
     seen = routed(ask(), {"buyer": Sidecar("", parts)})
     reply = seen.decision.turned_down
     assert (seen.in_force, reply and reply.status, len(seen.because)) == (EnforcementState.NO, 404, 2)
-    assert headline(seen, Answer.ALLOWED) == "refused, although the answer by policy is allowed"
+    assert headline(seen, Decision(Answer.ALLOWED)) == "refused, although the answer by policy is allowed"
 
 
 def test_sidecars_of_one_client_with_different_matches_make_the_state_unknown() -> None:
