@@ -11,7 +11,6 @@ from types import ModuleType
 
 import pytest
 import pytest_asyncio
-import yaml
 
 import catalog.oracle.gateway
 import catalog.oracle.mutual_tls
@@ -30,6 +29,7 @@ from tests.differential.running_mesh import DifferentialMesh
 from tests.differential.topology import Document
 from tests.differential.wire import over_http2
 from tests.meshes.resources import resources
+from tests.tools import libyaml
 
 pytestmark = [
     pytest.mark.envoy,
@@ -51,7 +51,7 @@ async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Differ
 
 def regression(path: Path) -> Case:
     """Read a regression: the first document has the requests, the others are the policy."""
-    first, *policy = yaml.safe_load_all(path.read_text())
+    first, *policy = libyaml.load_all(path.read_text())
     return Case(tuple(policy), tuple(map(_asked, first["requests"])))
 
 

@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from meshwright.kube.api import Api
 from meshwright.kube.builtin import MUTATING, VALIDATING
 from meshwright.kube.connection.connection import find_connection as connection
@@ -28,6 +26,7 @@ from tests.kubernetes.tools.kubectl import Kubectl
 from tests.kubernetes.tools.permissions import Grant, asked, granted
 from tests.kubernetes.tools.recorded_stream import following
 from tests.kubernetes.tools.shop import FIRST, everywhere
+from tests.tools import libyaml
 from tests.tools.program import Program
 from tools.ports import free_port
 from tools.real_parts.cluster import RunningCluster
@@ -52,7 +51,7 @@ OTHERS: Final = (
 
 def documents() -> list[dict[str, Any]]:
     """Return the manifests of the roles."""
-    return [item for path in ROLES for item in yaml.safe_load_all(path.read_text("utf-8"))]
+    return [item for path in ROLES for item in libyaml.load_all(path.read_text("utf-8"))]
 
 
 async def test_server_uses_every_grant_of_its_roles_and_is_refused_nothing(

@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from tests.tools import libyaml
 from tests.tools.forked_cli import ROOT, Done
 
 Run = Callable[..., Done]
@@ -177,7 +178,7 @@ def test_route_is_written_for_each_port_with_its_number(run: Run, tmp_path: Path
     assert done.stdout.endswith("kubectl apply --server-side -f routes\n")
     (file,) = (tmp_path / "routes").iterdir()
     assert file.name == "httproute-shop-cart.yaml"
-    parent = yaml.safe_load(file.read_text())["spec"]["parentRefs"][0]
+    parent = libyaml.load(file.read_text())["spec"]["parentRefs"][0]
     assert parent == {"group": "", "kind": "Service", "name": "cart", "port": 81}
 
 
@@ -208,4 +209,4 @@ def test_page_shows_the_route_of_its_split(migrate: Callable[..., Document]) -> 
     """The route in docs/start/from-smi.md is that of the TrafficSplit on the page."""
     page = (ROOT / "docs" / "start" / "from-smi.md").read_text("utf-8")
     split, route = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
-    assert migrate(SERVICES, f"\n{split}")["manifests"] == [yaml.safe_load(route)]
+    assert migrate(SERVICES, f"\n{split}")["manifests"] == [libyaml.load(route)]
