@@ -188,8 +188,8 @@ format: setup ## format the code, and fix lint errors where possible
 	$(BIN)/ruff format $(OURS)
 	$(BIN)/ruff check --fix $(OURS)
 
-differential: setup envoy ## compare real Envoys with the oracle, for random policies and request targets (CASES=500, SEED=n, TARGETS=n)
-	$(BIN)/python -m tests.differential --cases $(or $(CASES),200) $(if $(SEED),--seed $(SEED))
+differential: setup envoy ## compare real Envoys with the oracle, for random policies and request targets (CASES=policies, REQUESTS=n for each, ROUTED=share with Gateway API routes, SEED=n, TARGETS=n)
+	$(BIN)/python -m tests.differential --cases $(or $(CASES),200) --requests $(or $(REQUESTS),12) --routed $(or $(ROUTED),0.5) $(if $(SEED),--seed $(SEED))
 	MESHWRIGHT_TARGETS=$(or $(TARGETS),300) $(BIN)/pytest tests/differential/test_paths.py
 
 acceptance: setup envoy ## push random manifests that the readers accept to an Envoy (CASES=10000, SEED=n)

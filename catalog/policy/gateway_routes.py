@@ -101,18 +101,22 @@ def _requests(caller: _Caller, in_order: Iterable[RoutedMatch]) -> Iterator[Rout
 
 
 def _connections(caller: _Caller, oldest_first: Iterable[RoutedMatch]) -> Iterator[RouteEntry]:
-    """Yield the entries of connections: the oldest route gets those for which no older one asks."""
+    """Yield the entries of connections: the oldest route gets those for which no older one asks.
+
+    A hostname precedes a route without hostnames of any age, because it is more specific.
+    """
     taken: set[str] = set()
+    every: RoutedMatch | None = None
     for item in oldest_first:
+        if caller.kind != TLS_ROUTE or not item.route.hostnames:
+            every = every or item
+            continue
         names = tuple(name for name in item.route.hostnames if name not in taken)
-        if caller.kind == TLS_ROUTE and item.route.hostnames:
-            taken.update(names)
-            if names:
-                entry = _entry(caller, item, _effect(caller, item))
-                yield replace(entry, matches=(), server_names=names)
-        else:
-            yield replace(_entry(caller, item, _effect(caller, item)), matches=())
-            return
+        taken.update(names)
+        if names:
+            yield replace(_entry(caller, item, _effect(caller, item)), matches=(), server_names=names)
+    if every is not None:
+        yield replace(_entry(caller, every, _effect(caller, every)), matches=())
 
 
 def _entry(caller: _Caller, item: RoutedMatch, effect: _Effect) -> RouteEntry:

@@ -29,6 +29,8 @@ class Request:
     UTF-8, with surrogates for other bytes. With `http2` the client speaks HTTP/2 to the sidecar, which then
     accepts other targets. `forwarded` is True for the form in which the client's sidecar sends the request.
     `missed` are matches of Gateway API routes that the client's sidecar is served without.
+    `server_name` is the name that a connection in TLS asks for, empty without a name or without TLS, and None
+    if unknown: then every TLSRoute fits.
     """
 
     client: Client | None
@@ -40,6 +42,7 @@ class Request:
     http2: bool = False
     forwarded: bool = False
     missed: frozenset[tuple[ObjectKey, MatchPlace]] = frozenset()
+    server_name: str | None = None
 
     @property
     def identity(self) -> ServiceIdentity | None:
@@ -99,12 +102,13 @@ def headers_missed(match: HTTPMatch, request: Request) -> tuple[str, ...]:
         wanted.name
         for wanted in match.headers
         if not any(
-            fits_in_full(_expression(wanted), _bytes(value)) for value in _values(request, wanted.name)
+            fits_in_full(_expression(wanted), _bytes(value)) for value in values_of(request, wanted.name)
         )
     )
 
 
-def _values(request: Request, name: str) -> Iterable[str]:
+def values_of(request: Request, name: str) -> Iterable[str]:
+    """Return the values of a header, of which one must fit a match; `host` also in its other spellings."""
     # The server's rules never see the application's value, so no expression can match.
     if name.lower() in UNSEEN:
         return ()
