@@ -44,6 +44,7 @@ metadata: {name: cart, namespace: shop}
 spec: {service: cart, backends: [{service: cart, weight: 90}, {service: cart-v2, weight: 10}]}
 ---
 """
+HEADERS: Final = ", ".join(f'{{x-{number}: "yes"}}' for number in range(17))
 BETA: Final = """
 apiVersion: split.smi-spec.io/v1alpha4
 kind: TrafficSplit
@@ -136,6 +137,67 @@ def test_route_policy_becomes_filters_and_timeouts(migrate: Callable[..., Docume
         "timeouts": {"request": "1s500ms"},
     }
     assert migrate(SERVICES, SPLIT, POLICY % actions)["manifests"] == [route([rule])]
+
+
+def test_name_of_another_route_is_not_used(migrate: Callable[..., Document]) -> None:
+    """To apply the manifest would replace the other route."""
+    other = """
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: cart, namespace: shop}
+spec: {parentRefs: [{group: "", kind: Service, name: cart-v2}], rules: [{}]}
+---
+"""
+    report = migrate(SERVICES, SPLIT, other)
+    assert [item["metadata"]["name"] for item in report["manifests"]] == ["cart-route-2"]
+
+
+def test_routes_of_two_services_have_different_names(migrate: Callable[..., Document]) -> None:
+    """A Service can have the name that a port of another Service gives its route."""
+    several = SERVICES.replace("ports: [", "ports: [{port: 81, name: http-2, targetPort: 8080}, ")
+    one = SERVICES.partition("---")[0].replace("cart", "cart-80")
+    splits = (
+        SPLIT,
+        SPLIT.replace("name: cart,", "name: cart-80,").replace("service: cart,", "service: cart-80,", 1),
+    )
+    made = migrate(several, one, *splits)["manifests"]
+    assert [item["metadata"]["name"] for item in made] == ["cart-80", "cart-81", "cart-80-route-2"]
+
+
+def test_each_manifest_has_a_file_of_its_own(run: Run, tmp_path: Path) -> None:
+    """A hyphen is also in names of namespaces."""
+    mesh = SERVICES + SPLIT
+    texts = (
+        mesh.replace("cart,", f"{service},").replace("shop", namespace)
+        for namespace, service in (("shop", "web-b"), ("shop-web", "b"))
+    )
+    (tmp_path / "mesh.yaml").write_text("".join(texts))
+    assert run("migrate", "smi", "-f", "mesh.yaml", "--out", "routes").returncode == 0
+    assert len([*(tmp_path / "routes").iterdir()]) == 2
+
+
+@pytest.mark.parametrize(
+    ("split", "group", "field"),
+    [
+        (SPLIT.replace("90", "1000001"), GROUP, "spec.rules[0].backendRefs[0].weight"),
+        (BETA, GROUP.replace("/items/.*", "/" + "(a|b)" * 300), "spec.rules[0].matches[0].path.value"),
+        (BETA, GROUP.replace('{x-beta: "yes"}', HEADERS), "spec.rules[0].matches[2].headers"),
+    ],
+)
+def test_what_the_gateway_api_refuses_keeps_the_splits(
+    split: str, group: str, field: str, migrate: Callable[..., Document]
+) -> None:
+    """SMI has other limits; no manifest is written that an API server would refuse."""
+    report = migrate(SERVICES, group, split, lost=True)
+    assert report["manifests"] == []
+    assert f"there is no equivalent route: a route cannot have its {field}" in report["findings"][0]["said"]
+
+
+@pytest.mark.parametrize("path", ["/100%", "/%41nn"])
+def test_percent_sign_of_an_expression_stays_in_one(path: str, migrate: Callable[..., Document]) -> None:
+    """As an exact path it would have to be an escape, and the escape of a letter would be the letter."""
+    (made,) = migrate(SERVICES, GROUP.replace("/items/.*", path), BETA)["manifests"]
+    assert made["spec"]["rules"][0]["matches"][0]["path"] == {"type": "RegularExpression", "value": path}
 
 
 def test_faults_keep_the_splits(migrate: Callable[..., Document]) -> None:
