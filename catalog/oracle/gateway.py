@@ -267,15 +267,18 @@ def place_of(
 
 def _sent(request: Request, match: RequestMatch, rule: Filters, backend: Filters) -> Request:
     """Return a request as the client's sidecar sends it: first the rule's changes, then the backend's."""
-    rewrite = backend.rewrite or rule.rewrite
-    if rewrite is not None and rewrite.path is not None:
+    # A backend's rewrite replaces only what it gives: the host, the path, or both.
+    rewrites = [change for change in (backend.rewrite, rule.rewrite) if change is not None]
+    host = next((change.host for change in rewrites if change.host is not None), None)
+    new = next((change.path for change in rewrites if change.path is not None), None)
+    if new is not None:
         path, mark, query = request.path.partition("?")
-        request = replace(request, path=new_path(path, match, rewrite.path) + mark + query)
+        request = replace(request, path=new_path(path, match, new) + mark + query)
     for changes in (rule.request_headers, backend.request_headers):
         request = replace(request, headers=changed_headers(request.headers, changes))
-    if rewrite is not None and rewrite.host is not None:
+    if host is not None:
         kept = (item for item in request.headers if item[0].lower() not in ("host", ":authority"))
-        request = replace(request, headers=(("host", rewrite.host), *kept))
+        request = replace(request, headers=(("host", host), *kept))
     return replace(request, forwarded=True)
 
 

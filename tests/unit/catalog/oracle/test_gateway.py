@@ -133,10 +133,11 @@ def test_shares_stay_with_backends_that_do_not_exist_or_refuse() -> None:
     assert decide(g.view(*MESH, both), asked()).answer is Answer.UNREACHABLE
 
 
-def test_the_server_judges_the_rewritten_request() -> None:
-    """A TrafficTarget for the new path and the new header admits; one for the old path does not."""
+@pytest.mark.parametrize("of_backend", [Filters(), Filters(rewrite=Rewrite(host="inner.example"))])
+def test_the_server_judges_the_rewritten_request(of_backend: Filters) -> None:
+    """A TrafficTarget for the new path admits, also beside a new host; one for the old path does not."""
     rewrite = Rewrite(path=NewPath(PathForm.PREFIX, "/new"))
-    rule = Rule((g.prefix("/old"),), Filters(rewrite=rewrite), (g.to("v1"),))
+    rule = Rule((g.prefix("/old"),), Filters(rewrite=rewrite), (g.to("v1", filters=of_backend),))
     route = g.http_route("r", rule, parents=AT_ECHO)
     for path, answer in (("/new/x", Answer.ALLOWED), ("/old/x", Answer.REFUSED)):
         group = a.route_group("g", a.match("m", path))
