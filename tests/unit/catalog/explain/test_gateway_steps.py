@@ -9,6 +9,7 @@ from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.gateway.filters import Filters, NewPath, PathForm, Redirect, Rewrite
 from meshwright.mesh.gateway.rules import Rule
 from meshwright.mesh.names import Port
+from meshwright.mesh.service import Protocol
 from tests.meshes import gateway as g
 from tests.meshes import values as a
 
@@ -161,3 +162,12 @@ def test_routes_without_a_part_in_the_decision_are_told_apart() -> None:
         in steps
     )
     assert steps[-1].startswith("The request is allowed.")
+
+
+def test_rule_of_connections_is_named_without_a_match() -> None:
+    """The manifest of a TCPRoute has no matches."""
+    echo = a.service("db", a.port(5432, protocol=Protocol.TCP), address="10.1.0.9")
+    route = g.tcp_route("r", Rule(backends=(g.to("db", 5432),)), parents=(g.parent("db"),))
+    mesh = g.view(*MESH, echo, a.workload("db", "10.0.0.9"), OPEN, route)
+    steps = [step.text for step in explain(mesh, Request(CLIENT.identity, echo.key, Port(5432))).steps]
+    assert "TCPRoute.gateway.networking.k8s.io default/r, spec.rules[0], decides the connection." in steps
