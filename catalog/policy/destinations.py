@@ -12,6 +12,7 @@ from catalog.policy.objects.upstreams import policy_of
 from catalog.policy.outbound import answering, permitted
 from catalog.policy.values.destinations import DestinationEndpoint, ServiceDestination
 from catalog.policy.values.outbound import OutboundService
+from catalog.policy.values.proxy import ReachableServices
 from catalog.relations.backends.protocols import protocol_of
 from catalog.relations.backends.readiness import taking_traffic
 from catalog.relations.permissive import relevant_client
@@ -25,6 +26,14 @@ from meshwright.mesh.values.cached_hash import SharedTuple
 
 Answering = tuple[tuple[ServicePort, tuple[tuple[ServiceIdentity, Port], ...]], ...]
 """Identities allowed to answer at the ports of a service, each with the port of the workload."""
+
+
+def with_destinations(
+    view: View, client: ServiceIdentity | None, services: Iterable[OutboundService]
+) -> ReachableServices:
+    """Return the sorted services that a client may call, with the destinations of their routes."""
+    outbound_services = tuple(services)
+    return ReachableServices.from_sorted(outbound_services, destinations(view, client, outbound_services))
 
 
 def destinations(
