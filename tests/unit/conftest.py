@@ -45,19 +45,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(MANY_SECONDS if typed or tries_many else SECONDS))
 
 
-gc.disable()  # while test modules are imported, which leaves next to no garbage
-
-
 def pytest_collection_finish() -> None:
-    """Start the collector of garbage, without looking through what was imported: it stays, and is most of all.
+    """Let the collector of garbage look no more through what was imported: it stays, and is most of all.
 
-    A full collection takes a tenth of a second, so that it runs less often than by default. Tests whose subject
-    is garbage collect it themselves.
+    A full collection takes a tenth of a second, so that it runs less often than by default. Tests whose
+    subject is garbage collect it themselves.
     """
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECTIONS)
-    gc.enable()
 
 
 class _Unsynced(sqlite3.Connection):

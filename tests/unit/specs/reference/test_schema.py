@@ -175,7 +175,7 @@ def _probed(
     """Yield each example with one change, the changed place, and its new value.
 
     Each place is probed once for each version and each set of neighbouring fields, in the first such example.
-    Rules of a route are probed one by one, because a reader takes them one by one, and the examples have many.
+    Rules of a route are probed one by one, as a reader takes them, because the examples have many.
     """
     seen = set[tuple[object, str, frozenset[object]]]()
     for example in itertools.chain(*map(_rule_by_rule, described.examples)):
