@@ -79,6 +79,10 @@ TLS_ROUTE: Final = _known("TLSRoute", GATEWAY_API)
 # SMI's TCPRoute keeps the plain name, so `str()` of this kind has the group.
 GATEWAY_TCP_ROUTE: Final = _known("TCPRoute", GATEWAY_API)
 REFERENCE_GRANT: Final = _known("ReferenceGrant", GATEWAY_API)
+EXPERIMENTAL_GATEWAY_API: Final = "gateway.networking.x-k8s.io"
+"""API group of the Gateway API's experimental kinds."""
+# Not an input of the mesh: only its status is written.
+X_MESH: Final = Kind("XMesh", EXPERIMENTAL_GATEWAY_API)
 
 # Inputs that are not objects have kinds too, because a wave names each of its causes by a kind.
 ADMISSION: Final = Kind("admission")

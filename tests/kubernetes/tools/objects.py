@@ -13,7 +13,7 @@ def node() -> Document:
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}}
 
 
-def definition(group: str, plural: str, kind: str, *versions: str) -> Document:
+def definition(group: str, plural: str, kind: str, *versions: str, scope: str = "Namespaced") -> Document:
     """Return a CustomResourceDefinition with a schema that accepts any field, stored in its last version.
 
     The status is a subresource, as in the Gateway API.
@@ -34,7 +34,7 @@ def definition(group: str, plural: str, kind: str, *versions: str) -> Document:
             "name": f"{plural}.{group}",
             "annotations": {"api-approved.kubernetes.io": "unapproved, of a test"},
         },
-        "spec": {"group": group, "names": names, "scope": "Namespaced", "versions": served},
+        "spec": {"group": group, "names": names, "scope": scope, "versions": served},
     }
 
 
