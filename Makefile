@@ -8,7 +8,7 @@ ENVOY := .envoy/bin/envoy
 PACKAGES := catalog certs meshwright xds
 OURS := $(PACKAGES) benchmarks demo docs tests tools
 NODE_PARTS := kube-scheduler kubelet kube-proxy coredns
-CLUSTER_PARTS := etcd kube-apiserver kube-controller-manager cert-manager helm collector gateway-definitions
+CLUSTER_PARTS := etcd kube-apiserver kube-controller-manager cert-manager helm collector gateway-definitions gateway-experiments
 GATEWAY_PARTS := gateway-conformance.test gateway-echo
 # Minors of Kubernetes beside the default one: OTHERS in tools/real_parts/parts.py has the versions.
 KUBERNETES_MINORS := 1.37 1.35
@@ -157,7 +157,7 @@ conformance-gateway: setup envoy kubectl system node-packages parts ## run the G
 	MESHWRIGHT_SOAK=long MESHWRIGHT_PARTS=required MESHWRIGHT_GATEWAY_REPORTS=docs/conformance $(BIN)/pytest -s tests/kubernetes/gateway -k $(if $(filter off,$(MESH)),without_a_mesh,all_tests)
 
 test-definitions: setup kubectl ## send every wrong value of every example to a real API server (needs Go)
-	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager gateway-definitions
+	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager gateway-definitions gateway-experiments
 	MESHWRIGHT_SOAK=long MESHWRIGHT_PARTS=required $(PYTEST) tests/kubernetes/reading/test_crds.py tests/kubernetes/gateway/test_readers.py
 
 fuzz-injection: setup kubectl ## inject sidecars into random Pods at a real API server (needs Go; PODS=n)
@@ -188,8 +188,8 @@ format: setup ## format the code, and fix lint errors where possible
 	$(BIN)/ruff format $(OURS)
 	$(BIN)/ruff check --fix $(OURS)
 
-differential: setup envoy ## compare real Envoys with the oracle, for random policies and request targets (CASES=500, SEED=n, TARGETS=n)
-	$(BIN)/python -m tests.differential --cases $(or $(CASES),200) $(if $(SEED),--seed $(SEED))
+differential: setup envoy ## compare real Envoys with the oracle, for random policies and request targets (CASES=policies, REQUESTS=n for each, ROUTED=share with Gateway API routes, SEED=n, TARGETS=n)
+	$(BIN)/python -m tests.differential --cases $(or $(CASES),200) --requests $(or $(REQUESTS),12) --routed $(or $(ROUTED),0.5) $(if $(SEED),--seed $(SEED))
 	MESHWRIGHT_TARGETS=$(or $(TARGETS),300) $(BIN)/pytest tests/differential/test_paths.py
 
 acceptance: setup envoy ## push random manifests that the readers accept to an Envoy (CASES=10000, SEED=n)

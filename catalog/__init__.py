@@ -25,7 +25,8 @@ the right module imports the left one:
     [UpstreamPolicy] -> upstreams
     [ExternalAuthorization] -> authorization
     [MutualTLS], ingress, permissive -> mutual_tls
-    groups, scope, conflicts, permissive, outbound, destinations, retries, route_table -> reachable
+    groups, scope, conflicts, destinations, retries, route_table -> local_addresses -> reachable
+    groups, scope, permissive, outbound, destinations, retries, route_table -> reachable
     workloads -> membership -> unreachable
     addresses -> unreachable
     inbound, reachable, unreachable -> group_policy

@@ -5,6 +5,7 @@ has found yet (`make fuzz`).
 """
 
 import functools
+import gc
 import os
 import shutil
 import signal
@@ -24,6 +25,8 @@ from tests.tools.envoy import program
 from tests.tools.forked_cli import Typed
 from tests.tools.hypothesis_profiles import FRESH, STEADY
 from tests.tools.launcher import installed
+
+gc.disable()  # until all tests are imported, which leaves next to no garbage
 
 read_where_it_polls()  # as `serve` does, before any test imports gRPC
 
@@ -67,6 +70,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--hypothesis-profile") != "fresh":
         nothing = Constants()
         providers._get_local_constants = lambda: nothing
+
+
+def pytest_collection_finish() -> None:
+    """Start the collector of garbage."""
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

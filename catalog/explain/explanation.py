@@ -15,13 +15,13 @@ from catalog.explain.steps.targets import of_place
 from catalog.explain.steps.transit import of_client, of_server, of_upgrade
 from catalog.oracle import decide as oracle
 from catalog.oracle.decide import Decision, LocalReply
-from catalog.oracle.gateway import routed
+from catalog.oracle.gateway import Way, routed
 from catalog.oracle.request.request import Request
 from catalog.store.view import View
 from meshwright.mesh.kinds import SERVICE
 from meshwright.mesh.policies.callers import Outsider
 from meshwright.mesh.policies.smi import TrafficSplit
-from meshwright.mesh.service import ServiceKey, ServicePort
+from meshwright.mesh.service import ServicePort
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,24 +90,25 @@ def _backends(view: View, request: Request, port: ServicePort, split: TrafficSpl
     found = routed(view, request, port)
     if found is not None and found.reply is not None:
         return
-    for key, their_port, weight in oracle.backends(view, request, port, split):
-        share = f" (weight {weight})" if split is not None or found is not None else ""
-        yield from preconditions.waiting(view, request, key, their_port, split)
-        yield from limits.of_caller(view, key)
-        yield from upstreams.of_caller(view, key)
-        yield from _answering(view, request, key, their_port, share)
+    # A share of a route stays, while a split leaves out what the client may not call.
+    left_out = "so it is left out" if found is None else "so its requests are answered with 403"
+    for way in oracle.ways(view, request, port, split):
+        share = f" (weight {way.weight})" if split is not None or found is not None else ""
+        yield from preconditions.waiting(view, way.request, way.service, way.port, split)
+        yield from limits.of_caller(view, way.service)
+        yield from upstreams.of_caller(view, way.service)
+        yield from _answering(view, way, share, left_out)
 
 
-def _answering(
-    view: View, request: Request, key: ServiceKey, port: ServicePort, share: str
-) -> Iterator[Step]:
+def _answering(view: View, way: Way, share: str, left_out: str) -> Iterator[Step]:
+    request, key, port = way.request, way.service, way.port
     yield from ports.disputed(view, key, port)
     result, origin = oracle.places(view, key, port), origin_of(view, SERVICE, key)
     if not result:
         yield Step(f"No workload with a sidecar belongs to Service {key}{share}.", origin)
     for place in result:
         asked = oracle.may_answer(view, request, place)
-        none = "" if asked else ". The client may not send anything there, so it is left out"
+        none = "" if asked else f". The client may not send anything there, {left_out}"
         who = f"ServiceAccount {place[0].identity} at port {place[0].port}"
         yield Step(f"Service {key}{share} is served by {who}{none}.", origin)
         at_server = oracle.at_server(view, request, place)

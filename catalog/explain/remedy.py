@@ -1,6 +1,6 @@
 """The least policy that would allow a request, as manifests."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from catalog.explain.backends import answering
@@ -31,24 +31,32 @@ def remedy(view: View, request: Request) -> tuple[Manifest, ...]:
     arrived = oracle.arriving(view, request)
     if oracle.decide(view, request).allowed or isinstance(arrived, LocalReply):
         return ()
-    places = {place for readiness in answering(view, arrived) for place in readiness.places}
-    refused = {place for place in places if oracle.admitting(view, arrived, place) is None}
-    return tuple(_manifests(view, arrived, sorted(refused)))
+    refused = {
+        (place, is_http, readiness.request): None
+        for readiness in answering(view, arrived)
+        for place, is_http in readiness.places
+        if oracle.admitting(view, readiness.request, (place, is_http)) is None
+    }
+    return tuple(_manifests(view, request, sorted(refused, key=lambda item: item[:2])))
 
 
-def _manifests(view: View, request: Request, refused: list[tuple[Place, bool]]) -> Iterator[Manifest]:
+def _manifests(
+    view: View, request: Request, refused: list[tuple[Place, bool, Request]]
+) -> Iterator[Manifest]:
     # A manifest with the name of an existing object would replace that object.
     taken = set(view.sourced)
-    by_server: dict[tuple[ServiceIdentity, bool], list[Port]] = {}
-    for place, is_http in refused:
-        by_server.setdefault((place.identity, is_http), []).append(place.port)
-    for (server, is_http), ports in by_server.items():
-        arrived = oracle.at_server(view, request, (Place(server, ports[0]), is_http))
-        if isinstance(arrived, LocalReply):
-            continue
+    by_server: dict[tuple[ServiceIdentity, bool], list[tuple[Port, Request]]] = {}
+    for place, is_http, sent in refused:
+        arrived = oracle.at_server(view, sent, (place, is_http))
+        if not isinstance(arrived, LocalReply):
+            by_server.setdefault((place.identity, is_http), []).append((place.port, arrived))
+    for (server, is_http), calls in by_server.items():
         kind = HTTP_ROUTE_GROUP if is_http else TCP_ROUTE
         name = _free(taken, server.namespace, f"{_client(request)}-to-{server.service_account}")
-        spec: Manifest = {"matches": [_match(arrived)] if is_http else {"ports": sorted(set(ports))}}
+        ports = {port for port, _ in calls}
+        spec: Manifest = {"matches": _matches(arrived for _, arrived in calls)}
+        if not is_http:
+            spec = {"matches": {"ports": sorted(ports)}}
         yield _manifest("v1alpha4", kind, server.namespace, name, spec)
         yield _target(request, server, name, kind)
 
@@ -66,14 +74,22 @@ def _target(request: Request, server: ServiceIdentity, name: str, kind: Kind) ->
     return _manifest("v1alpha3", TRAFFIC_TARGET, server.namespace, name, spec)
 
 
-def _match(request: Request) -> Manifest:
-    path = path_of(request)
+def _matches(requests: Iterable[Request]) -> list[Manifest]:
+    """Return a match for each path and method; backends of a route may get the request in different forms."""
+    forms = dict.fromkeys((path_of(request), request.method) for request in requests)
+    return [
+        _match("this" if number == 1 else f"this-{number}", path, method)
+        for number, (path, method) in enumerate(forms, 1)
+    ]
+
+
+def _match(name: str, path: str, method: str) -> Manifest:
     regex = literal(path[:_LONGEST_PATH]) + (".*" if len(path) > _LONGEST_PATH else "")
     return {
-        "name": "this",
+        "name": name,
         "pathRegex": regex,
         # SMI's schema lists the allowed methods; any other method is only covered by the wildcard.
-        "methods": [request.method if request.method in _METHODS else "*"],
+        "methods": [method if method in _METHODS else "*"],
     }
 
 

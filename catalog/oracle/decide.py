@@ -37,7 +37,7 @@ from dataclasses import dataclass, replace
 
 from catalog.oracle.authorization import authorizer_at, counting
 from catalog.oracle.callers import is_of_the_mesh
-from catalog.oracle.gateway import RoutedRequest, Way, routed
+from catalog.oracle.gateway import RoutedRequest, routed
 from catalog.oracle.ingress import IngressVerdict, called_there, ingress_verdicts, lets_in, seen
 from catalog.oracle.mutual_tls import PlainVerdict, lets_plain_in, plain_verdict
 from catalog.oracle.preconditions import (
@@ -50,7 +50,7 @@ from catalog.oracle.preconditions import (
 from catalog.oracle.request.paths import LocalReply
 from catalog.oracle.request.request import Request, fits
 from catalog.oracle.route_answers import may_answer, offered, places
-from catalog.oracle.splits import SplitVerdict, backends, judge_split, split_for
+from catalog.oracle.splits import SplitVerdict, backends, judge_split, split_for, ways
 from catalog.oracle.targets import Place, Verdict, judge, matches_of, verdicts
 from catalog.oracle.transit import at_client, at_server
 from catalog.store.view import View
@@ -101,6 +101,7 @@ __all__ = [
     "split_for",
     "verdicts",
     "visibilities",
+    "ways",
 ]
 
 
@@ -201,12 +202,8 @@ def _decided(
         because.add(found.found.key)
     if found is not None and found.reply is not None:
         return Decision(Answer.REFUSED, (), tuple(sorted(because)), found.reply)
-    if found is None:
-        ways = tuple(Way(*backend, request) for backend in backends(view, request, port, split))
-    else:
-        ways = found.ways
     shares: list[Share] = []
-    for way in ways:
+    for way in ways(view, request, port, split):
         there = places(view, way.service, way.port)
         answering = [place for place in there if may_answer(view, way.request, place)]
         ready = ready_places(view, way.request, way.service, way.port, split)

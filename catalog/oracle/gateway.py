@@ -6,7 +6,9 @@ Written from the specification for meshes:
 - Of all matches of these routes that fit, one decides: an exact path, then an expression, then the longest
   prefix; then a given method, more headers, more parameters. For gRPC the longer service, the longer method,
   more headers. Then the older route, the first by `<namespace>/<name>`, the first in the route.
-- If no match fits, the answer is 404.
+- Connections in TLS are decided by the server name: an exact hostname, then the longest wildcard, then the
+  older route as above.
+- If no match fits, the answer is 404, and a connection is closed.
 - A share keeps its weight: a backend that does not exist gets 500 (503 for gRPC), one that the caller may not
   call 403, one without workloads 503.
 - The path and headers are changed before the server judges the request.
@@ -15,11 +17,11 @@ Whether a route is accepted is decided in `catalog.relations.attachment`.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
 
-from catalog.oracle.request.matches import fits_match
+from catalog.oracle.request.matches import fits_match, name_rank
 from catalog.oracle.request.paths import LocalReply
 from catalog.oracle.request.request import Request
 from catalog.relations.attachment import parent_verdicts
@@ -29,9 +31,9 @@ from catalog.store.gateway import route_of, routes_by_parent
 from catalog.store.view import View
 from meshwright.mesh.gateway.filters import Filters, NewPath, PathForm
 from meshwright.mesh.gateway.references import BackendObject
-from meshwright.mesh.gateway.routes import GatewayRoute
+from meshwright.mesh.gateway.routes import GatewayRoute, MatchPlace
 from meshwright.mesh.gateway.rules import Rule
-from meshwright.mesh.kinds import GRPC_ROUTE, HTTP_ROUTE, SERVICE
+from meshwright.mesh.kinds import GRPC_ROUTE, HTTP_ROUTE, SERVICE, TLS_ROUTE
 from meshwright.mesh.matching import Exact, GrpcMethod, Prefix, Regex, RequestMatch
 from meshwright.mesh.names import Namespace, ServiceName
 from meshwright.mesh.objects import ObjectKey
@@ -54,6 +56,11 @@ class RouteMatch:
         return self.route.rules[self.rule]
 
     @property
+    def place(self) -> MatchPlace:
+        """The place of the match in the route."""
+        return MatchPlace(self.rule, self.match)
+
+    @property
     def request_match(self) -> RequestMatch:
         """The match."""
         return self.rule_value.matches[self.match]
@@ -74,12 +81,16 @@ class RouteMatch:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A share of a request's calls: the place, and the request in the form in which it leaves the client."""
+    """A share of a request's calls: the place, and the request in the form in which it leaves the client.
+
+    `own` are the filters of a route's backend, which are already applied to the request.
+    """
 
     service: ServiceKey
     port: ServicePort
     weight: int
     request: Request
+    own: Filters = field(default_factory=Filters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +114,8 @@ def routed(view: View, request: Request, port: ServicePort) -> RoutedRequest | N
         return None
     found = match_for(view, request, port)
     if found is None:
+        if not _has_requests(view, request, port):
+            return RoutedRequest(None, reply=LocalReply(0, "no hostname of the routes fits the server name"))
         why = "no rule of the routes at this port fits the request"
         return RoutedRequest(None, reply=LocalReply(HTTPStatus.NOT_FOUND, why))
     ways = tuple(_ways(view, request, found))
@@ -133,8 +146,8 @@ def match_for(view: View, request: Request, port: ServicePort) -> RouteMatch | N
 
 def fitting_matches(view: View, request: Request, port: ServicePort) -> tuple[RouteMatch, ...]:
     """Return the matches of the deciding routes that fit a request; the first decides."""
-    fitting = (item for item in _matches(view, request, port) if _fits(view, item, request, port))
-    return tuple(sorted(fitting, key=lambda item: item.rank))
+    fitting = [item for item in _matches(view, request, port) if _fits(view, item, request, port)]
+    return tuple(sorted(fitting, key=lambda item: (_name_rank(item, request), item.rank)))
 
 
 def sent_by_rule(view: View, request: Request, port: ServicePort) -> Request:
@@ -165,7 +178,7 @@ def places_of_routes(
             named = [(mirror.backend, Filters()) for mirror in mirrors]
             named += [(item.to, item.filters) for item in rule.backends]
             for to, filters in named:
-                if (place := _place(view, key, to, filters)) is not None:
+                if (place := place_of(view, key, to, filters)) is not None:
                     yield place
 
 
@@ -182,9 +195,9 @@ def _reply(found: RouteMatch, *, exists: bool) -> LocalReply | None:
 def _ways(view: View, request: Request, found: RouteMatch) -> Iterator[Way]:
     rule = found.rule_value
     for backend in rule.backends if not rule.filters.unknown else ():
-        if (place := _place(view, found.key, backend.to, backend.filters)) is not None:
+        if (place := place_of(view, found.key, backend.to, backend.filters)) is not None:
             changed = _sent(request, found.request_match, rule.filters, backend.filters)
-            yield Way(*place, backend.weight, changed)
+            yield Way(*place, backend.weight, changed, backend.filters)
 
 
 def _home(request: Request) -> Namespace | None:
@@ -200,9 +213,21 @@ def _matches(view: View, request: Request, port: ServicePort) -> Iterator[RouteM
 
 
 def _fits(view: View, item: RouteMatch, request: Request, port: ServicePort) -> bool:
+    if (item.key, item.place) in request.missed:
+        return False
+    if _has_requests(view, request, port):
+        return fits_match(item.request_match, request)
     # Connections have no requests, so every rule of their routes is for all of them.
-    is_http = spoken(port, backing(view, request.service)).is_http
-    return not is_http or fits_match(item.request_match, request)
+    return _name_rank(item, request) is not None
+
+
+def _has_requests(view: View, request: Request, port: ServicePort) -> bool:
+    return spoken(port, backing(view, request.service)).is_http
+
+
+def _name_rank(item: RouteMatch, request: Request) -> tuple[int, int] | None:
+    """Return the rank of a TLSRoute by the server name; equal for all other routes."""
+    return name_rank(item.route.hostnames, request.server_name) if item.key.kind == TLS_ROUTE else (0, 0)
 
 
 def _path_rank(match: RequestMatch) -> tuple[int, int]:
@@ -222,9 +247,10 @@ def _broken(found: RouteMatch) -> int:
     return {GRPC_ROUTE: 503, HTTP_ROUTE: 500}.get(found.key.kind, 0)
 
 
-def _place(
+def place_of(
     view: View, route: ObjectKey, to: BackendObject, filters: Filters
 ) -> tuple[ServiceKey, ServicePort] | None:
+    """Return the place of a route's backend or mirror with these filters of its own; None if broken."""
     if to.kind != SERVICE or to.port is None:
         return None
     if filters.unknown or filters.redirect is not None or filters.cors is not None:
@@ -241,19 +267,23 @@ def _place(
 
 def _sent(request: Request, match: RequestMatch, rule: Filters, backend: Filters) -> Request:
     """Return a request as the client's sidecar sends it: first the rule's changes, then the backend's."""
-    rewrite = backend.rewrite or rule.rewrite
-    if rewrite is not None and rewrite.path is not None:
+    # A backend's rewrite replaces only what it gives: the host, the path, or both.
+    rewrites = [change for change in (backend.rewrite, rule.rewrite) if change is not None]
+    host = next((change.host for change in rewrites if change.host is not None), None)
+    new = next((change.path for change in rewrites if change.path is not None), None)
+    if new is not None:
         path, mark, query = request.path.partition("?")
-        request = replace(request, path=_new_path(path, match, rewrite.path) + mark + query)
+        request = replace(request, path=new_path(path, match, new) + mark + query)
     for changes in (rule.request_headers, backend.request_headers):
-        request = replace(request, headers=_changed(request.headers, changes))
-    if rewrite is not None and rewrite.host is not None:
+        request = replace(request, headers=changed_headers(request.headers, changes))
+    if host is not None:
         kept = (item for item in request.headers if item[0].lower() not in ("host", ":authority"))
-        request = replace(request, headers=(("host", rewrite.host), *kept))
+        request = replace(request, headers=(("host", host), *kept))
     return replace(request, forwarded=True)
 
 
-def _new_path(path: str, match: RequestMatch, new: NewPath) -> str:
+def new_path(path: str, match: RequestMatch, new: NewPath) -> str:
+    """Return the path after a rewrite or redirect of a request that the match fits."""
     if new.form is PathForm.FULL:
         return new.path or "/"
     prefix = match.path.path if isinstance(match.path, Prefix) else "/"
@@ -261,7 +291,10 @@ def _new_path(path: str, match: RequestMatch, new: NewPath) -> str:
     return new.path.rstrip("/") + rest or "/"
 
 
-def _changed(headers: tuple[tuple[str, str], ...], changes: HeaderChanges) -> tuple[tuple[str, str], ...]:
+def changed_headers(
+    headers: tuple[tuple[str, str], ...], changes: HeaderChanges
+) -> tuple[tuple[str, str], ...]:
+    """Return headers after the changes of one filter."""
     gone = {*changes.remove, *(name for name, _ in changes.put)}
     kept = (header for header in headers if header[0].lower() not in gone)
     return (*kept, *changes.put, *changes.add)

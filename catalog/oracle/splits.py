@@ -6,7 +6,7 @@ See `catalog.oracle.decide` for the rules in words.
 import enum
 from collections.abc import Iterator
 
-from catalog.oracle.gateway import routed, routes_for
+from catalog.oracle.gateway import Way, routed, routes_for
 from catalog.oracle.request.request import Request, fits
 from catalog.relations.backends.ports import spoken
 from catalog.relations.backends.workloads import backing
@@ -99,6 +99,17 @@ def backends(
         their_port = _same_port(view, key, port)
         if their_port is not None:
             yield key, their_port, weight
+
+
+def ways(view: View, request: Request, port: ServicePort, split: TrafficSplit | None) -> Iterator[Way]:
+    """Yield the services of `backends`, each with the request in the form in which it leaves the client.
+
+    A route, and each of its backends, may change the request.
+    """
+    if (found := routed(view, request, port)) is not None:
+        yield from found.ways
+        return
+    yield from (Way(*backend, request) for backend in backends(view, request, port, split))
 
 
 def backend_key(split: TrafficSplit, backend: Backend) -> ServiceKey:

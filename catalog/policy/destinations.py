@@ -12,6 +12,7 @@ from catalog.policy.objects.upstreams import policy_of
 from catalog.policy.outbound import answering, permitted, ports_in_plain
 from catalog.policy.values.destinations import DestinationEndpoint, ServiceDestination
 from catalog.policy.values.outbound import OutboundService
+from catalog.policy.values.proxy import ReachableServices
 from catalog.policy.values.route_actions import HttpVersion, WeightedBackend
 from catalog.relations.backends.protocols import protocol_of
 from catalog.relations.backends.readiness import taking_traffic
@@ -29,6 +30,14 @@ Answering = tuple[tuple[ServicePort, tuple[tuple[ServiceIdentity | None, Port], 
 
 None stands for workloads without a sidecar.
 """
+
+
+def with_destinations(
+    view: View, client: ServiceIdentity | None, services: Iterable[OutboundService]
+) -> ReachableServices:
+    """Return the sorted services that a client may call, with the destinations of their routes."""
+    outbound_services = tuple(services)
+    return ReachableServices.from_sorted(outbound_services, destinations(view, client, outbound_services))
 
 
 def destinations(

@@ -52,6 +52,9 @@ _PORTS: Final = {"http": Port(80), "https": Port(443)}
 """Ports of schemes, for redirects."""
 
 
+_NO_RULES: Final = RouteEntry((), Answer(HTTPStatus.NOT_FOUND))
+"""The table of routes without rules: an empty one would mean that nobody may call the Service."""
+
 _Effect = tuple[RouteAction, RequestTreatment | None]
 
 
@@ -89,7 +92,7 @@ def entries(
     caller = _Caller(view, called[1].port, protocol_of(view, *called), reached)
     found = [route for key in routes if (route := route_of(view, key)) is not None]
     if caller.has_requests:
-        return tuple(_requests(caller, ordered(found)))
+        return tuple(_requests(caller, ordered(found))) or (_NO_RULES,)
     return tuple(_connections(caller, by_age(found)))
 
 
@@ -129,18 +132,22 @@ def _requests(caller: _Caller, in_order: Iterable[RoutedMatch]) -> Iterator[Rout
 
 
 def _connections(caller: _Caller, oldest_first: Iterable[RoutedMatch]) -> Iterator[RouteEntry]:
-    """Yield the entries of connections: the oldest route gets those for which no older one asks."""
+    """Yield the entries of connections: the oldest route gets those for which no older one asks.
+
+    A hostname precedes a route without hostnames of any age, because it is more specific.
+    """
     taken: set[str] = set()
+    every: RoutedMatch | None = None
     for item in oldest_first:
+        if item.route.kind != TLS_ROUTE or not item.route.hostnames:
+            every = every or item
+            continue
         names = tuple(name for name in item.route.hostnames if name not in taken)
-        if item.route.kind == TLS_ROUTE and item.route.hostnames:
-            taken.update(names)
-            if names:
-                entry = _entry(item, _effect(caller, item))
-                yield replace(entry, matches=(), server_names=names)
-        else:
-            yield replace(_entry(item, _effect(caller, item)), matches=())
-            return
+        taken.update(names)
+        if names:
+            yield replace(_entry(item, _effect(caller, item)), matches=(), server_names=names)
+    if every is not None:
+        yield replace(_entry(every, _effect(caller, every)), matches=())
 
 
 def _entry(item: RoutedMatch, effect: _Effect) -> RouteEntry:

@@ -12,18 +12,18 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from catalog.policy.destinations import destinations
+from catalog.policy.destinations import destinations, with_destinations
 from catalog.policy.edge import edge_destinations
-from catalog.policy.objects.retries import in_force
+from catalog.policy.local_addresses import at_local_addresses
+from catalog.policy.objects.retries import in_force, with_retries
 from catalog.policy.objects.routing import Place
 from catalog.policy.outbound import called_at, escaped_slashes, granted, reaches
-from catalog.policy.route_table import places_behind, table, table_where
+from catalog.policy.route_table import places_behind, table_where
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.proxy import ReachableServices
 from catalog.relations.backends.endpoints import health_at
 from catalog.relations.backends.protocols import protocol_of
-from catalog.relations.conflicts import conflicts
 from catalog.relations.groups import ProxyGroup
 from catalog.relations.permissive import open_services, relevant_client
 from catalog.relations.route_reach import Side, consumed_services, mixed, relevant_caller, side_of
@@ -33,7 +33,6 @@ from catalog.store.view import View
 from meshwright.engine.derived import derived
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import IpAddress, Port
-from meshwright.mesh.policies.retries import Retry
 from meshwright.mesh.service import Scope, ServiceKey
 from meshwright.mesh.workload import Edge, Explicit, Transparent
 
@@ -55,7 +54,7 @@ def reachable(view: View, group: ProxyGroup) -> tuple[ReachableServices, ...]:
     """
     match group.interception:
         case Explicit():
-            result: tuple[ReachableServices, ...] = (_explicit(view, group, group.interception),)
+            result: tuple[ReachableServices, ...] = (at_local_addresses(view, group),)
         case Transparent(ipv6=ipv6):
             result = _transparent(view, group, ipv6)
         case Edge():
@@ -66,7 +65,7 @@ def reachable(view: View, group: ProxyGroup) -> tuple[ReachableServices, ...]:
 @derived
 def open_to_all(view: View, scope: Scope, ipv6: bool) -> ReachableServices:
     """Return the services that every client with this `scope` may call; IPv6 addresses only if `ipv6`."""
-    return replace(_part(view, None, _open(view, scope, ipv6).services), common=True)
+    return replace(with_destinations(view, None, _open(view, scope, ipv6).services), common=True)
 
 
 @derived
@@ -117,22 +116,15 @@ def _transparent(view: View, group: ProxyGroup, ipv6: bool) -> tuple[ReachableSe
     own = _together(view, client, mine, ipv6)
     # No common address: both parts can be used side by side, and the common one stays shared.
     if not retried and own.places.isdisjoint(_open(view, scope, ipv6).places):
-        return (open_to_all(view, scope, ipv6), _part(view, client, own.services))
+        return (open_to_all(view, scope, ipv6), with_destinations(view, client, own.services))
     opened = (key for key in _common(view, scope) if key not in mine)
-    return (_part(view, client, _together(view, client, (*mine, *opened), ipv6).services),)
+    return (with_destinations(view, client, _together(view, client, (*mine, *opened), ipv6).services),)
 
 
 def _own_services(view: View, client: ServiceIdentity) -> Iterator[ServiceKey]:
     """Yield the services whose routes depend on a client or its namespace, without the others open to all."""
     consumed = consumed_services(view, client.namespace)
     return iter(dict.fromkeys((*granted(view, client), *sorted(mixed(view).value()), *consumed)))
-
-
-def _part(
-    view: View, client: ServiceIdentity | None, services: Iterable[OutboundService]
-) -> ReachableServices:
-    outbound_services = tuple(services)
-    return ReachableServices.from_sorted(outbound_services, destinations(view, client, outbound_services))
 
 
 def _together(view: View, client: ServiceIdentity | None, keys: Iterable[ServiceKey], ipv6: bool) -> _Offer:
@@ -163,7 +155,9 @@ def _together(view: View, client: ServiceIdentity | None, keys: Iterable[Service
         offers[key] = _free(view, asked, key, ipv6, partial(reaches, view, asked), side, places)
     retried = {} if client is None else in_force(view, client)
     result = (
-        _retried(service, retried.get(key)) for key in sorted(offers) for service in offers[key].services
+        with_retries(view, service, retried.get(key))
+        for key in sorted(offers)
+        for service in offers[key].services
     )
     return _Offer(tuple(result), frozenset(holders))
 
@@ -236,37 +230,6 @@ def _free(
     )
 
 
-def _retried(service: OutboundService, retry: Retry | None) -> OutboundService:
-    """Return a service port with the client's Retry if HTTP; other connections have no requests to repeat."""
-    if retry is None or not service.protocol.is_http:
-        return service
-    return replace(service, retries=retry.retries)
-
-
 def _is_led(where: SocketAddress, ipv6: bool) -> bool:
     """Return whether calls to an address are redirected to the proxy; for IPv6 only if `ipv6`."""
     return ipv6 or ":" not in where.address
-
-
-def _explicit(view: View, group: ProxyGroup, interception: Explicit) -> ReachableServices:
-    held = conflicts(view, group.workload) if group.workload else ()
-    # The indexes are those of `conflicts.claims`: both number the sorted upstreams.
-    refused = {conflict.refused.index for conflict in held}
-    scope = scope_of(view, group)
-    listen: dict[tuple[ServiceKey, Port], list[SocketAddress]] = {}
-    for index, upstream in enumerate(sorted(interception.upstreams)):
-        if index not in refused and in_scope(scope, upstream.service):
-            where = SocketAddress(upstream.local_address, upstream.local_port)
-            listen.setdefault((upstream.service, upstream.service_port), []).append(where)
-    outbound_services: list[OutboundService] = []
-    retried = in_force(view, group.identity)
-    for (key, number), where_listening in sorted(listen.items()):
-        service = view.services.get(key)
-        port = service.port(number) if service is not None else None
-        entries = table(view, group.identity, key, port) if port is not None else ()
-        if port is not None and entries:
-            protocol = protocol_of(view, key, port)
-            slashes, places = escaped_slashes(view, key, protocol), tuple(where_listening)
-            offered = OutboundService(key, number, protocol, entries, listen=places, escaped_slashes=slashes)
-            outbound_services.append(_retried(offered, retried.get(key)))
-    return _part(view, group.identity, outbound_services)

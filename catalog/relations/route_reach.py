@@ -12,8 +12,8 @@ from catalog.relations.attachment import consumer_namespaces, parent_verdicts, r
 from catalog.relations.permissive import is_permissive
 from catalog.relations.references import resolved_rules
 from catalog.relations.verdicts import ResolvedRule, ServicePlace
-from catalog.store.gateway import route_of, routes_by_backend, routes_by_namespace, routes_by_parent
-from catalog.store.view import IN_VIEW, View
+from catalog.store.gateway import backends_named, route_of, routes_by_namespace, routes_by_parent
+from catalog.store.view import IN_VIEW, View, services
 from meshwright.engine.derived import derived
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Namespace, Port
@@ -134,6 +134,23 @@ def mixed_services(view: View) -> frozenset[ServiceKey]:
 mixed: Final = IN_VIEW.firewall(mixed_services)
 
 
+def _backends_at(view: View, key: ServiceKey) -> tuple[ServiceKey, ...]:
+    """Return the Services as backends of the routes in force at a Service."""
+    routes = (route_of(view, route) for route in attached_routes(view, key))
+    return tuple(dict.fromkeys(to for route in routes if route is not None for to in backends_named(route)))
+
+
+_by_backend: Final = IN_VIEW.derived_index("services by backend of their routes", services, _backends_at)
+
+
+def services_leading_to(view: View, backend: ServiceKey) -> tuple[ServiceKey, ...]:
+    """Return the Services with a route in force to a Service as backend, sorted.
+
+    They are not searched among all routes to the backend, which may be thousands.
+    """
+    return _by_backend(view).get(backend, ())
+
+
 @derived
 def consumed_services(view: View, namespace: Namespace) -> tuple[ServiceKey, ...]:
     """Return the Services with consumer routes of a namespace in force, sorted."""
@@ -144,12 +161,6 @@ def consumed_services(view: View, namespace: Namespace) -> tuple[ServiceKey, ...
         if key.namespace != namespace
     }
     return tuple(sorted(found))
-
-
-def services_leading_to(view: View, backend: ServiceKey) -> Iterator[ServiceKey]:
-    """Yield the Services with a route in force to a Service as backend, possibly repeated."""
-    for route in routes_by_backend(view).get(backend, ()):
-        yield from attached_to(view, route)
 
 
 def _parents(view: View) -> Iterable[ServiceKey]:

@@ -78,13 +78,14 @@ def backends_of(rule: Rule) -> Iterator[BackendObject]:
         yield from (mirror.backend for mirror in backend.filters.mirrors)
 
 
-def _parents(_: ObjectKey, route: GatewayRoute) -> tuple[ServiceKey, ...]:
-    named = (parent_service(route, parent) for parent in route.parents)
+def backends_named(route: GatewayRoute) -> tuple[ServiceKey, ...]:
+    """Return the keys of the Services among the backends of a route, those for copies included."""
+    named = (backend_service(backend) for rule in route.rules for backend in backends_of(rule))
     return tuple(dict.fromkeys(key for key in named if key is not None))
 
 
-def _backends(_: ObjectKey, route: GatewayRoute) -> tuple[ServiceKey, ...]:
-    named = (backend_service(backend) for rule in route.rules for backend in backends_of(rule))
+def _parents(_: ObjectKey, route: GatewayRoute) -> tuple[ServiceKey, ...]:
+    named = (parent_service(route, parent) for parent in route.parents)
     return tuple(dict.fromkeys(key for key in named if key is not None))
 
 
@@ -100,7 +101,6 @@ def _served(key: WorkloadKey, workload: Workload) -> tuple[PolicyKey, ...]:
 
 routes_by_parent: Final = IN_VIEW.index("Gateway API routes by parent", gateway_routes, _parents)
 routes_by_gateway: Final = IN_VIEW.index("Gateway API routes by gateway", gateway_routes, _gateways)
-routes_by_backend: Final = IN_VIEW.index("Gateway API routes by backend", gateway_routes, _backends)
 routes_by_namespace: Final = IN_VIEW.index(
     "Gateway API routes by namespace", gateway_routes, lambda key, _: (key.namespace,)
 )

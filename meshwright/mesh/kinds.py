@@ -82,6 +82,10 @@ GATEWAY_TCP_ROUTE: Final = _known("TCPRoute", GATEWAY_API)
 REFERENCE_GRANT: Final = _known("ReferenceGrant", GATEWAY_API)
 GATEWAY: Final = _known("Gateway", GATEWAY_API)
 GATEWAY_CLASS: Final = _known("GatewayClass", GATEWAY_API)
+EXPERIMENTAL_GATEWAY_API: Final = "gateway.networking.x-k8s.io"
+"""API group of the Gateway API's experimental kinds."""
+# Not an input of the mesh: only its status is written.
+X_MESH: Final = Kind("XMesh", EXPERIMENTAL_GATEWAY_API)
 
 # Inputs that are not objects have kinds too, because a wave names each of its causes by a kind.
 ADMISSION: Final = Kind("admission")

@@ -119,8 +119,8 @@ def _of(kind: Kind, result: _Found) -> Iterator[tuple[Caller, Calls, Figures]]:
 class RowFilter:
     """Selection of rows that match every non-empty attribute; services are written `namespace/name`.
 
-    `behind` are the backends of the TrafficSplits with the apex `destination`, because calls to an apex are
-    counted under the names of its backends.
+    `behind` are the backends to which TrafficSplits and routes lead calls to `destination`, because such
+    calls are counted under the names of the backends.
     """
 
     namespace: str = ""

@@ -7,13 +7,16 @@ import secrets
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import structlog
 
 from tests.differential import first_match
-from tests.differential.comparison import Counts, run, shrunk
+from tests.differential.cases import ROUTED
+from tests.differential.comparison import run, shrunk
+from tests.differential.counts import Counts
 from tests.differential.running_mesh import DifferentialMesh
 
 SHOWN = 3
@@ -29,15 +32,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.differential", description=__doc__)
     parser.add_argument("--cases", type=int, default=200, help="policies [200]")
     parser.add_argument("--requests", type=int, default=12, help="requests for each policy [12]")
+    parser.add_argument(
+        "--routed", type=float, default=ROUTED, help=f"share of policies with routes [{ROUTED}]"
+    )
     parser.add_argument("--seed", type=int, default=None, help="seed [a fresh one]")
     parser.add_argument("--first-match", action="store_true", help="translate wrongly, to see it found")
     given = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     seed = secrets.randbits(32) if given.seed is None else given.seed
     began = time.monotonic()
-    counts = asyncio.run(_run(seed, given.cases, given.requests, mutant=given.first_match))
+    counts = asyncio.run(_run(seed, given))
     for disagreement in counts.disagreements[:SHOWN]:
         say(f"DISAGREEMENT: {disagreement}\n")
+    for disagreement in counts.disagreements[SHOWN:]:
+        say(f"DISAGREEMENT: {str(disagreement).partition(', under')[0]}")
     say(
         f"{counts.policies} policies, {counts.requests} requests, "
         f"{len(counts.disagreements)} disagreements (seed {seed}, {time.monotonic() - began:.0f} s)"
@@ -46,16 +54,22 @@ def main() -> int:
     answers = ", ".join(f"{answer} {number}" for answer, number in sorted(counts.answers.items()))
     say(", ".join(f"{name} {share:.0%}" for name, share in shares.items()))
     say(f"answers: {answers}; {counts.direct} more requests straight to a server's sidecar")
+    say(f"decided by routes: {_listed(counts.by_kind)}")
+    say(f"of these also compared: {_listed(counts.effects)}")
     return int(bool(counts.disagreements or counts.too_few))
 
 
-async def _run(seed: int, cases: int, requests: int, *, mutant: bool) -> Counts:
+def _listed(numbers: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {number}" for name, number in sorted(numbers.items())) or "none"
+
+
+async def _run(seed: int, given: argparse.Namespace) -> Counts:
     async with AsyncExitStack() as ends:
         state = ends.enter_context(tempfile.TemporaryDirectory(prefix="differential-"))
         mesh = await DifferentialMesh.start(Path(state), ends)
-        if mutant:
+        if given.first_match:
             mesh.translate = first_match.translate
-        counts = await run(mesh, seed, cases, requests)
+        counts = await run(mesh, seed, given.cases, given.requests, given.routed)
         first = counts.disagreements[:SHOWN]
         counts.disagreements[:SHOWN] = [await shrunk(mesh, disagreement) for disagreement in first]
         if text := await mesh.complaints():

@@ -6,9 +6,9 @@ from typing import Final
 
 from catalog.oracle.decide import Request
 from meshwright.specs.regexes import regex_fault
-from tests.differential import random_routes
 from tests.differential.random_mutual_tls import mutual_tls
 from tests.differential.random_requests import asked
+from tests.differential.routes import random_routes
 from tests.differential.topology import GRPC, SERVERS, SERVICES, TCP, Document, Runs
 
 SOURCES: Final = (
@@ -106,13 +106,14 @@ def case(random: Random, requests: int, routed: float = ROUTED) -> Case:
 
 
 def _with_routes(random: Random, plain: Case) -> Case:
-    """Return a case with routes of the Gateway API, and half of its requests for them."""
+    """Return a case with routes of the Gateway API, and three in four of its requests for them."""
     routes = random_routes.routes(random)
+    permissions = random_routes.permissions(random) if random.random() < 0.6 else []
     requests = tuple(
-        random_routes.asked(random, routes) if random.random() < 0.5 else request
+        random_routes.asked(random, routes) if random.random() < 0.75 else request
         for request in plain.requests
     )
-    return Case((*plain.documents, *routes), requests)
+    return Case((*plain.documents, *permissions, *routes), requests)
 
 
 def _object(api: str, kind: str, namespace: str, name: str, spec: Document) -> Document:

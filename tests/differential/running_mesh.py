@@ -13,18 +13,21 @@ from catalog.store.view import View
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.policies.callers import Outsider
 from meshwright.providers.directory.manifests import Manifests
+from tests.differential.servers import Journal, greeter, web
 from tests.differential.topology import (
     GRPC,
     HTTP_A,
     HTTP_B,
     TCP,
+    TLS,
     WORKLOADS,
     Document,
     Runs,
     documents,
     local_port,
 )
-from tests.differential.wire import Answered, exchange, greeter, web
+from tests.differential.wire import Answered, exchange
+from tests.gateway.running_cases import server_tls
 from tests.golden.running_mesh import LiveMesh, Translate, serve
 from tests.meshes import texts
 from tests.tools.observed_values import Pin
@@ -38,6 +41,7 @@ class DifferentialMesh:
         self._base = base
         self._contexts: dict[ServiceIdentity, ssl.SSLContext] = {}
         self.view = live.view
+        self.journal = Journal()
         # Kept, so that a policy is computed from the one before it; the topology, and so the groups, stay.
         self._kept = [Pin(proxy_policy, live.view, key) for key in groups(live.view)]
 
@@ -48,11 +52,13 @@ class DifferentialMesh:
         live = await LiveMesh.start(state, topology, ends)
         base = Manifests().apply("a-topology.yaml", topology)
         mesh = cls(live, base)
+        tls = server_tls(state)
         for runs in WORKLOADS:
             if runs.labels:
                 for port in (HTTP_A, HTTP_B, GRPC):
-                    await serve(ends, runs.application, port, web(runs.account))
+                    await serve(ends, runs.application, port, web(runs.account, mesh.journal))
                 await serve(ends, runs.application, TCP, greeter(runs.account))
+                await serve(ends, runs.application, TLS, greeter(runs.account), tls)
         for runs in WORKLOADS:
             await live.envoy(runs.uuid)
         mesh._contexts = {

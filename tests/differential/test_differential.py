@@ -11,7 +11,6 @@ from types import ModuleType
 
 import pytest
 import pytest_asyncio
-import yaml
 
 import catalog.oracle.gateway
 import catalog.oracle.mutual_tls
@@ -25,11 +24,13 @@ from meshwright.mesh.names import Namespace, Port, ServiceAccountName, ServiceNa
 from meshwright.mesh.service import ServiceKey
 from tests.differential import first_match
 from tests.differential.cases import Case, case
-from tests.differential.comparison import Counts, compare, run
+from tests.differential.comparison import compare, run
+from tests.differential.counts import Counts
 from tests.differential.running_mesh import DifferentialMesh
 from tests.differential.topology import Document
 from tests.differential.wire import over_http2
 from tests.meshes.resources import resources
+from tests.tools import libyaml
 
 pytestmark = [
     pytest.mark.envoy,
@@ -51,7 +52,7 @@ async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Differ
 
 def regression(path: Path) -> Case:
     """Read a regression: the first document has the requests, the others are the policy."""
-    first, *policy = yaml.safe_load_all(path.read_text())
+    first, *policy = libyaml.load_all(path.read_text())
     return Case(tuple(policy), tuple(map(_asked, first["requests"])))
 
 
@@ -70,6 +71,7 @@ def _request(asked: Document) -> Request:
         asked.get("method", "GET"),
         asked.get("path", "/"),
         tuple((name, value) for name, value in asked.get("headers", [["Host", "x"]])),
+        server_name=asked.get("server_name", ""),
     )
 
 
@@ -88,6 +90,7 @@ async def test_envoys_agree_with_the_oracle_on_random_policies(mesh: Differentia
     counts = await run(mesh, seed=1, policies=50, requests=12)
     assert list(map(str, counts.disagreements)) == []
     assert counts.too_few == {}, counts.shares
+    assert counts.by_kind.keys() == {"HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute"}
 
 
 @pytest.fixture
@@ -128,13 +131,15 @@ async def test_first_match_translation_is_detected_by_random_policies(mistaken: 
             "repetitions",
         ),
         (catalog.oracle.gateway, "_path_rank", lambda _: (0, 0), "gateway_routes"),
-        (catalog.oracle.gateway, "_new_path", lambda path, *_: path, "gateway_routes"),
+        (catalog.oracle.gateway, "new_path", lambda path, *_: path, "gateway_routes"),
+        (catalog.oracle.gateway, "name_rank", lambda names, name: (0, 0), "tls_routes"),
     ],
     ids=[
         "paths as they are sent",
         "another reading of expressions",
         "routes by age alone",
         "paths before they are rewritten",
+        "server names without effect",
     ],
 )
 async def test_wrong_oracle_is_detected(
@@ -145,7 +150,7 @@ async def test_wrong_oracle_is_detected(
     mistaken: object,
     kept: str,
 ) -> None:
-    """The errors are paths that are not normalized, another meaning of `{,3}`, and two about routes."""
+    """The errors are paths that are not normalized, another meaning of `{,3}`, and three about routes."""
     monkeypatch.setattr(module, name, mistaken)
     counts = Counts()
     await compare(mesh, regression(OVERLAPPING.with_name(f"{kept}.yaml")), counts)

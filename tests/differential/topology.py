@@ -16,7 +16,7 @@ Document = dict[str, Any]
 
 NET: Final = f"127.{10 + os.getpid() % 80}.{os.getpid() // 80 % 250}"
 
-HTTP_A, HTTP_B, GRPC, TCP = 8080, 8081, 50051, 3306
+HTTP_A, HTTP_B, GRPC, TCP, TLS = 8080, 8081, 50051, 3306, 9443
 RENUMBERED = 8000
 
 PLAIN: Final = (IpAddress(f"{NET}.201"), IpAddress(f"{NET}.202"))
@@ -104,24 +104,32 @@ SERVICES: Final = (
     Offers("bank", "vault", "vault", _WEB, keeps=True),
     Offers("bank", "gate", "nobody", _WEB),
 )
+SECURE: Final = (
+    Offers("shop", "safe", "web", ((TLS, TLS, "tls", "tls"),)),
+    Offers("shop", "safe-v2", "v2", ((TLS, TLS, "tls", "tls"),)),
+    Offers("bank", "safe", "vault", ((TLS, TLS, "tls", "tls"),)),
+)
+"""Services whose applications speak TLS of their own; only routes of the Gateway API are about them."""
+
+EVERY: Final = (*SERVICES, *SECURE)
 ALT: Final = {"v1": HTTP_A, "v2": HTTP_B, "vault": HTTP_A}
 """The number of the port named `alt` at each server."""
 
 
 def local_port(service: ServiceKey, port: int) -> Port:
     """Return the local port at which a client's sidecar offers a service's port."""
-    index = next(number for number, offers in enumerate(SERVICES) if offers.key == service)
-    return Port(20000 + index * 10 + [80, 81, GRPC, TCP, RENUMBERED].index(port))
+    index = next(number for number, offers in enumerate(EVERY) if offers.key == service)
+    return Port(20000 + index * 10 + [80, 81, GRPC, TCP, RENUMBERED, TLS].index(port))
 
 
 def is_http(port: int) -> bool:
     """Return whether a service's port is HTTP in this topology."""
-    return port != TCP
+    return port not in (TCP, TLS)
 
 
 def documents() -> list[dict[str, object]]:
     """Return the manifests of services and workloads."""
-    return [*map(_service, SERVICES), *map(_workload, WORKLOADS)]
+    return [*map(_service, EVERY), *map(_workload, WORKLOADS)]
 
 
 def _service(offers: Offers) -> dict[str, object]:
@@ -162,7 +170,7 @@ def _workload(runs: Runs) -> dict[str, object]:
                 "address": runs.address,
                 "localPort": local_port(offers.key, port),
             }
-            for offers in SERVICES
+            for offers in EVERY
             for port, *_ in offers.ports
         ]
     return {

@@ -1,30 +1,25 @@
-"""Requests as bytes, in HTTP/1.1 and HTTP/2, and servers that answer with their name."""
+"""Requests and connections of clients as bytes: HTTP/1.1, HTTP/2, gRPC over HTTP/2, TCP, and TLS."""
 
 import asyncio
-import contextlib
 import ssl
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from h2.config import H2Configuration
 from h2.connection import H2Connection
-from h2.events import (
-    ConnectionTerminated,
-    DataReceived,
-    Event,
-    RequestReceived,
-    ResponseReceived,
-    StreamReset,
-)
+from h2.events import ConnectionTerminated, ResponseReceived, StreamReset
 
 from catalog.oracle.decide import Request
-from tests.differential.topology import is_http
-from tests.golden.running_mesh import Serve
+from tests.differential.servers import SAW, SERVED_BY
+from tests.differential.topology import TLS, is_http
+from tests.gateway.client import untrusting
 
 _SECONDS = 30.0
-_PREFACE = b"PRI * HTTP/2.0\r\n\r\n"
-_SERVED_BY = "x-served-by"
-_SAW = "x-saw"
+_STATUSES: Final = {"0": 200, "2": 500, "7": 403, "12": 404, "13": 400, "14": 503, "16": 401}
+"""HTTP statuses of gRPC statuses without an answer of a server, by gRPC's own table in reverse."""
+
+Headers = tuple[tuple[str, str], ...]
 
 
 def over_http2(request: Request) -> Request:
@@ -43,15 +38,25 @@ def over_http2(request: Request) -> Request:
 class Answered:
     """A response: an HTTP status (200 for a TCP greeting, 0 without a response), and the answering server.
 
-    `saw` is the request target that reached the answering server.
+    `saw` is the request target that reached the answering server. A gRPC status of a sidecar is an HTTP
+    status here. Names of `headers` are in lower case.
     """
 
     status: int
     by: str = ""
     saw: bytes = b""
+    headers: Headers = field(default=(), compare=False)
+
+    def value(self, name: str) -> str | None:
+        """Return the values of a header with commas; None without the header."""
+        values = [value for given, value in self.headers if given == name]
+        return ",".join(values) if values else None
 
 
 NO_ANSWER = Answered(0)
+_UNTRUSTING: Final = untrusting()
+_HANDSHAKE: Final = 22
+"""First byte of a server in TLS."""
 
 
 async def exchange(
@@ -59,13 +64,16 @@ async def exchange(
 ) -> Answered:
     """Send one request on a new connection, optionally from a given address.
 
-    A connection that ends without a byte counts as no response.
+    A connection that ends without a byte counts as no response. Without `tls` a connection to a port of TLS
+    asks for the server name of the request.
     """
     place = (where, 0) if where else None
     try:
         async with asyncio.timeout(_SECONDS):
             reader, writer = await asyncio.open_connection(address, port, ssl=tls, local_addr=place)
             try:
+                if asked.port == TLS and tls is None:
+                    return await _greeting_in_tls(asked.server_name or "", reader, writer)
                 if not is_http(asked.port):
                     greeting = await reader.readline()
                     return Answered(200, greeting.decode().strip()) if greeting else NO_ANSWER
@@ -77,6 +85,28 @@ async def exchange(
                 writer.transport.abort()  # a closing handshake would wait for Envoy's grace of a second
     except (ConnectionError, ssl.SSLError, asyncio.IncompleteReadError):
         return NO_ANSWER
+
+
+async def _greeting_in_tls(name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Answered:
+    """Offer TLS, and return the greeting of a server in TLS, or of one that speaks without TLS at once."""
+    received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
+    session = _UNTRUSTING.wrap_bio(received, sent, server_hostname=name or None)
+    is_first = True
+    while True:
+        try:
+            session.do_handshake()
+            greeting = session.read(65536)
+        except ssl.SSLWantReadError:
+            writer.write(sent.read())
+            data = await reader.read(65536)
+            if not data:
+                return NO_ANSWER
+            if is_first and data[0] != _HANDSHAKE:
+                return Answered(200, data.decode().strip())
+            is_first = False
+            received.write(data)
+        else:
+            return Answered(200, greeting.decode().strip())
 
 
 def _first(asked: Request) -> bytes:
@@ -94,12 +124,17 @@ def _bytes(text: str) -> bytes:
 
 def _read(head: bytes) -> Answered:
     first, *lines = head.decode("latin-1").split("\r\n")
-    headers = dict(line.lower().partition(": ")[::2] for line in lines)
-    return _answered(int(first.split(" ")[1]), headers)
+    pairs = (line.partition(":") for line in lines if line)
+    return _answered(int(first.split(" ")[1]), ((name.lower(), value.strip()) for name, _, value in pairs))
 
 
-def _answered(status: int, headers: Mapping[str, str]) -> Answered:
-    return Answered(status, headers.get(_SERVED_BY, ""), bytes.fromhex(headers.get(_SAW, "")))
+def _answered(status: int, headers: Iterable[tuple[str, str]]) -> Answered:
+    pairs = tuple(headers)
+    known = dict(pairs)
+    by = known.get(SERVED_BY, "")
+    if not by and "grpc-status" in known:
+        status = _STATUSES[known["grpc-status"]]
+    return Answered(status, by, bytes.fromhex(known.get(SAW, "")), pairs)
 
 
 async def _second(asked: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Answered:
@@ -126,67 +161,9 @@ async def _second(asked: Request, reader: asyncio.StreamReader, writer: asyncio.
     while data := await reader.read(65536):
         for event in connection.receive_data(data):
             if isinstance(event, ResponseReceived):
-                headers = {str(name): str(value) for name, value in event.headers or ()}
-                return _answered(int(headers[":status"]), headers)
+                headers = [(str(name), str(value)) for name, value in event.headers or ()]
+                return _answered(int(dict(headers)[":status"]), headers)
             if isinstance(event, StreamReset | ConnectionTerminated):
                 return NO_ANSWER
         writer.write(connection.data_to_send())
     return NO_ANSWER
-
-
-def web(name: str) -> Serve:
-    """Return a server of HTTP/1.1 and HTTP/2, which it detects by the client's first bytes."""
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
-            while first := await reader.readuntil(b"\r\n\r\n"):
-                if first == _PREFACE:
-                    await _serve_second(name, reader, writer)
-                    break
-                saw = first.partition(b" ")[2].partition(b" ")[0].hex()
-                head = (
-                    f"HTTP/1.1 200 OK\r\n{_SERVED_BY}: {name}\r\n{_SAW}: {saw}\r\ncontent-length: 0\r\n\r\n"
-                )
-                writer.write(head.encode())
-                await writer.drain()
-        writer.close()
-
-    return handle
-
-
-async def _serve_second(name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    connection = H2Connection(
-        H2Configuration(client_side=False, header_encoding=None, validate_inbound_headers=False)
-    )
-    connection.initiate_connection()
-    data = _PREFACE
-    while data:
-        for event in connection.receive_data(data):
-            _answer(name, connection, event)
-        writer.write(connection.data_to_send())
-        await writer.drain()
-        data = await reader.read(65536)
-
-
-def _answer(name: str, connection: H2Connection, event: Event) -> None:
-    match event:
-        case RequestReceived():
-            saw = next(bytes(value) for key, value in event.headers or () if bytes(key) == b":path").hex()
-            headers = [(":status", "200"), (_SERVED_BY, name), (_SAW, saw), ("content-length", "0")]
-            connection.send_headers(event.stream_id, headers, end_stream=True)
-        case DataReceived():
-            connection.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
-        case _:
-            return
-
-
-def greeter(name: str) -> Serve:
-    """Return a server that sends its name before the client has sent anything."""
-
-    async def handle(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError):
-            writer.write(f"{name}\n".encode())
-            await writer.drain()
-        writer.close()
-
-    return handle

@@ -16,8 +16,7 @@ from typing import Final, NamedTuple
 import pytest
 import yaml
 
-from meshwright.cli.migrating.gateway_api.manifests import manifest
-from meshwright.cli.migrating.gateway_api.routes import new_routes
+from meshwright.cli.migrating.gateway_api.replaced_splits import replaced_splits
 from meshwright.providers.directory.manifests import Manifests
 from tests.gateway import echo
 from tests.gateway.case_files import Call, Document, default_service
@@ -58,11 +57,11 @@ async def test_routes_answer_as_the_splits_that_they_replace(tmp_path: Path) -> 
     topology = Topology.of(map(_call, requests))
     shared = [*topology.documents(), *(default_service(name, ["web"], "v1") for name in smi)]
     before = _read(shared, [document for splits in smi.values() for document in splits])
-    routes, _ = new_routes(view_of(before))
-    moved = {str(route.service.name) for route in routes}
+    routes = replaced_splits(view_of(before)).manifests
+    moved = {route["metadata"]["name"] for route in routes}
     assert len(moved) >= _FEWEST
     kept = [document for name, splits in smi.items() if name not in moved for document in splits]
-    after = _read(shared, [*kept, *(manifest(view_of(before), route) for route in routes)])
+    after = _read(shared, [*kept, *routes])
     async with AsyncExitStack() as ends:
         live = await _mesh(tmp_path, topology, ends)
         for documents in (before, after):

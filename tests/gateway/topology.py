@@ -57,8 +57,8 @@ WORKLOADS: Final[Mapping[str, Workload]] = {
 """Callers may call all backends, but `sealed` not at all, and of `guarded` only the client `/open`, and
 `/badge` with a header.
 
-`sealed` and `gone` have no running sidecar, so connections to them are refused. `bare` is not of the mesh, and
-`front` serves the gateway of the cases with listeners.
+`sealed` and `gone` have no running sidecar, so connections to them are refused. `bare` is not of the mesh,
+and `front` serves the gateway of the cases with listeners.
 """
 
 _ALL_PORTS: Final = ["web", "other", "grpc", "tcp", "tls"]

@@ -290,9 +290,11 @@ OF_OLDER_ENVOYS: Final = "OpenTelemetryAccessLogConfig.common_config"
 """A field that newer Envoys warn of, and the oldest that are tried cannot do without."""
 
 
-async def serve(ends: AsyncExitStack, address: str, port: int, handle: Serve) -> None:
+async def serve(
+    ends: AsyncExitStack, address: str, port: int, handle: Serve, tls: ssl.SSLContext | None = None
+) -> None:
     """Run an application at an address."""
-    server = await asyncio.start_server(handle, address, port)
+    server = await asyncio.start_server(handle, address, port, ssl=tls)
     ends.push_async_callback(_close, server)
 
 

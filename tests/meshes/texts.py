@@ -22,6 +22,8 @@ _VERSIONS: Final = {
     "TCPRoute": "specs.smi-spec.io/v1alpha4",
     "TrafficTarget": "access.smi-spec.io/v1alpha3",
     "TrafficSplit": "split.smi-spec.io/v1alpha4",
+    "HTTPRoute": "gateway.networking.k8s.io/v1",
+    "GRPCRoute": "gateway.networking.k8s.io/v1",
 }
 
 
@@ -142,6 +144,20 @@ def split(name: str, apex: str, *backends: tuple[str, int], group: str = "", nam
     these = f", matches: [{http(group)}]" if group else ""
     spec = f"service: {apex}, backends: [{shares}]{these}"
     return manifest("TrafficSplit", name, spec, namespace=namespace)
+
+
+def gateway_route(
+    name: str, parent: str, *rules: str, kind: str = "HTTPRoute", namespace: str = "shop"
+) -> str:
+    """Write a route of the Gateway API for the calls to a Service of the namespace `shop`."""
+    parents = f'[{{group: "", kind: Service, name: {parent}, namespace: shop, port: 80}}]'
+    return manifest(kind, name, f"parentRefs: {parents}, rules: [{', '.join(rules)}]", namespace=namespace)
+
+
+def rule(matches: str, *backends: tuple[str, int], more: str = "") -> str:
+    """Write a rule of a route with matches in flow style, and backends at port 80 with their weights."""
+    shares = ", ".join(f"{{name: {name}, port: 80, weight: {weight}}}" for name, weight in backends)
+    return f"{{matches: [{matches}], backendRefs: [{shares}]{f', {more}' if more else ''}}}"
 
 
 def mesh_config(spec: str) -> str:

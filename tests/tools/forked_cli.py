@@ -81,10 +81,18 @@ class Running:
             os.kill(self.pid, number)
 
     def _ended(self, timeout: float | None) -> int | None:
-        if self.returncode is None and select.select([self._said], [], [], timeout)[0]:
+        if self.returncode is None and _is_readable(self._said, timeout):
             self.returncode = int(self._said.readline())
             self._said.close()
         return self.returncode
+
+
+def _is_readable(file: FileIO, seconds: float | None) -> bool:
+    """Return whether a file can be read without waiting, after at most these seconds."""
+    # Unlike `select`, it takes any number of a descriptor: a long run has more than 1024 open ones.
+    poll = select.poll()
+    poll.register(file, select.POLLIN | select.POLLHUP)
+    return bool(poll.poll(None if seconds is None else seconds * 1000))
 
 
 Process = Running | subprocess.Popen[str]

@@ -165,17 +165,17 @@ def _istio(name: str) -> Part:
     return Part(name, "istio.io/istio", version, f"istio.io/istio/pilot/cmd/{name}", requires)
 
 
-def _gateway_definitions() -> Part:
+def _gateway_definitions(name: str, channel: str) -> Part:
     # The program does nothing: the definitions come without the suite, which takes minutes to build.
     source = "package main\n\nfunc main() {}\n"
     return Part(
-        "gateway-definitions",
+        name,
         _GATEWAY_API,
         _GATEWAY_VERSION,
         ".",
         {},
         source=source,
-        folder="config/crd/standard",
+        folder=f"config/crd/{channel}",
         toolchain=_NEWER_GO,
     )
 
@@ -219,8 +219,10 @@ HELM: Final = _helm()
 COLLECTOR: Final = _collector()
 """OpenTelemetry's collector: receives OTLP and writes the data to its log."""
 
-GATEWAY_DEFINITIONS: Final = _gateway_definitions()
+GATEWAY_DEFINITIONS: Final = _gateway_definitions("gateway-definitions", "standard")
 """The Gateway API's CustomResourceDefinitions of the standard channel, as a shared folder."""
+GATEWAY_EXPERIMENTS: Final = _gateway_definitions("gateway-experiments", "experimental")
+"""Those of the experimental channel, which has further kinds."""
 GATEWAY_CONFORMANCE: Final = _gateway_conformance()
 """Conformance suite of the Gateway API, with the definitions of the standard channel."""
 GATEWAY_ECHO: Final = _gateway_echo()
@@ -242,6 +244,7 @@ _ALL: Final = (
     COLLECTOR,
     ISTIOD,
     GATEWAY_DEFINITIONS,
+    GATEWAY_EXPERIMENTS,
     *GATEWAY,
 )
 PARTS: Final = {part.name: part for part in _ALL}

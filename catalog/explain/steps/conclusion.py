@@ -75,8 +75,7 @@ def _seen(view: View, request: Request, decision: Decision) -> str:
 
 def _by_client(reply: LocalReply) -> str:
     """Return the sentence about an answer of the client's sidecar."""
-    # A redirect is what the author of a route wants, and no refusal.
-    if 300 <= reply.status < 400:
+    if reply.is_redirect:
         return f"The client's sidecar answers the request itself, with the redirect {reply.status}."
     outcome = f"answers {reply.status}" if reply.status else "ends the connection"
     return f"The request is refused: the client's sidecar {outcome}."

@@ -9,7 +9,7 @@ from catalog.relations.attachment import parent_verdicts
 from catalog.relations.references import resolved_rules
 from catalog.store.gateway import routes_by_parent
 from catalog.store.view import View
-from meshwright.mesh.kinds import GRPC_ROUTE
+from meshwright.mesh.kinds import GRPC_ROUTE, HTTP_ROUTE
 from meshwright.mesh.matching import Exact, GrpcMethod, Prefix, Regex
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.service import ServicePort
@@ -51,7 +51,10 @@ def _decision(view: View, fitting: tuple[RouteMatch, ...]) -> Iterator[Step]:
     if not fitting:
         return
     first, *others = fitting
-    text = f"{_named(first)}, decides the request: {_condition(first)}."
+    if _is_of_requests(first):
+        text = f"{_named(first)}, decides the request: {_condition(first)}."
+    else:
+        text = f"{_named(first)}, decides the connection."
     yield Step(text, origin_of_object(view, first.key))
     for other in others:
         text = f"{_named(other)}, fits too, but does not count: {_precedence(first, other)}."
@@ -83,7 +86,12 @@ def _outcome(view: View, request: Request, found: RoutedRequest) -> Iterator[Ste
 
 
 def _named(item: RouteMatch) -> str:
-    return f"{item.key}, spec.rules[{item.rule}].matches[{item.match}]"
+    # A rule for connections has no matches in its manifest.
+    return f"{item.key}, {item.place if _is_of_requests(item) else f'spec.rules[{item.rule}]'}"
+
+
+def _is_of_requests(item: RouteMatch) -> bool:
+    return item.key.kind in (GRPC_ROUTE, HTTP_ROUTE)
 
 
 def _condition(item: RouteMatch) -> str:

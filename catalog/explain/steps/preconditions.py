@@ -131,6 +131,6 @@ def besides(view: View, request: Request) -> Iterator[str]:
         if backend.waits:
             yield f"no workload of Service {backend.service} is {_lacking(view, backend.service)}"
         for place in backend.places:
-            down = oracle.at_server(view, arrived, place)
+            down = oracle.at_server(view, backend.request, place)
             if isinstance(down, LocalReply):
                 yield f"the sidecar of {place[0].identity} refuses the request: {down.why}"

@@ -16,6 +16,8 @@ from catalog.relations.backends.ports import declared_protocol
 from catalog.relations.backends.protocols import protocol_of
 from catalog.relations.backends.targets import served_by, slice_ports, target_numbers
 from catalog.relations.backends.workloads import backing, services_of
+from catalog.relations.references import resolved_rules
+from catalog.relations.route_reach import attached_routes, places_of
 from catalog.store.objects import workload_object
 from catalog.store.precedence import age
 from catalog.store.smi import splits_by_apex
@@ -82,7 +84,8 @@ def _behind(lint: Lint, service: Service) -> Iterator[Problem]:
     view, key = lint.view, _object(service.key)
     result = [endpoint for port in service.ports for endpoint in endpoints(view, service.key, port)]
     # A Service without a TCP port is not called, and the apex of a TrafficSplit needs no endpoints.
-    if service.ports and not result and service.key not in splits_by_apex(view):
+    leads = service.key in splits_by_apex(view) or _leads_to_others(view, service.key)
+    if service.ports and not result and not leads:
         yield from _future_pods(lint, service)
     yield from _named_in_vain(view, service)
     outside = sorted({_place(endpoint) for endpoint in result if endpoint.identity is None})
@@ -93,6 +96,13 @@ def _behind(lint: Lint, service: Service) -> Iterator[Problem]:
             "endpoints."
         )
         yield problem_of(view, key, Code.OUTSIDE_MESH, Severity.WARNING, "endpoints", listed(outside), wanted)
+
+
+def _leads_to_others(view: View, key: ServiceKey) -> bool:
+    """Return whether a Service has routes, and its own workloads are behind none of them."""
+    routes = attached_routes(view, key)
+    rules = (rule for route in routes for rule in resolved_rules(view, route))
+    return bool(routes) and all(place.service != key for rule in rules for place in places_of(rule))
 
 
 def _future_pods(lint: Lint, service: Service) -> Iterator[Problem]:

@@ -1,7 +1,12 @@
-"""Fit of a forwarded request with a match of a Gateway API route, by the text of the specification."""
+"""Fit of a forwarded request with a match of a Gateway API route, by the text of the specification.
+
+Connections have no requests: of TLSRoutes the hostnames fit the server name of the connection.
+"""
+
+from collections.abc import Iterable
 
 from catalog.oracle.request.expressions import fits_in_full
-from catalog.oracle.request.request import Request, path_of
+from catalog.oracle.request.request import Request, path_of, values_of
 from meshwright.mesh.matching import Exact, FieldMatch, GrpcMethod, Prefix, Regex, RequestMatch
 
 
@@ -11,9 +16,24 @@ def fits_match(match: RequestMatch, request: Request) -> bool:
         _path_fits(match, path_of(request))
         and (not match.methods or request.method in match.methods)
         and (not match.grpc or _is_grpc(request))
-        and all(_value_fits(field, _header(request, field.name)) for field in _first(match.headers))
+        and all(_header_fits(field, request) for field in _first(match.headers))
         and all(_value_fits(field, _parameter(request, field.name)) for field in _first(match.parameters))
     )
+
+
+def name_rank(hostnames: Iterable[str], server_name: str | None) -> tuple[int, int] | None:
+    """Return the rank of the best of a TLSRoute's hostnames that fits; None if none does.
+
+    An exact name has the smallest rank, then the longest wildcard, then a route without hostnames. A wildcard
+    stands for one label or more, so `*.example` does not fit `example`. Case is ignored.
+    """
+    names = tuple(hostnames)
+    if not names or server_name is None:
+        return 2, 0
+    asked = server_name.lower().removesuffix(".")
+    ranks = [(0, 0) for name in names if name == asked]
+    ranks += [(1, -len(name)) for name in names if name.startswith("*.") and asked.endswith(name[1:])]
+    return min(ranks, default=None)
 
 
 def _path_fits(match: RequestMatch, path: str) -> bool:
@@ -41,6 +61,19 @@ def _first(fields: tuple[FieldMatch, ...]) -> tuple[FieldMatch, ...]:
     return tuple({field.name: field for field in reversed(fields)}.values())
 
 
+def _header_fits(field: FieldMatch, request: Request) -> bool:
+    """Return whether one value of a header fits, because the specification leaves repeated headers free.
+
+    Hosts are compared without case, port and final dot.
+    """
+    values = tuple(values_of(request, field.name))
+    if field.name == "host" and isinstance(field.value, Exact):
+        return field.value.text.lower() in {value.lower() for value in values}
+    if field.name == "host" and isinstance(field.value, Regex):
+        return any(_full(f"(?i:{field.value.regex})", value) for value in values)
+    return any(_value_fits(field, value) for value in values)
+
+
 def _value_fits(field: FieldMatch, value: str | None) -> bool:
     if value is None:
         return False
@@ -49,13 +82,6 @@ def _value_fits(field: FieldMatch, value: str | None) -> bool:
             return value == text
         case Regex(regex):
             return _full(regex, value)
-
-
-def _header(request: Request, name: str) -> str | None:
-    """Return the values of a header with commas, as HTTP joins them; None without the header."""
-    names = ("host", ":authority") if name == "host" else (name,)
-    values = [value.strip(" \t") for given, value in request.headers if given.lower() in names]
-    return ",".join(values) if values else None
 
 
 def _parameter(request: Request, name: str) -> str | None:
@@ -68,7 +94,7 @@ def _parameter(request: Request, name: str) -> str | None:
 
 
 def _is_grpc(request: Request) -> bool:
-    kind = _header(request, "content-type") or ""
+    kind = next((value.strip() for name, value in request.headers if name.lower() == "content-type"), "")
     return kind == "application/grpc" or kind.startswith("application/grpc+")
 
 

@@ -46,6 +46,11 @@ class LocalReply:
     status: int
     why: str
 
+    @property
+    def is_redirect(self) -> bool:
+        """True for a redirect, which is what the author of a route wants, and no refusal."""
+        return 300 <= self.status < 400
+
 
 _PRINTABLE: Final = re.compile(rb"[!-~]+")
 _ABSOLUTE: Final = re.compile(

@@ -9,8 +9,10 @@ from catalog.oracle.request.expressions import fits_in_full
 from catalog.oracle.request.headers import SINGLE, TE, UNSEEN
 from catalog.oracle.request.methods import turned_down
 from catalog.oracle.request.paths import ForwardedTarget, LocalReply, passed_on
+from meshwright.mesh.gateway.routes import MatchPlace
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Port
+from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.callers import Client
 from meshwright.mesh.policies.smi import HeaderMatch, HTTPMatch
 from meshwright.mesh.service import EscapedSlashes, ServiceKey
@@ -26,6 +28,9 @@ class Request:
     Header names are in any case. `path` is the request target as sent (`catalog.oracle.request.paths`), in
     UTF-8, with surrogates for other bytes. With `http2` the client speaks HTTP/2 to the sidecar, which then
     accepts other targets. `forwarded` is True for the form in which the client's sidecar sends the request.
+    `missed` are matches of Gateway API routes that the client's sidecar is served without.
+    `server_name` is the name that a connection in TLS asks for, empty without a name or without TLS, and None
+    if unknown: then every TLSRoute fits.
     """
 
     client: Client | None
@@ -36,6 +41,8 @@ class Request:
     headers: tuple[tuple[str, str], ...] = ()
     http2: bool = False
     forwarded: bool = False
+    missed: frozenset[tuple[ObjectKey, MatchPlace]] = frozenset()
+    server_name: str | None = None
 
     @property
     def identity(self) -> ServiceIdentity | None:
@@ -95,12 +102,13 @@ def headers_missed(match: HTTPMatch, request: Request) -> tuple[str, ...]:
         wanted.name
         for wanted in match.headers
         if not any(
-            fits_in_full(_expression(wanted), _bytes(value)) for value in _values(request, wanted.name)
+            fits_in_full(_expression(wanted), _bytes(value)) for value in values_of(request, wanted.name)
         )
     )
 
 
-def _values(request: Request, name: str) -> Iterable[str]:
+def values_of(request: Request, name: str) -> Iterable[str]:
+    """Return the values of a header, of which one must fit a match; `host` also in its other spellings."""
     # The server's rules never see the application's value, so no expression can match.
     if name.lower() in UNSEEN:
         return ()

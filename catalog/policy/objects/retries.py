@@ -6,11 +6,14 @@ service counts (the apex), whichever backend answers.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from catalog.policy.values.outbound import OutboundService
 from catalog.store.osm import retries_by_source
 from catalog.store.view import View
+from meshwright.engine.derived import derived
 from meshwright.mesh.identity import ServiceIdentity
-from meshwright.mesh.policies.retries import Retry
+from meshwright.mesh.policies.retries import Retries, Retry
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ServiceKey
 
@@ -36,3 +39,17 @@ def in_force(view: View, client: ServiceIdentity) -> Mapping[ServiceKey, Retry]:
 def retry_of(view: View, client: ServiceIdentity, key: ServiceKey) -> Retry | None:
     """Return the Retry that applies to a client's calls to a service, or `None`."""
     return in_force(view, client).get(key)
+
+
+def with_retries(view: View, service: OutboundService, retry: Retry | None) -> OutboundService:
+    """Return a service port with a client's Retry if HTTP; other connections have no requests to repeat."""
+    if retry is None or not service.protocol.is_http:
+        return service
+    return _retried(view, service, retry.retries)
+
+
+@derived
+def _retried(view: View, service: OutboundService, retries: Retries) -> OutboundService:
+    """Return a service port with other retries, one object as long as it is needed."""
+    del view
+    return replace(service, retries=retries)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from catalog.policy.values.interception import SocketAddress
-from catalog.policy.values.route_actions import Forward, WeightedBackend
+from catalog.policy.values.route_actions import Forward, HttpVersion, WeightedBackend
 from catalog.policy.values.route_table import RouteEntry
 from meshwright.mesh.names import IpAddress, Port
 from meshwright.mesh.policies.retries import Retries
@@ -12,9 +12,15 @@ from meshwright.mesh.service import EscapedSlashes, Protocol, Upstream
 from meshwright.mesh.values.cached_hash import CachedHash, hashed_once
 
 
+class CachedBackends(CachedHash):
+    """Base of OutboundService: it provides the slots for the hash and the backends."""
+
+    __slots__ = ("_backends",)
+
+
 @hashed_once
 @dataclass(frozen=True, slots=True)
-class OutboundService(CachedHash):
+class OutboundService(CachedBackends):
     """A port of a service, or of a host outside the mesh, that the workload may call.
 
     `addresses` are the called addresses in transparent interception, `listen` the proxy's own in explicit.
@@ -52,9 +58,25 @@ class OutboundService(CachedHash):
         """True if connections have different entries by the server name for which they ask."""
         return not self.protocol.is_http and any(entry.server_names for entry in self.table)
 
-    def backends(self) -> Iterator[WeightedBackend]:
-        """Yield the backends of all entries, possibly repeated; those of mirrors are included."""
+    def backends(self) -> tuple[WeightedBackend, ...]:
+        """Return one backend for each place to which any entry leads; those of mirrors are included.
+
+        Collected once, because a proxy may have hundreds of services, of which a change concerns one.
+        """
+        try:
+            return self._backends  # type: ignore[attr-defined, no-any-return]  # a slot, and no field
+        except AttributeError:
+            backends = tuple({_place(backend): backend for backend in self._every_backend()}.values())
+            object.__setattr__(self, "_backends", backends)
+            return backends
+
+    def _every_backend(self) -> Iterator[WeightedBackend]:
         # Entries share actions, because an object makes an entry for each of its matches.
         for action in {id(entry.action): entry.action for entry in self.table}.values():
             if isinstance(action, Forward):
                 yield from action.backends()
+
+
+def _place(backend: WeightedBackend) -> tuple[Upstream, str, bool, HttpVersion]:
+    """Return all that identifies the destination of a share."""
+    return backend.upstream, backend.target_port, backend.as_called, backend.version

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from catalog.policy.values.route_actions import Forward, RouteAction, Share, WeightedBackend
 from meshwright.mesh.gateway.filters import Cors
+from meshwright.mesh.gateway.routes import MatchPlace
 from meshwright.mesh.gateway.rules import Rule
 from meshwright.mesh.kinds import ROUTE_POLICY, TRAFFIC_SPLIT, Kind
 from meshwright.mesh.matching import RequestMatch
@@ -88,6 +89,11 @@ class AppliedRoute(CachedHash):
     def object_key(self) -> ObjectKey:
         """The key of the route."""
         return ObjectKey.from_name(self.kind, self.by)
+
+    @property
+    def place(self) -> MatchPlace:
+        """The place of the match in the route."""
+        return MatchPlace(self.number, self.match)
 
     @property
     def rule_name(self) -> str:

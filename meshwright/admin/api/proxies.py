@@ -80,6 +80,8 @@ _ROUTE: Final = record(
         "target": noted(maybe(TEXT), "the object that allows the callers"),
         "service": TEXT,
         "split": noted(maybe(TEXT), "the TrafficSplit of the backends"),
+        "route": noted(maybe(TEXT), "the Gateway API route of the requests, with its kind"),
+        "rule": noted(maybe(TEXT), "its rule: the name, or for example rule-1"),
         "backends": listed(_BACKEND),
         "host": TEXT,
         "to": noted(maybe(TEXT), "host, if it differs from the called one"),

@@ -111,7 +111,29 @@ _OBJECT: Final = record(
         "origin": TEXT,
         "stale": FLAG,
         "value": noted(ANYTHING, "the parsed object, in a form of this release"),
-    }
+    },
+    {
+        "attachment": noted(
+            record(
+                {
+                    "parents": listed(
+                        record(
+                            {
+                                "service": TEXT,
+                                "ports": noted(listed(WHOLE), "the ports where the route is in force"),
+                                "accepted": FLAG,
+                                "reason": TEXT,
+                                "message": TEXT,
+                            }
+                        )
+                    ),
+                    "references": record({"resolved": FLAG, "reason": TEXT, "message": TEXT}),
+                    "dropped": noted(maybe(TEXT), "rules that are not in force although others are"),
+                }
+            ),
+            "of one route of the Gateway API: the verdicts, as in its status",
+        )
+    },
 )
 PROBLEM: Final = record(
     {

@@ -63,7 +63,7 @@ _EDGE: Final = record(
         "destination": TEXT,
         "allowed": noted(
             maybe(FLAG),
-            "some object allows the edge; null outside the mesh and for backends of a TrafficSplit",
+            "some object allows the edge; null outside the mesh and for backends of a TrafficSplit or route",
         ),
         "by": noted(listed(TEXT), "objects that allow the edge"),
         "configured": noted(FLAG, "the edge is allowed, and a sidecar of the source is in step"),
@@ -73,8 +73,17 @@ _EDGE: Final = record(
         "seen": noted(maybe(record(FIGURES)), "statistics reported by the callers; null without requests"),
         "mtls": noted(maybe(FLAG), "a connection of the last hour used mTLS; null without connections"),
         "weights": noted(
-            listed(record({"split": TEXT, "part": NUMBER})),
-            "configured fractions of a TrafficSplit, for an edge to a backend",
+            listed(
+                record(
+                    {
+                        "split": noted(maybe(TEXT), "the TrafficSplit; null for a route"),
+                        "by": noted(TEXT, "the TrafficSplit or route, with its kind"),
+                        "rule": noted(maybe(TEXT), "the rule of a route, such as spec.rules[0]"),
+                        "part": NUMBER,
+                    }
+                )
+            ),
+            "configured fractions of a TrafficSplit, or of the rules of routes, for an edge to a backend",
         ),
         "share": _SHARE,
     }

@@ -7,22 +7,27 @@ from catalog.relations.hosts import hosts
 from catalog.store.view import View
 from meshwright.admin.jsonable import Document, Json, jsonable
 from meshwright.admin.pages.access import access_pairs
+from meshwright.admin.pages.attachment import attachment_of
 from meshwright.admin.proxy_names import NothingToShow
 from meshwright.admin.readers import LoopReading, ObjectReading, SettingsReading, ViewReading
 from meshwright.mesh.names import Namespace
-from meshwright.mesh.objects import SourcedObject
+from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.problems.problem import Problem, Problems
+
+
+class PolicyReading(ObjectReading, ViewReading, Protocol):
+    """The readers of the objects in force and of the view, in which routes are attached."""
 
 
 class ConfigReading(SettingsReading, ViewReading, Protocol):
     """The readers of the MeshConfig and of the server's settings."""
 
 
-async def policies(reading: ObjectReading, wanted: str | None = None) -> Document:
+async def policies(reading: PolicyReading, wanted: str | None = None) -> Document:
     """Return the objects in force, each with its origin, and all problems.
 
-    With `wanted`, for example `TrafficTarget shop/buyers`, return only this object and its problems. Raises
-    NothingToShow if the object is unknown.
+    With `wanted`, for example `TrafficTarget shop/buyers`, return only this object and its problems, and for
+    a Gateway API route where it is attached. Raises NothingToShow if the object is unknown.
     """
     problems = await reading.problems()
     if wanted is not None:
@@ -42,9 +47,12 @@ def wrong(reading: ObjectReading, problems: Problems) -> Document:
     }
 
 
-def _one(reading: ObjectReading, every: Problems, wanted: str) -> Document:
+def _one(reading: PolicyReading, every: Problems, wanted: str) -> Document:
+    view = reading.view()
     result = [
-        sourced(sourced_object) for key, sourced_object in reading.objects().items() if str(key) == wanted
+        sourced(sourced_object) | _state(view, key)
+        for key, sourced_object in reading.objects().items()
+        if str(key) == wanted
     ]
     problems = [problem(item) for item in every if str(item.key) == wanted]
     if not result and not problems:
@@ -53,6 +61,12 @@ def _one(reading: ObjectReading, every: Problems, wanted: str) -> Document:
             "namespace/name, for example 'TrafficTarget shop/buyers'"
         )
     return {"problems": list(problems), "objects": list(result)}
+
+
+def _state(view: View | None, key: ObjectKey) -> Document:
+    # Only the page of one object has it, because the verdicts about thousands of routes take a while.
+    state = attachment_of(view, key)
+    return {} if state is None else {"attachment": state}
 
 
 def problem(result: Problem) -> Document:

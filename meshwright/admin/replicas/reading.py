@@ -228,7 +228,9 @@ def merged_left_out(items: tuple[LeftOut, ...]) -> tuple[LeftOut, ...]:
             result[place] = item
             continue
         proxies = tuple(sorted({*first.proxies, *item.proxies}))
-        result[place] = replace(first, proxies=proxies, certain=first.certain or item.certain)
+        replaced = tuple(sorted({*first.replaced, *item.replaced}))
+        certain = first.certain or item.certain
+        result[place] = replace(first, proxies=proxies, certain=certain, replaced=replaced)
     return tuple(result[place] for place in sorted(result))
 
 

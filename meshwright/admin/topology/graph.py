@@ -5,15 +5,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from catalog.policy.objects.splits import in_force as splits_in_force
-from catalog.policy.objects.splits import known_weights
-from catalog.store.smi import splits_by_apex, splits_by_backend
 from catalog.store.view import View
 from meshwright.admin.topology.allowed_edges import allowed, permissive
 from meshwright.admin.topology.names import OUTSIDE, Between, Name, called_of, caller_of, name_of
+from meshwright.admin.topology.shares import Weight, configured_shares, services_before
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import Namespace, ServiceName
-from meshwright.mesh.service import Protocol, ServiceKey
+from meshwright.mesh.service import ServiceKey
 from meshwright.traffic.statistics import OTHERS, Direction, Figures, Kind
 from meshwright.traffic.traffic import BySource
 
@@ -38,14 +36,6 @@ class Proxies:
         self.in_step += other.in_step
 
 
-@dataclass(frozen=True, slots=True)
-class Weight:
-    """Share of a backend in a TrafficSplit: its part of all weights, from 0 to 1."""
-
-    split: str
-    part: float
-
-
 @dataclass(slots=True)
 class Calls:
     """Traffic from one service to another.
@@ -53,8 +43,8 @@ class Calls:
     `by` are the objects that allow it. `figures` are the statistics of the callers, None without any.
     `verified` are the statistics that policy allows; for the rest the only evidence is the report of the
     caller's proxy. `tls` and `opened` count the TLS handshakes and the opened connections of the last hour.
-    An edge from the apex of a TrafficSplit to a backend has `weights`, and `share` is the observed part of
-    the backend, from 0 to 1.
+    An edge from the apex of a TrafficSplit, or the parent of a route, to a backend has `weights`, and `share`
+    is the observed part of the backend, from 0 to 1.
     """
 
     by: set[str] = field(default_factory=set)
@@ -176,7 +166,7 @@ def _secured(view: View, result: Mapping[BySource, Figures], edges: defaultdict[
         # A report can name anything.
         if view.services.get(key) is None:
             continue
-        apexes = [name_of(split.apex) for split in splits_by_backend(view).lookup(key)]
+        apexes = [*map(name_of, services_before(view, key))]
         ways = {(source, end) for end in (backend, *apexes)} | {(apex, backend) for apex in apexes}
         ways &= edges.keys()
         if not any(edges[between].by for between in ways):
@@ -187,24 +177,18 @@ def _secured(view: View, result: Mapping[BySource, Figures], edges: defaultdict[
 
 
 def _split(view: View, edges: defaultdict[Between, Calls], direct: _ByBackend, behind: _ByBackend) -> None:
-    """Set the intended and the observed share of each backend of a TrafficSplit."""
+    """Set the intended and the observed share of each backend of a TrafficSplit or route."""
     callers = defaultdict[Name, set[Name]](set)
     for caller, service in direct:
         callers[service].add(caller)
-    for apex in splits_by_apex(view):
-        weights = defaultdict[Name, list[Weight]](list)
-        for split in splits_in_force(view, apex, Protocol.HTTP):
-            known = known_weights(view, split)
-            for backend, weight in known.items():
-                weights[name_of(backend)].append(Weight(str(split.key), weight / sum(known.values())))
-        name = name_of(apex)
+    for name, weights in configured_shares(view):
         had = {
             item: sum(_requests(caller, item, name, direct, behind) for caller in callers[name])
             for item in weights
         }
         for end in weights.keys() - {name}:
             calls = edges[name, end]
-            calls.weights = tuple(weights[end])
+            calls.weights = weights[end]
             calls.share = had[end] / sum(had.values()) if sum(had.values()) else None
 
 

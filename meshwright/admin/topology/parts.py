@@ -8,7 +8,7 @@ from meshwright.admin.topology.names import OUTSIDE, Between, Name
 
 
 def around(whole: Graph, service: Name) -> Graph:
-    """Return the part of the graph around a service: callers, called services, and TrafficSplit backends."""
+    """Return the part of the graph around a service: callers, called services, and backends behind them."""
     near = {service, *(end for between in whole.edges if service in between for end in between)}
     behind = {between for between, calls in whole.edges.items() if calls.weights and near & {*between}}
     shown = near.union(*behind) if behind else near
@@ -35,8 +35,8 @@ def by_namespace(whole: Graph) -> Graph:
         nodes[_namespace(node)].add(proxies)
     for (source, destination), calls in whole.edges.items():
         between = _namespace(source), _namespace(destination)
-        # Traffic within a namespace has no edge here.
-        if between[0] != between[1]:
+        # Traffic within a namespace has no edge here, and the shares of backends are no calls of their own.
+        if between[0] != between[1] and (calls.by or calls.figures is not None or not calls.weights):
             _merge(edges[between], calls)
     return Graph(dict(sorted(nodes.items())), dict(sorted(edges.items())))
 

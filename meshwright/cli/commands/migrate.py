@@ -1,5 +1,6 @@
 """`meshwright migrate`: report and rewrite objects of another mesh, as far as this can be automated."""
 
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -117,16 +118,16 @@ def smi(
     not, 2 if something cannot be read.
     """
     from meshwright.cli.migrating.findings import MigrationStatus
-    from meshwright.cli.migrating.gateway_api.manifests import manifest
-    from meshwright.cli.migrating.gateway_api.routes import new_routes, refused_objects
+    from meshwright.cli.migrating.gateway_api.replaced_splits import replaced_splits
+    from meshwright.cli.migrating.gateway_api.routes import refused_objects
     from meshwright.cli.offline import cluster, mesh
 
     _one_source(file, kubernetes=kubernetes)
     access = cluster.reached(kubeconfig, context, "", "", control_plane)
     found = cluster.together(access, None) if file is None else mesh.seen(mesh.load_nonempty_manifests(file))
-    routes, reports = new_routes(found.view)
-    manifests = [manifest(found.view, route) for route in routes]
-    findings = (*refused_objects(found.problems), *reports)
+    replaced = replaced_splits(found.view)
+    manifests = list(replaced.manifests)
+    findings = (*refused_objects(found.problems), *replaced.findings)
     if out is not None and manifests:
         _write_manifests(out, manifests)
     if as_json:
@@ -201,7 +202,7 @@ def _write_manifests(folder: Path, manifests: "Sequence[Document]") -> None:
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        names = [_file_name(manifest) for manifest in manifests]
+        names = _file_names(manifests)
         for name, manifest in zip(names, manifests, strict=True):
             files.write(folder / name, printed([manifest]).encode(), 0o644)
         for other in sorted({path.name for path in folder.iterdir()}.difference(names)):
@@ -213,9 +214,19 @@ def _write_manifests(folder: Path, manifests: "Sequence[Document]") -> None:
         raise _not_written(folder, error) from error
 
 
-def _file_name(manifest: "Document") -> str:
+def _file_names(manifests: "Sequence[Document]") -> list[str]:
+    """Return a file name for each manifest; where two would be one, namespace and name have a dot between."""
+    names = [_file_name(manifest, "-") for manifest in manifests]
+    repeated = {name for name, number in Counter(names).items() if number > 1}
+    return [
+        _file_name(manifest, ".") if name in repeated else name
+        for name, manifest in zip(names, manifests, strict=True)
+    ]
+
+
+def _file_name(manifest: "Document", between: str) -> str:
     metadata = manifest["metadata"]
-    return f"{manifest['kind'].lower()}-{metadata['namespace']}-{metadata['name']}.yaml"
+    return f"{manifest['kind'].lower()}-{metadata['namespace']}{between}{metadata['name']}.yaml"
 
 
 def _not_written(folder: Path, error: OSError) -> CommandFailed:

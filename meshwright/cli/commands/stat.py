@@ -29,7 +29,7 @@ _What = Annotated[
     RowKind,
     typer.Argument(
         help="Objects to show, one per row. routes: only for services with several routes, from a "
-        "RoutePolicy or a TrafficSplit with matches."
+        "RoutePolicy or a TrafficSplit with matches, or with routes of the Gateway API."
     ),
 ]
 _Window = Annotated[

@@ -33,7 +33,8 @@ def hint_without_calls(row_kind: str, destination: str, result: Found) -> str:
         return ""
     words = f"no calls to {destination} were counted"
     if row_kind in ("edges", "routes"):
-        return f"{words}; calls to the apex of a TrafficSplit are in `stat backends --to {destination}`"
+        behind = "calls that a TrafficSplit or a route leads to other Services"
+        return f"{words}; {behind} are in `stat backends --to {destination}`"
     return words
 
 

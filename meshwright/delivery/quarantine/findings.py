@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from catalog.policy.units import Unit, UnitId
 from meshwright.delivery.quarantine.record import Accusation, Record, Suspect
 from meshwright.delivery.quarantine.records import Records
+from meshwright.delivery.quarantine.reduced_snapshot import replaced_units
 from meshwright.delivery.quarantine.verdicts import Verdict
 from meshwright.mesh.objects import ObjectKey
 from meshwright.sidecars.contract.reasons import Reason
 from xds.cache import NodeKey
 from xds.protocol.resources.resource import Reference, ResourceName, TypeUrl, Version
+from xds.protocol.resources.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,25 +38,35 @@ class RejectedResource:
 
 @dataclass(frozen=True, slots=True)
 class ExcludedUnit:
-    """A unit of policy excluded for some proxies (sorted), with the accusation of the first."""
+    """A unit of policy excluded for some proxies (sorted), with the accusation of the first.
+
+    `replaced` are those of the proxies that have units of an earlier version in its place.
+    """
 
     unit: Unit
     proxies: tuple[NodeKey, ...]
     accusation: Accusation
     certain: bool
+    replaced: frozenset[NodeKey] = frozenset()
 
 
 class Findings:
     """Read-only view of the records of rejected resources.
 
-    With `has_others` other servers serve proxies of the mesh too. `is_here` is False for a proxy that may be
-    connected to another server, which counts the proxy then.
+    `served` returns the snapshot that a proxy gets. With `has_others` other servers serve proxies of the mesh
+    too. `is_here` is False for a proxy that may be connected to another server, which counts the proxy then.
     """
 
     def __init__(
-        self, records: Records, is_here: Callable[[NodeKey], bool], *, has_others: bool = False
+        self,
+        records: Records,
+        served: Callable[[NodeKey], Snapshot | None],
+        is_here: Callable[[NodeKey], bool],
+        *,
+        has_others: bool = False,
     ) -> None:
         self._records = records
+        self._served = served
         self._is_here = is_here
         self._has_others = has_others
 
@@ -75,16 +87,22 @@ class Findings:
         for node, record in sorted(self._records.by_node.items(), key=lambda item: item[0]):
             for unit_id in record.units:
                 result.setdefault(unit_id, []).append((node, record))
+        replaced = {node: self._replaced(node) for node in self._records.by_node}
         return tuple(
             ExcludedUnit(
                 unit,
                 tuple(node for node, _ in records),
                 records[0][1].accused[key],
                 any(key in record.proved for _, record in records),
+                frozenset(node for node, _ in records if key in replaced[node]),
             )
             for key, records in sorted(result.items())
             if (unit := self._records.unit(records[0][0], key)) is not None
         )
+
+    def _replaced(self, node: NodeKey) -> frozenset[UnitId]:
+        own, served = self._records.own(node), self._served(node)
+        return frozenset() if own is None or served is None else replaced_units(own, served)
 
     def counts(self) -> Mapping[TypeUrl, int]:
         """Return the number of withheld or reduced resources by type, counted once for each proxy."""

@@ -17,6 +17,9 @@ from meshwright.mesh.kinds import (
     EGRESS,
     ENDPOINT_SLICE,
     EXTERNAL_AUTHORIZATION,
+    GATEWAY_TCP_ROUTE,
+    GRPC_ROUTE,
+    HTTP_ROUTE,
     HTTP_ROUTE_GROUP,
     INGRESS_BACKEND,
     MESH_CONFIG,
@@ -27,6 +30,7 @@ from meshwright.mesh.kinds import (
     SERVICE,
     TCP_ROUTE,
     TELEMETRY,
+    TLS_ROUTE,
     TRAFFIC_SPLIT,
     TRAFFIC_TARGET,
     UPSTREAM_POLICY,
@@ -45,6 +49,10 @@ _POLICIES: Final = (
     HTTP_ROUTE_GROUP,
     EGRESS,
     TRAFFIC_SPLIT,
+    HTTP_ROUTE,
+    GRPC_ROUTE,
+    TLS_ROUTE,
+    GATEWAY_TCP_ROUTE,
     UPSTREAM_TRAFFIC_SETTING,
     UPSTREAM_POLICY,
     RETRY,
@@ -66,8 +74,10 @@ def at_fault(view: View, unit: Unit, behind: Iterable[InputObject]) -> tuple[Obj
     match unit:
         case AccessRule(by):
             return by, ""
-        case AppliedSplit() | AppliedRule() | AppliedRoute():
+        case AppliedSplit() | AppliedRule():
             return unit.object_key, ""
+        case AppliedRoute():
+            return unit.object_key, str(unit.place)
         case (
             Retries()
             | RateLimits()

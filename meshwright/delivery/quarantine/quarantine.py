@@ -83,7 +83,9 @@ class Quarantine:
         )
         self._variants = Variants(self._records, self._accepted, empty)
         self.streams = Streams(self._records, self._accepted, empty)
-        self.findings = Findings(self._records, self._is_here, has_others=self._has_others)
+        self.findings = Findings(
+            self._records, self._variants.served, self._is_here, has_others=self._has_others
+        )
 
     @property
     def published(self) -> PublishedSnapshots:

@@ -42,6 +42,22 @@ def all_units(snapshot: Snapshot) -> Mapping[UnitId, Unit]:
     return {key: unit for resource in _divisible(snapshot) for key, unit in units_of(resource).items()}
 
 
+def replaced_units(own: Snapshot, served: Snapshot) -> frozenset[UnitId]:
+    """Return the units of `own` in place of which `served` has units of an earlier version of a resource.
+
+    For example, the newest form of a route's match, while the good version with its last form is served.
+    """
+    result: set[UnitId] = set()
+    for resource in _divisible(own):
+        there = served.resources(resource.type_url).get(resource.name)
+        if there is None or there is resource:
+            continue
+        newest, earlier = units_of(resource).keys(), units_of(there).keys()
+        if earlier - newest:
+            result |= newest - earlier
+    return frozenset(result)
+
+
 def lessened(
     own: Snapshot, out: Collection[UnitId], good: Callable[[Reference], Resource | None]
 ) -> Snapshot:

@@ -3,6 +3,7 @@
     statements     reason and message of a condition or an Event, from the problems of an object
     conditions     conditions of objects with a status, and the status of the kinds of OSM
     parents        the conditions of Gateway API routes, a list with one entry for each parent
+    meshes         the status of XMesh objects, which name the supported features of the Gateway API
     events         Events about objects without a status: which begin, continue and end
     cluster        the cluster of the reported objects, and the served versions of their kinds
     object_status  current problems of each object, and the objects whose problems changed

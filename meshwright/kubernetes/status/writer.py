@@ -14,6 +14,7 @@ from meshwright.kubernetes.status.conditions.osm_writer import WordWriter
 from meshwright.kubernetes.status.conditions.writer import StatusWriter
 from meshwright.kubernetes.status.events.writer import EventWriter
 from meshwright.kubernetes.status.gateways.writer import GatewayDecisions, GatewayWriter
+from meshwright.kubernetes.status.meshes.writer import MeshWriter
 from meshwright.kubernetes.status.parents.writer import ParentWriter, RouteDecisions
 from meshwright.kubernetes.status.rollouts import Progress
 from meshwright.mesh.kinds import Kind
@@ -91,7 +92,9 @@ class Writer:
             await self._remember(writers)
             await self.known.wait()  # with an incomplete table, all reported problems would seem resolved
             self._standing.touch_all()
-            await self._write(writers)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(MeshWriter(self._cluster, attempts).run(), name="statuses of XMesh objects")
+                await self._write(writers)
         finally:
             self._meter.reporting(leads=False)
 

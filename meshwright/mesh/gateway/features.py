@@ -1,7 +1,8 @@
-"""Features of the Gateway API that gateways of Meshwright have, in the words of its conformance suite.
+"""Features of the Gateway API that Meshwright has, in the names of the conformance suite.
 
-The one list of them: the status of each GatewayClass repeats it. A feature, for example
-`HTTPRouteCORS`, belongs here when its tests pass.
+The conformance test runs with these features, its report claims them, and the status of an XMesh and of each
+GatewayClass has them. A feature belongs here only if the tests of the suite for it pass
+(`make conformance-gateway`).
 """
 
 from typing import Final
@@ -48,3 +49,21 @@ GATEWAY_FEATURES: Final[tuple[str, ...]] = tuple(
     )
 )
 """Names of the features, sorted; no feature of a mesh is among them."""
+CORE: Final = ("GRPCRoute", "HTTPRoute", "Mesh")
+"""Features of all tests in the profiles MESH-HTTP and MESH-GRPC."""
+
+EXTENDED: Final = (
+    "MeshClusterIPMatching",
+    "MeshConsumerRoute",
+    "MeshHTTPRouteBackendRequestHeaderModification",
+    "MeshHTTPRouteNamedRouteRule",
+    "MeshHTTPRouteQueryParamMatching",
+    "MeshHTTPRouteRedirectPath",
+    "MeshHTTPRouteRedirectPort",
+    "MeshHTTPRouteRewritePath",
+    "MeshHTTPRouteSchemeRedirect",
+)
+"""All extended features of these profiles."""
+
+CLAIMED: Final = tuple(sorted((*CORE, *EXTENDED)))
+"""The features that the conformance report claims, sorted as the specification demands."""

@@ -1,17 +1,22 @@
 """References of the Gateway API's routes to their parents and backends."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from meshwright.mesh.kinds import Kind
 from meshwright.mesh.names import Namespace, Port
+
+CORE: Final = "core"
+"""Group of Services in early documentation of the Gateway API; the group's real name is empty."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class ParentRef:
     """A route's parent: an object, or a part of it by `section` (a port's name) or `port`.
 
-    The group `core` is read as the empty one. `namespace` is None where the route does not give it, because
-    the status repeats the reference as written; the route's namespace counts then.
+    `namespace` is None where the route does not give it; the route's namespace counts then. The group `core`
+    is read as the empty one, and `is_core` is true where it is written so. Both are kept because the status
+    repeats each reference as written, and a route may refer to one object in several ways.
     """
 
     kind: Kind
@@ -19,6 +24,7 @@ class ParentRef:
     namespace: Namespace | None = None
     section: str | None = None
     port: Port | None = None
+    is_core: bool = False
 
 
 @dataclass(frozen=True, slots=True, order=True)

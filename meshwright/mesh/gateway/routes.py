@@ -14,6 +14,17 @@ from meshwright.mesh.names import Namespace
 from meshwright.mesh.policies.smi import PolicyKey
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class MatchPlace:
+    """Place of a match in a route: the numbers of the rule and of the match in the rule, both from 0."""
+
+    rule: int
+    match: int
+
+    def __str__(self) -> str:
+        return f"spec.rules[{self.rule}].matches[{self.match}]"
+
+
 @dataclass(frozen=True, slots=True)
 class GatewayRoute:
     """Fields that all kinds of routes have.

@@ -15,7 +15,12 @@ from meshwright.specs.values.headers import VALUE_RULE, is_name, is_value, may_c
 
 _MOST: Final = 16
 _HOST: Final = "host"
-_REQUEST_ID: Final = "x-request-id"
+_ALSO: Final = frozenset({"x-request-id", "x-forwarded-proto"})
+"""Headers that routes of the Gateway API may change beside others.
+
+The API's own examples set a request ID, and users set the scheme for an application behind other proxies.
+"""
+_OF_ENVOY: Final = "x-envoy-"
 CHANGE_RULE: Final = (
     "must be the name of a header that rules may change: not one that frames or identifies a request, such "
     "as connection or x-forwarded-client-cert, and not one that begins with x-envoy- or x-meshwright-"
@@ -31,18 +36,19 @@ def request_changes(fields: Fields) -> tuple[HeaderChanges, str | None]:
 
 def response_changes(fields: Fields) -> HeaderChanges:
     """Read changes of an answer."""
-    return _changes(fields, _headers(fields, "set"))
+    return _changes(fields, _headers(fields, "set"), removable=_OF_ENVOY)
 
 
-def _changes(fields: Fields, put: Headers) -> HeaderChanges:
+def _changes(fields: Fields, put: Headers, *, removable: str | None = None) -> HeaderChanges:
+    """Read changes; headers whose names begin with `removable` may be removed too."""
     changes = HeaderChanges(
         tuple(sorted(put)), tuple(sorted(_headers(fields, "add"))), tuple(sorted(_removed(fields)))
     )
     fields.close()
     names = [*(name for name, _ in (*changes.put, *changes.add)), *changes.remove]
+    free = {name for name in changes.remove if removable and name.startswith(removable)}
     for name in names:
-        # The Gateway API's own examples set a request ID, and Envoy allows this.
-        if not (may_change(name) or name == _REQUEST_ID):
+        if not (may_change(name) or name in _ALSO or name in free):
             fields.notes.drop(Code.WRONG_VALUE, fields.path, CHANGE_RULE, name)
     for index in duplicates(names):
         expected = f"changes the header {names[index]:.60} more than once; keep one of the changes"

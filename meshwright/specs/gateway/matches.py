@@ -33,6 +33,8 @@ _REGEX: Final = "RegularExpression"
 _PREFIX: Final = "PathPrefix"
 
 _PATH: Final = re.compile(r"(?:[-A-Za-z0-9/._~!$&'()*+,;=:@]|%[0-9a-fA-F]{2})+")
+_ESCAPE: Final = re.compile(r"%[0-9a-fA-F]{2}")
+_UNRESERVED: Final = re.compile(r"[-A-Za-z0-9._~]")  # RFC 3986, section 2.3
 _UNCLEAR: Final = ("//", "/./", "/../", "%2f", "%2F")
 _UNCLEAR_END: Final = ("/..", "/.")
 PATH_RULE: Final = (
@@ -91,8 +93,15 @@ def _path(fields: Fields) -> Exact | Prefix | Regex:
         return _regex(fields, "value", path)
     if text is not None and not _is_clear(path):
         fields.wrong("value", PATH_RULE)
+    path = _ESCAPE.sub(_unescaped, path)
     # The API does not distinguish `/books/` from `/books` as a prefix, and Envoy refuses the first.
     return Exact(path) if form == _EXACT else Prefix(path.rstrip("/") or "/")
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    """Return a character that needs no escape as itself: sidecars pass on requests in this form."""
+    character = chr(int(escape[0][1:], 16))
+    return character if _UNRESERVED.fullmatch(character) else escape[0]
 
 
 def _is_clear(path: str) -> bool:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from typing import Final
 
 from meshwright.mesh.gateway.gateways import ObjectReference
-from meshwright.mesh.gateway.references import BackendObject, ParentRef
+from meshwright.mesh.gateway.references import CORE, BackendObject, ParentRef
 from meshwright.mesh.kinds import GATEWAY, GATEWAY_API, SERVICE, Kind
 from meshwright.mesh.names import Namespace
 from meshwright.specs.codes import Code
@@ -21,17 +21,16 @@ from meshwright.specs.gateway.forms import (
 )
 
 MOST_PARENTS: Final = 32
-_CORE: Final = "core"
-"""Group of Services in early documentation of the Gateway API; the group's real name is empty."""
 
 
 def parents_of(spec: Fields) -> tuple[ParentRef, ...]:
     """Read `parentRefs`; references to the same object must differ by sectionName or port."""
     sections = limited(spec, "parentRefs", MOST_PARENTS)
     parents = tuple(_parent(section) for section in sections)
-    by_object: dict[tuple[Kind, str, Namespace | None], list[ParentRef]] = defaultdict(list)
+    # The CRDs compare the references as written.
+    by_object: dict[tuple[Kind, bool, str, Namespace | None], list[ParentRef]] = defaultdict(list)
     for parent in parents:
-        by_object[parent.kind, parent.name, parent.namespace].append(parent)
+        by_object[parent.kind, parent.is_core, parent.name, parent.namespace].append(parent)
     for same in by_object.values():
         if not (_distinct_by_section(same) or _distinct_by_port(same)):
             spec.wrong(
@@ -46,7 +45,7 @@ def object_kind(fields: Fields, *, group: str = "", kind: str = SERVICE.name) ->
     """Return the kind in `group` and `kind` of a reference, with these defaults."""
     written = optional(fields, "group", GROUP)
     name = optional(fields, "kind", KIND) or kind
-    return Kind(name, group if written is None else "" if written == _CORE else written)
+    return Kind(name, group if written is None else "" if written == CORE else written)
 
 
 def backend_object(fields: Fields, namespace: Namespace) -> BackendObject:
@@ -86,7 +85,8 @@ def _parent(fields: Fields) -> ParentRef:
     name, namespace = required(fields, "name", NAME), optional(fields, "namespace", NAMESPACE)
     section, port = optional(fields, "sectionName", SECTION), fields.port("port")
     fields.close()
-    return ParentRef(kind, name, None if namespace is None else Namespace(namespace), section, port)
+    place = None if namespace is None else Namespace(namespace)
+    return ParentRef(kind, name, place, section, port, is_core=fields.raw("group") == CORE)
 
 
 def _distinct_by_section(same: list[ParentRef]) -> bool:

@@ -22,6 +22,7 @@ _MOST_ATTEMPTS: Final = 1000
 """Maximum number of retries of a request; the API server has no limit."""
 
 _SHORTEST_BACKOFF: Final = timedelta(milliseconds=1)
+_LONGEST_BACKOFF: Final = timedelta(days=1)
 _NO_SESSIONS: Final = (
     "is experimental and not supported, so the rule has no session persistence; a UpstreamPolicy can keep a "
     "client's requests at one endpoint with spec.hash"
@@ -119,9 +120,10 @@ def _retry(rule: Fields) -> RuleRetry | None:
         fields.warn("attempts", f"is more than {_MOST_ATTEMPTS} and is read as this number", Code.WRONG_VALUE)
     codes = _codes(fields)
     fields.close()
-    # Envoy refuses a delay of zero.
-    shortest = None if backoff is None else max(backoff, _SHORTEST_BACKOFF)
-    return RuleRetry(min(attempts, _MOST_ATTEMPTS), codes, shortest)
+    if backoff is not None:
+        # Envoy refuses a delay of zero, and one whose multiples are longer than it can measure.
+        backoff = min(max(backoff, _SHORTEST_BACKOFF), _LONGEST_BACKOFF)
+    return RuleRetry(min(attempts, _MOST_ATTEMPTS), codes, backoff)
 
 
 def _codes(fields: Fields) -> tuple[int, ...]:

@@ -101,7 +101,7 @@ def plural_of(kind: Kind) -> str:
     name = kind.name.lower()
     if name.endswith("y") and name[-2] not in "aeiou":
         return f"{name[:-1]}ies"
-    return f"{name}es" if name.endswith("s") else f"{name}s"
+    return f"{name}es" if name.endswith(("s", "sh")) else f"{name}s"
 
 
 def _versions(described: DescribedKind, installed: DefinitionFacts) -> Iterator[Structural]:

@@ -41,6 +41,21 @@ apiVersion: specs.smi-spec.io/v1alpha4
 kind: HTTPRouteGroup
 metadata: {{name: group, namespace: shop}}
 spec: {{matches: [{{name: {MANIFEST}, pathRegex: {json.dumps("/" + TEXT + "(")}, methods: [{MANIFEST}]}}]}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {{name: route, namespace: shop}}
+spec:
+  parentRefs: [{{group: "", kind: Service, name: {MANIFEST}, sectionName: {MANIFEST}}}]
+  rules: [{{name: {MANIFEST}, matches: [{{path: {{type: {MANIFEST}, value: {MANIFEST}}}}}]}}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {{name: dropped, namespace: shop}}
+spec:
+  parentRefs: [{{group: "", kind: Service, name: store}}]
+  rules:
+  - matches: [{{headers: [{{type: RegularExpression, name: a, value: {json.dumps(TEXT + "(")}}}]}}]
 """
 
 _PLACE: Final = {"namespace": TEXT, "service": TEXT, "port": 1}

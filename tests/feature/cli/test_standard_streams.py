@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-import yaml
 
+from tests.tools import libyaml
 from tests.tools.forked_cli import ROOT, Done
 
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"] + "\n"
@@ -169,7 +169,7 @@ def test_manifests_and_units_are_printed_in_utf_8(tmp_path: Path, variables: Map
     assert (status, text) == (0, "")
     images = [
         container["image"]
-        for item in yaml.safe_load_all(printed.decode("utf-8"))
+        for item in libyaml.load_all(printed.decode("utf-8"))
         if "template" in item.get("spec", {})
         for container in item["spec"]["template"]["spec"]["containers"]
     ]

@@ -20,6 +20,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from tests.tools import libyaml
+
 Raw = dict[str, Any]
 
 TOKEN: Final = "a-token-of-the-test"
@@ -74,7 +76,7 @@ class ApiServer:
 
     def apply(self, text: str) -> None:
         """Create or replace the objects in YAML."""
-        self._do(self._apply([item for item in yaml.safe_load_all(text) if item]))
+        self._do(self._apply([item for item in libyaml.load_all(text) if item]))
 
     def delete(self, kind: str, namespace: str, name: str) -> None:
         """Remove an object."""

@@ -9,7 +9,6 @@ from urllib.parse import unquote
 
 import aiohttp
 import pytest
-import yaml
 from yarl import URL
 
 from meshwright.admin.pages.trial_runner import BYTES
@@ -17,6 +16,7 @@ from tests.feature.identity.conftest import Server
 from tests.feature.pages.conftest import EVIL, ONE, ROUTE, TWO, report
 from tests.feature.pages.page_faults import FOCUSED, LOOKS, OPENED
 from tests.meshes import texts
+from tests.tools import libyaml
 from tests.tools.browser import Browser
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -254,14 +254,14 @@ async def test_explanation_shows_the_objects_and_the_missing_yaml(
     beside = f"{second}.getBoundingClientRect().left >= {first}.getBoundingClientRect().right"
     assert await browser.run(beside) is (width == 1300)
     shown = await browser.run("[...document.querySelectorAll('.beside pre')].map(each => each.textContent)")
-    missing, *in_force = [list(yaml.safe_load_all(item)) for item in shown]
+    missing, *in_force = [list(libyaml.load_all(item)) for item in shown]
     assert missing == result["missing"] != []
     assert [item[0] for item in in_force] == [item["manifest"] for item in result["objects"]]
     assert {"TrafficTarget", "HTTPRouteGroup"} <= {item[0]["kind"] for item in in_force}
     await browser.run("getSelection().selectAllChildren(document.querySelector('.copied'))")
-    assert [*yaml.safe_load_all(await browser.run("getSelection().toString()"))] == missing
+    assert [*libyaml.load_all(await browser.run("getSelection().toString()"))] == missing
     await browser.submit(".beside form")
-    assert [*yaml.safe_load_all(await browser.run("document.querySelector('textarea').value"))] == missing
+    assert [*libyaml.load_all(await browser.run("document.querySelector('textarea').value"))] == missing
     verdict = await browser.run("document.querySelector('.verdict').textContent")
     assert "2 objects read" in verdict, verdict
     assert "No manifest was applied" in verdict, verdict

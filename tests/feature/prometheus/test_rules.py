@@ -22,6 +22,7 @@ from meshwright.agent.statistics.statistics import read
 from tests.feature.identity.conftest import serve
 from tests.feature.identity.test_enrolment import Serve
 from tests.feature.identity.test_identity import workload
+from tests.tools import libyaml
 from tools.ports import free_port
 
 __all__ = ["serve"]
@@ -131,7 +132,7 @@ def test_alerts_of_the_page_on_several_servers_fire_on_their_conditions(
     page = (ROOT / "docs" / "operate" / "high-availability.md").read_text()
     (text,) = (block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "alert:" in block)
     (tmp_path / "rules.yaml").write_text(text)
-    rules = {rule["alert"]: rule for rule in yaml.safe_load(text)["groups"][0]["rules"]}
+    rules = {rule["alert"]: rule for rule in libyaml.load(text)["groups"][0]["rules"]}
     assert {name for name in rules if name.startswith("Meshwright")} == {
         "MeshwrightServerMissing",
         "MeshwrightVersionsDiffer",
@@ -167,7 +168,7 @@ def _alert(rule: dict[str, Any], expected: dict[str, str]) -> dict[str, Any]:
 
 def alerts() -> list[dict[str, Any]]:
     """Return the alerts."""
-    groups = yaml.safe_load((RULES / "alerts.yaml").read_text())["groups"]
+    groups = libyaml.load((RULES / "alerts.yaml").read_text())["groups"]
     return [rule for group in groups for rule in group["rules"]]
 
 

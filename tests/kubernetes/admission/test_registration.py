@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 import meshwright.kubernetes.admission.registration
 from certs.keys.bundle import TrustBundle
@@ -23,6 +22,7 @@ from meshwright.kubernetes.admission.registration import Registration
 from meshwright.mesh.names import TrustDomain
 from tests.kubernetes.tools import faulty_proxy as spoiling
 from tests.kubernetes.tools.accounts import Accounts
+from tests.tools import libyaml
 from tests.tools.deadline import until
 from tests.tools.forked_cli import ROOT
 from tests.tools.own_authority import own_authority
@@ -127,7 +127,7 @@ async def _of(theirs: Api, api: Api, ca: bytes = b"") -> AsyncIterator[Registrat
 
 def _granted() -> dict[str, list[str]]:
     """Return the only rule of our ClusterRole for the webhook."""
-    documents = yaml.safe_load_all((ROOT / "docs" / "kubernetes" / "webhook.yaml").read_text("utf-8"))
+    documents = libyaml.load_all((ROOT / "docs" / "kubernetes" / "webhook.yaml").read_text("utf-8"))
     ((rule,),) = (document["rules"] for document in documents if document["kind"] == "ClusterRole")
     return dict(rule)
 

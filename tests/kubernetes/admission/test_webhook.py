@@ -11,6 +11,7 @@ import yaml
 from certs.keys.bundle import TrustBundle
 from tests.kubernetes.tools.accounts import Accounts
 from tests.kubernetes.tools.kubectl import Kubectl
+from tests.tools import libyaml
 from tests.tools.deadline import wait_until
 from tests.tools.program import Program, Server
 from tools.ports import free_port
@@ -70,7 +71,7 @@ def until(holds: Callable[[], object]) -> None:
 
 def _judged(kubectl: Kubectl) -> bool:
     """Return whether the API server calls the webhook, which begins some time after the registration."""
-    return "denied the request" in kubectl.dry_run(yaml.safe_load(WRONG)).message
+    return "denied the request" in kubectl.dry_run(libyaml.load(WRONG)).message
 
 
 def test_kubectl_shows_the_webhook_refusal_and_its_warnings(serve: Serve, kubectl: Kubectl) -> None:
@@ -216,7 +217,7 @@ def test_unregistered_webhook_can_be_applied_by_hand(
         *("--ca", str(program.state / "ca" / "ca.pem")),
     )
     assert status == 0, complaint
-    assert yaml.safe_load(printed)["kind"] == "ValidatingWebhookConfiguration"
+    assert libyaml.load(printed)["kind"] == "ValidatingWebhookConfiguration"
     answer = kubectl.run("apply", "-f", "-", given=printed)
     assert (answer.status, "Warning" in answer.err) == (0, False), answer.err
     until(lambda: _judged(kubectl))

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
@@ -46,6 +45,7 @@ from tests.kubernetes.tools.certificate_issuers import (
     text,
 )
 from tests.kubernetes.tools.permissions import Grant, asked, granted
+from tests.tools import libyaml
 from tests.tools.deadline import Deadline, wait_until
 from tests.tools.own_authority import own_authority
 from tests.unit.certs.issuers.example_cas import Ca
@@ -249,7 +249,7 @@ def test_issuer_grants_suffice_and_are_all_used(
     signing.secret(new_ca())
     reference = signing.ca_issuer()
     account = accounts.make("meshwright", ())
-    documents = list(yaml.safe_load_all(GRANTS.read_text("utf-8")))
+    documents = list(libyaml.load_all(GRANTS.read_text("utf-8")))
     for document in documents:
         _moved(document, signing.namespace)
     accounts.kubectl.apply(*documents)

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import yaml
 
 from certs.keys.leaf import is_signed_by_bundle, read_leaf
 from tests.kubernetes.conftest import namespaced
 from tests.kubernetes.tools.accounts import Account, Accounts
 from tests.kubernetes.tools.kubectl import Kubectl
+from tests.tools import libyaml
 from tests.tools.deadline import wait_until
 from tests.tools.program import Program, Server
 
@@ -32,14 +32,14 @@ def edge(administrator: Kubectl) -> Iterator[Kubectl]:
 def account(definitions: str, accounts: Accounts) -> Account:
     """Return the account of a control plane that may read the mesh, and no Secret."""
     del definitions
-    roles = yaml.safe_load_all((ROLES / "rbac.yaml").read_text("utf-8"))
+    roles = libyaml.load_all((ROLES / "rbac.yaml").read_text("utf-8"))
     rules = [rule for role in roles if role["kind"] == "ClusterRole" for rule in role["rules"]]
     return accounts.make("meshwright", rules)
 
 
 def permit(account: Account, edge: Kubectl) -> None:
     """Grant access to this Secret with our role."""
-    role, binding = yaml.safe_load_all((ROLES / "gateway.yaml").read_text("utf-8"))
+    role, binding = libyaml.load_all((ROLES / "gateway.yaml").read_text("utf-8"))
     for item in (role, binding):
         item["metadata"]["namespace"] = edge.namespace
     binding["subjects"] = [{"kind": "ServiceAccount", "name": account.name, "namespace": account.namespace}]

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-import yaml
 
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.kubernetes.conftest import define, namespaced
@@ -22,6 +21,7 @@ from tests.kubernetes.tools import containers, objects
 from tests.kubernetes.tools.containers import PORT, PYTHON, application, container, pod, script
 from tests.kubernetes.tools.kubectl import SECONDS, Kubectl
 from tests.kubernetes.tools.objects import Document
+from tests.tools import libyaml
 from tests.tools.deadline import wait_until
 from tests.tools.forked_cli import Networked, Typed
 from tests.tools.program import Program
@@ -63,7 +63,7 @@ class Plugin:
     def __init__(self, node: Node, administrator: Kubectl) -> None:
         self._node, self._kubectl = node, administrator
         text = re.sub(r"meshwright/proxy:[\d.]+", containers.MESH, MANIFEST.read_text("utf-8"))
-        self._documents = list(yaml.safe_load_all(text))
+        self._documents = list(libyaml.load_all(text))
         self.file = node.inside.seen(f"{CNI_NETWORKS}/10-parts.conflist")
         self.program = node.inside.seen(f"{CNI_PLUGINS}/meshwright-cni")
 

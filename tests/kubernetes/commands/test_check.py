@@ -16,6 +16,7 @@ from meshwright.mesh.objects import NamespaceObject
 from meshwright.sidecars.registry import DriverRegistry
 from tests.kubernetes.tools import objects
 from tests.kubernetes.tools.kubectl import Document, Kubectl
+from tests.tools import libyaml
 from tests.tools.program import Program
 from tools.real_parts.cluster import RunningCluster
 
@@ -127,7 +128,7 @@ def test_permissions_are_judged_for_the_values_of_the_installation(
     """They are found out from the settings in the cluster. Without these, the check says what it assumes."""
     home = kubectl.namespace
     values = {"store": "directory", "revision": home, "injection": {"enabled": False}}
-    installed = [yaml.safe_load(text) for text in manifests(merged(defaults(), values), home)]
+    installed = [libyaml.load(text) for text in manifests(merged(defaults(), values), home)]
     named = [(item["kind"], item["metadata"]["name"]) for item in installed]
     roles = [item for item in installed if item["kind"] in ROLES]
     (settings,) = (item for item, name in zip(installed, named, strict=True) if name[0] == "ConfigMap")

@@ -3,11 +3,10 @@
 import json
 import shlex
 
-import yaml
-
 from meshwright.cli.migrating.installation import UNCONVERTED
 from tests.kubernetes.tools import objects
 from tests.kubernetes.tools.kubectl import Document, Kubectl
+from tests.tools import libyaml
 from tests.tools.program import Program
 from tools.real_parts.cluster import RunningCluster
 
@@ -112,7 +111,7 @@ def test_cluster_with_osm_conversion_webhook_is_migrated_step_by_step(
         printed = program.run("install", "--print", "-n", here, "--values", str(out / "values.yaml"))
         assert printed[0] == 0, printed[2]
         made = kubectl(*applied, "--dry-run=server", given=printed[1])
-        count = sum(1 for item in yaml.safe_load_all(printed[1]) if item)
+        count = sum(1 for item in libyaml.load_all(printed[1]) if item)
         assert made.count("serverside-applied (server dry run)") == count
         kubectl(*applied[:-1], str(out / "manifests"), "--dry-run=server", "--force-conflicts")
     finally:

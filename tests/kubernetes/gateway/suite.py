@@ -13,6 +13,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
+from meshwright.mesh.gateway.features import EXTENDED
 from tools.real_parts.building import program
 from tools.real_parts.images.archives import Image
 from tools.real_parts.images.layers import Files, Link
@@ -23,18 +24,6 @@ from tools.real_parts.parts import GATEWAY_CONFORMANCE, GATEWAY_ECHO
 NAMESPACES: Final = ("gateway-conformance-mesh", "gateway-conformance-mesh-consumer")
 """Namespaces of the suite's Pods; the second one is for routes of a caller's namespace."""
 PROFILES: Final = ("MESH-HTTP", "MESH-GRPC")
-FEATURES: Final = (
-    "MeshClusterIPMatching",
-    "MeshConsumerRoute",
-    "MeshHTTPRouteBackendRequestHeaderModification",
-    "MeshHTTPRouteNamedRouteRule",
-    "MeshHTTPRouteQueryParamMatching",
-    "MeshHTTPRouteRedirectPath",
-    "MeshHTTPRouteRedirectPort",
-    "MeshHTTPRouteRewritePath",
-    "MeshHTTPRouteSchemeRedirect",
-)
-"""All extended features of the mesh profiles."""
 OUTSIDE: Final = (
     "HTTPRoute303RedirectStatusCode",
     "HTTPRoute307RedirectStatusCode",
@@ -80,7 +69,7 @@ class Choice:
     """
 
     profiles: tuple[str, ...] = PROFILES
-    features: tuple[str, ...] = (*FEATURES, *OUTSIDE)
+    features: tuple[str, ...] = (*EXTENDED, *OUTSIDE)
     left_out: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)

@@ -1,6 +1,7 @@
 """Tests of `status.parents` at a real API server: the entries of Meshwright beside those of others."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,10 +9,15 @@ from typing import Any
 
 import pytest
 
+import meshwright.kubernetes.status.events.writer
 from meshwright.controller.app import run
 from meshwright.controller.server import BoundAddresses
 from meshwright.controller.settings.settings import load
+from tests.e2e.envoys import running
+from tests.feature.identity.conftest import Server
 from tests.kubernetes.tools.api_requests import Asking, path
+from tests.meshes import texts
+from tests.tools.envoy import program
 from tools.real_parts.cluster import RunningCluster
 
 MERGE = "application/merge-patch+json"
@@ -52,19 +58,21 @@ ROUTE: dict[str, Any] = {
 
 
 @asynccontextmanager
-async def serving(cluster: RunningCluster, state: Path) -> AsyncIterator[None]:
-    """Run a server for the namespace until the context ends."""
+async def serving(cluster: RunningCluster, state: Path, mesh: Path | None = None) -> AsyncIterator[Server]:
+    """Run a server for the namespace, and for the manifests of a directory, until the context ends."""
     stop, started = asyncio.Event(), asyncio.get_running_loop().create_future()
     flags: dict[str, object] = dict.fromkeys(("ads_address", "http_address", "debug_address"), "127.0.0.1:0")
     flags |= {"kubernetes": True, "kubeconfig": str(cluster.kubeconfig), "drain_seconds": 0.2}
+    flags |= {} if mesh is None else {"mesh": mesh}
     task = asyncio.create_task(
         run(load(flags | {"namespaces": "shop", "state": state}), stop, started=started.set_result)
     )
     try:
         await asyncio.wait({task, started}, return_when=asyncio.FIRST_COMPLETED)
-        if started.done():
-            assert isinstance(started.result(), BoundAddresses)
-        yield
+        if not started.done():
+            await task  # raises the error because of which the server did not start
+        bound: BoundAddresses = started.result()
+        yield Server(mesh or state, state, bound)
     finally:
         stop.set()
         await task
@@ -202,3 +210,66 @@ async def test_gateway_and_class_get_a_status_that_a_real_api_server_takes(
         assert asking("PATCH", path(GATEWAY), {"spec": {"listeners": listeners}}, MERGE).status == 200
         status = await until(GATEWAY, is_at(2, 2))
         assert status["conditions"][0] == SEEN
+
+
+REJECTED: dict[str, Any] = {**ROUTE, "metadata": {"name": "rejected", "namespace": "shop"}}
+ADDRESS = f"127.{92 + os.getpid() % 8}.{os.getpid() // 8 % 250}.5"
+FILES = texts.joined(
+    texts.PERMISSIVE,
+    texts.workload("buyer", ADDRESS, spec=f"upstreams: [{texts.upstream('store', ADDRESS, 7001)}]"),
+)
+LARGE = "/only[0-9a-f]{120}"
+"""Too large for an Envoy without our runtime settings."""
+
+
+def rule(kind: str, value: str, status: int) -> dict[str, Any]:
+    """Return a rule that redirects requests of a path."""
+    redirect = {"type": "RequestRedirect", "requestRedirect": {"statusCode": status}}
+    return {"matches": [{"path": {"type": kind, "value": value}}], "filters": [redirect]}
+
+
+@pytest.mark.envoy
+async def test_a_rule_that_an_envoy_rejects_is_named_by_the_status_and_an_event(
+    own_cluster: RunningCluster, asking: Asking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The condition Programmed and the Event have the rule and Envoy's message; both end with the edit."""
+    monkeypatch.setenv("POD_NAMESPACE", "shop")
+    monkeypatch.setattr(meshwright.kubernetes.status.events.writer, "SETTLED", 0.0)
+    (tmp_path / "mesh").mkdir()
+    (tmp_path / "mesh" / "mesh.yaml").write_text(FILES)
+    at_store = {"group": "", "kind": "Service", "name": "store", "port": 80}
+
+    def spec(regex: str) -> dict[str, Any]:
+        rules = [rule("RegularExpression", regex, 302), rule("PathPrefix", "/", 301)]
+        return {"spec": {"parentRefs": [at_store], "rules": rules}}
+
+    route = {**REJECTED, **spec("/only0*")}
+    for document in (service("store"), route):
+        assert asking.create(document).status == 201
+
+    async def until(holds: Callable[[Any], object], where: str = path(route)) -> Any:
+        return await asyncio.to_thread(asking.until, where, lambda found: bool(holds(found)))
+
+    def programmed(found: Any) -> list[Any]:
+        entries = found.get("status", {}).get("parents", [])
+        return [item for entry in entries for item in entry["conditions"] if item["type"] == "Programmed"]
+
+    def reasons(listed: Any) -> list[str]:
+        return [item["reason"] for item in listed["items"] if item["regarding"]["name"] == "rejected"]
+
+    events = "/apis/events.k8s.io/v1/namespaces/shop/events"
+    async with serving(own_cluster, tmp_path / "state", tmp_path / "mesh") as server:
+        name = "buyer.buyer.shop"
+        async with running(program() or "", server, tmp_path / "envoy", picky=True):
+            await until(lambda found: summary(found) and not programmed(found))
+            assert asking("PATCH", path(route), spec(LARGE), MERGE).status == 200
+            (condition,) = programmed(await until(programmed))
+            assert (condition["status"], condition["reason"]) == ("False", "ResourceRejected")
+            assert "spec.rules[0].matches[0] is rejected: regex" in condition["message"]
+            assert f"Proxy {name} (and perhaps other proxies) rejected route" in condition["message"]
+            listed = await until(lambda found: "ResourceRejected" in reasons(found), events)
+            (event,) = [item for item in listed["items"] if item["reason"] == "ResourceRejected"]
+            assert (event["regarding"]["kind"], "a match of rule-1" in event["note"]) == ("HTTPRoute", True)
+            assert asking("PATCH", path(route), spec("/only1*"), MERGE).status == 200
+            await until(lambda found: not programmed(found))
+            await until(lambda found: "Mended" in reasons(found), events)

@@ -11,6 +11,7 @@ import yaml
 from tests.kubernetes.admission.test_webhook import until
 from tests.kubernetes.tools import objects
 from tests.kubernetes.tools.kubectl import Kubectl, Said
+from tests.tools import libyaml
 from tests.tools.program import Program, Server
 from tools.ports import free_port
 from tools.real_parts.cluster import RunningCluster
@@ -88,7 +89,7 @@ def _image(kubectl: Kubectl, pod: dict[str, Any]) -> str:
 
 def _readiness(program: Program) -> dict[str, Any]:
     """Return the readiness line of `meshwright check` for the running server."""
-    result = yaml.safe_load(program.run("check", "--state", str(program.state), "--json")[1])["checks"]
+    result = libyaml.load(program.run("check", "--state", str(program.state), "--json")[1])["checks"]
     (line,) = (item for item in result if item["name"] == "readiness")
     return dict(line)
 
@@ -112,7 +113,7 @@ def test_label_on_namespace_or_pod_injects_a_sidecar(
     larger["spec"]["containers"].append(own)
     (sidecar,) = (
         init_container
-        for init_container in yaml.safe_load(_dry(kubectl, larger).out)["spec"]["initContainers"]
+        for init_container in libyaml.load(_dry(kubectl, larger).out)["spec"]["initContainers"]
         if init_container["name"] == SIDECAR
     )
     assert (sidecar["image"], sidecar["imagePullPolicy"]) == ("proxy:1", "IfNotPresent")

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import yaml
 
 from meshwright.kube.api import Api
 from meshwright.kube.connection.connection import find_connection
@@ -28,6 +27,7 @@ from tests.kubernetes.tools import faulty_proxy as spoiling
 from tests.kubernetes.tools import objects
 from tests.kubernetes.tools.accounts import Accounts
 from tests.kubernetes.tools.kubectl import Kubectl
+from tests.tools import libyaml
 from tests.tools.deadline import until, wait_until
 from tests.tools.forked_cli import ROOT
 from tests.tools.program import Program, Server
@@ -137,7 +137,7 @@ def test_namespaces_with_sidecars_get_the_roots_and_a_rotation_waits_for_them(ke
 
 def _rules() -> list[dict[str, list[str]]]:
     """Return the rules of our role; the last one is for ConfigMaps."""
-    documents = yaml.safe_load_all((ROOT / "docs" / "kubernetes" / "joining.yaml").read_text("utf-8"))
+    documents = libyaml.load_all((ROOT / "docs" / "kubernetes" / "joining.yaml").read_text("utf-8"))
     (rules,) = (document["rules"] for document in documents if document["kind"] == "ClusterRole")
     return list(rules)
 

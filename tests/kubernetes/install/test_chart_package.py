@@ -5,9 +5,9 @@ import tarfile
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.kubernetes.tools.helm import CHART, Helm
+from tests.tools import libyaml
 from tests.tools.commit import source_files
 from tools.release.archives import unpack
 from tools.release.artifacts import Names
@@ -35,7 +35,7 @@ def test_package_equals_the_one_of_helm(ours: Path, tmp_path: Path) -> None:
     assert theirs.name == ours.name
     made, wanted = unpack(ours.read_bytes()), unpack(theirs.read_bytes())
     metadata = "meshwright/Chart.yaml"
-    assert yaml.safe_load(made.pop(metadata).text) == yaml.safe_load(wanted.pop(metadata).text)
+    assert libyaml.load(made.pop(metadata).text) == libyaml.load(wanted.pop(metadata).text)
     assert {name: file.content for name, file in made.items()} == {
         name: file.content for name, file in wanted.items()
     }

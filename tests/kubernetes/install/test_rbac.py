@@ -8,18 +8,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from meshwright.kube.api import Api
 from meshwright.kube.builtin import MUTATING, VALIDATING
 from meshwright.kube.connection.connection import find_connection as connection
 from meshwright.kube.reflector.reflector import Reflector
-from meshwright.kube.resource import Raw
+from meshwright.kube.resource import Raw, Resource
 from meshwright.kubernetes.admission.configuration import NAME
 from meshwright.kubernetes.injection.configuration.place import CONFIG_MAP
 from meshwright.kubernetes.status import event
+from meshwright.kubernetes.status.parents.entries import MESH_CONTROLLER
 from meshwright.mesh.identity import ProxyName
-from meshwright.mesh.kinds import GATEWAY, GATEWAY_API, GATEWAY_CLASS, REFERENCE_GRANT
+from meshwright.mesh.kinds import (
+    EXPERIMENTAL_GATEWAY_API,
+    GATEWAY,
+    GATEWAY_API,
+    GATEWAY_CLASS,
+    REFERENCE_GRANT,
+)
 from tests.kubernetes.tools import faulty_proxy as spoiling
 from tests.kubernetes.tools import objects
 from tests.kubernetes.tools.accounts import Accounts
@@ -28,6 +33,7 @@ from tests.kubernetes.tools.kubectl import Kubectl
 from tests.kubernetes.tools.permissions import Grant, asked, granted
 from tests.kubernetes.tools.recorded_stream import following
 from tests.kubernetes.tools.shop import FIRST, everywhere
+from tests.tools import libyaml
 from tests.tools.program import Program
 from tools.ports import free_port
 from tools.real_parts.cluster import RunningCluster
@@ -42,6 +48,7 @@ EVENTS: Final = ("events.events.k8s.io",)
 ROUTES: Final = ("HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute")
 OTHERS: Final = (
     objects.definition("specs.smi-spec.io", "udproutes", "UDPRoute", "v1alpha4"),
+    objects.definition(EXPERIMENTAL_GATEWAY_API, "xmeshes", "XMesh", "v1alpha1", scope="Cluster"),
     *(
         objects.definition(GATEWAY_API, f"{kind.lower()}s", kind, "v1")
         for kind in (*ROUTES, GATEWAY.name, REFERENCE_GRANT.name)
@@ -49,11 +56,12 @@ OTHERS: Final = (
     objects.definition(GATEWAY_API, "gatewayclasses", GATEWAY_CLASS.name, "v1", scope="Cluster"),
 )
 """Definitions of other projects, in forms that accept any field."""
+MESHES: Final = Resource(EXPERIMENTAL_GATEWAY_API, "v1alpha1", "xmeshes", "XMesh", namespaced=False)
 
 
 def documents() -> list[dict[str, Any]]:
     """Return the manifests of the roles."""
-    return [item for path in ROLES for item in yaml.safe_load_all(path.read_text("utf-8"))]
+    return [item for path in ROLES for item in libyaml.load_all(path.read_text("utf-8"))]
 
 
 async def test_server_uses_every_grant_of_its_roles_and_is_refused_nothing(
@@ -76,6 +84,13 @@ async def test_server_uses_every_grant_of_its_roles_and_is_refused_nothing(
     other = objects.root("other", kubectl.namespace, trustDomain="example.org")
     kubectl.apply(objects.ingress("shop"), other)
     kubectl.apply(*(objects.gateway_route(kind, "shop") for kind in ROUTES))
+    mesh = {
+        "apiVersion": MESHES.api_version,
+        "kind": MESHES.kind,
+        "metadata": {"name": "mesh"},
+        "spec": {"controllerName": MESH_CONTROLLER},
+    }
+    administrator.apply(mesh)
     log, grants = shared_cluster.place.audit, set(granted(documents()))
 
     def unused() -> list[Grant]:
@@ -112,11 +127,12 @@ async def test_server_uses_every_grant_of_its_roles_and_is_refused_nothing(
 
 
 async def _followed(kubeconfig: Path) -> None:
-    """Watch both webhook configurations like the server."""
+    """Watch both webhook configurations and the XMesh objects like the server."""
     async with Api(connection(kubeconfig, "")) as api, asyncio.timeout(60):
         clock = partial(datetime.now, UTC)
-        for resource in (VALIDATING, MUTATING):
-            follows: Reflector[Raw] = Reflector(api, resource, dict, clock, fields=f"metadata.name={NAME}")
+        for resource in (VALIDATING, MUTATING, MESHES):
+            fields = "" if resource is MESHES else f"metadata.name={NAME}"
+            follows: Reflector[Raw] = Reflector(api, resource, dict, clock, fields=fields)
             task = asyncio.create_task(follows.run(lambda _: None))
             try:
                 await follows.listed.wait()

@@ -21,7 +21,7 @@ from demo.kubernetes.store import applications, with_image
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.kubernetes.tools.helm import CHART
 from tests.kubernetes.tools.kubectl import Kubectl
-from tests.tools import envoy
+from tests.tools import envoy, libyaml
 from tests.tools.forked_cli import ROOT
 from tools.real_parts.building import program
 from tools.real_parts.images import own_images
@@ -45,7 +45,7 @@ ELSEWHERE = ("docker ", "kind ", "OSM=")
 @pytest.fixture
 def cluster(real_node: Node, node_administrator: Kubectl) -> Iterator[Node]:
     """Return a node with the images and a volume; the README's installation is removed from it at the end."""
-    tag = yaml.safe_load((CHART / "Chart.yaml").read_text("utf-8"))["appVersion"]
+    tag = libyaml.load((CHART / "Chart.yaml").read_text("utf-8"))["appVersion"]
     real_node.load(own_images.control_plane(tag))
     real_node.load(own_images.proxy(tag, Path(envoy.program() or "")))
     real_node.load(images.bookstore())

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import yaml
 
 from tests.kubernetes.conftest import namespaced
 from tests.kubernetes.install.test_chart_on_node import BEFORE, HOME, NOW, Release, Shop, home, values
@@ -16,6 +15,7 @@ from tests.kubernetes.tools.helm import CHART, Helm
 from tests.kubernetes.tools.kubectl import SECONDS, Kubectl, has_condition
 from tests.kubernetes.tools.objects import Document
 from tests.kubernetes.tools.request_load import RequestLoad
+from tests.tools import libyaml
 from tests.tools.deadline import wait_until
 from tests.tools.forked_cli import ROOT, Command, Commands, Networked, Typed
 from tools.real_parts.node import Node
@@ -161,7 +161,7 @@ def _go_back(at_home: Kubectl) -> None:
     at_home(
         "create", "secret", "generic", "meshwright-way-back", "--from-literal=passphrase=only-for-this-way"
     )
-    job = yaml.safe_load((ROOT / "docs" / "kubernetes" / "way-back.yaml").read_text("utf-8"))
+    job = libyaml.load((ROOT / "docs" / "kubernetes" / "way-back.yaml").read_text("utf-8"))
     pod = job["spec"]["template"]["spec"]
     for container in (*pod["initContainers"], *pod["containers"]):
         container |= {"image": f"meshwright/control-plane:{NOW}", "imagePullPolicy": "Never"}

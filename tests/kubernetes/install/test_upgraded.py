@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import yaml
 
 from tests.kubernetes.tools import kubectl as tool
 from tests.kubernetes.tools import objects
@@ -20,6 +19,7 @@ from tests.kubernetes.tools.api_requests import JSON, STRICT, Asking, path
 from tests.kubernetes.tools.helm import CHART, Helm
 from tests.kubernetes.tools.kubectl import Kubectl, has_condition
 from tests.kubernetes.tools.objects import Document
+from tests.tools import libyaml
 from tests.tools.forked_cli import Command, Typed
 from tools.real_parts.cluster import cluster
 from tools.release_before import unpacked
@@ -99,7 +99,7 @@ class Policy:
         found = [
             document
             for file in sorted(folder.glob("*.yaml"))
-            for document in yaml.safe_load_all(file.read_text("utf-8"))
+            for document in libyaml.load_all(file.read_text("utf-8"))
             if document["kind"] in defined
         ]
         assert {document["kind"] for document in found} == defined
@@ -222,7 +222,7 @@ def _webhook(name: str) -> Document:
 
 def version(chart: Path) -> str:
     """Return the version of the images that a chart installs."""
-    return str(yaml.safe_load((chart / "Chart.yaml").read_text("utf-8"))["appVersion"])
+    return str(libyaml.load((chart / "Chart.yaml").read_text("utf-8"))["appVersion"])
 
 
 @pytest.mark.usefixtures("helm_part")

@@ -26,6 +26,7 @@ from meshwright.kube.transport import Transport
 from tests.kubernetes.tools import objects
 from tests.kubernetes.tools.accounts import Account, Accounts
 from tests.kubernetes.tools.kubectl import Kubectl, has_condition
+from tests.tools import libyaml
 from tests.tools.deadline import until
 from tools.real_parts.cluster import RunningCluster
 
@@ -354,7 +355,7 @@ def _with_plugin(cluster: RunningCluster, folder: Path, statuses: list[dict[str,
     script = folder / "login"
     script.write_text(f"#!/bin/sh\nprintf x >> {folder}/count; cat {folder}/$(cat {folder}/count)\n")
     script.chmod(0o700)
-    answer = yaml.safe_load(cluster.kubeconfig.read_text())
+    answer = libyaml.load(cluster.kubeconfig.read_text())
     answer["users"][0]["user"] = {
         "exec": {"apiVersion": version, "command": "./login", "interactiveMode": "Never"}
     }
@@ -420,7 +421,7 @@ async def test_client_without_credentials_is_reported_as_anonymous(
     shared_cluster: RunningCluster, tmp_path: Path, namespace: str
 ) -> None:
     """The error names the user `system:anonymous`."""
-    answer = yaml.safe_load(shared_cluster.kubeconfig.read_text())
+    answer = libyaml.load(shared_cluster.kubeconfig.read_text())
     answer["users"][0]["user"] = {}
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(yaml.safe_dump(answer))

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import yaml
 
 from meshwright.controller.sharing.store.backends import SECRETS as IN_SECRET
 from meshwright.kube.api import Api
@@ -23,6 +22,7 @@ from meshwright.records.kubernetes.store import CUSTODY, KubernetesRecords
 from tests.kubernetes.tools.accounts import Accounts, Rule
 from tests.kubernetes.tools.kubectl import Kubectl
 from tests.kubernetes.tools.record_stores import TIMES, KubernetesStores
+from tests.tools import libyaml
 from tests.tools.deadline import until
 from tests.unit.records.test_contract import RecordContract, following
 from tools.real_parts.cluster import RunningCluster
@@ -126,7 +126,7 @@ async def test_documented_role_reaches_this_secret_only(
     tmp_path: Path,
 ) -> None:
     """It may read, watch and patch the Secret by its name, but not make it, nor read or list any other."""
-    documents = list(yaml.safe_load_all(MANIFEST.read_text("utf-8")))
+    documents = list(libyaml.load_all(MANIFEST.read_text("utf-8")))
     rules: list[Rule] = [rule for item in documents if item["kind"] == "Role" for rule in item["rules"]]
     made: list[Any] = [item for item in documents if item["kind"] == "Secret"]
     accounts = Accounts(shared_cluster, replace(kubectl, namespace=home), tmp_path / "accounts")

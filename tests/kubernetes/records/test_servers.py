@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import grpc
 import pytest
-import yaml
 
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName
@@ -24,6 +23,7 @@ from tests.feature.serve.delta_sidecar import Sidecar
 from tests.kubernetes.tools.accounts import Accounts, Rule
 from tests.kubernetes.tools.kubectl import Kubectl
 from tests.kubernetes.tools.shop import FIRST
+from tests.tools import libyaml
 from tests.tools.deadline import wait_until
 from tests.tools.forked_cli import Typed
 from tests.tools.program import Program, Server
@@ -171,13 +171,13 @@ def replicas(
 
 def custody(namespace: str) -> dict[str, Any]:
     """Return the Secret of our manifest."""
-    documents = yaml.safe_load_all((DOCS / "shared-store.yaml").read_text("utf-8"))
+    documents = libyaml.load_all((DOCS / "shared-store.yaml").read_text("utf-8"))
     [secret] = [item for item in documents if item["kind"] == "Secret"]
     return {**secret, "metadata": {**secret["metadata"], "namespace": namespace}}
 
 
 def _rules(kind: str) -> list[Rule]:
-    documents = [item for name in ROLES for item in yaml.safe_load_all((DOCS / name).read_text("utf-8"))]
+    documents = [item for name in ROLES for item in libyaml.load_all((DOCS / name).read_text("utf-8"))]
     return [rule for item in documents if item["kind"] == kind for rule in item["rules"]]
 
 

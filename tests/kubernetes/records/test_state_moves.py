@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import yaml
 
 from meshwright.mesh.identity import ProxyName
 from tests.kubernetes.records.test_servers import DOCS, ROLES, Replica, Stream, until
 from tests.kubernetes.tools.accounts import Accounts, Rule
 from tests.kubernetes.tools.kubectl import Kubectl
 from tests.kubernetes.tools.shop import FIRST
+from tests.tools import libyaml
 from tests.tools.forked_cli import Typed
 from tests.tools.program import Program
 from tools.real_parts.cluster import RunningCluster
@@ -26,7 +26,7 @@ def servers(
     shared_cluster: RunningCluster, kubectl: Kubectl, home: str, typed: Typed, tmp_path: Path
 ) -> Iterator[tuple[Replica, ...]]:
     """Return three servers that are not started yet, with the roles of our manifests only."""
-    documents = [item for name in ROLES for item in yaml.safe_load_all((DOCS / name).read_text("utf-8"))]
+    documents = [item for name in ROLES for item in libyaml.load_all((DOCS / name).read_text("utf-8"))]
     for item in documents:
         if item["kind"] == "Secret":
             kubectl.apply({**item, "metadata": {**item["metadata"], "namespace": home}})

@@ -250,8 +250,17 @@ async def running_mesh(
         await _connect(mesh, links, watching, folder, envoy, equip, ends)
         calls = [partial(_call, link) for link in links]
         await until(partial(_all_answer, calls), SECONDS)
+        # A server announces its address for the others seconds after its start. If a test cut off the store
+        # before that, the others could not ask it until the end of the test.
+        await until(partial(_know_each_other, first), SECONDS)
         mesh.requests = await ends.enter_async_context(constant_requests(calls, PAUSE))
         yield mesh
+
+
+async def _know_each_other(replicas: Sequence[Replica]) -> bool:
+    """Return whether each of these servers gets answers from all others."""
+    views = await asyncio.gather(*(replica.view("/replicas") for replica in replicas))
+    return all(len(view["replicas"]) == len(replicas) and not view["partial"] for view in views)
 
 
 def _end(replica: Replica) -> None:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
+from tests.tools import libyaml
 from tools.real_parts.building import program
 from tools.real_parts.parts import HELM
 
@@ -43,10 +42,10 @@ class Helm:
 
 def objects(text: str) -> dict[tuple[str, str], dict[str, Any]]:
     """Return objects by kind and name. YAML within ConfigMaps is parsed, because it has many equal forms."""
-    result = [item for item in yaml.safe_load_all(text) if item is not None]
+    result = [item for item in libyaml.load_all(text) if item is not None]
     for item in result:
         if item["kind"] == "ConfigMap":
-            item["data"] = {name: yaml.safe_load(value) for name, value in item["data"].items()}
+            item["data"] = {name: libyaml.load(value) for name, value in item["data"].items()}
     named = {(item["kind"], item["metadata"]["name"]): item for item in result}
     assert len(named) == len(result)
     return named

@@ -155,7 +155,7 @@ never change; no derived value reads the other absent tables and indexes.
 NOT_READ = {"ReferenceGrants", "slices", "workloads by group"}
 ONE_BY_ONE = {"TrafficSplits by backend", "workloads by identity"}
 """Those that histories seldom need, for what reads them reads much else; see the test of `visible`."""
-BEHIND = {"Gateway API routes by backend"}
+BEHIND = {"services by backend of their routes"}
 """Those that a parent needs which is visible by a backend alone; see its test."""
 CLAIMED = {"workloads by sidecar"}
 """Those that no history needs: in these no two workloads of a namespace have one UUID. See its test."""

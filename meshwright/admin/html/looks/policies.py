@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from meshwright.admin.html import links
-from meshwright.admin.html.fields import field_text, items, records, words
+from meshwright.admin.html.fields import field_text, items, part, records, words
 from meshwright.admin.html.forms import Field, Form
 from meshwright.admin.html.frame import PageRequest
 from meshwright.admin.html.looks.look import PageLook
@@ -126,7 +126,32 @@ def _one(result: Document) -> Markup:
         "state": _in_force(result),
         "origin": links.origin(field_text(result, "origin")),
     }
-    return joined((pairs(head), raw(result.get("value"))))
+    return joined((pairs(head), *_attachment(part(result, "attachment")), raw(result.get("value"))))
+
+
+def _attachment(attachment: Document) -> Iterable[Markup]:
+    """Yield the table of a route's parents, and the state of its references; nothing for other objects."""
+    if not attachment:
+        return
+    yield tag("h2", text("Attachment"))
+    yield table(records(attachment, "parents"), _PARENT, "No parent is a Service.")
+    references, dropped = part(attachment, "references"), field_text(attachment, "dropped")
+    tone = Tone.GOOD if references.get("resolved") is True else Tone.BAD
+    message = links.in_sentence(field_text(references, "message"))
+    state = joined((badge(field_text(references, "reason"), tone), message), " ")
+    yield pairs({"references": state} | ({"dropped": text(dropped)} if dropped else {}))
+
+
+def _verdict(parent: Document) -> Markup:
+    return badge(field_text(parent, "reason"), Tone.GOOD if parent.get("accepted") is True else Tone.BAD)
+
+
+_PARENT: Final = (
+    Column("Parent", lambda item: links.service(field_text(item, "service")), ("service",)),
+    Column("Ports", lambda item: text(", ".join(str(port) for port in items(item, "ports"))), ("ports",)),
+    Column("State", _verdict, ("accepted", "reason")),
+    Column("Message", lambda item: links.in_sentence(field_text(item, "message")), ("message",)),
+)
 
 
 POLICIES: Final = PageLook(

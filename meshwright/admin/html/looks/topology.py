@@ -18,6 +18,8 @@ from meshwright.admin.jsonable import Document
 
 MOST_DRAWN: Final = 80
 """Maximum number of nodes in the picture; a larger picture is unreadable, so only tables are shown."""
+MOST_PARTS: Final = 3
+"""Maximum number of configured shares at one line, because each rule of a route has its own."""
 PATH: Final = "/debug/topology"
 _TONES: Final = {tone.value: tone for tone in Tone}
 
@@ -67,8 +69,9 @@ def _topology(result: Document, page_request: PageRequest) -> Iterable[Markup]:
 
 _LEGEND: Final = (
     "A solid line shows observed calls: the share that succeeded, and calls per second. A dashed line is "
-    "allowed, without observed calls. A lock shows observed mutual TLS. Behind a TrafficSplit a line shows "
-    "the configured share of the backend, and the observed share. Select a service to see its neighbours."
+    "allowed, without observed calls. A lock shows observed mutual TLS. Behind a TrafficSplit or a route a "
+    "line shows the configured shares of the backend, and the observed share. Select a service to see its "
+    "neighbours."
 )
 
 
@@ -132,7 +135,9 @@ def _weights(edge: Document) -> str:
     result = records(edge, "weights")
     if not result:
         return ""
-    wanted = ", ".join(f"{number(item, 'part'):.0%}" for item in result)
+    parts = [*dict.fromkeys(f"{number(item, 'part'):.0%}" for item in result)]
+    more = f" and {len(parts) - MOST_PARTS} more" if len(parts) > MOST_PARTS else ""
+    wanted = ", ".join(parts[:MOST_PARTS]) + more
     share = edge.get("share")
     return f"{wanted}, seen {share:.0%}" if isinstance(share, int | float) else f"{wanted} wanted"
 
@@ -142,10 +147,8 @@ def _allowed(edge: Document) -> Markup:
     if by:
         return listed(links.in_sentence(item) for item in by)
     if records(edge, "weights"):
-        return listed(
-            links.mesh_object(f"TrafficSplit {field_text(record, 'split')}")
-            for record in records(edge, "weights")
-        )
+        by_objects = dict.fromkeys(field_text(record, "by") for record in records(edge, "weights"))
+        return listed(map(links.mesh_object, by_objects))
     return badge("not allowed by policy", Tone.WARNING) if edge.get("allowed") is False else NONE
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from catalog.relations.attachment import parent_verdicts
 from catalog.relations.backends.precedence import is_superseded
 from catalog.relations.backends.targets import target_numbers
 from catalog.relations.backends.workloads import services_of
@@ -17,7 +18,9 @@ from catalog.store.smi import splits
 from catalog.store.view import View
 from meshwright.admin.pages.calls.explain import QueryError
 from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.kinds import GRPC_ROUTE, HTTP_ROUTE
 from meshwright.mesh.names import IpAddress, Namespace, ServiceName, is_dns_label, is_dns_subdomain
+from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ServiceKey
 
@@ -42,6 +45,8 @@ FIELDS: Final = (
 """Keys that are read from a line; see `meshwright.sidecars.envoy.telemetry.access_log`."""
 
 _LOCAL: Final = "|local"
+_ROUTES: Final = {kind.name: kind for kind in (HTTP_ROUTE, GRPC_ROUTE)}
+"""Kinds of routes by the first word of a route's name in a line."""
 
 
 class LineError(QueryError):
@@ -158,6 +163,9 @@ def _led_to(view: View, line: Mapping[str, str], cluster: str) -> Iterator[tuple
     """Yield the services and ports called by the caller's own sidecar, by route, or for TCP by cluster."""
     kind, _, named = line.get("route_name", "").partition(":")
     backend, _, target = cluster.partition("|")
+    if kind in _ROUTES:
+        yield from _parents_of(view, kind, named)
+        return
     key = _key(named if kind in ("service", "split") else backend)
     if key is None:
         return
@@ -170,6 +178,14 @@ def _led_to(view: View, line: Mapping[str, str], cluster: str) -> Iterator[tuple
     ports = service.ports if service is not None else ()
     fitting = [port for port in ports if str(port.target_port) == target.partition("|")[0]]
     yield from ((key, service_port.port) for service_port in fitting or ports)
+
+
+def _parents_of(view: View, kind: str, named: str) -> Iterator[tuple[ServiceKey, int]]:
+    """Yield the services and ports at which a route is in force, by a name such as `shop/web/rule-1`."""
+    key = _key(named.rpartition("/")[0])
+    if key is not None:
+        for verdict in parent_verdicts(view, ObjectKey.from_name(_ROUTES[kind], key)):
+            yield from ((verdict.service, port) for port in verdict.ports)
 
 
 def _key(text: str) -> ServiceKey | None:

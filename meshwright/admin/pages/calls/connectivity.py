@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from catalog.explain import Explanation, standing
-from catalog.explain.enforcement import Sidecar
+from catalog.explain.sidecars import Sidecar
 from catalog.oracle.decide import Request
 from catalog.relations.backends.ports import spoken
 from catalog.relations.backends.readiness import why_withheld

@@ -19,7 +19,8 @@ from catalog.explain import (
     in_the_mesh,
     standing,
 )
-from catalog.explain.enforcement import EnforcementState, Sidecar, headline
+from catalog.explain.enforcement import EnforcementState, headline
+from catalog.explain.sidecars import Sidecar
 from catalog.oracle.decide import Request
 from catalog.store.view import View
 from meshwright.admin.jsonable import Json, jsonable
@@ -233,7 +234,7 @@ def document(view: View, explanation: Explanation, stands: Enforcement) -> dict[
         "policy": explanation.decision.answer.value,
         "in_force": stands.in_force.value,
         "in_force_because": list[Json](stands.because),
-        "headline": headline(stands, explanation.decision.answer),
+        "headline": headline(stands, explanation.decision),
         "because": [str(key) for key in explanation.decision.because],
         "backends": [
             {

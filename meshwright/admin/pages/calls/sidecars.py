@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from catalog.explain.enforcement import ExcludedPolicy, Sidecar
+from catalog.explain.sidecars import ExcludedPolicy, Sidecar
 from meshwright.admin.pages.proxies.streams import by_proxy
 from meshwright.admin.pages.proxies.sync_reason import type_state
 from meshwright.admin.readers import OriginReading, ProxyReading, RejectionReading, StreamReading
@@ -62,7 +62,9 @@ def sidecar_states(reading: SidecarReading, names: Iterable[ProxyName]) -> Mappi
     def stood(name: ProxyName) -> SidecarStatus:
         status, theirs = statuses.get(name), tuple(streams.get(str(name), ()))
         missed = tuple(
-            ExcludedPolicy(item.object, item.match, item.message) for item in left_out if name in item.proxies
+            ExcludedPolicy(item.object, item.match, item.message, is_replaced=name in item.replaced)
+            for item in left_out
+            if name in item.proxies
         )
         return SidecarStatus(*_sidecar_state(reading, name, status, theirs, missed), missed, status, theirs)
 

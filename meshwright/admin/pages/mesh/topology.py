@@ -19,6 +19,7 @@ from meshwright.admin.readers import ProxyReading, StreamReading, TrafficReading
 from meshwright.admin.topology.graph import Calls, EdgeCounts, Graph, Proxies, Sidecar, graph
 from meshwright.admin.topology.names import OUTSIDE, Name
 from meshwright.admin.topology.parts import around, by_namespace, within
+from meshwright.admin.topology.shares import Weight
 from meshwright.delivery.proxies.status import ProxyState
 from meshwright.traffic.traffic import HOUR
 
@@ -152,6 +153,15 @@ def _edge(source: Name, destination: Name, calls: Calls, in_step: int, seconds: 
         "seen": seen,
         "verified": seen is None or calls.verified == figures,
         "mtls": calls.mtls if figures is not None or calls.share else None,
-        "weights": [{"split": weight.split, "part": round(weight.part, 4)} for weight in calls.weights],
+        "weights": [_weight(weight) for weight in calls.weights],
         "share": None if calls.share is None else round(calls.share, 4),
+    }
+
+
+def _weight(weight: Weight) -> Document:
+    return {
+        "split": weight.split,
+        "by": str(weight.by),
+        "rule": weight.rule or None,
+        "part": round(weight.part, 4),
     }

@@ -8,6 +8,8 @@ from typing import Final, Protocol
 
 from aiohttp import web
 
+from catalog.relations.references import resolved_rules
+from catalog.relations.route_reach import attached_routes, places_of
 from catalog.store.smi import splits_by_apex
 from catalog.store.view import View
 from meshwright.admin.jsonable import Document, Json, jsonable
@@ -142,12 +144,20 @@ def window_seconds(query: Mapping[str, str], traffic: TrafficStatistics) -> floa
 
 
 def backends_of(view: View | None, called: str) -> frozenset[str]:
-    """Return the backends of the TrafficSplits with this apex service; empty for another service."""
+    """Return the backends of a service's TrafficSplits and routes; empty for a service without any."""
     namespace, slash, name = called.partition("/")
     if view is None or not slash:
         return frozenset()
-    splits = splits_by_apex(view).lookup(ServiceKey(Namespace(namespace), ServiceName(name)))
-    return frozenset(f"{namespace}/{backend.service}" for split in splits for backend in split.backends)
+    key = ServiceKey(Namespace(namespace), ServiceName(name))
+    splits = splits_by_apex(view).lookup(key)
+    rules = (rule for route in attached_routes(view, key) for rule in resolved_rules(view, route))
+    places = (place for rule in rules for place in places_of(rule))
+    return frozenset(
+        (
+            *(f"{namespace}/{backend.service}" for split in splits for backend in split.backends),
+            *(str(place.service) for place in places),
+        )
+    )
 
 
 def _wanted(query: Mapping[str, str], behind: frozenset[str]) -> RowFilter:

@@ -156,6 +156,8 @@ def _route(service: OutboundService, entry: RouteEntry, to: str, matched: Sequen
         "port": service.port,
         "requests": None if requests is None else list(requests),
         "split": next((str(part.by) for part in parts if isinstance(part, AppliedSplit)), None),
+        "route": None if entry.route is None else str(entry.route.object_key),
+        "rule": None if entry.route is None else entry.route.rule_name,
         "backends": [
             {"service": str(backend.upstream), "target_port": backend.target_port, "weight": backend.weight}
             for backend in entry.backends

@@ -2,10 +2,13 @@
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from meshwright.cli.checking.judgements.check import Check, UnavailableCheck, counted, listed
-from meshwright.mesh.kinds import GATEWAY_API
+from meshwright.mesh.kinds import EXPERIMENTAL_GATEWAY_API, GATEWAY_API
+
+_NOT_OURS: Final = (GATEWAY_API, EXPERIMENTAL_GATEWAY_API)
+"""Groups whose kinds the chart does not install."""
 
 Manifest = Mapping[str, Any]
 
@@ -68,7 +71,7 @@ def needed(granted: Iterable[Need], served: Container[tuple[str, str]]) -> tuple
     return tuple(
         need
         for need in granted
-        if need.group != GATEWAY_API or (need.group, need.resource.partition("/")[0]) in served
+        if need.group not in _NOT_OURS or (need.group, need.resource.partition("/")[0]) in served
     )
 
 

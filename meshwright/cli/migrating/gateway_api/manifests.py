@@ -9,7 +9,7 @@ from catalog.policy.values.route_table import RouteEntry
 from catalog.store.view import View
 from meshwright.cli.migrating.findings import Document
 from meshwright.cli.migrating.gateway_api.routes import Destination, NewRoute, RouteRule, service_port
-from meshwright.mesh.kinds import GATEWAY_TCP_ROUTE, HTTP_ROUTE, SERVICE
+from meshwright.mesh.kinds import SERVICE
 from meshwright.mesh.matching import Exact, Regex, RequestMatch
 from meshwright.mesh.policies.routing import HeaderChanges
 
@@ -18,11 +18,8 @@ MILLION: Final = 1_000_000
 """Denominator of a mirror's share, which is a fraction of whole numbers."""
 
 
-def manifest(view: View, route: NewRoute) -> Document:
+def manifest(view: View, route: NewRoute, name: str) -> Document:
     """Return the manifest of a route; `view` has the Services of the route."""
-    kind = HTTP_ROUTE if route.is_http else GATEWAY_TCP_ROUTE
-    several = len(view.services[route.service].ports) > 1
-    name = f"{route.service.name}-{route.port.port}" if several else str(route.service.name)
     parent = {
         "group": SERVICE.group,
         "kind": SERVICE.name,
@@ -30,8 +27,8 @@ def manifest(view: View, route: NewRoute) -> Document:
         "port": int(route.port.port),
     }
     return {
-        "apiVersion": f"{kind.group}/{VERSION}",
-        "kind": kind.name,
+        "apiVersion": f"{route.kind.group}/{VERSION}",
+        "kind": route.kind.name,
         "metadata": {"name": name, "namespace": str(route.service.namespace)},
         "spec": {"parentRefs": [parent], "rules": [_rule(view, route, rule) for rule in route.rules]},
     }

@@ -25,8 +25,11 @@ GREATEST_NUMBER: Final = 128
 """Maximum number of matches of a route, by the definition of HTTPRoute."""
 
 _EXACT: Final = re.compile(r"/[A-Za-z0-9/\-._~%!$&'()*+,;=:]{0,1023}")
-_REFUSED: Final = re.compile(r"//|/\./|/\.\./|%2[fF]|#|/\.\.?$")
-"""Exact paths that the definition of HTTPRoute takes, and what they must not contain."""
+_REFUSED: Final = re.compile(r"//|/\./|/\.\./|%|#|/\.\.?$")
+"""Exact paths that the definition of HTTPRoute takes, and what they must not contain.
+
+An escape may stand for another text in a path, and not in an expression.
+"""
 
 Action = TypeVar("Action")
 

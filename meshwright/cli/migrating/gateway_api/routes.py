@@ -13,18 +13,24 @@ from catalog.policy.route_table import table_where
 from catalog.policy.values.route_actions import Forward, Share, WeightedBackend
 from catalog.policy.values.route_table import AppliedRoute, RouteEntry
 from catalog.relations.backends.protocols import protocol_of
-from catalog.store.smi import splits, splits_by_apex
 from catalog.store.view import View
-from meshwright.cli.migrating.findings import Finding, MigrationStatus
+from meshwright.cli.migrating.findings import Finding
 from meshwright.cli.migrating.gateway_api.ordered_matches import (
     Decision,
-    OrderError,
     both,
     in_gateway_form,
     ordered,
 )
 from meshwright.cli.migrating.objects import of_problem
-from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, ROUTE_POLICY, SERVICE, TRAFFIC_SPLIT
+from meshwright.mesh.kinds import (
+    GATEWAY_TCP_ROUTE,
+    HTTP_ROUTE,
+    HTTP_ROUTE_GROUP,
+    ROUTE_POLICY,
+    SERVICE,
+    TRAFFIC_SPLIT,
+    Kind,
+)
 from meshwright.mesh.matching import RequestMatch
 from meshwright.mesh.problems.problem import Problems, Severity
 from meshwright.mesh.service import ServiceKey, ServicePort
@@ -69,28 +75,14 @@ class NewRoute:
     is_http: bool
     rules: tuple[RouteRule, ...]
 
+    @property
+    def kind(self) -> Kind:
+        """The kind of the route."""
+        return HTTP_ROUTE if self.is_http else GATEWAY_TCP_ROUTE
 
-class _Unwritable(Exception):
+
+class Unwritable(Exception):
     """A part of a route table that no route of the Gateway API has; the text says which."""
-
-
-def new_routes(view: View) -> tuple[tuple[NewRoute, ...], tuple[Finding, ...]]:
-    """Return the routes for all Services with TrafficSplits, sorted, and one finding for each Service."""
-    routes: list[NewRoute] = []
-    findings: list[Finding] = []
-    for key in sorted({split.apex for split in splits(view).values()}):
-        names = ", ".join(sorted(str(split.key) for split in splits_by_apex(view).lookup(key)))
-        try:
-            found = _of_service(view, key)
-        except (_Unwritable, OrderError) as error:
-            text = f"TrafficSplit {names} stays in force, because there is no equivalent route: {error}"
-            findings.append(Finding(f"Service {key}", MigrationStatus.TO_DO, text))
-            continue
-        routes += found
-        text = f"the new route replaces TrafficSplit {names}"
-        do = f"after the route is accepted, delete TrafficSplit {names}"
-        findings.append(Finding(f"Service {key}", MigrationStatus.REWRITTEN, text, do=do))
-    return tuple(routes), tuple(findings)
 
 
 def refused_objects(problems: Problems) -> tuple[Finding, ...]:
@@ -102,16 +94,16 @@ def refused_objects(problems: Problems) -> tuple[Finding, ...]:
     )
 
 
-def _of_service(view: View, key: ServiceKey) -> list[NewRoute]:
-    """Return a route for each port that has a split; raise _Unwritable or OrderError."""
+def routes_of(view: View, key: ServiceKey) -> list[NewRoute]:
+    """Return a route for each port of a Service that has a split; raise Unwritable or OrderError."""
     service = view.services.get(key)
     if service is None:
-        raise _Unwritable("the Service does not exist")
+        raise Unwritable("the Service does not exist")
     if service.headless:
-        raise _Unwritable("the Service is headless, so it cannot be the parent of a route")
+        raise Unwritable("the Service is headless, so it cannot be the parent of a route")
     ports = [port for port in service.ports if in_force(view, key, protocol_of(view, key, port))]
     if not ports:
-        raise _Unwritable("the split has no effect")
+        raise Unwritable("the split has no effect")
     return [_of_port(view, key, port) for port in ports]
 
 
@@ -119,7 +111,7 @@ def _of_port(view: View, key: ServiceKey, port: ServicePort) -> NewRoute:
     entries = table_where(view, key, port, lambda _: True)
     parts = [source.part for entry in entries for source in entry.provenance]
     if any(isinstance(part, AppliedRoute) for part in parts):
-        raise _Unwritable(f"port {port.port} has a route of the Gateway API already, which takes precedence")
+        raise Unwritable(f"port {port.port} has a route of the Gateway API already, which takes precedence")
     if not protocol_of(view, key, port).is_http:
         last = entries[-1]
         return NewRoute(key, port, False, (RouteRule((), _destinations(view, last), last),))
@@ -129,16 +121,16 @@ def _of_port(view: View, key: ServiceKey, port: ServicePort) -> NewRoute:
         for entry, group in groupby(ordered(decisions), key=lambda item: item.action)
     ]
     if len(rules) > GREATEST_RULES:
-        raise _Unwritable(f"{len(rules)} rules are necessary, and a route has at most {GREATEST_RULES}")
+        raise Unwritable(f"{len(rules)} rules are necessary, and a route has at most {GREATEST_RULES}")
     if max(len(rule.matches) for rule in rules) > GREATEST_MATCHES:
-        raise _Unwritable(f"a rule needs more than {GREATEST_MATCHES} matches")
+        raise Unwritable(f"a rule needs more than {GREATEST_MATCHES} matches")
     return NewRoute(key, port, True, tuple(rules))
 
 
 def _decisions(entry: RouteEntry) -> list[Decision[RouteEntry]]:
     """Return a decision for each method of an entry; the action is the entry without its matches."""
     if entry.faulty:
-        raise _Unwritable("a RoutePolicy injects faults into its requests")
+        raise Unwritable("a RoutePolicy injects faults into its requests")
     match: RequestMatch | None = RequestMatch()
     for other in entry.matches:
         match = match and both(match, in_gateway_form(other))
@@ -146,7 +138,7 @@ def _decisions(entry: RouteEntry) -> list[Decision[RouteEntry]]:
     if match is None:
         return []
     if wrong := sorted(set(match.methods) - METHODS):
-        raise _Unwritable(f"an HTTPRoute cannot match method {wrong[0]}")
+        raise Unwritable(f"an HTTPRoute cannot match method {wrong[0]}")
     action = replace(entry, matches=(), provenance=())
     methods = match.methods or ("",)
     return [Decision(replace(match, methods=(method,) if method else ()), action) for method in methods]
@@ -154,14 +146,14 @@ def _decisions(entry: RouteEntry) -> list[Decision[RouteEntry]]:
 
 def _destinations(view: View, entry: RouteEntry) -> tuple[Destination, ...]:
     if not isinstance(entry.action, Forward):
-        raise _Unwritable("no backend of the split has the called port")
+        raise Unwritable("no backend of the split has the called port")
     return tuple(service_port(view, share) for share in entry.action.shares)
 
 
 def service_port(view: View, share: Share) -> Destination:
     """Return the Service's port that a share leads to."""
     if not isinstance(share, WeightedBackend) or not isinstance(share.upstream, ServiceKey):
-        raise _Unwritable(f"{share} is no backend of a split")
+        raise Unwritable(f"{share} is no backend of a split")
     # Every port that leads to the target port has the same endpoints.
     port = view.services[share.upstream].ports_leading_to(share.target_port)[0]
     return Destination(share.upstream, port, share.weight)

@@ -13,12 +13,13 @@ from catalog.relations.gateways.verdicts import GatewayVerdict
 from catalog.relations.verdicts import AcceptedReason, Attachment, ParentVerdict, ResolvedReason, resolution
 from meshwright.kubernetes.status.conditions.conditions import FALSE, TRUE, Condition, Conditions
 from meshwright.kubernetes.status.served_objects import Raw
-from meshwright.kubernetes.status.statements import bounded
+from meshwright.kubernetes.status.statements import Aspect, bounded, message, reason
 from meshwright.mesh.gateway.gateways import CONTROLLER_NAME as GATEWAY_CONTROLLER
-from meshwright.mesh.gateway.references import ParentRef
+from meshwright.mesh.gateway.references import CORE, ParentRef
 from meshwright.mesh.kinds import GATEWAY, GATEWAY_API, SERVICE, Kind
 from meshwright.mesh.names import Namespace, Port
 from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.problems.problem import Problem
 
 MESH_CONTROLLER: Final = "meshwright.dev/mesh-controller"
 """Name of the controller in the entries of Meshwright for Services as parents."""
@@ -40,12 +41,27 @@ class ParentEntry:
 ParentEntries = tuple[ParentEntry, ...]
 
 
-def wanted_entries(decided: Attachment, generation: int) -> ParentEntries:
-    """Return the entries of a route, first those of Services, without times of transitions."""
+def wanted_entries(decided: Attachment, generation: int, rejected: Iterable[Problem] = ()) -> ParentEntries:
+    """Return the entries of a route, first those of Services, without times of transitions.
+
+    `rejected` are problems of parts of the route that proxies reject.
+    """
+    conditions = tuple(_programmed(tuple(rejected), generation))
     verdicts: tuple[ParentVerdict | GatewayVerdict, ...] = (*decided.parents, *decided.gateways)
     return tuple(
-        ParentEntry(verdict.parent, tuple(_conditions(decided, verdict, generation))) for verdict in verdicts
+        ParentEntry(
+            verdict.parent,
+            (*_conditions(decided, verdict, generation), *(conditions if verdict.accepted else ())),
+        )
+        for verdict in verdicts
     )
+
+
+def _programmed(rejected: tuple[Problem, ...], generation: int) -> Iterator[Condition]:
+    # Without a rejection there is no such condition, so a rollout costs no writes.
+    if rejected:
+        code = min(problem.code for problem in rejected)
+        yield Condition(Aspect.PROGRAMMED, FALSE, reason(code), message(rejected), generation)
 
 
 def _conditions(
@@ -54,9 +70,11 @@ def _conditions(
     accepted = TRUE if verdict.accepted else FALSE
     yield Condition("Accepted", accepted, verdict.reason, bounded(verdict.message), generation)
     is_gateway = verdict.parent.kind == GATEWAY
-    reason, message = resolution(decided.unresolved_at_gateways if is_gateway else decided.unresolved)
-    resolved = TRUE if reason is ResolvedReason.RESOLVED else FALSE
-    yield Condition("ResolvedRefs", resolved, reason, bounded(message), generation)
+    reason_of_references, text = resolution(
+        decided.unresolved_at_gateways if is_gateway else decided.unresolved
+    )
+    resolved = TRUE if reason_of_references is ResolvedReason.RESOLVED else FALSE
+    yield Condition("ResolvedRefs", resolved, reason_of_references, bounded(text), generation)
     # The specification wants this condition only where it is true.
     if decided.dropped and verdict.accepted:
         reason_of_drop = AcceptedReason.UNSUPPORTED_VALUE
@@ -64,13 +82,13 @@ def _conditions(
 
 
 def refused_entries(
-    raw: Raw, message: str, generation: int, serves: Callable[[PolicyKey], bool]
+    raw: Raw, text: str, generation: int, serves: Callable[[PolicyKey], bool]
 ) -> ParentEntries:
     """Return the entries of a route that cannot be read; its parents are found in the object itself.
 
     `serves` returns whether a gateway is served here; the others have controllers of their own.
     """
-    condition = Condition("Accepted", FALSE, AcceptedReason.UNSUPPORTED_VALUE, bounded(message), generation)
+    condition = Condition("Accepted", FALSE, AcceptedReason.UNSUPPORTED_VALUE, bounded(text), generation)
     return tuple(
         ParentEntry(parent, (condition,))
         for parent, _ in _parents(raw)
@@ -132,7 +150,7 @@ def parent_of(reference: object) -> ParentRef:
     """Return a parentRef of the API as a value, with the API's defaults: a Gateway without a kind."""
     fields = reference if isinstance(reference, Mapping) else {}
     group = str(fields.get("group", GATEWAY_API))
-    kind = Kind(str(fields.get("kind", "Gateway")), "" if group == "core" else group)
+    kind = Kind(str(fields.get("kind", "Gateway")), "" if group == CORE else group)
     namespace, section, port = (fields.get(name) for name in ("namespace", "sectionName", "port"))
     return ParentRef(
         kind,
@@ -140,6 +158,7 @@ def parent_of(reference: object) -> ParentRef:
         Namespace(str(namespace)) if namespace else None,
         str(section) if section else None,
         Port(port) if isinstance(port, int) else None,
+        is_core=group == CORE,
     )
 
 

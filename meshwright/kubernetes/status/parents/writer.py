@@ -16,7 +16,7 @@ from meshwright.kubernetes.status.parents.entries import (
     wanted_entries,
 )
 from meshwright.kubernetes.status.served_objects import Raw, ServedObjects
-from meshwright.kubernetes.status.statements import message
+from meshwright.kubernetes.status.statements import Aspect, aspect, message
 from meshwright.mesh.kinds import Kind
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.smi import PolicyKey
@@ -68,7 +68,9 @@ class ParentWriter:
             await self._refuse(key, generation, now)
             return None
         self._refused.pop(key, None)
-        wanted = wanted_entries(decided, generation)
+        problems = self._cluster.standing.problems(key)
+        rejected = [problem for problem in problems if aspect(problem) is Aspect.PROGRAMMED]
+        wanted = wanted_entries(decided, generation, rejected)
         if differ(wanted, self._known.get(key, ())):
             await self._change(key, generation, lambda _: wanted, now)
         return None

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Final
 
 from google.protobuf.wrappers_pb2 import BoolValue
@@ -19,9 +20,13 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 )
 from protos.envoy.type.matcher.v3 import string_pb2
 
+_Route = route_components_pb2.Route
 FILTER: Final = "envoy.filters.http.cors"
 
 _ANY: Final = "*"
+_ANY_LABELS: Final = "[^:/]+"
+_ANY_HOST: Final = rf"(?:{_ANY_LABELS}|\[[^\]/]+\])"
+_DEFAULT_PORTS: Final = {"http": "80", "https": "443"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +39,40 @@ class Cors(Feature):
         manager.http_filters.add(name=FILTER, typed_config=packed(cors_pb2.Cors()))
 
 
-def allow(route: route_components_pb2.Route, allowed: Allowed) -> None:
+def allow(route: _Route, allowed: Allowed) -> None:
     """Configure the filter for a route.
 
     A browser takes `*` literally in the answer to a request with credentials (Fetch standard, "CORS
-    protocol and credentials"). Envoy then answers the method and headers of the preflight request.
+    protocol and credentials"). Envoy then answers the method and headers of the preflight request, and `*`
+    among the exposed headers is left out.
     """
+    exposed = (name for name in allowed.exposed_headers if name != _ANY or not allowed.credentials)
     message = cors_pb2.CorsPolicy(
         allow_origin_string_match=map(_origin, allowed.origins),
         allow_methods=_listed(allowed.methods),
         allow_headers=_listed(allowed.request_headers),
-        expose_headers=_listed(allowed.exposed_headers),
+        expose_headers=_listed(exposed),
         max_age=str(int(allowed.max_age.total_seconds())),
         allow_credentials=BoolValue(value=allowed.credentials),
     )
     route.typed_per_filter_config[FILTER].CopyFrom(packed(message))
+
+
+def refuse_others(match: route_components_pb2.RouteMatch, allowed: Allowed) -> _Route | None:
+    """Return a route that refuses preflight requests of other origins; None if no origin is another one.
+
+    The filter would pass them on, and a backend could allow them.
+    """
+    if _ANY in allowed.origins:
+        return None
+    route = _Route(direct_response=route_components_pb2.DirectResponseAction(status=HTTPStatus.FORBIDDEN))
+    route.match.CopyFrom(match)
+    route.match.headers.add(name=":method", string_match=string_pb2.StringMatcher(exact="OPTIONS"))
+    route.match.headers.add(name="access-control-request-method", present_match=True)
+    route.match.headers.add(name="origin", present_match=True)
+    for matcher in map(_origin, allowed.origins):
+        route.match.headers.add(name="origin", string_match=matcher, invert_match=True)
+    return route
 
 
 def _listed(words: Iterable[str]) -> str:
@@ -56,7 +80,15 @@ def _listed(words: Iterable[str]) -> str:
 
 
 def _origin(pattern: str) -> string_pb2.StringMatcher:
-    """Match an origin; `*` stands for any text, for example several labels of a host."""
-    if _ANY not in pattern:
-        return string_pb2.StringMatcher(exact=pattern)
-    return full_match(".*".join(map(re.escape, pattern.split(_ANY))))
+    """Match origins in any case; without a port they have the default port of the scheme, written or not.
+
+    `*` stands for any host, or for the labels at the left of a host.
+    """
+    if pattern == _ANY:
+        return full_match(".*")
+    scheme, _, place = pattern.partition("://")
+    host, _, port = place.partition(":")
+    labels = _ANY_HOST if host == _ANY else re.escape(host).replace(re.escape(_ANY), _ANY_LABELS)
+    default = _DEFAULT_PORTS[scheme]
+    ending = f":{port}" if port not in ("", default) else f"(?::{default})?"
+    return full_match(f"(?i:{scheme}://{labels}{ending})")

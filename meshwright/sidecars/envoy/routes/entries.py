@@ -43,6 +43,11 @@ def to_route(name: str, matches: tuple[RequestMatch, ...], action: _Action) -> _
 
 def entry_routes(entry: RouteEntry, name: str, attempts: Attempts) -> Iterator[_Route]:
     """Yield the routes of an entry, in order."""
+    if entry.treatment is not None and entry.treatment.cors is not None:
+        refused = cors.refuse_others(route_match(entry.matches), entry.treatment.cors)
+        if refused is not None:
+            refused.name = name
+            yield refused
     match entry.action:
         case Forward(shares) as forward if any(map(_differs, shares)):
             yield from _by_fraction(entry, forward, name, attempts)

@@ -58,13 +58,14 @@ def inbound(
 def outbound(service: OutboundService, retry: RetryPolicy | None = None) -> Resource:
     """Return the route configuration of a service port, with one route for each entry of its table.
 
-    If requests may take several routes, each is counted.
+    If requests may take several routes, each is counted, and a rule of the Gateway API always.
     """
     itself, attempts = f"{_word(service.upstream)}:{service.upstream}", Attempts.of_service(service, retry)
     routes: list[_Route] = []
     for entry in service.table:
         made = list(entry_routes(entry, entry.chosen_by or itself, attempts))
-        if len(service.table) > 1:  # a single entry has the statistics of the whole service
+        # A single entry has the statistics of the whole service, except a rule, because it may be for fewer.
+        if len(service.table) > 1 or entry.route is not None:
             by = (source.part.by for source in entry.provenance)
             counted = names.counted_route(service.port, by, entry.request_names)
             for route in made:

@@ -3,6 +3,7 @@
 import re
 
 from meshwright.mesh.matching import Exact, FieldMatch, GrpcMethod, Prefix, Regex, RequestMatch
+from meshwright.sidecars.envoy.rules.inner_expressions import inner_expression
 from protos.envoy.config.route.v3 import route_components_pb2
 from protos.envoy.type.matcher.v3 import regex_pb2, string_pb2
 
@@ -30,8 +31,15 @@ def path_regex(path: Exact | Prefix | Regex | GrpcMethod) -> str:
             return regex
         case GrpcMethod(service, method, is_regex):
             words = (service, method)
-            parts = ("[^/]+" if word is None else word if is_regex else re.escape(word) for word in words)
+            parts = (_word(word, is_regex=is_regex) for word in words)
             return "".join(f"/(?:{part})" for part in parts)
+
+
+def _word(word: str | None, *, is_regex: bool) -> str:
+    """Return an expression for the service or the method in the path of a gRPC call."""
+    if word is None:
+        return "[^/]+"
+    return inner_expression(word) if is_regex else re.escape(word)
 
 
 def path_matcher(regex: str) -> route_components_pb2.HeaderMatcher:
@@ -41,31 +49,8 @@ def path_matcher(regex: str) -> route_components_pb2.HeaderMatcher:
 
     A path never contains `?` or, after Envoy's normalisation, `#`.
     """
-    whole = full_match(f"(?:{_within(regex)})(?:[?](?s:.*))?")
+    whole = full_match(f"(?:{inner_expression(regex)})(?:[?](?s:.*))?")
     return route_components_pb2.HeaderMatcher(name=":path", string_match=whole)
-
-
-def _within(regex: str) -> str:
-    r"""Return an expression in a form to which another expression can be appended.
-
-    For example, `/api/.*$` becomes `/api/.*`.
-
-    An open literal (`\Q`) is closed. A final end anchor (`$`, `\z`) is removed: the anchor has no effect in a
-    full match, and would be in the middle.
-    """
-    literal, last, at = False, 0, 0
-    while at < len(regex):
-        pair, last = regex[at : at + 2], 0
-        if literal:
-            literal = pair != r"\E"
-            at += 1 if literal else 2
-        elif regex[at] == "\\":
-            literal, last = pair == r"\Q", 2 if pair == r"\z" else 0
-            at += 2
-        else:
-            last = 1 if regex[at] == "$" else 0
-            at += 1
-    return f"{regex}\\E" if literal else regex[: len(regex) - last]
 
 
 def _header(wanted: FieldMatch) -> string_pb2.StringMatcher:
@@ -76,7 +61,7 @@ def _header(wanted: FieldMatch) -> string_pb2.StringMatcher:
     """
     value = wanted.value
     if header_name(wanted.name) == ":authority":
-        regex = re.escape(value.text) if isinstance(value, Exact) else _within(value.regex)
+        regex = re.escape(value.text) if isinstance(value, Exact) else inner_expression(value.regex)
         return full_match(f"(?i:(?:{regex})[.]?(?::[0-9]+)?)")
     return _text(value)
 

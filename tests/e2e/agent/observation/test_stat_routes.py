@@ -67,6 +67,36 @@ spec:
   service: shop
   rules: [{{matches: [{{kind: HTTPRouteGroup, name: shelves}}], timeout: {{request: 5s}}}}]
 """
+BY_ROUTES = f"""
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {{name: web.v1, namespace: default}}
+spec:
+  parentRefs: [{{group: "", kind: Service, name: shop, port: 80}}]
+  rules:
+  - name: new-books
+    matches: [{{path: {{value: /books/new}}}}, {{path: {{value: /none}}}}]
+    backendRefs: [{{name: shop, port: 80}}]
+  - backendRefs: [{{name: shop, port: 80}}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GRPCRoute
+metadata: {{name: calls, namespace: default}}
+spec:
+  parentRefs: [{{group: "", kind: Service, name: echo}}]
+  rules:
+  - matches: [{{method: {{service: test.Echo, method: Say}}}}]
+    backendRefs: [{{name: echo, port: {GRPC}}}]
+"""
+# Envoy's own counters at the caller, by the name of the route's rule.
+RULES = {
+    (name, service): rf"^vhost.default/{service}.route.{port}\|{name}.upstream_rq_2xx$"
+    for name, service, port in (
+        ("default/web.v1/new-books", "shop", 80),
+        ("default/web.v1/rule-2", "shop", 80),
+        ("default/calls/rule-1", "echo", GRPC),
+    )
+}
 
 
 async def rows(meshed: Meshed, of: str, to: str) -> list[dict[str, Any]]:
@@ -168,3 +198,32 @@ async def test_stat_counts_grpc_failures_routes_and_matches(
     }
     assert told["default/books/books"]["requests"] >= 2
     assert told["default/calls/echo"]["requests"] >= 4
+    await rules_of_routes_are_counted(meshed)
+
+
+async def rules_of_routes_are_counted(meshed: Meshed) -> None:
+    """Each rule of the Gateway API has a row with its requests, also the only rule of a Service."""
+    meshed.write("routes.yaml", BY_ROUTES)
+
+    async def decides() -> bool:
+        return await ask(meshed, "/books/new/routed") == 200 and bool(
+            await meshed.stat("alice", RULES["default/web.v1/new-books", "shop"])
+        )
+
+    await until(decides)
+    assert [await ask(meshed, path) for path in ("/books/new/last", "/books/old")] == [200, 200]
+    assert await calls(meshed, "Say", "Fail", "Say") == ["OK", "UNIMPLEMENTED", "OK"]
+
+    async def rules_are_told() -> bool:
+        result = {
+            (row["route"], name): row["by_class"]["2xx"]
+            for name in ("shop", "echo")
+            for row in await rows(meshed, "routes", name)
+            if row["source"] and row["route"].startswith(("default/web", "default/calls/rule"))
+        }
+        return result == {key: await meshed.stat("alice", counter) for key, counter in RULES.items()}
+
+    await until(rules_are_told)
+    shown = {tuple(item[:4]) for item in await printed(meshed, "routes")}
+    assert ("default/web.v1/rule-2", "default/shop:80", "default/alice", "100.00%") in shown
+    assert ("default/calls/rule-1", f"default/echo:{GRPC}", "default/alice", "100.00%") in shown

@@ -11,11 +11,14 @@ from meshwright.admin.topology.graph import (
     Graph,
     Proxies,
     Sidecar,
-    Weight,
     graph,
 )
 from meshwright.admin.topology.parts import around, by_namespace, within
+from meshwright.admin.topology.shares import Weight
 from meshwright.mesh.identity import ProxyName
+from meshwright.mesh.kinds import HTTP_ROUTE, TRAFFIC_SPLIT
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
 from meshwright.traffic.statistics import CalledPort, Direction, Figures, Kind, Protocol
 from meshwright.traffic.statistics import Calls as Counts
 from meshwright.traffic.traffic import BySource, Caller
@@ -35,6 +38,15 @@ MESH = (
 )
 BUYER, STORE, V1, V2 = (("shop", item) for item in ("buyer", "store", "v1", "v2"))
 BY = "TrafficTarget shop/buyers"
+SPLIT = ObjectKey(TRAFFIC_SPLIT, Namespace("shop"), "split")
+WEB = ObjectKey(HTTP_ROUTE, Namespace("shop"), "web")
+A, REST = '{path: {type: PathPrefix, value: "/a"}}', '{path: {type: PathPrefix, value: "/"}}'
+ROUTED = (
+    *MESH[:-1],
+    texts.gateway_route(
+        "web", "store", texts.rule(A, ("v1", 1)), texts.rule(REST, ("v1", 1), ("v2", 2), ("none", 1))
+    ),
+)
 
 
 def row(
@@ -71,8 +83,8 @@ def test_allowed_calls_are_edges_before_any_traffic() -> None:
         (BUYER, STORE): Calls({BY}),
         (BUYER, V1): Calls({BY}),
         (BUYER, V2): Calls({BY}),
-        (STORE, V1): Calls(weights=(Weight("shop/split", 0.9),)),
-        (STORE, V2): Calls(weights=(Weight("shop/split", 0.1),)),
+        (STORE, V1): Calls(weights=(Weight(SPLIT, 0.9),)),
+        (STORE, V2): Calls(weights=(Weight(SPLIT, 0.1),)),
     }
 
 
@@ -223,3 +235,60 @@ def test_sums_of_namespaces_separate_calls_without_permission() -> None:
     result = by_namespace(made(row(Kind.EDGE, "pay", 4, namespace="bank"), mesh=mesh))
     calls = result.edges[("shop", ""), ("bank", "")]
     assert ((calls.figures or Figures()).requests, calls.verified) == (4, None)
+
+
+def test_shares_of_route_rules_are_edges_behind_the_parent() -> None:
+    """The parent of a route may be called if a backend may, and each rule has its own shares.
+
+    The share of a missing backend belongs to no edge.
+    """
+    result = made(mesh=view(*ROUTED))
+    assert result.edges == {
+        (BUYER, STORE): Calls({BY}),
+        (BUYER, V1): Calls({BY}),
+        (BUYER, V2): Calls({BY}),
+        (STORE, V1): Calls(weights=(Weight(WEB, 1.0, "spec.rules[0]"), Weight(WEB, 0.25, "spec.rules[1]"))),
+        (STORE, V2): Calls(weights=(Weight(WEB, 0.5, "spec.rules[1]"),)),
+    }
+
+
+def test_route_in_place_of_a_split_is_shown_alone() -> None:
+    """A TrafficSplit without effect beside a route has no edges."""
+    result = made(mesh=view(*MESH, ROUTED[-1]))
+    assert {weight.by for calls in result.edges.values() for weight in calls.weights} == {WEB}
+
+
+def test_counts_are_shown_on_edges_of_a_route() -> None:
+    """Access to the backends verifies requests to the parent, and shares leave out direct calls."""
+    result = made(
+        row(Kind.EDGE, "store", 100),
+        row(Kind.EDGE, "v1", 20),
+        row(Kind.BACKEND, "v1", 80, opened=2, tls=2),
+        row(Kind.BACKEND, "v2", 40, opened=1),
+        mesh=view(*ROUTED),
+    )
+    assert result.edges[BUYER, STORE].verified == result.edges[BUYER, STORE].figures
+    assert (result.edges[STORE, V1].share, result.edges[STORE, V2].share) == (0.6, 0.4)
+    assert (result.edges[BUYER, STORE].mtls, result.edges[STORE, V1].mtls) == (True, True)
+
+
+def test_consumer_route_allows_calls_of_its_own_namespace_only() -> None:
+    """A route of another namespace leads no calls of the buyer, so that the buyer may not call the parent."""
+    consumer = texts.gateway_route("web", "store", texts.rule(REST, ("v1", 1)), namespace="other")
+    assert (BUYER, STORE) not in found_between(made(mesh=view(*MESH[:-1], consumer)))
+    assert (BUYER, STORE) in found_between(made(mesh=view(*ROUTED))), "negative control"
+
+
+def test_parent_with_backends_in_a_permissive_namespace_may_be_called() -> None:
+    """The namespace of the backend decides, not that of the called Service."""
+    there = texts.manifest(
+        "Namespace", "open", namespace="", metadata="annotations: {meshwright.dev/permissive: 'true'}"
+    )
+    to = texts.rule(REST, ("v1", 1)).replace("name: v1", "name: v1, namespace: open")
+    mesh = view(
+        *MESH[:-1], there, texts.service("v1", namespace="open"), texts.gateway_route("web", "store", to)
+    )
+    result = made(row(Kind.EDGE, "store", 5), mesh=mesh)
+    assert result.edges[BUYER, STORE].by == {"Namespace open (permissive)"}
+    assert (STORE, ("open", "v1")) in result.edges
+    assert by_namespace(result).edges == {}, "shares are no calls between the namespaces"

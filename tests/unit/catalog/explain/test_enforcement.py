@@ -9,17 +9,19 @@ from catalog.explain import explain, standing
 from catalog.explain.enforcement import (
     Enforcement,
     EnforcementState,
-    ExcludedPolicy,
-    Sidecar,
     concerned,
     enforcement_without_server,
     headline,
 )
-from catalog.oracle.decide import Answer, Request
+from catalog.explain.sidecars import ExcludedPolicy, Sidecar
+from catalog.oracle.decide import Answer, Decision, Request
 from meshwright.mesh.config import MeshConfig
-from meshwright.mesh.kinds import HTTP_ROUTE_GROUP, MESH_CONFIG, TRAFFIC_SPLIT, TRAFFIC_TARGET
+from meshwright.mesh.gateway.routes import MatchPlace
+from meshwright.mesh.gateway.rules import Rule
+from meshwright.mesh.kinds import HTTP_ROUTE, HTTP_ROUTE_GROUP, MESH_CONFIG, TRAFFIC_SPLIT, TRAFFIC_TARGET
 from meshwright.mesh.names import Namespace, Port
 from meshwright.mesh.objects import ObjectKey
+from tests.meshes import gateway as g
 from tests.meshes import values as a
 
 BOOKS, STATUS = a.match("books", "/books.*"), a.match("status", "/status")
@@ -60,7 +62,7 @@ def test_acknowledged_policy_is_in_force_without_remarks() -> None:
     for request, answer in ((ask(), Answer.ALLOWED), (ask(path="/x"), Answer.REFUSED)):
         seen = found(request, {})
         assert (seen.in_force, seen.decision.answer, seen.because) == (EnforcementState.YES, answer, ())
-        assert headline(seen, answer) == answer.value
+        assert headline(seen, Decision(answer)) == answer.value
 
 
 def test_excluded_match_admits_nothing() -> None:
@@ -73,7 +75,7 @@ def test_excluded_match_admits_nothing() -> None:
     assert (seen.in_force, seen.decision.answer) == (EnforcementState.NO, Answer.REFUSED)
     text = "match books of HTTPRouteGroup default/routes, which the proxy rejects: bad repetition operator"
     assert [item.partition(" is served without ")[2] for item in seen.because] == [text, text]
-    assert headline(seen, Answer.ALLOWED) == "refused, although the answer by policy is allowed"
+    assert headline(seen, Decision(Answer.ALLOWED)) == "refused, although the answer by policy is allowed"
     assert found(ask(path="/status"), less).in_force is EnforcementState.YES
     assert found(ask(path="/x"), less).decision.answer is Answer.REFUSED
     both = a.route_group("more", a.match("too", "/book.*"))
@@ -109,7 +111,7 @@ def test_differing_sidecars_of_one_account_make_the_state_unknown() -> None:
     assert seen.in_force is EnforcementState.UNKNOWN
     assert (seen.decision.answer, len(seen.because)) == (Answer.ALLOWED, 1)
     assert (
-        headline(seen, Answer.ALLOWED)
+        headline(seen, Decision(Answer.ALLOWED))
         == "allowed by policy, but it is not known whether the sidecars enforce this"
     )
 
@@ -158,3 +160,82 @@ def test_offline_explanation_asks_no_sidecar() -> None:
     decision = explain(a.view(*MESH), ask()).decision
     seen = enforcement_without_server(decision)
     assert (seen.in_force, seen.decision, len(seen.because)) == (EnforcementState.NOT_ASKED, decision, 1)
+
+
+BY_ROUTES = (
+    *MESH,
+    a.target("w", "buyer", "v2", a.http("routes")),
+    g.http_route(
+        "web",
+        Rule((g.prefix("/books"), g.exact("/status")), backends=(g.to("v2"),)),
+        Rule((g.prefix("/"),), backends=(g.to("shop"),)),
+        parents=(g.parent("shop"),),
+    ),
+)
+WEB = ObjectKey(HTTP_ROUTE, Namespace("default"), "web")
+
+
+def missed(rule: int, match: int, *, is_replaced: bool = False) -> Sidecar:
+    """Return a sidecar without a match of the HTTPRoute `web`."""
+    return Sidecar("", (ExcludedPolicy(WEB, MatchPlace(rule, match), "too large", is_replaced),))
+
+
+def routed(request: Request, sidecars: Mapping[str, Sidecar], *things: object) -> Enforcement:
+    """Return the enforcement of a request in a mesh with the HTTPRoute `web`."""
+    mesh = g.view(*BY_ROUTES, *things)
+    decision = explain(mesh, request).decision
+    names = concerned(mesh, request, decision)
+    known = {name: sidecars.get(name.uuid.removesuffix("-uuid"), IN_STEP) for name in names}
+    return standing(mesh, request, decision, known)
+
+
+def services(enforcement: Enforcement) -> list[str]:
+    """Return the names of the Services that may answer."""
+    return [share.service.name for share in enforcement.decision.shares]
+
+
+def test_request_of_a_rejected_route_match_goes_to_the_next_fitting_match() -> None:
+    """The place of the match is named, with the cause; requests of other matches are not concerned."""
+    out = {"buyer": missed(0, 0)}
+    seen = routed(ask(), out)
+    assert (seen.in_force, services(seen)) == (EnforcementState.NO, ["shop"])
+    text = "spec.rules[0].matches[0] of HTTPRoute default/web, which the proxy rejects: too large"
+    assert [item.partition(" is served without ")[2] for item in seen.because] == [text]
+    assert headline(seen, Decision(Answer.ALLOWED)) == "allowed, but not in the way that policy decides"
+    assert services(routed(ask(), {})) == ["v2"], "negative control"
+    other = routed(ask(path="/status"), out)
+    assert (other.in_force, services(other)) == (EnforcementState.YES, ["v2"])
+
+
+def test_request_of_a_rejected_route_match_without_another_gets_404() -> None:
+    """If a sidecar lacks every fitting match, it answers 404 itself."""
+    parts = (*missed(0, 0).without, *missed(1, 0).without)
+    seen = routed(ask(), {"buyer": Sidecar("", parts)})
+    reply = seen.decision.turned_down
+    assert (seen.in_force, reply and reply.status, len(seen.because)) == (EnforcementState.NO, 404, 2)
+    assert headline(seen, Decision(Answer.ALLOWED)) == "refused, although the answer by policy is allowed"
+
+
+def test_sidecars_of_one_client_with_different_matches_make_the_state_unknown() -> None:
+    """Either workload of the client may send the request."""
+    twin = a.workload("buyer-2", "10.0.0.9", app="buyer", account="buyer")
+    seen = routed(ask(), {"buyer": missed(0, 0)}, twin)
+    assert (seen.in_force, len(seen.because)) == (EnforcementState.UNKNOWN, 1)
+    assert "default/web" in seen.because[0]
+
+
+def test_sidecar_with_an_earlier_version_of_the_routes_makes_the_state_unknown() -> None:
+    """The rules before the edit are in force there, whichever requests the rejected match fits."""
+    seen = routed(ask(path="/other"), {"buyer": missed(0, 0, is_replaced=True)})
+    assert (seen.in_force, len(seen.because)) == (EnforcementState.UNKNOWN, 1)
+    assert "has an earlier version of the routes to default/shop:80" in seen.because[0]
+
+
+def test_endpoint_of_the_next_match_is_concerned() -> None:
+    """The sidecar to which the request really goes must be known, whichever policy names."""
+    out = {"buyer": missed(0, 0), "shop-1": Sidecar("is not connected")}
+    seen = routed(ask(), out)
+    assert seen.in_force is EnforcementState.UNKNOWN
+    assert [item.partition(" ")[2] for item in seen.because] == ["is not connected"]
+    by_policy = routed(ask(), {"shop-1": Sidecar("is not connected")})
+    assert by_policy.in_force is EnforcementState.YES, "negative control"

@@ -1,5 +1,7 @@
 """Tests of explanations about Gateway API routes: which rule decides, and why."""
 
+from typing import Any
+
 from catalog.explain import explain
 from catalog.oracle.decide import Answer, Request
 from catalog.store.view import View
@@ -7,6 +9,7 @@ from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.gateway.filters import Filters, NewPath, PathForm, Redirect, Rewrite
 from meshwright.mesh.gateway.rules import Rule
 from meshwright.mesh.names import Port
+from meshwright.mesh.service import Protocol
 from tests.meshes import gateway as g
 from tests.meshes import values as a
 
@@ -98,6 +101,48 @@ def test_a_rewritten_path_is_told_and_judged() -> None:
     assert "/new" in str(found.missing[0])
 
 
+def test_path_of_a_backend_is_told_and_judged_for_its_share() -> None:
+    """A filter of a backend changes the request for this backend alone, also in the missing policy."""
+    new, gone = Rewrite(path=NewPath(PathForm.FULL, "/new")), Rewrite(path=NewPath(PathForm.FULL, "/v2"))
+    backends = (g.to("v1", filters=Filters(rewrite=new)), g.to("v1", filters=Filters(rewrite=gone)))
+    route = g.http_route("r", Rule(backends=backends), parents=AT_ECHO)
+    request = Request(CLIENT.identity, ECHO.key, Port(80), path="/a")
+    found = explain(g.view(*MESH, route), request)
+    group, target = found.missing
+    spec: Any = group["spec"]
+    assert [(match["name"], match["pathRegex"]) for match in spec["matches"]] == [
+        ("this", "/new"),
+        ("this-2", "/v2"),
+    ]
+    allowed = (
+        a.route_group("g", *(a.match(match["name"], match["pathRegex"]) for match in spec["matches"])),
+        a.target("t", "client", "v1", a.http("g")),
+    )
+    assert explain(g.view(*MESH, route, *allowed), request).decision.answer is Answer.ALLOWED
+    assert (target["kind"], found.decision.answer) == ("TrafficTarget", Answer.UNREACHABLE)
+
+
+def test_missing_policy_is_named_for_each_share_of_a_route() -> None:
+    """A share that the client may not call stays, so its policy is missing beside an allowed share."""
+    route = g.http_route("r", Rule(backends=(g.to("v1"), g.to("echo"))), parents=AT_ECHO)
+    only_v1 = (a.route_group("all", a.match("m")), a.target("t", "client", "v1", a.http("all")))
+    found = explain(g.view(*MESH, *only_v1, route), Request(CLIENT.identity, ECHO.key, Port(80), path="/a"))
+    assert found.decision.answer is Answer.DEPENDS
+    assert [manifest["metadata"] for manifest in found.missing] == [
+        {"name": "client-to-echo", "namespace": "default"}
+    ] * 2
+    denied = "The client may not send anything there, so its requests are answered with 403."
+    assert any(step.text.endswith(denied) for step in found.steps)
+
+
+def test_changes_by_the_clients_sidecar_are_not_told_of_the_server() -> None:
+    """Only the sidecar that changes a path is named."""
+    rewrite = Rewrite(path=NewPath(PathForm.FULL, "/new"))
+    route = g.http_route("r", Rule(filters=Filters(rewrite=rewrite), backends=TO_V1), parents=AT_ECHO)
+    changes = [text for text in texts(g.view(*MESH, OPEN, route)) if "changes the path" in text]
+    assert changes == ["The client's sidecar changes the path to /new, which the rules of servers see."]
+
+
 def test_routes_without_a_part_in_the_decision_are_told_apart() -> None:
     """A refused route, one of another port, and a consumer route of another namespace."""
     refused = g.http_route("refused", Rule(backends=TO_V1), parents=(g.parent("echo", port=82),))
@@ -117,3 +162,12 @@ def test_routes_without_a_part_in_the_decision_are_told_apart() -> None:
         in steps
     )
     assert steps[-1].startswith("The request is allowed.")
+
+
+def test_rule_of_connections_is_named_without_a_match() -> None:
+    """The manifest of a TCPRoute has no matches."""
+    echo = a.service("db", a.port(5432, protocol=Protocol.TCP), address="10.1.0.9")
+    route = g.tcp_route("r", Rule(backends=(g.to("db", 5432),)), parents=(g.parent("db"),))
+    mesh = g.view(*MESH, echo, a.workload("db", "10.0.0.9"), OPEN, route)
+    steps = [step.text for step in explain(mesh, Request(CLIENT.identity, echo.key, Port(5432))).steps]
+    assert "TCPRoute.gateway.networking.k8s.io default/r, spec.rules[0], decides the connection." in steps

@@ -3,7 +3,7 @@
 import pytest
 
 from catalog.oracle.decide import Answer, Decision, LocalReply, Request, Share, decide
-from catalog.oracle.request.matches import fits_match
+from catalog.oracle.request.matches import fits_match, name_rank
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.gateway.filters import Filters, NewPath, PathForm, Redirect, Rewrite
 from meshwright.mesh.gateway.rules import Rule
@@ -57,15 +57,39 @@ def test_paths_and_parameters_are_matched_as_specified(match: RequestMatch, path
 
 
 def test_headers_methods_and_grpc_are_matched_as_specified() -> None:
-    """Header names are in any case, several values are joined, and of equal names the first match counts."""
+    """Header names are in any case, one value must fit, and of equal names the first match counts."""
     header = RequestMatch(headers=(FieldMatch("x-a", Exact("1")), FieldMatch("x-a", Exact("2"))))
     assert fits_match(header, asked("/", ("X-A", "1")))
-    assert not fits_match(header, asked("/", ("x-a", "1"), ("x-a", "2")))
+    assert fits_match(header, asked("/", ("x-a", "3"), ("x-a", "1")))
+    assert not fits_match(header, asked("/", ("x-a", "2")))
     assert not fits_match(header, asked())
+    host = RequestMatch(headers=(FieldMatch("host", Exact("Web.Shop")),))
+    assert fits_match(host, asked("/", ("Host", "web.shop:8080")))
+    assert not fits_match(host, asked("/", ("Host", "web.shop.other")))
     assert fits_match(RequestMatch(methods=("GET",)), asked())
     assert not fits_match(RequestMatch(methods=("POST",)), asked())
     assert fits_match(RequestMatch(grpc=True), asked("/", ("content-type", "application/grpc+proto")))
     assert not fits_match(RequestMatch(grpc=True), asked("/", ("content-type", "application/grpc-web")))
+
+
+@pytest.mark.parametrize(
+    ("hostnames", "server_name", "rank"),
+    [
+        (("a.example",), "A.example", (0, 0)),
+        (("a.example",), "b.example", None),
+        (("*.example", "*.a.example"), "x.a.example", (1, -11)),
+        (("*.example",), "x.a.example", (1, -9)),
+        (("*.example",), "example", None),
+        (("*.example",), "", None),
+        ((), "", (2, 0)),
+        (("a.example",), None, (2, 0)),
+    ],
+)
+def test_hostnames_of_tls_routes_fit_server_names_as_specified(
+    hostnames: tuple[str, ...], server_name: str | None, rank: tuple[int, int] | None
+) -> None:
+    """An exact name precedes the longest wildcard, which precedes a route without names."""
+    assert name_rank(hostnames, server_name) == rank
 
 
 def test_a_route_decides_in_place_of_a_split() -> None:
@@ -109,10 +133,11 @@ def test_shares_stay_with_backends_that_do_not_exist_or_refuse() -> None:
     assert decide(g.view(*MESH, both), asked()).answer is Answer.UNREACHABLE
 
 
-def test_the_server_judges_the_rewritten_request() -> None:
-    """A TrafficTarget for the new path and the new header admits; one for the old path does not."""
+@pytest.mark.parametrize("of_backend", [Filters(), Filters(rewrite=Rewrite(host="inner.example"))])
+def test_the_server_judges_the_rewritten_request(of_backend: Filters) -> None:
+    """A TrafficTarget for the new path admits, also beside a new host; one for the old path does not."""
     rewrite = Rewrite(path=NewPath(PathForm.PREFIX, "/new"))
-    rule = Rule((g.prefix("/old"),), Filters(rewrite=rewrite), (g.to("v1"),))
+    rule = Rule((g.prefix("/old"),), Filters(rewrite=rewrite), (g.to("v1", filters=of_backend),))
     route = g.http_route("r", rule, parents=AT_ECHO)
     for path, answer in (("/new/x", Answer.ALLOWED), ("/old/x", Answer.REFUSED)):
         group = a.route_group("g", a.match("m", path))

@@ -22,7 +22,8 @@ from catalog.store.smi import targets
 from catalog.store.view import MeshSettings, View
 from meshwright.providers.directory.manifests import Manifests
 from tests.differential.cases import case
-from tests.differential.comparison import FLOORS, Counts, straight_to, without_certificate
+from tests.differential.comparison import straight_to, without_certificate
+from tests.differential.counts import FLOORS, Counts
 from tests.differential.topology import TCP
 from tests.tools.hypothesis_profiles import examples
 from tests.unit.catalog.explain.test_explain import TOPOLOGY, text

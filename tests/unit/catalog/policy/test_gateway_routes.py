@@ -286,3 +286,12 @@ def test_tls_routes_share_a_port_by_server_names() -> None:
         RouteEntry((), forward_v2, source(TLS_ROUTE, young), server_names=("c.example",)),
         RouteEntry((), forward_v2, source(TLS_ROUTE, rest)),
     )
+
+
+def test_a_tls_route_without_names_hides_no_name_of_a_younger_route() -> None:
+    """A name is more specific than none, whatever the ages."""
+    to_echo, to_v2 = (Rule(backends=(backend,)) for backend in (g.to("echo", 9090), g.to("v2")))
+    rest = g.tls_route("rest", to_v2, parents=AT_TCP, created="2026-01-01T00:00:00Z")
+    named = replace(g.tls_route("named", to_echo, parents=AT_TCP), hostnames=("a.example",))
+    first, last = entries(g.view(*MESH, OPEN, rest, named), 9090)
+    assert (first.server_names, last.server_names) == (("a.example",), ())

@@ -360,7 +360,7 @@ def test_values_permit_the_gateway_s_secret(
     printed = run("install", "--print", "--values", "to/values.yaml").stdout
     granted = [
         (item["metadata"]["namespace"], rule["resourceNames"])
-        for item in yaml.safe_load_all(printed)
+        for item in libyaml.load_all(printed)
         if item and item["kind"] == "Role"
         for rule in item["rules"]
         if "gateway-cert" in rule.get("resourceNames", ())

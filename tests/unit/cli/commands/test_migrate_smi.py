@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from tests.tools import libyaml
 from tests.tools.forked_cli import ROOT, Done
 
 Run = Callable[..., Done]
@@ -43,6 +44,7 @@ metadata: {name: cart, namespace: shop}
 spec: {service: cart, backends: [{service: cart, weight: 90}, {service: cart-v2, weight: 10}]}
 ---
 """
+HEADERS: Final = ", ".join(f'{{x-{number}: "yes"}}' for number in range(17))
 BETA: Final = """
 apiVersion: split.smi-spec.io/v1alpha4
 kind: TrafficSplit
@@ -137,6 +139,67 @@ def test_route_policy_becomes_filters_and_timeouts(migrate: Callable[..., Docume
     assert migrate(SERVICES, SPLIT, POLICY % actions)["manifests"] == [route([rule])]
 
 
+def test_name_of_another_route_is_not_used(migrate: Callable[..., Document]) -> None:
+    """To apply the manifest would replace the other route."""
+    other = """
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: cart, namespace: shop}
+spec: {parentRefs: [{group: "", kind: Service, name: cart-v2}], rules: [{}]}
+---
+"""
+    report = migrate(SERVICES, SPLIT, other)
+    assert [item["metadata"]["name"] for item in report["manifests"]] == ["cart-route-2"]
+
+
+def test_routes_of_two_services_have_different_names(migrate: Callable[..., Document]) -> None:
+    """A Service can have the name that a port of another Service gives its route."""
+    several = SERVICES.replace("ports: [", "ports: [{port: 81, name: http-2, targetPort: 8080}, ")
+    one = SERVICES.partition("---")[0].replace("cart", "cart-80")
+    splits = (
+        SPLIT,
+        SPLIT.replace("name: cart,", "name: cart-80,").replace("service: cart,", "service: cart-80,", 1),
+    )
+    made = migrate(several, one, *splits)["manifests"]
+    assert [item["metadata"]["name"] for item in made] == ["cart-80", "cart-81", "cart-80-route-2"]
+
+
+def test_each_manifest_has_a_file_of_its_own(run: Run, tmp_path: Path) -> None:
+    """A hyphen is also in names of namespaces."""
+    mesh = SERVICES + SPLIT
+    texts = (
+        mesh.replace("cart,", f"{service},").replace("shop", namespace)
+        for namespace, service in (("shop", "web-b"), ("shop-web", "b"))
+    )
+    (tmp_path / "mesh.yaml").write_text("".join(texts))
+    assert run("migrate", "smi", "-f", "mesh.yaml", "--out", "routes").returncode == 0
+    assert len([*(tmp_path / "routes").iterdir()]) == 2
+
+
+@pytest.mark.parametrize(
+    ("split", "group", "field"),
+    [
+        (SPLIT.replace("90", "1000001"), GROUP, "spec.rules[0].backendRefs[0].weight"),
+        (BETA, GROUP.replace("/items/.*", "/" + "(a|b)" * 300), "spec.rules[0].matches[0].path.value"),
+        (BETA, GROUP.replace('{x-beta: "yes"}', HEADERS), "spec.rules[0].matches[2].headers"),
+    ],
+)
+def test_what_the_gateway_api_refuses_keeps_the_splits(
+    split: str, group: str, field: str, migrate: Callable[..., Document]
+) -> None:
+    """SMI has other limits; no manifest is written that an API server would refuse."""
+    report = migrate(SERVICES, group, split, lost=True)
+    assert report["manifests"] == []
+    assert f"there is no equivalent route: a route cannot have its {field}" in report["findings"][0]["said"]
+
+
+@pytest.mark.parametrize("path", ["/100%", "/%41nn"])
+def test_percent_sign_of_an_expression_stays_in_one(path: str, migrate: Callable[..., Document]) -> None:
+    """As an exact path it would have to be an escape, and the escape of a letter would be the letter."""
+    (made,) = migrate(SERVICES, GROUP.replace("/items/.*", path), BETA)["manifests"]
+    assert made["spec"]["rules"][0]["matches"][0]["path"] == {"type": "RegularExpression", "value": path}
+
+
 def test_faults_keep_the_splits(migrate: Callable[..., Document]) -> None:
     """The Gateway API has no faults, and the report says what stays."""
     report = migrate(SERVICES, SPLIT, POLICY % "{fault: {abort: {percent: 5, status: 503}}}", lost=True)
@@ -177,7 +240,7 @@ def test_route_is_written_for_each_port_with_its_number(run: Run, tmp_path: Path
     assert done.stdout.endswith("kubectl apply --server-side -f routes\n")
     (file,) = (tmp_path / "routes").iterdir()
     assert file.name == "httproute-shop-cart.yaml"
-    parent = yaml.safe_load(file.read_text())["spec"]["parentRefs"][0]
+    parent = libyaml.load(file.read_text())["spec"]["parentRefs"][0]
     assert parent == {"group": "", "kind": "Service", "name": "cart", "port": 81}
 
 
@@ -208,4 +271,4 @@ def test_page_shows_the_route_of_its_split(migrate: Callable[..., Document]) -> 
     """The route in docs/start/from-smi.md is that of the TrafficSplit on the page."""
     page = (ROOT / "docs" / "start" / "from-smi.md").read_text("utf-8")
     split, route = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
-    assert migrate(SERVICES, f"\n{split}")["manifests"] == [yaml.safe_load(route)]
+    assert migrate(SERVICES, f"\n{split}")["manifests"] == [libyaml.load(route)]

@@ -63,7 +63,7 @@ def test_whole_http_route_is_read_in_both_versions() -> None:
         assert route_of(reading) == HTTPRoute(
             KEY,
             (
-                ParentRef(SERVICE, "web", None, "http", Port(80)),
+                ParentRef(SERVICE, "web", None, "http", Port(80), is_core=True),
                 ParentRef(Kind("Gateway", GATEWAY_API), "edge", Namespace("infra")),
             ),
             (),
@@ -84,6 +84,33 @@ def test_whole_http_route_is_read_in_both_versions() -> None:
             7,
             "2026-11-23T08:00:00Z",
         )
+
+
+@pytest.mark.parametrize(
+    ("written", "read_as"),
+    [
+        ("0s", timedelta(milliseconds=1)),
+        ("90s", timedelta(seconds=90)),
+        ("99999h99999h99999h99999h", timedelta(days=1)),
+    ],
+)
+def test_delay_before_a_retry_is_one_that_envoy_takes(written: str, read_as: timedelta) -> None:
+    """The API has no limit; no request waits for a day."""
+    (rule,) = route_of(of_rule(f"{{retry: {{backoff: {written}}}}}")).rules
+    assert rule.retry == RuleRetry(1, (), read_as)
+
+
+@pytest.mark.parametrize(
+    ("written", "path"),
+    [("/%41nn%7E", "/Ann~"), ("/%c3%A9", "/%c3%A9"), ("/a%2541", "/a%2541"), ("/a%20b", "/a%20b")],
+)
+def test_characters_that_need_no_escape_are_read_as_themselves(written: str, path: str) -> None:
+    """A sidecar passes on requests in this form, so another one would never match."""
+    reading = of_rule(
+        f"{{matches: [{{path: {{type: Exact, value: '{written}'}}}}, {{path: {{value: '{written}'}}}}]}}"
+    )
+    (rule,) = route_of(reading).rules
+    assert rule.matches == (RequestMatch(path=Exact(path)), RequestMatch(path=Prefix(path)))
 
 
 def test_http_route_without_rules_has_the_default_rule_of_its_crd() -> None:
@@ -181,6 +208,9 @@ def test_reference_grant_is_read_in_both_versions(version: str) -> None:
     [
         ("[{name: a}, {name: b}]", False),
         ("[{name: a}, {name: a, namespace: x}]", False),
+        ("[{name: a}, {name: a, namespace: shop}]", False),
+        ("[{name: a, kind: Service, group: ''}, {name: a, kind: Service, group: core}]", False),
+        ("[{name: a, kind: Service, group: core}, {name: a, kind: Service, group: core}]", True),
         ("[{name: a}, {name: a}]", True),
         ("[{name: a, sectionName: x}, {name: a}]", True),
         ("[{name: a, sectionName: x}, {name: a, sectionName: x}]", True),

@@ -20,7 +20,7 @@ from meshwright.specs.reference import probing as asking
 from meshwright.specs.reference import recording
 from meshwright.specs.reference.recording import Choice, Record
 from meshwright.specs.reference.schema import Schema, of_all, of_kind
-from meshwright.specs.reference.shapes import DescribedKind, walked
+from meshwright.specs.reference.shapes import DescribedKind, Document, walked
 from tests.tools.forked_cli import ROOT
 from tests.tools.hypothesis_profiles import examples
 from tests.unit.specs.reference.document_places import DESCRIBED, instances
@@ -157,9 +157,8 @@ def _refused(document: object) -> list[str]:
 
 def _unread(document: object) -> bool:
     """Return whether the object is understood but unused, so that its other fields are not checked."""
-    return any(problem.code == "MW1020" for problem in read(document, FromSource("test")).problems) or not (
-        read(document, FromSource("test")).objects
-    )
+    reading = read(document, FromSource("test"))
+    return not reading.objects or any(problem.code == "MW1020" for problem in reading.problems)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda item: str(item.relative_to(ROOT)))
@@ -180,9 +179,10 @@ def _probed(
     """Yield each example with one change, the changed place, and its new value.
 
     Each place is probed once for each version and each set of neighbouring fields, in the first such example.
+    Rules of a route are probed one by one, as a reader takes them, because the examples have many.
     """
     seen = set[tuple[object, str, frozenset[object]]]()
-    for example in described.examples:
+    for example in itertools.chain(*map(_rule_by_rule, described.examples)):
         for document, place, holder, key in instances(example):
             if place in ("apiVersion", "kind"):
                 continue
@@ -203,6 +203,17 @@ def _probed(
                 holder[key] = was
                 if probe is MORE and isinstance(was, dict):
                     del was["unheard-of"]
+
+
+def _rule_by_rule(example: Document) -> Iterator[Document]:
+    """Yield a route once for each of its rules, with this rule alone; other documents as they are."""
+    spec = example.get("spec")
+    rules = spec.get("rules") if isinstance(spec, dict) else None
+    if not isinstance(spec, dict) or not isinstance(rules, list):
+        yield example
+        return
+    for rule in rules:
+        yield {**example, "spec": {**spec, "rules": [rule]}}
 
 
 def _bare(field: str) -> str:
@@ -277,17 +288,14 @@ def test_reader_never_reads_an_undocumented_field(described: DescribedKind) -> N
             *(f"{field.place}[].{name}" for name in field.items.untouched),
         )
     }
-    asked: set[str] = set()
+    record = Record()
     for document, _, _ in _probed(described, OF_EACH_SHAPE if examples(1) == 1 else PROBES):
         if not isinstance(document.get("metadata"), dict):
             continue
         for shape in described.shapes:
-            record = Record()
             version = split_api_version(shape.api_versions[-1])[1]
             asking._refusals(described.kind, version, document, record)
-            asked |= {
-                recording.place(parent, name) for parent, names in record.fields.items() for name in names
-            }
+    asked = {recording.place(parent, name) for parent, names in record.fields.items() for name in names}
     heads = {"apiVersion", "kind", "status"}
     beside = {field for shape in described.shapes for field in shape.body.untouched}
     assert asked <= answer | heads | beside

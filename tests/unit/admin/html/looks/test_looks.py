@@ -21,7 +21,10 @@ from meshwright.admin.html.tones import Tone, badges
 from meshwright.admin.jsonable import Document
 from meshwright.admin.pages.calls import connectivity as connectivity_page
 from meshwright.admin.pages.routes import pages
+from meshwright.mesh.gateway.rules import Rule
 from meshwright.providers.contract import Freshness, Watch
+from tests.meshes import gateway as g
+from tests.meshes import values as a
 from xds.protocol.resources.snapshot import Snapshot
 from xds.stream_status import SyncState
 
@@ -176,6 +179,7 @@ def _poisoned(value: Any) -> Any:
         *("/debug/proxy", "/debug/proxy?proxy=uuid-1", "/debug/proxy/show?proxy=uuid-1", "/debug/xds"),
         *("/debug/xds?proxy=uuid-1&resource=route/a", "/debug/published", "/debug/policies", "/debug/access"),
         *("/debug/policies?object=Service+shop/store", "/debug/certs", "/debug/config", "/debug/loop"),
+        "/debug/policies?object=HTTPRoute+default/web",
         *("/debug/sources", "/debug/explain?from=shop/buyer&to=shop/store:80&path=/sell", "/debug/explain"),
     ],
 )
@@ -185,6 +189,10 @@ async def test_values_on_pages_are_escaped(reading: Any, now: Any, stream_of: An
     reading.the_streams = (stream_of(1, (SyncState.SYNCED, None)),)
     watch = Watch("pods", "shop", now, now, now, 1, 2, {"gone": 1}, "no", now)
     reading.the_freshness = {**reading.the_freshness, "kubernetes": Freshness(watches=(watch,))}
+    if "HTTPRoute" in asked:
+        route = g.http_route("web", Rule(), parents=(g.parent("store"),))
+        reading.the_view = g.view(a.service("store"), route)
+        reading.the_objects = dict(reading.the_view.sourced.values_unrecorded())
     path = asked.partition("?")[0]
     (page,) = (item for item in pages(reading, lambda: now) if item.path == path)
     result = await page.answer(make_mocked_request("GET", asked))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from catalog.explain.enforcement import ExcludedPolicy, Sidecar
+from catalog.explain.sidecars import ExcludedPolicy, Sidecar
 from meshwright.admin.pages.calls.sidecars import known_sidecars
 from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
 from meshwright.delivery.quarantine.exclusions import LeftOut

@@ -182,3 +182,15 @@ def test_a_redirect_to_itself_is_named(redirect: Redirect, match: RequestMatch, 
     assert told(mesh, Code.REDIRECT_TO_ITSELF) == (
         [("HTTPRoute default/route", "spec.rules[0].filters")] if circles else []
     )
+
+
+def test_parent_of_a_route_needs_no_workloads_of_its_own() -> None:
+    """Its calls go to the backends; a Service that is a backend of its own route needs them."""
+    parent = a.service("front")
+    at_front = (g.parent("front"),)
+    to_others = g.http_route("r", TO_V1, parents=at_front)
+    to_itself = g.http_route("r", Rule(backends=(g.to("v1"), g.to("front"))), parents=at_front)
+    refused = g.http_route("r", TO_V1, parents=(g.parent("front", port=1),))
+    none = [("Service default/front", "spec.selector")]
+    for route, expected in ((to_others, []), (to_itself, none), (refused, none)):
+        assert told(g.view(ECHO, V1, parent, *PODS, OPEN, route), Code.NO_ENDPOINTS) == expected

@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import pytest
-import yaml
 
 from meshwright.chart.overrides import merged
 from meshwright.chart.rendering import defaults, manifests
@@ -12,13 +11,14 @@ from meshwright.cli.checking.cluster.installed_values import values_of
 from meshwright.cli.checking.judgements.permissions import granted
 from meshwright.controller.settings.config_file import only_in
 from meshwright.kubernetes.injection.configuration.configuration import Identity
+from tests.tools import libyaml
 
 HOME = "mesh"
 
 
 def rendered(values: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the chart's manifests for values that are not the defaults."""
-    return [yaml.safe_load(text) for text in manifests(merged(defaults(), values), HOME)]
+    return [libyaml.load(text) for text in manifests(merged(defaults(), values), HOME)]
 
 
 def settings_in(objects: list[dict[str, Any]]) -> dict[str, object]:

@@ -74,6 +74,8 @@ def test_gateway_api_needs_permissions_only_where_its_kinds_are_served() -> None
     other = Need("list", group, "grpcroutes")
     assert needed((POD, route, status, other), set()) == (POD,)
     assert needed((POD, route, status, other), {(group, "httproutes")}) == (POD, route, status)
+    mesh = Need("patch", "gateway.networking.x-k8s.io", "xmeshes/status")
+    assert needed((POD, mesh), {(group, "httproutes")}) == (POD,)
 
 
 def test_denied_permission_is_named() -> None:

@@ -1,6 +1,7 @@
 """Tests of the writer of `status.parents`: own entries alone, in one write, with an API server in memory."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -160,6 +161,19 @@ async def test_each_parent_gets_its_entry_as_written_in_one_write(scene: Scene) 
         own(service_parent("echo", port=81), NO_81, RESOLVED),
     ]
     assert scene.server.take_requests() == ["GET", "PUT"]
+    await scene.writer.report(key, 0.0)
+    assert scene.server.take_requests() == [], "nothing has changed"
+
+
+async def test_one_service_in_two_forms_gets_two_entries(scene: Scene) -> None:
+    """The API accepts the group `core` beside the empty one, and each reference has an entry of its own."""
+    parents = g.parent("echo", port=80), replace(g.parent("echo", port=80), is_core=True)
+    written = service_parent("echo", port=80), {**service_parent("echo", port=80), "group": "core"}
+    scene.server.put("split", *written)
+    key = scene.know(g.http_route("split", TO_V1, parents=parents), 1)
+    await scene.writer.report(key, 0.0)
+    assert scene.server.entries("split") == [own(reference, AT_80, RESOLVED) for reference in written]
+    scene.server.take_requests()
     await scene.writer.report(key, 0.0)
     assert scene.server.take_requests() == [], "nothing has changed"
 
@@ -355,6 +369,33 @@ async def test_dropped_rules_add_a_condition_that_goes_away_again(scene: Scene) 
         ),
     ]
     scene.edit("split", g.parent("echo", port=80))
+    await scene.writer.report(key, 0.0)
+    assert scene.server.entries("split")[0]["conditions"] == [AT_80, RESOLVED]
+
+
+async def test_a_rule_that_proxies_reject_adds_a_condition_that_goes_away_again(scene: Scene) -> None:
+    """Programmed exists only while a proxy rejects a rule, and only at parents of a route in force."""
+    key = scene.edit("split", g.parent("echo", port=80), g.parent("echo", port=81))
+    problem = Problem(
+        code="resource-rejected",
+        severity=Severity.ERROR,
+        origin=InCluster("east", "1", 1),
+        key=key,
+        field="spec.rules[0].matches[0]",
+        value="rejected: regex is too large",
+        expected="Proxy a.b.shop rejected route r because of a match of rule-1 of HTTPRoute default/split.",
+    )
+    scene.standing.apply_problems({problem: True})
+    await scene.writer.report(key, 0.0)
+    said = (
+        "resource-rejected: spec.rules[0].matches[0] is rejected: regex is too large: Proxy a.b.shop "
+        "rejected route r because of a match of rule-1 of HTTPRoute default/split."
+    )
+    programmed = condition("Programmed", "False", "ResourceRejected", said)
+    at_80, at_81 = scene.server.entries("split")
+    assert at_80["conditions"] == [AT_80, RESOLVED, programmed]
+    assert at_81["conditions"] == [NO_81, RESOLVED]
+    scene.standing.apply_problems({problem: False})
     await scene.writer.report(key, 0.0)
     assert scene.server.entries("split")[0]["conditions"] == [AT_80, RESOLVED]
 

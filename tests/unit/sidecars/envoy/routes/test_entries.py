@@ -201,7 +201,10 @@ def test_retry_of_the_caller_applies_where_the_rule_has_none() -> None:
 
 
 def test_routes_of_one_rule_are_counted_together() -> None:
-    """The names in statistics are those of route and rule; a single entry has the service's statistics."""
+    """The names in statistics are those of route and rule, also of the only rule.
+
+    A single entry of another kind has the service's statistics.
+    """
     rule = Rule((RequestMatch(),), name="beta")
     key = a.policy_key("routes")
     entries = [
@@ -215,7 +218,8 @@ def test_routes_of_one_rule_are_counted_together() -> None:
         "80|default/routes/beta",
         "80|default/routes/rule-2",
     ]
-    assert _counted(entries[0]) == ["", ""]
+    assert _counted(entries[0]) == ["80|default/routes/beta"] * 2
+    assert _counted(RouteEntry((), Forward((ONE,)))) == [""]
 
 
 def _counted(*entries: RouteEntry) -> list[str]:
@@ -226,12 +230,23 @@ def _counted(*entries: RouteEntry) -> list[str]:
 
 
 def test_preflight_is_answered_for_origins_and_patterns() -> None:
-    """An origin is compared as a whole, and `*` in it is any text."""
-    allowed = Cors(("https://a.example", "https://*.b.example"), ("GET", "PUT"), credentials=True)
-    (item,) = made(Forward((ONE,)), RequestTreatment(cors=allowed))
+    """An origin is compared as a whole, with its default port, and `*` in it is any labels of a host."""
+    allowed = Cors(("https://a.example:8443", "https://*.b.example"), ("GET", "PUT"), credentials=True)
+    refused, item = made(Forward((ONE,)), RequestTreatment(cors=allowed))
     policy = item["typedPerFilterConfig"]["envoy.filters.http.cors"]
-    assert policy["allowOriginStringMatch"] == [
-        {"exact": "https://a.example"},
-        {"safeRegex": {"regex": r"https://.*\.b\.example"}},
+    origins = [
+        {"safeRegex": {"regex": r"(?i:https://a\.example:8443)"}},
+        {"safeRegex": {"regex": r"(?i:https://[^:/]+\.b\.example(?::443)?)"}},
     ]
+    assert policy["allowOriginStringMatch"] == origins
     assert (policy["allowMethods"], policy["maxAge"], policy["allowCredentials"]) == ("GET, PUT", "5", True)
+    assert refused["directResponse"] == {"status": 403}
+    assert refused["match"]["headers"][-2:] == [
+        {"name": "origin", "stringMatch": matcher, "invertMatch": True} for matcher in origins
+    ]
+
+
+def test_preflight_of_any_origin_is_answered() -> None:
+    """No request is refused where all origins are allowed."""
+    (item,) = made(Forward((ONE,)), RequestTreatment(cors=Cors(("*",), ("GET",))))
+    assert "typedPerFilterConfig" in item
