@@ -14,6 +14,7 @@ from meshwright.specs.annotations import (
     CAPTURE,
     EGRESS_SERVICES,
     ESCAPED_SLASHES,
+    GATEWAY_ANNOTATION,
     INJECT,
     IPV6,
     OVERLAYS,
@@ -50,7 +51,10 @@ CHART: Final = frozenset({PREFIX + "settings"})
 ANNOTATIONS: Final[Mapping[Kind, frozenset[str]]] = {
     NAMESPACE: frozenset({DRIVER_ANNOTATION, EGRESS_SERVICES, PERMISSIVE, INJECT, OVERLAYS}),
     POD: frozenset(
-        {DRIVER_ANNOTATION, EGRESS_SERVICES, SERVICE_ANNOTATION, CAPTURE, IPV6, INJECT, OVERLAYS, PLACEMENT}
+        {
+            *(DRIVER_ANNOTATION, EGRESS_SERVICES, SERVICE_ANNOTATION, GATEWAY_ANNOTATION),
+            *(CAPTURE, IPV6, INJECT, OVERLAYS, PLACEMENT),
+        }
     )
     | INJECTED
     | CHART,

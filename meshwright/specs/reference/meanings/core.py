@@ -105,6 +105,11 @@ SERVICE: Final[Meanings] = {
         f"The protocol: {', '.join(sorted(BY_NAME))}; any other value means tcp.",
         "by the port's name, then its number",
     ),
+    "status": Meaning("The state of the Service's load balancer."),
+    "status.loadBalancer": Meaning("The load balancer in front of the Service."),
+    "status.loadBalancer.ingress": Meaning("The addresses of a gateway behind the Service.", "none"),
+    "status.loadBalancer.ingress[].ip": Meaning("An IP address of the load balancer."),
+    "status.loadBalancer.ingress[].hostname": Meaning("A host name of the load balancer."),
 }
 POD: Final[Meanings] = {
     "metadata.labels": Meaning(

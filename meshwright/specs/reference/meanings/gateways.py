@@ -104,6 +104,7 @@ _CLIENTS: Final[Meanings] = {
 GATEWAY: Final[Meanings] = {
     "metadata.creationTimestamp": Meaning("The age; of two conflicting gateways, the older one decides."),
     **_GENERATION,
+    "metadata.uid": Meaning("The Gateway's UID; the objects that run its proxies have it as their owner's."),
     "spec": Meaning("The class and the listeners."),
     "spec.gatewayClassName": Meaning("The name of the GatewayClass.", form=NAME),
     **_LISTENERS,

@@ -7,6 +7,7 @@ from meshwright.specs.annotations import (
     CAPTURE,
     EGRESS_SERVICES,
     ESCAPED_SLASHES,
+    GATEWAY_ANNOTATION,
     IPV6,
     PERMISSIVE,
     SERVICE_ANNOTATION,
@@ -66,6 +67,11 @@ OF_POD: Final[Meanings] = {
         "the name of the ServiceAccount",
         LABEL,
     ),
+    f"{ANNOTATIONS}.{GATEWAY_ANNOTATION}": Meaning(
+        "The gateway of the same namespace that the sidecar serves; the Pod has no other container.",
+        "the sidecar serves the Pod's application",
+        NAME,
+    ),
 }
 OF_SERVICE: Final[Meanings] = {
     **_HELD,
@@ -104,6 +110,12 @@ WORKLOAD: Final[Meanings] = {
     ),
     "spec.uuid": Meaning(
         "The UUID of the sidecar, which is part of the proxy's common name.", "no sidecar", LABEL
+    ),
+    "spec.gateway": Meaning(
+        "The gateway of the same namespace that the proxy serves, at the workload's addresses. Not allowed "
+        "beside `ports`, `applicationAddress`, `upstreams` or `interception`.",
+        "the sidecar serves an application",
+        NAME,
     ),
     "spec.ports": Meaning("The ports of the application, each number only once."),
     "spec.ports[].port": Meaning("The port number.", instead="number"),
