@@ -44,6 +44,7 @@ from meshwright.mesh.kinds import GRPC_ROUTE, TLS_ROUTE, Kind
 from meshwright.mesh.names import Port
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.service import Protocol
 
 _PORTS: Final = {"http": Port(80), "https": Port(443)}
 """Ports of schemes, for redirects."""
@@ -198,10 +199,11 @@ def _mirrors(
     caller: _Caller, filters: Filters, resolved: tuple[Resolution, ...]
 ) -> tuple[RequestMirror, ...]:
     """Return the copies to existing places that the clients may call."""
+    # Envoy would send copies by HTTP/1.1, which gRPC does not have. An HTTPRoute may be for gRPC calls too.
+    of_calls = caller.kind == GRPC_ROUTE or protocol_of(caller.view, *caller.called) is Protocol.GRPC
     return tuple(
         RequestMirror(
-            # Envoy would send copies by HTTP/1.1, which gRPC does not have.
-            WeightedBackend(found.service, str(found.port.target_port), 1, http2=caller.kind == GRPC_ROUTE),
+            WeightedBackend(found.service, str(found.port.target_port), 1, http2=of_calls),
             mirror.numerator,
             mirror.denominator,
         )
