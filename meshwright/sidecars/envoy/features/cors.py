@@ -1,7 +1,7 @@
 """Cross-origin requests of browsers: the filter is inactive by itself, and routes configure it."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
@@ -12,7 +12,7 @@ from catalog.policy.values.terms import MeshTerms
 from meshwright.mesh.gateway.filters import Cors as Allowed
 from meshwright.sidecars.envoy.common_messages import packed
 from meshwright.sidecars.envoy.features.feature import Feature
-from meshwright.sidecars.envoy.rules.matching import full_match
+from meshwright.sidecars.envoy.rules.matching import full_match, one_of
 from protos.envoy.config.route.v3 import route_components_pb2
 from protos.envoy.extensions.filters.http.cors.v3 import cors_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
@@ -21,6 +21,7 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 from protos.envoy.type.matcher.v3 import string_pb2
 
 _Route = route_components_pb2.Route
+_Match = route_components_pb2.RouteMatch
 FILTER: Final = "envoy.filters.http.cors"
 
 _ANY: Final = "*"
@@ -58,7 +59,25 @@ def allow(route: _Route, allowed: Allowed) -> None:
     route.typed_per_filter_config[FILTER].CopyFrom(packed(message))
 
 
-def refuse_others(match: route_components_pb2.RouteMatch, allowed: Allowed) -> _Route | None:
+def preflight(match: _Match, methods: Collection[str]) -> _Match:
+    """Return a match of the preflight requests for requests that fit `match` and have one of `methods`.
+
+    Without methods they may have any. A preflight request has the method OPTIONS, and names the one of the
+    request after it.
+    """
+    result = _Match()
+    result.CopyFrom(match)
+    result.headers.add(name=":method", string_match=string_pb2.StringMatcher(exact="OPTIONS"))
+    result.headers.add(name="origin", present_match=True)
+    wanted = result.headers.add(name="access-control-request-method")
+    if methods:
+        wanted.string_match.CopyFrom(one_of(tuple(methods)))
+    else:
+        wanted.present_match = True
+    return result
+
+
+def refuse_others(preflights: _Match, allowed: Allowed) -> _Route | None:
     """Return a route that refuses preflight requests of other origins; None if no origin is another one.
 
     The filter would pass them on, and a backend could allow them.
@@ -66,10 +85,7 @@ def refuse_others(match: route_components_pb2.RouteMatch, allowed: Allowed) -> _
     if _ANY in allowed.origins:
         return None
     route = _Route(direct_response=route_components_pb2.DirectResponseAction(status=HTTPStatus.FORBIDDEN))
-    route.match.CopyFrom(match)
-    route.match.headers.add(name=":method", string_match=string_pb2.StringMatcher(exact="OPTIONS"))
-    route.match.headers.add(name="access-control-request-method", present_match=True)
-    route.match.headers.add(name="origin", present_match=True)
+    route.match.CopyFrom(preflights)
     for matcher in map(_origin, allowed.origins):
         route.match.headers.add(name="origin", string_match=matcher, invert_match=True)
     return route
