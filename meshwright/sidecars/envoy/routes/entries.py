@@ -18,10 +18,9 @@ from catalog.policy.values.route_actions import (
     WeightedBackend,
 )
 from catalog.policy.values.route_table import RequestTreatment, RouteEntry
-from meshwright.mesh.gateway.filters import Cors, Redirect, Rewrite
+from meshwright.mesh.gateway.filters import Redirect, Rewrite
 from meshwright.mesh.matching import RequestMatch
 from meshwright.mesh.policies.routing import HeaderChanges
-from meshwright.sidecars.envoy import names
 from meshwright.sidecars.envoy.common_messages import fraction
 from meshwright.sidecars.envoy.features import cors, faults
 from meshwright.sidecars.envoy.routes import actions
@@ -44,8 +43,14 @@ def to_route(name: str, matches: tuple[RequestMatch, ...], action: _Action) -> _
 
 def entry_routes(entry: RouteEntry, name: str, attempts: Attempts) -> Iterator[_Route]:
     """Yield the routes of an entry, in order."""
-    if entry.treatment is not None and entry.treatment.cors is not None:
-        yield from _preflights(entry, entry.treatment.cors, name)
+    if (preflights := cors.preflight_entry(entry)) is not None:
+        yield from _routes(preflights, name, attempts)
+    yield from _routes(entry, name, attempts)
+
+
+def _routes(entry: RouteEntry, name: str, attempts: Attempts) -> Iterator[_Route]:
+    if (refused := _other_origins(entry, name)) is not None:
+        yield refused
     match entry.action:
         case Forward(shares) as forward if any(map(_differs, shares)):
             yield from _by_fraction(entry, forward, name, attempts)
@@ -60,19 +65,15 @@ def entry_routes(entry: RouteEntry, name: str, attempts: Attempts) -> Iterator[_
             yield _answered(entry, status, name)
 
 
-def _preflights(entry: RouteEntry, allowed: Cors, name: str) -> Iterator[_Route]:
-    """Yield the routes for preflight requests of an entry, which do not have the entry's own method."""
-    methods = {method for match in entry.matches for method in match.methods} - {"OPTIONS"}
-    any_method = tuple(replace(match, methods=()) for match in entry.matches)
-    match = cors.preflight(route_match(any_method), sorted(methods))
-    if (refused := cors.refuse_others(match, allowed)) is not None:
-        refused.name = name
-        yield refused
-    if methods and entry.backends:
-        # The filter answers only where a route leads to a cluster; no request goes there.
-        answered = _Route(name=name, match=match, route=actions.to_cluster(names.cluster(entry.backends[0])))
-        cors.allow(answered, allowed)
-        yield answered
+def _other_origins(entry: RouteEntry, name: str) -> _Route | None:
+    """Return the route for preflight requests of other origins that would be forwarded, or None."""
+    allowed = None if entry.treatment is None else entry.treatment.cors
+    methods = {method for match in entry.matches for method in match.methods}
+    if allowed is None or not isinstance(entry.action, Forward) or methods - {"OPTIONS"}:
+        return None
+    if (result := cors.refuse_others(route_match(entry.matches), allowed)) is not None:
+        result.name = name
+    return result
 
 
 def _differs(share: Share) -> bool:
