@@ -192,7 +192,7 @@ def _share(caller: _Caller, backend: Backend, found: ResolvedBackend) -> Share:
         _mirrors(caller, backend.filters, found.mirrors),
     )
     own = None if changes == ShareChanges() else changes
-    return WeightedBackend(place[0], str(place[1].target_port), backend.weight, own=own)
+    return WeightedBackend(place[0], place[1].target, backend.weight, own=own)
 
 
 def _mirrors(
@@ -203,7 +203,7 @@ def _mirrors(
     of_calls = caller.kind == GRPC_ROUTE or protocol_of(caller.view, *caller.called) is Protocol.GRPC
     return tuple(
         RequestMirror(
-            WeightedBackend(found.service, str(found.port.target_port), 1, http2=of_calls),
+            WeightedBackend(found.service, found.port.target, 1, http2=of_calls),
             mirror.numerator,
             mirror.denominator,
         )
