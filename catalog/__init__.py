@@ -12,7 +12,7 @@ the right module imports the left one:
     [Service] -> addresses
     [Namespace], [MeshConfig] -> permissive
     [TrafficTarget], [HTTPRouteGroup], [TCPRoute], permissive -> access
-    [TrafficSplit], [HTTPRouteGroup] -> splits
+    [TrafficSplit], [HTTPRouteGroup], access -> splits
     [HTTPRoute], [GRPCRoute], [TLSRoute], [Service] -> attachment -> route_reach -> route_table
     references, gateway_precedence, outbound -> gateway_routes -> route_table
     [UpstreamTrafficSetting] -> limits

@@ -10,18 +10,23 @@ from catalog.policy.access import may_call
 from catalog.relations.backends.protocols import protocol_of
 from catalog.store.smi import targets_by_destination
 from meshwright.mesh.identity import ServiceIdentity
-from meshwright.mesh.service import ServiceKey
+from meshwright.mesh.service import ServiceKey, ServicePort
 
 _NAMED: Final = 5
 """Maximum number of clients named in a problem; the number of the others follows."""
 
 
-def callers_of(lint: Lint, key: ServiceKey, budget: Budget) -> frozenset[ServiceIdentity]:
-    """Return the clients with access to any port of a Service; future Pods of the Service count as well."""
+def callers_of(
+    lint: Lint, key: ServiceKey, budget: Budget, ports: Collection[ServicePort] | None = None
+) -> frozenset[ServiceIdentity]:
+    """Return the clients with access to any of `ports` of a Service, by default to any port.
+
+    Future Pods of the Service count as well.
+    """
     view = lint.view
     places = {
         (identity, number, protocol_of(view, key, port))
-        for port in view.services[key].ports
+        for port in (view.services[key].ports if ports is None else ports)
         for identity, number in answering(lint, key, port)
     }
     identities: set[ServiceIdentity] = set()

@@ -13,7 +13,7 @@ one with TCP rules only because of a missing route group. Of the matches named i
 count.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -64,8 +64,7 @@ def grant(view: View, target: TrafficTarget, port: Port, protocol: Protocol) -> 
         return FullAccess() if kinds else NoAccess()
     if not protocol.is_http:
         return FullAccess() if RouteKind.TCP in kinds else NoAccess()
-    # Duplicates are removed in order, because several rules may name one match.
-    matches = tuple(dict.fromkeys(_http_matches(view, target)))
+    matches = once(_http_matches(view, target))
     return MatchingAccess(matches) if matches else NoAccess()
 
 
@@ -107,6 +106,17 @@ def rule_matches(view: View, namespace: Namespace, rule: Rule) -> tuple[HTTPMatc
     return tuple(group.matches[place] for place in places)
 
 
+def once(parts: Iterable[tuple[HTTPMatch, ...]]) -> tuple[HTTPMatch, ...]:
+    """Return the matches of all parts in order, without the repetitions of several rules or groups.
+
+    If the first part has them all, it is returned itself: most objects name one HTTPRouteGroup, and a large
+    mesh has tens of thousands of them.
+    """
+    first, *others = tuple(parts) or ((),)
+    result = tuple(dict.fromkeys(match for part in (first, *others) for match in part))
+    return first if first == result else result
+
+
 def unknown_matches(view: View, namespace: Namespace, rule: Rule) -> tuple[str, ...]:
     """Return the names of missing matches in an HTTPRouteGroup rule, sorted."""
     known = _places_by_name(view, PolicyKey(namespace, rule.name)) if rule.matches else {}
@@ -123,10 +133,10 @@ def _places_by_name(view: View, key: PolicyKey) -> Mapping[str, tuple[int, ...]]
     return MappingProxyType({name: tuple(places) for name, places in result.items()})
 
 
-def _http_matches(view: View, target: TrafficTarget) -> Iterator[HTTPMatch]:
+def _http_matches(view: View, target: TrafficTarget) -> Iterator[tuple[HTTPMatch, ...]]:
     for rule in target.rules:
         if rule.kind is RouteKind.HTTP:
-            yield from rule_matches(view, target.key.namespace, rule)
+            yield rule_matches(view, target.key.namespace, rule)
 
 
 def _tcp_ports_hold(view: View, target: TrafficTarget, port: Port) -> bool:

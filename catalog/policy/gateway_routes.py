@@ -223,7 +223,7 @@ def _share(caller: _Caller, kind: Kind, backend: Backend, found: ResolvedBackend
     )
     own = None if changes == ShareChanges() else changes
     version = _version(kind, place[1]) if caller.is_gateway and caller.has_requests else HttpVersion.CALLERS
-    return WeightedBackend(place[0], str(place[1].target_port), backend.weight, own=own, version=version)
+    return WeightedBackend(place[0], place[1].target, backend.weight, own=own, version=version)
 
 
 def _version(kind: Kind, port: ServicePort) -> HttpVersion:
@@ -235,8 +235,9 @@ def _version(kind: Kind, port: ServicePort) -> HttpVersion:
 def _version_of_copies(caller: _Caller, kind: Kind, port: ServicePort) -> HttpVersion:
     if caller.is_gateway:
         return _version(kind, port)
-    # Envoy would send copies by HTTP/1.1, which gRPC does not have.
-    return HttpVersion.HTTP2 if kind == GRPC_ROUTE else HttpVersion.CALLERS
+    # Envoy would send copies by HTTP/1.1, which gRPC does not have. An HTTPRoute may be for gRPC calls too.
+    of_calls = kind == GRPC_ROUTE or caller.protocol is Protocol.GRPC
+    return HttpVersion.HTTP2 if of_calls else HttpVersion.CALLERS
 
 
 def _mirrors(
@@ -246,10 +247,7 @@ def _mirrors(
     return tuple(
         RequestMirror(
             WeightedBackend(
-                found.service,
-                str(found.port.target_port),
-                1,
-                version=_version_of_copies(caller, kind, found.port),
+                found.service, found.port.target, 1, version=_version_of_copies(caller, kind, found.port)
             ),
             mirror.numerator,
             mirror.denominator,

@@ -123,6 +123,8 @@ def _rules(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol
         callers = tuple(sorted(set(target.sources)))
         if not callers:
             continue
+        if callers == target.sources:
+            callers = target.sources  # one object, because a large mesh has tens of thousands of targets
         by = ObjectKey.from_name(TRAFFIC_TARGET, target.key)
         match grant(view, target, port, protocol):
             case NoAccess():

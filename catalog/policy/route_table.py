@@ -221,7 +221,7 @@ def _itself(
 ) -> tuple[WeightedBackend, ...]:
     # In a permissive namespace a service without workloads is visible as well, and answers 503.
     shown = is_permissive(view, key.namespace) or reached((key, port))
-    return (WeightedBackend(key, str(port.target_port), 1, as_called),) if shown else ()
+    return (WeightedBackend(key, port.target, 1, as_called),) if shown else ()
 
 
 def _shares(
@@ -229,7 +229,7 @@ def _shares(
 ) -> tuple[WeightedBackend, ...]:
     """Return the shares of a split that a client may call; empty if all their weights are zero."""
     shares = tuple(
-        WeightedBackend(place[0], str(place[1].target_port), weight)
+        WeightedBackend(place[0], place[1].target, weight)
         for place, weight in _backends(view, split, port)
         if reached(place)
     )

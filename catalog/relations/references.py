@@ -130,7 +130,7 @@ def _place_of(view: View, backend: BackendObject, field: str, *, requests: bool)
         message = f"Service {key} does not have port {backend.port}"
         return BrokenReference(ResolvedReason.BACKEND_NOT_FOUND, message, field)
     if requests and _is_declared_otherwise(port):
-        message = f"port {port.port} of Service {key} has appProtocol {port.protocol}, and gets no requests"
+        message = f"port {port.port} of Service {key} speaks {port.protocol}, as its appProtocol declares"
         return BrokenReference(ResolvedReason.UNSUPPORTED_PROTOCOL, message, field)
     return ServicePlace(key, port)
 

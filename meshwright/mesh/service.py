@@ -2,6 +2,7 @@
 
 import enum
 from dataclasses import dataclass
+from sys import intern
 
 from meshwright.mesh.names import IpAddress, Namespace, Port, ServiceName
 from meshwright.mesh.values.cached_index import CachedIndex
@@ -106,6 +107,11 @@ class ServicePort:
     protocol_source: str = "default"
     http2: bool = False
 
+    @property
+    def target(self) -> str:
+        """The target port as text: one object for equal ones, because every backend of a route has one."""
+        return intern(str(self.target_port))
+
 
 @dataclass(frozen=True, slots=True)
 class DnsName:
@@ -169,7 +175,7 @@ class Service(CachedIndex):
         backwards = self.ports[::-1]  # of two ports with the same number or name the first counts
         by_target: dict[str, list[ServicePort]] = {}
         for port in self.ports:
-            by_target.setdefault(str(port.target_port), []).append(port)
+            by_target.setdefault(port.target, []).append(port)
         return (
             {service_port.port: service_port for service_port in backwards},
             {service_port.name: service_port for service_port in backwards},

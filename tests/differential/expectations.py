@@ -30,7 +30,10 @@ def expectation(view: View, decision: Decision, request: Request) -> tuple[str, 
     if effect is not None and effect.denies_preflight:
         return (
             "no permission",
-            lambda seen: seen.status in {200, 204, *refused, 500, 503} and (not seen.by or is_yes(seen)),
+            lambda seen: (
+                seen.status in {200, 204, 403, outcome.local, *refused, 500, 503}
+                and (not seen.by or is_yes(seen))
+            ),
         )
     match decision.answer:
         case Answer.ALLOWED:

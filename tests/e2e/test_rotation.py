@@ -18,7 +18,7 @@ import pytest
 
 from tests.e2e.policy.calls import load
 from tests.e2e.ring import ANSWERED, Link, Ring
-from tests.tools.deadline import until
+from tests.tools.deadline import slowness, until
 from tests.tools.forked_cli import Executed
 from tests.tools.program import Program
 
@@ -26,6 +26,7 @@ LONG: Final = os.environ.get("MESHWRIGHT_SOAK") == "long"
 IDENTITIES: Final = 8 if LONG else 4
 ROTATIONS: Final = int(os.environ.get("ROTATIONS") or 1000) if LONG else 12
 LIFE: Final = timedelta(seconds=10)
+MOST_LIFE: Final = timedelta(seconds=30)
 SEEN_SHARE: Final = 0.8
 """So many of the certificates, at least, must have been seen: one serves for four seconds."""
 
@@ -44,10 +45,12 @@ async def test_certificate_rotation_under_load_loses_no_call(program: Program, e
     """Every call succeeds while the certificates of all identities are replaced many times.
 
     Each call is a new handshake between two sidecars, and TLS clients record the serials that sidecars
-    present.
+    present. On a busy machine certificates live longer in the short form, because the control plane has half
+    of a life to replace one.
     """
+    life = LIFE if LONG else min(timedelta(seconds=round(LIFE.total_seconds() * slowness())), MOST_LIFE)
     async with AsyncExitStack() as ends:
-        config = f"certificate: {{serviceCertValidityDuration: {LIFE.seconds}s}}"
+        config = f"certificate: {{serviceCertValidityDuration: {life.seconds}s}}"
         ring = await Ring.start(IDENTITIES, config, program, envoy, ends)
         await until(ring.all_answer, 120)
         rotations, began = Rotations(ring), time.monotonic()
@@ -79,7 +82,7 @@ async def test_certificate_rotation_under_load_loses_no_call(program: Program, e
     for who, ended in ring.issued().items():
         assert set(ring.seen[who]) <= set(ended)
         spent = max(ended.values()) - min(ended.values())
-        assert spent > (len(ended) - 1) * LIFE / 4, f"{who} was renewed sooner than near the half of a life"
+        assert spent > (len(ended) - 1) * life / 4, f"{who} was renewed sooner than near the half of a life"
 
 
 class Rotations:

@@ -14,12 +14,12 @@ from catalog.policy.objects.gateway_precedence import RoutedMatch
 from catalog.relations.attachment import attachment
 from catalog.relations.permissive import is_permissive
 from catalog.relations.verdicts import Attachment, ServicePlace
+from catalog.store.view import View
 from meshwright.mesh.gateway.routes import GatewayRoute
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import GRPC_ROUTE, HTTP_ROUTE
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.problems.problem import Problem
-from meshwright.mesh.service import ServiceKey
 
 
 def problems(lint: Lint, key: ObjectKey, route: GatewayRoute) -> Iterator[Problem]:
@@ -115,13 +115,18 @@ def _redirects(place: Place, route: GatewayRoute, decided: Attachment) -> Iterat
 def _denied(
     lint: Lint, place: Place, route: GatewayRoute, decided: Attachment, budget: Budget
 ) -> Iterator[Problem]:
-    """Yield the backends with a share of 403, because some clients of the route may not call them."""
+    """Yield the backends with a share of 403, because some clients of the route may not call them.
+
+    Only the ports of the route count: the one of each backend, and those of a parent where it is in force.
+    """
     view = lint.view
-    parents = dict.fromkeys(verdict.service for verdict in decided.parents if verdict.accepted)
+    parents = dict.fromkeys(_parents(view, decided))
     backends = dict(_backends(route, decided)) if parents else {}
     concerned = dict.fromkeys((*parents, *backends))
     callers = {
-        key: callers_of(lint, key, budget) for key in concerned if not is_permissive(view, key.namespace)
+        place: callers_of(lint, place.service, budget, (place.port,))
+        for place in concerned
+        if not is_permissive(view, place.service.namespace)
     }
     everyone: frozenset[ServiceIdentity] = frozenset().union(*callers.values())
     for key in backends:
@@ -135,12 +140,21 @@ def _denied(
                 f"{who} may call the parent or another backend, but not this backend, so this share of their "
                 "requests is answered with 403. Admit them with a TrafficTarget."
             )
-            yield place.warning(Code.SHARE_DENIED, backends[key], str(key), wanted)
+            named = f"{key.service}:{key.port.port}"
+            yield place.warning(Code.SHARE_DENIED, backends[key], named, wanted)
 
 
-def _backends(route: GatewayRoute, decided: Attachment) -> Iterator[tuple[ServiceKey, str]]:
-    """Yield the Services behind the rules of a route, each with the field of the reference."""
+def _parents(view: View, decided: Attachment) -> Iterator[ServicePlace]:
+    """Yield the ports of Services at which a route is in force."""
+    for verdict in decided.parents:
+        for number in verdict.ports:
+            if (port := view.services[verdict.service].port(number)) is not None:
+                yield ServicePlace(verdict.service, port)
+
+
+def _backends(route: GatewayRoute, decided: Attachment) -> Iterator[tuple[ServicePlace, str]]:
+    """Yield the places behind the rules of a route, each with the field of the reference."""
     for index, (rule, resolved) in enumerate(zip(route.rules, decided.rules, strict=True)):
         for number, found in enumerate(resolved.backends):
             if isinstance(found.to, ServicePlace) and rule.backends[number].weight:
-                yield found.to.service, f"spec.rules[{index}].backendRefs[{number}]"
+                yield found.to, f"spec.rules[{index}].backendRefs[{number}]"

@@ -156,7 +156,7 @@ def _misnamed(
     )
     key, meant = _object(service.key), Suggestions(lambda: names)
     for port in ports:
-        value = str(port.target_port)
+        value = port.target
         wanted = (
             f"A port of {owner} with this name does not exist, so calls to port {port.port} fail. "
             f"{use}{meant.hint(value)}."

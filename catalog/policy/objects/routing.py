@@ -7,7 +7,7 @@ split's apex, not the backend that answers. A rule with missing HTTPRouteGroups 
 
 from collections.abc import Callable, Iterator
 
-from catalog.policy.access import rule_matches
+from catalog.policy.access import once, rule_matches
 from catalog.policy.objects.splits import backend_port
 from catalog.policy.values.route_actions import HttpVersion, WeightedBackend
 from catalog.policy.values.route_table import AppliedRule
@@ -42,8 +42,8 @@ def rules(
     policy = policy_of(view, key) if protocol.is_http else None
     applied: list[AppliedRule] = []
     for rule in policy.rules if policy is not None else ():
-        named = (rule_match for ref in rule.matches for rule_match in rule_matches(view, key.namespace, ref))
-        matches = tuple(dict.fromkeys(named)) if rule.matches else None
+        named = (rule_matches(view, key.namespace, reference) for reference in rule.matches)
+        matches = once(named) if rule.matches else None
         if policy is not None and matches != ():
             place = mirrored(view, key, port, rule.actions)
             copied = place is not None and reached(place)
@@ -58,7 +58,7 @@ def rules(
 def _copies(place: Place, protocol: Protocol) -> WeightedBackend:
     # Envoy would send copies by HTTP/1.1, which gRPC does not have.
     version = HttpVersion.HTTP2 if protocol is Protocol.GRPC else HttpVersion.CALLERS
-    return WeightedBackend(place[0], str(place[1].target_port), 1, version=version)
+    return WeightedBackend(place[0], place[1].target, 1, version=version)
 
 
 def mirrors(view: View, key: ServiceKey, port: ServicePort) -> Iterator[Place]:

@@ -9,6 +9,7 @@ for `shop/cart` only the older one counts.
 
 from typing import Final
 
+from catalog.policy.access import once
 from catalog.store.smi import http_route_groups, splits_by_apex
 from catalog.store.view import View
 from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey, TrafficSplit
@@ -42,7 +43,7 @@ def matches(view: View, split: TrafficSplit) -> tuple[HTTPMatch, ...] | None:
     # A missing group puts the whole split out of force; fewer matches would change its meaning silently.
     if None in groups:
         return ()
-    return tuple(dict.fromkeys(match for group in groups if group is not None for match in group.matches))
+    return once(group.matches for group in groups if group is not None)
 
 
 def refused(view: View, split: TrafficSplit) -> bool:

@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 from aiohttp import web
 from aiohttp.hdrs import METH_HEAD
 
+from catalog.relations.route_reach import attached_routes
 from meshwright.admin.api.tap_query import TapQuery, parse_query
 from meshwright.admin.html.style import SECURITY_HEADERS
 from meshwright.admin.jsonable import Document, Json, jsonable
+from meshwright.admin.pages.mesh.traffic import backends_of
 from meshwright.admin.proxy_names import NothingToShow
 from meshwright.admin.readers import ProxyReading
 from meshwright.admin.replicas.view import Query, asked
@@ -151,7 +153,11 @@ class TapStream:
         return [{"request": request | {"replica": self.others.replica}} for request in requests]
 
     def _watching(self, client: "_Client") -> Document:
-        """Return the tapped service, and the number of connected proxies serving this service."""
+        """Return the tapped service, and the number of connected proxies serving this service.
+
+        `routes` and `backends` are the Gateway API routes that lead calls to other Services, and these
+        Services, because their sidecars get the calls.
+        """
         watched = client.query.watched
         here = (proxy.name for proxy in self.reading.proxies() if proxy.state is ProxyState.CONNECTED)
         those = (
@@ -160,7 +166,13 @@ class TapStream:
             if watched.proxy in (None, name) and watched.service in self.taps.served(name)
         )
         count = sum(1 for _ in those) if client.is_here else 0
-        return {"service": str(watched.service), "proxies": count + client.proxies_elsewhere}
+        result: Document = {"service": str(watched.service), "proxies": count + client.proxies_elsewhere}
+        view = self.reading.view()
+        routes = () if view is None else attached_routes(view, watched.service)
+        others = sorted(backends_of(view, str(watched.service)) - {str(watched.service)}) if routes else []
+        if others:
+            result |= {"routes": list[Json](map(str, routes)), "backends": list[Json](others)}
+        return result
 
 
 @dataclass(slots=True)

@@ -80,7 +80,7 @@ def _called_at(view: View, key: ServiceKey, port: ServicePort, server: ServiceId
     If no workload gets traffic yet, the target port counts, provided it is a number.
     """
     ports = {endpoint.port for endpoint in endpoints(view, key, port) if endpoint.identity == server}
-    number = str(port.target_port)
+    number = port.target
     return ports or ({Port(int(number))} if number.isdigit() else set())
 
 

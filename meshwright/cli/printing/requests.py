@@ -24,10 +24,8 @@ def request_line(request: Mapping[str, object]) -> str:
 def remark(line: Mapping[str, object]) -> str:
     """Return a sentence for a line of the stream that is not a request."""
     match line:
-        case {"watching": {"service": str(service), "proxies": 0}}:
-            return f"waiting, because no sidecar of {service} is connected"
-        case {"watching": {"service": str(service), "proxies": int(count)}}:
-            return f"watching requests to {service} at {count} sidecar{'s' * (count != 1)}"
+        case {"watching": {"service": str(service), "proxies": int(count), **more}}:
+            return _watching(service, count, more)
         case {"lost": int(count)}:
             return (
                 f"{count} requests are not shown, because there were too many: select fewer with "
@@ -39,6 +37,20 @@ def remark(line: Mapping[str, object]) -> str:
             return f"ended: {why}"
         case _:
             return str(line)
+
+
+def _watching(service: str, count: int, more: Mapping[object, object]) -> str:
+    """Return the sentence about a tapped service, and the Services to which routes lead its calls."""
+    if count:
+        text = f"watching requests to {service} at {count} sidecar{'s' * (count != 1)}"
+    else:
+        text = f"waiting, because no sidecar of {service} is connected"
+    match more:
+        case {"routes": list(routes), "backends": list(backends)}:
+            by, to = ", ".join(map(str, routes)), ", ".join(map(str, backends))
+            return f"{text}; {by} may lead calls of {service} to other Services, so tap these too: {to}"
+        case _:
+            return text
 
 
 def _proxy(name: str) -> str:

@@ -25,7 +25,7 @@ _SHORTEST_BACKOFF: Final = timedelta(milliseconds=1)
 _LONGEST_BACKOFF: Final = timedelta(days=1)
 _NO_SESSIONS: Final = (
     "is experimental and not supported, so the rule has no session persistence; a UpstreamPolicy can keep a "
-    "client's requests at one endpoint with spec.hash"
+    "client's requests at one endpoint with spec.loadBalancing.hash"
 )
 _ONE_PREFIX: Final = "ReplacePrefixMatch needs a rule with exactly one match, of type PathPrefix"
 

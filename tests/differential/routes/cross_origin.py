@@ -20,10 +20,22 @@ def is_preflight(request: Request) -> bool:
 
 
 def allows(cors: Cors, request: Request) -> bool:
-    """Return whether a filter allows the origin of a request; `*` stands for any text."""
+    """Return whether a filter allows the origin of a request."""
     origin = _header(request, "origin")
-    patterns = (".*".join(map(re.escape, item.split("*"))) for item in cors.origins)
-    return origin is not None and any(re.fullmatch(pattern, origin) for pattern in patterns)
+    return origin is not None and any(item == "*" or _is_one_of(origin, item) for item in cors.origins)
+
+
+def _is_one_of(origin: str, pattern: str) -> bool:
+    """Return whether an origin fits; `*` stands for labels of a host, and a default port may be left out."""
+    (scheme, host, port), (wanted, labels, wanted_port) = _parts(origin), _parts(pattern)
+    hosts = "[^:/]+".join(map(re.escape, labels.split("*")))
+    return (scheme, port) == (wanted, wanted_port) and re.fullmatch(hosts, host) is not None
+
+
+def _parts(origin: str) -> tuple[str, str, str]:
+    scheme, _, place = origin.lower().partition("://")
+    host, _, port = place.partition(":")
+    return scheme, host, port or {"http": "80", "https": "443"}.get(scheme, "")
 
 
 def preflight_faults(cors: Cors, request: Request, seen: Answered) -> Iterator[str]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.tools.deadline import slowness
 from tools.netns import within
 
 _Result = TypeVar("_Result")
@@ -22,6 +23,8 @@ WORKLOAD = {socket.AF_INET: "10.250.0.1", socket.AF_INET6: "fd00:250::1"}
 CLIENT = {socket.AF_INET: "10.250.0.2", socket.AF_INET6: "fd00:250::2"}
 LOOPBACK = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}
 PROXY_UID, APPLICATION_UID = 1500, 1501
+SECONDS = 60.0
+"""After so long a command hangs, on a computer that is not busy."""
 _IP_TRANSPARENT, _IPV6_TRANSPARENT = 19, 75
 _ORIGINAL_DESTINATION = 80
 
@@ -38,10 +41,20 @@ class Machine:
         return ["nsenter", f"--net=/proc/{self.pid}/ns/net", "--"]
 
     def run(self, *argv: str, given: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run a command on this machine."""
-        return subprocess.run(
-            [*self.enter, *argv], input=given, capture_output=True, text=True, timeout=60, check=check
-        )
+        """Run a command on this machine; kill it after 60 s, or later while the computer is busy."""
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            [*self.enter, *argv], stdin=pipe, stdout=pipe, stderr=pipe, text=True
+        ) as process:
+            try:
+                out, err = _communicate(process, given)
+            except BaseException:
+                process.kill()
+                raise
+        done = subprocess.CompletedProcess(process.args, process.returncode, out, err)
+        if check:
+            done.check_returncode()
+        return done
 
     def do(self, work: Callable[[], _Result], uid: int = 0) -> _Result:
         """Call a function in a separate thread in this namespace, with sockets owned by that user."""
@@ -95,6 +108,14 @@ class Servers:
         for server in self._listening:
             server.shutdown(socket.SHUT_RDWR)
             server.close()
+
+
+def _communicate(process: "subprocess.Popen[str]", given: str) -> tuple[str, str]:
+    """Return the output of a command; raise subprocess.TimeoutExpired if it hangs."""
+    try:
+        return process.communicate(given, SECONDS)
+    except subprocess.TimeoutExpired:
+        return process.communicate(timeout=SECONDS * (slowness() - 1))
 
 
 def _serve(server: socket.socket, who: str, transparent: bool) -> None:

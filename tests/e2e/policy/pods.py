@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import socket
 import ssl
-import sys
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +16,7 @@ from typing import Self
 
 from catalog.policy.inbound import LOOPBACK
 from catalog.relations.hosts import hosts
+from demo.plane import COMMAND
 from demo.transparent import as_user
 from meshwright.mesh.names import Namespace
 from tests.e2e.agent.machines import APPLICATION_UID, Machine, join, machine
@@ -36,7 +36,6 @@ ADDRESSES = {"client": "10.77.0.1", **{name: f"10.77.0.{number}" for number, nam
 OUTSIDE = "10.77.0.250"
 """A server that has nothing to do with the mesh."""
 API, DB = "10.96.0.1", "10.96.0.2"
-_MESHWRIGHT = str(Path(sys.executable).parent / "meshwright")
 
 
 def documents() -> list[Document]:
@@ -141,7 +140,7 @@ class Pods:
 
 async def intercept(pod: Machine) -> None:
     """Redirect a pod's traffic to its sidecar, except the sidecar's own traffic."""
-    await asyncio.to_thread(pod.run, _MESHWRIGHT, "intercept")
+    await asyncio.to_thread(pod.run, str(COMMAND), "intercept")
 
 
 def place(pod: Machine, state: Path) -> Place:

@@ -115,6 +115,22 @@ async def test_matching_requests_of_the_tapped_service_reach_the_watcher(
             assert await ended(call) is grpc.StatusCode.OK
 
 
+async def test_watcher_of_a_routed_service_gets_the_names_of_route_and_backends(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Calls that a route leads to another Service are answered by the sidecars of that Service."""
+    match = "{path: {type: PathPrefix, value: /a}}"
+    route = texts.gateway_route("web", "store", texts.rule(match, ("bank", 1), ("store", 1)))
+    async with serving(tmp_path_factory.mktemp("mesh")) as start:
+        server = await start(*DOCUMENTS, route)
+        for service, more in (
+            ("shop/store", {"routes": ["HTTPRoute shop/web"], "backends": ["shop/bank"]}),
+            ("shop/bank", {}),
+        ):
+            async with watching(server, f"/api/v1/tap?service={service}") as tap:
+                assert await tap.line() == {"watching": {"service": service, "proxies": 0} | more}
+
+
 async def test_unauthorised_or_invalid_access_log_stream_is_refused(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:

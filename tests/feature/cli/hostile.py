@@ -209,6 +209,7 @@ ANSWERS: Final[dict[str, Any]] = {
     "/api/v1/tap": [
         {"watching": {"service": TEXT, "proxies": 0}},
         {"watching": {"service": TEXT, "proxies": 1}},
+        {"watching": {"service": TEXT, "proxies": 1, "routes": [TEXT], "backends": [TEXT]}},
         {"request": _REQUEST},
         {"lost": 1},
         {"missing": {"replica": TEXT, "reason": TEXT}},

@@ -176,7 +176,7 @@ def _led_to(view: View, line: Mapping[str, str], cluster: str) -> Iterator[tuple
         key = split.apex
     service = view.services.get(key)
     ports = service.ports if service is not None else ()
-    fitting = [port for port in ports if str(port.target_port) == target.partition("|")[0]]
+    fitting = [port for port in ports if port.target == target.partition("|")[0]]
     yield from ((key, service_port.port) for service_port in fitting or ports)
 
 

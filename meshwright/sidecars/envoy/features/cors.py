@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Final
 
 from google.protobuf.wrappers_pb2 import BoolValue
 
+from catalog.policy.values.route_table import RouteEntry
 from catalog.policy.values.terms import MeshTerms
 from meshwright.mesh.gateway.filters import Cors as Allowed
+from meshwright.mesh.matching import FieldMatch, Regex, RequestMatch
 from meshwright.sidecars.envoy.common_messages import packed
 from meshwright.sidecars.envoy.features.feature import Feature
 from meshwright.sidecars.envoy.rules.matching import full_match
@@ -21,9 +23,11 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 from protos.envoy.type.matcher.v3 import string_pb2
 
 _Route = route_components_pb2.Route
+_Match = route_components_pb2.RouteMatch
 FILTER: Final = "envoy.filters.http.cors"
 
 _ANY: Final = "*"
+_OPTIONS: Final = "OPTIONS"
 _ANY_LABELS: Final = "[^:/]+"
 _ANY_HOST: Final = rf"(?:{_ANY_LABELS}|\[[^\]/]+\])"
 _DEFAULT_PORTS: Final = {"http": "80", "https": "443"}
@@ -58,7 +62,7 @@ def allow(route: _Route, allowed: Allowed) -> None:
     route.typed_per_filter_config[FILTER].CopyFrom(packed(message))
 
 
-def refuse_others(match: route_components_pb2.RouteMatch, allowed: Allowed) -> _Route | None:
+def refuse_others(match: _Match, allowed: Allowed) -> _Route | None:
     """Return a route that refuses preflight requests of other origins; None if no origin is another one.
 
     The filter would pass them on, and a backend could allow them.
@@ -67,12 +71,32 @@ def refuse_others(match: route_components_pb2.RouteMatch, allowed: Allowed) -> _
         return None
     route = _Route(direct_response=route_components_pb2.DirectResponseAction(status=HTTPStatus.FORBIDDEN))
     route.match.CopyFrom(match)
-    route.match.headers.add(name=":method", string_match=string_pb2.StringMatcher(exact="OPTIONS"))
+    route.match.headers.add(name=":method", string_match=string_pb2.StringMatcher(exact=_OPTIONS))
     route.match.headers.add(name="access-control-request-method", present_match=True)
     route.match.headers.add(name="origin", present_match=True)
     for matcher in map(_origin, allowed.origins):
         route.match.headers.add(name="origin", string_match=matcher, invert_match=True)
     return route
+
+
+def preflight_entry(entry: RouteEntry) -> RouteEntry | None:
+    """Return the entry of the preflight requests for requests that have a method by their match; else None.
+
+    A preflight request has the method OPTIONS, and names the one of the request after it.
+    """
+    if entry.treatment is None or entry.treatment.cors is None:
+        return None
+    matches = tuple(map(_preflight, entry.matches))
+    return None if matches == entry.matches else replace(entry, matches=matches)
+
+
+def _preflight(match: RequestMatch) -> RequestMatch:
+    methods = [method for method in match.methods if method != _OPTIONS]
+    if not methods:
+        return match
+    named = FieldMatch("access-control-request-method", Regex("|".join(methods)))
+    origin = FieldMatch("origin", Regex(".+"))
+    return replace(match, methods=(_OPTIONS,), headers=(*match.headers, named, origin))
 
 
 def _listed(words: Iterable[str]) -> str:

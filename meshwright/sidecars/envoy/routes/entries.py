@@ -43,11 +43,14 @@ def to_route(name: str, matches: tuple[RequestMatch, ...], action: _Action) -> _
 
 def entry_routes(entry: RouteEntry, name: str, attempts: Attempts) -> Iterator[_Route]:
     """Yield the routes of an entry, in order."""
-    if entry.treatment is not None and entry.treatment.cors is not None:
-        refused = cors.refuse_others(route_match(entry.matches), entry.treatment.cors)
-        if refused is not None:
-            refused.name = name
-            yield refused
+    if (preflights := cors.preflight_entry(entry)) is not None:
+        yield from _routes(preflights, name, attempts)
+    yield from _routes(entry, name, attempts)
+
+
+def _routes(entry: RouteEntry, name: str, attempts: Attempts) -> Iterator[_Route]:
+    if (refused := _other_origins(entry, name)) is not None:
+        yield refused
     match entry.action:
         case Forward(shares) as forward if any(map(_differs, shares)):
             yield from _by_fraction(entry, forward, name, attempts)
@@ -60,6 +63,17 @@ def entry_routes(entry: RouteEntry, name: str, attempts: Attempts) -> Iterator[_
                 yield _treated(route, entry)
         case Answer(status):
             yield _answered(entry, status, name)
+
+
+def _other_origins(entry: RouteEntry, name: str) -> _Route | None:
+    """Return the route for preflight requests of other origins that would be forwarded, or None."""
+    allowed = None if entry.treatment is None else entry.treatment.cors
+    methods = {method for match in entry.matches for method in match.methods}
+    if allowed is None or not isinstance(entry.action, Forward) or methods - {"OPTIONS"}:
+        return None
+    if (result := cors.refuse_others(route_match(entry.matches), allowed)) is not None:
+        result.name = name
+    return result
 
 
 def _differs(share: Share) -> bool:

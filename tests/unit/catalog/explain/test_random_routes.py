@@ -16,14 +16,15 @@ from catalog.oracle.decide import Answer, Decision, LocalReply, Request, arrivin
 from catalog.oracle.gateway import RouteMatch, match_for
 from catalog.store.inventory import by_identity
 from catalog.store.view import View
-from meshwright.mesh.kinds import HTTP_ROUTE
+from meshwright.mesh.kinds import GRPC_ROUTE, HTTP_ROUTE
 from tests.differential.cases import Case, case
 from tests.differential.topology import Document
 from tests.unit.catalog.explain.test_explain import passing, read, seen
 from tests.unit.conftest import MANY_SECONDS
 
 pytestmark = pytest.mark.timeout(MANY_SECONDS)  # they decide many random requests
-CASES = 25
+CASES = 40
+OF_REQUESTS = (GRPC_ROUTE, HTTP_ROUTE)
 
 
 def cases() -> Iterator[tuple[int, Case]]:
@@ -33,13 +34,12 @@ def cases() -> Iterator[tuple[int, Case]]:
 
 
 def deciding(mesh: View, request: Request) -> RouteMatch | None:
-    """Return the match of an HTTPRoute that decides a request."""
+    """Return the match of a route that decides a request or connection."""
     port = mesh.services[request.service].port(request.port)
     arrived = arriving(mesh, request)
     if port is None or isinstance(arrived, LocalReply):
         return None
-    found = match_for(mesh, arrived, port)
-    return found if found is not None and found.key.kind == HTTP_ROUTE else None
+    return match_for(mesh, arrived, port)
 
 
 def test_missing_manifests_leave_no_share_of_a_route_refused() -> None:
@@ -70,11 +70,16 @@ def test_the_explanation_names_the_deciding_match() -> None:
         for request in made.requests:
             found = deciding(mesh, request)
             steps = [step.text for step in explain(mesh, request).steps]
-            names = [text.partition(", decides")[0] for text in steps if ", decides the request: " in text]
+            names = [text.partition(", decides")[0] for text in steps if ", decides the " in text]
             # A client whose sidecar does not know the Service may get no step about it.
-            assert names == [] or (found is not None and names == [f"{found.key}, {found.place}"])
+            assert names == [] or (found is not None and names == [f"{found.key}, {place(found)}"])
             named[bool(names)] += 1
     assert named[True] > 50
+
+
+def place(found: RouteMatch) -> str:
+    """Return the field of a match, or of a rule for connections, which has none."""
+    return str(found.place) if found.key.kind in OF_REQUESTS else f"spec.rules[{found.rule}]"
 
 
 def test_a_sidecar_without_a_match_decides_as_without_it_in_the_route() -> None:
@@ -84,7 +89,7 @@ def test_a_sidecar_without_a_match_decides_as_without_it_in_the_route() -> None:
         mesh = seen(read(*made.documents))
         for request in made.requests:
             found = deciding(mesh, request)
-            if found is None or request.identity is None:
+            if found is None or found.key.kind not in OF_REQUESTS or request.identity is None:
                 continue
             decision = decide(mesh, request)
             without = (ExcludedPolicy(found.key, found.place, "no"),)

@@ -63,6 +63,17 @@ def test_rules_of_a_target_grant_access_by_protocol(
     assert grant(mesh, wanted, Port(3306), a.TCP) == on_tcp
 
 
+def test_matches_of_one_group_and_callers_are_the_objects_of_the_mesh() -> None:
+    """A large mesh has tens of thousands of targets, so their policy holds no equal copies."""
+    group, wanted = a.route_group("routes", BOOKS, READ), a.target("t", "buyer", "shop", a.http("routes"))
+    shop = a.workload("shop", "10.0.0.1")
+    mesh = a.view(a.service("shop"), shop, group, wanted)
+    (port,) = proxy_policy(mesh, group_of(mesh, shop)).inbound
+    (rule,) = port.access.rules
+    assert rule.matches is group.matches
+    assert rule.callers is wanted.sources
+
+
 def test_destination_port_of_old_versions_restricts_all_rules() -> None:
     """`spec.destination.port` of v1alpha1 and v1alpha2 keeps a target to that port."""
     wanted = a.target("t", "buyer", "shop", a.tcp("any"), only=3306)

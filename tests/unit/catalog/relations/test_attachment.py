@@ -253,7 +253,7 @@ def test_a_route_whose_rules_are_all_dropped_takes_no_port_from_others() -> None
         (
             g.to("echo", 9090),
             ResolvedReason.UNSUPPORTED_PROTOCOL,
-            "port 9090 of Service default/echo has appProtocol tcp, and gets no requests",
+            "port 9090 of Service default/echo speaks tcp, as its appProtocol declares",
         ),
         (
             g.to("v1", filters=Filters(unknown=("ExtensionRef",))),

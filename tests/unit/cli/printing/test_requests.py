@@ -69,6 +69,13 @@ def test_control_characters_of_a_request_are_escaped() -> None:
             "waiting, because no sidecar of a/b is connected",
         ),
         (
+            {"watching": {"service": "a/b", "proxies": 1, "routes": ["HTTPRoute a/r"], "backends": ["a/c"]}},
+            (
+                "watching requests to a/b at 1 sidecar; HTTPRoute a/r may lead calls of a/b to other "
+                "Services, so tap these too: a/c"
+            ),
+        ),
+        (
             {"lost": 3},
             (
                 "3 requests are not shown, because there were too many: "

@@ -15,6 +15,7 @@ from meshwright.mesh.matching import RequestMatch
 from meshwright.mesh.names import Port
 from meshwright.mesh.policies.routing import RoutePolicy, RouteRule
 from meshwright.mesh.problems.problem import Problem
+from meshwright.mesh.service import Protocol
 from tests.meshes import gateway as g
 from tests.meshes import values as a
 
@@ -194,3 +195,23 @@ def test_parent_of_a_route_needs_no_workloads_of_its_own() -> None:
     none = [("Service default/front", "spec.selector")]
     for route, expected in ((to_others, []), (to_itself, none), (refused, none)):
         assert told(g.view(ECHO, V1, parent, *PODS, OPEN, route), Code.NO_ENDPOINTS) == expected
+
+
+def test_share_is_denied_by_the_port_of_the_backend_alone() -> None:
+    """Access to another port of a backend is no access to the share, and makes nobody a client."""
+    admin = a.port(5432, 5432, protocol=Protocol.TCP)
+    services = (ECHO, a.service("v1", a.port(80), admin), a.service("v2", a.port(80), admin))
+    both = g.http_route("both", Rule(backends=(g.to("v1"), g.to("v2"))), parents=AT_ECHO)
+    rules = (a.tcp_route("web", 8080), a.tcp_route("admin", 5432))
+    to_v1 = a.target("t", "client", "v1", a.tcp("web"))
+    client = a.workload("client", "10.0.0.8")
+
+    def denied(*targets: object) -> list[str]:
+        mesh = g.view(*services, *PODS, client, *rules, *targets, both)
+        return [f"{problem.field} {problem.value}" for problem in found(mesh, Code.SHARE_DENIED)]
+
+    share = "spec.rules[0].backendRefs[1] default/v2:80"
+    assert denied(to_v1) == [share]
+    assert denied(to_v1, a.target("u", "client", "v2", a.tcp("admin"))) == [share]
+    assert denied(to_v1, a.target("u", "client", "v2", a.tcp("web"))) == []
+    assert denied(a.target("u", "client", "v1", a.tcp("admin"))) == [], "no client of the route"

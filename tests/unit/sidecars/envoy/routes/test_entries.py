@@ -250,3 +250,21 @@ def test_preflight_of_any_origin_is_answered() -> None:
     """No request is refused where all origins are allowed."""
     (item,) = made(Forward((ONE,)), RequestTreatment(cors=Cors(("*",), ("GET",))))
     assert "typedPerFilterConfig" in item
+
+
+def test_preflight_of_a_method_is_answered_for_the_entry_with_this_method() -> None:
+    """A browser asks with OPTIONS for a request with another method; the filter answers before the cluster."""
+    entry = RouteEntry(
+        (RequestMatch(methods=("GET",)),),
+        Forward((ONE,)),
+        treatment=RequestTreatment(cors=Cors(("*",), ("GET",))),
+    )
+    asked, item = entry_routes(entry, "r", Attempts())
+    wanted = [json_format.MessageToDict(header.string_match) for header in asked.match.headers]
+    assert [header.name for header in asked.match.headers] == [
+        ":method",
+        "access-control-request-method",
+        "origin",
+    ]
+    assert wanted == [{"exact": "OPTIONS"}, {"safeRegex": {"regex": "GET"}}, {"safeRegex": {"regex": ".+"}}]
+    assert [header.string_match.exact for header in item.match.headers] == ["GET"]
