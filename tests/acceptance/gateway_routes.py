@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 
 GROUP: Final = "gateway.networking.k8s.io"
+KINDS: Final = ("HTTPRoute", "HTTPRoute", "HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute")
 PATHS: Final = (
     *("/", "/a", "/a/", "/a/b", "/a;b=c", "/%41", "/a.b+c", "/$1", "/~", "/a,b", "/(a)", "/*", "/%E9"),
     *("/:a@b", "/!'&=", "/" + "a" * 1023),
@@ -33,9 +34,9 @@ DURATIONS: Final = ("0s", "1ms", "500ms", "1m30s", "99999h", "1h1m1s1ms", "10s")
 NUMBERS: Final = (0, 1, 2, 50, 99, 100, 2**31 - 1)
 
 
-def route(dice: Dice, pool: "Pool") -> Document:
-    """Make a route of any kind."""
-    kind = dice.choice(("HTTPRoute", "HTTPRoute", "HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute"))
+def route(dice: Dice, pool: "Pool", kinds: tuple[str, ...] = KINDS) -> Document:
+    """Make a route of any kind, or of one of `kinds`."""
+    kind = dice.choice(kinds)
     spec: Document = {"parentRefs": [_parent(dice, pool)], "rules": _rules(dice, pool, kind)}
     if kind == "TLSRoute":
         spec["hostnames"] = dice.few(SERVER_NAMES, 3) or ["a.b"]

@@ -115,6 +115,7 @@ def _look(policy: ProxyPolicy, counts: Counts) -> None:
         rule for port in policy.inbound if isinstance(port.access, OnlyRules) for rule in port.access.rules
     ]
     entries = [entry for service in policy.outbound for entry in service.table]
+    chains = [chain for port in policy.edge for chain in port.chains]
     matches = [match for access_rule in rules for match in access_rule.matches or ()]
     matches += [match for entry in entries for match in entry.named_matches]
     counts.expressions.update(match.path_regex for match in matches if match.path_regex is not None)
@@ -147,6 +148,10 @@ def _look(policy: ProxyPolicy, counts: Counts) -> None:
         "explicit": policy.interception is InterceptionKind.EXPLICIT,
         "egress": policy.passthrough,
         "TLS parameters": bool(policy.tls.cipher_suites or policy.tls.ecdh_curves),
+        "ports of gateways": bool(policy.edge),
+        "hosts of gateways": any(host.table for chain in chains for host in chain.hosts or ()),
+        "connections of gateways": any(chain.entry is not None for chain in chains),
+        "server names of gateways": any(chain.tls is not None for chain in chains),
         "permissive": any(isinstance(port.access, EveryoneInTheMesh) for port in policy.inbound),
         "long names": any(
             len(service_destination.service.name) == 63 for service_destination in policy.service_destinations

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tests.acceptance.gateway_routes import route
+from tests.acceptance.gateways import gateway
 from tests.acceptance.policies import policy
 from tests.acceptance.values import HEADERS, ODD, Dice
 
@@ -137,7 +138,7 @@ def mesh(dice: Dice) -> list[Document]:
     result += [dice.choice(FURTHER)(dice, pool) for _ in range(dice.randint(1, 4))]
     result += [policy(dice, pool) for _ in range(dice.randint(0, 4))]
     result += [route(dice, pool) for _ in range(dice.choice((0, 0, 1, 3)))]
-    return result
+    return result + (gateway(dice, pool) if dice.odds(2) else [])
 
 
 def _object(dice: Dice, api: str, kind: str, namespace: str, name: Any, spec: Any = None) -> Document:

@@ -1,0 +1,121 @@
+"""Random gateways for one mesh, each with its class, a proxy and routes.
+
+The proxies listen at loopback addresses and unused ports. Some gateways have one odd value.
+"""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.acceptance.gateway_routes import GROUP, HOSTS, KINDS, SERVER_NAMES, route
+from tests.acceptance.values import ODD, Dice
+
+if TYPE_CHECKING:
+    from tests.acceptance.manifests import Pool
+
+Document = dict[str, Any]
+
+CONTROLLER: Final = "meshwright.dev/gateway-controller"
+PROTOCOLS: Final = (
+    *("HTTP",) * 6,
+    *("TLS",) * 4,
+    *("TCP",) * 3,
+    "HTTPS",
+    "UDP",
+    "example.com/custom",
+)
+ROUTES: Final = {"HTTP": ("HTTPRoute", "HTTPRoute", "GRPCRoute"), "TLS": ("TLSRoute",), "TCP": ("TCPRoute",)}
+HOSTNAMES: Final = (*HOSTS, *SERVER_NAMES, "*.shop.example", "a.b.c.d")
+ADDRESSES: Final[tuple[Document, ...]] = (
+    {"value": "192.0.2.1"},
+    {"type": "IPAddress"},
+    {"type": "Hostname", "value": "a.b"},
+    {"type": "example.com/pool", "value": "any text"},
+)
+SELECTORS: Final[tuple[Document, ...]] = (
+    {},
+    {"matchLabels": {"app": "a"}},
+    {"matchExpressions": [{"key": "app", "operator": "Exists"}]},
+    {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["a", ""]}]},
+    {"matchExpressions": [{"key": "app", "operator": "Unheard"}]},
+)
+
+
+def gateway(dice: Dice, pool: "Pool") -> list[Document]:
+    """Make a gateway with its class, a proxy and some routes to it."""
+    name, class_name = dice.name(), dice.label()
+    listeners = _listeners(dice)
+    spec: Document = {"gatewayClassName": class_name, "listeners": listeners}
+    if dice.odds(2):
+        spec["addresses"] = dice.few(ADDRESSES, 3)
+    if dice.odds(2):
+        spec["infrastructure"] = {"labels": {"team": dice.label()}, "annotations": {"a/b": dice.text()}}
+    if dice.odds(4):
+        odd = dice.choice((spec, *listeners))
+        odd[dice.choice(sorted(odd))] = dice.choice(ODD)
+    parents = [_parent(dice, name, listeners) for _ in range(dice.randint(1, 2))]
+    return [
+        _document("GatewayClass", class_name, {"controllerName": dice.rarely(CONTROLLER, one_in=10)}),
+        _document("Gateway", name, spec, pool.home),
+        _proxy(dice, pool, name),
+        *(_attached(dice, pool, parents) for _ in range(dice.randint(1, 4))),
+    ]
+
+
+def _document(kind: str, name: str, spec: Document, namespace: str = "") -> Document:
+    metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
+    return {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def _proxy(dice: Dice, pool: "Pool", name: str) -> Document:
+    spec = {
+        "address": f"127.{dice.randint(100, 119)}.{dice.randint(0, 255)}.{dice.randint(2, 250)}",
+        "serviceAccount": dice.choice(pool.accounts),
+        "service": pool.services[0],
+        "uuid": "u-edge",
+        "gateway": name,
+    }
+    metadata = {"name": "edge", "namespace": pool.home}
+    return {"apiVersion": "meshwright.dev/v1alpha1", "kind": "Workload", "metadata": metadata, "spec": spec}
+
+
+def _listeners(dice: Dice) -> list[Document]:
+    """Return listeners at few ports, of which some share a port."""
+    ports = dice.some(lambda: dice.randint(20000, 29999), 3)
+    return [_listener(dice, f"a{dice.label()[-20:]}.{number}", ports) for number in range(dice.randint(1, 4))]
+
+
+def _listener(dice: Dice, name: str, ports: tuple[int, ...]) -> Document:
+    protocol = dice.choice(PROTOCOLS)
+    listener: Document = {"name": name, "port": dice.choice(ports), "protocol": protocol}
+    if protocol in ("TLS", "HTTPS"):
+        is_passed = protocol == "TLS" and not dice.odds(4)
+        terminated = {"mode": "Terminate", "certificateRefs": [{"name": dice.name()}]}
+        listener["tls"] = {"mode": "Passthrough"} if is_passed else terminated
+    if protocol not in ("TCP", "UDP") and dice.odds(2):
+        listener["hostname"] = dice.choice(HOSTNAMES)
+    namespaces = {"from": dice.choice(("All", "Same", "Selector")), "selector": dice.choice(SELECTORS)}
+    kinds = [{"kind": kind} for kind in dice.few((*KINDS, "OtherRoute"), 3)]
+    allowed = dice.choice(({}, {}, {"namespaces": namespaces}, {"kinds": kinds}))
+    return listener | ({"allowedRoutes": allowed} if allowed else {})
+
+
+def _parent(dice: Dice, name: str, listeners: list[Document]) -> tuple[Document, str]:
+    """Return a reference to the gateway, and the protocol of the listener that is meant."""
+    chosen = dice.choice(listeners)
+    parent: Document = {"name": name}
+    if dice.odds(3):
+        parent["sectionName"] = chosen.get("name")
+    elif dice.odds(3):
+        parent["port"] = chosen.get("port")
+    return parent, str(chosen.get("protocol"))
+
+
+def _attached(dice: Dice, pool: "Pool", parents: list[tuple[Document, str]]) -> Document:
+    """Return a route of which the parents are gateways."""
+    parent, protocol = dice.choice(parents)
+    document = route(dice, pool, ROUTES.get(protocol, KINDS))
+    if not dice.odds(4):
+        document["metadata"]["namespace"] = pool.home
+    document["spec"]["parentRefs"] = [{**parent, "namespace": pool.home}]
+    if document["kind"] != "TCPRoute" and dice.odds(3):
+        document["spec"]["hostnames"] = dice.few(HOSTNAMES, 3) or ["a.b"]
+    return document
