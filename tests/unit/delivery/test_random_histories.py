@@ -21,6 +21,8 @@ from catalog.policy.values.destinations import ServiceDestination
 from catalog.policy.values.proxy import ReachableServices
 from catalog.policy.values.route_actions import Forward
 from catalog.policy.values.terms import AccessLogPolicy
+from catalog.relations.gateways.attachment import routes_at_listener
+from catalog.relations.gateways.grants import is_granted
 from catalog.relations.groups import groups
 from catalog.store.edits import Edits
 from catalog.store.view import View
@@ -31,9 +33,12 @@ from meshwright.engine.derived import derived
 from meshwright.engine.graph import Graph
 from meshwright.engine.node import Derivation
 from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.gateway.routes import GrantedFrom, GrantedTo, ReferenceGrant
 from meshwright.mesh.gateway.rules import Rule as GatewayRule
 from meshwright.mesh.host_port import HostPort
+from meshwright.mesh.kinds import GRPC_ROUTE, HTTP_ROUTE, SERVICE
 from meshwright.mesh.names import Namespace, SecretName, ServiceName
+from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.authorization import Authorizer, ExternalAuthorization
 from meshwright.mesh.policies.limits import ConnectionLimits, UpstreamTrafficSetting
 from meshwright.mesh.policies.mutual_tls import MutualTLS, PlainText, TlsMode
@@ -152,7 +157,7 @@ Search again with unrecorded_reads.py when the generator changes. Slices are the
 never change; no derived value reads the other absent tables and indexes.
 """
 
-NOT_READ = {"ReferenceGrants", "slices", "workloads by group"}
+NOT_READ = {"Gateways by class", "slices", "workloads by gateway", "workloads by group"}
 ONE_BY_ONE = {"TrafficSplits by backend", "workloads by identity"}
 """Those that histories seldom need, for what reads them reads much else; see the test of `visible`."""
 BEHIND = {"services by backend of their routes"}
@@ -181,6 +186,8 @@ ROUTED = {"RoutePolicies", "RoutePolicies by service"}
 ROOTS = {"MeshRootCertificates": ", the set of keys"}
 TOLD = {"Telemetries", "Telemetries by namespace", "ExtensionServices"}
 REACHED = {"UpstreamPolicies", "UpstreamPolicies by service"}
+SERVED = {"GatewayClasses", "Gateways", "Gateway API routes by gateway"}
+GRANTED = {"ReferenceGrants", "ReferenceGrants by namespace"}
 """Those of limits, of what is tried again or becomes of requests, of how endpoints are reached, of roots."""
 
 
@@ -204,6 +211,8 @@ def test_every_table_and_index_has_a_mutation_test() -> None:
         | PLAIN
         | ASKED
         | WATCHED
+        | SERVED
+        | GRANTED
     )
     assert names() == KILLED_BY.keys() | others
 
@@ -255,6 +264,59 @@ def test_visible_services_follow_backends_of_routes(forgotten: str, monkeypatch:
     assert [key.name for key in pin.value()] == ["a"]
     view.apply(view.edits_to(g.view(*before, *policy, route).known()))
     assert ([key.name for key in pin.value()] == ["a", "c"]) is (not forgotten)
+
+
+@pytest.mark.parametrize("forgotten", ["", *sorted(SERVED)])
+def test_routes_at_listeners_follow_classes_gateways_and_routes(
+    forgotten: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A class, a gateway and a route are added one after another; the route is attached with the last.
+
+    If the reads of one table or index are forgotten, the attachment is missed.
+    """
+    monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
+    gateway, route = g.gateway("edge"), g.http_route("r", parents=(g.at("edge"),))
+    orders = ((g.CLASS, gateway, route), (gateway, route, g.CLASS), (route, g.CLASS, gateway))
+    result = []
+    for things in orders:
+        view = g.view()
+        pin = Pin(_attached, view, "here")
+        seen = [pin.value()]
+        for count in (1, 2, 3):
+            view.apply(view.edits_to(g.view(*things[:count]).known()))
+            seen.append(pin.value())
+        result.append(seen)
+    assert (result == [[0, 0, 0, 1]] * 3) is (not forgotten)
+
+
+@derived
+def _attached(view: View, _: str) -> int:
+    return len(routes_at_listener(view, g.gateway("edge").key, "http"))
+
+
+@pytest.mark.parametrize("forgotten", ["", *sorted(GRANTED)])
+def test_permitted_references_follow_added_and_edited_grants(
+    forgotten: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A grant for another kind is added, then edited, then removed."""
+    monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
+    key, targets = a.policy_key("g"), (GrantedTo(SERVICE),)
+    other, right = (
+        ReferenceGrant(key, (GrantedFrom(kind, Namespace("far")),), targets)
+        for kind in (GRPC_ROUTE, HTTP_ROUTE)
+    )
+    view = g.view()
+    pin = Pin(_permitted, view, "here")
+    seen = [pin.value()]
+    for grants in ((other,), (right,), ()):
+        view.apply(view.edits_to(g.view(*grants).known()))
+        seen.append(pin.value())
+    assert (seen == [False, False, True, False]) is (not forgotten)
+
+
+@derived
+def _permitted(view: View, _: str) -> bool:
+    return is_granted(view, HTTP_ROUTE, Namespace("far"), ObjectKey(SERVICE, a.DEFAULT, "shop"))
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(LIMITED)])
