@@ -3,12 +3,15 @@
 A request is answered by the most specific listener at its port whose host name covers the request's, and by
 no other. Of this listener's routes those with the most specific host name of their own decide first, and by
 precedence among equals (gateway.networking.k8s.io, `hostnames` of HTTPRoute). TLS connections are forwarded
-alike by their server name, and connections at a TCP listener by the oldest route.
+alike by their server name, and connections at a TCP listener by the oldest route. For example, a connection
+for `cart.shop.example` gets the route for `*.shop.example` if there is none for the name itself.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from http import HTTPStatus
+from typing import Final
 
 from catalog.policy.destinations import destinations_of
 from catalog.policy.gateway_routes import edge_connections, edge_entries
@@ -16,22 +19,27 @@ from catalog.policy.outbound import is_plain, reaches_from_edge
 from catalog.policy.values.destinations import ServiceDestination
 from catalog.policy.values.edge import EdgeChain, EdgeHost, EdgePort, EdgeTls
 from catalog.policy.values.interception import SocketAddress
+from catalog.policy.values.route_actions import Answer
 from catalog.policy.values.route_table import RouteEntry
 from catalog.relations.gateways.attachment import routes_at_listener
 from catalog.relations.gateways.listeners import listener_verdicts
 from catalog.relations.gateways.verdicts import ListenerVerdict
 from catalog.relations.groups import ProxyGroup
-from catalog.store.gateway import route_of
+from catalog.store.gateway import route_of, tls_secrets
 from catalog.store.view import View
 from meshwright.engine.derived import derived
 from meshwright.mesh.gateway.gateways import ListenerProtocol
 from meshwright.mesh.gateway.hostnames import covers, most_specific, shared, specificity
 from meshwright.mesh.gateway.routes import GatewayRoute
+from meshwright.mesh.gateway.secrets import TlsSecret
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import Port
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.values.cached_hash import SharedTuple
 from meshwright.mesh.workload import Edge
+
+_MISDIRECTED: Final = (RouteEntry((), Answer(HTTPStatus.MISDIRECTED_REQUEST)),)
+"""Table of a host name for which another listener at the port has the certificate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +122,22 @@ def _plain_if_outside(view: View, destination: ServiceDestination) -> ServiceDes
     return replace(destination, plain=True) if plain else destination
 
 
+def edge_secrets(view: View, group: ProxyGroup) -> tuple[TlsSecret, ...]:
+    """Return the certificates of a gateway's proxies with their keys, sorted; none for other proxies."""
+    return secrets_of_gateway(view, group) if isinstance(group.interception, Edge) else ()
+
+
+@derived
+def secrets_of_gateway(view: View, group: ProxyGroup) -> tuple[TlsSecret, ...]:
+    """Return the certificates of a gateway's proxies with their keys, sorted by name."""
+    chains = (chain.tls for port in edge_ports(view, group) for chain in port.chains)
+    named = sorted({key for shown in chains if shown is not None for key in shown.certificates})
+    found = (tls_secrets(view).get(key) for key in named)
+    return tuple(secret for secret in found if secret is not None)
+
+
 def _in_force(view: View, gateway: PolicyKey) -> Iterator[ListenerVerdict]:
-    return (verdict for verdict in listener_verdicts(view, gateway) if verdict.accepted)
+    return (verdict for verdict in listener_verdicts(view, gateway) if verdict.in_force)
 
 
 @derived
@@ -141,6 +163,11 @@ def _chains_of(port: _PortInForce) -> Iterator[EdgeChain]:
                 plain += _hosts(port, hostname)
             case ListenerProtocol.TCP:
                 yield EdgeChain(entry=_oldest(port, port.routes[hostname]))
+            case ListenerProtocol.HTTPS:
+                shown = EdgeTls(hostname, verdict.certificates)
+                yield EdgeChain(
+                    shown, hosts=_sorted((*_hosts(port, hostname), *_misdirected(port, hostname)))
+                )
             case ListenerProtocol.TLS:
                 for name in port.names(hostname):
                     yield _connections(port, hostname, name)
@@ -153,7 +180,8 @@ def _chains_of(port: _PortInForce) -> Iterator[EdgeChain]:
 def _connections(port: _PortInForce, hostname: str, name: str) -> EdgeChain:
     """Return the chain for connections with a server name; they are closed without a route."""
     first = next(port.deciding(hostname, name), [])
-    return EdgeChain(EdgeTls(name), entry=_oldest(port, first))
+    shown = EdgeTls(name, port.listeners[hostname].certificates)
+    return EdgeChain(shown, entry=_oldest(port, first))
 
 
 def _routes(view: View, gateway: PolicyKey, verdict: ListenerVerdict) -> tuple[GatewayRoute, ...]:
@@ -165,6 +193,17 @@ def _hosts(port: _PortInForce, hostname: str) -> Iterator[EdgeHost]:
     """Yield the host names of a listener with their route tables."""
     for name in port.names(hostname):
         yield EdgeHost(name, tuple(_table(port, port.deciding(hostname, name))))
+
+
+def _misdirected(port: _PortInForce, hostname: str) -> Iterator[EdgeHost]:
+    """Yield the host names of other listeners at a port, as a connection to this listener gets them.
+
+    A client with HTTP/2 uses a connection for every name in its certificate. The answer 421 makes it open
+    another one, to the listener whose routes and certificate are meant (RFC 9110, 15.5.20).
+    """
+    for other in port.listeners:
+        if other != hostname:
+            yield EdgeHost(other, _MISDIRECTED)
 
 
 def _table(port: _PortInForce, deciding: Iterable[list[GatewayRoute]]) -> Iterator[RouteEntry]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from catalog.policy.destinations import answering_at, endpoints_of
-from catalog.policy.edge import ports_of_gateway
+from catalog.policy.edge import ports_of_gateway, secrets_of_gateway
 from catalog.policy.group_policy import proxy_policy
 from catalog.policy.inbound import access, inbound_ports
 from catalog.policy.objects import routing, upstreams
@@ -122,6 +122,7 @@ def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
             yield inbound_ports.node(view, group)
         case GatewayPorts():
             yield ports_of_gateway.node(view, group)
+            yield secrets_of_gateway.node(view, group)
         case AllOutbound():
             yield reachable.node(view, group)
             yield union_of_egresses.node(view, identity)

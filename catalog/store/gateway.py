@@ -21,6 +21,7 @@ from meshwright.mesh.gateway.routes import (
     TLSRoute,
 )
 from meshwright.mesh.gateway.rules import Rule
+from meshwright.mesh.gateway.secrets import TlsSecret
 from meshwright.mesh.kinds import (
     GATEWAY,
     GATEWAY_CLASS,
@@ -28,6 +29,7 @@ from meshwright.mesh.kinds import (
     GRPC_ROUTE,
     HTTP_ROUTE,
     REFERENCE_GRANT,
+    SECRET,
     SERVICE,
     TLS_ROUTE,
 )
@@ -49,6 +51,8 @@ gateways: Final = kind(Gateway, GATEWAY, "Gateways", lambda gateway: gateway.key
 gateway_classes: Final = kind(
     GatewayClass, GATEWAY_CLASS, "GatewayClasses", lambda gateway_class: gateway_class.name
 )
+tls_secrets: Final = kind(TlsSecret, SECRET, "Secrets with certificates", lambda secret: secret.key)
+"""Secrets, whose keys are hidden from everything that prints; only those named by a gateway matter."""
 
 
 def parent_service(route: GatewayRoute, parent: ParentRef) -> ServiceKey | None:

@@ -11,7 +11,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID
 
 from certs.keys.bundle import TrustBundle
 from certs.keys.leaf import signed_by
-from certs.keys.pem import as_pem
+from meshwright.tls.pem import as_pem
 
 CURVES: Final = frozenset({"secp256r1", "secp384r1", "secp521r1"})
 """Curves allowed for a CA's key; BoringSSL does not verify signatures on others."""

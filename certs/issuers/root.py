@@ -12,11 +12,11 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from certs.errors import StateError
 from certs.issuers.chain import IssuerChain, above
 from certs.keys.leaf import fingerprint_of, read_leaf, trust_domains
-from certs.keys.pem import as_pem, certificates_in
 from certs.keys.profile import key_usage, subject
 from certs.keys.serial import new_serial
 from certs.lifetimes import BACKDATED
 from meshwright.mesh.names import TrustDomain
+from meshwright.tls.pem import as_pem, certificates_in
 
 VALIDITY: Final = timedelta(days=3652)
 """Validity of a CA made here: 10 years."""

@@ -17,8 +17,8 @@ from certs.issuers.succession import SETTLING, FormerIssuer, Succession, followe
 from certs.issuers.succession_store import SuccessionStore
 from certs.keys.bundle import TrustBundle
 from certs.keys.leaf import is_signed_by_bundle
-from certs.keys.pem import first_in
 from meshwright.mesh.names import TrustDomain
+from meshwright.tls.pem import first_in
 
 _AGENTS_SETTLING: Final = timedelta(hours=1)
 

@@ -11,8 +11,8 @@ from typing import Self
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 
-from certs.keys.pem import certificates_in, loaded
 from certs.keys.signing_request import key_digest
+from meshwright.tls.pem import certificates_in, loaded
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from certs.contract import Names, Usage
-from certs.keys.pem import UNREADABLE, first_in, loaded
 from certs.keys.profile import common_name
 from certs.keys.proof_of_possession import written
 from certs.keys.serial import serial_text
 from meshwright.mesh.names import TrustDomain
+from meshwright.tls.pem import UNREADABLE, first_in, loaded
 
 _SPIFFE: Final = "spiffe://"
 _Extension = TypeVar("_Extension", bound=x509.ExtensionType)

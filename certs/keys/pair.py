@@ -14,9 +14,10 @@ from certs.contract import CertificateRequest, Issuer, KeyKind, Names, Possessio
 from certs.errors import IssuerError, RequestError
 from certs.keys.leaf import Leaf, is_signed_by_bundle, leaf_of, read_leaf
 from certs.keys.material import PrivateKey
-from certs.keys.pem import certificates_in, first_in
 from certs.keys.proof_of_possession import OwnKey, written
 from certs.lifetimes import BACKDATED, BACKDATED_SHARE
+from meshwright.tls.matching import require_match
+from meshwright.tls.pem import first_in
 
 _NAMES: Final = (x509.UniformResourceIdentifier, x509.DNSName, x509.IPAddress)
 _UNNAMED: Final = (Usage.SERVICE, Usage.GATEWAY)
@@ -168,16 +169,5 @@ def _pkcs8(key: _Key) -> PrivateKey:
 
 def matched_pair(chain_pem: bytes, key: PrivateKey) -> Pair:
     """Combine a chain with its key. Raises ValueError, without key material, for a wrong key."""
-    try:
-        certificate = certificates_in(chain_pem)[0]
-    except ValueError:
-        raise ValueError("the file of the certificate lacks a readable certificate") from None
-    try:
-        private = serialization.load_pem_private_key(key.reveal(), password=None)
-    except TypeError:
-        raise ValueError("the private key is encrypted; it must be PEM without a passphrase") from None
-    except ValueError:
-        raise ValueError("the private key cannot be read") from None
-    if private.public_key() != certificate.public_key():
-        raise ValueError("the private key does not belong to the certificate")
+    require_match(chain_pem, key.reveal())
     return Pair(read_leaf(chain_pem), chain_pem, key)

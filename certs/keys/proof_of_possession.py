@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKey
 
 from certs.contract import Names
 from certs.errors import RequestError
-from certs.keys.pem import UNREADABLE
 from certs.keys.profile import alternative_names, subject
+from meshwright.tls.pem import UNREADABLE
 
 
 @dataclass(frozen=True, slots=True)

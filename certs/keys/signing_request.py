@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKey
 
 from certs.errors import RequestError
 from certs.keys.material import PrivateKey
-from certs.keys.pem import UNREADABLE
 from certs.keys.proof_of_possession import written
+from meshwright.tls.pem import UNREADABLE
 
 MOST_BYTES: Final = 16 * 1024
 """Limit of a request's size: ten times the size of a request with the longest accepted key."""

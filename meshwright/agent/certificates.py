@@ -10,7 +10,6 @@ from certs.errors import PeerRefused
 from certs.keys.leaf import is_signed_by_bundle, trust_domains
 from certs.keys.material import PeerCertificate
 from certs.keys.pair import matched_pair
-from certs.keys.pem import PLAIN, is_plain
 from certs.peer import read_peer
 from meshwright.agent.credentials import (
     CredentialFacts,
@@ -23,6 +22,7 @@ from meshwright.agent.credentials import (
 from meshwright.mesh.identity import ProxyName, ProxyNameError
 from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE, TRUST_DOMAIN_FILE
+from meshwright.tls.pem import PLAIN, is_plain
 
 
 def read(

@@ -8,6 +8,7 @@ from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.gateway.gateways import Gateway, GatewayClass
 from meshwright.mesh.gateway.routes import GRPCRoute, HTTPRoute, ReferenceGrant, TLSRoute
 from meshwright.mesh.gateway.routes import TCPRoute as GatewayTCPRoute
+from meshwright.mesh.gateway.secrets import TlsSecret
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import FORMS, NAMESPACE, READ_AS, Kind
 from meshwright.mesh.names import Namespace
@@ -150,6 +151,7 @@ MeshObject = (
     | TCPRoute
     | Telemetry
     | TLSRoute
+    | TlsSecret
     | TrafficSplit
     | TrafficTarget
     | UpstreamPolicy

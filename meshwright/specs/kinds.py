@@ -55,6 +55,7 @@ from meshwright.mesh.objects import MeshObject
 from meshwright.mesh.problems.spelling import nearest
 from meshwright.specs.core.endpoints import endpoint_slice, endpoints, pod
 from meshwright.specs.core.pod_template import cron_job, pod_template, scaled_template, template_object
+from meshwright.specs.core.secrets import tls_secret
 from meshwright.specs.core.services import namespace, service, service_account
 from meshwright.specs.gateway.classes import gateway_class
 from meshwright.specs.gateway.gateways import gateway
@@ -132,6 +133,7 @@ _READERS: Final = (
     Reader(GATEWAY, ("v1", "v1beta1"), gateway, keeps_last_form=False),
     Reader(NAMESPACE, ("v1",), namespace),
     Reader(SERVICE_ACCOUNT, ("v1",), service_account),
+    Reader(SECRET, ("v1",), tls_secret),
     Reader(SERVICE, ("v1",), service),
     Reader(POD, ("v1",), pod),
     Reader(ENDPOINTS, ("v1",), endpoints),
@@ -161,7 +163,6 @@ _MORE: Final[Mapping[str, frozenset[str]]] = {
             "PersistentVolume",
             "PersistentVolumeClaim",
             "ResourceQuota",
-            SECRET.name,
         }
     ),
     "apps": frozenset({"ControllerRevision"}),

@@ -9,7 +9,7 @@ from meshwright.tls.key_pair import load_key_pair
 
 
 class UnusableTlsError(ValueError):
-    """A file or content for TLS cannot be used; the message names the file and shows no content."""
+    """A file or content for TLS cannot be used; the message names the file, and never quotes it."""
 
 
 @dataclass(frozen=True, slots=True)

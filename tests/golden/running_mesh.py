@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, Self
 
+from catalog.policy.edge import edge_secrets
 from catalog.policy.group_policy import proxy_policy
 from catalog.policy.inbound import LOOPBACK
 from catalog.policy.values.proxy import ProxyPolicy
@@ -38,7 +39,7 @@ from meshwright.mesh.names import IpAddress, TrustDomain
 from meshwright.mesh.workload import Edge, Explicit, Workload
 from meshwright.providers.directory.manifests import Manifests
 from meshwright.sidecars.envoy.bootstrap.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
-from meshwright.sidecars.envoy.security.secrets import service_certificate, trust_root
+from meshwright.sidecars.envoy.security.secrets import edge_certificate, service_certificate, trust_root
 from tests.golden.beacon import beacon
 from tests.golden.envoys import HERE, Place, RunningEnvoy, keep
 from tests.meshes.resources import resources
@@ -155,10 +156,11 @@ class LiveMesh:
             policy = proxy_policy(self.view, key)
             certificate = self.manager.ensure(key.identity, names[key.identity], now)
             secret = service_certificate(certificate), trust_root(TRUST_DOMAIN, self.manager.trust_bundle())
+            own = (edge_certificate(shown) for shown in edge_secrets(self.view, key))
             group = GroupKey(str(number))
             where = key.address or self.loopback
             shining = beacon(where, self._round) if where else ()
-            snapshots[group] = Snapshot.of((*self.translate(policy), *secret, *shining))
+            snapshots[group] = Snapshot.of((*self.translate(policy), *secret, *own, *shining))
             assert snapshots[group].missing() == ()
             members |= {NodeKey(str(proxy)): group for proxy in proxies}
         self.cache.publish(snapshots, members)

@@ -13,6 +13,7 @@ from meshwright.mesh.gateway.gateways import (
     GatewayClass,
     Listener,
     ListenerTls,
+    ObjectReference,
     TlsMode,
 )
 from meshwright.mesh.gateway.references import BackendObject, ParentRef
@@ -25,6 +26,7 @@ from meshwright.mesh.gateway.routes import (
     TLSRoute,
 )
 from meshwright.mesh.gateway.rules import Backend, Rule
+from meshwright.mesh.gateway.secrets import TlsSecret
 from meshwright.mesh.kinds import (
     GATEWAY,
     GATEWAY_CLASS,
@@ -32,6 +34,7 @@ from meshwright.mesh.kinds import (
     GRPC_ROUTE,
     HTTP_ROUTE,
     REFERENCE_GRANT,
+    SECRET,
     SERVICE,
     TLS_ROUTE,
     Kind,
@@ -40,6 +43,7 @@ from meshwright.mesh.matching import Exact, FieldMatch, GrpcMethod, Prefix, Rege
 from meshwright.mesh.names import Namespace, Port
 from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.origins import InFile
+from meshwright.mesh.values.private_key import PrivateKey
 from tests.meshes import values as a
 
 CLASS = GatewayClass("meshwright", CONTROLLER_NAME)
@@ -47,7 +51,7 @@ FOREIGN_CLASS = GatewayClass("other", "example.com/controller")
 
 KINDS = {HTTPRoute: HTTP_ROUTE, GRPCRoute: GRPC_ROUTE, TLSRoute: TLS_ROUTE, TCPRoute: GATEWAY_TCP_ROUTE}
 NO_FILTERS = Filters()
-_OURS = HTTPRoute | GRPCRoute | TLSRoute | TCPRoute | Gateway | GatewayClass | ReferenceGrant
+_OURS = HTTPRoute | GRPCRoute | TLSRoute | TCPRoute | Gateway | GatewayClass | ReferenceGrant | TlsSecret
 
 
 def parent(
@@ -131,6 +135,31 @@ def passthrough(name: str = "tls", port: int = 443, hostname: str = "", **fields
     return replace(listener(name, port, hostname, "TLS", **fields), tls=passed)
 
 
+def https(
+    name: str = "https",
+    hostname: str = "",
+    *secrets: str,
+    protocol: str = "HTTPS",
+    namespace: str | None = None,
+    **fields: Any,
+) -> Listener:
+    """Make a listener at port 443 that ends TLS, by default with the Secret `cert`."""
+    where = None if namespace is None else Namespace(namespace)
+    shown = tuple(ObjectReference(SECRET, secret, where) for secret in secrets or ("cert",))
+    return replace(listener(name, 443, hostname, protocol, **fields), tls=ListenerTls(certificates=shown))
+
+
+def reference(to: Listener, kind: Kind, name: str) -> Listener:
+    """Return a listener with another reference in place of its certificates."""
+    return replace(to, tls=ListenerTls(certificates=(ObjectReference(kind, name),)))
+
+
+def tls_secret(name: str = "cert", *, namespace: str = "default", fault: str = "") -> TlsSecret:
+    """Make a Secret with placeholders for its content, or one with a fault."""
+    key = a.policy_key(name, namespace)
+    return TlsSecret(key, fault=fault) if fault else TlsSecret(key, b"[chain]", PrivateKey(b"[key]"))
+
+
 def gateway(
     name: str, *listeners: Listener, namespace: str = "default", class_name: str = "meshwright"
 ) -> Gateway:
@@ -164,9 +193,11 @@ def tls_route(
     return TLSRoute(a.policy_key(name, namespace), parents, hostnames, rules, created=created)
 
 
-def key_of(thing: GatewayRoute | Gateway | GatewayClass | ReferenceGrant) -> ObjectKey:
-    """Return the object key of a route, gateway, class or grant."""
+def key_of(thing: GatewayRoute | Gateway | GatewayClass | ReferenceGrant | TlsSecret) -> ObjectKey:
+    """Return the object key of a route, gateway, class, grant or Secret."""
     match thing:
+        case TlsSecret(key):
+            return ObjectKey.from_name(SECRET, key)
         case ReferenceGrant(key):
             return ObjectKey.from_name(REFERENCE_GRANT, key)
         case Gateway(key):

@@ -6,20 +6,23 @@ of force, because none of them has precedence. Other listeners of the gateway st
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
+from catalog.relations.gateways.certificates import certificates_of
 from catalog.relations.gateways.classes import served_gateway
 from catalog.relations.gateways.verdicts import ListenerReason, ListenerVerdict
 from catalog.store.view import View
 from meshwright.engine.derived import derived
-from meshwright.mesh.gateway.gateways import Listener, ListenerProtocol, TlsMode
+from meshwright.mesh.gateway.gateways import Gateway, Listener, ListenerProtocol
 from meshwright.mesh.kinds import GATEWAY_TCP_ROUTE, GRPC_ROUTE, HTTP_ROUTE, TLS_ROUTE, Kind
 from meshwright.mesh.policies.smi import PolicyKey
 
 KINDS: Final[Mapping[str, tuple[Kind, ...]]] = MappingProxyType(
     {
         ListenerProtocol.HTTP: (HTTP_ROUTE, GRPC_ROUTE),
+        ListenerProtocol.HTTPS: (HTTP_ROUTE, GRPC_ROUTE),
         ListenerProtocol.TLS: (TLS_ROUTE,),
         ListenerProtocol.TCP: (GATEWAY_TCP_ROUTE,),
     }
@@ -36,10 +39,10 @@ def listener_verdicts(view: View, key: PolicyKey) -> tuple[ListenerVerdict, ...]
     gateway = served_gateway(view, key)
     if gateway is None:
         return ()
-    return tuple(_verdict(listener, gateway.listeners) for listener in gateway.listeners)
+    return tuple(_verdict(view, gateway, listener) for listener in gateway.listeners)
 
 
-def _verdict(listener: Listener, together: tuple[Listener, ...]) -> ListenerVerdict:
+def _verdict(view: View, gateway: Gateway, listener: Listener) -> ListenerVerdict:
     if listener.dropped:
         message = f"Dropped Listener: {listener.dropped}"
         return ListenerVerdict(listener, ListenerReason.UNSUPPORTED_VALUE, message)
@@ -48,20 +51,18 @@ def _verdict(listener: Listener, together: tuple[Listener, ...]) -> ListenerVerd
         served = ", ".join(sorted(KINDS))
         message = f"protocol {listener.protocol} is not served; listeners may have the protocol {served}"
         return ListenerVerdict(listener, ListenerReason.UNSUPPORTED_PROTOCOL, message)
-    if ends_tls(listener):
-        message = "the proxy ends TLS in no listener yet; its mode must be Passthrough"
-        return ListenerVerdict(listener, ListenerReason.UNSUPPORTED_VALUE, message)
     asked = listener.allowed.kinds
     kinds = tuple(kind for kind in asked if kind in fitting) if asked else fitting
     unknown = tuple(kind for kind in asked if kind not in fitting)
-    reason, message = _standing(listener, together)
-    return ListenerVerdict(listener, reason, message, kinds, unknown)
-
-
-def ends_tls(listener: Listener) -> bool:
-    """Return whether the proxy ends TLS at a listener."""
-    mode = TlsMode.TERMINATE if listener.tls is None else listener.tls.mode
-    return listener.protocol in _BY_SERVER_NAME and mode is TlsMode.TERMINATE
+    reason, message = _standing(listener, gateway.listeners)
+    verdict = ListenerVerdict(listener, reason, message, kinds, unknown)
+    if not listener.ends_tls:
+        return verdict
+    shown, broken = certificates_of(view, gateway.key.namespace, listener)
+    if verdict.accepted and not shown:
+        reasons = "; ".join(item.message for item in broken)
+        message = f"the listener is out of force, because it lacks a certificate: {reasons}"
+    return replace(verdict, message=message, certificates=shown, broken=broken)
 
 
 def _standing(listener: Listener, together: tuple[Listener, ...]) -> tuple[ListenerReason, str]:
@@ -72,9 +73,7 @@ def _standing(listener: Listener, together: tuple[Listener, ...]) -> tuple[Liste
             message = f"listener {other.name} has protocol {other.protocol} at the same port {listener.port}"
             return ListenerReason.PROTOCOL_CONFLICT, message
         if listener.protocol == ListenerProtocol.TCP:
-            message = (
-                f"listener {other.name} has the same port {listener.port}, and host names tell no TCP apart"
-            )
+            message = f"listener {other.name} has the same port {listener.port}, and only one TCP listener may have a port"
             return ListenerReason.PROTOCOL_CONFLICT, message
     for other in others:
         if other.hostname == listener.hostname:

@@ -10,7 +10,7 @@ from meshwright.mesh.policies.smi import PolicyKey
 
 
 class ListenerReason(enum.StrEnum):
-    """Reasons of a listener's condition `Accepted`; only ACCEPTED puts the listener in force.
+    """Reasons of a listener's condition `Accepted`; without ACCEPTED the listener is out of force.
 
     A listener in a conflict also has the condition `Conflicted`, with the same reason.
     """
@@ -22,12 +22,28 @@ class ListenerReason(enum.StrEnum):
     HOSTNAME_CONFLICT = "HostnameConflict"
 
 
+class CertificateReason(enum.StrEnum):
+    """Reasons of a listener's condition `ResolvedRefs` for a certificate that cannot be shown."""
+
+    INVALID_CERTIFICATE_REF = "InvalidCertificateRef"
+    REF_NOT_PERMITTED = "RefNotPermitted"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenCertificate:
+    """A reference of a listener to a certificate that cannot be shown, and why; without content of it."""
+
+    reason: CertificateReason
+    message: str
+
+
 @dataclass(frozen=True, slots=True)
 class ListenerVerdict:
-    """Verdict about a listener: whether it is in force, and `kinds` of routes that may attach.
+    """Verdict about a listener: whether it is accepted, and `kinds` of routes that may attach.
 
     `unknown_kinds` are kinds of `allowedRoutes` that cannot attach to its protocol; the condition
-    `ResolvedRefs` is False then, with the reason `InvalidRouteKinds`.
+    `ResolvedRefs` is False then, with the reason `InvalidRouteKinds`. `certificates` are the names of the
+    Secrets that a listener shows if it ends TLS, and `broken` the references without a certificate to show.
     """
 
     listener: Listener
@@ -35,11 +51,18 @@ class ListenerVerdict:
     message: str
     kinds: tuple[Kind, ...] = ()
     unknown_kinds: tuple[Kind, ...] = ()
+    certificates: tuple[PolicyKey, ...] = ()
+    broken: tuple[BrokenCertificate, ...] = ()
 
     @property
     def accepted(self) -> bool:
-        """True if the listener is in force."""
+        """True if the listener can be in force beside the others of its gateway."""
         return self.reason is ListenerReason.ACCEPTED
+
+    @property
+    def in_force(self) -> bool:
+        """True if the listener serves clients; without any certificate it cannot end TLS."""
+        return self.accepted and (not self.listener.ends_tls or bool(self.certificates))
 
 
 class AttachedReason(enum.StrEnum):

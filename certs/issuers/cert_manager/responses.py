@@ -11,9 +11,9 @@ from cryptography import x509
 from certs.issuers.chain import above
 from certs.keys.bundle import TrustBundle
 from certs.keys.leaf import signed_by
-from certs.keys.pem import as_pem, certificates_in
 from meshwright.kube.errors import shortened
 from meshwright.kube.resource import Raw
+from meshwright.tls.pem import as_pem, certificates_in
 
 _UNAPPROVED: Final = (
     "it is not approved yet: cert-manager's approver does not approve it if its settings "

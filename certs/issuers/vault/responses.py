@@ -9,7 +9,7 @@ from cryptography import x509
 from certs.errors import IssuerError
 from certs.issuers.vault.http import Answer
 from certs.keys.bundle import TrustBundle
-from certs.keys.pem import as_pem, certificates_in
+from meshwright.tls.pem import as_pem, certificates_in
 
 _MOST_SECONDS: Final = 1000 * 365 * 86400
 

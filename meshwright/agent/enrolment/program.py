@@ -13,7 +13,6 @@ from pathlib import Path
 
 from certs.errors import CertificateError
 from certs.keys.leaf import trust_domains
-from certs.keys.pem import PLAIN, is_plain
 from certs.keys.signing_request import new_key, request_for
 from meshwright.agent.certificates import domain_of, trust_domain
 from meshwright.agent.credentials import CredentialsError, domain_beside
@@ -32,6 +31,7 @@ from meshwright.enrolment.tokens import read_token
 from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.envoy.bootstrap.bootstrap import server_name
 from meshwright.sidecars.layout import AUTHORITY_FILE
+from meshwright.tls.pem import PLAIN, is_plain
 
 
 def answer(question: Question) -> Answer:

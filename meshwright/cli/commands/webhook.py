@@ -89,7 +89,7 @@ def webhook(
 
 def roots(path: Path) -> bytes:
     """Return the root certificates in a PEM file; raise CommandFailed for other content or a private key."""
-    from certs.keys.pem import as_pem, certificates_in
+    from meshwright.tls.pem import as_pem, certificates_in
 
     try:
         content = path.read_bytes()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from catalog.policy.destinations import Answering, allowed_answering, endpoints_of
+from catalog.policy.edge import edge_secrets
 from catalog.policy.group_policy import outline
 from catalog.policy.reachable import derive_open
 from catalog.policy.values.proxy import ProxyPolicy
@@ -21,6 +22,7 @@ from meshwright.delivery.snapshots.sets import SetBuilder
 from meshwright.engine.derived import derived
 from meshwright.engine.table import Table
 from meshwright.mesh.config import SidecarSettings
+from meshwright.mesh.gateway.secrets import TlsSecret
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.values.cached_hash import CachedHash, hashed_once
 from meshwright.sidecars.contract.driver import Piece, Pieces
@@ -43,6 +45,8 @@ class GroupInput:
     driver: str = ""
     """The name of the sidecar driver, from the group's workloads or their namespace."""
     sidecar: SidecarSettings = field(default_factory=SidecarSettings)
+    secrets: tuple[TlsSecret, ...] = ()
+    """The certificates that a gateway shows to its clients."""
 
 
 Translate = Callable[[GroupInput], Iterable[Piece | Pieces]]
@@ -267,6 +271,7 @@ def group_input(rendering: RenderInputs, group: ProxyGroup) -> GroupInput:
         rendering.roots.get(_ROOTS, b""),
         group.driver,
         mesh_wide.sidecar(rendering.view).value(),
+        edge_secrets(rendering.view, group),
     )
 
 

@@ -35,7 +35,10 @@ def translation(
         if group_input.certificate is None:
             raise CertificateMissing(f"a service certificate is missing for {group_input.policy.identity}")
         credentials = Credentials(
-            group_input.certificate, group_input.policy.trust_domain, group_input.trust_bundle
+            group_input.certificate,
+            group_input.policy.trust_domain,
+            group_input.trust_bundle,
+            group_input.secrets,
         )
         return (*driver.pieces(group_input.policy), *driver.credentials(credentials))
 

@@ -89,6 +89,14 @@ class Listener:
     allowed: AllowedRoutes = field(default_factory=AllowedRoutes)
     dropped: str = ""
 
+    @property
+    def ends_tls(self) -> bool:
+        """True if the proxy ends TLS: with HTTPS, and with TLS unless its mode is Passthrough."""
+        if self.protocol == ListenerProtocol.HTTPS:
+            return True
+        passed = self.tls is not None and self.tls.mode is TlsMode.PASSTHROUGH
+        return self.protocol == ListenerProtocol.TLS and not passed
+
 
 IP_ADDRESS: Final = "IPAddress"
 HOSTNAME_ADDRESS: Final = "Hostname"

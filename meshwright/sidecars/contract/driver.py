@@ -22,6 +22,7 @@ from catalog.policy.values.destinations import ServiceDestination
 from catalog.policy.values.parts import Part, WholePolicy
 from catalog.policy.values.proxy import ProxyPolicy
 from certs.keys.material import ServiceCertificate
+from meshwright.mesh.gateway.secrets import TlsSecret
 from meshwright.mesh.names import TrustDomain
 from meshwright.mesh.values.cached_hash import CachedHash, hashed_once
 from meshwright.sidecars.contract.contexts import ControllerContext
@@ -159,11 +160,16 @@ def each_piece(result: "Iterable[Piece | Pieces]") -> Iterator[Piece]:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The service certificate and the trust bundle (PEM) of the proxies in a group."""
+    """The service certificate and the trust bundle (PEM) of the proxies in a group.
+
+    `secrets` are the certificates that a gateway shows to its clients; the chains of `ProxyPolicy.edge` name
+    them.
+    """
 
     certificate: ServiceCertificate
     trust_domain: TrustDomain
     trust_bundle: bytes = field(repr=False)
+    secrets: tuple[TlsSecret, ...] = ()
 
 
 @runtime_checkable

@@ -1,6 +1,6 @@
 """The Envoy driver's implementation of the driver contract."""
 
-from catalog.policy.values.parts import IdentityCertificate, Roots
+from catalog.policy.values.parts import GatewayPorts, IdentityCertificate, Roots
 from catalog.policy.values.proxy import ProxyPolicy
 from meshwright.sidecars.contract.contexts import ControllerContext
 from meshwright.sidecars.contract.driver import Capability, Credentials, Piece, Pieces
@@ -11,7 +11,7 @@ from meshwright.sidecars.contract.reasons import Reason
 from meshwright.sidecars.envoy.empty_resources import empty
 from meshwright.sidecars.envoy.pieces import parts
 from meshwright.sidecars.envoy.reasons import reason
-from meshwright.sidecars.envoy.security.secrets import service_certificate, trust_root
+from meshwright.sidecars.envoy.security.secrets import edge_certificate, service_certificate, trust_root
 from meshwright.sidecars.injection import patching
 from meshwright.sidecars.injection.sidecar import agent_sidecar
 from meshwright.sidecars.layout import ADS_PORT
@@ -54,11 +54,12 @@ class EnvoyDriver:
         return parts(policy)
 
     def credentials(self, credentials: Credentials) -> tuple[Piece, ...]:
-        """Return the pieces of two secrets: the service certificate with the key, and the roots."""
+        """Return the pieces of the secrets: service certificate, roots, and the Secrets of a gateway."""
         certificate, domain = credentials.certificate, credentials.trust_domain
         return (
             Piece(service_certificate, (certificate,), IdentityCertificate(certificate.identity)),
             Piece(trust_root, (domain, credentials.trust_bundle), Roots(domain)),
+            *(Piece(edge_certificate, (secret,), GatewayPorts()) for secret in credentials.secrets),
         )
 
     def empty(self, reference: Reference) -> Resource | None:

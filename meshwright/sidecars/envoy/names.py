@@ -180,6 +180,11 @@ def caller(identity: ServiceIdentity, trust_domain: TrustDomain) -> str:
     return f"c{hashlib.sha256(identity.spiffe_id(trust_domain).encode()).hexdigest()[:16]}"
 
 
+def edge_certificate(secret: PolicyKey) -> str:
+    """Return `gateway-cert:<ns>/<name>`, for a gateway's Secret."""
+    return f"gateway-cert:{secret}"
+
+
 def trust_root(trust_domain: TrustDomain) -> str:
     """Return `root-cert:<trust domain>`."""
     return f"root-cert:{trust_domain}"

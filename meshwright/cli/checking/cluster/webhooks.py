@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from certs.keys.pem import as_pem, certificates_in
 from meshwright.cli.checking.cluster.client import ClusterClient
 from meshwright.cli.checking.cluster.pods import is_active, selects
 from meshwright.cli.checking.judgements import installation as judging
@@ -17,6 +16,7 @@ from meshwright.kube.errors import ApiError
 from meshwright.kube.resource import Raw, Resource
 from meshwright.kubernetes.admission.configuration import WEBHOOK, home_of, is_of_a_control_plane
 from meshwright.specs.annotations import REVISION
+from meshwright.tls.pem import as_pem, certificates_in
 
 _WRONG: Final = {"matches": [{"name": "wrong", "pathRegex": "(", "methods": ["*"]}]}
 """An object that only the webhook can refuse: an invalid regular expression, which schemas accept."""

@@ -6,6 +6,7 @@ either one chain in plain text, or chains for TLS.
 
 from typing import Final
 
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
 
 from catalog.policy.values.edge import EdgeChain, EdgePort
@@ -16,12 +17,16 @@ from meshwright.sidecars.envoy.features import order
 from meshwright.sidecars.envoy.listeners import chains
 from meshwright.sidecars.envoy.listeners.connection_manager import connection_manager
 from meshwright.sidecars.envoy.listeners.listener import tls_inspector
+from meshwright.sidecars.envoy.security import tls
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.config.listener.v3 import listener_components_pb2, listener_pb2
-from xds.protocol.resources.resource import ROUTE, Reference, Resource, encode
+from xds.protocol.resources.resource import ROUTE, SECRET, Reference, Resource, encode
 
 _BUFFER_BYTES: Final = 32 * 1024
 """Bytes that Envoy keeps for a connection of a client that reads slowly."""
+
+_HANDSHAKE: Final = Duration(seconds=10)
+"""Time for the handshake of TLS, so that slow clients do not hold connections."""
 
 _Chain = listener_components_pb2.FilterChain
 
@@ -52,11 +57,16 @@ def edge(terms: MeshTerms, port: EdgePort) -> tuple[Resource, ...]:
 def _chain(terms: MeshTerms, port: EdgePort, chain: EdgeChain) -> tuple[_Chain, frozenset[Reference]]:
     filters = _filters(terms, port, chain)
     made = _Chain(name=names.edge_chain(port, chain), filters=filters.messages)
-    if chain.tls is not None:
-        made.filter_chain_match.transport_protocol = "tls"
-        if chain.tls.server_name:
-            made.filter_chain_match.server_names.append(chain.tls.server_name)
-    return made, filters.references
+    if chain.tls is None:
+        return made, filters.references
+    made.filter_chain_match.transport_protocol = "tls"
+    if chain.tls.server_name:
+        made.filter_chain_match.server_names.append(chain.tls.server_name)
+    if shown := chain.tls.certificates:
+        made.transport_socket.CopyFrom(tls.edge(shown, requests=chain.hosts is not None))
+        made.transport_socket_connect_timeout.CopyFrom(_HANDSHAKE)
+    needed = (reference(SECRET, names.edge_certificate(secret)) for secret in shown)
+    return made, filters.references.union(needed)
 
 
 def _filters(terms: MeshTerms, port: EdgePort, chain: EdgeChain) -> chains.Filters:

@@ -5,6 +5,7 @@ from typing import Final
 
 from google.protobuf.any_pb2 import Any
 
+from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.contract.contexts import AcknowledgedSecrets
 from meshwright.sidecars.envoy import names
 from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
@@ -15,6 +16,8 @@ from xds.protocol.resources.snapshot import Snapshot
 from xds.protocol.stream import Accepted
 
 _CERTIFICATE: Final = ResourceName(names.SERVICE_CERTIFICATE)
+_ROOTS: Final = names.trust_root(TrustDomain(""))
+"""Beginning of the names of trust bundles; a gateway has certificates of other authorities too."""
 
 
 class TakenSecrets:
@@ -58,7 +61,7 @@ class TakenSecrets:
             for name in secrets
             if {stream(SECRET, name) for stream in streams} == {secrets[name].version}
         }
-        roots = b"".join(content for name, content in result.items() if name != _CERTIFICATE)
+        roots = b"".join(content for name, content in result.items() if name.startswith(_ROOTS))
         return AcknowledgedSecrets(node, roots, result.get(_CERTIFICATE, b""))
 
     def _content(self, resource: Resource, before: Mapping[Version, bytes]) -> bytes:

@@ -1,7 +1,9 @@
-"""Secrets (SDS): the service certificate with the key, and the CA certificates for verifying peers."""
+"""Secrets (SDS): service certificates, CA certificates for peers, and Secrets of gateways."""
 
 from certs.keys.material import ServiceCertificate
+from meshwright.mesh.gateway.secrets import TlsSecret
 from meshwright.mesh.names import TrustDomain
+from meshwright.mesh.values.private_key import PrivateKey
 from meshwright.sidecars.envoy import names
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.extensions.transport_sockets.tls.v3 import common_pb2, secret_pb2
@@ -10,12 +12,21 @@ from xds.protocol.resources.resource import Resource, encode
 
 def service_certificate(certificate: ServiceCertificate) -> Resource:
     """Return the certificate chain and private key of a service identity."""
+    return _shown(names.SERVICE_CERTIFICATE, certificate.chain_pem, certificate.key)
+
+
+def edge_certificate(secret: TlsSecret) -> Resource:
+    """Return the certificate chain and private key of a gateway's Secret."""
+    return _shown(names.edge_certificate(secret.key), secret.chain_pem, secret.private_key)
+
+
+def _shown(name: str, chain_pem: bytes, key: PrivateKey) -> Resource:
     return encode(
         secret_pb2.Secret(
-            name=names.SERVICE_CERTIFICATE,
+            name=name,
             tls_certificate=common_pb2.TlsCertificate(
-                certificate_chain=base_pb2.DataSource(inline_bytes=certificate.chain_pem),
-                private_key=base_pb2.DataSource(inline_bytes=certificate.key.reveal()),
+                certificate_chain=base_pb2.DataSource(inline_bytes=chain_pem),
+                private_key=base_pb2.DataSource(inline_bytes=key.reveal()),
             ),
         )
     )

@@ -1,7 +1,7 @@
 """TLS contexts: mutual TLS with SPIFFE IDs inside of the mesh, and TLS to hosts outside.
 
-ALPN is not set. Envoy's HTTP codec then detects the HTTP/2 preface itself, so one inbound port accepts
-HTTP/1.1 and gRPC; an own ALPN value would be treated as HTTP/1.
+Within the mesh ALPN is not set. Envoy's HTTP codec then detects the HTTP/2 preface itself, so one inbound
+port accepts HTTP/1.1 and gRPC; an own ALPN value would be treated as HTTP/1.
 """
 
 from collections.abc import Iterable
@@ -17,6 +17,7 @@ from meshwright.mesh.config import TlsVersion
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.names import TrustDomain
 from meshwright.mesh.policies.callers import AuthenticatedName
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.sidecars.envoy import names
 from meshwright.sidecars.envoy.common_messages import OVER_ADS, packed, reference
 from protos.envoy.config.core.v3 import base_pb2
@@ -30,6 +31,8 @@ ALIKE: Final = 16
 _TLS: Final = "envoy.transport_sockets.tls"
 _YES: Final = BoolValue(value=True)
 _NO: Final = BoolValue(value=False)
+_OUTSIDE: Final = TlsRange(TlsVersion.V1_2, TlsVersion.V1_3)
+"""TLS versions with clients and hosts outside of the mesh."""
 _Matcher = common_pb2.SubjectAltNameMatcher
 
 
@@ -91,6 +94,28 @@ def upstream(terms: MeshTerms, destination: ServiceDestination) -> base_pb2.Tran
     return base_pb2.TransportSocket(name=_TLS, typed_config=packed(context))
 
 
+def edge(certificates: Iterable[PolicyKey], *, requests: bool) -> base_pb2.TransportSocket:
+    """Return the TLS of a gateway, which shows one of its Secrets to clients that may be anybody.
+
+    The TLS versions are 1.2 and 1.3, independent of the mesh's own setting, with Envoy's default ciphers.
+    With `requests` clients may choose HTTP/2 by ALPN, which browsers require.
+    """
+    shown = [
+        secret_pb2.SdsSecretConfig(name=names.edge_certificate(secret), sds_config=OVER_ADS)
+        for secret in certificates
+    ]
+    context = tls_pb2.DownstreamTlsContext(
+        common_tls_context=tls_pb2.CommonTlsContext(
+            tls_params=_parameters(_OUTSIDE),
+            tls_certificate_sds_secret_configs=shown,
+            alpn_protocols=["h2", "http/1.1"] if requests else [],
+        ),
+        # Set explicitly although it is the default, because Envoy logs a warning otherwise.
+        require_client_certificate=_NO,
+    )
+    return base_pb2.TransportSocket(name=_TLS, typed_config=packed(context))
+
+
 def origination(wanted: TlsOrigination) -> base_pb2.TransportSocket:
     """Return the TLS to a host outside of the mesh, which must present a certificate for the given name.
 
@@ -101,7 +126,7 @@ def origination(wanted: TlsOrigination) -> base_pb2.TransportSocket:
     roots = base_pb2.DataSource(inline_string=wanted.roots)
     context = tls_pb2.UpstreamTlsContext(
         common_tls_context=tls_pb2.CommonTlsContext(
-            tls_params=_parameters(TlsRange(TlsVersion.V1_2, TlsVersion.V1_3)),
+            tls_params=_parameters(_OUTSIDE),
             validation_context=common_pb2.CertificateValidationContext(
                 trusted_ca=roots, match_typed_subject_alt_names=[name]
             ),

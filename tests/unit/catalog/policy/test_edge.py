@@ -1,8 +1,9 @@
 """Ports of a gateway's proxies: whole values, and who decides about a host name."""
 
 from dataclasses import replace
+from http import HTTPStatus
 
-from catalog.policy.edge import edge_ports
+from catalog.policy.edge import edge_ports, edge_secrets
 from catalog.policy.exclusions import without
 from catalog.policy.group_policy import proxy_policy
 from catalog.policy.provenance import made_from
@@ -10,7 +11,7 @@ from catalog.policy.units import units
 from catalog.policy.values.edge import EdgeChain, EdgeHost, EdgePort, EdgeTls
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.parts import GatewayPorts
-from catalog.policy.values.route_actions import AnsweredShare, Forward, HttpVersion, WeightedBackend
+from catalog.policy.values.route_actions import Answer, AnsweredShare, Forward, HttpVersion, WeightedBackend
 from catalog.policy.values.route_table import AppliedRoute, RouteEntry, RouteSource
 from catalog.relations.groups import group_of
 from catalog.store.view import View
@@ -21,6 +22,7 @@ from meshwright.mesh.gateway.rules import Backend, Rule
 from meshwright.mesh.kinds import GATEWAY_TCP_ROUTE, HTTP_ROUTE, TLS_ROUTE
 from meshwright.mesh.names import IpAddress, Port
 from meshwright.mesh.service import Protocol
+from meshwright.mesh.values.private_key import PrivateKey
 from meshwright.mesh.workload import Edge, WorkloadKey
 from tests.meshes import gateway as g
 from tests.meshes import values as a
@@ -303,3 +305,102 @@ def test_most_specific_listener_and_then_route_get_a_server_name() -> None:
         "cart.example": None,
         "shop.example": "exact",
     }
+
+
+def https_answers(*things: object) -> dict[str, dict[str, list[str]]]:
+    """Return, by server name, the host names with the routes or the status behind them."""
+    (port,) = ports(*things)
+    return {
+        chain.tls.server_name: {
+            host.hostname: [
+                entry.provenance[0].part.by.name if entry.provenance else str(entry.action)
+                for entry in host.table
+            ]
+            for host in chain.hosts
+        }
+        for chain in port.chains
+        if chain.tls is not None and chain.hosts is not None
+    }
+
+
+def test_listener_with_https_has_a_chain_of_its_own() -> None:
+    """The whole value: names of Secrets, and never their content."""
+    view = g.view(*MESH, OPEN, g.gateway("edge", g.https(hostname="shop.example")), g.tls_secret())
+    (port,) = _ports(view)
+    tls = EdgeTls("shop.example", (a.policy_key("cert"),))
+    assert port.chains == (EdgeChain(tls, hosts=(EdgeHost("shop.example", ()),)),)
+    assert edge_secrets(view, group_of(view, EDGE)) == (g.tls_secret(),)
+
+
+def test_host_of_another_listener_is_misdirected() -> None:
+    """HTTPRouteHTTPSListenerDetectMisdirectedRequests: 421 for the others' names, 404 for names of nobody."""
+    gateway = g.gateway(
+        "edge",
+        g.https("all"),
+        g.https("second", "second.example"),
+        g.https("wild", "*.wild.example"),
+        g.https("fourth", "fourth.wild.example"),
+    )
+    any_route, second = route("any", "v1", "example.org"), route("second", "v2", section="second")
+    away = [str(Answer(HTTPStatus.MISDIRECTED_REQUEST))]
+    assert https_answers(gateway, g.tls_secret(), any_route, second) == {
+        "": {
+            "": [],
+            "*.wild.example": away,
+            "example.org": ["any"],
+            "fourth.wild.example": away,
+            "second.example": away,
+        },
+        "*.wild.example": {
+            "": away,
+            "*.wild.example": [],
+            "fourth.wild.example": away,
+            "second.example": away,
+        },
+        "fourth.wild.example": {
+            "": away,
+            "*.wild.example": away,
+            "fourth.wild.example": [],
+            "second.example": away,
+        },
+        "second.example": {
+            "": away,
+            "*.wild.example": away,
+            "fourth.wild.example": away,
+            "second.example": ["second"],
+        },
+    }
+
+
+def test_names_that_no_listener_has_are_not_misdirected() -> None:
+    """Without a listener for all names the answer is 404, as the list of hosts has no `""`."""
+    gateway = g.gateway("edge", g.https("one", "one.example"), g.passthrough("two", hostname="two.example"))
+    away = [str(Answer(HTTPStatus.MISDIRECTED_REQUEST))]
+    assert https_answers(gateway, g.tls_secret()) == {"one.example": {"one.example": [], "two.example": away}}
+
+
+def test_tls_listener_may_end_tls() -> None:
+    """TLSRouteTerminateSimpleSameNamespace: backends get what is inside."""
+    gateway = g.gateway("edge", g.https("tls", "*.example", protocol="TLS"))
+    (port,) = ports(gateway, g.tls_secret(), tls("shop", "v1", "shop.example"))
+    shown = (a.policy_key("cert"),)
+    assert [chain.tls for chain in port.chains] == [
+        EdgeTls("*.example", shown),
+        EdgeTls("shop.example", shown),
+    ]
+    assert [chain.entry is None for chain in port.chains] == [True, False]
+
+
+def test_listener_without_a_certificate_leaves_the_others_alone() -> None:
+    """GatewayInvalidTLSConfiguration: the good listener beside it serves."""
+    gateway = g.gateway("edge", g.https("bad", "bad.example", "missing"), g.https("good", "good.example"))
+    assert https_answers(gateway, g.tls_secret()) == {"good.example": {"good.example": []}}
+
+
+def test_changed_secret_changes_no_listener() -> None:
+    """Only what is delivered beside the policy is another value."""
+    renewed = replace(g.tls_secret(), private_key=PrivateKey(b"[another]"))
+    gateway = g.gateway("edge", g.https())
+    before, after = (g.view(*MESH, OPEN, gateway, item) for item in (g.tls_secret(), renewed))
+    assert _ports(before) == _ports(after)
+    assert edge_secrets(after, group_of(after, EDGE)) == (renewed,)

@@ -40,7 +40,7 @@ def test_gateway_of_another_controller_or_without_a_class_is_not_served() -> Non
 def test_unknown_protocol_refuses_its_listener_alone() -> None:
     """GatewayListenerUnsupportedProtocol: no supported kinds, and the listener beside it is good."""
     bad, good = g.listener("bad", 8080, protocol="INVALID"), g.listener("good")
-    message = "protocol INVALID is not served; listeners may have the protocol HTTP, TCP, TLS"
+    message = "protocol INVALID is not served; listeners may have the protocol HTTP, HTTPS, TCP, TLS"
     assert verdicts(g.gateway("edge", bad, good)) == (
         ListenerVerdict(bad, ListenerReason.UNSUPPORTED_PROTOCOL, message),
         ListenerVerdict(good, ACCEPTED, "the listener is in force at port 80", BOTH),

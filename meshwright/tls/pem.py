@@ -1,4 +1,4 @@
-"""Certificates in texts from others, parsed completely, so later code meets no parsing errors."""
+"""Certificates in texts from others, parsed completely, so that later code never fails at parsing."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -26,7 +26,7 @@ _LINE: Final = 253
 
 
 def is_plain(pem: bytes) -> bool:
-    """Return whether a text is PLAIN: our library accepts more than BoringSSL in Envoy and gRPC does."""
+    """Return whether a text is PLAIN."""
     inside = False
     for line in map(bytes.rstrip, pem.split(b"\n")):
         if b"-----BEGIN " in line or b"-----END " in line:

@@ -1,0 +1,51 @@
+"""Certificates of listeners: the Secrets that a gateway may show, and what is wrong with the others.
+
+A Secret of another namespace needs a ReferenceGrant there. Without one the verdict is the same whether or not
+the Secret exists, so that a Gateway cannot be used to search for Secrets. For example, a Gateway of namespace
+`web` needs a grant in `certs` for Secret `certs/shop`.
+"""
+
+from catalog.relations.gateways.grants import is_granted
+from catalog.relations.gateways.verdicts import BrokenCertificate, CertificateReason
+from catalog.store.gateway import tls_secrets
+from catalog.store.view import View
+from meshwright.mesh.gateway.gateways import Listener, ObjectReference
+from meshwright.mesh.kinds import GATEWAY, SECRET
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.smi import PolicyKey
+
+Certificates = tuple[tuple[PolicyKey, ...], tuple[BrokenCertificate, ...]]
+"""Names of usable Secrets in the order of the listener, and the references that are out of force."""
+
+
+def certificates_of(view: View, namespace: Namespace, listener: Listener) -> Certificates:
+    """Return the certificates of a listener that ends TLS, for a gateway in a namespace."""
+    references = () if listener.tls is None else listener.tls.certificates
+    if not references:
+        message = "the listener must name a Secret in tls.certificateRefs"
+        return (), (BrokenCertificate(CertificateReason.INVALID_CERTIFICATE_REF, message),)
+    found = [_resolved(view, namespace, reference) for reference in references]
+    good = (item for item in found if isinstance(item, PolicyKey))
+    broken = tuple(item for item in found if isinstance(item, BrokenCertificate))
+    return tuple(dict.fromkeys(good)), broken
+
+
+def _resolved(view: View, own: Namespace, reference: ObjectReference) -> PolicyKey | BrokenCertificate:
+    namespace = own if reference.namespace is None else reference.namespace
+    key = PolicyKey(namespace, reference.name)
+    if reference.kind != SECRET:
+        message = f"{reference.kind.full} {key} is not a Secret"
+        return BrokenCertificate(CertificateReason.INVALID_CERTIFICATE_REF, message)
+    if not is_granted(view, GATEWAY, own, ObjectKey.from_name(SECRET, key)):
+        message = f"Gateways of {own} may refer to Secret {key} only with a ReferenceGrant in {namespace}"
+        return BrokenCertificate(CertificateReason.REF_NOT_PERMITTED, message)
+    secret = tls_secrets(view).get(key)
+    if secret is None:
+        return BrokenCertificate(
+            CertificateReason.INVALID_CERTIFICATE_REF, f"Secret {key} does not exist, or cannot be read"
+        )
+    if secret.fault:
+        message = f"the certificate in Secret {key} cannot be used: {secret.fault}"
+        return BrokenCertificate(CertificateReason.INVALID_CERTIFICATE_REF, message)
+    return key
