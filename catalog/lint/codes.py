@@ -311,8 +311,36 @@ class Code(ProblemCode):
         "MW2176",
         "A redirect of a Gateway API route leads to a location that the same rule redirects.",
     )
-    GATEWAY_FIELD_NOT_USED = (
+    UNKNOWN_GATEWAY_CLASS = (
         "MW2177",
+        "The GatewayClass of a Gateway does not exist; the Gateway is not served.",
+    )
+    LISTENER_NOT_ACCEPTED = (
+        "MW2178",
+        "A listener of a Gateway is in a conflict, or has an unsupported protocol; it is not in force.",
+    )
+    UNFIT_ROUTE_KINDS = (
+        "MW2179",
+        "A listener of a Gateway allows kinds of routes that do not fit its protocol.",
+    )
+    UNKNOWN_GATEWAY = (
+        "MW2180",
+        "A workload serves a Gateway that does not exist, or that has another controller.",
+    )
+    SHARED_GATEWAY_PORT = (
+        "MW2181",
+        "Two workloads with one address serve gateways at the same port.",
+    )
+    WITHOUT_REQUESTS = (
+        "MW2182",
+        "A Gateway API route never gets a request at a Gateway, because other listeners answer in its place.",
+    )
+    GATEWAY_DENIED = (
+        "MW2183",
+        "A Gateway's workload may not call a backend of a route; these requests are answered with 403.",
+    )
+    GATEWAY_FIELD_NOT_USED = (
+        "MW2184",
         "A field of a Gateway has no effect, because Meshwright does not support the field.",
     )
     NOT_LOOKED_FURTHER = (

@@ -54,6 +54,9 @@ MISSING: Final = frozenset(
         Code.ROUTE_NOT_ACCEPTED,
         Code.UNRESOLVED_REFERENCE,
         Code.SHARE_DENIED,
+        Code.UNKNOWN_GATEWAY_CLASS,
+        Code.UNKNOWN_GATEWAY,
+        Code.GATEWAY_DENIED,
     }
 )
 """Codes of a reference to a missing object, part of an object, Pod or identity."""

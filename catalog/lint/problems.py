@@ -14,7 +14,7 @@ from catalog.lint.services import address_families as families
 from catalog.lint.services import scope, services
 from catalog.lint.smi import effect, matches, reach, splits, targets
 from catalog.lint.smi import open_ports as opening
-from catalog.lint.wording import problem_of
+from catalog.lint.wording import Place, problem_of
 from catalog.relations.conflicts import conflicts, shared
 from catalog.relations.groups import driver_of
 from catalog.store.gateway import gateway_routes
@@ -244,6 +244,7 @@ def of_workload(lint: Lint, key: WorkloadKey) -> Problems:
         *services.of_workload(lint.view, workload),
         *families.of_workload(lint.view, workload),
         *scope.problems(lint, named, workload.scope),
+        *gateways.of_workload(Place(lint.view, named), workload),
         *_claims(lint.view, key),
         *_of_driver(lint, workload),
     )
@@ -287,8 +288,8 @@ def of_gateway_route(lint: Lint, key: ObjectKey) -> Problems:
 
 @derived
 def of_gateway(lint: Lint, key: PolicyKey) -> Problems:
-    """Return the problems of a gateway."""
-    return tuple(gateways.problems(lint.view, key))
+    """Return the problems of a Gateway."""
+    return tuple(gateways.of_gateway(lint.view, all_gateways(lint.view)[key]))
 
 
 def _of_driver(lint: Lint, workload: Workload) -> Problems:

@@ -110,8 +110,8 @@ class Attachment:
     """Everything decided about one route.
 
     `parents` has a verdict for each Service among the route's parents, and `gateways` one for each gateway
-    that is served here, both in the route's order. `rules` has the references of each rule, and
-    `rules_at_gateways` those that gateways may follow; empty without gateways. `dropped` has the message
+    served here, both in the route's order. `rules` has the references of each rule, and `rules_at_gateways`
+    the same for gateways, which need grants; empty without gateways. `dropped` has the message
     about rules out of force although the others are, or is empty; in the words of the specification the
     route is then partially invalid.
     """

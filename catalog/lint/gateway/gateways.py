@@ -1,23 +1,107 @@
-"""Problems of gateways of our classes; another controller reports those of its own."""
+"""Problems of Gateways, and of workloads for Gateways."""
 
 from collections.abc import Iterator
 
 from catalog.lint.codes import Code
-from catalog.lint.wording import Place
+from catalog.lint.wording import Place, listed, meant
 from catalog.relations.gateways.classes import served_gateway
+from catalog.relations.gateways.listeners import listener_verdicts
+from catalog.store.gateway import gateway_classes
+from catalog.store.gateway import gateways as all_gateways
+from catalog.store.inventory import by_address
+from catalog.store.objects import origin_of
 from catalog.store.view import View
+from meshwright.mesh.gateway.gateways import Gateway
 from meshwright.mesh.kinds import GATEWAY
+from meshwright.mesh.names import Port
 from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.origins import InCluster
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.problems.problem import Problem
+from meshwright.mesh.workload import Edge, Workload
 
 
-def problems(view: View, key: PolicyKey) -> Iterator[Problem]:
-    """Yield the problems of a gateway, for example a field without effect."""
-    gateway = served_gateway(view, key)
-    if gateway is None:
+def of_gateway(view: View, gateway: Gateway) -> Iterator[Problem]:
+    """Yield the problems of a Gateway; one of another controller has none here."""
+    place = Place(view, ObjectKey.from_name(GATEWAY, gateway.key))
+    yield from _class(place, gateway)
+    if served_gateway(view, gateway.key) is not None:
+        for field in gateway.unused:
+            wanted = "Meshwright does not support this field, so the field has no effect. Delete the field."
+            yield place.warning(Code.GATEWAY_FIELD_NOT_USED, field, "", wanted)
+    for index, verdict in enumerate(listener_verdicts(view, gateway.key)):
+        listener, field = verdict.listener, f"spec.listeners[{index}]"
+        if not verdict.accepted:
+            wanted = (
+                f"The listener is not in force ({verdict.reason}): {verdict.message}. Its routes get no "
+                "requests from it. Change or delete the listener."
+            )
+            yield place.error(Code.LISTENER_NOT_ACCEPTED, field, listener.name, wanted)
+        if verdict.unknown_kinds:
+            unfit = listed([kind.full for kind in verdict.unknown_kinds])
+            fitting = listed([kind.name for kind in verdict.kinds]) or "none of them"
+            wanted = (
+                f"Routes of these kinds cannot attach to a listener of protocol {listener.protocol}; of the "
+                f"allowed kinds {fitting} can. Correct the kinds, or the protocol."
+            )
+            yield place.error(Code.UNFIT_ROUTE_KINDS, f"{field}.allowedRoutes.kinds", unfit, wanted)
+
+
+def _class(place: Place, gateway: Gateway) -> Iterator[Problem]:
+    """Yield a problem if the class is missing; in a cluster it may be the business of another controller."""
+    classes = gateway_classes(place.view)
+    if gateway.class_name in classes or isinstance(origin_of(place.view, place.key), InCluster):
         return
-    place = Place(view, ObjectKey.from_name(GATEWAY, key))
-    for field in gateway.unused:
-        wanted = "Meshwright does not support this field, so the field has no effect. Delete the field."
-        yield place.warning(Code.GATEWAY_FIELD_NOT_USED, field, "", wanted)
+    near = meant([gateway.class_name], [*classes])
+    wanted = (
+        f"This GatewayClass does not exist, so the Gateway is not served{near}. "
+        "Create a GatewayClass with the controllerName `meshwright.dev/gateway-controller`."
+    )
+    yield place.error(Code.UNKNOWN_GATEWAY_CLASS, "spec.gatewayClassName", gateway.class_name, wanted)
+
+
+def of_workload(place: Place, workload: Workload) -> Iterator[Problem]:
+    """Yield the problems of a workload for a gateway."""
+    if not isinstance(workload.interception, Edge):
+        return
+    view, key = place.view, _served(workload, workload.interception)
+    if served_gateway(view, key) is None:
+        there = [item.name for item in all_gateways(view) if item.namespace == key.namespace]
+        why = (
+            "has a GatewayClass of another controller, or a missing one"
+            if key in all_gateways(view)
+            else (f"does not exist{meant([key.name], there)}")
+        )
+        wanted = (
+            f"Gateway {key} {why}, so this workload serves nothing. Correct the name, or create the Gateway."
+        )
+        yield place.error(Code.UNKNOWN_GATEWAY, "spec.gateway", key.name, wanted)
+        return
+    # Only gateways in force have ports that could meet.
+    yield from _shared_ports(place, workload, key)
+
+
+def _shared_ports(place: Place, workload: Workload, key: PolicyKey) -> Iterator[Problem]:
+    view, own = place.view, _ports(place.view, key)
+    for address in workload.addresses:
+        for other in by_address(view).lookup(address):
+            if other.key == workload.key or not isinstance(other.interception, Edge):
+                continue
+            there = _served(other, other.interception)
+            if common := sorted(own & _ports(view, there)):
+                wanted = (
+                    f"Workload {other.key} serves Gateway {there} at the same address and port "
+                    f"{listed([*map(str, common)])}. Both proxies listen, and on one machine the kernel "
+                    "shares the connections between them. Choose another address, or other ports."
+                )
+                yield place.error(Code.SHARED_GATEWAY_PORT, "spec.address", address, wanted)
+
+
+def _served(workload: Workload, edge: Edge) -> PolicyKey:
+    return PolicyKey(workload.key.namespace, edge.gateway)
+
+
+def _ports(view: View, key: PolicyKey) -> set[Port]:
+    """Return the ports at which the proxies of a gateway listen, for example 80 and 443."""
+    # Listeners that are out of force open no port.
+    return {verdict.listener.port for verdict in listener_verdicts(view, key) if verdict.accepted}

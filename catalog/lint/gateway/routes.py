@@ -6,6 +6,7 @@ from functools import partial
 from catalog.lint.budget import Budget, within
 from catalog.lint.callers import callers_of, named_clients
 from catalog.lint.codes import Code
+from catalog.lint.gateway import edge_routes
 from catalog.lint.gateway.hidden_matches import hidden_matches
 from catalog.lint.gateway.redirects import leads_to_itself
 from catalog.lint.lint import Lint
@@ -13,7 +14,7 @@ from catalog.lint.wording import Place, listed
 from catalog.policy.objects.gateway_precedence import RoutedMatch
 from catalog.relations.attachment import attachment
 from catalog.relations.permissive import is_permissive
-from catalog.relations.verdicts import Attachment, ServicePlace
+from catalog.relations.verdicts import Attachment, ResolvedReason, ServicePlace
 from catalog.store.view import View
 from meshwright.mesh.gateway.routes import GatewayRoute
 from meshwright.mesh.identity import ServiceIdentity
@@ -23,14 +24,15 @@ from meshwright.mesh.problems.problem import Problem
 
 
 def problems(lint: Lint, key: ObjectKey, route: GatewayRoute) -> Iterator[Problem]:
-    """Yield the problems of a route with Services as parents; a route of gateways alone has none here."""
+    """Yield the problems of a route at its Services and gateways; a route without such parents has none."""
     place = Place(lint.view, key)
     decided = attachment(lint.view, place.key)
+    yield from edge_routes.problems(place, route, decided)
+    yield from _unresolved(place, decided)
     # Other parents have controllers of their own, which report about the route.
     if not decided.parents:
         return
     yield from _refused(place, route, decided)
-    yield from _unresolved(place, decided)
     yield from _hostnames(place, route)
     yield from _hidden(place, route, decided)
     yield from _redirects(place, route, decided)
@@ -50,10 +52,13 @@ def _refused(place: Place, route: GatewayRoute, decided: Attachment) -> Iterator
 
 
 def _unresolved(place: Place, decided: Attachment) -> Iterator[Problem]:
-    for broken in decided.unresolved:
+    in_mesh = decided.unresolved if decided.parents else ()
+    for broken in dict.fromkeys((*in_mesh, *decided.unresolved_at_gateways)):
+        is_refused = broken.reason is ResolvedReason.REF_NOT_PERMITTED
+        remedy = "create the ReferenceGrant" if is_refused else "create the Service"
         wanted = (
             f"The reference leads nowhere ({broken.reason}): {broken.message}. Its share of the requests is "
-            "answered with an error, and copies are not made. Correct the reference, or create the Service."
+            f"answered with an error, and copies are not made. Correct the reference, or {remedy}."
         )
         yield place.error(Code.UNRESOLVED_REFERENCE, broken.field, "", wanted)
 

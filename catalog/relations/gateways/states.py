@@ -1,6 +1,6 @@
-"""State of a gateway: whether it is accepted, its listeners with their routes, and who serves it.
+"""State of a gateway: acceptance, listeners with attached routes, and the serving workloads.
 
-Status, lint and explain read it. Reasons are those of a Gateway's condition `Accepted`.
+Status, lint and explain read the state. Reasons are those of a Gateway's condition `Accepted`.
 
 For example, a gateway with a good listener and one of protocol UDP is accepted, with the reason
 ListenersNotValid. Its addresses are those of the Services in front of the workloads that serve it, and
@@ -47,11 +47,10 @@ class ListenerState:
 
 @dataclass(frozen=True, slots=True)
 class GatewayState:
-    """State of a gateway that is served here.
+    """State of a gateway of Meshwright.
 
-    `addresses` are those at which the gateway can be called, or the requested ones among these. `unusable`
-    are requested addresses that the gateway lacks. `proxies` are the names of the proxies of the workloads
-    that serve it, sorted.
+    `addresses` are all of the gateway, or the requested ones among these. `unusable` are requested addresses
+    without a place. `proxies` are the sorted names of the serving workloads' proxies.
     """
 
     gateway: PolicyKey
@@ -66,7 +65,7 @@ class GatewayState:
 
 @derived
 def gateway_state(view: View, key: PolicyKey) -> GatewayState | None:
-    """Return the state of a gateway; None if it does not exist or is not served here."""
+    """Return the state of a gateway; None for a missing or foreign one."""
     gateway = served_gateway(view, key)
     if gateway is None:
         return None
@@ -76,6 +75,7 @@ def gateway_state(view: View, key: PolicyKey) -> GatewayState | None:
     )
     accepted, reason, message = _acceptance(gateway, listeners)
     serving = [view.workloads[item] for item in sorted(workloads_by_gateway(view).get(key, ()))]
+    # Dictionaries keep the order of the workloads, and of the requested addresses.
     present = dict.fromkeys(_addresses(view, serving))
     wanted = dict.fromkeys(item for item in gateway.addresses if item.value)
     return GatewayState(
@@ -123,6 +123,7 @@ def _acceptance(gateway: Gateway, listeners: tuple[ListenerState, ...]) -> tuple
     if parameters is not None and parameters.kind != CONFIG_MAP:
         message = f"spec.infrastructure.parametersRef is a {parameters.kind.full}: must be a ConfigMap"
         return False, GatewayReason.INVALID_PARAMETERS, message
+    # The listeners decide only if the gateway itself is in order.
     bad = [item.verdict for item in listeners if not item.verdict.accepted]
     if not bad:
         return True, GatewayReason.ACCEPTED, "all listeners are in force"

@@ -124,6 +124,7 @@ class Writer:
         looked = self._now()
         while True:
             touched = self._standing.take()
+            # Before all reports, because several may concern one object.
             for key in touched:
                 later.pop(key, None)
             for report, concerns in self._reports(writers):

@@ -5,5 +5,6 @@
     own_status  the part of a status that Meshwright owns, read from and merged into an object
     writer      reads an object, changes its status, and writes it back
 
-Other controllers may have conditions in the same status, so it is changed by read, modify and write.
+Other controllers may have conditions in the same status, so it is changed by read, modify and write. This
+package never decides what a gateway serves.
 """

@@ -90,6 +90,7 @@ def _programmed(
             f"`gateway: {name}` in its spec"
         )
         return condition(FALSE, "AddressNotAssigned", message)
+    # Of another generation nothing is known yet.
     was = any(
         item.type == PROGRAMMED and item.status == TRUE and item.generation == generation
         for item in before.conditions

@@ -144,6 +144,7 @@ def _conditions(raw: Raw, types: Iterable[str]) -> Conditions:
 def _merged(raw: Raw, wanted: Conditions, now: datetime) -> list[Raw]:
     """Return the conditions of an object, or of a listener in it, with the wanted ones in their places."""
     missing = {condition.type: condition for condition in wanted}
+    # A condition keeps its place, so that the list differs from the old one only by what has changed.
     result: list[Raw] = []
     for item in _mappings(raw.get("conditions")):
         new = missing.pop(str(item.get("type")), None)

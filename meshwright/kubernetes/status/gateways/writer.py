@@ -128,10 +128,12 @@ class GatewayWriter:
                 return None  # the watch will report the newer object, or a newer server has reported it
             return wanted(before).merged(raw, self._cluster.clock())
 
+        # Without a known status the object itself must be read first.
         known = self._gateways.get(key)
         if known is not None and not (new := wanted(known)).differs(known):
             self._held.pop(key, None)
             return now + _pause(new)
+        # Proxies answer within moments, and a condition that changes twice a second helps nobody.
         is_pending = progress.total and not progress.is_done
         if is_pending and now < (until := self._held.setdefault(key, now + FIRST)):
             return min(until, now + AGAIN)

@@ -1,0 +1,110 @@
+"""Problems of Gateway API routes at gateways as parents."""
+
+from collections.abc import Iterator
+
+from catalog.lint.codes import Code
+from catalog.lint.gateway.redirects import leads_to_same_listener
+from catalog.lint.wording import Place, listed
+from catalog.policy.outbound import is_vacant, reaches_from_edge
+from catalog.relations.gateways.listeners import listener_verdicts
+from catalog.relations.gateways.verdicts import GatewayVerdict
+from catalog.relations.verdicts import Attachment, ServicePlace
+from catalog.store.gateway import workloads_by_gateway
+from catalog.store.view import View
+from meshwright.mesh.gateway.gateways import Listener, ListenerProtocol
+from meshwright.mesh.gateway.hostnames import most_specific, shared
+from meshwright.mesh.gateway.routes import GatewayRoute
+from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.problems.problem import Problem
+
+
+def problems(place: Place, route: GatewayRoute, decided: Attachment) -> Iterator[Problem]:
+    """Yield the problems of a route at gateways of Meshwright."""
+    for verdict in decided.gateways:
+        field = f"spec.parentRefs[{route.parents.index(verdict.parent)}]"
+        if not verdict.accepted:
+            wanted = (
+                f"The route is not in force at this parent ({verdict.reason}): {verdict.message}. Correct "
+                "the reference or the route, or allow the route at a listener."
+            )
+            yield place.error(Code.ROUTE_NOT_ACCEPTED, field, str(verdict.gateway), wanted)
+        elif not any(_answers(place.view, verdict.gateway, item, route) for item in verdict.listeners):
+            wanted = (
+                "The route is attached, but never gets a request here: its listeners "
+                f"({listed(verdict.listeners)}) are not in force, or others at their ports have more "
+                "specific host names and answer in their place. Attach the route to those listeners."
+            )
+            yield place.warning(Code.WITHOUT_REQUESTS, field, str(verdict.gateway), wanted)
+    yield from _redirects(place, route, decided)
+    yield from _denied(place, route, decided)
+
+
+def _in_force(view: View, gateway: PolicyKey) -> dict[str, Listener]:
+    """Return the listeners in force, by name."""
+    return {item.listener.name: item.listener for item in listener_verdicts(view, gateway) if item.accepted}
+
+
+def _answers(view: View, gateway: PolicyKey, name: str, route: GatewayRoute) -> bool:
+    """Return whether some request reaches a route at a listener.
+
+    For example, a listener without a host name gives a route for `shop.example` nothing, if another listener
+    at the same port has this host name.
+    """
+    listeners = _in_force(view, gateway)
+    own = listeners.get(name)
+    # Of TCP connections nothing is known that could select another listener.
+    if own is None or own.protocol == ListenerProtocol.TCP:
+        return own is not None
+    beside = [other.hostname for other in listeners.values() if other.port == own.port]
+    return any(
+        most_specific(beside, pattern) == own.hostname for pattern in shared(own.hostname, route.hostnames)
+    )
+
+
+def _redirects(place: Place, route: GatewayRoute, decided: Attachment) -> Iterator[Problem]:
+    for index, rule in enumerate(route.rules):
+        redirect = rule.filters.redirect
+        if redirect is None or rule.dropped:
+            continue
+        for listener in _attached(place.view, decided.gateways):
+            names = shared(listener.hostname, route.hostnames)
+            if any(leads_to_same_listener(listener, names, match, redirect) for match in rule.matches):
+                wanted = (
+                    f"The new location at listener {listener.name} is redirected by the same rule again, so "
+                    "clients go in circles. Attach the route to another listener with `sectionName`, or "
+                    "change the scheme, host, port or path of the redirect."
+                )
+                yield place.warning(Code.REDIRECT_TO_ITSELF, f"spec.rules[{index}].filters", "", wanted)
+                break
+
+
+def _attached(view: View, verdicts: tuple[GatewayVerdict, ...]) -> Iterator[Listener]:
+    """Yield the listeners in force to which a route is attached."""
+    for verdict in verdicts:
+        listeners = _in_force(view, verdict.gateway)
+        yield from (listeners[name] for name in verdict.listeners if name in listeners)
+
+
+def _denied(place: Place, route: GatewayRoute, decided: Attachment) -> Iterator[Problem]:
+    """Yield the backends that the workloads of a gateway may not call."""
+    view = place.view
+    gateways = dict.fromkeys(verdict.gateway for verdict in decided.gateways if verdict.accepted)
+    serving = [view.workloads[key] for item in gateways for key in workloads_by_gateway(view).get(item, ())]
+    clients = sorted({workload.identity for workload in serving})
+    for index, (rule, resolved) in enumerate(zip(route.rules, decided.rules_at_gateways, strict=False)):
+        for number, found in enumerate(resolved.backends):
+            if not isinstance(found.to, ServicePlace) or not rule.backends[number].weight:
+                continue
+            to = (found.to.service, found.to.port)
+            # A backend without workloads is answered with 503, and has a problem of its own.
+            if is_vacant(view, to):
+                continue
+            for client in clients:
+                if not reaches_from_edge(view, client, to):
+                    wanted = (
+                        f"The gateway calls this backend as ServiceAccount {client}, which may not call it, "
+                        "so these requests are answered with 403. Admit the ServiceAccount as a source of a "
+                        "TrafficTarget."
+                    )
+                    field = f"spec.rules[{index}].backendRefs[{number}]"
+                    yield place.warning(Code.GATEWAY_DENIED, field, str(found.to.service), wanted)
