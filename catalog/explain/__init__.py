@@ -2,11 +2,12 @@
 
 The package asks only the oracle and never decides itself, so the explanation always agrees with the decision.
 
-`explain` explains a request, and `explain_outside` a call out of the mesh. `standing` compares a decision
-with the configuration acknowledged by sidecars. `steps/` has a module for each subject of a step. Start
-reading with `explanation`.
+`explain` explains a request, `explain_outside` a call out of the mesh, and `explain_edge` a request to a
+gateway. `standing` compares a decision with the configuration acknowledged by sidecars. `steps/` has a module
+for each subject of a step. Start reading with `explanation`.
 """
 
+from catalog.explain.edge import EdgeExplanation, default_port, explain_edge
 from catalog.explain.enforcement import Enforcement, concerned, enforcement_without_server, standing
 from catalog.explain.explanation import Explanation, explain
 from catalog.explain.names import reason_for_unknown
@@ -15,6 +16,7 @@ from catalog.explain.outside_services import address_outside
 from catalog.explain.steps.step import Step
 
 __all__ = [
+    "EdgeExplanation",
     "Enforcement",
     "Explanation",
     "OutsideExplanation",
@@ -23,8 +25,10 @@ __all__ = [
     "call_to",
     "call_to_service",
     "concerned",
+    "default_port",
     "enforcement_without_server",
     "explain",
+    "explain_edge",
     "explain_outside",
     "in_the_mesh",
     "reason_for_unknown",

@@ -97,10 +97,14 @@ def _backends(view: View, request: Request, port: ServicePort, split: TrafficSpl
         yield from preconditions.waiting(view, way.request, way.service, way.port, split)
         yield from limits.of_caller(view, way.service)
         yield from upstreams.of_caller(view, way.service)
-        yield from _answering(view, way, share, left_out)
+        yield from answering_steps(view, way, share, left_out)
 
 
-def _answering(view: View, way: Way, share: str, left_out: str) -> Iterator[Step]:
+def answering_steps(view: View, way: Way, share: str, left_out: str) -> Iterator[Step]:
+    """Yield the steps about the workloads behind a backend, and the policies that admit a request there.
+
+    `left_out` is the clause about what happens to the share of workloads that admit nothing of the client.
+    """
     request, key, port = way.request, way.service, way.port
     yield from ports.disputed(view, key, port)
     result, origin = oracle.places(view, key, port), origin_of(view, SERVICE, key)

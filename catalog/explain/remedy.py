@@ -37,12 +37,13 @@ def remedy(view: View, request: Request) -> tuple[Manifest, ...]:
         for place, is_http in readiness.places
         if oracle.admitting(view, readiness.request, (place, is_http)) is None
     }
-    return tuple(_manifests(view, request, sorted(refused, key=lambda item: item[:2])))
+    return tuple(admitting_manifests(view, request, sorted(refused, key=lambda item: item[:2])))
 
 
-def _manifests(
+def admitting_manifests(
     view: View, request: Request, refused: list[tuple[Place, bool, Request]]
 ) -> Iterator[Manifest]:
+    """Yield the manifests that admit the client of `request` at places, each with the request sent there."""
     # A manifest with the name of an existing object would replace that object.
     taken = set(view.sourced)
     by_server: dict[tuple[ServiceIdentity, bool], list[tuple[Port, Request]]] = {}

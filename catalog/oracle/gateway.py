@@ -16,7 +16,7 @@ Written from the specification for meshes:
 Whether a route is accepted is decided in `catalog.relations.attachment`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
@@ -108,6 +108,11 @@ class RoutedRequest:
     broken: int | None = None
 
 
+def _anything(_: BackendObject) -> bool:
+    """Return True: in a mesh a reference to another namespace needs no grant."""
+    return True
+
+
 def routed(view: View, request: Request, port: ServicePort) -> RoutedRequest | None:
     """Return what routes make of a request for a port; None if no route decides the client's calls there."""
     if not routes_for(view, request, port):
@@ -118,7 +123,14 @@ def routed(view: View, request: Request, port: ServicePort) -> RoutedRequest | N
             return RoutedRequest(None, reply=LocalReply(0, "no hostname of the routes fits the server name"))
         why = "no rule of the routes at this port fits the request"
         return RoutedRequest(None, reply=LocalReply(HTTPStatus.NOT_FOUND, why))
-    ways = tuple(_ways(view, request, found))
+    return outcome_of(view, request, found)
+
+
+def outcome_of(
+    view: View, request: Request, found: RouteMatch, may_refer: Callable[[BackendObject], bool] = _anything
+) -> RoutedRequest:
+    """Return what the deciding match makes of a request; other references than `may_refer` are broken."""
+    ways = tuple(_ways(view, request, found, may_refer))
     total = sum(backend.weight for backend in found.rule_value.backends)
     missing = total - sum(way.weight for way in ways)
     reply = _reply(found, exists=any(way.weight for way in ways))
@@ -146,7 +158,8 @@ def match_for(view: View, request: Request, port: ServicePort) -> RouteMatch | N
 
 def fitting_matches(view: View, request: Request, port: ServicePort) -> tuple[RouteMatch, ...]:
     """Return the matches of the deciding routes that fit a request; the first decides."""
-    fitting = [item for item in _matches(view, request, port) if _fits(view, item, request, port)]
+    there = matches_of(view, routes_for(view, request, port))
+    fitting = [item for item in there if _fits(view, item, request, port)]
     return tuple(sorted(fitting, key=lambda item: (_name_rank(item, request), item.rank)))
 
 
@@ -192,9 +205,13 @@ def _reply(found: RouteMatch, *, exists: bool) -> LocalReply | None:
     return None if exists else LocalReply(_broken(found), "no backend of the rule exists and has a weight")
 
 
-def _ways(view: View, request: Request, found: RouteMatch) -> Iterator[Way]:
+def _ways(
+    view: View, request: Request, found: RouteMatch, may_refer: Callable[[BackendObject], bool]
+) -> Iterator[Way]:
     rule = found.rule_value
     for backend in rule.backends if not rule.filters.unknown else ():
+        if not may_refer(backend.to):
+            continue
         if (place := place_of(view, found.key, backend.to, backend.filters)) is not None:
             changed = _sent(request, found.request_match, rule.filters, backend.filters)
             yield Way(*place, backend.weight, changed, backend.filters)
@@ -204,8 +221,9 @@ def _home(request: Request) -> Namespace | None:
     return None if request.identity is None else request.identity.namespace
 
 
-def _matches(view: View, request: Request, port: ServicePort) -> Iterator[RouteMatch]:
-    for key in routes_for(view, request, port):
+def matches_of(view: View, keys: Iterable[ObjectKey]) -> Iterator[RouteMatch]:
+    """Yield the matches of all rules in force of some routes."""
+    for key in keys:
         route = route_of(view, key)
         for number, rule in enumerate(route.rules) if route is not None else ():
             if route is not None and not rule.dropped:

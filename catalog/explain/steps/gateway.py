@@ -28,7 +28,7 @@ def of_routes(view: View, request: Request, port: ServicePort) -> Iterator[Step]
     for key in deciding:
         if all(item.key != key for item in fitting):
             yield Step(f"No rule of {key} fits the request.", origin_of_object(view, key))
-    yield from _decision(view, fitting)
+    yield from decision_of(view, fitting)
     yield from _outcome(view, request, found)
 
 
@@ -47,7 +47,8 @@ def _without_part(
     return f"does not count, because it decides only the calls of namespace {key.namespace}"
 
 
-def _decision(view: View, fitting: tuple[RouteMatch, ...]) -> Iterator[Step]:
+def decision_of(view: View, fitting: tuple[RouteMatch, ...]) -> Iterator[Step]:
+    """Yield the steps about the deciding match, and about the others that fit too."""
     if not fitting:
         return
     first, *others = fitting

@@ -88,6 +88,8 @@ class Answers:
             return {"usage": explaining.USAGE}
         with _understood():
             question = access_line.question(view, request.query, request.query.getall("header", []))
+            if (edge := explaining.read_edge(view, question.query, question.headers)) is not None:
+                return explaining.edge(view, edge)
             if (outside := explaining.read_outside(view, question.query, question.headers)) is not None:
                 return explaining.outside(view, outside)
             asked = explaining.read_request(question.query, question.headers)

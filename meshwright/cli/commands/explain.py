@@ -74,6 +74,14 @@ def explain(
             help="Called service, address or host, with the port: for example shop/store:80.",
         ),
     ] = "",
+    gateway: Annotated[
+        str,
+        typer.Option(
+            metavar="NS/GATEWAY[:PORT]",
+            help="Gateway that gets a request from outside the mesh, in place of --from and --to.",
+        ),
+    ] = "",
+    host: Annotated[str, typer.Option(help="Host of a request to a gateway, for example shop.example.")] = "",
     header: Annotated[
         list[str] | None, typer.Option(metavar="'NAME: VALUE'", help="Request header. Repeat for more.")
     ] = None,
@@ -108,6 +116,11 @@ def explain(
       kubectl logs POD -c meshwright-sidecar | grep 403 | tail -1 \
           | meshwright explain - --kubernetes
 
+    or about a request from outside to a gateway:
+
+      meshwright explain GET /books --gateway shop/edge --host shop.example \
+          --mesh mesh/
+
     A running server also compares policy with the configuration that the sidecars
     have acknowledged. With --mesh or --kubernetes, only policy is explained. An
     access log has two request headers only: host and user agent.
@@ -116,11 +129,11 @@ def explain(
     depends on something unknown, 2 if the command cannot answer.
     """
     require_cluster(typed)
-    query = {"from": source, "to": to, **_request_query(method, path)}
-    if not query.get("line") and not (source and to):
+    query = _query(source, to, gateway, host) | _request_query(method, path)
+    if not query.get("line") and not gateway and not (source and to):
         raise CommandFailed(
             "the call is not complete: give --from NAMESPACE/SERVICEACCOUNT and --to "
-            "NAMESPACE/SERVICE:PORT, or a line of a sidecar's access log"
+            "NAMESPACE/SERVICE:PORT, or --gateway NAMESPACE/GATEWAY, or a line of a sidecar's access log"
         )
     if kubernetes:
         from meshwright.cli.offline.cluster import reached, together
@@ -144,6 +157,22 @@ def explain(
         sys.stdout.write(message)
     if answer != "allowed":
         raise typer.Exit(Status.NO)
+
+
+def _query(source: str, to: str, gateway: str, host: str) -> dict[str, str]:
+    """Return the query about the two ends of a call, or about a gateway."""
+    if not gateway:
+        if host:
+            raise CommandFailed(
+                "--host is for requests to a gateway: give --header 'Host: NAME', or --gateway"
+            )
+        return {"from": source, "to": to}
+    if source or to:
+        raise CommandFailed(
+            "--gateway takes the place of --from and --to: give the one or the others, because a client "
+            "outside the mesh calls the gateway"
+        )
+    return {"gateway": gateway, **({"host": host} if host else {})}
 
 
 def _request_query(method: str, path: str) -> dict[str, str]:

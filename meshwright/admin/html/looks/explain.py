@@ -126,6 +126,8 @@ EXPLAIN: Final = PageLook(
         Form(
             (
                 *CALL,
+                Field("gateway", "Or from outside to: namespace/gateway", "shop/edge"),
+                Field("host", "Host, for a gateway", "shop.example"),
                 Field("line", "Or a line of a sidecar's access log", '{"start_time": …'),
             ),
             "Explain",

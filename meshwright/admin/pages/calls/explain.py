@@ -5,6 +5,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 from catalog.explain import (
+    EdgeExplanation,
     Enforcement,
     Explanation,
     OutsideExplanation,
@@ -13,8 +14,10 @@ from catalog.explain import (
     call_to,
     call_to_service,
     concerned,
+    default_port,
     enforcement_without_server,
     explain,
+    explain_edge,
     explain_outside,
     in_the_mesh,
     standing,
@@ -22,6 +25,7 @@ from catalog.explain import (
 from catalog.explain.enforcement import EnforcementState, headline
 from catalog.explain.sidecars import Sidecar
 from catalog.oracle.decide import Request
+from catalog.oracle.edge import EdgeRequest
 from catalog.store.view import View
 from meshwright.admin.jsonable import Json, jsonable
 from meshwright.admin.pages.calls.relevant_objects import deciding
@@ -36,11 +40,13 @@ from meshwright.mesh.names import (
     is_dns_subdomain,
 )
 from meshwright.mesh.policies.callers import Client, Outsider
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ServiceKey
 from meshwright.specs.values.references import parse_address
 
 USAGE: Final = (
     "?from=<namespace>/<service account>&to=<namespace>/<service>:<port>&method=GET&path=/&header=name: value"
+    ", or from outside the mesh ?gateway=<namespace>/<gateway>:<port>&host=shop.example&method=GET&path=/"
 )
 
 
@@ -49,6 +55,7 @@ _CALLER: Final = (
     f"{_CLIENT}, or outside the mesh <IP>[,tls][,name=<name in its certificate>][,server=<requested "
     "server name>]"
 )
+_GATEWAY: Final = "<namespace>/<gateway>[:<port>]"
 _CALLED: Final = "<namespace>/<service>:<port>, or outside the mesh <IP or host>:<port>"
 
 
@@ -184,8 +191,68 @@ def outside(view: View, outside_explanation: OutsideExplanation) -> dict[str, Js
     }
 
 
+def read_edge(view: View, query: Mapping[str, str], headers: Iterable[str]) -> EdgeExplanation | None:
+    """Explain a request from outside to a gateway; return None without `gateway`. Raises QueryError.
+
+    `gateway` is `<namespace>/<gateway>[:<port>]`; the port is that of the first listener by default. The host
+    is `host`, else that of the header or of a URL as path.
+    """
+    named = query.get("gateway", "")
+    if not named:
+        return None
+    rest, colon, number = named.partition(":")
+    namespace, name = _pair("gateway", rest, _GATEWAY)
+    if colon and not (number.isascii() and number.isdigit() and 1 <= int(number[:6]) <= 65535):
+        raise QueryError(f"gateway is {named[:200]!r}: must be {_GATEWAY}")
+    key = PolicyKey(Namespace(namespace), name)
+    port = Port(int(number)) if number else default_port(view, key) or Port(80)
+    given = [_header(header) for header in headers]
+    path = query.get("path") or "/"
+    _, is_url, rest = path.partition("://")
+    where, _, below = rest.partition("/")
+    named_hosts = [value for item, value in given if item.lower() == "host"]
+    host = (query.get("host") or where or "".join(named_hosts[:1])).lower()
+    asked = EdgeRequest(
+        key,
+        port,
+        host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host,
+        (query.get("method") or "GET").upper(),
+        f"/{below}" if is_url else path,
+        tuple(item for item in given if item[0].lower() != "host"),
+    )
+    return explain_edge(view, asked)
+
+
+def edge(view: View, explanation: EdgeExplanation) -> dict[str, Json]:
+    """Return the explanation of a request to a gateway, with the same fields as others.
+
+    The state of the gateway's proxies is not evaluated.
+    """
+    asked = explanation.asked
+    return {
+        "from": "a client outside the mesh",
+        "to": f"Gateway {asked.gateway}:{asked.port}",
+        "method": asked.method,
+        "path": f"{asked.host}{asked.path}",
+        "headers": [list[Json](header) for header in asked.headers],
+        "answer": explanation.answer.value,
+        "policy": explanation.answer.value,
+        "in_force": EnforcementState.NOT_ASKED.value,
+        "in_force_because": ["only policy was evaluated"],
+        "headline": explanation.headline,
+        "because": [str(key) for key in explanation.because],
+        "backends": [],
+        "steps": _steps(explanation.steps),
+        "objects": deciding(view, explanation.steps, explanation.because),
+        "missing": jsonable(explanation.missing),
+        "besides": [],
+    }
+
+
 def answer(view: View, query: Mapping[str, str], headers: Iterable[str]) -> dict[str, Json]:
     """Return the explanation of one request as JSON, by policy alone. Raises QueryError."""
+    if (at_edge := read_edge(view, query, headers)) is not None:
+        return edge(view, at_edge)
     if (outside_explanation := read_outside(view, query, headers)) is not None:
         return outside(view, outside_explanation)
     explained = explain(view, read_request(query, headers))

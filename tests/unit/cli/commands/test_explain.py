@@ -406,3 +406,68 @@ def test_page_of_codes_equals_the_program_s_output(run: Run) -> None:
         "cluster, or --codes for the meaning of codes"
     )
     assert run("lint").stderr == f"meshwright: {text}\n"
+
+
+EDGE = """
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {name: edge-1, namespace: shop}
+spec: {address: 10.0.0.9, uuid: u9, serviceAccount: edge, gateway: front}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: meshwright}
+spec: {controllerName: meshwright.dev/gateway-controller}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: front, namespace: shop}
+spec:
+  gatewayClassName: meshwright
+  listeners: [{name: http, port: 8080, protocol: HTTP, hostname: '*.shop.example'}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: store, namespace: shop}
+spec:
+  parentRefs: [{name: front}]
+  rules: [{matches: [{path: {value: /books}}], backendRefs: [{name: store, port: 80}]}]
+"""
+AT_EDGE = ("--gateway", "shop/front", "--host", "eu.shop.example")
+
+
+def test_request_to_a_gateway_is_explained_and_the_printed_policy_allows_it(run: Run, mesh: Path) -> None:
+    """The port is the listener's; the remedy names the gateway's ServiceAccount as the source."""
+    (mesh / "edge.yaml").write_text(EDGE)
+    denied = run("explain", "--mesh", str(mesh), *AT_EDGE, "GET", "/books/1")
+    assert (denied.returncode, denied.stderr) == (1, "")
+    first, *_ = denied.stdout.splitlines()
+    asked = "a client outside the mesh to Gateway shop/front:8080 GET eu.shop.example/books/1"
+    assert first == f"{asked}: refused: 403"
+    assert "HTTPRoute shop/store, spec.rules[0].matches[0], decides the request" in denied.stdout
+    _, _, policy = denied.stdout.partition("# This policy would allow the request:\n")
+    (mesh / "policy.yaml").write_text(policy)
+    allowed = run("explain", "--mesh", str(mesh), *AT_EDGE, "GET", "/books/1")
+    assert (allowed.returncode, allowed.stdout.splitlines()[0]) == (0, f"{asked}: allowed")
+    lost = run("explain", "--mesh", str(mesh), *AT_EDGE, "GET", "/other")
+    assert (lost.returncode, "The gateway answers 404." in lost.stdout) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("--gateway", "front"), "gateway is 'front': must be <namespace>/<gateway>[:<port>]"),
+        (("--gateway", "shop/front:x"), "gateway is 'shop/front:x': must be <namespace>/<gateway>[:<port>]"),
+        (
+            ("--gateway", "shop/front", "--to", "shop/store:80"),
+            "--gateway takes the place of --from and --to",
+        ),
+        (("--host", "shop.example", "--from", "a/b"), "--host is for requests to a gateway"),
+    ],
+)
+def test_wrong_questions_about_gateways_name_the_valid_form(
+    run: Run, mesh: Path, arguments: tuple[str, ...], named: str
+) -> None:
+    """Status 2, and one sentence."""
+    result = run("explain", "--mesh", str(mesh), *arguments)
+    assert (result.returncode, named in result.stderr) == (2, True)

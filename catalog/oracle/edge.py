@@ -1,0 +1,114 @@
+"""Requests that reach a gateway from outside the mesh; a part of the oracle.
+
+Written from the specification for gateways:
+
+- Of the listeners in force at a port, the one with the most specific host name for the request answers alone.
+- Of the routes attached there, those with the most specific host name of their own decide first; a GRPCRoute
+  before an HTTPRoute, and otherwise as in a mesh (`catalog.oracle.gateway`).
+- A backend of another namespace needs a ReferenceGrant.
+- The gateway calls the endpoints of a backend with the identity of its own workload.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from catalog.oracle.gateway import RoutedRequest, RouteMatch, Way, matches_of, outcome_of
+from catalog.oracle.request.matches import fits_match
+from catalog.oracle.request.request import Request
+from catalog.relations.gateways.attachment import routes_at_listener
+from catalog.relations.gateways.grants import is_granted
+from catalog.relations.gateways.listeners import listener_verdicts
+from catalog.store.view import View
+from meshwright.mesh.gateway.gateways import Listener, ListenerProtocol
+from meshwright.mesh.gateway.hostnames import covers, most_specific, specificity
+from meshwright.mesh.gateway.references import BackendObject
+from meshwright.mesh.identity import ServiceIdentity
+from meshwright.mesh.kinds import GRPC_ROUTE
+from meshwright.mesh.names import Namespace, Port, ServiceName
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.service import ServiceKey
+
+_WITH_REQUESTS = (ListenerProtocol.HTTP, ListenerProtocol.HTTPS)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeRequest:
+    """A request to a port of a gateway; `host` is without a port, and in lower case.
+
+    At a listener with TLS or TCP it is a connection, and `host` the requested server name.
+    """
+
+    gateway: PolicyKey
+    port: Port
+    host: str
+    method: str = "GET"
+    path: str = "/"
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+def listeners_at(view: View, gateway: PolicyKey, port: Port) -> tuple[Listener, ...]:
+    """Return the listeners in force at a port of a gateway, in its order."""
+    return tuple(
+        verdict.listener
+        for verdict in listener_verdicts(view, gateway)
+        if verdict.accepted and verdict.listener.port == port
+    )
+
+
+def listener_for(view: View, asked: EdgeRequest) -> Listener | None:
+    """Return the listener that answers a request alone; None if no host name covers the request's."""
+    there = {listener.hostname: listener for listener in listeners_at(view, asked.gateway, asked.port)}
+    hostname = most_specific(there, asked.host)
+    return None if hostname is None else there[hostname]
+
+
+def has_requests(listener: Listener) -> bool:
+    """Return whether a listener looks at requests, and not at connections alone."""
+    return listener.protocol in _WITH_REQUESTS
+
+
+def fitting_at_edge(view: View, asked: EdgeRequest, listener: Listener) -> tuple[RouteMatch, ...]:
+    """Return the matches of the attached routes that fit a request; the first decides."""
+    request = as_call(asked, None)
+    found = [
+        (pattern, item)
+        for item in matches_of(view, routes_at_listener(view, asked.gateway, listener.name))
+        if (pattern := _pattern(item, asked, listener)) is not None
+        and (not has_requests(listener) or fits_match(item.request_match, request))
+    ]
+    found.sort(key=lambda pair: (specificity(pair[0]), pair[1].key.kind != GRPC_ROUTE, pair[1].rank))
+    return tuple(item for _, item in found)
+
+
+def routed_at_edge(view: View, asked: EdgeRequest, found: RouteMatch) -> RoutedRequest:
+    """Return what the deciding match makes of a request, with the gateway as the client of its backends."""
+
+    def may_refer(to: BackendObject) -> bool:
+        target = ObjectKey(to.kind, to.namespace, to.name)
+        return is_granted(view, found.key.kind, found.key.namespace, target)
+
+    return outcome_of(view, as_call(asked, None), found, may_refer)
+
+
+def calls_of(routed: RoutedRequest, client: ServiceIdentity) -> Iterator[Way]:
+    """Yield the shares of the backends, each with the request of a gateway's workload to the backend."""
+    for way in routed.ways:
+        if way.weight:
+            call = replace(way.request, client=client, service=way.service, port=way.port.port)
+            yield replace(way, request=call)
+
+
+def as_call(asked: EdgeRequest, client: ServiceIdentity | None) -> Request:
+    """Return a request at a gateway in the form of a call; no Service is called yet."""
+    nowhere = ServiceKey(Namespace(""), ServiceName(""))
+    headers = (("host", asked.host), *asked.headers)
+    return Request(client, nowhere, asked.port, asked.method, asked.path, headers)
+
+
+def _pattern(item: RouteMatch, asked: EdgeRequest, listener: Listener) -> str | None:
+    """Return the host name of a route that covers a request's; None if the route is for other hosts."""
+    if listener.protocol == ListenerProtocol.TCP:
+        return ""
+    pattern = most_specific(item.route.hostnames or ("",), asked.host)
+    return pattern if pattern is not None and covers(pattern, asked.host) else None

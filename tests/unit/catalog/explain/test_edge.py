@@ -1,0 +1,169 @@
+"""Explanations of requests to gateways: the listener, the route, and why there is another answer than 200."""
+
+from dataclasses import replace
+
+import pytest
+
+from catalog.explain import EdgeExplanation, explain_edge
+from catalog.oracle.decide import Answer
+from catalog.oracle.edge import EdgeRequest
+from meshwright.mesh.config import MeshConfig
+from meshwright.mesh.gateway.filters import Filters, NewPath, PathForm, Redirect, Rewrite
+from meshwright.mesh.gateway.rules import Rule
+from meshwright.mesh.names import Namespace, Port
+from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.workload import Edge
+from tests.meshes import gateway as g
+from tests.meshes import values as a
+
+V1, V2 = a.service("v1", address="10.1.0.2"), a.service("v2", address="10.1.0.3")
+OPEN = MeshConfig(permissive=True)
+EDGE = replace(a.workload("edge", "10.0.0.9"), interception=Edge("edge"))
+MESH = (V1, V2, a.workload("v1", "10.0.0.2"), EDGE, g.CLASS)
+TWO = g.gateway("edge", g.listener("all"), g.listener("shop", hostname="*.shop.example"))
+TO_V1 = Rule((g.prefix("/cart"),), backends=(g.to("v1"),))
+ROUTE = g.http_route("cart", TO_V1, parents=(g.at("edge"),), hostnames=("eu.shop.example",))
+
+
+def explained(
+    *things: object,
+    host: str = "eu.shop.example",
+    path: str = "/cart",
+    port: int = 80,
+    open_mesh: bool = True,
+) -> EdgeExplanation:
+    """Explain a request to the gateway `edge`."""
+    view = g.view(*MESH, *((OPEN,) if open_mesh else ()), *things)
+    return explain_edge(
+        view, EdgeRequest(PolicyKey(Namespace("default"), "edge"), Port(port), host, path=path)
+    )
+
+
+def texts(result: EdgeExplanation) -> list[str]:
+    """Return the sentences of an explanation."""
+    return [step.text for step in result.steps]
+
+
+def test_good_request_names_listener_route_and_backend() -> None:
+    """The steps are in the order in which the gateway decides."""
+    result = explained(TWO, ROUTE)
+    assert (result.answer, result.headline) == (Answer.ALLOWED, "allowed")
+    steps = texts(result)
+    assert steps[0] == "Listener shop (HTTP, port 80) answers for *.shop.example."
+    assert (
+        "HTTPRoute default/cart, spec.rules[0].matches[0], decides the request: its path begins with /cart."
+        in (steps)
+    )
+    assert f"The gateway calls its backends as ServiceAccount {EDGE.identity}." in steps
+    assert steps[-1] == "The request is allowed."
+    assert [key.name for key in result.because] == ["edge", "cart"]
+
+
+@pytest.mark.parametrize(
+    ("host", "path", "named"),
+    [
+        ("us.shop.example", "/cart", "HTTPRoute default/cart is for other host names: eu.shop.example."),
+        ("eu.shop.example", "/other", "No rule of HTTPRoute default/cart fits the path, method and headers"),
+        ("other.test", "/cart", "HTTPRoute default/cart is for other host names: eu.shop.example."),
+    ],
+)
+def test_request_without_a_route_gets_404_by_host_or_path(host: str, path: str, named: str) -> None:
+    """A less specific listener does not answer for the host of a more specific one."""
+    result = explained(TWO, ROUTE, host=host, path=path)
+    assert (result.answer, result.headline) == (Answer.REFUSED, "refused: 404")
+    assert any(named in text for text in texts(result))
+    assert texts(result)[-1].endswith("The gateway answers 404.")
+
+
+def test_listeners_without_the_host_are_listed() -> None:
+    """The question that follows is which hosts there are."""
+    result = explained(g.gateway("edge", g.listener("shop", hostname="shop.example")), host="other.test")
+    assert texts(result) == [
+        "Listener shop has port 80 for shop.example: the listener is in force at port 80.",
+        "The listeners at port 80 are for other hosts than other.test. The gateway answers 404.",
+    ]
+
+
+def test_route_that_the_gateway_refuses_is_named_with_the_reason() -> None:
+    """The author of the route reads why it is not there; another one is at another listener."""
+    elsewhere = g.http_route("elsewhere", TO_V1, parents=(g.at("edge", "all"),))
+    steps = texts(explained(TWO, elsewhere))
+    assert any("HTTPRoute default/elsewhere is attached to other listeners" in text for text in steps)
+    refused = g.http_route("far", TO_V1, parents=(g.at("edge", namespace="default"),), namespace="other")
+    steps = texts(explained(g.gateway("edge"), refused))
+    assert any("HTTPRoute other/far is refused (NotAllowedByListeners)" in text for text in steps)
+
+
+def test_missing_traffic_target_has_a_remedy_with_the_gateways_account() -> None:
+    """The printed manifests admit the ServiceAccount of the gateway's workload, and no client."""
+    result = explained(TWO, ROUTE, open_mesh=False)
+    assert (result.answer, result.headline) == (Answer.REFUSED, "refused: 403")
+    target = next(item for item in result.missing if item["kind"] == "TrafficTarget")
+    spec = target["spec"]
+    assert isinstance(spec, dict)
+    account = {"kind": "ServiceAccount", "name": "edge", "namespace": "default"}
+    assert spec["sources"] == [account]
+
+
+def test_broken_backend_is_500_and_a_backend_without_workloads_503() -> None:
+    """A share of each makes the answer depend on the backend."""
+
+    def headline(*backends: str) -> str:
+        rule = Rule(backends=tuple(g.to(name) for name in backends))
+        return explained(TWO, g.http_route("cart", rule, parents=(g.at("edge"),))).headline
+
+    assert headline("none") == "refused: 500"
+    assert headline("v2") == "unreachable: 503"
+    assert headline("v1", "none") == headline("v1", "v2") == "depends"
+    assert headline() == "refused: 500"
+
+
+def test_backend_of_another_namespace_needs_a_grant() -> None:
+    """In a mesh it would not."""
+    there = a.service("there", namespace="other", address="10.1.0.9")
+    rule = Rule(backends=(g.to("there", namespace="other"),))
+    result = explained(TWO, there, g.http_route("cart", rule, parents=(g.at("edge"),)))
+    assert result.headline == "refused: 500"
+    assert any("RefNotPermitted" in text for text in texts(result))
+
+
+def test_redirect_is_the_gateways_own_answer() -> None:
+    """A redirect is what the author of the route wants."""
+    rule = Rule(filters=Filters(redirect=Redirect(scheme="https", status=301)))
+    result = explained(TWO, g.http_route("cart", rule, parents=(g.at("edge"),)))
+    assert (result.answer, result.headline) == (Answer.ALLOWED, "redirected: 301")
+
+
+def test_servers_rules_see_the_rewritten_path() -> None:
+    """The remedy is for the path that the backend gets."""
+    rewrite = Filters(rewrite=Rewrite(path=NewPath(PathForm.FULL, "/new")))
+    rule = Rule(backends=(g.to("v1"),), filters=rewrite)
+    result = explained(TWO, g.http_route("cart", rule, parents=(g.at("edge"),)), open_mesh=False)
+    assert "/new" in str(result.missing[0])
+
+
+def test_gateway_that_nobody_serves_is_unreachable() -> None:
+    """A missing gateway, one without workloads, and a port without a listener."""
+    assert texts(explained()) == ["Gateway default/edge does not exist, so the mesh does not serve it."]
+    foreign = (g.FOREIGN_CLASS, g.gateway("edge", class_name="other"))
+    assert "another controller" in texts(explained(*foreign))[-1]
+    assert "connections are refused" in texts(explained(TWO, port=81))[-1]
+    alone = g.view(g.CLASS, TWO)
+    result = explain_edge(alone, EdgeRequest(TWO.key, Port(80), "a.test"))
+    assert (result.answer, result.steps[-1].text) == (
+        Answer.UNREACHABLE,
+        "Gateway default/edge lacks a workload: `spec.gateway` of a Workload must name the Gateway.",
+    )
+
+
+def test_most_specific_host_name_of_a_route_decides_first() -> None:
+    """A younger route with an exact name precedes an older one with a longer path."""
+    old = g.http_route(
+        "old",
+        Rule((g.prefix("/cart/long"),), backends=(g.to("v1"),)),
+        parents=(g.at("edge"),),
+        hostnames=("*.shop.example",),
+        created="2026-01-01T00:00:00Z",
+    )
+    result = explained(TWO, ROUTE, old, path="/cart/long")
+    assert result.because[-1].name == "cart"
