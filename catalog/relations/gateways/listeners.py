@@ -73,7 +73,7 @@ def _standing(listener: Listener, together: tuple[Listener, ...]) -> tuple[Liste
             message = f"listener {other.name} has protocol {other.protocol} at the same port {listener.port}"
             return ListenerReason.PROTOCOL_CONFLICT, message
         if listener.protocol == ListenerProtocol.TCP:
-            message = f"listener {other.name} has the same port {listener.port}, and only one TCP listener may have a port"
+            message = f"listener {other.name} has the same port {listener.port}, which is for one listener"
             return ListenerReason.PROTOCOL_CONFLICT, message
     for other in others:
         if other.hostname == listener.hostname:
