@@ -27,8 +27,8 @@ from catalog.oracle.edge import (
 from catalog.oracle.gateway import RoutedRequest, RouteMatch, Way
 from catalog.oracle.request.request import Request
 from catalog.relations.backends.endpoints import endpoints
-from catalog.relations.gateways.attachment import gateway_verdicts, routes_at_listener
 from catalog.relations.gateways.listeners import listener_verdicts
+from catalog.relations.gateways.route_listeners import gateway_verdicts, routes_at_listener
 from catalog.relations.references import resolved_rules_at_gateways
 from catalog.store.gateway import gateways as all_gateways
 from catalog.store.gateway import route_of, routes_by_gateway, workloads_by_gateway

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from catalog.oracle.gateway import RoutedRequest, RouteMatch, Way, matches_of, outcome_of
 from catalog.oracle.request.matches import fits_match
 from catalog.oracle.request.request import Request
-from catalog.relations.gateways.attachment import routes_at_listener
 from catalog.relations.gateways.grants import is_granted
 from catalog.relations.gateways.listeners import listener_verdicts
+from catalog.relations.gateways.route_listeners import routes_at_listener
 from catalog.store.view import View
 from meshwright.mesh.gateway.gateways import Listener, ListenerProtocol
 from meshwright.mesh.gateway.hostnames import covers, most_specific, specificity

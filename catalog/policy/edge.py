@@ -21,8 +21,8 @@ from catalog.policy.values.edge import EdgeChain, EdgeHost, EdgePort, EdgeTls
 from catalog.policy.values.interception import SocketAddress
 from catalog.policy.values.route_actions import Answer
 from catalog.policy.values.route_table import RouteEntry
-from catalog.relations.gateways.attachment import routes_at_listener
 from catalog.relations.gateways.listeners import listener_verdicts
+from catalog.relations.gateways.route_listeners import routes_at_listener
 from catalog.relations.gateways.verdicts import ListenerVerdict
 from catalog.relations.groups import ProxyGroup
 from catalog.store.gateway import route_of, tls_secrets

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from catalog.relations.backends.protocols import protocol_of
-from catalog.relations.gateways.attachment import gateway_verdicts
+from catalog.relations.gateways.route_listeners import gateway_verdicts
 from catalog.relations.references import resolved_rules, resolved_rules_at_gateways
 from catalog.relations.verdicts import AcceptedReason, Attachment, ParentVerdict
 from catalog.store.gateway import ROUTE_KINDS, parent_service, route_of, routes_by_parent

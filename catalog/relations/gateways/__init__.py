@@ -6,7 +6,7 @@ about requests: `catalog.policy` does.
 - `classes`: whether a gateway is served here.
 - `listeners`: verdicts about the listeners of a gateway.
 - `certificates`: the certificates that a listener shows.
-- `attachment`: verdicts about routes whose parent is a gateway.
+- `route_listeners`: verdicts about routes whose parent is a gateway.
 - `grants`: ReferenceGrants, and the references of routes as gateways may follow them.
 - `states`: the state of a whole gateway, for its status.
 - `verdicts`: the values.

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from catalog.relations.backends.workloads import services_of
-from catalog.relations.gateways.attachment import routes_at_listener
 from catalog.relations.gateways.classes import served_gateway
 from catalog.relations.gateways.listeners import listener_verdicts
+from catalog.relations.gateways.route_listeners import routes_at_listener
 from catalog.relations.gateways.verdicts import ListenerVerdict
 from catalog.store.gateway import workloads_by_gateway
 from catalog.store.view import View

@@ -48,7 +48,7 @@ def infrastructure(gateway: Gateway, parameters: GatewayParameters, home: Home) 
         NAME_LABEL: shortened(gateway.key.name),
         CLASS_LABEL: shortened(gateway.class_name),
     }
-    made = _Made(gateway, parameters, home, name, labels)
+    made = _ObjectsOfGateway(gateway, parameters, home, name, labels)
     return tuple(made.objects())
 
 
@@ -67,7 +67,7 @@ def shortened(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _ObjectsOfGateway:
     """The common properties of a Gateway's objects."""
 
     gateway: Gateway

@@ -49,7 +49,7 @@ _log = structlog.get_logger("gateways.keeper")
 
 
 @dataclass(frozen=True, slots=True)
-class _Applied:
+class _AppliedObjects:
     """The objects of a gateway as they were applied last, at a monotonic time in seconds."""
 
     documents: tuple[Document, ...]
@@ -70,7 +70,7 @@ class GatewayObjects:
         leads: Callable[[], bool],
     ) -> None:
         self._api, self._view, self._home, self._leads = api, view, home, leads
-        self._applied: dict[PolicyKey, _Applied] = {}
+        self._applied: dict[PolicyKey, _AppliedObjects] = {}
         self._errors: dict[PolicyKey, str] = {}
         self._names: dict[PolicyKey, str] | None = None
         self._changed = asyncio.Event()
@@ -154,7 +154,7 @@ class GatewayObjects:
             await self._delete(kind, key.namespace, object_name(gateway))
         if before is None or before.documents != documents:
             _log.info("objects of a gateway applied", gateway=str(key), objects=sorted(_kinds(documents)))
-        self._applied[key] = _Applied(documents, now)
+        self._applied[key] = _AppliedObjects(documents, now)
 
     async def _data(self, reference: ObjectReference | None, namespace: Namespace) -> Mapping[str, Any]:
         """Return the data of a ConfigMap with parameters; empty without a reference."""

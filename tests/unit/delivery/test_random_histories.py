@@ -21,8 +21,8 @@ from catalog.policy.values.destinations import ServiceDestination
 from catalog.policy.values.proxy import ReachableServices
 from catalog.policy.values.route_actions import Forward
 from catalog.policy.values.terms import AccessLogPolicy
-from catalog.relations.gateways.attachment import routes_at_listener
 from catalog.relations.gateways.grants import is_granted
+from catalog.relations.gateways.route_listeners import routes_at_listener
 from catalog.relations.groups import groups
 from catalog.store.edits import Edits
 from catalog.store.view import View

@@ -28,7 +28,8 @@ API: Final[Mapping[str, Mapping[str, str]]] = {
         "publishNotReadyAddresses sessionAffinityConfig ipFamilies ipFamilyPolicy "
         "allocateLoadBalancerNodePorts loadBalancerClass internalTrafficPolicy trafficDistribution",
         "spec.ports[].": f"{_PORT} targetPort nodePort",
-        "status.": "loadBalancer conditions",
+        "status.": "conditions",
+        "status.loadBalancer.ingress[].": "ip hostname ipMode ports",
     },
     "EndpointSlice": {
         "": "addressType",

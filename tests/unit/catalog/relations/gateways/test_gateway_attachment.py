@@ -2,7 +2,7 @@
 
 import pytest
 
-from catalog.relations.gateways.attachment import gateway_verdicts, routes_at_listener
+from catalog.relations.gateways.route_listeners import gateway_verdicts, routes_at_listener
 from catalog.relations.gateways.verdicts import AttachedReason, GatewayVerdict
 from catalog.store.edits import Edits
 from meshwright.mesh.gateway.gateways import Gateway, RoutesFrom
