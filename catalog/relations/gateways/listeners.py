@@ -29,6 +29,9 @@ KINDS: Final[Mapping[str, tuple[Kind, ...]]] = MappingProxyType(
 )
 """Protocols of listeners that are served, with the kinds of routes that fit."""
 
+CLIENT_CERTIFICATES: Final = "spec.tls.frontend"
+"""Field of a Gateway whose effect is missing: without it, listeners would admit everybody."""
+
 _BY_SERVER_NAME: Final = frozenset({ListenerProtocol.HTTPS, ListenerProtocol.TLS})
 """Protocols of listeners among which the server name in TLS selects one."""
 
@@ -51,6 +54,9 @@ def _verdict(view: View, gateway: Gateway, listener: Listener) -> ListenerVerdic
         served = ", ".join(sorted(KINDS))
         message = f"protocol {listener.protocol} is not served; listeners may have the protocol {served}"
         return ListenerVerdict(listener, ListenerReason.UNSUPPORTED_PROTOCOL, message)
+    if listener.ends_tls and CLIENT_CERTIFICATES in gateway.unused:
+        message = f"{CLIENT_CERTIFICATES} asks clients for certificates, which Meshwright does not check"
+        return ListenerVerdict(listener, ListenerReason.UNSUPPORTED_VALUE, message)
     asked = listener.allowed.kinds
     kinds = tuple(kind for kind in asked if kind in fitting) if asked else fitting
     unknown = tuple(kind for kind in asked if kind not in fitting)

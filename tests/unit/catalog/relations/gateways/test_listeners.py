@@ -121,3 +121,13 @@ def test_listener_with_passthrough_takes_tls_routes_alone() -> None:
     """TLSRouteListenerPassthroughSupportedKinds."""
     (verdict,) = verdicts(g.gateway("edge", g.passthrough(kinds=(GATEWAY_TCP_ROUTE, TLS_ROUTE))))
     assert (verdict.kinds, verdict.unknown_kinds) == ((TLS_ROUTE,), (GATEWAY_TCP_ROUTE,))
+
+
+def test_listener_whose_clients_need_certificates_is_refused() -> None:
+    """Otherwise it would admit clients without one; listeners without TLS stay."""
+    listeners = (g.listener(), g.listener("https", 443, protocol="HTTPS"))
+    gateway = replace(g.gateway("edge", *listeners), unused=("spec.tls.frontend",))
+    plain, secure = verdicts(gateway)
+    message = "spec.tls.frontend asks clients for certificates, which Meshwright does not check"
+    assert (plain.reason, secure.reason) == (ACCEPTED, ListenerReason.UNSUPPORTED_VALUE)
+    assert secure.message == message
