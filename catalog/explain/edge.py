@@ -1,7 +1,7 @@
 """Explanations of requests from outside to a gateway: the listener, the route, and the backends.
 
-Access is decided twice: the gateway answers every client, and the backends admit the gateway's ServiceAccount
-or not. For example, a missing TrafficTarget is one with the gateway's ServiceAccount as the source.
+Access has two parts: the gateway answers every client, and the backends admit the gateway's ServiceAccount
+or refuse the gateway. For example, the source of a missing TrafficTarget is the gateway's ServiceAccount.
 """
 
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ class EdgeExplanation:
 
 @dataclass
 class _Account:
-    """The steps of one explanation, in their making; the last step has the outcome."""
+    """Steps of one explanation; the last step has the outcome."""
 
     view: View
     asked: EdgeRequest
@@ -116,6 +116,7 @@ def _at_listener(account: _Account, listener: Listener, clients: list[ServiceIde
     account.steps += _broken(view, fitting[0])
     if routed.reply is not None:
         return _own_answer(account, routed.reply)
+    # One ServiceAccount for all workloads of a gateway is usual.
     if len(clients) > 1:
         others = ", ".join(map(str, clients[1:]))
         account.steps.append(Step(f"Workloads of other ServiceAccounts serve the gateway too: {others}."))

@@ -103,7 +103,7 @@ def _backends(view: View, request: Request, port: ServicePort, split: TrafficSpl
 def answering_steps(view: View, way: Way, share: str, left_out: str) -> Iterator[Step]:
     """Yield the steps about the workloads behind a backend, and the policies that admit a request there.
 
-    `left_out` is the clause about what happens to the share of workloads that admit nothing of the client.
+    `left_out` is the clause about the share of workloads without any permission for the client.
     """
     request, key, port = way.request, way.service, way.port
     yield from ports.disputed(view, key, port)

@@ -2,11 +2,13 @@
 
 Written from the specification for gateways:
 
-- Of the listeners in force at a port, the one with the most specific host name for the request answers alone.
-- Of the routes attached there, those with the most specific host name of their own decide first; a GRPCRoute
-  before an HTTPRoute, and otherwise as in a mesh (`catalog.oracle.gateway`).
+- Of the listeners in force at a port, only one answers: the listener with the most specific host name.
+- Of the attached routes, the ones with the most specific host name decide first; a GRPCRoute before an
+  HTTPRoute, and otherwise as in a mesh (`catalog.oracle.gateway`).
 - A backend of another namespace needs a ReferenceGrant.
-- The gateway calls the endpoints of a backend with the identity of its own workload.
+- The gateway calls the endpoints of a backend with the identity of a serving workload.
+
+For example, listener `*.shop.example` answers for `eu.shop.example` beside a listener for all hosts.
 """
 
 from collections.abc import Iterator
@@ -36,7 +38,7 @@ _WITH_REQUESTS = (ListenerProtocol.HTTP, ListenerProtocol.HTTPS)
 class EdgeRequest:
     """A request to a port of a gateway; `host` is without a port, and in lower case.
 
-    At a listener with TLS or TCP it is a connection, and `host` the requested server name.
+    At a listener with TLS or TCP the request is a connection, and `host` the requested server name.
     """
 
     gateway: PolicyKey
@@ -48,7 +50,8 @@ class EdgeRequest:
 
 
 def listeners_at(view: View, gateway: PolicyKey, port: Port) -> tuple[Listener, ...]:
-    """Return the listeners in force at a port of a gateway, in its order."""
+    """Return the listeners in force at a port of a gateway, in the gateway's order."""
+    # Listeners in a conflict are all out of force.
     return tuple(
         verdict.listener
         for verdict in listener_verdicts(view, gateway)
@@ -77,6 +80,7 @@ def fitting_at_edge(view: View, asked: EdgeRequest, listener: Listener) -> tuple
         if (pattern := _pattern(item, asked, listener)) is not None
         and (not has_requests(listener) or fits_match(item.request_match, request))
     ]
+    # GRPCRoutes have narrower matches, and ranks of different kinds cannot be compared.
     found.sort(key=lambda pair: (specificity(pair[0]), pair[1].key.kind != GRPC_ROUTE, pair[1].rank))
     return tuple(item for _, item in found)
 
@@ -108,6 +112,7 @@ def as_call(asked: EdgeRequest, client: ServiceIdentity | None) -> Request:
 
 def _pattern(item: RouteMatch, asked: EdgeRequest, listener: Listener) -> str | None:
     """Return the host name of a route that covers a request's; None if the route is for other hosts."""
+    # TCP has no names, so every route is for all connections.
     if listener.protocol == ListenerProtocol.TCP:
         return ""
     pattern = most_specific(item.route.hostnames or ("",), asked.host)
