@@ -23,7 +23,7 @@ from rich.table import Table
 
 from benchmarks.figures.results import machine, name, place, write
 from benchmarks.gateway_routes import mesh
-from benchmarks.gateway_routes.sidecars import PATIENCE, Caller, applications, envoys
+from benchmarks.gateway_routes.sidecars import Caller, applications, envoys
 from benchmarks.in_kubernetes.api import Api, connection
 from benchmarks.kubernetes import our_definitions
 from benchmarks.processes.credentials import issue_each
@@ -36,6 +36,8 @@ from tools.real_parts.cluster import cluster
 from tools.real_parts.parts import API_SERVER, ETCD, GATEWAY_DEFINITIONS
 
 FEW: Final = 10
+STATUS_PATIENCE: Final = 300.0
+"""Maximum seconds until all routes have a status: the server writes some twenty in a second."""
 DEFINITIONS: Final = ("httproutes", "grpcroutes", "tlsroutes", "tcproutes", "referencegrants")
 
 
@@ -98,8 +100,8 @@ def until_accepted(api: Api, count: int) -> float:
     """Wait until so many routes are accepted; return the seconds."""
     began = time.monotonic()
     while (accepted := sum(map(_is_accepted, api.list(mesh.ROUTE, mesh.NAMESPACE_NAME)))) < count:
-        if time.monotonic() - began > PATIENCE:
-            raise BenchmarkError(f"{accepted} of {count} routes are accepted after {PATIENCE:.0f} s")
+        if time.monotonic() - began > STATUS_PATIENCE:
+            raise BenchmarkError(f"{accepted} of {count} routes are accepted after {STATUS_PATIENCE:.0f} s")
         time.sleep(0.1)
     return time.monotonic() - began
 

@@ -17,7 +17,7 @@ from benchmarks.processes.programs import BenchmarkError
 from tools.process_end import end
 
 PATIENCE: Final = 60.0
-"""Maximum seconds until a route decides a request, or all routes have a status."""
+"""Maximum seconds until a route decides a request."""
 PAUSE: Final = 0.002
 """Seconds between two requests that wait for a route."""
 
