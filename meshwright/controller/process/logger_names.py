@@ -93,6 +93,7 @@ LOGGER_NAMES: Final = (
     "enrolment.store.records",
     "envoy",
     "etcd",
+    "gateways.keeper",
     "injector.configured",
     "injector.keeper",
     "injector.secret_keeper",

@@ -109,6 +109,7 @@ _CORE: Final[Mapping[Kind, Keep]] = {
             trafficDistribution=_whole,
             externalIPs=_whole,
         ),
+        status=_fields(loadBalancer=_whole),
     ),
     POD: _fields(
         metadata=_fields(

@@ -69,6 +69,7 @@ ONLY_THE_READER = {
     ("UpstreamTrafficSetting", "spec.rateLimit.global.http.rateLimitService.host"),  # likewise
     ("MeshConfig", "spec.observability.tracing.address"),
     ("Workload", "spec.upstreams[]"),  # two listeners on one address and port
+    ("Workload", "spec.gateway"),  # beside fields of an application
     ("TrafficTarget", "spec.destination.namespace"),  # must be the object's own
     ("TrafficTarget", "destination.namespace"),
     ("Retry", "spec.source.namespace"),
