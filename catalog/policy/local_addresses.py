@@ -1,6 +1,6 @@
-"""Services that a proxy offers at local addresses of its workload (explicit interception): its upstreams.
+"""Upstreams: services at local addresses of a workload, offered by the proxy in explicit interception.
 
-Each upstream is a value of its own, so a changed route makes the services of its own upstreams again, and a
+Each upstream is a separate value, so a changed route makes only the services of some upstreams again, and a
 workload with hundreds of upstreams pays for one.
 """
 

@@ -30,7 +30,7 @@ KINDS: Final[Mapping[str, tuple[Kind, ...]]] = MappingProxyType(
 """Protocols of listeners that are served, with the kinds of routes that fit."""
 
 CLIENT_CERTIFICATES: Final = "spec.tls.frontend"
-"""Field of a Gateway whose effect is missing: without it, listeners would admit everybody."""
+"""Field of a Gateway without support, so listeners would admit clients without certificates."""
 
 _BY_SERVER_NAME: Final = frozenset({ListenerProtocol.HTTPS, ListenerProtocol.TLS})
 """Protocols of listeners among which the server name in TLS selects one."""

@@ -1,8 +1,8 @@
 """Attachment of routes to the listeners of gateways: the one derivation for all readers.
 
-A route attaches to the listeners that its parentRef selects by `sectionName` and `port`, that allow its
-namespace and kind, and that have a host name in common with it. A refusal has the reason of the last of these
-conditions that some listener did not meet.
+A parentRef selects listeners by `sectionName` and `port`. The route attaches to the selected listeners which
+allow the namespace and kind of the route, and have a common host name. A refusal has the reason of the first
+condition without a listener.
 """
 
 from catalog.relations.gateways.classes import served_gateway

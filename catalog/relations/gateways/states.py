@@ -3,8 +3,8 @@
 Status, lint and explain read the state. Reasons are those of a Gateway's condition `Accepted`.
 
 For example, a gateway with a good listener and one of protocol UDP is accepted, with the reason
-ListenersNotValid. Its addresses are those of the Services in front of the workloads that serve it, and
-without a Service those of the workloads.
+ListenersNotValid. Its addresses belong to the Services in front of the serving workloads, and without a
+Service to the workloads.
 """
 
 import enum

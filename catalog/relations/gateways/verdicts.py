@@ -41,7 +41,7 @@ class BrokenCertificate:
 class ListenerVerdict:
     """Verdict about a listener: whether it is accepted, and `kinds` of routes that may attach.
 
-    `unknown_kinds` are kinds of `allowedRoutes` that cannot attach to its protocol; the condition
+    `unknown_kinds` are kinds of `allowedRoutes` without routes for the protocol; the condition
     `ResolvedRefs` is False then, with the reason `InvalidRouteKinds`. `certificates` are the names of the
     Secrets that a listener shows if it ends TLS, and `broken` the references without a certificate to show.
     """
