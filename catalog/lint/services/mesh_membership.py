@@ -12,6 +12,7 @@ from catalog.lint.smi.reach import workloads_in
 from catalog.lint.templates import behind
 from catalog.relations.backends.endpoints import endpoints
 from catalog.relations.backends.workloads import backing
+from catalog.relations.route_reach import attached_routes, services_leading_to
 from catalog.store.smi import splits_by_apex, splits_by_backend, targets_by_destination
 from meshwright.engine.derived import derived
 from meshwright.mesh.names import Namespace
@@ -37,6 +38,9 @@ def is_unmeshed(lint: Lint, key: ServiceKey) -> bool:
     if service.dns_names or any(workload.uuid is not None for workload in there) or behind(lint, key):
         return False
     if key in splits_by_apex(view) or key in splits_by_backend(view):
+        return False
+    # Routes with other parents alone, for example Gateways, are not of this mesh.
+    if attached_routes(view, key) or any(services_leading_to(view, key)):
         return False
     if any(workload.identity in targets_by_destination(view) for workload in there):
         return False

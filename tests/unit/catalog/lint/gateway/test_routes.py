@@ -215,3 +215,13 @@ def test_share_is_denied_by_the_port_of_the_backend_alone() -> None:
     assert denied(to_v1, a.target("u", "client", "v2", a.tcp("admin"))) == [share]
     assert denied(to_v1, a.target("u", "client", "v2", a.tcp("web"))) == []
     assert denied(a.target("u", "client", "v1", a.tcp("admin"))) == [], "no client of the route"
+
+
+def test_backend_of_a_route_without_a_sidecar_is_reported() -> None:
+    """A route makes its Services members of the mesh, and a route of gateways alone does not."""
+    bare = a.workload("v1", "10.0.0.2", sidecar=False)
+    of_mesh = g.http_route("r", TO_V1, parents=AT_ECHO)
+    edge = g.parent("edge", kind=Kind("Gateway", "gateway.networking.k8s.io"))
+    of_gateway = g.http_route("r", TO_V1, parents=(edge,))
+    for route, expected in ((of_mesh, [("Service default/v1", "endpoints")]), (of_gateway, [])):
+        assert told(g.view(ECHO, V1, PODS[0], bare, OPEN, route), Code.OUTSIDE_MESH) == expected

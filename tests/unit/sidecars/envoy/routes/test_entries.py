@@ -253,7 +253,7 @@ def test_preflight_of_any_origin_is_answered() -> None:
 
 
 def test_preflight_of_a_method_is_answered_for_the_entry_with_this_method() -> None:
-    """A browser asks with OPTIONS for another method; the filter answers before the cluster."""
+    """A browser asks with OPTIONS for a request with another method."""
     entry = RouteEntry(
         (RequestMatch(methods=("GET",)),),
         Forward((ONE,)),
