@@ -178,8 +178,8 @@ newcomer: setup envoy kubectl system node-packages parts ## run the README's com
 fast: setup ## run the fast tests alone
 	$(PYTEST) $(FAST) tests/unit
 
-fuzz: setup ## run the property tests with more examples, and new random ones
-	$(BIN)/pytest $(SPREAD) --hypothesis-profile=fresh -m hypothesis tests/unit
+fuzz: setup ## run the property tests and other random tests with more examples, and new random ones
+	$(BIN)/pytest $(SPREAD) --hypothesis-profile=fresh -m 'hypothesis or fuzzed' tests/unit
 
 golden: setup envoy ## write the golden files again, and remove stale ones
 	$(BIN)/pytest tests/golden tests/unit/agent --update-golden
