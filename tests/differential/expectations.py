@@ -24,17 +24,14 @@ def expectation(view: View, decision: Decision, request: Request) -> tuple[str, 
         return by_server or (bool(outcome.local) and seen == Answered(outcome.local))
 
     if effect is not None and effect.grants_preflight:
-        # Whether a sidecar permits what no backend could answer is not specified.
+        # Whether a sidecar permits what no backend could answer, or only some, is not specified.
         others = set() if decision.turned_down is None else {decision.turned_down.status}
+        others |= set() if decision.answer is Answer.ALLOWED else set(refused)
         return "a permission", lambda seen: seen.status in {200, 204, *others} and not seen.by
     if effect is not None and effect.denies_preflight:
-        return (
-            "no permission",
-            lambda seen: (
-                seen.status in {200, 204, 403, outcome.local, *refused, 500, 503}
-                and (not seen.by or is_yes(seen))
-            ),
-        )
+        # A sidecar may answer by itself, or pass the request on.
+        own = {200, 204, 403, outcome.local, *refused, 500, 503}
+        return "no permission", lambda seen: is_yes(seen) or (seen.status in own and not seen.by)
     match decision.answer:
         case Answer.ALLOWED:
             return f"allowed, by {sorted(by)}", is_yes

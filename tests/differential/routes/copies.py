@@ -13,7 +13,7 @@ from tests.tools.deadline import until
 
 @dataclass(frozen=True)
 class Copies:
-    """The servers at which copies may arrive, and the least number of copies."""
+    """The servers at which copies and tries may arrive, and the least number of copies."""
 
     possible: frozenset[str] = frozenset()
     least: int = 0
@@ -26,6 +26,9 @@ def copies_of(effect: RuleEffect, by: str) -> Copies:
     for way in effect.routed.ways:
         if not way.weight:
             continue
+        # A retry may have reached another server of the same backend.
+        there = places(effect.view, way.service, way.port)
+        possible.update(_account(place) for place in there if _takes(effect, way.request, place))
         received = [
             _receivers(effect, way, item) for item in (*effect.rule.filters.mirrors, *way.own.mirrors)
         ]

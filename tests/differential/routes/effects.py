@@ -35,6 +35,7 @@ from tests.differential.wire import Answered
 
 _COMPARED: Final = ("host", "x-tag", "x-other", "x-set")
 _GATEWAY_TIMEOUT: Final = 504
+_PERMITTING: Final = (200, 204)
 _PORTS: Final = {"http": 80, "https": 443}
 
 
@@ -163,8 +164,9 @@ class RuleEffect:
         filters = self.rule.filters
         if filters.redirect is not None and not filters.unknown:
             yield from self._location_faults(seen)
-        if self.cors is not None and self.grants_preflight and not seen.by:
-            yield from preflight_faults(self.cors, self.arrived, seen)
+        if self.cors is not None and self.grants_preflight:
+            if seen.status in _PERMITTING:
+                yield from preflight_faults(self.cors, self.arrived, seen)
         elif self.cors is not None and self.denies_preflight:
             yield from denied_faults(seen)
         elif self.cors is not None and seen.by:

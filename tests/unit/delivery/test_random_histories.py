@@ -68,14 +68,14 @@ from xds.protocol.resources.resource import TYPES
 pytestmark = pytest.mark.timeout(MANY_SECONDS)  # many histories each
 
 
-@settings(max_examples=examples(15, fresh=100), deadline=None)
+@settings(max_examples=examples(8, fresh=100), deadline=None)
 @given(st.integers(0, 2**32))
 def test_incremental_output_equals_output_from_scratch(seed: int) -> None:
     """Snapshots and problems stay right after changes of objects, endpoints, certificates and settings."""
     assert mismatch(seed) is None
 
 
-@settings(max_examples=examples(10), deadline=None)
+@settings(max_examples=examples(6, fresh=40), deadline=None)
 @given(st.integers(0, 2**32))
 def test_replicas_with_the_same_objects_serve_identical_versions(seed: int) -> None:
     """Two replicas that get the objects in different orders and waves agree on every version."""
@@ -191,6 +191,10 @@ GRANTED = {"ReferenceGrants", "ReferenceGrants by namespace"}
 """Those of limits, of what is tried again or becomes of requests, of how endpoints are reached, of roots."""
 
 
+CONTROLLED = frozenset(sorted(KILLED_BY)[::8])
+"""Those with a negative control in every run; `make fuzz` controls all of them."""
+
+
 def test_every_table_and_index_has_a_mutation_test() -> None:
     """A new table or index fails here until a test shows that its recorded reads matter."""
     others = (
@@ -217,17 +221,20 @@ def test_every_table_and_index_has_a_mutation_test() -> None:
     assert names() == KILLED_BY.keys() | others
 
 
+@pytest.mark.fuzzed
 @pytest.mark.parametrize("name", KILLED_BY)
 def test_forgotten_reads_of_a_table_or_index_are_detected(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the recorded reads of one table or index, served resources differ after a step of a history.
 
-    Negative control: with them, nothing differs after the same step of the same history.
+    Negative control: with them, nothing differs after the same step of the same history. In every run some of
+    them have it, because `test_incremental_output_equals_output_from_scratch` claims the same.
     """
     seed, step = KILLED_BY[name]
     with monkeypatch.context() as patch:
         patch.setattr(Graph, "_link", forgetful(name))
         assert mismatch(seed, step, first=step) is not None
-    assert mismatch(seed, step, first=step) is None
+    if examples(1, fresh=8) > 1 or name in CONTROLLED:
+        assert mismatch(seed, step, first=step) is None
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(ONE_BY_ONE)])

@@ -63,6 +63,7 @@ def test_refused_edit_of_a_gateway_api_object_removes_it_at_once(kind: Kind) -> 
     assert key in good.apply("x.yaml", account("a") + "---\nx: [\n").objects()
 
 
+@pytest.mark.fuzzed
 @pytest.mark.parametrize("kind", KEPT, ids=str)
 def test_typing_error_in_kind_or_api_version_keeps_the_object(kind: Kind) -> None:
     """The error is reported, and a warning names the object and the place of the document."""

@@ -33,7 +33,7 @@ from tests.unit.transfer.meshes import (
 
 
 @given(meshes())
-@settings(max_examples=examples(6), deadline=None)
+@settings(max_examples=examples(3, fresh=24), deadline=None)
 def test_each_place_has_the_same_state(thread: LoopThread, value: MeshState) -> None:
     """A directory, a store, a directory after the store, and a store after the store have equal exports."""
     with tempfile.TemporaryDirectory() as folder:
@@ -49,7 +49,7 @@ def test_each_place_has_the_same_state(thread: LoopThread, value: MeshState) -> 
 
 
 @given(meshes())
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(10, fresh=80), deadline=None)
 def test_content_of_a_file_is_the_state(value: MeshState) -> None:
     """Nothing is lost in the form inside a file."""
     assert decode(encode(value)) == value

@@ -3,6 +3,7 @@
 import pytest
 
 from catalog.oracle.decide import Answer, Decision, LocalReply, Request, Share, decide
+from catalog.oracle.gateway import routed
 from catalog.oracle.request.matches import fits_match, name_rank
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.gateway.filters import Filters, NewPath, PathForm, Redirect, Rewrite
@@ -131,6 +132,19 @@ def test_shares_stay_with_backends_that_do_not_exist_or_refuse() -> None:
     empty = g.http_route("r", Rule(backends=(g.to("empty"),)), parents=AT_ECHO)
     assert decide(g.view(*MESH, OPEN, empty), asked()).answer is Answer.UNREACHABLE
     assert decide(g.view(*MESH, both), asked()).answer is Answer.UNREACHABLE
+
+
+def test_a_backend_replaces_the_host_and_leaves_the_new_path_of_the_rule() -> None:
+    """Path and host of a rewrite count each by itself."""
+    whole = Filters(rewrite=Rewrite("rule.example", NewPath(PathForm.FULL, "/new")))
+    backend = g.to("v1", filters=Filters(rewrite=Rewrite("backend.example")))
+    mesh = g.view(*MESH, OPEN, g.http_route("r", Rule(filters=whole, backends=(backend,)), parents=AT_ECHO))
+    port = mesh.services[ECHO.key].port(Port(80))
+    assert port is not None
+    found = routed(mesh, asked("/old?q", ("Host", "echo")), port)
+    assert found is not None
+    (way,) = found.ways
+    assert (way.request.path, way.request.headers) == ("/new?q", (("host", "backend.example"),))
 
 
 @pytest.mark.parametrize("of_backend", [Filters(), Filters(rewrite=Rewrite(host="inner.example"))])

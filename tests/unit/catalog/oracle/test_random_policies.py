@@ -29,7 +29,8 @@ from tests.tools.hypothesis_profiles import examples
 from tests.unit.catalog.explain.test_explain import TOPOLOGY, text
 from tests.unit.conftest import MANY_SECONDS
 
-pytestmark = pytest.mark.timeout(MANY_SECONDS)  # the first test decides the requests of all
+# The first test decides the requests of all.
+pytestmark = [pytest.mark.timeout(MANY_SECONDS), pytest.mark.fuzzed]
 ALL = 80
 POLICIES = examples(40, fresh=80)
 """Every second one of ALL in every run; the floors below hold for ALL."""

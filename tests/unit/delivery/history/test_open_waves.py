@@ -251,7 +251,7 @@ Moves = st.lists(
 
 
 @given(moves=Moves, variant=st.sampled_from(Variant))
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(30, fresh=240))
 async def test_each_wave_is_recorded_once_with_pushes_inside_its_duration(
     moves: list[tuple[str, int, float]], variant: Variant
 ) -> None:

@@ -290,7 +290,7 @@ STEPS: Final = st.lists(
 )
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(20, fresh=160), deadline=None)
 @given(steps=STEPS, seed=st.integers(0, 2**16))
 def test_servers_with_faults_never_give_more_uses_than_the_token_has(
     thread: LoopThread, steps: list[tuple[str, int, str]], seed: int

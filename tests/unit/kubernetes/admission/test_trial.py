@@ -122,6 +122,7 @@ def test_cancelled_question_stops_at_the_next_object() -> None:
     assert len(checks) == 3
 
 
+@pytest.mark.fuzzed
 @pytest.mark.parametrize("seed", range(12))
 def test_trial_equals_a_mesh_built_from_nothing(seed: int) -> None:
     """For random meshes, the answer has the problems with the object, less those without it.
@@ -133,7 +134,7 @@ def test_trial_equals_a_mesh_built_from_nothing(seed: int) -> None:
     mesh, other = random_mesh(dice), random_mesh(random.Random(seed + 1000))  # noqa: S311
     trial = Trial(MeshSettings())
     now = MergedObjects()
-    for _ in range(examples(3, fresh=12)):
+    for _ in range(examples(2, fresh=12)):
         for _ in range(5):
             changed(dice, mesh)
         objects = {

@@ -276,6 +276,7 @@ def test_schema_accepts_null_for_omitted_fields() -> None:
     assert looked > 50
 
 
+@pytest.mark.fuzzed
 @DESCRIBED
 def test_reader_never_reads_an_undocumented_field(described: DescribedKind) -> None:
     """The values of the examples are varied, because a value may lead the reader to other fields."""

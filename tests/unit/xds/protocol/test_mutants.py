@@ -378,6 +378,7 @@ def test_seeded_fault_makes_the_named_test_fail(
             red(make)
 
 
+@pytest.mark.fuzzed
 @pytest.mark.parametrize("holds", PROPERTIES, ids=lambda holds: holds.__name__[:40])
 def test_properties_pass_on_the_same_examples_without_a_fault(make: Make, holds: Any) -> None:
     """This proves that the fault causes the failure. All 800 examples are tried in `make fuzz`."""

@@ -159,7 +159,7 @@ STEPS: Final = st.lists(
 )
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(20, fresh=160), deadline=None)
 @given(steps=STEPS, seed=st.integers(0, 2**16))
 def test_servers_with_faults_keep_promises_and_agree(
     thread: LoopThread, steps: list[tuple[Act, int, str]], seed: int

@@ -74,7 +74,7 @@ _CHANGES = st.lists(
 )
 
 
-@settings(max_examples=examples(15, fresh=160))
+@settings(max_examples=examples(8, fresh=160))
 @given(_CHANGES, _CHANGES, st.integers(0, 80))
 def test_snapshot_of_parts_equals_a_snapshot_of_the_same_resources(
     one: list[tuple[list[Resource], list[Resource]]],
