@@ -44,7 +44,7 @@ from meshwright.mesh.policies.smi import PolicyKey
 
 @dataclass(frozen=True, slots=True)
 class EdgeExplanation:
-    """The answer to a request at a gateway; `missing` are manifests that would admit the gateway."""
+    """The answer to a request at a gateway; `missing` are manifests which would admit the gateway."""
 
     asked: EdgeRequest
     answer: Answer
@@ -72,8 +72,8 @@ class _Account:
 
 
 def default_port(view: View, gateway: PolicyKey) -> Port | None:
-    """Return the first port of a gateway by its listeners, for a question without a port."""
-    return next((item.listener.port for item in listener_verdicts(view, gateway) if item.accepted), None)
+    """Return the first port of a gateway's listeners, for a question without a port."""
+    return next((item.listener.port for item in listener_verdicts(view, gateway) if item.in_force), None)
 
 
 def explain_edge(view: View, asked: EdgeRequest) -> EdgeExplanation:
@@ -82,7 +82,7 @@ def explain_edge(view: View, asked: EdgeRequest) -> EdgeExplanation:
     key = asked.gateway
     if not listener_verdicts(view, key):
         why = "has another controller" if key in all_gateways(view) else "does not exist"
-        text = f"Gateway {key} {why}, so the mesh does not serve it."
+        text = f"Gateway {key} {why}, so the mesh does not serve the gateway."
         return account.ended(Answer.UNREACHABLE, "unreachable", text)
     clients = sorted({view.workloads[item].identity for item in workloads_by_gateway(view).get(key, ())})
     if not clients:
@@ -132,7 +132,7 @@ def _listeners(view: View, gateway: PolicyKey) -> Iterator[Step]:
 
 
 def _other_routes(view: View, asked: EdgeRequest, listener: Listener) -> Iterator[Step]:
-    """Yield a step for each route that names the gateway and is not attached to the listener."""
+    """Yield a step for each route of the gateway without attachment to the listener."""
     attached = routes_at_listener(view, asked.gateway, listener.name)
     for key in sorted(set(routes_by_gateway(view).get(asked.gateway, ())).difference(attached)):
         verdicts = [item for item in gateway_verdicts(view, key) if item.gateway == asked.gateway]
@@ -201,11 +201,11 @@ def _listed(statuses: list[int]) -> str:
 
 
 _Refused = tuple[Place, bool, Request]
-"""A place that refuses a request: with True for HTTP, and the request as it is sent there."""
+"""A place with a refusal, True for HTTP, and the request in the form at the place."""
 
 
 def _called(view: View, way: Way) -> tuple[int, list[_Refused]]:
-    """Return the status of a gateway's call to a backend, and the places that refuse the call."""
+    """Return the status of a gateway's call to a backend, and the refusing places."""
     call = way.request
     places = oracle.places(view, way.service, way.port)
     if not places:

@@ -343,6 +343,10 @@ class Code(ProblemCode):
         "MW2184",
         "A field of a Gateway has no effect, because Meshwright does not support the field.",
     )
+    NO_CERTIFICATE = (
+        "MW2185",
+        "A listener of a Gateway refers to a certificate that cannot be shown.",
+    )
     NOT_LOOKED_FURTHER = (
         "MW2160",
         "A check of a large object stopped at the limit of the check; the object may have more problems.",

@@ -57,6 +57,7 @@ MISSING: Final = frozenset(
         Code.UNKNOWN_GATEWAY_CLASS,
         Code.UNKNOWN_GATEWAY,
         Code.GATEWAY_DENIED,
+        Code.NO_CERTIFICATE,
     }
 )
 """Codes of a reference to a missing object, part of an object, Pod or identity."""

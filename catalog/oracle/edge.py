@@ -1,4 +1,4 @@
-"""Requests that reach a gateway from outside the mesh; a part of the oracle.
+"""Requests to a gateway from outside the mesh; a part of the oracle.
 
 Written from the specification for gateways:
 
@@ -55,12 +55,12 @@ def listeners_at(view: View, gateway: PolicyKey, port: Port) -> tuple[Listener, 
     return tuple(
         verdict.listener
         for verdict in listener_verdicts(view, gateway)
-        if verdict.accepted and verdict.listener.port == port
+        if verdict.in_force and verdict.listener.port == port
     )
 
 
 def listener_for(view: View, asked: EdgeRequest) -> Listener | None:
-    """Return the listener that answers a request alone; None if no host name covers the request's."""
+    """Return the answering listener of a request; None if no host name covers the request's."""
     there = {listener.hostname: listener for listener in listeners_at(view, asked.gateway, asked.port)}
     hostname = most_specific(there, asked.host)
     return None if hostname is None else there[hostname]
@@ -72,7 +72,7 @@ def has_requests(listener: Listener) -> bool:
 
 
 def fitting_at_edge(view: View, asked: EdgeRequest, listener: Listener) -> tuple[RouteMatch, ...]:
-    """Return the matches of the attached routes that fit a request; the first decides."""
+    """Return the fitting matches of the attached routes; the first decides."""
     request = as_call(asked, None)
     found = [
         (pattern, item)
@@ -86,7 +86,7 @@ def fitting_at_edge(view: View, asked: EdgeRequest, listener: Listener) -> tuple
 
 
 def routed_at_edge(view: View, asked: EdgeRequest, found: RouteMatch) -> RoutedRequest:
-    """Return what the deciding match makes of a request, with the gateway as the client of its backends."""
+    """Return what the deciding match makes of a request, with the gateway as the client of the backends."""
 
     def may_refer(to: BackendObject) -> bool:
         target = ObjectKey(to.kind, to.namespace, to.name)
@@ -111,7 +111,7 @@ def as_call(asked: EdgeRequest, client: ServiceIdentity | None) -> Request:
 
 
 def _pattern(item: RouteMatch, asked: EdgeRequest, listener: Listener) -> str | None:
-    """Return the host name of a route that covers a request's; None if the route is for other hosts."""
+    """Return the host name of a route for a request; None if the route is for other hosts."""
     # TCP has no names, so every route is for all connections.
     if listener.protocol == ListenerProtocol.TCP:
         return ""

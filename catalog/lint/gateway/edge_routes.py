@@ -32,7 +32,7 @@ def problems(place: Place, route: GatewayRoute, decided: Attachment) -> Iterator
             wanted = (
                 "The route is attached, but never gets a request here: its listeners "
                 f"({listed(verdict.listeners)}) are not in force, or others at their ports have more "
-                "specific host names and answer in their place. Attach the route to those listeners."
+                "specific host names and answer in their place. Attach the route to the others."
             )
             yield place.warning(Code.WITHOUT_REQUESTS, field, str(verdict.gateway), wanted)
     yield from _redirects(place, route, decided)
@@ -41,7 +41,7 @@ def problems(place: Place, route: GatewayRoute, decided: Attachment) -> Iterator
 
 def _in_force(view: View, gateway: PolicyKey) -> dict[str, Listener]:
     """Return the listeners in force, by name."""
-    return {item.listener.name: item.listener for item in listener_verdicts(view, gateway) if item.accepted}
+    return {item.listener.name: item.listener for item in listener_verdicts(view, gateway) if item.in_force}
 
 
 def _answers(view: View, gateway: PolicyKey, name: str, route: GatewayRoute) -> bool:
@@ -52,7 +52,7 @@ def _answers(view: View, gateway: PolicyKey, name: str, route: GatewayRoute) -> 
     """
     listeners = _in_force(view, gateway)
     own = listeners.get(name)
-    # Of TCP connections nothing is known that could select another listener.
+    # TCP connections lack a name for another listener.
     if own is None or own.protocol == ListenerProtocol.TCP:
         return own is not None
     beside = [other.hostname for other in listeners.values() if other.port == own.port]
@@ -86,7 +86,7 @@ def _attached(view: View, verdicts: tuple[GatewayVerdict, ...]) -> Iterator[List
 
 
 def _denied(place: Place, route: GatewayRoute, decided: Attachment) -> Iterator[Problem]:
-    """Yield the backends that the workloads of a gateway may not call."""
+    """Yield the backends without permission for the workloads of a gateway."""
     view = place.view
     gateways = dict.fromkeys(verdict.gateway for verdict in decided.gateways if verdict.accepted)
     serving = [view.workloads[key] for item in gateways for key in workloads_by_gateway(view).get(item, ())]
@@ -96,14 +96,14 @@ def _denied(place: Place, route: GatewayRoute, decided: Attachment) -> Iterator[
             if not isinstance(found.to, ServicePlace) or not rule.backends[number].weight:
                 continue
             to = (found.to.service, found.to.port)
-            # A backend without workloads is answered with 503, and has a problem of its own.
+            # A backend without workloads is answered with 503, and has a problem of another code.
             if is_vacant(view, to):
                 continue
             for client in clients:
                 if not reaches_from_edge(view, client, to):
                     wanted = (
-                        f"The gateway calls this backend as ServiceAccount {client}, which may not call it, "
-                        "so these requests are answered with 403. Admit the ServiceAccount as a source of a "
+                        f"The gateway calls this backend as ServiceAccount {client}, without a permission. "
+                        "So these requests are answered with 403. Admit the ServiceAccount as a source of a "
                         "TrafficTarget."
                     )
                     field = f"spec.rules[{index}].backendRefs[{number}]"

@@ -33,10 +33,16 @@ def of_gateway(view: View, gateway: Gateway) -> Iterator[Problem]:
         listener, field = verdict.listener, f"spec.listeners[{index}]"
         if not verdict.accepted:
             wanted = (
-                f"The listener is not in force ({verdict.reason}): {verdict.message}. Its routes get no "
-                "requests from it. Change or delete the listener."
+                f"The listener is not in force ({verdict.reason}): {verdict.message}. Routes get no "
+                "requests from the listener. Change or delete the listener."
             )
             yield place.error(Code.LISTENER_NOT_ACCEPTED, field, listener.name, wanted)
+        for broken in verdict.broken:
+            wanted = (
+                f"A certificate cannot be shown ({broken.reason}): {broken.message}. Correct the reference, "
+                "the Secret or the ReferenceGrant."
+            )
+            yield place.error(Code.NO_CERTIFICATE, f"{field}.tls.certificateRefs", "", wanted)
         if verdict.unknown_kinds:
             unfit = listed([kind.full for kind in verdict.unknown_kinds])
             fitting = listed([kind.name for kind in verdict.kinds]) or "none of them"
@@ -48,7 +54,7 @@ def of_gateway(view: View, gateway: Gateway) -> Iterator[Problem]:
 
 
 def _class(place: Place, gateway: Gateway) -> Iterator[Problem]:
-    """Yield a problem if the class is missing; in a cluster it may be the business of another controller."""
+    """Yield a problem if the class is missing; in a cluster another controller may have the class."""
     classes = gateway_classes(place.view)
     if gateway.class_name in classes or isinstance(origin_of(place.view, place.key), InCluster):
         return
@@ -77,7 +83,7 @@ def of_workload(place: Place, workload: Workload) -> Iterator[Problem]:
         )
         yield place.error(Code.UNKNOWN_GATEWAY, "spec.gateway", key.name, wanted)
         return
-    # Only gateways in force have ports that could meet.
+    # Only gateways in force have ports.
     yield from _shared_ports(place, workload, key)
 
 
@@ -103,5 +109,5 @@ def _served(workload: Workload, edge: Edge) -> PolicyKey:
 
 def _ports(view: View, key: PolicyKey) -> set[Port]:
     """Return the ports at which the proxies of a gateway listen, for example 80 and 443."""
-    # Listeners that are out of force open no port.
-    return {verdict.listener.port for verdict in listener_verdicts(view, key) if verdict.accepted}
+    # Listeners out of force open no port.
+    return {verdict.listener.port for verdict in listener_verdicts(view, key) if verdict.in_force}

@@ -1,13 +1,13 @@
 """Gateways of the Gateway API: which are served here, their listeners, and the routes attached to these.
 
-The one derivation for policy, status, lint and explain. It knows no proxies and no Envoy. It never decides
-about requests: `catalog.policy` does.
+The one derivation for policy, status, lint and explain. The package knows no proxies and no Envoy, and
+never decides about requests: `catalog.policy` does.
 
 - `classes`: whether a gateway is served here.
 - `listeners`: verdicts about the listeners of a gateway.
 - `certificates`: the certificates that a listener shows.
 - `route_listeners`: verdicts about routes whose parent is a gateway.
 - `grants`: ReferenceGrants, and the references of routes as gateways may follow them.
-- `states`: the state of a whole gateway, for its status.
+- `states`: the state of a whole gateway, for the status.
 - `verdicts`: the values.
 """

@@ -20,7 +20,7 @@ Certificates = tuple[tuple[PolicyKey, ...], tuple[BrokenCertificate, ...]]
 
 
 def certificates_of(view: View, namespace: Namespace, listener: Listener) -> Certificates:
-    """Return the certificates of a listener that ends TLS, for a gateway in a namespace."""
+    """Return the certificates of a listener with TLS, for a gateway in a namespace."""
     references = () if listener.tls is None else listener.tls.certificates
     if not references:
         message = "the listener must name a Secret in tls.certificateRefs"

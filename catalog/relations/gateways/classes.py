@@ -1,4 +1,4 @@
-"""Classes of gateways: a gateway is served here if its class names this controller."""
+"""Classes of gateways: a gateway is served here if the class names this controller."""
 
 from catalog.store.gateway import gateway_classes, gateways
 from catalog.store.view import View
@@ -7,7 +7,7 @@ from meshwright.mesh.policies.smi import PolicyKey
 
 
 def served_gateway(view: View, key: PolicyKey) -> Gateway | None:
-    """Return a gateway that is served here; None if it does not exist, or is of another controller."""
+    """Return a gateway of Meshwright; None for any other name."""
     gateway = gateways(view).get(key)
     if gateway is None:
         return None

@@ -27,7 +27,7 @@ KINDS: Final[Mapping[str, tuple[Kind, ...]]] = MappingProxyType(
         ListenerProtocol.TCP: (GATEWAY_TCP_ROUTE,),
     }
 )
-"""Protocols of listeners that are served, with the kinds of routes that fit."""
+"""Served protocols of listeners, with the kinds of fitting routes."""
 
 CLIENT_CERTIFICATES: Final = "spec.tls.frontend"
 """Field of a Gateway without support, so listeners would admit clients without certificates."""
@@ -38,7 +38,7 @@ _BY_SERVER_NAME: Final = frozenset({ListenerProtocol.HTTPS, ListenerProtocol.TLS
 
 @derived
 def listener_verdicts(view: View, key: PolicyKey) -> tuple[ListenerVerdict, ...]:
-    """Return the verdicts about a gateway's listeners, in its order; empty if it is not served here."""
+    """Return the verdicts about a gateway's listeners, in the gateway's order; empty for a foreign one."""
     gateway = served_gateway(view, key)
     if gateway is None:
         return ()

@@ -3,8 +3,8 @@
 Status, lint and explain read the state. Reasons are those of a Gateway's condition `Accepted`.
 
 For example, a gateway with a good listener and one of protocol UDP is accepted, with the reason
-ListenersNotValid. Its addresses belong to the Services in front of the serving workloads, and without a
-Service to the workloads.
+ListenersNotValid. A gateway has the addresses of the Services in front of the serving workloads, and
+without a Service the addresses of the workloads.
 """
 
 import enum
@@ -39,7 +39,7 @@ class GatewayReason(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ListenerState:
-    """A listener with its verdict, and the number of routes attached to it."""
+    """A listener with a verdict, and the number of routes attached to it."""
 
     verdict: ListenerVerdict
     attached: int
@@ -100,7 +100,7 @@ def _addresses(view: View, serving: Iterable[Workload]) -> Iterator[GatewayAddre
 
 
 def _of_service(service: Service) -> tuple[str, ...]:
-    """Return the addresses and host names at which a Service is called from outside, or else its own."""
+    """Return the addresses and host names at which a Service is called from outside, or else the own ones."""
     own = () if service.cluster_ip is None else (service.cluster_ip, *service.other_addresses)
     return service.ingress or own
 
@@ -127,7 +127,7 @@ def _acceptance(gateway: Gateway, listeners: tuple[ListenerState, ...]) -> tuple
     bad = [item.verdict for item in listeners if not item.verdict.accepted]
     if not bad:
         return True, GatewayReason.ACCEPTED, "all listeners are in force"
-    message = "listeners that are not in force: " + "; ".join(
+    message = "listeners out of force: " + "; ".join(
         f"{verdict.listener.name} ({verdict.message})" for verdict in bad
     )
     return len(bad) < len(listeners), GatewayReason.LISTENERS_NOT_VALID, message

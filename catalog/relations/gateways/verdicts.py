@@ -23,7 +23,7 @@ class ListenerReason(enum.StrEnum):
 
 
 class CertificateReason(enum.StrEnum):
-    """Reasons of a listener's condition `ResolvedRefs` for a certificate that cannot be shown."""
+    """Reasons of a listener's condition `ResolvedRefs` for a certificate out of force."""
 
     INVALID_CERTIFICATE_REF = "InvalidCertificateRef"
     REF_NOT_PERMITTED = "RefNotPermitted"
@@ -31,7 +31,7 @@ class CertificateReason(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BrokenCertificate:
-    """A reference of a listener to a certificate that cannot be shown, and why; without content of it."""
+    """A reference of a listener to a certificate out of force, and why; without secret content."""
 
     reason: CertificateReason
     message: str
@@ -39,11 +39,11 @@ class BrokenCertificate:
 
 @dataclass(frozen=True, slots=True)
 class ListenerVerdict:
-    """Verdict about a listener: whether it is accepted, and `kinds` of routes that may attach.
+    """Verdict about a listener: acceptance, and the `kinds` of fitting routes.
 
     `unknown_kinds` are kinds of `allowedRoutes` without routes for the protocol; the condition
     `ResolvedRefs` is False then, with the reason `InvalidRouteKinds`. `certificates` are the names of the
-    Secrets that a listener shows if it ends TLS, and `broken` the references without a certificate to show.
+    Secrets of a listener which ends TLS, and `broken` the references without a certificate to show.
     """
 
     listener: Listener
@@ -61,7 +61,7 @@ class ListenerVerdict:
 
     @property
     def in_force(self) -> bool:
-        """True if the listener serves clients; without any certificate it cannot end TLS."""
+        """True if the listener serves clients; without any certificate the listener cannot end TLS."""
         return self.accepted and (not self.listener.ends_tls or bool(self.certificates))
 
 
@@ -80,7 +80,7 @@ class GatewayVerdict:
     """Verdict about one parent of a route: `parent` as written, and the named gateway.
 
     `listeners` are the names of the listeners to which the route is attached, in the gateway's order; empty
-    unless accepted. A route may be attached to a listener that is not in force.
+    unless accepted. A route may be attached to a listener out of force.
     """
 
     parent: ParentRef

@@ -119,7 +119,7 @@ def _of_listener(state: ListenerState, programmed: Condition, generation: int) -
             generation,
         )
     yield _resolved(state, generation)
-    if not verdict.accepted:
+    if not verdict.in_force:
         yield Condition(PROGRAMMED, FALSE, _INVALID, "the listener is not in force", generation)
     elif programmed.status == TRUE:
         yield Condition(PROGRAMMED, TRUE, "Programmed", programmed.message, generation)
@@ -128,6 +128,8 @@ def _of_listener(state: ListenerState, programmed: Condition, generation: int) -
 
 
 def _resolved(state: ListenerState, generation: int) -> Condition:
+    for broken in state.verdict.broken:
+        return Condition(RESOLVED_REFS, FALSE, broken.reason, bounded(broken.message), generation)
     unknown = ", ".join(kind.full for kind in state.verdict.unknown_kinds)
     if unknown:
         message = (

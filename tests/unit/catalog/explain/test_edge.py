@@ -144,7 +144,9 @@ def test_servers_rules_see_the_rewritten_path() -> None:
 
 def test_gateway_that_nobody_serves_is_unreachable() -> None:
     """A missing gateway, one without workloads, and a port without a listener."""
-    assert texts(explained()) == ["Gateway default/edge does not exist, so the mesh does not serve it."]
+    assert texts(explained()) == [
+        "Gateway default/edge does not exist, so the mesh does not serve the gateway."
+    ]
     foreign = (g.FOREIGN_CLASS, g.gateway("edge", class_name="other"))
     assert "another controller" in texts(explained(*foreign))[-1]
     assert "connections are refused" in texts(explained(TWO, port=81))[-1]

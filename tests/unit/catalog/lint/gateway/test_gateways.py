@@ -86,6 +86,15 @@ def test_listeners_out_of_force_are_named_with_the_reason_of_the_status() -> Non
     ]
 
 
+def test_missing_certificate_of_a_listener_is_an_error() -> None:
+    """The listener is accepted, so only this problem says why it serves nobody."""
+    mesh = g.view(*MESH, g.gateway("edge", g.https()))
+    assert told(mesh, Code.NO_CERTIFICATE) == [
+        ("Gateway default/edge", "spec.listeners[0].tls.certificateRefs")
+    ]
+    assert found(g.view(*MESH, g.gateway("edge", g.https()), g.tls_secret()), Code.NO_CERTIFICATE) == []
+
+
 def test_workload_without_its_gateway_serves_nothing() -> None:
     """A missing Gateway, and one of another controller."""
     mesh = g.view(serving(gateway="egde"), g.gateway("edge"), g.CLASS)
@@ -164,6 +173,17 @@ def test_redirect_to_the_same_listener_goes_in_circles(redirect: Redirect, *, lo
     mesh = g.view(*MESH, g.gateway("edge"), route)
     wanted = [("HTTPRoute default/route", "spec.rules[0].filters")] if loops else []
     assert told(mesh, Code.REDIRECT_TO_ITSELF) == wanted
+
+
+def test_redirect_to_https_loops_at_the_listener_with_https_alone() -> None:
+    """A route without `sectionName` is attached to both listeners."""
+    rule = Rule((g.prefix("/"),), filters=Filters(redirect=Redirect(scheme="https")))
+    gateway = g.gateway("edge", g.listener(), g.https())
+    route = g.http_route("route", rule, parents=(g.at("edge"),))
+    (problem,) = found(g.view(*MESH, gateway, g.tls_secret(), route), Code.REDIRECT_TO_ITSELF)
+    assert "listener https" in problem.expected
+    narrowed = g.http_route("route", rule, parents=(g.at("edge", "http"),))
+    assert found(g.view(*MESH, gateway, g.tls_secret(), narrowed), Code.REDIRECT_TO_ITSELF) == []
 
 
 def test_backend_that_the_gateway_may_not_call_is_named_with_the_service_account() -> None:

@@ -62,7 +62,7 @@ def test_message_names_the_listeners_that_are_not_in_force() -> None:
     result = state(g.gateway("edge", GOOD, BAD))
     why = result.listeners[1].verdict.message
     assert why.startswith("protocol INVALID is not served")
-    assert result.message == f"listeners that are not in force: bad ({why})"
+    assert result.message == f"listeners out of force: bad ({why})"
 
 
 def test_addresses_are_those_of_all_workloads_that_serve_the_gateway() -> None:

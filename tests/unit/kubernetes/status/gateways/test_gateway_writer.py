@@ -252,6 +252,20 @@ async def test_conflicts_and_unknown_kinds_are_conditions_of_the_listener(scene:
     assert (kinds["supportedKinds"], summary(kinds)["ResolvedRefs"]) == ([], "False InvalidRouteKinds")
 
 
+async def test_listener_without_its_certificate_is_accepted_and_not_programmed(scene: Scene) -> None:
+    """GatewayInvalidTLSConfiguration: the listener beside it serves."""
+    key = scene.edge(g.listener(), g.https())
+    await scene.writer.report(key, 0.0)
+    good, bad = scene.status()["listeners"]
+    assert summary(good)["Programmed"] == "True Programmed"
+    assert summary(bad) == {
+        "Accepted": "True Accepted",
+        "Conflicted": "False NoConflicts",
+        "ResolvedRefs": "False InvalidCertificateRef",
+        "Programmed": "False Invalid",
+    }
+
+
 async def test_foreign_conditions_survive_in_their_places(scene: Scene) -> None:
     """GatewayPreserveForeignConditions: in the gateway and in the listener, also after an edit."""
     key = scene.edge()
