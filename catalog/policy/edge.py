@@ -196,11 +196,8 @@ def _hosts(port: _PortInForce, hostname: str) -> Iterator[EdgeHost]:
 
 
 def _misdirected(port: _PortInForce, hostname: str) -> Iterator[EdgeHost]:
-    """Yield the host names of other listeners at a port, as a connection to this listener gets them.
-
-    A client with HTTP/2 uses a connection for every name in its certificate. The answer 421 makes it open
-    another one, to the listener whose routes and certificate are meant (RFC 9110, 15.5.20).
-    """
+    """Yield the host names of other listeners at a port, with the answer 421 (RFC 9110, 15.5.20)."""
+    # A client with HTTP/2 uses a connection for every name in the certificate. With 421 it opens another one.
     for other in port.listeners:
         if other != hostname:
             yield EdgeHost(other, _MISDIRECTED)

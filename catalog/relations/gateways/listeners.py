@@ -61,6 +61,7 @@ def _verdict(view: View, gateway: Gateway, listener: Listener) -> ListenerVerdic
     kinds = tuple(kind for kind in asked if kind in fitting) if asked else fitting
     unknown = tuple(kind for kind in asked if kind not in fitting)
     reason, message = _standing(listener, gateway.listeners)
+    # A listener without a certificate is accepted too: only its references are not resolved.
     verdict = ListenerVerdict(listener, reason, message, kinds, unknown)
     if not listener.ends_tls:
         return verdict
@@ -79,7 +80,8 @@ def _standing(listener: Listener, together: tuple[Listener, ...]) -> tuple[Liste
             message = f"listener {other.name} has protocol {other.protocol} at the same port {listener.port}"
             return ListenerReason.PROTOCOL_CONFLICT, message
         if listener.protocol == ListenerProtocol.TCP:
-            message = f"listener {other.name} has the same port {listener.port}, which is for one listener"
+            # Connections have no host name by which a proxy could choose between two listeners.
+            message = f"listener {other.name} has the same port {listener.port}; a TCP listener needs its own"
             return ListenerReason.PROTOCOL_CONFLICT, message
     for other in others:
         if other.hostname == listener.hostname:

@@ -1,12 +1,13 @@
-"""Objects in etcd as a table, YAML, JSON or names."""
+"""Objects in etcd as a table, YAML, JSON or names; the content of Secrets is withheld."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 
+from meshwright.cli.bugs.redaction import HIDDEN, of_json
 from meshwright.cli.objects.kinds import resource_of
 from meshwright.etcd.values import KeyValue
-from meshwright.mesh.kinds import Kind
+from meshwright.mesh.kinds import SECRET, Kind
 from meshwright.mesh.objects import ObjectKey
 from meshwright.providers.etcd.book import EtcdObjects
 from meshwright.providers.etcd.names import ObjectNames
@@ -43,13 +44,13 @@ def selected(
 
 
 def as_yaml(objects: Mapping[ObjectKey, KeyValue]) -> str:
-    """Return the manifests as they were applied."""
-    return "---\n".join(_text(item).rstrip() + "\n" for item in objects.values())
+    """Return the manifests as they were applied; a Secret is JSON, which YAML contains."""
+    return "---\n".join(_shown(key, item).rstrip() + "\n" for key, item in objects.items())
 
 
 def as_json(objects: Mapping[ObjectKey, KeyValue], *, alone: bool) -> str:
     """Return the manifests as JSON: one alone, or a List. Values that are not manifests are text."""
-    values = [_value(item) for item in objects.values()]
+    values = [_secret(item) if key.kind == SECRET else _value(item) for key, item in objects.items()]
     result = values[0] if alone else {"apiVersion": "v1", "kind": "List", "items": values}
     return json.dumps(result, ensure_ascii=False, indent=2) + "\n"
 
@@ -67,6 +68,18 @@ def rows(names: ObjectNames, objects: Mapping[ObjectKey, KeyValue]) -> Iterator[
         errors = state.holders[names.shown(item.key)].problems if key not in state.objects() else ()
         found = f"invalid: {errors[0].clause}" if errors else "valid"
         yield key.namespace or "-", resource_of(key), str(item.modified), found
+
+
+def _shown(key: ObjectKey, item: KeyValue) -> str:
+    if key.kind != SECRET:
+        return _text(item)
+    return json.dumps(_secret(item), ensure_ascii=False, indent=2)
+
+
+def _secret(item: KeyValue) -> object:
+    """Return a Secret without content; a value that is not a manifest is withheld as a whole."""
+    value = _value(item)
+    return of_json({**value, "kind": SECRET.name}) if isinstance(value, dict) else HIDDEN
 
 
 def _text(item: KeyValue) -> str:

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.tools.forked_cli import Typed
-from tests.tools.leak_forms import of_keys, seen
+from tests.tools.leak_forms import of_key, of_keys, seen
 from tests.tools.program import PROXIES, Program, Server
+from tests.tools.tls_secrets import secret, self_signed
 
 PLANTED = "planted-7yQ2mV9xK4sR1tB8"
 WRITTEN = "written-3kP8wZ5nD1hJ6cF0"
@@ -31,6 +32,32 @@ kind: RoutePolicy
 metadata: {{name: wrong, namespace: shop}}
 spec: {{service: store, rules: [{{timeout: {{request: "{WRITTEN}"}}}}]}}
 """
+PAIR = self_signed("shop.example")
+GATEWAY = f"""
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {{name: meshwright}}
+spec: {{controllerName: meshwright.dev/gateway-controller}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {{name: edge, namespace: shop}}
+spec:
+  gatewayClassName: meshwright
+  listeners:
+  - {{name: good, port: 14443, protocol: HTTPS, tls: {{certificateRefs: [{{name: good}}]}}}}
+  - {{name: bad, port: 14444, protocol: HTTPS, tls: {{certificateRefs: [{{name: bad}}]}}}}
+---
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {{name: edge, namespace: shop}}
+spec: {{address: 127.0.0.9, serviceAccount: edge, uuid: edge, gateway: edge}}
+---
+{PAIR.manifest("good", "shop")}
+---
+{secret("bad", {"tls.crt": PAIR.key, "tls.key": PAIR.key + b"more"}, "shop")}
+"""
+"""A gateway with a Secret, and another Secret whose key is in the wrong place too."""
 
 
 @pytest.fixture
@@ -92,6 +119,9 @@ def commands(program: Program, server: Server) -> bytes:
         ("bootstrap", "--credentials", str(program.files / "one"), "--ads", "127.0.0.1:1"),
         ("agent", "check", "--credentials", str(program.files / "one"), "--run", str(program.files / "run")),
         ("diff", str(program.mesh), *state),
+        ("lint", str(program.mesh)),
+        ("lint", str(program.mesh), "--json"),
+        ("explain", "GET", "/", "--from", "shop/edge", "--to", "shop/store", *state),
         ("serve", "--settings"),
     )
     done = (program.run(*line) for line in lines)
@@ -161,9 +191,11 @@ def test_secrets_are_in_no_page_command_log_or_report(program: Program) -> None:
 
     The positive control is a key file.
     """
+    (program.mesh / "gateway.yaml").write_text(GATEWAY)
     program.issued(*PROXIES)
     server = program.serve("--log-level", "debug")
     assert program.served(server, "one")
+    (program.mesh / "gateway.yaml").write_text(GATEWAY.replace("name: bad", "name: worse"))  # into history
     status, _, complaint = program.run(
         *("certs", "token", "create", "--state", str(program.state), "--service", "store"),
         *("--namespace", "shop", "--out", str(program.files / "token")),
@@ -173,7 +205,10 @@ def test_secrets_are_in_no_page_command_log_or_report(program: Program) -> None:
     token = (program.files / "token").read_text().strip().split(".")[1]
     secrets = of_keys(program.state) | of_keys(program.files / "one") | of_keys(program.files / "two")
     assert len(secrets) >= 5  # the CA's, the server's, a service's, and those of two proxies
+    secrets |= {"the gateway's key": of_key(PAIR.key), "a line of its PEM": PAIR.key.splitlines()[1]}
     secrets |= {"the token": token.encode(), "the environment": PLANTED.encode()}
     assert {name: result for name, place in shown.items() if (result := seen(place, secrets))} == {}
     assert seen((program.files / "one" / "proxy.key").read_bytes(), secrets)  # positive control
+    assert b"Secret shop/worse" in shown["pages"]  # the server has read both Secrets
+    assert seen(GATEWAY.encode(), secrets)  # in base64 of PEM, as a Secret has it
     server.stop()

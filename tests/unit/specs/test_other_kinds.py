@@ -86,7 +86,7 @@ def test_presets_config_map_of_osm_is_a_warning() -> None:
         ("kustomize.config.k8s.io/v1beta1", "Kustomization", "Kustomization.kustomize.config.k8s.io"),
         ("argoproj.io/v1alpha1", "Workload", "Workload.argoproj.io"),
         ("metrics.smi-spec.io/v1alpha1", "TrafficMetrics", "TrafficMetrics.metrics.smi-spec.io"),
-        ("v1", "Secret", "Secret"),
+        ("v1", "LimitRange", "LimitRange"),
         ("apps/v1", "ControllerRevision", "ControllerRevision.apps"),
     ],
 )
@@ -228,8 +228,10 @@ items:
     assert manifest_reading.problems == ()
     others = "apiVersion: traefik.io/v1alpha1\nkind: TCPRouteList\nitems: [{metadata: {name: a}}]"
     assert complaints(others) == [("info", "MW1031", "kind", '"TCPRouteList.traefik.io"')]
-    secrets = "apiVersion: v1\nkind: SecretList\nitems: [{metadata: {name: a}, data: {a: aHVudGVyMg==}}, {}]"
-    assert complaints(secrets) == [("info", "MW1031", "kind", '"Secret"')] * 2
+    limits = (
+        "apiVersion: v1\nkind: LimitRangeList\nitems: [{metadata: {name: a}, data: {a: aHVudGVyMg==}}, {}]"
+    )
+    assert complaints(limits) == [("info", "MW1031", "kind", '"LimitRange"')] * 2
     unenforced = (
         "apiVersion: policy.openservicemesh.io/v1alpha1\nkind: AccessCertList\nitems: [{metadata: {name: a}}]"
     )

@@ -136,4 +136,8 @@ def _resolved(state: ListenerState, generation: int) -> Condition:
             f"routes of these kinds cannot attach to protocol {state.verdict.listener.protocol}: {unknown}"
         )
         return Condition(RESOLVED_REFS, FALSE, "InvalidRouteKinds", bounded(message), generation)
+    # One condition has one reason, and each broken certificate may have its own: the first one is shown.
+    for broken in state.verdict.broken[:1]:
+        message = "; ".join(item.message for item in state.verdict.broken)
+        return Condition(RESOLVED_REFS, FALSE, broken.reason, bounded(message), generation)
     return Condition(RESOLVED_REFS, TRUE, "ResolvedRefs", "all references are resolved", generation)

@@ -31,6 +31,7 @@ _TEMPLATE = f"spec: {{template: {_POD}}}"
 BODIES = {
     kinds.NAMESPACE: "",
     kinds.SERVICE_ACCOUNT: "",
+    kinds.SECRET: "type: Opaque",
     kinds.SERVICE: "spec: {ports: [{name: tcp, port: 5432}]}",
     kinds.POD: "spec: {serviceAccountName: db}\nstatus: {podIP: 10.0.0.1}",
     kinds.ENDPOINTS: "subsets: [{addresses: [{ip: 10.0.0.1}], ports: [{port: 1}]}]",

@@ -252,9 +252,9 @@ async def test_conflicts_and_unknown_kinds_are_conditions_of_the_listener(scene:
     assert (kinds["supportedKinds"], summary(kinds)["ResolvedRefs"]) == ([], "False InvalidRouteKinds")
 
 
-async def test_listener_without_its_certificate_is_accepted_and_not_programmed(scene: Scene) -> None:
-    """GatewayInvalidTLSConfiguration: the listener beside it serves."""
-    key = scene.edge(g.listener(), g.https())
+async def test_listener_without_a_certificate_is_accepted_and_not_programmed(scene: Scene) -> None:
+    """GatewayInvalidTLSConfiguration: the good listener beside it is programmed."""
+    key = scene.edge(g.listener(), g.https("bad", "", "missing"))
     await scene.writer.report(key, 0.0)
     good, bad = scene.status()["listeners"]
     assert summary(good)["Programmed"] == "True Programmed"
@@ -264,6 +264,8 @@ async def test_listener_without_its_certificate_is_accepted_and_not_programmed(s
         "ResolvedRefs": "False InvalidCertificateRef",
         "Programmed": "False Invalid",
     }
+    (resolved,) = (item for item in bad["conditions"] if item["type"] == "ResolvedRefs")
+    assert resolved["message"] == "Secret default/missing does not exist, or cannot be read"
 
 
 async def test_foreign_conditions_survive_in_their_places(scene: Scene) -> None:
