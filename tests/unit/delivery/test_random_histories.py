@@ -22,6 +22,7 @@ from catalog.policy.values.proxy import ReachableServices
 from catalog.policy.values.route_actions import Forward
 from catalog.policy.values.terms import AccessLogPolicy
 from catalog.relations.gateways.grants import is_granted
+from catalog.relations.gateways.listeners import listener_verdicts
 from catalog.relations.gateways.route_listeners import routes_at_listener
 from catalog.relations.groups import groups
 from catalog.store.edits import Edits
@@ -116,15 +117,15 @@ KILLED_BY = {
     "Gateway API routes by namespace": (110, 3),
     "Gateway API routes by parent": (1, 5),
     "HTTPRouteGroups": (2, 7),
-    "IngressBackends": (20, 12),
-    "IngressBackends by service": (20, 3),
+    "IngressBackends": (29, 2),
+    "IngressBackends by service": (27, 2),
     "MeshConfigs": (37, 5),
     "TCPRoutes": (3, 5),
     "TrafficSplits": (93, 4),
     "TrafficSplits by apex": (11, 9),
     "TrafficTargets": (18, 8),
     "TrafficTargets by both ends": (48, 4),
-    "TrafficTargets by destination": (128, 9),
+    "TrafficTargets by destination": (17, 11),
     "TrafficTargets by source": (48, 4),
     "admissions": (398, 3),
     "certificates": (0, 10),
@@ -187,6 +188,7 @@ ROOTS = {"MeshRootCertificates": ", the set of keys"}
 TOLD = {"Telemetries", "Telemetries by namespace", "ExtensionServices"}
 REACHED = {"UpstreamPolicies", "UpstreamPolicies by service"}
 SERVED = {"GatewayClasses", "Gateways", "Gateway API routes by gateway"}
+SHOWN = {"Secrets with certificates"}
 GRANTED = {"ReferenceGrants", "ReferenceGrants by namespace"}
 """Those of limits, of what is tried again or becomes of requests, of how endpoints are reached, of roots."""
 
@@ -216,6 +218,7 @@ def test_every_table_and_index_has_a_mutation_test() -> None:
         | ASKED
         | WATCHED
         | SERVED
+        | SHOWN
         | GRANTED
     )
     assert names() == KILLED_BY.keys() | others
@@ -299,6 +302,28 @@ def test_routes_at_listeners_follow_classes_gateways_and_routes(
 @derived
 def _attached(view: View, _: str) -> int:
     return len(routes_at_listener(view, g.gateway("edge").key, "http"))
+
+
+@pytest.mark.parametrize("forgotten", ["", *sorted(SHOWN)])
+def test_certificates_of_listeners_follow_added_and_removed_secrets(
+    forgotten: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The listener has a certificate while its Secret is there, unless reads are forgotten."""
+    monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
+    around = (g.CLASS, g.gateway("edge", g.https()))
+    view = g.view(*around)
+    pin = Pin(_certified, view, "here")
+    seen = [pin.value()]
+    for secrets in ((g.tls_secret(),), ()):
+        view.apply(view.edits_to(g.view(*around, *secrets).known()))
+        seen.append(pin.value())
+    assert (seen == [0, 1, 0]) is (not forgotten)
+
+
+@derived
+def _certified(view: View, _: str) -> int:
+    (verdict,) = listener_verdicts(view, g.gateway("edge").key)
+    return len(verdict.certificates)
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(GRANTED)])

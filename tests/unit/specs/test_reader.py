@@ -53,7 +53,7 @@ from tests.meshes.reading import ORIGIN, complaints, reading
             "{apiVersion: v1, kind: Service, metadata: {name: a, namespace: b.c}}",
             ("error", "MW1006", "metadata.namespace", '"b.c"'),
         ),
-        ("{apiVersion: v1, kind: Secret, stringData: {a: hunter2}}", ("info", "MW1031", "kind", '"Secret"')),
+        ("{apiVersion: v1, kind: ConfigMap, data: {a: hunter2}}", ("info", "MW1031", "kind", '"ConfigMap"')),
         ("{apiVersion: batch/v1, kind: Job, metadata: {name: a}}", ("info", "MW1020", "spec.template", "")),
         (
             "{apiVersion: apps/v1, kind: Deploymnet, metadata: {name: a}}",

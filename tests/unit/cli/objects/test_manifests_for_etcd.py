@@ -87,7 +87,7 @@ SENTENCE = (
         (texts.split("s", "web", ("web", 1)), Verdict(SPLIT)),
         (BAD, Verdict(SPLIT, SENTENCE)),
         (
-            "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",
             Verdict(None, "the mesh does not use objects of this kind, so they are not stored"),
         ),
         ("just text\n", Verdict(None, "the object is invalid:\n  - is text of 9 characters: must be ")),

@@ -26,7 +26,7 @@ def test_all_kinds_read_are_watched_except_pod_creators_and_endpoints() -> None:
     left_out = {kind.name for kind in READ} - {kind.name for kind in (*CORE, *POLICY)}
     assert left_out == {
         "CronJob", "DaemonSet", "Deployment", "Endpoints", "Job", "PodTemplate", "ReplicaSet",
-        "ReplicationController", "StatefulSet",
+        "ReplicationController", "Secret", "StatefulSet",
     }  # fmt: skip
     assert set(UNENFORCED) <= set(POLICY)
     assert {kind.group for kind in POLICY} == {*GROUPS}
