@@ -4,7 +4,7 @@ A request is answered by the most specific listener at its port whose host name 
 no other. Of this listener's routes those with the most specific host name of their own decide first, and by
 precedence among equals (gateway.networking.k8s.io, `hostnames` of HTTPRoute). TLS connections are forwarded
 alike by their server name, and connections at a TCP listener by the oldest route. For example, a connection
-for `cart.shop.example` gets the route for `*.shop.example` if there is none for the name itself.
+for `cart.shop.example` gets the route for `*.shop.example` in the absence of a route for the name.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -53,11 +53,11 @@ class _PortInForce:
     routes: Mapping[str, tuple[GatewayRoute, ...]]
 
     def owner(self, name: str) -> str | None:
-        """Return the host name of the listener that answers for a name."""
+        """Return the host name of the answering listener for a name."""
         return most_specific(self.listeners, name)
 
     def names(self, hostname: str) -> set[str]:
-        """Return the names that a listener serves: its own, and those of its routes.
+        """Return the names of a listener: the own one, and those of the attached routes.
 
         A listener without routes has its name too, because a wider listener must not answer for it.
         """

@@ -27,8 +27,8 @@ class EdgeHost(CachedHash):
 class EdgeTls:
     """TLS connections for a server name: exact, a suffix such as `*.shop.example`, or empty for all others.
 
-    The proxy ends TLS with one of `certificates`, which are names of Secrets. Without any it passes the
-    connections on unread.
+    The proxy ends TLS with one of `certificates`, which are names of Secrets. Without any the proxy passes
+    the connections on unread.
     """
 
     server_name: str = ""
@@ -38,9 +38,9 @@ class EdgeTls:
 @hashed_once
 @dataclass(frozen=True, slots=True)
 class EdgeChain(CachedHash):
-    """Clients of a port whose connections `tls` describes, or all clients of the port if it is None.
+    """Clients of a port whose connections `tls` describes, or all clients of the port for None.
 
-    `hosts` are for requests, sorted by host name; the most specific one that covers the name of a request
+    `hosts` are for requests, sorted by host name; the most specific one for the name of a request
     decides. None stands for connections without visible requests: they get the action of `entry`, and are
     closed without an entry.
     """
@@ -83,8 +83,7 @@ class EdgeChain(CachedHash):
 class EdgePort(CachedHash):
     """A port of a gateway; `listen` are the proxy's own addresses.
 
-    `chains` are sorted by server name. The most specific one that covers the server name of a connection
-    decides about it; a connection without a chain is closed.
+    `chains` are sorted by server name. A connection gets the most specific one, and is closed without any.
     """
 
     gateway: PolicyKey

@@ -1,4 +1,4 @@
-"""Certificates of listeners: the Secrets that a gateway may show, and what is wrong with the others.
+"""Certificates of listeners: usable Secrets, and the reasons against the others.
 
 A Secret of another namespace needs a ReferenceGrant there. Without one the verdict is the same whether or not
 the Secret exists, so that a Gateway cannot be used to search for Secrets. For example, a Gateway of namespace
@@ -16,7 +16,7 @@ from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.smi import PolicyKey
 
 Certificates = tuple[tuple[PolicyKey, ...], tuple[BrokenCertificate, ...]]
-"""Names of usable Secrets in the order of the listener, and the references that are out of force."""
+"""Names of usable Secrets in the order of the listener, and the references out of force."""
 
 
 def certificates_of(view: View, namespace: Namespace, listener: Listener) -> Certificates:
