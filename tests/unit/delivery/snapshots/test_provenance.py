@@ -66,7 +66,8 @@ from meshwright.sidecars.contract.driver import Piece
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from tests.meshes import values as a
 from xds.cache import NodeKey
-from xds.protocol.resources.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, ResourceName, TypeUrl
+from xds.protocol.resources.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, ResourceName, TypeUrl
+from xds.protocol.resources.resource import SECRET as SECRET_TYPE
 
 THINGS = (
     MeshConfig(),
@@ -182,12 +183,12 @@ def test_load_assignment_names_the_workloads_of_its_service() -> None:
 
 def test_secret_names_its_identity_and_roots_name_their_trust_domain() -> None:
     """A certificate has the names of its identity's services, so it depends on these."""
-    assert _behind("bank", SECRET, "service-cert") == [
+    assert _behind("bank", SECRET_TYPE, "service-cert") == [
         "Service default/bank",
         "Workload default/bank",
         "certificate default/bank",
     ]
-    assert _behind("bank", SECRET, "root-cert:cluster.local") == ["trust bundle cluster.local"]
+    assert _behind("bank", SECRET_TYPE, "root-cert:cluster.local") == ["trust bundle cluster.local"]
 
 
 def test_listener_names_all_objects_of_its_content() -> None:
@@ -202,7 +203,7 @@ def test_listener_names_all_objects_of_its_content() -> None:
 def test_inputs_of_a_secret_have_their_places() -> None:
     """The place of the n-th object is line n; a certificate's place is its issuer."""
     serving = _serving(a.view(*THINGS))
-    input_objects = serving.objects_behind(_group(serving, "bank"), SECRET, ResourceName("service-cert"))
+    input_objects = serving.objects_behind(_group(serving, "bank"), SECRET_TYPE, ResourceName("service-cert"))
     assert input_objects == (
         InputObject(ObjectKey(SERVICE, Namespace("default"), "bank"), InFile("test", 1, 5)),
         InputObject(ObjectKey(WORKLOAD, Namespace("default"), "bank"), InFile("test", 1, 9)),
