@@ -1,7 +1,7 @@
 """File format for the objects of a cluster that survive a restart: texts and times.
 
 The file has two lines. The first is JSON, `{"version": 2, "sha256": ...}`, with the checksum of the second,
-so that a truncated or edited file is detected. The file contains no secrets: Secrets are never read, and
+so that a truncated or edited file is detected. The file contains no secrets: Secrets are never saved, and
 commands and environments of Pods are not stored.
 """
 

@@ -14,11 +14,13 @@ from meshwright.mesh.kinds import (
     ENDPOINT_SLICE,
     NAMESPACE,
     POD,
+    SECRET,
     SERVICE,
     SERVICE_ACCOUNT,
     Kind,
 )
 from meshwright.specs.core.endpoints import READY, SERVICE_LABEL
+from meshwright.specs.core.secrets import CERTIFICATE_ENTRY, KEY_ENTRY
 from meshwright.specs.core.services import TOPOLOGY_ANNOTATIONS
 from meshwright.specs.own_names import is_own
 from meshwright.specs.own_values import OSM
@@ -129,6 +131,11 @@ _CORE: Final[Mapping[Kind, Keep]] = {
             initContainers=_CONTAINERS,
         ),
         status=_fields(phase=_whole, podIP=_whole, podIPs=_whole, conditions=_conditions),
+    ),
+    SECRET: _fields(
+        metadata=_fields(**_NAMES),
+        type=_whole,
+        data=_named(frozenset({CERTIFICATE_ENTRY, KEY_ENTRY}).__contains__),
     ),
     ENDPOINT_SLICE: _fields(
         metadata=_fields(

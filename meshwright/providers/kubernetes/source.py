@@ -26,6 +26,7 @@ from meshwright.providers.kubernetes.identity import ClusterIdentifier
 from meshwright.providers.kubernetes.known_pods import may_have_pod
 from meshwright.providers.kubernetes.last_state import SavedState, fits
 from meshwright.providers.kubernetes.scope import Scope
+from meshwright.providers.kubernetes.secrets import NAMED_IN, SecretWatches, secrets_named
 from meshwright.providers.kubernetes.status import NAME
 from meshwright.providers.kubernetes.watches import AGAIN, Watches
 from meshwright.providers.moments import Moment, monotonic
@@ -48,6 +49,8 @@ class KubernetesSource:
     `api` must be open as long as the source runs. `clock` returns the time with its zone. `hold` is the delay
     before an empty list after one with objects, or the removal of a kind, is accepted. `patience` is the time
     limit of `first`, and `discover` the time between discoveries; `pacing` is for the watches.
+
+    Secrets that gateways name are watched by name, once the gateways are known.
 
     The source begins with the state `kept` from a previous run if it may be of the same cluster, and discards
     this state once the cluster is known to be another one. `keep` receives the state for the next run, at
@@ -91,6 +94,8 @@ class KubernetesSource:
             pacing=pacing,
         )
         self._watches = self._watching(known=self._kept.watches)
+        self._watching_secrets = partial(SecretWatches, api, clock, self._note_changes, pacing=pacing)
+        self._secrets = self._watching_secrets()
         self._ages = Ages(self._watches)
         self._book = Book(api.name, scope)
         self._pending: dict[ObjectKey, Item[str] | None] = dict(self._watches.known())
@@ -128,26 +133,34 @@ class KubernetesSource:
     async def first(self) -> None:
         """Wait for the first lists, for `patience` at most; kinds that are missing then become problems.
 
+        Secrets are awaited after the gateways that name them, for `patience` at most as well.
         Raises SourceError without any objects, neither listed nor saved.
         """
         self._begin()
         try:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._patience.total_seconds()):
-                    await self._settled()
+                    await self._settled(self._are_kinds_settled)
                     if self._is_another():
                         await self._anew()
             if not self._watches.is_any_known():
                 error = self.freshness().error or f"timed out after {self._patience.total_seconds():g} s"
                 raise SourceError(f"cannot read the cluster {self._cluster}: {error}")
             await self._take()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._patience.total_seconds()):
+                    await self._settled(self._secrets.is_settled)
+            await self._take()
         except BaseException:
             await self.stop()  # without `run`, the started tasks would never end
             raise
         self._has_begun = self._is_unkept = True
 
-    async def _settled(self) -> None:
-        while not (self._watches.is_settled() and (self._keep is None or self._identifying.has_result)):
+    def _are_kinds_settled(self) -> bool:
+        return self._watches.is_settled() and (self._keep is None or self._identifying.has_result)
+
+    async def _settled(self, is_settled: Callable[[], bool]) -> None:
+        while not is_settled():
             await self._woken.wait()
             self._woken.clear()
             self._look_after()
@@ -160,12 +173,12 @@ class KubernetesSource:
         """Start again without the saved state, and replace all its objects by the ones of this cluster."""
         _log.warning("saved objects belong to another cluster and are discarded", cluster=self._cluster)
         begun, self._has_begun = self._has_begun, False  # an incomplete state must not be saved
-        self._kept, self._watches = SavedState(), self._watching()
+        self._kept, self._watches, self._secrets = SavedState(), self._watching(), self._watching_secrets()
         self._ages = Ages(self._watches)
         await self.stop()
         self._pending = {}
         self._begin()
-        await self._settled()
+        await self._settled(self._are_kinds_settled)
         self._book, self._has_begun = Book(self._cluster, self._book.scope), begun
 
     async def run(self, changed: Callable[[], None]) -> None:
@@ -201,6 +214,7 @@ class KubernetesSource:
     async def _at_work(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._watches.run(), name="kubernetes watches")
+            group.create_task(self._secrets.run(), name="kubernetes watches of secrets")
             if self._keep is not None:
                 group.create_task(self._identifying.run(self._woken.set), name="kubernetes cluster's UID")
 
@@ -220,12 +234,15 @@ class KubernetesSource:
         if changes:
             book = before.with_namespaces(changes)
             if moved := book.moved(before):
-                changes = {**self._watches.items_in(moved), **changes}
+                known = self._watches.items_in(moved), self._secrets.items_in(moved)
+                changes = {**known[0], **known[1], **changes}
             if sum(len(item.body) for item in changes.values() if item is not None) > AT_ONCE:
                 self._book = await asyncio.to_thread(book.taken, changes)
             else:
                 self._book = book.taken(changes)
             self._is_unkept = self._is_unkept or self._has_begun
+            if any(key.kind in NAMED_IN for key in changes):
+                self._secrets.want(secrets_named(self._book.state.objects()))
         is_other = self._book.state is not before.state
         if is_other and self._has_begun:
             self._last_event = self._clock()
@@ -233,7 +250,7 @@ class KubernetesSource:
 
     def _log_problems(self, before: Book) -> bool:
         """Collect the problems, log the new and the resolved ones; return whether they have changed."""
-        own = said.problems(self._watches, self._identifying.refusal)
+        own = said.problems(self._watches, self._secrets, self._identifying.refusal)
         of_objects = self._book.state.problems()
         if own == self._own and of_objects is before.state.problems():
             return False

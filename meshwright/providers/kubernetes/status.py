@@ -1,8 +1,9 @@
-"""Problems of a cluster source itself: unreadable kinds, with the reason."""
+"""Problems of a cluster source itself: unreadable kinds and Secrets, with the reason."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from meshwright.kube.errors import Reason
 from meshwright.mesh.kinds import NAMESPACE, Kind
 from meshwright.mesh.origins import FromSource
 from meshwright.mesh.problems.problem import Problem, Problems, Severity, ordered
@@ -10,6 +11,7 @@ from meshwright.providers.kubernetes.identity import SYSTEM
 from meshwright.providers.kubernetes.resources import Plan, kind_of
 from meshwright.providers.kubernetes.running_watch import Place, shown
 from meshwright.providers.kubernetes.scope import Scope
+from meshwright.providers.kubernetes.secrets import SecretWatches
 from meshwright.providers.kubernetes.watches import Watches
 from meshwright.specs.codes import Code
 from meshwright.specs.kinds import READ
@@ -24,7 +26,7 @@ _KEPT: Final = (
 )
 
 
-def problems(watches: Watches, unidentified: str = "") -> Problems:
+def problems(watches: Watches, secrets: SecretWatches, unidentified: str = "") -> Problems:
     """Return the problems of the source, sorted, with one problem for all places with the same cause.
 
     `unidentified` is the reason why the cluster's UID is unknown.
@@ -34,6 +36,7 @@ def problems(watches: Watches, unidentified: str = "") -> Problems:
             *_discovery(watches),
             *_identity(unidentified),
             *_failing(watches),
+            *_failing_secrets(secrets),
             *_hold_problems(watches),
             *_unread(watches.plan),
         )
@@ -79,6 +82,20 @@ def _failing(watches: Watches) -> Iterator[Problem]:
             text = missing or _STAYS
         severity = Severity.WARNING if missing else Severity.ERROR
         yield _problem(Code.CLUSTER_UNREADABLE, severity, _listed(names), f"{error}; {text}")
+
+
+def _failing_secrets(secrets: SecretWatches) -> Iterator[Problem]:
+    """Yield one problem for the unreadable Secrets of a namespace, because one Role permits to read all."""
+    failing: dict[tuple[str, Reason | None], dict[str, str]] = {}
+    for (namespace, name), reflector in sorted(secrets.at.items()):
+        if reflector.figures.error:
+            failing.setdefault((namespace, reflector.figures.reason), {})[name] = reflector.figures.error
+    for (namespace, reason), errors in failing.items():
+        expected = f"{min(errors.values())}; listeners of gateways need these certificates"
+        if reason is Reason.FORBIDDEN:
+            expected = f"{expected}, so permit `list` and `watch` by a Role of this namespace"
+        subject = f"secrets {_listed([*errors])} in {namespace}"
+        yield _problem(Code.CLUSTER_UNREADABLE, Severity.ERROR, subject, expected)
 
 
 def without(scope: Scope, place: Place) -> str:

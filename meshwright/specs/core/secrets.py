@@ -16,8 +16,9 @@ from meshwright.specs.manifest import Manifest
 from meshwright.tls.matching import require_shown
 
 _TYPE: Final = "kubernetes.io/tls"
-_CHAIN: Final = "tls.crt"
-_KEY: Final = "tls.key"
+CERTIFICATE_ENTRY: Final = "tls.crt"
+KEY_ENTRY: Final = "tls.key"
+"""Entries of a Secret of this type; the others are not read."""
 
 
 def tls_secret(manifest: Manifest) -> TlsSecret:
@@ -28,7 +29,7 @@ def tls_secret(manifest: Manifest) -> TlsSecret:
     if written != _TYPE:
         return TlsSecret(key, fault=f"its type is not {_TYPE}")
     try:
-        chain, private = (_entry(encoded, plain, name) for name in (_CHAIN, _KEY))
+        chain, private = (_entry(encoded, plain, name) for name in (CERTIFICATE_ENTRY, KEY_ENTRY))
         require_shown(chain, private)
     except ValueError as error:
         return TlsSecret(key, fault=str(error))

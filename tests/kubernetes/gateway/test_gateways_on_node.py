@@ -4,15 +4,19 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import yaml
 
 from meshwright.mesh.gateway.gateways import CONTROLLER_NAME
 from tests.kubernetes.gateway.installation import namespace
+from tests.kubernetes.install.test_chart_on_node import HOME
 from tests.kubernetes.tools.containers import PORT, application, pod
 from tests.kubernetes.tools.kubectl import Kubectl
 from tests.kubernetes.tools.objects import Document
 from tests.tools.deadline import wait_until
+from tests.tools.tls_secrets import self_signed
 from tools.real_parts.node import Node
 
 pytestmark = [
@@ -83,7 +87,15 @@ def _gateway() -> tuple[Document, ...]:
             "spec": {
                 "gatewayClassName": "meshwright",
                 "infrastructure": {"parametersRef": parameters, "labels": {"team": "edge"}},
-                "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}],
+                "listeners": [
+                    {"name": "http", "port": 80, "protocol": "HTTP"},
+                    {
+                        "name": "https",
+                        "port": 443,
+                        "protocol": "HTTPS",
+                        "tls": {"certificateRefs": [{"name": "shop-example"}]},
+                    },
+                ],
             },
         },
     )
@@ -95,37 +107,48 @@ def _is_programmed(gateway: Document) -> bool:
     return conditions.get("Programmed") == "True" and bool(status.get("addresses"))
 
 
-def _answer(node: Node, address: str, host: str) -> str:
-    """Return status and server of the answer to a request from the node, or why there is none."""
+def _answer(node: Node, url: str, *flags: str) -> str:
+    """Return status and server of curl's answer on the node, or nothing without an answer."""
     command = ("curl", "-s", "-m", "5", "-o", "/dev/null", "-w", "%{http_code} %header{x-served-by}")
     done = subprocess.run(
-        [*node.cluster.enter, *command, "-H", f"Host: {host}", f"http://{address}/"],
-        capture_output=True,
-        text=True,
-        check=False,
+        [*node.cluster.enter, *command, *flags, url], capture_output=True, text=True, check=False
     )
     return done.stdout.strip()
 
 
-def test_gateway_gets_proxies_that_answer_requests(home: Node, node_administrator: Kubectl) -> None:
+def test_gateway_gets_proxies_that_answer_requests(
+    home: Node, node_administrator: Kubectl, tmp_path: Path
+) -> None:
     """From the manifests of a user to the answer of a Pod without a sidecar, and back to nothing."""
     for name, labels in ((EDGE, _RESTRICTED), (SHOP, {})):
         node_administrator.apply(namespace(name, labels))
     edge, shop = (replace(node_administrator, namespace=name) for name in (EDGE, SHOP))
     shop.apply(*_shop())
     shop.until_pod("shop")
+    pair, roots = self_signed("shop.example"), tmp_path / "roots.pem"
+    roots.write_bytes(pair.chain)
+    edge.apply(yaml.safe_load(pair.manifest("shop-example", EDGE)))
+    role = ("--verb=list,watch", "--resource=secrets", "--resource-name=shop-example")
+    edge("create", "role", "certificates", *role)
+    account = f"--serviceaccount={HOME}:meshwright"
+    edge("create", "rolebinding", "certificates", "--role=certificates", account)
     began = time.monotonic()
     edge.apply(*_gateway())
     gateway = edge.until(_is_programmed, "gateway.gateway.networking.k8s.io", "public", seconds=_SECONDS)
     address = gateway["status"]["addresses"][0]["value"]
-    wait_until(lambda: _answer(home, address, "shop.example") == "200 shop", _SECONDS)
+    plain = f"http://{address}/"
+    wait_until(lambda: _answer(home, plain, "-H", "Host: shop.example") == "200 shop", _SECONDS)
     sys.stdout.write(f"first answer after {time.monotonic() - began:.1f} s\n")
-    assert _answer(home, address, "other.example").split() == ["404"]
+    assert _answer(home, plain, "-H", "Host: other.example").split() == ["404"]
     service = edge.get("service", "public-meshwright")
     assert (service["spec"]["clusterIP"], service["spec"]["type"]) == (address, "ClusterIP")
     assert service["metadata"]["labels"]["team"] == "edge"
-    (listener,) = gateway["status"]["listeners"]
-    assert (listener["name"], listener["attachedRoutes"]) == ("http", 1)
+    assert [(item["name"], item["attachedRoutes"]) for item in gateway["status"]["listeners"]] == [
+        ("http", 1),
+        ("https", 1),
+    ]
+    trusting = ("--cacert", str(roots), "--resolve", f"shop.example:443:{address}")
+    wait_until(lambda: _answer(home, "https://shop.example/", *trusting) == "200 shop", _SECONDS)
     edge("delete", "gateway.gateway.networking.k8s.io", "public")
     wait_until(lambda: edge.found("deployment", "public-meshwright") is None, _SECONDS)
     for name in (EDGE, SHOP):

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from catalog.relations.backends.endpoints import endpoints
@@ -54,9 +55,11 @@ class Looking:
 
 
 @contextlib.asynccontextmanager
-async def looking(cluster: RunningCluster, namespace: str) -> AsyncIterator[Looking]:
-    """Run a source of one namespace, which believes an empty answer at once."""
-    async with Api(find_connection(cluster.kubeconfig, "")) as api:
+async def looking(
+    cluster: RunningCluster, namespace: str, kubeconfig: Path | None = None
+) -> AsyncIterator[Looking]:
+    """Run a source of one namespace, which believes an empty answer at once; by default as administrator."""
+    async with Api(find_connection(kubeconfig or cluster.kubeconfig, "")) as api:
         source = KubernetesSource(
             api,
             Scope.from_settings([namespace]),

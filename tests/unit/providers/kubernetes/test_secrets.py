@@ -1,0 +1,149 @@
+"""Tests of Secrets in a cluster: each is read by its name, if a gateway of Meshwright names it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import yaml
+
+from meshwright.kube.resource import Resource
+from meshwright.mesh.gateway.gateways import CONTROLLER_NAME
+from meshwright.mesh.gateway.secrets import TlsSecret
+from meshwright.mesh.kinds import GATEWAY, GATEWAY_API, NAMESPACE, SECRET
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
+from meshwright.providers.kubernetes import last_state
+from meshwright.providers.kubernetes.last_state import SavedState
+from meshwright.providers.kubernetes.resources import CORE
+from meshwright.providers.kubernetes.scope import Scope
+from meshwright.providers.kubernetes.secrets import SECRETS
+from tests.tools.tls_secrets import EdgePair, self_signed
+from tests.unit.providers.kubernetes import objects
+from tests.unit.providers.kubernetes.cluster import Cluster
+from tests.unit.providers.kubernetes.test_source import Running, at_work
+
+CLASSES = Resource(GATEWAY_API, "v1", "gatewayclasses", "GatewayClass", namespaced=False)
+GATEWAYS = Resource(GATEWAY_API, "v1", GATEWAY.name.lower() + "s", GATEWAY.name)
+PATH = "/api/v1/namespaces/shop/secrets"
+SHOWN = ObjectKey(SECRET, Namespace("shop"), "shown")
+
+
+def gateway(*secrets: str, class_name: str = "meshwright", **more: str) -> dict[str, Any]:
+    """Return a Gateway whose HTTPS listener has these Secrets."""
+    tls = {"certificateRefs": [{"name": name, **more} for name in secrets]}
+    listeners = [{"name": "https", "port": 443, "protocol": "HTTPS", "tls": tls}]
+    return {
+        "metadata": {"name": "public", "namespace": "shop"},
+        "spec": {"gatewayClassName": class_name, "listeners": listeners},
+    }
+
+
+def gateway_class(name: str, controller: str) -> dict[str, Any]:
+    """Return a GatewayClass."""
+    return {"metadata": {"name": name}, "spec": {"controllerName": controller}}
+
+
+def written(pair: EdgePair, name: str = "shown", namespace: str = "shop") -> dict[str, Any]:
+    """Return the Secret of a pair."""
+    result: dict[str, Any] = yaml.safe_load(pair.manifest(name, namespace))
+    return result
+
+
+def shown(running: Running, key: ObjectKey = SHOWN) -> bytes | None:
+    """Return the certificates of a Secret, None without the Secret."""
+    found = running.source.objects().get(key)
+    if found is None:
+        return None
+    assert isinstance(found.value, TlsSecret)
+    return found.value.chain_pem
+
+
+def asked(cluster: Cluster) -> list[str]:
+    """Return the paths of the requests for Secrets."""
+    return sorted({path for path in cluster.asked if "secrets" in path})
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[Cluster]:
+    """Run a cluster with a gateway, its Secret, and a Secret without a gateway."""
+    result = Cluster(CLASSES, GATEWAYS, SECRETS)
+    for name in ("shop", "books"):
+        result.put(CORE[NAMESPACE], objects.namespace(name, team=name))
+    result.put(CLASSES, gateway_class("meshwright", CONTROLLER_NAME))
+    result.put(GATEWAYS, gateway("shown"))
+    result.put(SECRETS, written(self_signed("other.example"), "other"))
+    await result.start()
+    yield result
+    await result.stop()
+
+
+async def test_secrets_are_there_at_the_start_and_follow_their_changes(cluster: Cluster) -> None:
+    """A start without the certificate would take the listener from its proxies for a moment."""
+    first, second = self_signed("a.example"), self_signed("b.example")
+    cluster.put(SECRETS, written(first))
+    async with at_work(cluster) as running:
+        assert shown(running) == first.chain
+        assert asked(cluster) == [PATH]
+        assert ObjectKey(SECRET, Namespace("shop"), "other") not in running.source.objects()
+        cluster.put(SECRETS, written(second))
+        await running.until(lambda: shown(running) == second.chain)
+        cluster.delete(SECRETS, "shown")
+        await running.until(lambda: shown(running) is None)
+        assert running.codes == []
+
+
+async def test_only_named_secrets_are_requested(cluster: Cluster) -> None:
+    """The watch begins with the gateway's reference, and ends with it."""
+    pair = self_signed("a.example")
+    cluster.put(SECRETS, written(pair))
+    cluster.put(GATEWAYS, gateway("shown", class_name="another"))
+    cluster.put(CLASSES, gateway_class("another", "example.com/another"))
+    async with at_work(cluster) as running:
+        assert asked(cluster) == []
+        cluster.put(GATEWAYS, gateway("shown"))
+        await running.until(lambda: shown(running) == pair.chain)
+        cluster.put(GATEWAYS, gateway("missing"))
+        await running.until(lambda: shown(running) is None)
+        cluster.put(GATEWAYS, gateway("shown"))
+        await running.until(lambda: shown(running) == pair.chain)
+        cluster.delete(CLASSES, "meshwright")
+        await running.until(lambda: shown(running) is None)
+
+
+async def test_forbidden_secret_is_a_problem_that_ends_with_the_permission(cluster: Cluster) -> None:
+    """The start does not wait for it, and nothing else suffers."""
+    pair = self_signed("a.example")
+    cluster.put(SECRETS, written(pair))
+    cluster.forbidden = {"secrets"}
+    async with asyncio.timeout(5), at_work(cluster) as running:
+        assert ObjectKey(GATEWAY, Namespace("shop"), "public") in running.source.objects()
+        (problem,) = running.source.problems()
+        assert (problem.code, str(problem.origin)) == ("MW1113", "kubernetes (secrets shown in shop)")
+        assert "permit `list` and `watch` by a Role of this namespace" in problem.expected
+        cluster.forbidden = set()
+        await running.until(lambda: shown(running) == pair.chain and not running.codes)
+
+
+async def test_secrets_of_namespaces_outside_the_mesh_are_not_in_force(cluster: Cluster) -> None:
+    """They are as soon as the namespace enters the mesh."""
+    pair, key = self_signed("a.example"), ObjectKey(SECRET, Namespace("books"), "shown")
+    cluster.put(SECRETS, written(pair, namespace="books"))
+    cluster.put(GATEWAYS, gateway("shown", namespace="books"))
+    scope = Scope.from_settings(labels="team=shop")
+    async with at_work(cluster, scope) as running:
+        assert shown(running, key) is None
+        cluster.put(CORE[NAMESPACE], objects.namespace("books", team="shop"))
+        await running.until(lambda: shown(running, key) == pair.chain)
+
+
+async def test_secrets_are_not_saved(cluster: Cluster) -> None:
+    """Neither the key nor the certificate is in the state for the next run."""
+    pair = self_signed("a.example")
+    cluster.put(SECRETS, written(pair))
+    kept: list[SavedState] = []
+    async with at_work(cluster, keep=kept.append) as running:
+        assert shown(running) == pair.chain
+    text = last_state.written(kept[-1])
+    assert "gatewayclasses" in str(text)
+    assert all(str(value) not in str(text) for value in written(pair)["data"].values())
