@@ -17,6 +17,7 @@ from meshwright.kubernetes.admission.configuration import NAME
 from meshwright.kubernetes.injection.configuration.place import CONFIG_MAP
 from meshwright.kubernetes.status import event
 from meshwright.kubernetes.status.parents.entries import MESH_CONTROLLER
+from meshwright.mesh.gateway.gateways import CONTROLLER_NAME
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.kinds import (
     EXPERIMENTAL_GATEWAY_API,
@@ -58,6 +59,22 @@ OTHERS: Final = (
 """Definitions of other projects, in forms that accept any field."""
 MESHES: Final = Resource(EXPERIMENTAL_GATEWAY_API, "v1alpha1", "xmeshes", "XMesh", namespaced=False)
 
+GATEWAY_CLASS_OBJECT: Final = {
+    "apiVersion": f"{GATEWAY_API}/v1",
+    "kind": GATEWAY_CLASS.name,
+    "metadata": {"name": "meshwright"},
+    "spec": {"controllerName": CONTROLLER_NAME},
+}
+GATEWAY_OBJECT: Final = {
+    "apiVersion": f"{GATEWAY_API}/v1",
+    "kind": GATEWAY.name,
+    "metadata": {"name": "public"},
+    "spec": {
+        "gatewayClassName": "meshwright",
+        "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}],
+    },
+}
+
 
 def documents() -> list[dict[str, Any]]:
     """Return the manifests of the roles."""
@@ -90,7 +107,8 @@ async def test_server_uses_every_grant_of_its_roles_and_is_refused_nothing(
         "metadata": {"name": "mesh"},
         "spec": {"controllerName": MESH_CONTROLLER},
     }
-    administrator.apply(mesh)
+    administrator.apply(mesh, GATEWAY_CLASS_OBJECT)
+    kubectl.apply(GATEWAY_OBJECT)
     log, grants = shared_cluster.place.audit, set(granted(documents()))
 
     def unused() -> list[Grant]:
