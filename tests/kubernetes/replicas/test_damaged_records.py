@@ -8,11 +8,16 @@ from typing import Final
 import grpc
 import pytest
 
+from certs.authority_records.data_key import SEAL
+from certs.authority_records.fields import AUTHORITY
 from certs.ledger.records.fields import key_of_proxy
 from certs.pair_records.fields import SERVICES
+from meshwright.kube.builtin import SECRETS
 from meshwright.mesh.identity import ProxyName
 from meshwright.records.contract import Record, RecordStore
 from meshwright.records.key import Key, key_of, words_of
+from meshwright.records.kubernetes.store import CUSTODY
+from tests.kubernetes.replicas.engines import KubernetesEngine
 from tests.kubernetes.replicas.joining import Joining
 from tests.kubernetes.replicas.meshes import Mesh
 from tests.kubernetes.replicas.rows import LONG
@@ -58,6 +63,34 @@ async def test_records_are_deleted_by_hand(mesh: Mesh) -> None:
 
         await until(are_back, HEALED_SECONDS)
         row.healed = time.monotonic() - began
+        for replica in mesh.replicas:
+            await replica.stop()
+            await replica.start()
+        await mesh.settled()
+
+
+async def test_records_of_the_ca_are_deleted_by_hand(mesh: Mesh) -> None:
+    """Running servers write the same CA again, proxies join, and servers start with it."""
+    store, joining = mesh.engine.records("hand"), await Joining.prepared(mesh)
+    keys = [key_of(SEAL), key_of(AUTHORITY)]
+    async with mesh.row("records of the CA are deleted by hand") as row:
+        if isinstance(mesh.engine, KubernetesEngine):  # there they are the content of one Secret
+            await mesh.engine.api.delete(SECRETS, mesh.engine.home, CUSTODY)
+        else:
+            for record in [await _present(store, key) for key in keys]:
+                await store.remove(record.key, record.revision)
+        began = time.monotonic()
+
+        async def are_back() -> bool:
+            are_lost = any(map(_has_said_lost, mesh.replicas))
+            return are_lost and all([await store.read(key) is not None for key in keys])
+
+        await until(are_back, HEALED_SECONDS)
+        row.healed = time.monotonic() - began
+        for observer in mesh.observers:
+            await mesh.moves_on(observer)
+        code, text = await joining.ask(mesh.replicas[1])
+        assert code is grpc.StatusCode.OK, (code, text)
         for replica in mesh.replicas:
             await replica.stop()
             await replica.start()
@@ -112,3 +145,8 @@ def _has_said(replica: Replica, key: Key) -> bool:
     return any(
         line.get("key") == key for line in replica.running.log() if "cannot be read" in str(line["event"])
     )
+
+
+def _has_said_lost(replica: Replica) -> bool:
+    """Return whether the log says that this server has written lost records again."""
+    return any("had lost records" in str(line["event"]) for line in replica.running.log())
