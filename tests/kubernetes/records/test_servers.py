@@ -81,12 +81,14 @@ class Replica:
             shutil.copy(folder / f"proxy.{end}", folder / f"{name}.{end}")
         return folder
 
-    async def join(self, roots: bytes, token: str) -> tuple[grpc.StatusCode, Machine, Any]:
-        """Join with a token at this server; return the status, the machine and the answer."""
+    async def join(
+        self, roots: bytes, token: str, machine: Machine | None = None
+    ) -> tuple[grpc.StatusCode, Machine, Any]:
+        """Join with a token, by default as a new machine; return status, machine and answer."""
         at = HostPort.parse(self.running.bound["enrolment"])
         authority = SimpleNamespace(trust_bundle=lambda: roots)
         target = SimpleNamespace(bound=SimpleNamespace(enrolment={"enrolment": at}), authority=authority)
-        machine = Machine()
+        machine = machine or Machine()
         answered = await join(target, machine, token)
         return answered.code, machine, answered
 

@@ -1,6 +1,6 @@
 """A machine that joins a mesh of several servers by a token."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Self
@@ -18,11 +18,16 @@ from tests.tools.deadline import until
 
 @dataclass
 class Joining:
-    """A machine with a token that has one use, and, once it has joined, its certificate in `folder`."""
+    """A machine with a token that has one use, and, once it has joined, its certificate in `folder`.
+
+    It always asks with the same key, like an agent: each use of a token belongs to a key, and a server may
+    have certified it although the answer is that the store is unavailable.
+    """
 
     name: ProxyName
     token: str
     folder: Path
+    machine: Machine = field(default_factory=Machine)
 
     @classmethod
     async def prepared(cls, mesh: Mesh) -> Self:
@@ -45,11 +50,10 @@ class Joining:
             authority=SimpleNamespace(trust_bundle=lambda: roots),
             bound=SimpleNamespace(enrolment={"enrolment": HostPort.parse(replica.joining)}),
         )
-        machine = Machine()
-        answered = await join(target, machine, self.token)
+        answered = await join(target, self.machine, self.token)
         if answered.code is grpc.StatusCode.OK:
             (self.folder / f"{self.name}.pem").write_bytes(answered.certificate.chain_pem)
-            (self.folder / f"{self.name}.key").write_bytes(machine.pem)
+            (self.folder / f"{self.name}.key").write_bytes(self.machine.pem)
         return answered.code, f"{answered.words} {answered.reason}".strip()
 
     async def until_joined(self, replica: Replica) -> None:
