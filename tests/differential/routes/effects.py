@@ -43,12 +43,14 @@ _PORTS: Final = {"http": 80, "https": 443}
 class Outcome:
     """Outcome of a request that a server admits: the server's status, or that of the sidecar (0: none).
 
-    `tries` is None if it is not known how many there are.
+    `tries` is None if it is not known how many there are. With `may_pass` the server may also answer with
+    200, because a copy may arrive first and take a failing or slow try.
     """
 
     status: int = 200
     local: int = 0
     tries: int | None = 1
+    may_pass: bool = False
 
 
 def outcome_of(asked: Request, rule: Rule | None) -> Outcome:
@@ -154,7 +156,7 @@ class RuleEffect:
     def outcome(self) -> Outcome:
         """The outcome of the request if a server admits it; copies also count as tries of a server."""
         outcome = outcome_of(self.asked, self.rule)
-        return replace(outcome, tries=None) if self.has_copies else outcome
+        return replace(outcome, tries=None, may_pass=True) if self.has_copies else outcome
 
     def faults(self, seen: Answered, arrivals: list[Arrival], *, allowed: bool) -> Iterator[str]:
         """Yield what is wrong in an answer, or in what arrived at the server that gave it.
