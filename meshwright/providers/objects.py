@@ -36,11 +36,11 @@ _BESIDE: Final = "beside this one"
 class Form:
     """The content of one holder: its objects in force, in the order of the text, and its problems.
 
-    `mark` distinguishes contents: a digest of the text, or a version; empty for unreadable content. `unread`
+    `mark` distinguishes contents: the text, its digest, or a version; empty for unreadable content. `unread`
     are the marks of unreadable documents.
     """
 
-    mark: str
+    mark: str = field(repr=False)
     objects: tuple[SourcedObject, ...]
     problems: Problems
     unread: frozenset[str] = _ALL_READ

@@ -1,7 +1,7 @@
 """Cache of the objects of one kind: lists and events in, differences out. Pure, without I/O."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
 from meshwright.kube.errors import KubeError, Reason
@@ -15,10 +15,10 @@ INITIAL_END: Final = "k8s.io/initial-events-end"
 
 @dataclass(frozen=True, slots=True)
 class Item(Generic[T]):
-    """A cached object: its resourceVersion, and the kept part."""
+    """A cached object: its resourceVersion, and the kept part, which may be a Secret's."""
 
     version: str
-    body: T
+    body: T = field(repr=False)
 
 
 Changes = dict[Key, Item[T] | None]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from meshwright.kube.reflector.object_cache import Item
 from meshwright.kube.resource import Resource
 from meshwright.mesh.gateway.gateways import CONTROLLER_NAME
 from meshwright.mesh.gateway.secrets import TlsSecret
@@ -18,6 +19,7 @@ from meshwright.providers.kubernetes.last_state import SavedState
 from meshwright.providers.kubernetes.resources import CORE
 from meshwright.providers.kubernetes.scope import Scope
 from meshwright.providers.kubernetes.secrets import SECRETS
+from meshwright.providers.objects import Form
 from tests.tools.tls_secrets import EdgePair, self_signed
 from tests.unit.providers.kubernetes import objects
 from tests.unit.providers.kubernetes.cluster import Cluster
@@ -135,6 +137,11 @@ async def test_secrets_of_namespaces_outside_the_mesh_are_not_in_force(cluster: 
         assert shown(running, key) is None
         cluster.put(CORE[NAMESPACE], objects.namespace("books", team="shop"))
         await running.until(lambda: shown(running, key) == pair.chain)
+
+
+def test_stored_texts_are_in_no_repr() -> None:
+    """A Secret of a cluster is stored as text until it is changed."""
+    assert "a text" not in f"{Item('1', 'a text')!r} {Form('a text', (), ())!r}"
 
 
 async def test_secrets_are_not_saved(cluster: Cluster) -> None:
