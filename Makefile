@@ -15,9 +15,8 @@ KUBERNETES_MINORS := 1.37 1.35
 
 # On as many processors as there are, up to four: more would import longer than they test.
 SPREAD := -n auto --maxprocesses 4 --dist worksteal
-# The fast tests are collected once, for all processes (tests/tools/forked_workers.py). There is one process more,
-# because some of them wait.
-FAST := -p tests.tools.forked_workers --forks $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 3 ? n + 1 : 4)))
+# The fast tests have one process more, because some of them wait.
+FAST := -n $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 3 ? n + 1 : 4))) --dist worksteal
 # Tests of real programs wait as much as they compute, so there are more of them at once than processors.
 # Fixtures of a file start once; the longest files come first, and the shortest fill the end.
 BESIDE := -n 4 --dist loadfile --no-loadscope-reorder
@@ -106,10 +105,9 @@ lint: setup ## check formatting, lint, import contracts and Dockerfile
 	$(BIN)/python -m tools.prose
 	$(BIN)/hadolint Dockerfile
 
-# In a fresh clone pytest compiles every test file: once here, instead of in each of the later workers. The fast tests
-# are collected once anyway.
+# In a fresh clone pytest compiles every test file: once here, instead of in each of the later workers.
 collect: setup
-	$(BIN)/pytest --collect-only -qq --ignore=tests/unit tests >/dev/null
+	$(BIN)/pytest --collect-only -qq tests >/dev/null
 
 types: setup ## run mypy alone
 	$(BIN)/mypy $(OURS)
