@@ -224,7 +224,7 @@ async def test_every_keyboard_stop_is_visible(browser: Browser, mesh: Server) ->
         stops.append(name)
     await browser.run("document.querySelector('.skip').focus()")
     assert await browser.run("document.querySelector('.skip').getBoundingClientRect().left >= 0")
-    assert stops.count("INPUT") == 6
+    assert stops.count("INPUT") == 8
 
 
 async def test_submitted_form_shows_the_answer_and_its_parameters(browser: Browser, mesh: Server) -> None:
