@@ -13,7 +13,7 @@ from typing import Protocol
 from meshwright.delivery.quarantine.acknowledged_resources import Acknowledged
 from meshwright.mesh.objects import ObjectKey
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.resources.resource import ResourceName, TypeUrl
+from xds.protocol.resources.resource import SECRET, ResourceName, TypeUrl
 from xds.protocol.resources.snapshot import Snapshot
 
 Names = Mapping[TypeUrl, frozenset[ResourceName]] | None
@@ -159,7 +159,9 @@ def applied(here: ConnectedProxies, node: NodeKey, names: Names) -> bool | None:
     """Return whether the proxy acknowledged the served versions of `names`; None if not connected.
 
     A proxy subscribes to types. If a proxy acknowledged other types and nothing of one type, the proxy is not
-    subscribed to this type.
+    subscribed to this type. The same is true of secrets by name, because a proxy subscribes only to secrets
+    that its listeners or clusters use: for example, a gateway whose backends have no sidecars uses the
+    certificates of its listeners, and not that of its own service.
     """
     acknowledged, snapshot = here.acknowledged(node), here.served(node)
     if acknowledged is None or snapshot is None:
@@ -171,8 +173,10 @@ def applied(here: ConnectedProxies, node: NodeKey, names: Names) -> bool | None:
         if noted is None:
             continue
         for name in served if names is None else names[type_url]:
-            resource = served.get(name)
-            if resource is not None and not any(e.version == resource.version for e in noted.get(name)):
+            resource, entries = served.get(name), noted.get(name)
+            if resource is None or (type_url == SECRET and not entries):
+                continue
+            if not any(entry.version == resource.version for entry in entries):
                 return False
     return True
 

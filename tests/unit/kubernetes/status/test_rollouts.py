@@ -14,6 +14,7 @@ from xds.protocol.resources.resource import (
     CLUSTER,
     ENDPOINT,
     LISTENER,
+    SECRET,
     Resource,
     ResourceName,
     TypeUrl,
@@ -93,6 +94,18 @@ def test_proxy_need_not_acknowledge_a_type_it_does_not_request() -> None:
     proxies.connect(B)
     rollouts = Rollouts(proxies)
     rollouts.begin([KEY], {A: NAMES, B: NAMES})
+    rollouts.look()
+    assert rollouts.progress(KEY) == Progress(1, 2)
+
+
+def test_proxy_need_not_acknowledge_a_secret_it_does_not_use() -> None:
+    """A gateway shows a certificate, and its backends need none of its own; an older version is no use."""
+    shown = ResourceName("gateway-cert:shop/shown")
+    proxies = Proxies(resource("1", SECRET), resource("2", SECRET, shown))
+    proxies.connect(A, resource("2", SECRET, shown))
+    proxies.connect(B, resource("1", SECRET, shown))
+    rollouts = Rollouts(proxies)
+    rollouts.begin([KEY], {A: None, B: None})
     rollouts.look()
     assert rollouts.progress(KEY) == Progress(1, 2)
 
