@@ -14,8 +14,7 @@ For example, listener `*.shop.example` answers for `eu.shop.example` beside a li
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from catalog.oracle.gateway import RoutedRequest, RouteMatch, Way, matches_of, outcome_of
-from catalog.oracle.request.matches import fits_match
+from catalog.oracle.gateway import RoutedRequest, RouteMatch, Way, fits_request, matches_of, outcome_of
 from catalog.oracle.request.request import Request
 from catalog.relations.gateways.grants import is_granted
 from catalog.relations.gateways.listeners import listener_verdicts
@@ -78,7 +77,7 @@ def fitting_at_edge(view: View, asked: EdgeRequest, listener: Listener) -> tuple
         (pattern, item)
         for item in matches_of(view, routes_at_listener(view, asked.gateway, listener.name))
         if (pattern := _pattern(item, asked, listener)) is not None
-        and (not has_requests(listener) or fits_match(item.request_match, request))
+        and (not has_requests(listener) or fits_request(item, request))
     ]
     # GRPCRoutes have narrower matches, and ranks of different kinds cannot be compared.
     found.sort(key=lambda pair: (specificity(pair[0]), pair[1].key.kind != GRPC_ROUTE, pair[1].rank))

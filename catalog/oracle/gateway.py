@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
 
-from catalog.oracle.request.matches import fits_match, name_rank
+from catalog.oracle.request.matches import fits_match, fits_with_preflight, name_rank
 from catalog.oracle.request.paths import LocalReply
 from catalog.oracle.request.request import Request
 from catalog.relations.attachment import parent_verdicts
@@ -230,11 +230,18 @@ def matches_of(view: View, keys: Iterable[ObjectKey]) -> Iterator[RouteMatch]:
                 yield from (RouteMatch(key, route, number, index) for index in range(len(rule.matches)))
 
 
+def fits_request(item: RouteMatch, request: Request) -> bool:
+    """Return whether a request fits a match, preflight requests for it among them if the rule allows any."""
+    filters = item.rule_value.filters
+    fits = fits_match if filters.cors is None or filters.unknown else fits_with_preflight
+    return fits(item.request_match, request)
+
+
 def _fits(view: View, item: RouteMatch, request: Request, port: ServicePort) -> bool:
     if (item.key, item.place) in request.missed:
         return False
     if _has_requests(view, request, port):
-        return fits_match(item.request_match, request)
+        return fits_request(item, request)
     # Connections have no requests, so every rule of their routes is for all of them.
     return _name_rank(item, request) is not None
 

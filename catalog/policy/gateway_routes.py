@@ -53,7 +53,7 @@ _PORTS: Final = {"http": Port(80), "https": Port(443)}
 
 
 _NO_RULES: Final = RouteEntry((), Answer(HTTPStatus.NOT_FOUND))
-"""The table of routes without rules: an empty one would mean that nobody may call the Service."""
+"""The table of routes without rules: an empty one would stand for a Service without permitted calls."""
 
 _Effect = tuple[RouteAction, RequestTreatment | None]
 
@@ -116,9 +116,8 @@ def edge_connections(
 ) -> RouteEntry | None:
     """Return the entry for all connections at a gateway's port: the one of the oldest route, or None."""
     caller = _Caller(view, port, Protocol.TCP, reached, is_gateway=True)
-    for item in by_age(routes):
-        return replace(_entry(item, _effect(caller, item)), matches=())
-    return None
+    oldest = next(iter(by_age(routes)), None)
+    return None if oldest is None else replace(_entry(oldest, _effect(caller, oldest)), matches=())
 
 
 def _requests(caller: _Caller, in_order: Iterable[RoutedMatch]) -> Iterator[RouteEntry]:
@@ -160,8 +159,10 @@ def _effect(caller: _Caller, item: RoutedMatch) -> _Effect:
     """Return what happens to requests of a rule."""
     rule, key = item.rule_value, ObjectKey.from_name(item.route.kind, item.route.key)
     resolve = resolved_rules_at_gateways if caller.is_gateway else resolved_rules
-    action = _action(caller, item.route.kind, rule, resolve(caller.view, key)[item.rule])
-    return action, _treatment(rule.filters)
+    resolved = resolve(caller.view, key)[item.rule]
+    if resolved.unknown:
+        return Answer(_broken(item.route.kind)), None  # none of its filters, so preflights are refused as well
+    return _action(caller, item.route.kind, rule, resolved), _treatment(rule.filters)
 
 
 def _treatment(filters: Filters) -> RequestTreatment | None:
@@ -170,8 +171,6 @@ def _treatment(filters: Filters) -> RequestTreatment | None:
 
 
 def _action(caller: _Caller, kind: Kind, rule: Rule, resolved: ResolvedRule) -> RouteAction:
-    if resolved.unknown:
-        return Answer(_broken(kind))
     if rule.filters.redirect is not None:
         return _redirect(rule.filters.redirect, caller.port)
     shares = tuple(_shares(caller, kind, rule, resolved))

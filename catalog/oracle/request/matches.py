@@ -4,6 +4,7 @@ Connections have no requests: of TLSRoutes the hostnames fit the server name of 
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from catalog.oracle.request.expressions import fits_in_full
 from catalog.oracle.request.request import Request, path_of, values_of
@@ -19,6 +20,19 @@ def fits_match(match: RequestMatch, request: Request) -> bool:
         and all(_header_fits(field, request) for field in _first(match.headers))
         and all(_value_fits(field, _parameter(request, field.name)) for field in _first(match.parameters))
     )
+
+
+def fits_with_preflight(match: RequestMatch, request: Request) -> bool:
+    """Return whether a request fits a match of a rule with CORS, or is the preflight request of one that does.
+
+    A preflight request has the method OPTIONS, and asks for the method of the request after it (Fetch standard,
+    "CORS-preflight request").
+    """
+    if fits_match(match, request):
+        return True
+    asked = next(iter(values_of(request, "access-control-request-method")), "")
+    is_preflight = request.method == "OPTIONS" and bool(asked) and any(values_of(request, "origin"))
+    return is_preflight and fits_match(match, replace(request, method=asked))
 
 
 def name_rank(hostnames: Iterable[str], server_name: str | None) -> tuple[int, int] | None:

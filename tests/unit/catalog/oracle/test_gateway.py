@@ -6,7 +6,7 @@ from catalog.oracle.decide import Answer, Decision, LocalReply, Request, Share, 
 from catalog.oracle.gateway import routed
 from catalog.oracle.request.matches import fits_match, name_rank
 from meshwright.mesh.config import MeshConfig
-from meshwright.mesh.gateway.filters import Filters, NewPath, PathForm, Redirect, Rewrite
+from meshwright.mesh.gateway.filters import Cors, Filters, NewPath, PathForm, Redirect, Rewrite
 from meshwright.mesh.gateway.rules import Rule
 from meshwright.mesh.matching import Exact, FieldMatch, GrpcMethod, Prefix, Regex, RequestMatch
 from meshwright.mesh.names import Port
@@ -55,6 +55,23 @@ def asked(path: str = "/", *headers: tuple[str, str], method: str = "GET") -> Re
 def test_paths_and_parameters_are_matched_as_specified(match: RequestMatch, path: str, fits: bool) -> None:
     """The query is no part of the path, and parameters are compared as written."""
     assert fits_match(match, asked(path)) is fits
+
+
+def test_rule_with_cors_decides_preflight_requests_for_its_method() -> None:
+    """A browser asks by OPTIONS before a POST; a later rule for any method does not get this question."""
+    allowed = Rule((RequestMatch(methods=("POST",)),), filters=Filters(cors=Cors(("*",))))
+    view = g.view(*MESH, OPEN, g.http_route("r", allowed, Rule((RequestMatch(),)), parents=AT_ECHO))
+
+    def deciding(method: str, *headers: tuple[str, str]) -> int | None:
+        result = routed(view, asked("/", *headers, method=method), ECHO.ports[0])
+        return None if result is None or result.found is None else result.found.rule
+
+    origin, wanted = ("Origin", "https://a.example"), "Access-Control-Request-Method"
+    assert deciding("POST") == 0
+    assert deciding("OPTIONS", origin, (wanted, "POST")) == 0
+    assert deciding("OPTIONS", origin, (wanted, "PUT")) == 1
+    assert deciding("OPTIONS", (wanted, "POST")) == 1
+    assert deciding("OPTIONS", origin) == 1
 
 
 def test_headers_methods_and_grpc_are_matched_as_specified() -> None:
