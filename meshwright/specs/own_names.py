@@ -7,7 +7,16 @@ import functools
 from collections.abc import Mapping
 from typing import Final
 
-from meshwright.mesh.kinds import NAMESPACE, POD, SERVICE, WORKLOAD, Kind
+from meshwright.mesh.kinds import (
+    DEPLOYMENT,
+    ENDPOINT_SLICE,
+    NAMESPACE,
+    POD,
+    SERVICE,
+    SERVICE_ACCOUNT,
+    WORKLOAD,
+    Kind,
+)
 from meshwright.mesh.problems.spelling import nearest
 from meshwright.mesh.workload import DRIVER_ANNOTATION
 from meshwright.specs.annotations import (
@@ -15,6 +24,7 @@ from meshwright.specs.annotations import (
     EGRESS_SERVICES,
     ESCAPED_SLASHES,
     GATEWAY_ANNOTATION,
+    HOME,
     INJECT,
     IPV6,
     OVERLAYS,
@@ -47,6 +57,8 @@ INJECTED: Final = frozenset(
 """Annotations from the injector; users do not write them."""
 CHART: Final = frozenset({PREFIX + "settings"})
 """Annotations from the chart, on the control plane's own Pod; users do not write them either."""
+OF_GATEWAYS: Final = frozenset({HOME})
+"""Labels of the objects that the control plane makes for a gateway; users do not write them either."""
 
 ANNOTATIONS: Final[Mapping[Kind, frozenset[str]]] = {
     NAMESPACE: frozenset({DRIVER_ANNOTATION, EGRESS_SERVICES, PERMISSIVE, INJECT, OVERLAYS}),
@@ -64,6 +76,8 @@ ANNOTATIONS: Final[Mapping[Kind, frozenset[str]]] = {
 LABELS: Final[Mapping[Kind, frozenset[str]]] = {
     NAMESPACE: frozenset({INJECT, REVISION}),
     POD: frozenset({*UUID_LABELS, INJECT, REVISION}),
+    # Kubernetes copies the labels of a Service to its EndpointSlices.
+    **dict.fromkeys((DEPLOYMENT, ENDPOINT_SLICE, SERVICE, SERVICE_ACCOUNT), OF_GATEWAYS),
 }
 
 
@@ -123,7 +137,10 @@ def _meant(kind: Kind, section: str, name: str) -> str:
     if kinds:
         return f"write it as an annotation of {' and '.join(map(str, kinds))}"
     here = sorted(
-        (ANNOTATIONS if section == "annotations" else LABELS).get(kind, frozenset()) - INJECTED - CHART
+        (ANNOTATIONS if section == "annotations" else LABELS).get(kind, frozenset())
+        - INJECTED
+        - CHART
+        - OF_GATEWAYS
     )
     bare = [item.removeprefix(PREFIX) for item in here]
     if near := nearest(name.removeprefix(PREFIX), bare):

@@ -1,5 +1,6 @@
 """Objects that run the proxies of a Gateway: a golden file, and names."""
 
+import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,9 @@ import yaml
 from meshwright.kubernetes.gateways.infrastructure import Home, infrastructure, object_name, shortened
 from meshwright.kubernetes.gateways.parameters import GatewayParameters, ServiceType
 from meshwright.mesh.gateway.gateways import Infrastructure
+from meshwright.mesh.origins import InCluster
+from meshwright.specs.codes import Code
+from meshwright.specs.reader import read
 from tests.meshes import gateway as g
 
 GOLDEN = Path(__file__).parent / "infrastructure.yaml"
@@ -24,6 +28,24 @@ def test_objects_equal_the_golden_file() -> None:
     parameters = GatewayParameters(3, ServiceType.CLUSTER_IP, {"requests": {"cpu": "100m"}})
     made = list(infrastructure(GATEWAY, parameters, Home("meshwright-system")))
     assert made == list(yaml.safe_load_all(GOLDEN.read_text()))
+
+
+def test_labels_of_the_objects_are_known_to_the_readers() -> None:
+    """The objects are read again from the cluster, and so are the EndpointSlices of the Service."""
+    made = [copy.deepcopy(item) for item in infrastructure(GATEWAY, GatewayParameters(), Home("home"))]
+    (service,) = (item for item in made if item["kind"] == "Service")
+    labels = service["metadata"]["labels"] | {"kubernetes.io/service-name": object_name(GATEWAY)}
+    made.append(
+        {
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {"name": "edge-abc", "namespace": "shop", "labels": labels},
+            "addressType": "IPv4",
+            "endpoints": [],
+        }
+    )
+    problems = [problem for item in made for problem in read(item, InCluster("here", "1")).problems]
+    assert [str(item) for item in problems if item.code == Code.UNKNOWN_OWN_NAME] == []
 
 
 def test_single_proxy_has_no_disruption_budget() -> None:
