@@ -5,6 +5,9 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
+
+import aiohttp
 
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName
@@ -88,3 +91,21 @@ async def rejections(server: Server) -> list[dict[str, Any]]:
     """Return the problems for rejected resources."""
     result = (await server.ask("GET", "/debug/policies"))["problems"]
     return [item for item in result if item["code"] == "resource-rejected"]
+
+
+async def status(address: str, path: str) -> int:
+    """Return the status that an application gets at its sidecar's upstream, or 0 without a connection."""
+    try:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"http://{address}{path}", allow_redirects=False) as response,
+        ):
+            return response.status
+    except aiohttp.ClientError:
+        return 0
+
+
+async def explained(server: Server, path: str) -> dict[str, Any]:
+    """Return the running server's explanation for a path from `buyer` to `store`."""
+    query = urlencode({"from": "shop/buyer", "to": "shop/store:80", "path": path})
+    return dict(await server.ask("GET", f"/debug/explain?{query}"))

@@ -4,13 +4,10 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlencode
 
-import aiohttp
 import pytest
 
-from tests.e2e.envoys import rejections, running
+from tests.e2e.envoys import explained, rejections, running, status
 from tests.feature.identity.conftest import Server, serve
 from tests.meshes import texts
 from tests.tools.deadline import until
@@ -27,6 +24,8 @@ MESH = texts.joined(
     texts.workload("buyer", BUYER, spec=f"upstreams: [{texts.upstream('store', BUYER, 7001)}]"),
     texts.target("buyers", "buyer", "seller", texts.http("routes")),
 )
+STORE = f"{BUYER}:7001"
+"""Where the buyer calls the store."""
 WIDE, NARROW = "/.*", "/only[0-9a-f]{120}"
 """NARROW is too large for an Envoy without our runtime settings."""
 HEX = f"/only{'0' * 120}"
@@ -45,24 +44,6 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     writer.close()
 
 
-async def status(path: str) -> int:
-    """Return the status that the buyer's application gets, or 0 without a connection."""
-    try:
-        async with (
-            aiohttp.ClientSession() as session,
-            session.get(f"http://{BUYER}:7001{path}") as response,
-        ):
-            return response.status
-    except aiohttp.ClientError:
-        return 0
-
-
-async def explained(server: Server, path: str) -> dict[str, Any]:
-    """Return the running server's explanation for a path."""
-    query = urlencode({"from": "shop/buyer", "to": "shop/store:80", "path": path})
-    return dict(await server.ask("GET", f"/debug/explain?{query}"))
-
-
 async def test_explain_matches_traffic_or_reports_unknown_enforcement(
     envoy: str, serve: Serve, tmp_path: Path
 ) -> None:
@@ -75,7 +56,7 @@ async def test_explain_matches_traffic_or_reports_unknown_enforcement(
 
     async def is_in_force() -> bool:
         output = await explained(server, "/books")
-        return output["in_force"] == "yes" and await status("/books") == 200
+        return output["in_force"] == "yes" and await status(STORE, "/books") == 200
 
     async def is_rejected() -> bool:
         return bool(await rejections(server))
@@ -91,7 +72,7 @@ async def test_explain_matches_traffic_or_reports_unknown_enforcement(
             await until(is_rejected)
             await until(is_settled)
             for path, policy in (("/books", "refused"), (HEX, "allowed")):
-                response, seen = await explained(server, path), await status(path)
+                response, seen = await explained(server, path), await status(STORE, path)
                 assert response["policy"] == policy
                 assert response["in_force"] == "unknown" or (response["answer"] == "allowed") == (
                     seen == 200

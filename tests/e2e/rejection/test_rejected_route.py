@@ -3,13 +3,10 @@
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlencode
 
-import aiohttp
 import pytest
 
-from tests.e2e.envoys import rejections, running
+from tests.e2e.envoys import explained, rejections, running, status
 from tests.feature.identity.conftest import Server, serve
 from tests.meshes import texts
 from tests.tools.deadline import until
@@ -42,24 +39,6 @@ def route(regex: str, first: int = 301) -> str:
     return texts.gateway_route("web", "store", *rules, rule("PathPrefix", "/", 308))
 
 
-async def status(path: str) -> int:
-    """Return the status that the buyer's application gets, or 0 without a connection."""
-    try:
-        async with (
-            aiohttp.ClientSession() as session,
-            session.get(f"http://{BUYER}:7001{path}", allow_redirects=False) as response,
-        ):
-            return response.status
-    except aiohttp.ClientError:
-        return 0
-
-
-async def explained(server: Server, path: str) -> dict[str, Any]:
-    """Return the running server's explanation for a path."""
-    query = urlencode({"from": "shop/buyer", "to": "shop/store:80", "path": path})
-    return dict(await server.ask("GET", f"/debug/explain?{query}"))
-
-
 async def test_a_rejected_entry_of_a_route_is_left_out_until_its_edit(
     envoy: str, serve: Serve, tmp_path: Path
 ) -> None:
@@ -67,7 +46,7 @@ async def test_a_rejected_entry_of_a_route_is_left_out_until_its_edit(
     server = await serve(MESH, route(SMALL), verify=True)
 
     async def answers(*expected: int) -> bool:
-        return [await status(path) for path in ("/a", "/only00", HEX, "/x")] == [*expected]
+        return [await status(f"{BUYER}:7001", path) for path in ("/a", "/only00", HEX, "/x")] == [*expected]
 
     async def is_rejected() -> bool:
         return len(await rejections(server)) == 1
