@@ -209,7 +209,7 @@ def _called(view: View, way: Way) -> tuple[int, list[_Refused]]:
     call = way.request
     places = oracle.places(view, way.service, way.port)
     if not places:
-        # Workloads without a sidecar refuse nobody.
+        # Workloads without a sidecar admit all callers.
         plain = endpoints(view, way.service, way.port)
         return (HTTPStatus.OK if plain else HTTPStatus.SERVICE_UNAVAILABLE), []
     refused = [place for place in places if oracle.admitting(view, call, place) is None]

@@ -150,9 +150,7 @@ def _chains(view: View, client: ServiceIdentity, gateway: PolicyKey, number: Por
     }
     routes = {hostname: _routes(view, gateway, verdict) for hostname, verdict in listeners.items()}
     port = _PortInForce(view, client, number, listeners, routes)
-    return tuple(
-        sorted(_chains_of(port), key=lambda chain: "" if chain.tls is None else chain.tls.server_name)
-    )
+    return tuple(sorted(_chains_of(port), key=_server_name))
 
 
 def _chains_of(port: _PortInForce) -> Iterator[EdgeChain]:

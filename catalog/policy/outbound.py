@@ -140,7 +140,7 @@ def ports_in_plain(view: View, key: ServiceKey, port: ServicePort) -> tuple[tupl
 
 
 def reaches_from_edge(view: View, client: ServiceIdentity, place: Place) -> bool:
-    """Return whether a gateway may call a service's port; workloads without a sidecar refuse nobody."""
+    """Return whether a gateway may call a service's port; workloads without a sidecar admit all callers."""
     return is_plain(view, place) or reaches(view, client, place)
 
 

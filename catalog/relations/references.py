@@ -82,16 +82,15 @@ class _Resolver:
 
     def _backend(self, backend: BackendObject, filters: Filters, field: str) -> Resolution:
         # Requests must fail and not skip the filter, so the backend counts as missing.
-        for unknown in _unknown(_of_backend(filters), f"{field}.filters"):
-            return unknown
-        return self._place(backend, field, requests=self.has_requests)
+        unknown = next(_unknown(_of_backend(filters), f"{field}.filters"), None)
+        return self._place(backend, field, requests=self.has_requests) if unknown is None else unknown
 
     def _mirrors(self, filters: Filters, field: str) -> tuple[Resolution, ...]:
         return tuple(self._place(mirror.backend, field, requests=True) for mirror in filters.mirrors)
 
     def _place(self, backend: BackendObject, field: str, *, requests: bool) -> Resolution:
         target = ObjectKey(backend.kind, backend.namespace, backend.name)
-        # Before the object is looked up, so that nobody learns what exists in another namespace.
+        # Before the object is looked up, so that a route does not show what exists in another namespace.
         if self.at_gateways and not is_granted(self.view, self.route.kind, self.route.namespace, target):
             message = (
                 f"no ReferenceGrant of namespace {backend.namespace} lets {self.route.kind.name}s of "

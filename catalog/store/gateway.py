@@ -112,9 +112,6 @@ routes_by_namespace: Final = IN_VIEW.index(
 grants_by_namespace: Final = IN_VIEW.index(
     "ReferenceGrants by namespace", reference_grants, lambda key, _: (key.namespace,)
 )
-gateways_by_class: Final = IN_VIEW.index(
-    "Gateways by class", gateways, lambda _, gateway: (gateway.class_name,)
-)
 workloads_by_gateway: Final = IN_VIEW.index("workloads by gateway", workloads, _served)
 """Workloads by the gateway that they serve; the gateway may be missing."""
 

@@ -1,7 +1,7 @@
 """Gateways of the Gateway API: which are served here, their listeners, and the routes attached to these.
 
-The one derivation for policy, status, lint and explain. The package knows no proxies and no Envoy, and
-never decides about requests: `catalog.policy` does.
+The one derivation for policy, status, lint and explain. The package does not know Envoy, and never decides
+about requests: `catalog.policy` does.
 
 - `classes`: whether a gateway is served here.
 - `listeners`: verdicts about the listeners of a gateway.

@@ -1,6 +1,6 @@
-"""State of a gateway: acceptance, listeners with attached routes, and the serving workloads.
+"""State of a gateway for the status: acceptance, listeners with attached routes, and the serving workloads.
 
-Status, lint and explain read the state. Reasons are those of a Gateway's condition `Accepted`.
+Reasons are those of a Gateway's condition `Accepted`.
 
 For example, a gateway with a good listener and one of protocol UDP is accepted, with the reason
 ListenersNotValid. A gateway has the addresses of the Services in front of the serving workloads, and

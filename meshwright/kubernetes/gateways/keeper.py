@@ -125,15 +125,15 @@ class GatewayObjects:
         for key, gateway in here.items():
             names[key] = object_name(gateway)
             of_class = gateway_classes(view)[gateway.class_name].parameters
-            await self._attempt(key, lambda gateway=gateway, of_class=of_class: self._keep(gateway, of_class))  # type: ignore[misc]
+            await self._attempt(key, self._keep(gateway, of_class))
         for key in sorted(names.keys() - here.keys()):
-            await self._attempt(key, lambda key=key: self._remove(key, names.pop(key)))  # type: ignore[misc]
+            await self._attempt(key, self._remove(key, names.pop(key)))
         self._errors = {key: error for key, error in self._errors.items() if key in names or key in here}
 
-    async def _attempt(self, key: PolicyKey, work: Callable[[], Coroutine[object, object, None]]) -> None:
+    async def _attempt(self, key: PolicyKey, work: Coroutine[object, object, None]) -> None:
         """Do one gateway's work. A failure is logged once, and concerns no other gateway."""
         try:
-            await work()
+            await work
         except (KubeError, ParametersError) as error:
             if self._errors.get(key) != str(error):
                 _log.warning("objects of a gateway cannot be applied", gateway=str(key), error=str(error))

@@ -32,13 +32,13 @@ NAMED_IN: Final = frozenset({GATEWAY, GATEWAY_CLASS})
 Names = frozenset[Key]
 
 
-def secrets_named(objects: Mapping[ObjectKey, SourcedObject]) -> Names:
+def secrets_named(in_force: Mapping[ObjectKey, SourcedObject]) -> Names:
     """Return the namespaces and names of the Secrets that gateways of Meshwright's classes name.
 
     ReferenceGrants are not considered: they decide whether a gateway shows a certificate, and the permission
     of the API server decides whether it is read.
     """
-    found = [sourced.value for key, sourced in objects.items() if key.kind in NAMED_IN]
+    found = [sourced.value for key, sourced in in_force.items() if key.kind in NAMED_IN]
     classes = {
         value.name
         for value in found

@@ -158,7 +158,7 @@ Search again with unrecorded_reads.py when the generator changes. Slices are the
 never change; no derived value reads the other absent tables and indexes.
 """
 
-NOT_READ = {"Gateways by class", "slices", "workloads by gateway", "workloads by group"}
+NOT_READ = {"slices", "workloads by gateway", "workloads by group"}
 ONE_BY_ONE = {"TrafficSplits by backend", "workloads by identity"}
 """Those that histories seldom need, for what reads them reads much else; see the test of `visible`."""
 BEHIND = {"services by backend of their routes"}

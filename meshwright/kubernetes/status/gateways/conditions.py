@@ -128,16 +128,14 @@ def _of_listener(state: ListenerState, programmed: Condition, generation: int) -
 
 
 def _resolved(state: ListenerState, generation: int) -> Condition:
-    for broken in state.verdict.broken:
-        return Condition(RESOLVED_REFS, FALSE, broken.reason, bounded(broken.message), generation)
     unknown = ", ".join(kind.full for kind in state.verdict.unknown_kinds)
     if unknown:
         message = (
             f"routes of these kinds cannot attach to protocol {state.verdict.listener.protocol}: {unknown}"
         )
         return Condition(RESOLVED_REFS, FALSE, "InvalidRouteKinds", bounded(message), generation)
-    # One condition has one reason, and each broken certificate may have its own: the first one is shown.
-    for broken in state.verdict.broken[:1]:
-        message = "; ".join(item.message for item in state.verdict.broken)
-        return Condition(RESOLVED_REFS, FALSE, broken.reason, bounded(message), generation)
+    if broken := state.verdict.broken:
+        # One condition has one reason, and each broken certificate may have its own: the first one is shown.
+        message = "; ".join(item.message for item in broken)
+        return Condition(RESOLVED_REFS, FALSE, broken[0].reason, bounded(message), generation)
     return Condition(RESOLVED_REFS, TRUE, "ResolvedRefs", "all references are resolved", generation)

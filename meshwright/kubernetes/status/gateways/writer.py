@@ -133,7 +133,7 @@ class GatewayWriter:
         if known is not None and not (new := wanted(known)).differs(known):
             self._held.pop(key, None)
             return now + _pause(new)
-        # Proxies answer within moments, and a condition that changes twice a second helps nobody.
+        # Proxies answer within moments, so a pending change is not written at once: most need only one write.
         is_pending = progress.total and not progress.is_done
         if is_pending and now < (until := self._held.setdefault(key, now + FIRST)):
             return min(until, now + AGAIN)

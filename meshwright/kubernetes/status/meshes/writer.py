@@ -1,6 +1,7 @@
 """Writer of the status of XMesh objects: watches the objects, and writes each status that differs."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -73,11 +74,9 @@ class MeshWriter:
                 if await self._is_replaced(resource):
                     return
             until = looked + LOOK if until is None else min(until, looked + LOOK)
-            try:
+            with contextlib.suppress(TimeoutError):  # the next look, or a postponed write, is due
                 async with asyncio.timeout(max(0.0, until - self._now())):
                     await changed.wait()
-            except TimeoutError:
-                pass
 
     async def _is_replaced(self, resource: Resource) -> bool:
         try:

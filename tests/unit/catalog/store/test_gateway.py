@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from catalog.store.edits import Edits
-from catalog.store.gateway import gateway_classes, gateways, gateways_by_class, workloads_by_gateway
+from catalog.store.gateway import gateway_classes, gateways, workloads_by_gateway
 from catalog.store.view import MeshSettings, View
 from meshwright.mesh.gateway.gateways import (
     CONTROLLER_NAME,
@@ -47,7 +47,6 @@ def test_gateways_are_found_by_key_and_classes_by_name() -> None:
     view = _view()
     assert dict(gateways(view)) == {EDGE: GATEWAY_VALUE}
     assert dict(gateway_classes(view)) == {"meshwright": CLASS_VALUE}
-    assert dict(gateways_by_class(view)) == {"meshwright": (EDGE,)}
 
 
 def test_workloads_are_found_by_the_gateway_that_they_serve() -> None:
@@ -56,5 +55,5 @@ def test_workloads_are_found_by_the_gateway_that_they_serve() -> None:
     serving = {EDGE: (WorkloadKey(a.DEFAULT, "edge-1"),)}
     assert dict(workloads_by_gateway(view)) == serving
     view.apply(Edits({EDGE_OBJECT: None}))
-    assert (dict(gateways(view)), dict(gateways_by_class(view))) == ({}, {})
+    assert dict(gateways(view)) == {}
     assert dict(workloads_by_gateway(view)) == serving
