@@ -161,7 +161,8 @@ def _effect(caller: _Caller, item: RoutedMatch) -> _Effect:
     resolve = resolved_rules_at_gateways if caller.is_gateway else resolved_rules
     resolved = resolve(caller.view, key)[item.rule]
     if resolved.unknown:
-        return Answer(_broken(item.route.kind)), None  # none of its filters, so preflights are refused as well
+        # Without the other filters too, so that preflight requests are not permitted.
+        return Answer(_broken(item.route.kind)), None
     return _action(caller, item.route.kind, rule, resolved), _treatment(rule.filters)
 
 

@@ -23,9 +23,9 @@ def fits_match(match: RequestMatch, request: Request) -> bool:
 
 
 def fits_with_preflight(match: RequestMatch, request: Request) -> bool:
-    """Return whether a request fits a match of a rule with CORS, or is the preflight request of one that does.
+    """Return whether a request fits a match of a rule with CORS, or is a preflight request for one that does.
 
-    A preflight request has the method OPTIONS, and asks for the method of the request after it (Fetch standard,
+    A preflight request has the method OPTIONS, and names the method of the request after it (Fetch standard,
     "CORS-preflight request").
     """
     if fits_match(match, request):

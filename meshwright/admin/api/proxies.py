@@ -50,7 +50,7 @@ _PROXY: Final = {
 PROXIES: Final = record({"at": MOMENT, "proxies": listed(record(_PROXY))})
 
 _LINE: Final = {"text": noted(TEXT, "the whole entry in words")}
-_DIRECTION: Final = {"direction": one_of("inbound", "outbound", "outside"), "port": WHOLE}
+_DIRECTION: Final = {"direction": one_of("inbound", "outbound", "outside", "edge"), "port": WHOLE}
 _REQUESTS: Final = noted(maybe(listed(TEXT)), "matching requests; null means every request")
 _LISTENER: Final = record(
     _LINE,
@@ -67,6 +67,7 @@ _LISTENER: Final = record(
         "server_names": listed(TEXT),
         "hosts": listed(TEXT),
         "egresses": listed(TEXT),
+        "gateway": noted(TEXT, "namespace/name; of the direction edge"),
     },
 )
 _BACKEND: Final = record({"service": TEXT, "target_port": PORT, "weight": NUMBER})
@@ -83,7 +84,8 @@ _ROUTE: Final = record(
         "route": noted(maybe(TEXT), "the Gateway API route of the requests, with its kind"),
         "rule": noted(maybe(TEXT), "its rule: the name, or for example rule-1"),
         "backends": listed(_BACKEND),
-        "host": TEXT,
+        "host": noted(TEXT, "host outside the mesh or at a gateway; empty for all other names"),
+        "gateway": TEXT,
         "to": noted(maybe(TEXT), "host, if it differs from the called one"),
     },
 )

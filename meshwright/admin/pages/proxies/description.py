@@ -4,17 +4,16 @@ Envoy's form is in `decoding`. Each line has fields for programs and `text` for 
 8080: shop/buyer may send GET /books (TrafficTarget shop/buyers)`. All functions are pure.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from catalog.policy.values.destinations import Destination, ExternalDestination, ServiceDestination
 from catalog.policy.values.inbound import EveryoneInTheMesh, InboundPort, OnlyRules
 from catalog.policy.values.outbound import OutboundService
 from catalog.policy.values.proxy import ProxyPolicy
-from catalog.policy.values.route_table import AppliedSplit, RouteEntry
 from meshwright.admin.jsonable import Document
 from meshwright.admin.pages.access import requests_of
+from meshwright.admin.pages.proxies import edge_description as describe_edge
 from meshwright.admin.pages.proxies import outside_description as describe_outside
 from meshwright.admin.pages.proxies import route_lines
 from meshwright.mesh.host_port import HostPort
@@ -26,10 +25,11 @@ EVERYBODY: Final = "every workload with a certificate of the mesh"
 
 
 def listeners(policy: ProxyPolicy) -> list[Document]:
-    """Return the listeners: each port of the workload, and each service that the workload may call."""
+    """Return the listeners: ports of the workload and of its gateway, and services that it may call."""
     lines = [_inbound_listener(port) for port in policy.inbound]
     lines += [_outbound_listener(service) for service in policy.outbound]
     lines += describe_outside.listeners(policy.outside)
+    lines += describe_edge.listeners(policy.edge)
     if policy.passthrough:
         lines.append(
             {"direction": "outbound", "text": "outbound connections to unknown destinations are allowed"}
@@ -38,10 +38,13 @@ def listeners(policy: ProxyPolicy) -> list[Document]:
 
 
 def routes(policy: ProxyPolicy) -> list[Document]:
-    """Describe, line by line, the admitted callers of each port and the routes of each called service."""
+    """Describe, line by line, the admitted callers of each port, and the routes of services and gateways."""
     lines = [line for port in policy.inbound for line in _admission(port)]
-    lines += [line for service in policy.outbound for line in _routes(service)]
-    return lines + describe_outside.routes(policy.outside)
+    for service in policy.outbound:
+        place: Document = {"direction": "outbound", "service": str(service.upstream), "port": service.port}
+        lines += route_lines.lines(service.table, place, f"outbound {service.upstream}:{service.port}")
+    lines += describe_outside.routes(policy.outside)
+    return lines + describe_edge.routes(policy.edge)
 
 
 def clusters(policy: ProxyPolicy) -> list[Document]:
@@ -123,47 +126,6 @@ def _admission(port: InboundPort) -> Iterator[Document]:
             pass
     for rule in port.access.rules:
         yield line(rule.callers, _matches(rule.matches), rule.by)
-
-
-def _routes(service: OutboundService) -> Iterator[Document]:
-    """Yield a line for each run of route entries with the same action and objects."""
-    for (to, objects), run in groupby(service.table, key=_decided):
-        entries = list(run)
-        yield _route(service, entries[0], f"{to}{objects}", [_requests(entry) for entry in entries])
-
-
-def _decided(entry: RouteEntry) -> tuple[str, str]:
-    """Return what happens to requests, and the objects that decide it."""
-    objects = ", ".join(str(source.part.object_key) for source in entry.provenance)
-    return route_lines.to(entry), f" ({objects})" if objects else ""
-
-
-def _requests(entry: RouteEntry) -> str | None:
-    """Return the requests of a route entry, for example `GET /books.* and POST *`; None for all."""
-    if entry.route is not None:
-        return " and ".join(map(route_lines.requests, entry.matches)) or None
-    return " and ".join(map(requests_of, entry.named_matches)) or None
-
-
-def _route(service: OutboundService, entry: RouteEntry, to: str, matched: Sequence[str | None]) -> Document:
-    requests = None if None in matched else [text for text in matched if text is not None]
-    called = f"{service.upstream}:{service.port}"
-    what = "everything" if requests is None else _listed(requests)
-    parts = (source.part for source in entry.provenance)
-    return {
-        "direction": "outbound",
-        "service": str(service.upstream),
-        "port": service.port,
-        "requests": None if requests is None else list(requests),
-        "split": next((str(part.by) for part in parts if isinstance(part, AppliedSplit)), None),
-        "route": None if entry.route is None else str(entry.route.object_key),
-        "rule": None if entry.route is None else entry.route.rule_name,
-        "backends": [
-            {"service": str(backend.upstream), "target_port": backend.target_port, "weight": backend.weight}
-            for backend in entry.backends
-        ],
-        "text": f"outbound {called}: {what} -> {to}",
-    }
 
 
 def _cluster(place: Destination) -> Document:

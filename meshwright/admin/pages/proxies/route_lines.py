@@ -1,9 +1,57 @@
 """Entries of a route table in words: the requests, and what happens to them."""
 
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
 from catalog.policy.values.route_actions import Answer, Forward, Share, WeightedBackend
-from catalog.policy.values.route_table import RouteEntry
+from catalog.policy.values.route_table import AppliedSplit, RouteEntry
+from meshwright.admin.jsonable import Document
+from meshwright.admin.pages.access import requests_of
 from meshwright.mesh.gateway.filters import Redirect
 from meshwright.mesh.matching import Exact, FieldMatch, GrpcMethod, Prefix, Regex, RequestMatch
+
+
+def lines(table: Iterable[RouteEntry], place: Document, called: str) -> Iterator[Document]:
+    """Yield a line for each run of route entries with the same action and objects.
+
+    `place` has the fields of what is called, and `called` the same in words.
+    """
+    for (outcome, objects), run in groupby(table, key=_decided):
+        entries = list(run)
+        yield _line(entries[0], [_requests(entry) for entry in entries], place, called, f"{outcome}{objects}")
+
+
+def _decided(entry: RouteEntry) -> tuple[str, str]:
+    """Return what happens to requests, and the objects that decide it."""
+    objects = ", ".join(str(source.part.object_key) for source in entry.provenance)
+    return to(entry), f" ({objects})" if objects else ""
+
+
+def _requests(entry: RouteEntry) -> str | None:
+    """Return the requests of a route entry, for example `GET /books.* and POST *`; None for all."""
+    if entry.route is not None:
+        return " and ".join(map(requests, entry.matches)) or None
+    return " and ".join(map(requests_of, entry.named_matches)) or None
+
+
+def _line(
+    entry: RouteEntry, matched: Sequence[str | None], place: Document, called: str, outcome: str
+) -> Document:
+    texts = None if None in matched else [text for text in matched if text is not None]
+    what = "everything" if texts is None else ", ".join(texts)
+    parts = (source.part for source in entry.provenance)
+    return {
+        **place,
+        "requests": None if texts is None else list(texts),
+        "split": next((str(part.by) for part in parts if isinstance(part, AppliedSplit)), None),
+        "route": None if entry.route is None else str(entry.route.object_key),
+        "rule": None if entry.route is None else entry.route.rule_name,
+        "backends": [
+            {"service": str(backend.upstream), "target_port": backend.target_port, "weight": backend.weight}
+            for backend in entry.backends
+        ],
+        "text": f"{called}: {what} -> {outcome}",
+    }
 
 
 def to(entry: RouteEntry) -> str:
