@@ -61,7 +61,7 @@ class ClusterParts:
         return () if self.webhook is None else self.webhook.waited_for()
 
     def remarks(self) -> tuple[str, ...]:
-        """Return remarks for operators about problems of the webhooks and of the Pods' CA certificates."""
+        """Return remarks for operators about webhooks, CA certificates of Pods, and objects of gateways."""
         webhook = () if self.webhook is None else self.webhook.remarks()
         pods = () if self.pod_roots is None else self.pod_roots.remarks()
         gateways = () if self.gateways is None else self.gateways.remarks()

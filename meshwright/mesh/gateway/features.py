@@ -1,8 +1,8 @@
 """Features of the Gateway API that Meshwright has, in the names of the conformance suite.
 
-The conformance test runs with these features, its report claims them, and the status of an XMesh and of each
-GatewayClass has them. A feature belongs here only if the tests of the suite for it pass
-(`make conformance-gateway`).
+The conformance test of a mesh runs with CLAIMED, its report claims these features, and the status of an XMesh
+has them. A feature belongs there only if the tests of the suite for it pass (`make conformance-gateway`).
+GATEWAY_FEATURES are those that are built for gateways. The suite has not confirmed them yet.
 """
 
 from typing import Final
@@ -48,7 +48,8 @@ GATEWAY_FEATURES: Final[tuple[str, ...]] = tuple(
         )
     )
 )
-"""Names of the features, sorted; no feature of a mesh is among them."""
+"""Features of gateways, sorted; no feature of a mesh is among them."""
+
 CORE: Final = ("GRPCRoute", "HTTPRoute", "Mesh")
 """Features of all tests in the profiles MESH-HTTP and MESH-GRPC."""
 

@@ -67,6 +67,10 @@ def pod(manifest: Manifest) -> Workload | PodTemplate | None:
             "is missing; the Pod gets requests only after it has an IP address",
         )
         return of_pods(manifest, manifest.key.kind, WorkloadKey(manifest.namespace, manifest.key.name))
+    return _running_pod(manifest, status)
+
+
+def _running_pod(manifest: Manifest, status: Fields) -> Workload:
     spec = manifest.body.section("spec")
     labels = manifest.labels()
     account = _account(spec)

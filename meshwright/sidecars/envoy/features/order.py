@@ -14,9 +14,8 @@ behind.
 8. `router`: Envoy requires it to be the last.
 
 Settings other than filters apply earlier: Envoy reads the headers, checks their size (`limits`), normalises
-the path (`paths`), selects a route, and then runs the filters. At a gateway `strangers` adds the limits of an
-edge. The results are reported at the end
-(`request_log`, `spans`, `tap`).
+the path (`paths`), selects a route, and then runs the filters. At a gateway `edge_limits` adds the limits for
+clients outside the mesh. The results are reported at the end (`request_log`, `spans`, `tap`).
 """
 
 from typing import Final
@@ -33,6 +32,7 @@ from meshwright.sidecars.envoy.features.authorization import Authorization
 from meshwright.sidecars.envoy.features.cors import Cors
 from meshwright.sidecars.envoy.features.denials import Denials
 from meshwright.sidecars.envoy.features.diagnosis import Diagnosis
+from meshwright.sidecars.envoy.features.edge_limits import EdgeLimits
 from meshwright.sidecars.envoy.features.faults import Faults
 from meshwright.sidecars.envoy.features.feature import Feature
 from meshwright.sidecars.envoy.features.grpc_status import GrpcStatus
@@ -43,7 +43,6 @@ from meshwright.sidecars.envoy.features.request_log import RequestLog
 from meshwright.sidecars.envoy.features.retries import Retries
 from meshwright.sidecars.envoy.features.router import Router
 from meshwright.sidecars.envoy.features.spans import Spans
-from meshwright.sidecars.envoy.features.strangers import Strangers
 from meshwright.sidecars.envoy.features.tap import Tap
 from meshwright.sidecars.envoy.features.undelivered_header import UndeliveredHeader
 from meshwright.sidecars.envoy.features.upgrades import Upgrades
@@ -52,7 +51,7 @@ from meshwright.sidecars.layout import Side
 _OF_ALL: Final = (Limits(), Upgrades(), Spans())
 _UNDELIVERED: Final = UndeliveredHeader()
 _ROUTER: Final = Router()
-_STRANGERS: Final = Strangers()
+_EDGE_LIMITS: Final = EdgeLimits()
 _ANSWERS_OF_CALLER: Final = Diagnosis(Side.CALLER)
 _ANSWERS_OF_CALLED: Final = (Diagnosis(Side.CALLED),)
 
@@ -100,7 +99,7 @@ def edge(chain: EdgeChain, retry: RetryPolicy | None = None) -> tuple[Feature, .
     """
     browsers = (Cors(),) if chain.cross_origin else ()
     again, paths = Retries(retry, to_mesh=True, farther=chain.fails_over), Paths(EscapedSlashes.REJECT)
-    return (*_OF_ALL, RequestLog(inbound=False), _STRANGERS, paths, GrpcStatus(), again, *browsers, _ROUTER)
+    return (*_OF_ALL, RequestLog(inbound=False), _EDGE_LIMITS, paths, GrpcStatus(), again, *browsers, _ROUTER)
 
 
 def _counted(protocol: Protocol) -> tuple[Feature, ...]:

@@ -1,4 +1,4 @@
-"""Callers that may be anybody: limits of a gateway's port, from Envoy's "Configuring Envoy as an edge proxy".
+"""Limits of a gateway's port for clients outside the mesh, from Envoy's "Configuring Envoy as an edge proxy".
 
 Headers of a request must arrive within a time, and a stream without a byte is ended, so that slow clients do
 not hold the proxy's memory. A stream with a byte now and then lives as long as both ends want: a long upload,
@@ -30,8 +30,8 @@ _CONNECTION_WINDOW: Final = 1024 * 1024
 _Common = protocol_pb2.HttpProtocolOptions
 
 
-class Strangers(Feature):
-    """Limits for callers that may be anybody, whose address is the one of their connection."""
+class EdgeLimits(Feature):
+    """Limits for clients outside the mesh, whose address is the one of their connection."""
 
     __slots__ = ()
 
