@@ -268,6 +268,18 @@ async def test_listener_without_a_certificate_is_accepted_and_not_programmed(sce
     assert resolved["message"] == "Secret default/missing does not exist, or cannot be read"
 
 
+async def test_message_names_every_broken_certificate(scene: Scene) -> None:
+    """A condition has one reason, so the other certificates are in its message alone."""
+    key = scene.edge(g.https("bad", "", "first", "second"))
+    await scene.writer.report(key, 0.0)
+    (bad,) = scene.status()["listeners"]
+    (resolved,) = (item for item in bad["conditions"] if item["type"] == "ResolvedRefs")
+    assert resolved["message"] == (
+        "Secret default/first does not exist, or cannot be read; "
+        "Secret default/second does not exist, or cannot be read"
+    )
+
+
 async def test_foreign_conditions_survive_in_their_places(scene: Scene) -> None:
     """GatewayPreserveForeignConditions: in the gateway and in the listener, also after an edit."""
     key = scene.edge()
