@@ -17,7 +17,7 @@ LATER = "tlsroutes"
 """Kind whose definition is installed by the tests of its objects."""
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def own_cluster(parts: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
     """Return a cluster without definitions."""
     skip_without(GATEWAY_DEFINITIONS)
@@ -25,16 +25,19 @@ def own_cluster(parts: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield made
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def home(
     real_node: Node, node_administrator: Kubectl, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Node]:
-    """Return the node with the chart and the definitions, for all tests of this folder that need a node."""
+    """Return the node with the chart and the definitions, for the tests of one file.
+
+    The chart's webhook would inject the Pods of all later tests too.
+    """
     with installed(real_node, node_administrator, tmp_path_factory.mktemp("gateway-node")):
         yield real_node
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def asking(own_cluster: RunningCluster) -> Iterator[Asking]:
     """Return a client for the API server, with the definitions except that of TLSRoute."""
     with Asking(own_cluster) as asking:

@@ -149,7 +149,7 @@ class Mesh:
 
     def ended(self, job: str) -> str:
         """Wait until a Job is complete, with its sidecar; return its output."""
-        self.kubectl.until(lambda result: result.get("status", {}).get("succeeded"), "job", job, seconds=300)
+        self.kubectl.until_job(job)
         return self.kubectl("logs", f"job/{job}", "-c", "call").strip()
 
 

@@ -128,6 +128,16 @@ class Kubectl:
                 raise AssertionError(f"{self('describe', 'pod', pod)}\n{logs.out}{logs.err}")
             time.sleep(deadline.pause())
 
+    def until_job(self, job: str) -> None:
+        """Wait until a Job is complete; on a timeout, report the descriptions and logs of its Pods."""
+        deadline = Deadline(_PODS)
+        while not self.get("job", job).get("status", {}).get("succeeded"):
+            if deadline.has_passed():
+                of = f"--selector=batch.kubernetes.io/job-name={job}"
+                logs = self.run("logs", of, "--all-containers", "--ignore-errors", "--tail=50")
+                raise AssertionError(f"{self('describe', 'pod', of)}\n{logs.out}{logs.err}")
+            time.sleep(deadline.pause())
+
     def until(self, holds: Callable[[Document], object], *words: str, seconds: float = SECONDS) -> Document:
         """Get objects until they meet the condition, and return them; tolerate an unreachable API server."""
         last: Document = {}

@@ -60,6 +60,17 @@ def test_every_layout_exception_is_needed() -> None:
     assert not needless, "\n".join(needless)
 
 
+def test_no_fixture_lives_as_long_as_a_package() -> None:
+    """Folders of tests are no packages, so pytest would keep such a fixture until the process ends."""
+    scope = 'scope="' + 'package"'
+    kept = [
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / TESTS).rglob("*.py")
+        if scope in path.read_text()
+    ]
+    assert not kept, f'give these fixtures the scope "module" or "session": {kept}'
+
+
 def test_wheel_has_five_top_level_packages() -> None:
     """Each further name could collide with another project's in site-packages."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
