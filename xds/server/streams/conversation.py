@@ -311,7 +311,8 @@ class Conversation:
                 size = self._write_one(self._outbox.pop(0))
                 if not self._outgoing.is_free():
                     break
-            if not (self._outbox or self._room or self._call.leaving or size > FORGOTTEN):
+            awaited = self._outbox or self._room or self._call.leaving or size > FORGOTTEN
+            if not (awaited or self._is_behind()):
                 return  # no callback needed: the next event of the stream completes the write
         if not self._goes_on:
             self._goes_on = True
@@ -329,6 +330,13 @@ class Conversation:
             self._room = None
         if self._call.leaving is not None:
             self._call.end(*self._call.leaving)
+
+    def _is_behind(self) -> bool:
+        """Return whether another snapshot was published while responses were waiting.
+
+        Its wake-up is over: nothing but the end of the current write would make the stream look again.
+        """
+        return self._cache.snapshot(self.node_key, self._call.number) is not self._current
 
     def _take_newest(self) -> None:
         """Take the current snapshot of the node if it is another one than before."""
