@@ -30,12 +30,14 @@ class InFile:
 class InCluster:
     """An object at the API server of a cluster: the cluster's name, and the object's resourceVersion.
 
-    `generation` counts the changes by the owner; 0 for kinds without a generation.
+    `generation` counts the changes by the owner; 0 for kinds without a generation. `uid` differs from that of
+    an earlier object with the same name; empty for kinds whose UID is not kept.
     """
 
     cluster: str
     resource_version: str
     generation: int = 0
+    uid: str = ""
 
     @property
     def order(self) -> Order:

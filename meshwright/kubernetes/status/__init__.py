@@ -6,6 +6,7 @@
     meshes         the status of XMesh objects, which name the supported features of the Gateway API
     events         Events about objects without a status: which begin, continue and end
     cluster        the cluster of the reported objects, and the served versions of their kinds
+    known_statuses statuses as last read or written, by UID
     object_status  current problems of each object, and the objects whose problems changed
     rollouts       proxies that applied the last change of an object
     reporter       follows delivery and collects the changes to report

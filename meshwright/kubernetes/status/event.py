@@ -69,13 +69,17 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class WrittenEvent:
-    """An Event in the cluster: content, place, time of the last observation, and number of observations."""
+    """An Event in the cluster: content, place, time of the last observation, and number of observations.
+
+    `uid` is that of the object that the Event is about.
+    """
 
     notice: Notice
     namespace: str
     name: str
     last: datetime
     count: int = 1
+    uid: str = ""
 
     @property
     def known_as(self) -> tuple[str, bool]:
@@ -208,7 +212,7 @@ def begun(notice: Notice, uid: str, now: datetime) -> WrittenEvent:
     identity = "\0".join((uid, notice.problem, notice.reason if notice.is_mended else ""))
     named = notice.about.name[:_NAME].rstrip(".-")
     name = f"{named}.{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
-    return WrittenEvent(notice, namespace_of(notice.about), name, now)
+    return WrittenEvent(notice, namespace_of(notice.about), name, now, uid=uid)
 
 
 def body(
@@ -266,9 +270,8 @@ def read(raw: Raw) -> WrittenEvent | None:
         field, problem = metadata.get("annotations", {}).get(FIELD, ""), metadata["labels"][PROBLEM]
         notice = Notice(about, problem, raw["reason"], raw["action"], raw.get("note", ""), field)
         last = datetime.fromisoformat(went_on.get("lastObservedTime") or raw["eventTime"])
-        return WrittenEvent(
-            notice, metadata["namespace"], metadata["name"], last, int(went_on.get("count", 1))
-        )
+        count, uid = int(went_on.get("count", 1)), str(of.get("uid", ""))
+        return WrittenEvent(notice, metadata["namespace"], metadata["name"], last, count, uid)
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
 

@@ -75,11 +75,19 @@ class ObjectStatusTable:
 
     def generation(self, key: ObjectKey) -> int | None:
         """Return the newest `metadata.generation` read of an object; None for an unknown object."""
-        known = [problem.origin for problem in self.problems(key)]
-        result = [
-            item.generation for item in (*known, self._in_force.get(key)) if isinstance(item, InCluster)
-        ]
-        return max(result, default=None)
+        newest = self._newest(key)
+        return None if newest is None else newest.generation
+
+    def uid(self, key: ObjectKey) -> str:
+        """Return the UID of the newest object read under a key; empty for an unknown object."""
+        newest = self._newest(key)
+        return "" if newest is None else newest.uid
+
+    def _newest(self, key: ObjectKey) -> InCluster | None:
+        """Return the newest origin of an object: that of a problem, or that of the object in force."""
+        known = (*(problem.origin for problem in self.problems(key)), self._in_force.get(key))
+        origins = [item for item in known if isinstance(item, InCluster)]
+        return max(origins, key=lambda item: item.generation, default=None)
 
     def apply_problems(self, moves: Mapping[Problem, bool]) -> None:
         """Add new problems (True) and remove resolved ones (False), and mark their objects."""

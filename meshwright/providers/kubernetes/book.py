@@ -86,7 +86,7 @@ class Book:
         document = json.loads(item.body)
         if key.kind == ENDPOINT_SLICE and not _labels(document).get(SERVICE_LABEL):
             return None  # for example of another cluster's Service (multicluster.kubernetes.io/service-name)
-        origin = InCluster(self.cluster, item.version, _generation(document))
+        origin = InCluster(self.cluster, item.version, _generation(document), _uid(document))
         if self._is_root_elsewhere(key):
             return read_form(item.body, ((origin, self._not_taken(key, origin)),), before)
         return read_form(item.body, ((origin, _quiet(key, read_shown(document, origin))),), before)
@@ -127,6 +127,12 @@ def _generation(document: Mapping[str, object]) -> int:
     metadata = document.get("metadata")
     result = metadata.get("generation") if isinstance(metadata, dict) else None
     return result if isinstance(result, int) else 0
+
+
+def _uid(document: Mapping[str, object]) -> str:
+    metadata = document.get("metadata")
+    result = metadata.get("uid") if isinstance(metadata, dict) else None
+    return result if isinstance(result, str) else ""
 
 
 def _labels(document: Mapping[str, object]) -> Labels:

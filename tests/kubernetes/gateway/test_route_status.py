@@ -95,7 +95,7 @@ def summary(route: Any) -> list[tuple[str, list[tuple[str, str, str, int]]]]:
 async def test_own_entries_follow_the_route_and_others_stay_as_they_are(
     own_cluster: RunningCluster, asking: Asking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The entry is written, follows an edit and a new Service, and goes with its parentRef."""
+    """The entry is written, follows an edit, a new Service and a new route, and goes with its parentRef."""
     monkeypatch.setenv("POD_NAMESPACE", "shop")
     for document in (service("echo"), ROUTE):
         assert asking.create(document).status == 201
@@ -121,7 +121,13 @@ async def test_own_entries_follow_the_route_and_others_stay_as_they_are(
         assert route["status"]["parents"][0] == FOREIGN
         assert route["status"]["parents"][1]["parentRef"] == parent(80)
         assert asking.create(service("v1")).status == 201
-        await until(mine((*accepted, 1), ("ResolvedRefs", "True", "ResolvedRefs", 1)))
+        resolved = mine((*accepted, 1), ("ResolvedRefs", "True", "ResolvedRefs", 1))
+        await until(resolved)
+        # Created again, its name, generation and verdict are equal; both changes are often read together.
+        assert asking("DELETE", path(ROUTE)).status == 200
+        assert asking.create(ROUTE).status == 201
+        await until(resolved[1:])
+        assert asking("PATCH", f"{path(ROUTE)}/status", status, MERGE).status == 200
         edit(parent(81))
         refused = ("Accepted", "False", "NoMatchingParent", 2)
         route = await until(mine(refused, ("ResolvedRefs", "True", "ResolvedRefs", 2)))

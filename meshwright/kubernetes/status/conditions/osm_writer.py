@@ -8,6 +8,7 @@ from meshwright.kubernetes.status.attempts import Attempts, Budget, WritePostpon
 from meshwright.kubernetes.status.cluster import Cluster
 from meshwright.kubernetes.status.conditions.osm_words import WORDED, Words
 from meshwright.kubernetes.status.event import CONTROLLER
+from meshwright.kubernetes.status.known_statuses import KnownStatuses
 from meshwright.mesh.objects import ObjectKey
 
 A_MINUTE: Final = 600.0
@@ -23,7 +24,7 @@ class WordWriter:
 
     def __init__(self, cluster: Cluster, attempts: Attempts) -> None:
         self._cluster, self._attempts = cluster, attempts
-        self._written: dict[ObjectKey, tuple[int, Words]] = {}
+        self._written: KnownStatuses[tuple[int, Words]] = KnownStatuses()
         self._budget = Budget(A_MINUTE, AT_ONCE)
 
     async def report(self, key: ObjectKey, now: float) -> float | None:
@@ -34,10 +35,11 @@ class WordWriter:
         standing = self._cluster.standing
         generation = standing.generation(key)
         if generation is None:
-            self._written.pop(key, None)
+            self._written.forget(key)
             return None
         words = WORDED[key.kind](standing.problems(key), standing.state(key))
-        if not words or self._written.get(key) == (generation, words):
+        uid = standing.uid(key)
+        if not words or self._written.get(key, uid) == (generation, words):
             return None
         resource = await self._attempts.make(
             WrittenKind.STATUS, f"find {key.kind}", lambda: self._cluster.resource(key.kind)
@@ -63,5 +65,5 @@ class WordWriter:
             if error.is_conflict:  # another client writes the object now
                 raise WritePostponed(now + AGAIN, is_refused=True) from error
             return None  # the object is deleted, or its definition has no status
-        self._written[key] = generation, words
+        self._written.keep(key, uid, (generation, words))
         return None

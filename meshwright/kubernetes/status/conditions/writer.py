@@ -15,6 +15,7 @@ from meshwright.kubernetes.status.conditions.conditions import (
     read,
 )
 from meshwright.kubernetes.status.event import CONTROLLER
+from meshwright.kubernetes.status.known_statuses import KnownStatuses, uid_of
 from meshwright.kubernetes.status.rollouts import Progress
 from meshwright.kubernetes.status.served_objects import ServedObjects
 from meshwright.mesh.kinds import Kind
@@ -46,14 +47,14 @@ class StatusWriter:
         self._objects = ServedObjects(cluster, attempts)
         self._standing, self._progress = cluster.standing, progress
         self._settled = began + SETTLED
-        self._known: dict[ObjectKey, Conditions] = {}
+        self._known: KnownStatuses[Conditions] = KnownStatuses()
         self._untold: dict[ObjectKey, float] = {}
         self._budget = Budget(A_MINUTE, AT_ONCE)
 
     async def remember(self, kind: Kind, namespace: str | None) -> None:
         """Read the present conditions of a kind's objects from the cluster. Raises WritePostponed."""
         for key, raw in await self._objects.listed(kind, namespace):
-            self._known[key] = read(raw)
+            self._known.keep(key, uid_of(raw), read(raw))
 
     async def report(self, key: ObjectKey, now: float) -> float | None:
         """Write the conditions of an object if they changed. Raises WritePostponed.
@@ -62,10 +63,11 @@ class StatusWriter:
         """
         generation = self._standing.generation(key)
         if generation is None:
-            self._known.pop(key, None)
+            self._known.forget(key)
             self._untold.pop(key, None)
             return None
-        before, progress = self._known.get(key, ()), self._progress(key)
+        before = self._known.get(key, self._standing.uid(key)) or ()
+        progress = self._progress(key)
         is_settled = now >= self._settled
         again = None if is_settled else self._settled
         problems = self._standing.problems(key)
@@ -112,10 +114,10 @@ class StatusWriter:
         )
         at = key.namespace, str(key)
         try:
-            self._known[key] = read(
-                await self._attempts.make(WrittenKind.STATUS, f"apply {key.kind}", apply, *at, writes=True)
-            )
+            raw = await self._attempts.make(WrittenKind.STATUS, f"apply {key.kind}", apply, *at, writes=True)
         except ApiError as error:
             if error.is_conflict:  # another client writes the object now
                 raise WritePostponed(now + FIRST, is_refused=True) from error
-            self._known.pop(key, None)  # the object is deleted; the watch will report this
+            self._known.forget(key)  # the object is deleted; the watch will report this
+        else:
+            self._known.keep(key, uid_of(raw), read(raw))

@@ -91,6 +91,7 @@ class EventWriter:
 
         Returns the monotonic time of the next report; None if the next report follows the next change.
         """
+        self._forget_earlier(key)
         wanted = notices(key, self._standing.problems(key))
         if key.kind == NAMESPACE and (count := self._beyond_in(key.name)):
             notice = events.more(Namespace(key.name), count)
@@ -105,6 +106,14 @@ class EventWriter:
                 await self._write(action)
         self._count(key, wanted, beyond)
         return None if is_settled or not self._written.get(key) else self._settled
+
+    def _forget_earlier(self, key: ObjectKey) -> None:
+        """Forget the Events of an earlier object with the same name: nobody finds them at the new one."""
+        uid = self._standing.uid(key)
+        if uid and (known := self._written.get(key)):
+            self._written[key] = {name: event for name, event in known.items() if event.uid == uid}
+            if not self._written[key]:
+                del self._written[key]
 
     def _is_beyond(self, action: Action) -> bool:
         notice = action.notice

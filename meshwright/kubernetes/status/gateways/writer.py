@@ -18,6 +18,7 @@ from meshwright.kubernetes.status.gateways.own_status import (
     GatewayStatus,
     is_outdated,
 )
+from meshwright.kubernetes.status.known_statuses import KnownStatuses, uid_of
 from meshwright.kubernetes.status.rollouts import Progress
 from meshwright.kubernetes.status.served_objects import Raw, ServedObjects
 from meshwright.mesh.gateway.gateways import GatewayClass
@@ -66,8 +67,8 @@ class GatewayWriter:
         self._cluster, self._decisions, self._progress = cluster, decisions, progress
         self._objects = ServedObjects(cluster, attempts)
         self._settled = began + SETTLED
-        self._gateways: dict[ObjectKey, GatewayStatus] = {}
-        self._classes: dict[ObjectKey, ClassStatus] = {}
+        self._gateways: KnownStatuses[GatewayStatus] = KnownStatuses()
+        self._classes: KnownStatuses[ClassStatus] = KnownStatuses()
         self._held: dict[ObjectKey, float] = {}
         self._budget = Budget(A_MINUTE, AT_ONCE)
 
@@ -75,9 +76,9 @@ class GatewayWriter:
         """Read the present status of a kind's objects from the cluster. Raises WritePostponed."""
         for key, raw in await self._objects.listed(kind, namespace):
             if kind == GATEWAY_CLASS:
-                self._classes[key] = ClassStatus.read(raw)
+                self._classes.keep(key, uid_of(raw), ClassStatus.read(raw))
             else:
-                self._gateways[key] = GatewayStatus.read(raw)
+                self._gateways.keep(key, uid_of(raw), GatewayStatus.read(raw))
 
     async def report(self, key: ObjectKey, now: float) -> float | None:
         """Write the status of a gateway or class if it changed. Raises WritePostponed.
@@ -88,48 +89,50 @@ class GatewayWriter:
         if key.kind == GATEWAY_CLASS:
             found = self._decisions.served_class(key.name)
             if generation is None or found is None:
-                self._classes.pop(key, None)
+                self._classes.forget(key)
             else:
                 await self._report_class(key, class_status(found, generation), generation, now)
             return None
         state = self._decisions.value(key)
         if generation is None or state is None:
-            self._gateways.pop(key, None)
+            self._gateways.forget(key)
             self._held.pop(key, None)
             return None
         return await self._report_gateway(key, state, generation, now)
 
     async def _report_class(self, key: ObjectKey, wanted: ClassStatus, generation: int, now: float) -> None:
-        known = self._classes.get(key)
+        uid = self._cluster.standing.uid(key)
+        known = self._classes.get(key, uid)
         if known is not None and not wanted.differs(known):
             return
 
         def change(raw: Raw) -> Raw | None:
             before = ClassStatus.read(raw)
-            is_newer = is_outdated(raw, before.conditions, generation)
+            is_newer = uid_of(raw) != uid or is_outdated(raw, before.conditions, generation)
             return None if is_newer else wanted.merged(raw, self._cluster.clock())
 
         self._budget.take(now)
         raw = await self._objects.change_status(key, change, now)
         if raw is not None:
-            self._classes[key] = ClassStatus.read(raw)
+            self._classes.keep(key, uid_of(raw), ClassStatus.read(raw))
 
     async def _report_gateway(
         self, key: ObjectKey, state: GatewayState, generation: int, now: float
     ) -> float:
         progress, settled = self._progress(key) or _NOTHING, now >= self._settled
+        uid = self._cluster.standing.uid(key)
 
         def wanted(before: GatewayStatus) -> GatewayStatus:
             return gateway_status(state, progress, generation, before, settled=settled)
 
         def change(raw: Raw) -> Raw | None:
             before = GatewayStatus.read(raw)
-            if is_outdated(raw, before.conditions, generation):
+            if uid_of(raw) != uid or is_outdated(raw, before.conditions, generation):
                 return None  # the watch will report the newer object, or a newer server has reported it
             return wanted(before).merged(raw, self._cluster.clock())
 
         # Without a known status the object itself must be read first.
-        known = self._gateways.get(key)
+        known = self._gateways.get(key, uid)
         if known is not None and not (new := wanted(known)).differs(known):
             self._held.pop(key, None)
             return now + _pause(new)
@@ -142,8 +145,9 @@ class GatewayWriter:
         self._held.pop(key, None)
         if raw is None:
             return now + SERVED
-        self._gateways[key] = GatewayStatus.read(raw)
-        return now + _pause(self._gateways[key])
+        status = GatewayStatus.read(raw)
+        self._gateways.keep(key, uid_of(raw), status)
+        return now + _pause(status)
 
 
 def _pause(status: GatewayStatus) -> float:

@@ -6,6 +6,7 @@ from typing import Final, Protocol
 from catalog.relations.verdicts import Attachment
 from meshwright.kubernetes.status.attempts import Attempts, Budget
 from meshwright.kubernetes.status.cluster import Cluster
+from meshwright.kubernetes.status.known_statuses import KnownStatuses, uid_of
 from meshwright.kubernetes.status.parents.entries import (
     ParentEntries,
     differ,
@@ -44,14 +45,14 @@ class ParentWriter:
     def __init__(self, cluster: Cluster, decisions: RouteDecisions, attempts: Attempts) -> None:
         self._cluster, self._decisions = cluster, decisions
         self._objects = ServedObjects(cluster, attempts)
-        self._known: dict[ObjectKey, ParentEntries] = {}
-        self._refused: dict[ObjectKey, tuple[int, str]] = {}
+        self._known: KnownStatuses[ParentEntries] = KnownStatuses()
+        self._refused: KnownStatuses[tuple[int, str]] = KnownStatuses()
         self._budget = Budget(A_MINUTE, AT_ONCE)
 
     async def remember(self, kind: Kind, namespace: str | None) -> None:
         """Read the present entries of a kind's objects from the cluster. Raises WritePostponed."""
         for key, raw in await self._objects.listed(kind, namespace):
-            self._known[key] = own_entries(raw)
+            self._known.keep(key, uid_of(raw), own_entries(raw))
 
     async def report(self, key: ObjectKey, now: float) -> float | None:
         """Write the entries of a route if they changed. Raises WritePostponed.
@@ -60,18 +61,18 @@ class ParentWriter:
         """
         generation = self._cluster.standing.generation(key)
         if generation is None:
-            self._known.pop(key, None)
-            self._refused.pop(key, None)
+            self._known.forget(key)
+            self._refused.forget(key)
             return None
         decided = self._decisions.decided(key)
         if decided is None:
             await self._refuse(key, generation, now)
             return None
-        self._refused.pop(key, None)
+        self._refused.forget(key)
         problems = self._cluster.standing.problems(key)
         rejected = [problem for problem in problems if aspect(problem) is Aspect.PROGRAMMED]
         wanted = wanted_entries(decided, generation, rejected)
-        if differ(wanted, self._known.get(key, ())):
+        if differ(wanted, self._known.get(key, self._cluster.standing.uid(key)) or ()):
             await self._change(key, generation, lambda _: wanted, now)
         return None
 
@@ -80,19 +81,22 @@ class ParentWriter:
         problems = self._cluster.standing.problems(key)
         errors = [problem for problem in problems if problem.severity is Severity.ERROR]
         reason = generation, message(errors)
-        if errors and self._refused.get(key) != reason:
+        uid = self._cluster.standing.uid(key)
+        if errors and self._refused.get(key, uid) != reason:
 
             def refused(raw: Raw) -> ParentEntries:
                 return refused_entries(raw, reason[1], generation, self._decisions.serves)
 
             await self._change(key, generation, refused, now)
-            self._refused[key] = reason
+            self._refused.keep(key, uid, reason)
 
     async def _change(
         self, key: ObjectKey, generation: int, wanted: Callable[[Raw], ParentEntries], now: float
     ) -> None:
+        uid = self._cluster.standing.uid(key)
+
         def change(raw: Raw) -> Raw | None:
-            if is_outdated(raw, generation):
+            if uid_of(raw) != uid or is_outdated(raw, generation):
                 return None  # the watch will report the newer object, or a newer server has reported it
             status, entries = raw.get("status") or {}, merged_entries(raw, wanted(raw), self._cluster.clock())
             return None if entries == (status.get("parents") or []) else {**status, "parents": entries}
@@ -100,6 +104,6 @@ class ParentWriter:
         self._budget.take(now)
         raw = await self._objects.change_status(key, change, now)
         if raw is None:
-            self._known.pop(key, None)
+            self._known.forget(key)
         else:
-            self._known[key] = own_entries(raw)
+            self._known.keep(key, uid_of(raw), own_entries(raw))

@@ -32,6 +32,17 @@ class ObjectServer:
         route["metadata"] |= {"generation": generation}
         self._count(route)
 
+    def recreate(self, name: str, uid: str) -> None:
+        """Delete an object, and create one with its name and spec, as `kubectl replace --force` does."""
+        spec = self.objects.pop(name)["spec"]
+        metadata = {"name": name, "namespace": "default", "uid": uid, "generation": 1}
+        self.objects[name] = {"metadata": metadata, "spec": spec}
+        self._count(self.objects[name])
+
+    def uid(self, name: str) -> str:
+        """Return the UID of an object; empty for the first one of a name."""
+        return str(self.objects[name]["metadata"].get("uid", ""))
+
     def set_status(self, name: str, entries: list[dict[str, Any]]) -> None:
         """Write the whole status, as another controller does."""
         self.objects[name]["status"] = {"parents": copy.deepcopy(entries)}

@@ -1,5 +1,6 @@
 """Tests of the writers of Events and conditions, with an API server that accepts or refuses writes."""
 
+import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -23,7 +24,7 @@ from meshwright.mesh.objects import ObjectKey, SourcedObject
 from meshwright.mesh.origins import InCluster
 from meshwright.mesh.problems.problem import Problem, Severity
 from tests.meshes import values as a
-from tests.unit.kube.scripted_api import Line, ReceivedRequest, ScriptedServer, api_of, refusing
+from tests.unit.kube.scripted_api import Line, Part, ReceivedRequest, ScriptedServer, api_of, refusing
 from tests.unit.kubernetes.status.test_attempts import RecordingMeter
 
 SHOP = Namespace("shop")
@@ -32,10 +33,19 @@ HERE = InCluster("east", "7", 2)
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
-async def taking(asked: ReceivedRequest, line: Line) -> None:
-    """Accept every write, and return the object that is requested."""
-    item = {"metadata": {"name": "buyers", "namespace": SHOP, "uid": "u", "resourceVersion": "1"}}
-    await line.answer({"kind": "List", "metadata": {}, "items": [item]} if asked.method == "GET" else item)
+def answering(uid: str) -> Part:
+    """Return a part of an API server that accepts every write, and returns the object that is requested."""
+
+    async def play(asked: ReceivedRequest, line: Line) -> None:
+        sent = {} if asked.method == "GET" else json.loads(asked.body)
+        metadata = {"name": "buyers", "namespace": SHOP, "uid": uid, "resourceVersion": "1"}
+        item = {**sent, "metadata": metadata}
+        await line.answer({"kind": "List", "metadata": {}, "items": [item]} if not sent else item)
+
+    return play
+
+
+taking = answering("u")
 
 
 @pytest.fixture
@@ -145,3 +155,26 @@ async def test_conflicting_write_of_conditions_is_retried(
     await writer.report(till, raised.value.until)
     written: list[Any] = [item.method for item in server.asked]
     assert written == ["PATCH", "PATCH"]
+
+
+async def test_object_that_is_deleted_and_created_again_gets_its_conditions_and_events(
+    played: tuple[ScriptedServer, Api],
+) -> None:
+    """Both changes may be read together: name, generation and problems are those of the earlier object."""
+    server, api = played
+    till = ObjectKey(WORKLOAD, SHOP, "till")
+    standing = ObjectStatusTable("east", {WORKLOAD})
+    statuses = StatusWriter(cluster(api, standing), lambda _: None, attempts(), 0.0)
+    about = EventWriter(cluster(api, standing), attempts(), 0.0)
+    written = []
+    for uid in ("u", "u", "v"):
+        origin = replace(HERE, uid=uid)
+        standing.apply_problems(dict.fromkeys(standing.problems(TARGET), False))
+        standing.apply_problems({replace(problem(1), origin=origin): True})
+        standing.apply_edits({till: SourcedObject(till, a.workload("till", "10.0.0.1"), origin)})
+        server.asked.clear()
+        server.then(answering(uid))
+        await statuses.report(till, 100.0)
+        await about.report(TARGET, 100.0)
+        written.append([item.method for item in server.asked if item.method != "GET"])
+    assert written == [["PATCH", "POST"], [], ["PATCH", "POST"]]

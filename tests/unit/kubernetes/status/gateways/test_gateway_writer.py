@@ -73,7 +73,8 @@ class Scene:
         for thing in things:
             key = g.key_of(thing)
             self.server.put(key.name, generation=generation)
-            edits = {key: SourcedObject(key, thing, InCluster("east", "1", generation))}
+            origin = InCluster("east", "1", generation, self.server.uid(key.name))
+            edits = {key: SourcedObject(key, thing, origin)}
             self.mesh.apply(Edits(objects=edits))
             self.standing.apply_edits(edits)
         return key
@@ -306,6 +307,19 @@ async def test_newer_generation_is_never_overwritten(scene: Scene) -> None:
     assert (scene.status(), scene.server.take_requests()) == (None, ["GET"])
 
 
+async def test_gateway_that_is_deleted_and_created_again_gets_its_status(scene: Scene) -> None:
+    """Both changes may be read together; an older decision is not written to the new object."""
+    key = scene.edge()
+    await scene.writer.report(key, 0.0)
+    status = scene.status()
+    scene.server.recreate("edge", "second")
+    await scene.writer.report(key, 0.0)
+    assert scene.status() is None
+    scene.edge()
+    await scene.writer.report(key, 0.0)
+    assert scene.status() == status
+
+
 async def test_gateways_of_other_controllers_are_left_alone(scene: Scene) -> None:
     """Neither read nor written."""
     key = scene.edit(g.FOREIGN_CLASS, g.gateway("edge", class_name="other"))
@@ -325,6 +339,11 @@ async def test_class_gets_its_condition_and_the_features_in_order() -> None:
             condition("Accepted", "True", "Accepted", "Meshwright serves the gateways of this class")
         ]
         assert scene.status("other") is None
+        status = scene.status("meshwright")
+        scene.server.recreate("meshwright", "second")
+        scene.edit(g.CLASS)
+        await scene.writer.report(key, 0.0)
+        assert scene.status("meshwright") == status
         scene.edit(replace(g.CLASS, parameters=ObjectReference(Kind("Secret"), "x")), generation=2)
         await scene.writer.report(key, 0.0)
         (accepted,) = scene.status("meshwright")["conditions"]

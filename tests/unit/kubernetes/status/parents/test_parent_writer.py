@@ -91,7 +91,8 @@ class Scene:
     def know(self, route: HTTPRoute, generation: int) -> ObjectKey:
         """Change a route in the mesh alone."""
         key = g.key_of(route)
-        edits = {key: SourcedObject(key, route, InCluster("east", "1", generation))}
+        origin = InCluster("east", "1", generation, self.server.uid(key.name))
+        edits = {key: SourcedObject(key, route, origin)}
         self.mesh.apply(Edits(objects=edits))
         self.standing.apply_edits(edits)
         return key
@@ -107,7 +108,7 @@ class Scene:
         problem = Problem(
             code="bad-route",
             severity=Severity.ERROR,
-            origin=InCluster("east", "2", generation),
+            origin=InCluster("east", "2", generation, self.server.uid(key.name)),
             key=key,
             field="spec.rules[0]",
             expected="The rule is wrong. Correct the rule.",
@@ -417,6 +418,44 @@ async def test_a_deleted_route_is_forgotten(scene: Scene) -> None:
     scene.standing.apply_edits({key: None})
     assert await scene.writer.report(key, 0.0) is None
     assert scene.server.take_requests() == ["GET"]
+
+
+async def test_route_that_is_deleted_and_created_again_gets_its_entries(scene: Scene) -> None:
+    """Both changes may be read together; name, generation and spec are those of the old route."""
+    parent = g.parent("echo", port=80)
+    key = scene.edit("split", parent)
+    await scene.writer.report(key, 0.0)
+    entries = scene.server.entries("split")
+    scene.server.recreate("split", "second")
+    scene.edit("split", parent)
+    await scene.writer.report(key, 0.0)
+    assert scene.server.entries("split") == entries != []
+
+
+async def test_decision_about_a_deleted_route_is_not_written_to_its_successor(scene: Scene) -> None:
+    """Its generation would be greater than any of the new route, whose own decision would look outdated."""
+    parent = g.parent("echo", port=80)
+    key = scene.edit("split", parent, generation=7)
+    scene.server.recreate("split", "second")
+    await scene.writer.report(key, 0.0)
+    assert scene.server.entries("split") == []
+    scene.edit("split", parent)
+    await scene.writer.report(key, 0.0)
+    assert [item["observedGeneration"] for item in scene.server.entries("split")[0]["conditions"]] == [1, 1]
+
+
+async def test_refused_route_that_is_created_again_gets_its_entries(scene: Scene) -> None:
+    """A manifest that is wrong as before has the same reason, in a new object."""
+    key = scene.edit("split", g.parent("echo", port=80))
+    scene.refuse(key, 1)
+    await scene.writer.report(key, 0.0)
+    entries = scene.server.entries("split")
+    scene.server.recreate("split", "second")
+    problems = scene.standing.problems(key)
+    scene.standing.apply_problems(dict.fromkeys(problems, False))
+    scene.refuse(key, 1)
+    await scene.writer.report(key, 0.0)
+    assert scene.server.entries("split") == entries != []
 
 
 async def test_the_writes_of_a_thousand_routes_are_bounded(scene: Scene) -> None:
