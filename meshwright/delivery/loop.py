@@ -235,16 +235,20 @@ class Loop:
     ) -> Problems:
         """Issue the certificates needed now, in a thread, because signing and writing take time.
 
-        A changed certificate of an identity outside `unsaid` requests a wave, which serves it and names it as
-        its cause.
+        With `unsaid`, changed roots and a changed certificate of an identity outside it request a wave, which
+        serves them to the other proxies and names them as its cause.
         """
         self.doing = "certificates"
         validity, now = model.view.config.service_certificate_validity, self._clock()
         if model.certified and not self._certificates.has_work(needs, validity, now):
             return self._certificates.problems
         update = await asyncio.to_thread(self._certificates.update, needs, validity, now)
+        # The update counts as done from here on, so nothing else would notice what it has changed for others.
+        is_for_others = update.trust_bundle != model.trust_bundle or any(
+            identity not in unsaid for identity in update.changed
+        )
         await slices.result(model.certify(update, self._certificates.certificates, unsaid))
-        if unsaid and any(identity not in unsaid for identity in update.changed):
+        if unsaid and is_for_others:
             self._gathering.changed()
         return update.problems
 

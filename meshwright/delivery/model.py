@@ -167,6 +167,11 @@ class Model:
         """True if service certificates and CA certificates have been applied at least once."""
         return bool(self._trust_bundle)
 
+    @property
+    def trust_bundle(self) -> bytes:
+        """The applied CA certificates as PEM, empty before the first ones."""
+        return self._trust_bundle
+
     def certify(
         self,
         update: Update,
