@@ -8,7 +8,8 @@ them nor a wave.
 Only this loop changes the model. Everything derived from the model is therefore computed on the event loop,
 without locks, but in slices (`timing.time_slices`) so that streams are served meanwhile. Signing and writing
 of certificates runs in a thread. An exception ends the wave and not the loop: the snapshots in force stay,
-and the next wave starts with a new model, because the old one may have applied half of the changes.
+and the next wave, after AGAIN_SECONDS at the latest, starts with a new model, because the old one may have
+applied half of the changes.
 
 Read next: `model` (the state that a wave changes), `publisher` (the last step), `timing.debounce` (when a
 wave begins).
@@ -45,6 +46,9 @@ from meshwright.mesh.values.picture import Picture
 
 ATTENDED: Final = 16
 """Number of groups of newly connected proxies that are computed and published in one batch."""
+
+AGAIN_SECONDS: Final = 30.0
+"""Seconds after which a failed wave is repeated, because no source reports its changes a second time."""
 
 _log = structlog.get_logger("delivery.loop")
 
@@ -102,6 +106,7 @@ class Loop:
         self._presence = presence
         self._verification = verification
         self._turn = asyncio.Lock()  # the model belongs to one wave or batch at a time
+        self._again: asyncio.TimerHandle | None = None
         self._rejections = Rejections()
         self._problems = AllProblems()
         self.linting = IncrementalLint(lambda: self.model, self._report_lint)
@@ -127,7 +132,12 @@ class Loop:
     async def wave(self) -> None:
         """Make one wave now. An exception is logged and reported, and the snapshots in force stay."""
         async with self._turn:
-            await self._guarded(self._make())
+            is_done = await self._guarded(self._make())
+        if self._again is not None:
+            self._again.cancel()
+            self._again = None
+        if not is_done:
+            self._again = asyncio.get_running_loop().call_later(AGAIN_SECONDS, self._gathering.repeat)
 
     async def attend(self) -> None:
         """Publish snapshots for newly connected proxies, and drop cached state of proxies that disconnected.

@@ -59,6 +59,10 @@ class MeshSources:
         """Record that a source has changed, and schedule a wave."""
         self._changes.note(matter(self.look()))
 
+    def repeat(self) -> None:
+        """Schedule a wave although no source has changed. The wave itself looks at the sources."""
+        self._changes.note(Matter.POLICY)
+
     def look(self) -> Counts:
         """Compare the sources with the last call; return the counted changes by (source, kind).
 

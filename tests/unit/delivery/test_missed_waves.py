@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from meshwright.delivery import loop as loops
 from meshwright.mesh.names import TrustDomain
 from tests.meshes import values as a
 from tests.tools.own_authority import own_authority
@@ -49,3 +50,27 @@ async def test_roots_noticed_with_a_new_proxy_reach_the_proxies_served_before(
     assert await _is_wave_due(plane)
     await plane.loop.wave()
     assert plane.cache.snapshot(node("s0")) is not before
+
+
+async def test_failed_wave_is_repeated_without_another_change(
+    tmp_path: Path, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The failed wave has used up the notification of its changes, and the reason may be over soon."""
+    plane = Plane(tmp_path / "state", now, *_mesh())
+    await plane.loop.wave()
+    await plane.come("s0")
+    before = plane.cache.snapshot(node("s0"))
+    monkeypatch.setattr(loops, "AGAIN_SECONDS", 0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(plane.gathering, "look", _fails)
+        await plane.change((a.target("more", "s1", "s0", a.http("all")),))
+    assert [problem.code for problem in plane.loop.state.problems] == ["wave-failed"]
+    async with asyncio.timeout(10):
+        await plane.gathering.due()
+    await plane.loop.wave()
+    assert plane.loop.state.problems == ()
+    assert plane.cache.snapshot(node("s0")) is not before
+
+
+def _fails() -> None:
+    raise RuntimeError("can't start new thread")
