@@ -94,16 +94,16 @@ class GatewayObjects:
 
     async def _keeping(self) -> None:
         while True:
-            seconds = AGAIN_SECONDS if self._errors else LOOK_SECONDS
+            is_read = True
             if self._leads():
                 try:
                     await self._look()
                 except KubeError as error:
                     _log.warning("objects of gateways cannot be read", error=str(error))
-                    seconds = AGAIN_SECONDS
+                    is_read = False
             else:
                 self._applied, self._errors, self._names = {}, {}, None
-            await self._something(seconds)
+            await self._something(LOOK_SECONDS if is_read and not self._errors else AGAIN_SECONDS)
 
     async def _something(self, seconds: float) -> None:
         """Wait for a change of the mesh, or for `seconds` at most."""
@@ -127,7 +127,7 @@ class GatewayObjects:
             of_class = gateway_classes(view)[gateway.class_name].parameters
             await self._attempt(key, self._keep(gateway, of_class))
         for key in sorted(names.keys() - here.keys()):
-            await self._attempt(key, self._remove(key, names.pop(key)))
+            await self._attempt(key, self._remove(key, names))
         self._errors = {key: error for key, error in self._errors.items() if key in names or key in here}
 
     async def _attempt(self, key: PolicyKey, work: Coroutine[object, object, None]) -> None:
@@ -189,11 +189,12 @@ class GatewayObjects:
             if owner.get("kind") == GATEWAY.name
         }
 
-    async def _remove(self, key: PolicyKey, name: str) -> None:
+    async def _remove(self, key: PolicyKey, names: dict[PolicyKey, str]) -> None:
         """Delete the objects of a gateway that is deleted, or is of another controller now."""
         self._applied.pop(key, None)
         for kind in _RESOURCES:
-            await self._delete(kind, key.namespace, name)
+            await self._delete(kind, key.namespace, names[key])
+        del names[key]  # only now, so that a removal that fails is repeated
 
     async def _delete(self, kind: str, namespace: str, name: str) -> None:
         try:
