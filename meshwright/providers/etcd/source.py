@@ -109,12 +109,14 @@ class EtcdSource:
                 while not self._is_listed:
                     await self._wait()
         except TimeoutError:
-            error = self._freshness.error or f"timed out after {self._patience.total_seconds():g} s"
-            if not self._kept:
-                await self._end()
-                raise SourceError(f"the objects in etcd cannot be listed: {error}") from None
-            self._note(error)
-            self._pending |= {item.key: item for item in self._kept}
+            # A list that has arrived in the same turn of the event loop counts: it is delivered only once.
+            if not self._is_listed:
+                error = self._freshness.error or f"timed out after {self._patience.total_seconds():g} s"
+                if not self._kept:
+                    await self._end()
+                    raise SourceError(f"the objects in etcd cannot be listed: {error}") from None
+                self._note(error)
+                self._pending |= {item.key: item for item in self._kept}
         except BaseException:
             await self._end()  # without `run`, the started task would never end
             raise
