@@ -39,6 +39,8 @@ class Answers:
         self._clock = clock
         self._now = monotonic
         self._withheld, self._judged = asyncio.Event(), asyncio.Event()
+        # The verdicts loaded at the start are on disk already. Proxies are served before `keeping` runs.
+        self._kept = self._quarantine.findings.verdicts()
 
     def answered(
         self,
@@ -118,13 +120,11 @@ class Answers:
 
         `keep` writes the verdicts to disk, so a restarted server still excludes the resources at fault.
         """
-        # The verdicts loaded at the start are on disk already.
-        kept = self._quarantine.findings.verdicts()
         while True:
             await self._judged.wait()
             self._judged.clear()
-            if (verdicts := self._quarantine.findings.verdicts()) != kept:
-                kept = verdicts
+            if (verdicts := self._quarantine.findings.verdicts()) != self._kept:
+                self._kept = verdicts
                 await asyncio.to_thread(keep, verdicts)
 
     def _moment(self) -> Moment:
