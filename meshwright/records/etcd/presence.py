@@ -1,7 +1,6 @@
 """Presence of replicas in etcd: a key for each replica, with the state and a lease."""
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Mapping
 
 import structlog
@@ -75,8 +74,10 @@ class Presence:
         while True:
             content = state()
             if content != self._shown:
-                # The lease says whether an outage is too long for this replica's presence.
-                with contextlib.suppress(UnavailableError):
+                # Set before the answer: a deletion that is heard meanwhile resets it, and counts.
+                self._shown = content
+                try:
                     await self._client.put(self._key, content, lease.id)
-                    self._shown = content
+                except UnavailableError:  # the lease says whether an outage is too long for the presence
+                    self._shown = None
             await asyncio.sleep(self._terms.every)
