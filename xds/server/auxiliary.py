@@ -43,9 +43,9 @@ async def check_health(hold_reason: Callable[[NodeKey], str], call: Call, transp
 
 async def watch_health(call: Call, transport: Transport) -> Result:
     """Serve Health/Watch: SERVING until the server shuts down."""
-    left = asyncio.Event()
-    call.on_leave = left.set
     known = await _service(transport) in _KNOWN
+    left = asyncio.Event()
+    call.on_leave = left.set  # not before the request, because a call without one must end at once
     await call.write(transport, (_SERVING if known else _UNKNOWN).SerializeToString())
     await left.wait()
     if known and call.leaving is not None and call.leaving[0] is StreamEnd.SHUTDOWN:
