@@ -1,20 +1,21 @@
 """The files of one proxy: credentials and the override of the bootstrap, read and brought into use."""
 
 import asyncio
+import contextlib
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import structlog
 
-from certs.errors import CertificateError
+from certs.errors import CertificateError, StateError
 from meshwright.agent import credential_check as reading
 from meshwright.agent import credentials
 from meshwright.agent.credentials import CredentialFacts, Credentials, CredentialsError
 from meshwright.agent.envoy.command import environment
 from meshwright.agent.envoy.runtime import RuntimeDirectory
-from meshwright.agent.envoy.supervisor import Supervisor, validated
+from meshwright.agent.envoy.supervisor import CheckUnfinished, Supervisor, validated
 from meshwright.agent.errors import AgentError
 from meshwright.agent.file_watch import changes
 from meshwright.agent.settings import AgentSettings
@@ -79,17 +80,22 @@ class ProxyFiles:
                 settings.credentials, shared=settings.shared_credentials, configured=settings.trust_domain
             )
         except ApartFailed:
-            # The count is part of the digest, so the next check tries again although the files are the same.
-            self._unread += 1
+            self._unread += 1  # as in `_tried_again`
             raise
-        if not self._is_in_use(read):
-            await asyncio.to_thread(self._runtime.put_credentials, read)
-            self.taken += 1
-            _log.info("certificate loaded", proxy=str(read.name), serial=read.serial)
+        with self._tried_again():
+            if not self._is_in_use(read):
+                await asyncio.to_thread(self._runtime.put_credentials, read)
+                self.taken += 1
+                _log.info("certificate loaded", proxy=str(read.name), serial=read.serial)
         self.shows = read.shows
-        text = await asyncio.to_thread(
-            self._runtime.propose, self._bootstrap(read), self._override(), self._text
-        )
+        override = self._override()
+        with self._tried_again():
+            await self._bring_into_use(self._bootstrap(read), override, read)
+
+    async def _bring_into_use(
+        self, settings: BootstrapSettings, override: str | None, read: Credentials
+    ) -> None:
+        text = await asyncio.to_thread(self._runtime.propose, settings, override, self._text)
         if text != self._text:
             # Validated before the change, because a faulty override must not end the Envoy in use.
             await validated(self._settings.envoy, self._runtime)
@@ -98,6 +104,18 @@ class ProxyFiles:
             digest = hashlib.sha256(text.encode()).hexdigest()
             await self._supervisor.configured(digest, environment(os.environ, read.name))
 
+    @contextlib.contextmanager
+    def _tried_again(self) -> Iterator[None]:
+        """Have the next check try again after a failure that is not the files', for example of a full disk.
+
+        The count is part of the digest, so the check finds a change although the files are the same.
+        """
+        try:
+            yield
+        except (OSError, StateError, CheckUnfinished):
+            self._unread += 1
+            raise
+
     def in_use(self) -> CredentialFacts:
         """Return the content of the certificate in use; raise CredentialsError before the first one."""
         if self.shows is None:
@@ -105,7 +123,7 @@ class ProxyFiles:
         return self.shows
 
     def _digest(self) -> str:
-        """Return a digest of the files; a failed subprocess changes it too, which causes another try."""
+        """Return a digest of the files; a failure that is not theirs changes it too, for another try."""
         directory = self._settings.credentials
         result = f"{credentials.digest(directory)} {credentials.written_beside(directory)!r} {self._unread}"
         try:

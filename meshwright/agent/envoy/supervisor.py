@@ -33,6 +33,10 @@ class EnvoyRejected(AgentError):
     """Envoy rejects a bootstrap, ends without a result, or cannot be run; the message has its output."""
 
 
+class CheckUnfinished(EnvoyRejected):
+    """Envoy has not finished the check of a bootstrap in time, so another check may accept it."""
+
+
 class Admin(Protocol):
     """The part of Envoy's admin interface that the supervisor uses."""
 
@@ -48,7 +52,7 @@ async def validated(
     try:
         ended = await run(command, seconds)
     except TimeoutError:
-        raise EnvoyRejected(
+        raise CheckUnfinished(
             f"Envoy did not finish the check of {runtime.candidate} within {seconds:g} s"
         ) from None
     words = " ".join(ended.output.decode(errors="replace").split())[-1000:]

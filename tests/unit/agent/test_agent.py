@@ -75,6 +75,19 @@ async def test_unchecked_files_are_read_again(tmp_path: Path, monkeypatch: pytes
         await _counted(agent, "taken_total 1")
 
 
+async def test_files_that_cannot_be_copied_now_are_copied_later(tmp_path: Path) -> None:
+    """A full disk must not lose a renewal either: the files are good, and nobody writes them again."""
+    write_credentials(tmp_path, tmp_path / "out")
+    for path in (tmp_path / "out").iterdir():
+        path.rename(tmp_path / path.name)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "certificates").write_text("in the way")
+    async with _watching(_settings(tmp_path)) as agent:
+        await _counted(agent, "refused_total 1")
+        (tmp_path / "run" / "certificates").unlink()
+        await _counted(agent, "taken_total 1")
+
+
 async def test_agent_that_has_drained_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A native sidecar gets its end after the application has ended, so it does not drain a second time."""
     now = [1000.0]
