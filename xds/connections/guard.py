@@ -67,14 +67,13 @@ class ConnectionGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc 
             now, due = time.monotonic(), self._connections.due()
             try:
                 seen, spent = await asyncio.to_thread(_look, sockets, due)
-            except OSError as error:
+                began = time.thread_time()
+                verdicts = self._connections.look(now, seen, due)
+                spent += time.thread_time() - began
+                await self._carry_out(verdicts, sockets)
+            except Exception as error:  # noqa: BLE001 - nothing else limits connections, so the loop goes on
                 context = {"message": "cannot look at the connections", "exception": error}
                 asyncio.get_running_loop().call_exception_handler(context)
-                continue
-            began = time.thread_time()
-            verdicts = self._connections.look(now, seen, due)
-            spent += time.thread_time() - began
-            await self._carry_out(verdicts, sockets)
 
     async def _carry_out(self, verdicts: Sequence[Verdict], sockets: AcceptedSockets) -> None:
         for begin in range(0, len(verdicts), AT_ONCE):

@@ -102,13 +102,15 @@ class AcceptedSockets:
             descriptor = os.dup(self._descriptors[ended.number])
         except OSError:
             return False
-        with socket.socket(fileno=descriptor) as same:  # our duplicate stays valid if gRPC closes its own
-            if os.fstat(descriptor).st_ino != ended.number:
-                return False
-            with contextlib.suppress(OSError):  # its client was quicker
-                # With a linger time of 0 the kernel sends a reset and frees its buffers at once.
-                same.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                same.shutdown(socket.SHUT_RDWR)
+        # Our duplicate stays valid if gRPC closes its own. It may be of another file already.
+        status = os.fstat(descriptor)
+        if not stat.S_ISSOCK(status.st_mode) or status.st_ino != ended.number:
+            os.close(descriptor)
+            return False
+        with contextlib.suppress(OSError), socket.socket(fileno=descriptor) as same:  # its client was quicker
+            # With a linger time of 0 the kernel sends a reset and frees its buffers at once.
+            same.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            same.shutdown(socket.SHUT_RDWR)
         return True
 
     def _client(self, descriptor: int) -> Address | None:

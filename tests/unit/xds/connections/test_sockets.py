@@ -5,6 +5,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -80,3 +81,20 @@ def test_reused_descriptor_at_another_port_is_not_taken_for_the_old_socket(
         assert another.fileno() == descriptor
         assert look.look([first.number]) == ()
         assert look.look([item.number for item in others]) == tuple(others)
+
+
+def test_descriptor_of_another_file_by_now_is_left_alone(tmp_path: Path) -> None:
+    """The server has closed the connection, and the next file that is opened gets its number."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        client = socket.create_connection(listening.getsockname())
+        accepted, _ = listening.accept()
+        sockets = AcceptedSockets(listening.getsockname()[1])
+        (seen,) = sockets.look(())
+        number = accepted.detach()
+        with (tmp_path / "file").open("wb") as file:
+            os.dup2(file.fileno(), number)
+        before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - of descriptors, as the code does
+        assert not sockets.end(seen)
+        assert len(os.listdir("/proc/self/fd")) == before, "no duplicate is left"  # noqa: PTH208
+        os.close(number)
+        client.close()
