@@ -138,6 +138,17 @@ class Lifecycle:
         self._failures += 1
         return self._abort(now)
 
+    def not_started(self, epoch: int, now: float) -> list[Action]:
+        """Handle that there is no process for an epoch; the others go on, because nothing was handed over."""
+        del self._epochs[epoch]
+        if self._stopping:
+            return [] if self._epochs else [End(EnvoyEnd.STOPPED)]
+        self._failures += 1
+        if self._aborting or not self._epochs:
+            return self._abort(now)
+        self.retry_at = now + self.settings.pause(self._failures)
+        return []
+
     def settled(self, epoch: int, now: float) -> list[Action]:
         """Handle that the Envoy of an epoch serves; only then can it hand over to a further one."""
         if epoch in self._epochs and not self._epochs[epoch].settled:

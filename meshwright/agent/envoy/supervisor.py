@@ -143,13 +143,19 @@ class Supervisor:
         else:
             self._base_id = self._runtime.read_base_id()
         command = serve(self._options, self._runtime.bootstrap, epoch, self._base_id, self._runtime.base_id)
-        process = await asyncio.create_subprocess_exec(
-            *bound(command),
-            stdin=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE if self._options.logged else None,
-            env=self._environment,
-            start_new_session=True,  # Ctrl-C must reach only the agent, which ends Envoy in order
-        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *bound(command),
+                stdin=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE if self._options.logged else None,
+                env=self._environment,
+                start_new_session=True,  # Ctrl-C must reach only the agent, which ends Envoy in order
+            )
+        except OSError as error:  # for example, the system has too many processes
+            _log.error("envoy not started; the agent tries again", epoch=epoch, reason=error.strerror)
+            await self._carry_out(self._lifecycle.not_started(epoch, time.monotonic()))
+            self._changed.set()  # a retry is scheduled
+            return
         _log.info("envoy started", epoch=epoch, pid=process.pid)
         if process.stderr is not None:
             self._spawn(f"envoy {epoch} says", relay(process.stderr))

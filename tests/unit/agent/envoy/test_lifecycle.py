@@ -134,6 +134,26 @@ def test_retry_after_a_failed_hot_restart_waits_for_the_last_epoch() -> None:
     assert made.epochs[0].configuration == "b"
 
 
+def test_epoch_that_could_not_be_started_leaves_the_serving_one_alone() -> None:
+    """Nothing was handed over, so the new configuration is tried again beside the old one."""
+    made = running()
+    assert made.configured("b", 1.0) == [EpochStart(1)]
+    assert made.not_started(1, 1.0) == []
+    assert (list(made.epochs), made.retry_at) == ([0], 1.2)
+    assert made.tick(1.2) == [EpochStart(1)]
+
+
+def test_last_epoch_that_could_not_be_started_ends_a_stop_and_the_retries() -> None:
+    """Without a process there is no exit to wait for."""
+    made = Lifecycle(RestartSettings(tries=0))
+    made.configured("a", 0.0)
+    assert made.not_started(0, 0.0) == [End(EnvoyEnd.EXHAUSTED)]
+    made = Lifecycle()
+    made.configured("a", 0.0)
+    made.stop()
+    assert made.not_started(0, 0.0) == [End(EnvoyEnd.STOPPED)]
+
+
 def test_old_envoy_ends_before_the_new_one_without_hot_restart() -> None:
     """Without hot restart the old Envoy is ended gracefully.
 

@@ -1,13 +1,15 @@
 """Tests of the supervisor of Envoy processes, with waiting shell scripts in place of Envoy."""
 
 import asyncio
+import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from meshwright.agent.envoy.command import EnvoyOptions
-from meshwright.agent.envoy.lifecycle import Lifecycle
+from meshwright.agent.envoy.lifecycle import EnvoyEnd, Lifecycle, RestartSettings
 from meshwright.agent.envoy.runtime import RuntimeDirectory
 from meshwright.agent.envoy.supervisor import Supervisor
 
@@ -66,3 +68,31 @@ async def test_envoy_has_the_environment_of_its_configuration_only(
     await supervisor.stop()
     await running
     assert seen.read_text() == "shop no\n"
+
+
+async def test_envoy_that_cannot_be_started_now_is_started_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system may have no process to give for a moment. No later configuration would be started."""
+    program = tmp_path / "envoy"
+    program.write_text("#!/bin/sh\nexec sleep 60\n")
+    program.chmod(0o755)
+    runtime = RuntimeDirectory(tmp_path / "run")
+    runtime.prepare()
+    start, refusals, started = asyncio.create_subprocess_exec, [errno.EAGAIN], asyncio.Event()
+
+    async def execute(*arguments: Any, **options: Any) -> asyncio.subprocess.Process:
+        if refusals:
+            raise OSError(refusals.pop(), "Resource temporarily unavailable")
+        started.set()
+        return await start(*arguments, **options)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", execute)
+    lifecycle = Lifecycle(RestartSettings(first_seconds=0.0))
+    supervisor = Supervisor(EnvoyOptions(str(program)), runtime, lifecycle, Silent())
+    running = asyncio.create_task(supervisor.run(), name="keeper")
+    await supervisor.configured("a")
+    async with asyncio.timeout(5):
+        await started.wait()
+    await supervisor.stop()
+    assert await running is EnvoyEnd.STOPPED
