@@ -211,7 +211,11 @@ class Reporter:
                 await self._something()
             await asyncio.sleep(SOON)
             self._changed.clear()
-            await self.look()
+            try:
+                await self.look()
+            except Exception:
+                self._changed.set()  # otherwise what the look has left would wait for the next change
+                raise
 
     async def _something(self) -> None:
         """Wait for a change, or until a problem with a delayed Event is due."""

@@ -25,6 +25,7 @@ from meshwright.delivery.snapshots.wanted_groups import ConnectedGroups
 from meshwright.delivery.timing.debounce import Pace
 from meshwright.delivery.wave import ADMISSIONS, NAMED, Cause, Change, Wave
 from meshwright.kube.lease import Lease
+from meshwright.kubernetes.status import reporter as reporters
 from meshwright.kubernetes.status.object_status import ObjectStatusTable
 from meshwright.kubernetes.status.other_progress import ObjectProgress
 from meshwright.kubernetes.status.reporter import Reporter
@@ -450,3 +451,30 @@ async def test_a_gateway_is_reported_when_its_routes_or_proxies_change(tmp_path:
     await plane.delivery.loop.wave()
     assert gateway_key in await plane.told()
     assert progress(gateway_key) == Progress(0, 1), "the new table is not acknowledged"
+
+
+async def test_change_is_reported_after_an_internal_error(
+    plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The look that fails has used up the notification of the change."""
+    monkeypatch.setattr(reporters, "SOON", 0.0)
+    monkeypatch.setattr(reporters, "AGAIN", 0.0)
+    finish, errors = plane.delivery.loop.linting.finish, [LookupError("an error of ours")]
+
+    async def fails_once() -> None:
+        if errors:
+            raise errors.pop()
+        await finish()
+
+    monkeypatch.setattr(plane.delivery.loop.linting, "finish", fails_once)
+    plane.writer.changed.clear()
+    plane.standing.touch([key(SHOP)])
+    plane.reporter.changed()
+    (_, following), (_, writing) = plane.reporter.works()
+    writing.close()
+    task = asyncio.create_task(following)
+    async with asyncio.timeout(5):
+        await plane.writer.changed.wait()
+    task.cancel()
+    await asyncio.wait([task])
+    assert not errors
