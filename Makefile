@@ -9,7 +9,7 @@ PACKAGES := catalog certs meshwright xds
 OURS := $(PACKAGES) benchmarks demo docs tests tools
 NODE_PARTS := kube-scheduler kubelet kube-proxy coredns
 CLUSTER_PARTS := etcd kube-apiserver kube-controller-manager cert-manager helm collector gateway-definitions gateway-experiments
-GATEWAY_PARTS := gateway-conformance.test gateway-echo
+GATEWAY_PARTS := gateway-conformance.test gateway-echo gateway-backend
 # Minors of Kubernetes beside the default one: OTHERS in tools/real_parts/parts.py has the versions.
 KUBERNETES_MINORS := 1.37 1.35
 

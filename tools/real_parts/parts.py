@@ -205,6 +205,11 @@ def _gateway_echo() -> Part:
     return Part("gateway-echo", "google.golang.org/grpc", "1.83.2", ".", {}, source=source)
 
 
+def _gateway_backend() -> Part:
+    module, version = "sigs.k8s.io/gateway-api-conformance-images", "0.1.0"
+    return Part("gateway-backend", module, version, f"{module}/echo-basic", {}, toolchain=_NEWER_GO)
+
+
 ETCD: Final = Part("etcd", "go.etcd.io/etcd/server/v3", "3.6.16", "go.etcd.io/etcd/server/v3", {})
 API_SERVER: Final = KUBERNETES.part("kube-apiserver")
 CONTROLLERS: Final = KUBERNETES.part("kube-controller-manager")
@@ -227,11 +232,13 @@ GATEWAY_CONFORMANCE: Final = _gateway_conformance()
 """Conformance suite of the Gateway API, with the definitions of the standard channel."""
 GATEWAY_ECHO: Final = _gateway_echo()
 """Server and client of the suite's Pods in a mesh."""
+GATEWAY_BACKEND: Final = _gateway_backend()
+"""Server of the suite's Pods behind gateways."""
 
 NODE: Final = (SCHEDULER, KUBELET, KUBE_PROXY, COREDNS)
 """Further programs of a cluster with a node."""
 
-GATEWAY: Final = (GATEWAY_CONFORMANCE, GATEWAY_ECHO)
+GATEWAY: Final = (GATEWAY_CONFORMANCE, GATEWAY_ECHO, GATEWAY_BACKEND)
 """Programs of the conformance suite of the Gateway API."""
 
 _ALL: Final = (

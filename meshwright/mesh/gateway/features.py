@@ -2,7 +2,7 @@
 
 The conformance test of a mesh runs with CLAIMED, its report claims these features, and the status of an XMesh
 has them. A feature belongs there only if the tests of the suite for it pass (`make conformance-gateway`).
-GATEWAY_FEATURES are those that are built for gateways. The suite has not confirmed them yet.
+GATEWAY_FEATURES are those of gateways, in the status of a GatewayClass: from there the suite takes them.
 """
 
 from typing import Final
@@ -16,15 +16,20 @@ GATEWAY_FEATURES: Final[tuple[str, ...]] = tuple(
             "GRPCRouteNamedRouteRule",
             "GRPCRouteRequestHeaderModifier",
             "Gateway",
+            "GatewayAddressEmpty",
             "GatewayHTTPListenerIsolation",
+            "GatewayHTTPSListenerDetectMisdirectedRequests",
+            "GatewayInfrastructure",
             "GatewayPort8080",
             "GatewayRouteHostnameIntersectionPrecedence",
-            "GatewayStaticAddresses",
             "HTTPRoute",
+            "HTTPRouteBackendProtocolH2C",
+            "HTTPRouteBackendProtocolWebSocket",
             "HTTPRouteBackendRequestHeaderModification",
             "HTTPRouteBackendTimeout",
             "HTTPRouteBackendURLRewrite",
             "HTTPRouteCORS",
+            "HTTPRouteDestinationPortMatching",
             "HTTPRouteHostRewrite",
             "HTTPRouteMethodMatching",
             "HTTPRouteNamedRouteRule",
@@ -44,6 +49,8 @@ GATEWAY_FEATURES: Final[tuple[str, ...]] = tuple(
             "ReferenceGrant",
             "TCPRoute",
             "TLSRoute",
+            "TLSRouteModeMixed",
+            "TLSRouteModeTerminate",
             *(f"HTTPRoute{status}RedirectStatusCode" for status in _REDIRECTS),
         )
     )

@@ -24,7 +24,8 @@ def installed(node: Node, administrator: Kubectl, folder: Path) -> Iterator[None
         skip_without(part)
     for image in (own_images.control_plane(NOW), own_images.proxy(NOW, Path(envoy.program() or ""))):
         node.load(image)
-    node.load(suite.echo(folder / "keys"))
+    for image in (suite.echo(folder / "keys"), *suite.backends()):
+        node.load(image)
     definitions = (f"-f={shared(GATEWAY_CONFORMANCE)}",)
     administrator("apply", "--server-side", *definitions)
     # Helm refuses existing objects, such as the Lease of a server of another test.

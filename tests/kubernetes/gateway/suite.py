@@ -19,11 +19,12 @@ from tools.real_parts.images.archives import Image
 from tools.real_parts.images.layers import Files, Link
 from tools.real_parts.keys import Keys
 from tools.real_parts.node import Node
-from tools.real_parts.parts import GATEWAY_CONFORMANCE, GATEWAY_ECHO
+from tools.real_parts.parts import GATEWAY_BACKEND, GATEWAY_CONFORMANCE, GATEWAY_ECHO
 
 NAMESPACES: Final = ("gateway-conformance-mesh", "gateway-conformance-mesh-consumer")
 """Namespaces of the suite's Pods; the second one is for routes of a caller's namespace."""
 PROFILES: Final = ("MESH-HTTP", "MESH-GRPC")
+GATEWAY_PROFILES: Final = ("GATEWAY-HTTP", "GATEWAY-GRPC", "GATEWAY-TLS", "GATEWAY-TCP")
 OUTSIDE: Final = (
     "HTTPRoute303RedirectStatusCode",
     "HTTPRoute307RedirectStatusCode",
@@ -34,6 +35,9 @@ OUTSIDE: Final = (
 """Features of tests for meshes that belong to no profile, and so to no report."""
 
 _ECHO: Final = "registry.k8s.io/gateway-api/conformance/echo-advanced:v0.1.0"
+_BACKEND: Final = "registry.k8s.io/gateway-api/conformance/echo-basic:{}"
+_BACKEND_TAGS: Final = ("v0.1.0", "v0.2.0")
+"""Tags that the suite's manifests name; the second one is for UDP alone."""
 _RESULT: Final = re.compile(r"^    --- (PASS|FAIL|SKIP): TestConformance/(\w+) \(", re.MULTILINE)
 
 
@@ -65,7 +69,9 @@ class Implementation:
 class Choice:
     """The tests of a run, by profiles, features, and names that are left out; and the labels of namespaces.
 
-    `patience` is the time limit in seconds for an answer as expected; 0 for the suite's own, half a minute.
+    Without features the suite takes those in the status of the GatewayClass. `only` is the name of a single
+    test to run; empty for all. `mode` is the mode of operation in the report. `patience` is the time limit in
+    seconds for an answer as expected; 0 for the suite's own, half a minute.
     """
 
     profiles: tuple[str, ...] = PROFILES
@@ -74,6 +80,9 @@ class Choice:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     patience: int = 0
+    gateway_class: str = ""
+    only: str = ""
+    mode: str = ""
 
     def flags(self) -> list[str]:
         """Return the flags of the suite for this choice."""
@@ -83,6 +92,9 @@ class Choice:
             "skip-tests": ",".join(self.left_out),
             "namespace-labels": _pairs(self.labels),
             "namespace-annotations": _pairs(self.annotations),
+            "gateway-class": self.gateway_class,
+            "run-test": self.only,
+            "mode": self.mode,
             "timeout-config-overrides": f"MaxTimeToConsistency:{self.patience}" if self.patience else "",
         }
         return [f"-{name}={value}" for name, value in words.items() if value]
@@ -129,6 +141,13 @@ def run(node: Node, choice: Choice, report: Path, implementation: Implementation
 def parse(output: str) -> dict[str, Outcome]:
     """Return the outcome of each test from the suite's output."""
     return {name: Outcome(word) for word, name in _RESULT.findall(output)}
+
+
+def backends() -> tuple[Image, ...]:
+    """Return the images of the suite's Pods behind gateways."""
+    server = "/echo-basic"
+    files: Files = {server: program(GATEWAY_BACKEND)}
+    return tuple(Image(_BACKEND.format(tag), files, entrypoint=(server,)) for tag in _BACKEND_TAGS)
 
 
 def echo(folder: Path) -> Image:
