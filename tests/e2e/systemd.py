@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.tools.deadline import Deadline
+from tests.tools.deadline import HANG_SECONDS, Deadline
 
 SYSTEMD: Final = Path("/lib/systemd/systemd")
 UNITS: Final = Path("/run/systemd/system")
@@ -81,7 +81,7 @@ class Systemd:
     def run(self, *command: str, status: int | None = 0) -> str:
         """Run a command as root in systemd's namespaces; return its output."""
         entered = ("nsenter", "-t", str(self._pid), "-a", *command)
-        done = subprocess.run(entered, capture_output=True, text=True, timeout=SECONDS, check=False)
+        done = subprocess.run(entered, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
         assert status in (None, done.returncode), (command, done.stdout, done.stderr)
         return done.stdout
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from meshwright import guard
+from tests.tools.deadline import HANG_SECONDS
 from tests.tools.wheels import install, wheel
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +38,7 @@ def _run(ours: Path, *before: Path, cwd: Path | None = None, module: bool = Fals
         cwd=cwd or ours.parent,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_SECONDS,
         check=False,
     )
     return done.returncode, done.stdout, done.stderr

@@ -14,6 +14,7 @@ from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.names import TrustDomain
 from meshwright.sidecars.envoy.bootstrap.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
 from tests.tools import envoy
+from tests.tools.deadline import HANG_SECONDS
 from tests.tools.own_authority import own_authority
 
 pytestmark = pytest.mark.envoy
@@ -55,7 +56,7 @@ def test_envoy_accepts_the_bootstrap_without_warnings(
     program = envoy.program()
     assert program is not None
     command = validate(EnvoyOptions(program), file)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -17,6 +17,8 @@ SHORTEST_PAUSE: Final = 0.005
 LONGEST_PAUSE: Final = 0.25
 MOST_SLOWNESS: Final = 8.0
 """A machine that is slower than this is broken, or the test hangs."""
+HANG_SECONDS: Final = 240.0
+"""Seconds after which a program that should have ended hangs. On a busy machine one may take a minute."""
 _SHARE_OF_WAIT: Final = 0.2
 _REFERENCE_SECONDS: Final = 0.02
 """What the measured work takes on an idle core of the machines that deadlines were chosen on."""

@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.machines import Machine, machine
-from tests.tools.deadline import until
+from tests.tools.deadline import HANG_SECONDS, until
 
 pytestmark = [
     pytest.mark.envoy,
@@ -61,7 +61,7 @@ class Walker:
             env=self._environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=HANG_SECONDS,
             check=False,
         ).stdout
 

@@ -24,6 +24,7 @@ from certs.server import ads_server_certificate, webhook_certificate
 from certs.state.pair_files import PairFiles
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, TrustDomain
+from tests.tools.deadline import HANG_SECONDS
 from tests.unit.certs.issuers.example_cas import ca
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl")
@@ -222,5 +223,5 @@ def _purposes(folder: Path, now: datetime) -> tuple[str, ...]:
 
 def _run(*words: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        ["openssl", *words], cwd=folder, capture_output=True, text=True, check=False, timeout=60
+        ["openssl", *words], cwd=folder, capture_output=True, text=True, check=False, timeout=HANG_SECONDS
     )

@@ -12,6 +12,7 @@ import pytest
 from tests.feature.cli import hostile
 from tests.feature.cli.hostile import FORGED, MESH, POD, TEXT
 from tests.feature.cli.test_program import COMMANDS
+from tests.tools.deadline import HANG_SECONDS
 from tests.tools.forked_cli import Command, Done, Typed
 
 FILE = f"{TEXT}.yaml"
@@ -133,7 +134,9 @@ def run(typed: Typed, folder: Path, at: str) -> Callable[..., Done]:
 
     def typed_there(*arguments: str, **environment: str) -> Done:
         messages = tuple(at if argument == AT else argument for argument in arguments)
-        return typed.run(Command(folder, messages, {"TMPDIR": str(folder), **environment}), timeout=60)
+        return typed.run(
+            Command(folder, messages, {"TMPDIR": str(folder), **environment}), timeout=HANG_SECONDS
+        )
 
     return typed_there
 

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from meshwright.controller.process.polling import EXPERIMENTS, READ_WHERE_IT_POLLS, read_where_it_polls
+from tests.tools.deadline import HANG_SECONDS
 
 _SERVE = """
 import os, sys
@@ -39,7 +40,7 @@ def _run(program: str) -> subprocess.CompletedProcess[str]:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_SECONDS,
         check=False,
     )
 

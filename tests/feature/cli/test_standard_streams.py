@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools import libyaml
+from tests.tools.deadline import HANG_SECONDS
 from tests.tools.forked_cli import ROOT, Done
 
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"] + "\n"
@@ -44,7 +45,7 @@ def shell(
         cwd=folder,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **(variables or {})},
         check=False,
-        timeout=60,
+        timeout=HANG_SECONDS,
     )
     return done.returncode, done.stdout, done.stderr.decode()
 

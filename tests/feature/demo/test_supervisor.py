@@ -14,6 +14,7 @@ import pytest
 from demo import leftovers
 from demo.leftovers import ProcessId, Record
 from demo.supervisor import DemoError, Supervisor, run
+from tests.tools.deadline import HANG_SECONDS
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 STUBBORN = [
@@ -203,7 +204,7 @@ def test_commands_ended_by_a_signal_leave_no_process_and_print_nothing(tmp_path:
         assert time.monotonic() < limit
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=HANG_SECONDS)
     assert (out, err, process.returncode) == (b"ended\n", b"", 0)
     started = [ProcessId.read(int(item)) for item in pids.read_text().split()]
     assert all(_gone(process_id) for process_id in started if process_id is not None)

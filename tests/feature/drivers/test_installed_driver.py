@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tools.deadline import HANG_SECONDS
+
 ROOT = Path(__file__).parents[3]
 METADATA = "Metadata-Version: 2.1\nName: idle-sidecars\nVersion: 1.0\n"
 ASKED = "from meshwright.sidecars.registry import DriverRegistry; print(*DriverRegistry.discover().drivers)"
@@ -31,7 +33,7 @@ def _discover(site: Path) -> "subprocess.CompletedProcess[str]":
         env={"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join((str(ROOT), str(site)))},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_SECONDS,
         check=False,
     )
 

@@ -17,7 +17,7 @@ from meshwright.cli.errors import ServerRefused
 from meshwright.cli.socket.client import ask
 from tests.feature.serve.delta_sidecar import Sidecar
 from tests.meshes import texts
-from tests.tools.deadline import until
+from tests.tools.deadline import HANG_SECONDS, until
 from xds.protocol.resources.resource import ROUTE
 
 STORE, BUYER = "11111111.store.shop", "22222222.buyer.shop"
@@ -80,7 +80,7 @@ class Running:
             [*COMMAND, *arguments, "--state", str(self.state)],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=HANG_SECONDS,
             check=True,
         )
         return done.stdout

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.tools.deadline import HANG_SECONDS
+
 _BEGIN = """
 import os, sys, time
 from meshwright.controller.process.native_lines import NativeLines
@@ -23,7 +25,7 @@ _HANDSHAKE = (
 def _run(script: str, standard_error: Path) -> int:
     with standard_error.open("ab") as file:
         return subprocess.run(
-            [sys.executable, "-c", _BEGIN + script], stderr=file, check=False, timeout=60
+            [sys.executable, "-c", _BEGIN + script], stderr=file, check=False, timeout=HANG_SECONDS
         ).returncode
 
 
@@ -63,5 +65,5 @@ with NativeLines() as native:
     path = tmp_path / "stderr"
     with path.open("ab") as file:
         words = [sys.executable, "-c", _BEGIN + script, os.fspath(path)]
-        assert subprocess.run(words, stderr=file, check=False, timeout=60).returncode == 0
+        assert subprocess.run(words, stderr=file, check=False, timeout=HANG_SECONDS).returncode == 0
     assert path.read_text() == "a\\x1b[2J\ufffd\nb\\x1b[2J\n"

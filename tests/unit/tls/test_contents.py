@@ -13,6 +13,7 @@ from meshwright.agent.enrolment import client
 from meshwright.agent.reach.client import ask
 from meshwright.mesh.host_port import HostPort
 from meshwright.tls.contents import TlsContents, TlsFiles, UnusableTlsError
+from tests.tools.deadline import HANG_SECONDS
 from tests.unit.agent.issued_credentials import write_credentials
 
 NOBODY = HostPort("127.0.0.1", 1)
@@ -106,6 +107,6 @@ def test_grpc_ends_the_process_for_an_empty_key(files: Path) -> None:
         [sys.executable, "-c", program, str(files / "proxy.pem")],
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=HANG_SECONDS,
     )
     assert ended.returncode < 0

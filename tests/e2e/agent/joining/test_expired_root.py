@@ -27,7 +27,7 @@ from meshwright.mesh.workload import Capture, Transparent
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.machines import PROXY_UID
 from tests.e2e.agent.mesh_of_machines import ADDRESSES, V4, Meshed
-from tests.tools.deadline import until
+from tests.tools.deadline import HANG_SECONDS, until
 
 pytestmark = [
     pytest.mark.envoy,
@@ -107,7 +107,7 @@ def _refused(state: Path) -> str:
     """Return the error of a server that refuses to start."""
     (state / "nothing").mkdir(exist_ok=True)
     command = [str(COMMAND), "serve", "--mesh", str(state / "nothing"), "--state", str(state / "control")]
-    done = subprocess.run(command, capture_output=True, check=False, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, check=False, text=True, timeout=HANG_SECONDS)
     assert done.returncode == 2, done
     return done.stderr
 

@@ -14,6 +14,7 @@ import pytest
 
 from meshwright.kubernetes.cni import relay
 from meshwright.kubernetes.cni.relay import CniRefusal, run
+from tests.tools.deadline import HANG_SECONDS
 
 RESULT = {"cniVersion": "1.0.0", "interfaces": [{"name": "eth0"}], "ips": [], "big": 2**60}
 POD = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=store-0;K8S_POD_UID=u-1"
@@ -179,7 +180,7 @@ def test_program_prints_only_json(tmp_path: Path) -> None:
             input=given,
             env=environment("ADD"),
             capture_output=True,
-            timeout=60,
+            timeout=HANG_SECONDS,
             check=False,
         )
         result = json.loads(done.stdout)

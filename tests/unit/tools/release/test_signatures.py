@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tools.deadline import HANG_SECONDS
 from tools.release.signatures import SigningError, fingerprint, sign
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed")
@@ -101,7 +102,7 @@ def test_encrypted_key_without_a_terminal_is_refused(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         start_new_session=True,
-        timeout=60,
+        timeout=HANG_SECONDS,
         check=False,
     )
     assert done.returncode == 1
