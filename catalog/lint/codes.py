@@ -347,6 +347,10 @@ class Code(ProblemCode):
         "MW2185",
         "A listener of a Gateway refers to a certificate that cannot be shown.",
     )
+    UNKNOWN_PARENT_GATEWAY = (
+        "MW2186",
+        "A Gateway API route names a Gateway as parent that does not exist; the route is not in force there.",
+    )
     NOT_LOOKED_FURTHER = (
         "MW2160",
         "A check of a large object stopped at the limit of the check; the object may have more problems.",

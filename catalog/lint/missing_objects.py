@@ -58,6 +58,7 @@ MISSING: Final = frozenset(
         Code.UNKNOWN_GATEWAY,
         Code.GATEWAY_DENIED,
         Code.NO_CERTIFICATE,
+        Code.UNKNOWN_PARENT_GATEWAY,
     }
 )
 """Codes of a reference to a missing object, part of an object, Pod or identity."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from catalog.lint.codes import Code
+from catalog.lint.gateway.unknown_parents import like
 from catalog.lint.wording import Place, listed, meant
 from catalog.relations.gateways.classes import served_gateway
 from catalog.relations.gateways.listeners import listener_verdicts
@@ -72,11 +73,10 @@ def of_workload(place: Place, workload: Workload) -> Iterator[Problem]:
         return
     view, key = place.view, _served(workload, workload.interception)
     if served_gateway(view, key) is None:
-        there = [item.name for item in all_gateways(view) if item.namespace == key.namespace]
         why = (
             "has a GatewayClass of another controller, or a missing one"
             if key in all_gateways(view)
-            else (f"does not exist{meant([key.name], there)}")
+            else f"does not exist{like(view, key)}"
         )
         wanted = (
             f"Gateway {key} {why}, so this workload serves nothing. Correct the name, or create the Gateway."

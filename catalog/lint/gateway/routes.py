@@ -6,7 +6,7 @@ from functools import partial
 from catalog.lint.budget import Budget, within
 from catalog.lint.callers import callers_of, named_clients
 from catalog.lint.codes import Code
-from catalog.lint.gateway import edge_routes
+from catalog.lint.gateway import edge_routes, unknown_parents
 from catalog.lint.gateway.hidden_matches import hidden_matches
 from catalog.lint.gateway.redirects import leads_to_itself
 from catalog.lint.lint import Lint
@@ -24,10 +24,11 @@ from meshwright.mesh.problems.problem import Problem
 
 
 def problems(lint: Lint, key: ObjectKey, route: GatewayRoute) -> Iterator[Problem]:
-    """Yield the problems of a route at its Services and gateways; a route without such parents has none."""
+    """Yield the problems of a route at its Services and gateways; other parents have none."""
     place = Place(lint.view, key)
     decided = attachment(lint.view, place.key)
     yield from edge_routes.problems(place, route, decided)
+    yield from unknown_parents.problems(place, route)
     yield from _unresolved(place, decided)
     # Other parents have controllers of their own, which report about the route.
     if not decided.parents:

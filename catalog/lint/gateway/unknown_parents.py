@@ -1,0 +1,71 @@
+"""Problems of routes whose parent is a Gateway that the mesh does not have.
+
+A route may name Gateways of other controllers. Those of the mesh's sources and namespaces are known whatever
+their controller, and are no problem. Others may live where this control plane does not read. So a missing
+Gateway is a warning, and only if the mesh has a Gateway of Meshwright, or the name is likely a mistake: it is
+similar to the name of a Gateway, or is the name of a Service.
+"""
+
+from collections.abc import Iterator
+
+from catalog.lint.codes import Code
+from catalog.lint.wording import OR_OUTSIDE, Place, meant
+from catalog.relations.gateways.classes import served_gateway
+from catalog.store.gateway import gateways, parent_gateway
+from catalog.store.objects import origin_of
+from catalog.store.view import View
+from meshwright.mesh.gateway.routes import GatewayRoute
+from meshwright.mesh.names import Namespace, ServiceName
+from meshwright.mesh.origins import InCluster
+from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.problems.problem import Problem
+from meshwright.mesh.service import ServiceKey
+
+
+def problems(place: Place, route: GatewayRoute) -> Iterator[Problem]:
+    """Yield the problems of a route's references to missing Gateways."""
+    view = place.view
+    for index, parent in enumerate(route.parents):
+        key = parent_gateway(route, parent)
+        if key is None or key in gateways(view) or _is_out_of_sight(place, key.namespace):
+            continue
+        near, service = like(view, key), _service(view, key)
+        if not (near or service or _has_own(view)):
+            continue
+        or_outside = f", {OR_OUTSIDE}" if key.namespace != place.key.namespace else ""
+        wanted = (
+            f"This Gateway does not exist{near}{or_outside}, so the route is not in force at this parent. "
+            f"{service}Correct the reference, or create the Gateway."
+        )
+        yield place.warning(Code.UNKNOWN_PARENT_GATEWAY, f"spec.parentRefs[{index}]", str(key), wanted)
+
+
+def like(view: View, key: PolicyKey) -> str:
+    """Return a clause with the similar name of a Gateway of a namespace, else one of this name elsewhere.
+
+    For example, ` (did you mean public?)`; empty without such a Gateway.
+    """
+    # Reading the whole table ties the problem to all Gateways, which are few.
+    everywhere = sorted(gateways(view))
+    here = [item.name for item in everywhere if item.namespace == key.namespace]
+    elsewhere = [str(item) for item in everywhere if item.name == key.name]
+    return meant([key.name], here) or (f" (did you mean {elsewhere[0]}?)" if elsewhere else "")
+
+
+def _service(view: View, key: PolicyKey) -> str:
+    """Return a sentence if the reference may mean a Service, whose kind a reference has to name."""
+    if ServiceKey(key.namespace, ServiceName(key.name)) not in view.services:
+        return ""
+    return f"Service {key} exists: a reference to a Service has `kind: Service` and an empty `group`. "
+
+
+def _has_own(view: View) -> bool:
+    return any(served_gateway(view, key) is not None for key in gateways(view))
+
+
+def _is_out_of_sight(place: Place, namespace: Namespace) -> bool:
+    """Return whether a route of a cluster names a namespace outside of the mesh."""
+    # The control plane does not read the objects of such a namespace.
+    if namespace == place.key.namespace or namespace in place.view.namespaces:
+        return False
+    return isinstance(origin_of(place.view, place.key), InCluster)

@@ -1,0 +1,96 @@
+"""Tests of `meshwright lint` with the manifests of docs/policy/gateways.md, and with mistakes in them."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tools.forked_cli import Done
+
+Run = Callable[..., Done]
+Lint = Callable[[str], list[tuple[str, str, str, str]]]
+
+GATEWAY = """
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: meshwright}
+spec: {controllerName: meshwright.dev/gateway-controller}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: public, namespace: bookstore}
+spec:
+  gatewayClassName: meshwright
+  listeners:
+  - {name: http, port: 80, protocol: HTTP, hostname: books.example}
+"""
+MACHINE = """
+---
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {name: public-1, namespace: bookstore}
+spec: {address: 192.0.2.10, serviceAccount: public, uuid: public-1, gateway: public}
+"""
+BOOKS = """
+---
+apiVersion: v1
+kind: Service
+metadata: {name: bookstore, namespace: bookstore}
+spec: {clusterIP: 10.96.0.10, ports: [{port: 14001, appProtocol: http}], selector: {app: bookstore}}
+---
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {name: bookstore-1, namespace: bookstore, labels: {app: bookstore}}
+spec: {address: 192.0.2.20, serviceAccount: bookstore, uuid: bookstore-1}
+"""
+ROUTE = """
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: books, namespace: bookstore}
+spec:
+  parentRefs: [{name: public}]
+  rules:
+  - {backendRefs: [{name: bookstore, port: 14001}]}
+---
+apiVersion: config.openservicemesh.io/v1alpha2
+kind: MeshConfig
+metadata: {name: osm-mesh-config, namespace: osm-system}
+spec: {traffic: {enablePermissiveTrafficPolicyMode: true}}
+"""
+MESH = GATEWAY + MACHINE + BOOKS + ROUTE
+
+
+@pytest.fixture
+def lint(run: Run, tmp_path: Path) -> Lint:
+    """Return a function that lints a manifest: code, object, field and value of each problem."""
+
+    def lint(text: str) -> list[tuple[str, str, str, str]]:
+        (tmp_path / "mesh.yaml").write_text(text)
+        done = run("lint", str(tmp_path / "mesh.yaml"), "--json")
+        assert done.stderr == ""
+        problems: list[dict[str, Any]] = json.loads(done.stdout)
+        return [(item["code"], str(item["object"]), item["field"], item["value"]) for item in problems]
+
+    return lint
+
+
+def test_documented_gateway_has_no_problem(lint: Lint) -> None:
+    """Negative control."""
+    assert lint(MESH) == []
+
+
+@pytest.mark.parametrize(
+    ("reference", "gateway"),
+    [
+        ("{name: publik}", "bookstore/publik"),
+        ("{name: public, namespace: default}", "default/public"),
+        ("{name: bookstore, port: 14001}", "bookstore/bookstore"),
+    ],
+)
+def test_route_to_a_missing_gateway_is_reported(lint: Lint, reference: str, gateway: str) -> None:
+    """A misspelt name, another namespace, and a Service without `kind: Service`."""
+    mistaken = MESH.replace("parentRefs: [{name: public}]", f"parentRefs: [{reference}]")
+    assert lint(mistaken) == [("MW2186", "HTTPRoute bookstore/books", "spec.parentRefs[0]", gateway)]
