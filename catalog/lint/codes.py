@@ -351,6 +351,14 @@ class Code(ProblemCode):
         "MW2186",
         "A Gateway API route names a Gateway as parent that does not exist; the route is not in force there.",
     )
+    CERTIFICATE_OUT_OF_TIME = (
+        "MW2187",
+        "A certificate of a Gateway's listener has expired, is not valid yet, or expires soon.",
+    )
+    CERTIFICATE_OF_OTHER_NAMES = (
+        "MW2188",
+        "The certificates of a Gateway's listener are for other names than the listener's hostname.",
+    )
     NOT_LOOKED_FURTHER = (
         "MW2160",
         "A check of a large object stopped at the limit of the check; the object may have more problems.",

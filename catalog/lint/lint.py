@@ -1,5 +1,6 @@
 """A view with the indexes that only lint needs. A server without lint has no cost for them."""
 
+from datetime import datetime
 from typing import Any, Final, Protocol
 
 from catalog.store.view import View
@@ -52,14 +53,19 @@ class NoDriverChecks:
 
 
 class Lint:
-    """A view of the mesh, with the indexes that only lint needs (declared with `IN_LINT`)."""
+    """A view of the mesh, with the indexes that only lint needs (declared with `IN_LINT`).
 
-    def __init__(self, view: View, further: DriverChecks) -> None:
+    `now` is the time for certificates; without a time their validity is not checked.
+    """
+
+    def __init__(self, view: View, further: DriverChecks, now: datetime | None = None) -> None:
         self.view = view
         self.graph = view.graph
         self.made: dict[DeclaredPart[Any, Any], Any] = {}
         self._further: Table[str, DriverChecks] = Table(view.graph, "further problems")
+        self._now: Table[str, datetime | None] = Table(view.graph, "time of the lint")
         self.renew(further)
+        self.at(now)
         IN_LINT.make(self)
         self.graph.apply(())  # the indexes take in what the view knows already
 
@@ -67,6 +73,15 @@ class Lint:
     def further(self) -> DriverChecks:
         """Return the checks of sidecar drivers."""
         return self._further[_HERE]
+
+    @property
+    def now(self) -> datetime | None:
+        """Return the time for certificates, or None."""
+        return self._now[_HERE]
+
+    def at(self, now: datetime | None) -> None:
+        """Replace the time; the values that it changes are computed again."""
+        self.graph.apply((self._now.set(_HERE, now),))
 
     def renew(self, further: DriverChecks) -> None:
         """Replace the driver checks; all values dependent on the old checks are computed again."""

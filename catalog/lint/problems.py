@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Hashable, Iterator
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from catalog.lint import servers
@@ -48,6 +49,8 @@ from meshwright.mesh.workload import Workload, WorkloadKey
 
 _HERE: Final = "the settings of the mesh"
 
+_MINUTE: Final = timedelta(minutes=1)
+
 _LEFT_OUT: Final = ", so this listener is left out."
 _SHARED: Final = (
     " in another namespace. Both sidecars listen, and on one machine the kernel shares the connections "
@@ -55,9 +58,12 @@ _SHARED: Final = (
 )
 
 
-def problems(view: View) -> Problems:
-    """Return all problems of a view, sorted and without duplicates."""
-    return ordered(problem for _, look in Linter(view).looks() for problem in look)
+def problems(view: View, now: datetime | None = None) -> Problems:
+    """Return all problems of a view at a time, sorted and without duplicates.
+
+    Without a time the validity of certificates is not checked.
+    """
+    return ordered(problem for _, look in Linter(view, now=now).looks() for problem in look)
 
 
 Looked = tuple[Hashable, Problems]
@@ -67,12 +73,18 @@ Looked = tuple[Hashable, Problems]
 class Linter:
     """Incremental lint of a view: checks every object first, and after a change only the objects concerned.
 
-    `further` returns the checks of sidecar drivers; `renew` calls `further` again.
+    `further` returns the checks of sidecar drivers; `renew` calls `further` again. `now` is the time for
+    certificates, until `at` gives another one.
     """
 
-    def __init__(self, view: View, further: Callable[[], DriverChecks] = NoDriverChecks) -> None:
+    def __init__(
+        self,
+        view: View,
+        further: Callable[[], DriverChecks] = NoDriverChecks,
+        now: datetime | None = None,
+    ) -> None:
         self._further = further
-        self._lint = lint = Lint(view, further())
+        self._lint = lint = Lint(view, further(), now)
         self._due: dict[Hashable, dict[Any, None]] = {}
         mesh: ObservedValues[str, Problems] = ObservedValues(of_mesh, lint)
         mesh.add(_HERE)
@@ -103,6 +115,12 @@ class Linter:
     def renew(self) -> None:
         """Replace the checks of sidecar drivers by the current ones."""
         self._lint.renew(self._further())
+
+    def at(self, now: datetime) -> None:
+        """Set the time, if the one in force is a minute away; Gateways with certificates are due then."""
+        before = self._lint.now
+        if before is None or abs(now - before) >= _MINUTE:
+            self._lint.at(now)
 
     def looks(self) -> Iterator[Looked]:
         """Yield each changed object with its problems, and each deleted object with an empty tuple.
@@ -289,7 +307,7 @@ def of_gateway_route(lint: Lint, key: ObjectKey) -> Problems:
 @derived
 def of_gateway(lint: Lint, key: PolicyKey) -> Problems:
     """Return the problems of a Gateway."""
-    return tuple(gateways.of_gateway(lint.view, all_gateways(lint.view)[key]))
+    return tuple(gateways.of_gateway(lint, all_gateways(lint.view)[key]))
 
 
 def _of_driver(lint: Lint, workload: Workload) -> Problems:

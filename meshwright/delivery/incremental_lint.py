@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 from typing import Final
 
 from catalog.lint.problems import Looked
@@ -14,10 +15,18 @@ AFTER_SECONDS: Final = 0.1
 Within this time the answers of proxies go first, and the waves of a burst share one search.
 """
 
+TIME_SECONDS: Final = 60
+"""Seconds between two looks at the time, because certificates expire without a change of an object."""
+
 
 async def soon() -> None:
     """Return after AFTER_SECONDS."""
     await asyncio.sleep(AFTER_SECONDS)
+
+
+async def later() -> None:
+    """Return after TIME_SECONDS."""
+    await asyncio.sleep(TIME_SECONDS)
 
 
 class IncrementalLint:
@@ -25,7 +34,8 @@ class IncrementalLint:
 
     While `run` is active the search follows soon after a wave, or at once for a caller of `finish`. Otherwise
     the wave itself searches. `model` returns the current model or `None`; `result` receives the problems of
-    the objects examined; `rest` returns when the search should begin. Use on the event loop.
+    the objects examined; `rest` returns when the search should begin. Each search is made for the time of
+    `clock`; `again` returns when the time should be looked at without a wave. Use on the event loop.
     """
 
     def __init__(
@@ -33,7 +43,12 @@ class IncrementalLint:
         model: Callable[[], Model | None],
         result: Callable[[Sequence[Looked]], None],
         rest: Callable[[], Awaitable[object]] = soon,
+        *,
+        clock: Callable[[], datetime],
+        again: Callable[[], Awaitable[object]] = later,
     ) -> None:
+        self._clock = clock
+        self._again = again
         self._model = model
         self._result = result
         self._rest = rest
@@ -58,6 +73,7 @@ class IncrementalLint:
     async def run(self) -> None:
         """Search for problems after each wave until cancelled; the first search covers the whole mesh."""
         self._later = True
+        following = asyncio.create_task(self._follow_time(), name="time of problems")
         try:
             if (model := self._model()) is not None:
                 # The problems of an earlier run are unknown here, so everything is examined once.
@@ -68,6 +84,7 @@ class IncrementalLint:
                 await self._rest()
                 await self._finish()
         finally:
+            following.cancel()
             self._later = False
 
     async def finish(self) -> None:
@@ -76,6 +93,11 @@ class IncrementalLint:
         If the caller is cancelled, the search still finishes and reports its results.
         """
         await asyncio.shield(asyncio.create_task(self._finish(), name="requested problems"))
+
+    async def _follow_time(self) -> None:
+        while True:
+            await self._again()
+            self._due.set()
 
     async def _finish(self) -> None:
         async with self._turn:
@@ -86,7 +108,7 @@ class IncrementalLint:
     async def _search(self) -> None:
         """Examine all changed objects for problems; later changes wait for the next search."""
         if (model := self._model()) is not None:
-            result = await Slices().result(model.lint())
+            result = await Slices().result(model.lint(self._clock()))
             # A wave that failed meanwhile has dropped this model, so the results may be wrong.
             if model is self._model():
                 self._result(result)

@@ -109,7 +109,7 @@ class Loop:
         self._again: asyncio.TimerHandle | None = None
         self._rejections = Rejections()
         self._problems = AllProblems()
-        self.linting = IncrementalLint(lambda: self.model, self._report_lint)
+        self.linting = IncrementalLint(lambda: self.model, self._report_lint, clock=clock)
         self.model: Model | None = None
         self.doing = ""
         self.state = MeshState(all_problems=self._problems)

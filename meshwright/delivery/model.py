@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
 from catalog.lint.lint import DriverChecks, NoDriverChecks
@@ -201,9 +202,11 @@ class Model:
             self.serving.rendering.certify({}, update.trust_bundle)
         yield True
 
-    def lint(self) -> Iterator[Sequence[Looked] | None]:
+    def lint(self, now: datetime) -> Iterator[Sequence[Looked] | None]:
         """Search changed objects for problems; yield `None` after each step, and the results at the end."""
         result: list[Looked] = []
+        yield from self._forget()
+        self.linter.at(now)
         for item in self.linter.looks():
             result.append(item)
             yield None

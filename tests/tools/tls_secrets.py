@@ -26,19 +26,24 @@ class EdgePair:
         return secret(name, {"tls.crt": self.chain, "tls.key": self.key}, namespace)
 
 
-def self_signed(*names: str, key: CertificateIssuerPrivateKeyTypes | None = None) -> EdgePair:
-    """Make a certificate for DNS names, with a new ECDSA key by default."""
+def self_signed(
+    *names: str,
+    key: CertificateIssuerPrivateKeyTypes | None = None,
+    valid: tuple[datetime, datetime] | None = None,
+) -> EdgePair:
+    """Make a certificate for DNS names, with a new ECDSA key, and one day before and after now by default."""
     key = key or ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
     now = datetime.now(UTC)
+    begin, end = valid or (now - _DAY, now + _DAY)
     certificate = (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _DAY)
-        .not_valid_after(now + _DAY)
+        .not_valid_before(begin)
+        .not_valid_after(end)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False)
         .sign(key, hashes.SHA256())
     )

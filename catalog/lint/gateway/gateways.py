@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 
 from catalog.lint.codes import Code
+from catalog.lint.gateway import certificates
 from catalog.lint.gateway.unknown_parents import like
+from catalog.lint.lint import Lint
 from catalog.lint.wording import Place, listed, meant
 from catalog.relations.gateways.classes import served_gateway
 from catalog.relations.gateways.listeners import listener_verdicts
@@ -22,8 +24,9 @@ from meshwright.mesh.problems.problem import Problem
 from meshwright.mesh.workload import Edge, Workload
 
 
-def of_gateway(view: View, gateway: Gateway) -> Iterator[Problem]:
+def of_gateway(lint: Lint, gateway: Gateway) -> Iterator[Problem]:
     """Yield the problems of a Gateway; one of another controller has none here."""
+    view = lint.view
     place = Place(view, ObjectKey.from_name(GATEWAY, gateway.key))
     yield from _class(place, gateway)
     if served_gateway(view, gateway.key) is not None:
@@ -44,6 +47,7 @@ def of_gateway(view: View, gateway: Gateway) -> Iterator[Problem]:
                 "the Secret or the ReferenceGrant."
             )
             yield place.error(Code.NO_CERTIFICATE, f"{field}.tls.certificateRefs", "", wanted)
+        yield from certificates.problems(lint, place, f"{field}.tls.certificateRefs", verdict)
         if verdict.unknown_kinds:
             unfit = listed([kind.full for kind in verdict.unknown_kinds])
             fitting = listed([kind.name for kind in verdict.kinds]) or "none of them"

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -120,7 +121,8 @@ def seen(loaded_manifests: LoadedManifests, settings: MeshSettings | None = None
         view = View.build(loaded_manifests.objects, settings or MeshSettings())
     except ValueError as error:
         raise OfflineError(str(error)) from error
-    found_problems = {*loaded_manifests.problems, *problems(view), *_of_drivers(view)}
+    of_objects = problems(view, datetime.now(UTC))
+    found_problems = {*loaded_manifests.problems, *of_objects, *_of_drivers(view)}
     return OfflineMesh(view, ordered(found_problems), len(loaded_manifests.objects))
 
 

@@ -9,7 +9,7 @@ import binascii
 from collections.abc import Mapping
 from typing import Final
 
-from meshwright.mesh.gateway.secrets import TlsSecret
+from meshwright.mesh.gateway.secrets import EdgeCertificate, TlsSecret
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.values.private_key import PrivateKey
 from meshwright.specs.manifest import Manifest
@@ -30,10 +30,11 @@ def tls_secret(manifest: Manifest) -> TlsSecret:
         return TlsSecret(key, fault=f"its type is not {_TYPE}")
     try:
         chain, private = (_entry(encoded, plain, name) for name in (CERTIFICATE_ENTRY, KEY_ENTRY))
-        require_shown(chain, private)
+        facts = require_shown(chain, private)
     except ValueError as error:
         return TlsSecret(key, fault=str(error))
-    return TlsSecret(key, chain, PrivateKey(private))
+    shown = EdgeCertificate(facts.dns_names, facts.not_before, facts.not_after)
+    return TlsSecret(key, chain, PrivateKey(private), certificate=shown)
 
 
 def _entry(encoded: object, plain: object, name: str) -> bytes:

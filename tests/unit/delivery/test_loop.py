@@ -4,7 +4,7 @@ import asyncio
 import os
 import re
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from ipaddress import IPv4Network
 from pathlib import Path
 
@@ -290,7 +290,7 @@ async def test_waves_of_a_burst_are_linted_together(plane: Plane) -> None:
     loop = plane.loop()
     await loop.wave()
     gates, queue = asyncio.Semaphore(0), asyncio.Queue[object]()
-    linting = IncrementalLint(lambda: loop.model, queue.put_nowait, gates.acquire)
+    linting = IncrementalLint(lambda: loop.model, queue.put_nowait, gates.acquire, clock=lambda: plane.now)
     task = asyncio.create_task(linting.run())
     await asyncio.sleep(0)
     for _ in range(3):
@@ -370,3 +370,27 @@ async def test_workload_whose_group_cannot_be_computed_is_a_problem(
         "The index `workloads by group` could not be computed for this workload, so its proxy keeps its last "
         "configuration. The cause: ValueError: who is it?"
     )
+
+
+async def test_time_alone_starts_a_lint(plane: Plane) -> None:
+    """Certificates expire without a wave; each look at the time has a search for its time."""
+    loop = plane.loop()
+    await loop.wave()
+    ticks, queue, times = asyncio.Semaphore(0), asyncio.Queue[object](), list[datetime]()
+
+    def clock() -> datetime:
+        times.append(plane.now)
+        return plane.now
+
+    async def at_once() -> None:
+        return None
+
+    linting = IncrementalLint(lambda: loop.model, queue.put_nowait, at_once, clock=clock, again=ticks.acquire)
+    task = asyncio.create_task(linting.run())
+    await queue.get()
+    plane.now += timedelta(days=1)
+    ticks.release()
+    await queue.get()
+    assert [times[-1] - time for time in times] == [timedelta(days=1), timedelta(0)]
+    task.cancel()
+    await asyncio.wait([task])

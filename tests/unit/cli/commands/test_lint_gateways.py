@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.tools.forked_cli import Done
+from tests.tools.tls_secrets import self_signed
 
 Run = Callable[..., Done]
 Lint = Callable[[str], list[tuple[str, str, str, str]]]
@@ -94,3 +96,19 @@ def test_route_to_a_missing_gateway_is_reported(lint: Lint, reference: str, gate
     """A misspelt name, another namespace, and a Service without `kind: Service`."""
     mistaken = MESH.replace("parentRefs: [{name: public}]", f"parentRefs: [{reference}]")
     assert lint(mistaken) == [("MW2186", "HTTPRoute bookstore/books", "spec.parentRefs[0]", gateway)]
+
+
+HTTPS = "port: 443, protocol: HTTPS, hostname: books.example, tls: {certificateRefs: [{name: cert}]}}"
+
+
+def test_expired_certificate_for_another_name_is_reported_without_content(lint: Lint) -> None:
+    """A gateway shows such a certificate."""
+    pair = self_signed(
+        "other.example", valid=(datetime(2020, 1, 1, tzinfo=UTC), datetime(2021, 1, 1, tzinfo=UTC))
+    )
+    text = MESH.replace("port: 80, protocol: HTTP, hostname: books.example}", HTTPS)
+    where = ("Gateway bookstore/public", "spec.listeners[0].tls.certificateRefs", "bookstore/cert")
+    assert lint(f"{text}---\n{pair.manifest('cert', 'bookstore')}") == [
+        ("MW2187", *where),
+        ("MW2188", *where),
+    ]

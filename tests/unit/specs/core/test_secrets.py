@@ -1,9 +1,11 @@
 """Secrets for gateways: whole values, and faults without any content."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from meshwright.mesh.gateway.secrets import TlsSecret
+from meshwright.mesh.gateway.secrets import EdgeCertificate, TlsSecret
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.values.private_key import PrivateKey
@@ -35,6 +37,15 @@ def test_pair_is_read_whole() -> None:
     assert read(PAIR.manifest("shop")) == TlsSecret(KEY, PAIR.chain, PrivateKey(PAIR.key))
     chain = PAIR.chain + self_signed("other.example").chain
     assert read(EdgePair(chain, PAIR.key).manifest("shop")).chain_pem == chain
+
+
+def test_certificate_of_the_secret_has_its_public_facts() -> None:
+    """Names in lower case and in order, and the time of validity; those of the first certificate count."""
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    end = begin + timedelta(days=90)
+    pair = self_signed("Shop.example", "*.example", valid=(begin, end))
+    found = read(EdgePair(pair.chain + PAIR.chain, pair.key).manifest("shop"))
+    assert found.certificate == EdgeCertificate(("*.example", "shop.example"), begin, end)
 
 
 def test_entries_may_be_plain_text() -> None:
