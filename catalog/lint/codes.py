@@ -359,6 +359,10 @@ class Code(ProblemCode):
         "MW2188",
         "The certificates of a Gateway's listener are for other names than the listener's hostname.",
     )
+    MISSPELT_CONTROLLER = (
+        "MW2189",
+        "The controllerName of a GatewayClass is similar to Meshwright's, and names another controller.",
+    )
     NOT_LOOKED_FURTHER = (
         "MW2160",
         "A check of a large object stopped at the limit of the check; the object may have more problems.",

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from catalog.lint import servers
 from catalog.lint.codes import Code
-from catalog.lint.gateway import gateways, routes
+from catalog.lint.gateway import classes, gateways, routes
 from catalog.lint.lint import DriverChecks, Lint, NoDriverChecks, fine
 from catalog.lint.osm import egress, ingress, limits, retries, roots, telemetry, tls_keys
 from catalog.lint.own import authorization, mutual_tls, routing, upstreams
@@ -18,7 +18,7 @@ from catalog.lint.smi import open_ports as opening
 from catalog.lint.wording import Place, problem_of
 from catalog.relations.conflicts import conflicts, shared
 from catalog.relations.groups import driver_of
-from catalog.store.gateway import gateway_routes
+from catalog.store.gateway import gateway_classes, gateway_routes
 from catalog.store.gateway import gateways as all_gateways
 from catalog.store.inventory import claimant_of
 from catalog.store.objects import workload_object
@@ -109,6 +109,7 @@ class Linter:
             ObservedTable(of_namespace, lint, view.namespaces),
             ObservedTable(of_gateway_route, lint, gateway_routes(view)),
             ObservedTable(of_gateway, lint, all_gateways(view)),
+            ObservedTable(of_gateway_class, lint, gateway_classes(view)),
             mesh,
         )
 
@@ -308,6 +309,12 @@ def of_gateway_route(lint: Lint, key: ObjectKey) -> Problems:
 def of_gateway(lint: Lint, key: PolicyKey) -> Problems:
     """Return the problems of a Gateway."""
     return tuple(gateways.of_gateway(lint, all_gateways(lint.view)[key]))
+
+
+@derived
+def of_gateway_class(lint: Lint, name: str) -> Problems:
+    """Return the problems of a GatewayClass."""
+    return tuple(classes.of_class(lint.view, gateway_classes(lint.view)[name]))
 
 
 def _of_driver(lint: Lint, workload: Workload) -> Problems:

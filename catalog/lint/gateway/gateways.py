@@ -4,21 +4,19 @@ from collections.abc import Iterator
 
 from catalog.lint.codes import Code
 from catalog.lint.gateway import certificates
+from catalog.lint.gateway.classes import missing_class, not_served
 from catalog.lint.gateway.unknown_parents import like
 from catalog.lint.lint import Lint
-from catalog.lint.wording import Place, listed, meant
+from catalog.lint.wording import Place, listed
 from catalog.relations.gateways.classes import served_gateway
 from catalog.relations.gateways.listeners import listener_verdicts
-from catalog.store.gateway import gateway_classes
 from catalog.store.gateway import gateways as all_gateways
 from catalog.store.inventory import by_address
-from catalog.store.objects import origin_of
 from catalog.store.view import View
 from meshwright.mesh.gateway.gateways import Gateway
 from meshwright.mesh.kinds import GATEWAY
 from meshwright.mesh.names import Port
 from meshwright.mesh.objects import ObjectKey
-from meshwright.mesh.origins import InCluster
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.problems.problem import Problem
 from meshwright.mesh.workload import Edge, Workload
@@ -28,7 +26,7 @@ def of_gateway(lint: Lint, gateway: Gateway) -> Iterator[Problem]:
     """Yield the problems of a Gateway; one of another controller has none here."""
     view = lint.view
     place = Place(view, ObjectKey.from_name(GATEWAY, gateway.key))
-    yield from _class(place, gateway)
+    yield from missing_class(place, gateway)
     if served_gateway(view, gateway.key) is not None:
         for field in gateway.unused:
             wanted = "Meshwright does not support this field, so the field has no effect. Delete the field."
@@ -58,37 +56,24 @@ def of_gateway(lint: Lint, gateway: Gateway) -> Iterator[Problem]:
             yield place.error(Code.UNFIT_ROUTE_KINDS, f"{field}.allowedRoutes.kinds", unfit, wanted)
 
 
-def _class(place: Place, gateway: Gateway) -> Iterator[Problem]:
-    """Yield a problem if the class is missing; in a cluster another controller may have the class."""
-    classes = gateway_classes(place.view)
-    if gateway.class_name in classes or isinstance(origin_of(place.view, place.key), InCluster):
-        return
-    near = meant([gateway.class_name], [*classes])
-    wanted = (
-        f"This GatewayClass does not exist, so the Gateway is not served{near}. "
-        "Create a GatewayClass with the controllerName `meshwright.dev/gateway-controller`."
-    )
-    yield place.error(Code.UNKNOWN_GATEWAY_CLASS, "spec.gatewayClassName", gateway.class_name, wanted)
-
-
 def of_workload(place: Place, workload: Workload) -> Iterator[Problem]:
     """Yield the problems of a workload for a gateway."""
     if not isinstance(workload.interception, Edge):
         return
     view, key = place.view, _served(workload, workload.interception)
     if served_gateway(view, key) is None:
-        why = (
-            "has a GatewayClass of another controller, or a missing one"
-            if key in all_gateways(view)
-            else f"does not exist{like(view, key)}"
-        )
-        wanted = (
-            f"Gateway {key} {why}, so this workload serves nothing. Correct the name, or create the Gateway."
-        )
+        gateway = all_gateways(view).get(key)
+        why, remedy = _missing(view, key) if gateway is None else not_served(view, gateway)
+        wanted = f"Gateway {key} {why}, so this workload serves nothing. {remedy}"
         yield place.error(Code.UNKNOWN_GATEWAY, "spec.gateway", key.name, wanted)
         return
     # Only gateways in force have ports.
     yield from _shared_ports(place, workload, key)
+
+
+def _missing(view: View, key: PolicyKey) -> tuple[str, str]:
+    remedy = "A workload serves a Gateway of its own namespace: correct the name, or create the Gateway."
+    return f"does not exist{like(view, key)}", remedy
 
 
 def _shared_ports(place: Place, workload: Workload, key: PolicyKey) -> Iterator[Problem]:

@@ -112,3 +112,13 @@ def test_expired_certificate_for_another_name_is_reported_without_content(lint: 
         ("MW2187", *where),
         ("MW2188", *where),
     ]
+
+
+@pytest.mark.parametrize("name", ["meshwright.dev/gateway-controler", "meshwrihgt.dev/gateway-controller"])
+def test_misspelt_controller_is_reported_at_the_class_and_the_machine(lint: Lint, name: str) -> None:
+    """Both name the value; the Gateway itself is of another controller."""
+    mistaken = MESH.replace("meshwright.dev/gateway-controller", name)
+    assert lint(mistaken) == [
+        ("MW2189", "GatewayClass meshwright", "spec.controllerName", name),
+        ("MW2180", "Workload bookstore/public-1", "spec.gateway", "public"),
+    ]
