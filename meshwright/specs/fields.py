@@ -32,11 +32,13 @@ class Fields:
         spec.close()                # an error for each key except port
     """
 
-    __slots__ = ("_keys_read", "_mapping", "notes", "path")
+    __slots__ = ("_keys_read", "_keys_tested", "_mapping", "notes", "path")
 
     def __init__(self, mapping: Mapping[str, object], path: str, notes: Notes) -> None:
         self._mapping = mapping
         self._keys_read: set[str] = set()
+        # A reader tests optional keys before it reads them, so these are known too.
+        self._keys_tested: set[str] = set()
         self.path = path
         self.notes = notes
 
@@ -50,7 +52,8 @@ class Fields:
         return self._mapping.get(name)
 
     def has(self, name: str) -> bool:
-        """Return whether the key has a value other than null; the key does not count as read."""
+        """Return whether the key has a value other than null; the key counts as known, and not as read."""
+        self._keys_tested.add(name)
         return self._mapping.get(name) is not None
 
     def names(self) -> tuple[str, ...]:
@@ -234,19 +237,23 @@ class Fields:
         """Return the keys that the reader has read, whether present or not."""
         return frozenset(self._keys_read)
 
+    def keys_known(self) -> frozenset[str]:
+        """Return the keys that the reader has read, or has tested without reading them."""
+        return frozenset(self._keys_read | self._keys_tested)
+
     def unasked(self) -> tuple[str, ...]:
         """Return the keys of the mapping that the reader has not read, sorted, as text."""
         return tuple(sorted(str(key) for key in self._mapping if key not in self._keys_read))
 
     def skim(self, *others: str) -> None:
-        """Warn of each unread key that looks like a read one, except `others`, which exist in Kubernetes.
+        """Warn of each unread key that looks like a known one, except `others`, which exist in Kubernetes.
 
         This is for mappings of Kubernetes, with many unlisted fields. Only the first 1000 keys are compared,
         because comparing takes time and no mapping of Kubernetes has as many fields.
         """
         if self._keys_read.issuperset(self._mapping):
             return
-        asked = frozenset(self._keys_read)
+        asked = self.keys_known()
         for key in itertools.islice(self._mapping, _COMPARED):
             if (
                 isinstance(key, str)
@@ -269,13 +276,10 @@ class Fields:
             self.notes.refuse(Code.UNKNOWN_FIELD, path, functools.partial(self._unknown, key), value)
 
     def _unknown(self, key: str) -> str:
-        if near := nearest(key, self._keys_read):
+        known = self.keys_known()
+        if near := nearest(key, known):
             return f"unknown field; did you mean {near}?"
-        return (
-            f"unknown field; the known fields are {', '.join(sorted(self._keys_read))}"
-            if self._keys_read
-            else "unknown field"
-        )
+        return f"unknown field; the known fields are {', '.join(sorted(known))}" if known else "unknown field"
 
     def _flag(self, name: str) -> bool | None:
         value = self.raw(name)

@@ -169,7 +169,7 @@ def _pruned(section: Fields, sections: Sequence[Fields]) -> Iterator[str]:
         # A field in the wrong section has its right name, so the sections are searched before similar
         # names.
         home = next((fields.path for fields in sections if fields.path and name in fields.keys_read()), "")
-        near = nearest(name, section.keys_read())
+        near = nearest(name, section.keys_known())
         meant = f" (it belongs into {home})" if home else f" (did you mean {near}?)" if near else ""
         yield f"{path}{meant}"
 
