@@ -363,6 +363,22 @@ class Code(ProblemCode):
         "MW2189",
         "The controllerName of a GatewayClass is similar to Meshwright's, and names another controller.",
     )
+    UNSUPPORTED_ADDRESS = (
+        "MW2190",
+        "A Gateway requests an address of an unsupported type, for example Hostname.",
+    )
+    ADDRESS_NOT_USABLE = (
+        "MW2191",
+        "A Gateway requests an address that its workloads do not have.",
+    )
+    UNSERVED_GATEWAY = (
+        "MW2192",
+        "No workload serves a Gateway; for a Gateway in a cluster this is not checked.",
+    )
+    PORT_OF_AGENT = (
+        "MW2193",
+        "A listener of a Gateway has the port of the agent's own server.",
+    )
     NOT_LOOKED_FURTHER = (
         "MW2160",
         "A check of a large object stopped at the limit of the check; the object may have more problems.",

@@ -59,6 +59,8 @@ MISSING: Final = frozenset(
         Code.GATEWAY_DENIED,
         Code.NO_CERTIFICATE,
         Code.UNKNOWN_PARENT_GATEWAY,
+        Code.ADDRESS_NOT_USABLE,
+        Code.UNSERVED_GATEWAY,
     }
 )
 """Codes of a reference to a missing object, part of an object, Pod or identity."""

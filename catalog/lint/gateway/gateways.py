@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from catalog.lint.codes import Code
-from catalog.lint.gateway import certificates
+from catalog.lint.gateway import certificates, serving
 from catalog.lint.gateway.classes import missing_class, not_served
 from catalog.lint.gateway.unknown_parents import like
 from catalog.lint.lint import Lint
@@ -31,6 +31,7 @@ def of_gateway(lint: Lint, gateway: Gateway) -> Iterator[Problem]:
         for field in gateway.unused:
             wanted = "Meshwright does not support this field, so the field has no effect. Delete the field."
             yield place.warning(Code.GATEWAY_FIELD_NOT_USED, field, "", wanted)
+        yield from serving.problems(place, gateway)
     for index, verdict in enumerate(listener_verdicts(view, gateway.key)):
         listener, field = verdict.listener, f"spec.listeners[{index}]"
         if not verdict.accepted:

@@ -74,9 +74,9 @@ def gateway_state(view: View, key: PolicyKey) -> GatewayState | None:
         for verdict in listener_verdicts(view, key)
     )
     accepted, reason, message = _acceptance(gateway, listeners)
-    serving = [view.workloads[item] for item in sorted(workloads_by_gateway(view).get(key, ()))]
-    # Dictionaries keep the order of the workloads, and of the requested addresses.
-    present = dict.fromkeys(_addresses(view, serving))
+    serving = _serving(view, key)
+    present = addresses_of(view, key)
+    # A dictionary keeps the order of the requested addresses.
     wanted = dict.fromkeys(item for item in gateway.addresses if item.value)
     return GatewayState(
         key,
@@ -88,6 +88,15 @@ def gateway_state(view: View, key: PolicyKey) -> GatewayState | None:
         tuple(address.value for address in wanted if address not in present),
         tuple(sorted(workload.proxy_name for workload in serving if workload.proxy_name is not None)),
     )
+
+
+def addresses_of(view: View, key: PolicyKey) -> tuple[GatewayAddress, ...]:
+    """Return the addresses at which a gateway can be served, in the order of the serving workloads."""
+    return tuple(dict.fromkeys(_addresses(view, _serving(view, key))))
+
+
+def _serving(view: View, key: PolicyKey) -> list[Workload]:
+    return [view.workloads[item] for item in sorted(workloads_by_gateway(view).get(key, ()))]
 
 
 def _addresses(view: View, serving: Iterable[Workload]) -> Iterator[GatewayAddress]:

@@ -17,6 +17,10 @@ CONTROLLER_NAME: Final = "meshwright.dev/gateway-controller"
 """The `spec.controllerName` of the GatewayClasses whose gateways Meshwright serves."""
 
 
+AGENT_PORT: Final = 15020
+"""Port of the agent's own server, at all addresses of a gateway's machine or Pod."""
+
+
 class ListenerProtocol(enum.StrEnum):
     """Protocols that the specification names; a listener may have another text as protocol."""
 

@@ -122,3 +122,30 @@ def test_misspelt_controller_is_reported_at_the_class_and_the_machine(lint: Lint
         ("MW2189", "GatewayClass meshwright", "spec.controllerName", name),
         ("MW2180", "Workload bookstore/public-1", "spec.gateway", "public"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problems"),
+    [
+        (
+            "  listeners:",
+            "  addresses: [{type: Hostname, value: a.example}, {value: 192.0.2.11}]\n  listeners:",
+            [
+                ("MW2190", "spec.addresses[0].type", "Hostname"),
+                ("MW2191", "spec.addresses[1].value", "192.0.2.11"),
+            ],
+        ),
+        ("port: 80,", "port: 15020,", [("MW2193", "spec.listeners[0].port", "15020")]),
+        (", gateway: public}", "}", [("MW2192", "metadata.name", "public")]),
+    ],
+)
+def test_gateway_that_is_not_served_as_written_is_reported(
+    lint: Lint, old: str, new: str, problems: list[tuple[str, str, str]]
+) -> None:
+    """Addresses, the port of the agent, and a missing workload."""
+    found = [
+        (code, field, value)
+        for code, about, field, value in lint(MESH.replace(old, new, 1))
+        if about == "Gateway bookstore/public"
+    ]
+    assert found == problems
