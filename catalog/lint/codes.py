@@ -333,7 +333,10 @@ class Code(ProblemCode):
     )
     WITHOUT_REQUESTS = (
         "MW2182",
-        "A Gateway API route never gets a request at a Gateway, because other listeners answer in its place.",
+        (
+            "A Gateway API route never gets a request at a Gateway: its listeners are not in force, or "
+            "others answer in their place."
+        ),
     )
     GATEWAY_DENIED = (
         "MW2183",

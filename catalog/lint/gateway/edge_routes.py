@@ -29,14 +29,31 @@ def problems(place: Place, route: GatewayRoute, decided: Attachment) -> Iterator
             )
             yield place.error(Code.ROUTE_NOT_ACCEPTED, field, str(verdict.gateway), wanted)
         elif not any(_answers(place.view, verdict.gateway, item, route) for item in verdict.listeners):
-            wanted = (
-                "The route is attached, but never gets a request here: its listeners "
-                f"({listed(verdict.listeners)}) are not in force, or others at their ports have more "
-                "specific host names and answer in their place. Attach the route to the others."
-            )
+            wanted = _without_requests(place.view, verdict)
             yield place.warning(Code.WITHOUT_REQUESTS, field, str(verdict.gateway), wanted)
     yield from _redirects(place, route, decided)
     yield from _denied(place, route, decided)
+
+
+def _without_requests(view: View, verdict: GatewayVerdict) -> str:
+    """Return the text for a route whose listeners are out of force, or hidden by others at their ports."""
+    out = {
+        item.listener.name: item.message
+        for item in listener_verdicts(view, verdict.gateway)
+        if item.listener.name in verdict.listeners and not item.in_force
+    }
+    hidden = [name for name in verdict.listeners if name not in out]
+    texts = ["The route is attached, but never gets a request here."]
+    texts += (f"Listener {name} gets no requests: {message}." for name, message in out.items())
+    if hidden:
+        texts.append(
+            f"At the ports of its listeners ({listed(hidden)}) others have more specific host names, and "
+            "answer in their place."
+        )
+    remedy = "Correct the Gateway" if out else "Attach the route to the others"
+    if out and hidden:
+        remedy += ", or attach the route to the others"
+    return " ".join((*texts, f"{remedy}."))
 
 
 def _in_force(view: View, gateway: PolicyKey) -> dict[str, Listener]:

@@ -7,6 +7,7 @@ about requests: `catalog.policy` does.
 - `listeners`: verdicts about the listeners of a gateway.
 - `certificates`: the certificates that a listener shows.
 - `route_listeners`: verdicts about routes whose parent is a gateway.
+- `refusals`: why a listener refuses a route.
 - `grants`: ReferenceGrants, and the references of routes as gateways may follow them.
 - `states`: the state of a whole gateway, for the status.
 - `verdicts`: the values.

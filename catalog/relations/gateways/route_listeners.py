@@ -7,15 +7,14 @@ condition without a listener.
 
 from catalog.relations.gateways.classes import served_gateway
 from catalog.relations.gateways.listeners import listener_verdicts
+from catalog.relations.gateways.refusals import refusal
 from catalog.relations.gateways.verdicts import AttachedReason, GatewayVerdict, ListenerVerdict
 from catalog.store.gateway import parent_gateway, route_of, routes_by_gateway
 from catalog.store.view import View
 from meshwright.engine.derived import derived
-from meshwright.mesh.gateway.gateways import AllowedRoutes, RoutesFrom
 from meshwright.mesh.gateway.hostnames import shared
 from meshwright.mesh.gateway.references import ParentRef
 from meshwright.mesh.gateway.routes import GatewayRoute
-from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.smi import PolicyKey
 
@@ -59,19 +58,17 @@ def _verdict(view: View, route: GatewayRoute, parent: ParentRef, gateway: Policy
     selected = [item for item in listener_verdicts(view, gateway) if _selects(parent, item)]
     if not selected:
         return refused(AttachedReason.NO_MATCHING_PARENT, f"Gateway {gateway} lacks a {_wanted(parent)}")
-    allowing = [item for item in selected if _allows(view, gateway.namespace, item, route)]
+    refusals = {item.listener.name: refusal(view, gateway.namespace, item, route) for item in selected}
+    allowing = [item for item in selected if not refusals[item.listener.name]]
     if not allowing:
-        listed = ", ".join(item.listener.name for item in selected)
-        message = (
-            f"these listeners of Gateway {gateway} refuse {route.kind.name}s of namespace "
-            f"{route.key.namespace}: {listed}"
-        )
+        message = f"Gateway {gateway} does not allow this {route.kind.name}: {'; '.join(refusals.values())}"
         return refused(AttachedReason.NOT_ALLOWED_BY_LISTENERS, message)
     fitting = [item for item in allowing if shared(item.listener.hostname, route.hostnames)]
     if not fitting:
         listed = ", ".join(f"{item.listener.name} ({item.listener.hostname})" for item in allowing)
         message = (
-            f"the host names of the route differ from those of these listeners of Gateway {gateway}: {listed}"
+            f"the host names of the route ({', '.join(route.hostnames)}) differ from those of these "
+            f"listeners of Gateway {gateway}: {listed}"
         )
         return refused(AttachedReason.NO_MATCHING_LISTENER_HOSTNAME, message)
     names = tuple(item.listener.name for item in fitting)
@@ -81,31 +78,6 @@ def _verdict(view: View, route: GatewayRoute, parent: ParentRef, gateway: Policy
 
 def _selects(parent: ParentRef, item: ListenerVerdict) -> bool:
     return parent.section in (None, "", item.listener.name) and parent.port in (None, item.listener.port)
-
-
-def _allows(view: View, own: Namespace, item: ListenerVerdict, route: GatewayRoute) -> bool:
-    return route.kind in item.kinds and _allows_namespace(
-        view, own, item.listener.allowed, route.key.namespace
-    )
-
-
-def _allows_namespace(view: View, own: Namespace, allowed: AllowedRoutes, namespace: Namespace) -> bool:
-    match allowed.namespaces:
-        case RoutesFrom.ALL:
-            return True
-        case RoutesFrom.SAME:
-            return namespace == own
-        case RoutesFrom.NONE:
-            return False
-        case RoutesFrom.SELECTOR:
-            return allowed.selector is not None and allowed.selector.fits(_labels(view, namespace))
-
-
-def _labels(view: View, namespace: Namespace) -> dict[str, str]:
-    """Return the labels of a namespace, with its name as every cluster sets it."""
-    found = view.namespaces.get(namespace)
-    own = {} if found is None else dict(found.labels)
-    return {"kubernetes.io/metadata.name": namespace} | own
 
 
 def _wanted(parent: ParentRef) -> str:

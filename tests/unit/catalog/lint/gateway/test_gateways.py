@@ -10,7 +10,7 @@ from catalog.store.edits import Edits
 from catalog.store.view import View
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.gateway.filters import Filters, NewPath, PathForm, Redirect
-from meshwright.mesh.gateway.gateways import GatewayClass, Listener
+from meshwright.mesh.gateway.gateways import GatewayClass, Listener, RoutesFrom
 from meshwright.mesh.gateway.rules import Rule
 from meshwright.mesh.kinds import TLS_ROUTE
 from meshwright.mesh.names import Port
@@ -24,6 +24,7 @@ from tests.meshes import values as a
 V1 = a.service("v1", address="10.1.0.2")
 OPEN = MeshConfig(permissive=True)
 TO_V1 = Rule(backends=(g.to("v1"),))
+SHOP = g.listener("shop", 81, "shop.example", namespaces=RoutesFrom.NONE)
 
 
 def serving(name: str = "edge", address: str = "10.0.0.9", gateway: str = "edge") -> Workload:
@@ -152,6 +153,43 @@ def test_route_behind_a_more_specific_listener_never_gets_a_request(
     mesh = g.view(*MESH, OPEN, g.gateway("edge", *listeners), route)
     wanted = [("HTTPRoute default/route", "spec.parentRefs[0]")] if is_hidden else []
     assert told(mesh, Code.WITHOUT_REQUESTS) == wanted
+
+
+@pytest.mark.parametrize(
+    ("listeners", "text"),
+    [
+        (
+            (g.https(),),
+            (
+                "Listener https gets no requests: the listener is out of force, because it lacks a "
+                "certificate: Secret default/cert does not exist, or cannot be read. Correct the Gateway."
+            ),
+        ),
+        (
+            (g.listener("http", 81), SHOP),
+            (
+                "At the ports of its listeners (http) others have more specific host names, and answer in "
+                "their place. Attach the route to the others."
+            ),
+        ),
+        (
+            (g.https(), g.listener("http", 81), SHOP),
+            (
+                "Listener https gets no requests: the listener is out of force, because it lacks a "
+                "certificate: Secret default/cert does not exist, or cannot be read. At the ports of its "
+                "listeners (http) others have more specific host names, and answer in their place. Correct "
+                "the Gateway, or attach the route to the others."
+            ),
+        ),
+    ],
+)
+def test_route_without_requests_hears_the_cause_and_its_remedy(
+    listeners: tuple[Listener, ...], text: str
+) -> None:
+    """A missing certificate is no reason to attach the route to other listeners."""
+    route = g.http_route("route", TO_V1, parents=(g.at("edge"),), hostnames=("shop.example",))
+    (problem,) = found(g.view(*MESH, OPEN, g.gateway("edge", *listeners), route), Code.WITHOUT_REQUESTS)
+    assert problem.expected == f"The route is attached, but never gets a request here. {text}"
 
 
 @pytest.mark.parametrize(

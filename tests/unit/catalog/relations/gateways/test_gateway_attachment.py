@@ -5,10 +5,10 @@ import pytest
 from catalog.relations.gateways.route_listeners import gateway_verdicts, routes_at_listener
 from catalog.relations.gateways.verdicts import AttachedReason, GatewayVerdict
 from catalog.store.edits import Edits
-from meshwright.mesh.gateway.gateways import Gateway, RoutesFrom
+from meshwright.mesh.gateway.gateways import Gateway, Listener, RoutesFrom
 from meshwright.mesh.gateway.references import ParentRef
 from meshwright.mesh.gateway.rules import Rule
-from meshwright.mesh.kinds import GRPC_ROUTE
+from meshwright.mesh.kinds import GRPC_ROUTE, HTTP_ROUTE
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import NamespaceObject
 from meshwright.mesh.values.label_selector import LabelRequirement, LabelSelector, SelectorOperator
@@ -92,6 +92,65 @@ def test_listener_allows_namespaces_and_kinds(
     assert reason(parent, gateway, namespace, namespace="web") == (wanted if is_allowed else refused)
 
 
+@pytest.mark.parametrize(
+    ("listener", "cause"),
+    [
+        (
+            g.listener(),
+            "listener http allows routes of namespace default alone (allowedRoutes.namespaces.from is Same)",
+        ),
+        (
+            g.listener(namespaces=RoutesFrom.NONE),
+            "listener http allows routes of no namespace (allowedRoutes.namespaces.from is None)",
+        ),
+        (
+            g.listener(namespaces=RoutesFrom.SELECTOR, selector=SHOP),
+            (
+                "listener http allows routes of the selected namespaces alone, and web is not selected "
+                "(allowedRoutes.namespaces.from is Selector)"
+            ),
+        ),
+        (
+            g.listener(kinds=(GRPC_ROUTE,)),
+            "listener http allows the kinds GRPCRoute alone (allowedRoutes.kinds), and not HTTPRoute",
+        ),
+        (
+            g.passthrough(),
+            "listener tls has protocol TLS, to which TLSRoutes attach, and not HTTPRoutes",
+        ),
+        (
+            g.listener("db", 5432, protocol="TCP", kinds=(HTTP_ROUTE,)),
+            "listener db has protocol TCP, to which HTTPRoutes cannot attach",
+        ),
+        (
+            g.listener("odd", protocol="SMTP"),
+            (
+                "listener odd is not in force: protocol SMTP is not served; listeners may have the protocol "
+                "HTTP, HTTPS, TCP, TLS"
+            ),
+        ),
+    ],
+)
+def test_refusal_names_the_cause(listener: Listener, cause: str) -> None:
+    """Protocol, kinds and namespaces are three causes of one reason."""
+    result = verdict(g.at("edge", namespace="default"), g.gateway("edge", listener), namespace="web")
+    assert (result.reason, result.message) == (
+        AttachedReason.NOT_ALLOWED_BY_LISTENERS,
+        f"Gateway default/edge does not allow this HTTPRoute: {cause}",
+    )
+
+
+def test_refusal_names_the_cause_of_each_listener() -> None:
+    """Each listener has its own."""
+    gateway = g.gateway("edge", g.listener(), g.passthrough())
+    result = verdict(g.at("edge", namespace="default"), gateway, namespace="web")
+    assert result.message == (
+        "Gateway default/edge does not allow this HTTPRoute: listener http allows routes of namespace "
+        "default alone (allowedRoutes.namespaces.from is Same); listener tls has protocol TLS, to which "
+        "TLSRoutes attach, and not HTTPRoutes"
+    )
+
+
 def test_selector_sees_the_name_that_every_cluster_sets_as_label() -> None:
     """Files have namespaces without this label."""
     by_name = LabelRequirement("kubernetes.io/metadata.name", SelectorOperator.IN, ("web",))
@@ -108,8 +167,8 @@ def test_route_without_a_common_host_name_is_refused() -> None:
     assert (result.reason, result.message) == (
         AttachedReason.NO_MATCHING_LISTENER_HOSTNAME,
         (
-            "the host names of the route differ from those of these listeners of Gateway default/edge: "
-            "http (*.shop.example)"
+            "the host names of the route (shop.example, cart.example) differ from those of these listeners "
+            "of Gateway default/edge: http (*.shop.example)"
         ),
     )
 
