@@ -23,7 +23,7 @@ from meshwright.engine.derived import derived
 from meshwright.mesh.gateway.filters import Filters
 from meshwright.mesh.gateway.references import BackendObject
 from meshwright.mesh.gateway.rules import Rule
-from meshwright.mesh.kinds import GRPC_ROUTE, HTTP_ROUTE
+from meshwright.mesh.kinds import GRPC_ROUTE, HTTP_ROUTE, SERVICE
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.service import ServicePort
 
@@ -96,7 +96,7 @@ class _Resolver:
                 f"no ReferenceGrant of namespace {backend.namespace} lets {self.route.kind.name}s of "
                 f"namespace {self.route.namespace} refer to {target}"
             )
-            return BrokenReference(ResolvedReason.REF_NOT_PERMITTED, message, field)
+            return BrokenReference(ResolvedReason.REF_NOT_PERMITTED, message, field, target)
         return _place_of(self.view, backend, field, requests=requests)
 
 
@@ -120,7 +120,8 @@ def _place_of(view: View, backend: BackendObject, field: str, *, requests: bool)
         return BrokenReference(ResolvedReason.INVALID_KIND, message, field)
     service = view.services.get(key)
     if service is None:
-        return BrokenReference(ResolvedReason.BACKEND_NOT_FOUND, f"Service {key} does not exist", field)
+        message, target = f"Service {key} does not exist", ObjectKey.from_name(SERVICE, key)
+        return BrokenReference(ResolvedReason.BACKEND_NOT_FOUND, message, field, target)
     if backend.port is None:
         message = f"the reference to Service {key} lacks a port"
         return BrokenReference(ResolvedReason.BACKEND_NOT_FOUND, message, field)

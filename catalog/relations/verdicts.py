@@ -3,6 +3,7 @@
 `catalog.relations.attachment` derives them. Policy, status, lint and explain only read them.
 """
 
+import dataclasses
 import enum
 from dataclasses import dataclass
 
@@ -64,12 +65,15 @@ class ServicePlace:
 class BrokenReference:
     """A broken reference: the share of requests is answered with an error.
 
-    `field` is the field of the route's manifest, for example `spec.rules[0].backendRefs[1]`.
+    `field` is the field of the route's manifest, for example `spec.rules[0].backendRefs[1]`. `target` is the
+    object of a reference to a missing Service, or to an object without a ReferenceGrant.
     """
 
     reason: ResolvedReason
     message: str
     field: str
+    # The message names the target, so it is no difference of its own.
+    target: ObjectKey | None = dataclasses.field(default=None, compare=False)
 
 
 Resolution = ServicePlace | BrokenReference

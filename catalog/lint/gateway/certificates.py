@@ -10,13 +10,18 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from catalog.lint.codes import Code
+from catalog.lint.gateway.grants import near_grant
 from catalog.lint.lint import Lint
-from catalog.lint.wording import Place, listed
-from catalog.relations.gateways.verdicts import ListenerVerdict
+from catalog.lint.wording import Place, listed, meant
+from catalog.relations.gateways.verdicts import BrokenCertificate, CertificateReason, ListenerVerdict
 from catalog.store.gateway import tls_secrets
+from catalog.store.view import View
 from meshwright.engine.derived import derived
 from meshwright.mesh.gateway.hostnames import covers
 from meshwright.mesh.gateway.secrets import EdgeCertificate
+from meshwright.mesh.kinds import GATEWAY, SECRET
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.problems.problem import Problem
 
@@ -52,6 +57,20 @@ def problems(lint: Lint, place: Place, field: str, verdict: ListenerVerdict) -> 
             "correct the hostname."
         )
         yield place.warning(Code.CERTIFICATE_OF_OTHER_NAMES, field, listed([*map(str, shown)]), wanted)
+
+
+def hints(view: View, namespace: Namespace, broken: BrokenCertificate) -> tuple[str, str]:
+    """Return a clause with a similar Secret, and a sentence about a ReferenceGrant that nearly fits.
+
+    Secrets of other namespaces are not suggested, because their names are not for the Gateway's owner.
+    """
+    key = broken.secret
+    if key is None:
+        return "", ""
+    if broken.reason is CertificateReason.REF_NOT_PERMITTED:
+        return "", near_grant(view, GATEWAY, namespace, ObjectKey.from_name(SECRET, key))
+    there = [secret.name for secret in tls_secrets(view) if secret.namespace == namespace]
+    return meant([key.name], there) if key.namespace == namespace else "", ""
 
 
 @derived

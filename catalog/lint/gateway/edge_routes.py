@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from catalog.lint.codes import Code
 from catalog.lint.gateway.redirects import leads_to_same_listener
-from catalog.lint.wording import Place, listed
+from catalog.lint.wording import Place, listed, meant
 from catalog.policy.outbound import is_vacant, reaches_from_edge
 from catalog.relations.gateways.listeners import listener_verdicts
 from catalog.relations.gateways.verdicts import GatewayVerdict
@@ -23,9 +23,10 @@ def problems(place: Place, route: GatewayRoute, decided: Attachment) -> Iterator
     for verdict in decided.gateways:
         field = f"spec.parentRefs[{route.parents.index(verdict.parent)}]"
         if not verdict.accepted:
+            near = _section_meant(place.view, verdict)
             wanted = (
-                f"The route is not in force at this parent ({verdict.reason}): {verdict.message}. Correct "
-                "the reference or the route, or allow the route at a listener."
+                f"The route is not in force at this parent ({verdict.reason}): {verdict.message}{near}. "
+                "Correct the reference or the route, or allow the route at a listener."
             )
             yield place.error(Code.ROUTE_NOT_ACCEPTED, field, str(verdict.gateway), wanted)
         elif not any(_answers(place.view, verdict.gateway, item, route) for item in verdict.listeners):
@@ -33,6 +34,13 @@ def problems(place: Place, route: GatewayRoute, decided: Attachment) -> Iterator
             yield place.warning(Code.WITHOUT_REQUESTS, field, str(verdict.gateway), wanted)
     yield from _redirects(place, route, decided)
     yield from _denied(place, route, decided)
+
+
+def _section_meant(view: View, verdict: GatewayVerdict) -> str:
+    """Return a clause with the similar name of a listener, if the route names a missing one."""
+    section = verdict.parent.section
+    names = [item.listener.name for item in listener_verdicts(view, verdict.gateway)]
+    return meant([section], names) if section and section not in names else ""
 
 
 def _without_requests(view: View, verdict: GatewayVerdict) -> str:

@@ -41,9 +41,10 @@ def of_gateway(lint: Lint, gateway: Gateway) -> Iterator[Problem]:
             )
             yield place.error(Code.LISTENER_NOT_ACCEPTED, field, listener.name, wanted)
         for broken in verdict.broken:
+            near, grant = certificates.hints(view, gateway.key.namespace, broken)
             wanted = (
-                f"A certificate cannot be shown ({broken.reason}): {broken.message}. Correct the reference, "
-                "the Secret or the ReferenceGrant."
+                f"A certificate cannot be shown ({broken.reason}): {broken.message}{near}. {grant}Correct "
+                "the reference, the Secret or the ReferenceGrant."
             )
             yield place.error(Code.NO_CERTIFICATE, f"{field}.tls.certificateRefs", "", wanted)
         yield from certificates.problems(lint, place, f"{field}.tls.certificateRefs", verdict)

@@ -7,10 +7,11 @@ from catalog.lint.budget import Budget, within
 from catalog.lint.callers import callers_of, named_clients
 from catalog.lint.codes import Code
 from catalog.lint.gateway import edge_routes, unknown_parents
+from catalog.lint.gateway.grants import near_grant
 from catalog.lint.gateway.hidden_matches import hidden_matches
 from catalog.lint.gateway.redirects import leads_to_itself
 from catalog.lint.lint import Lint
-from catalog.lint.wording import Place, listed
+from catalog.lint.wording import Place, Suggestions, listed, meant
 from catalog.policy.objects.gateway_precedence import RoutedMatch
 from catalog.relations.attachment import attachment
 from catalog.relations.permissive import is_permissive
@@ -19,6 +20,7 @@ from catalog.store.view import View
 from meshwright.mesh.gateway.routes import GatewayRoute
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import GRPC_ROUTE, HTTP_ROUTE
+from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.problems.problem import Problem
 
@@ -45,23 +47,39 @@ def _refused(place: Place, route: GatewayRoute, decided: Attachment) -> Iterator
     for verdict in decided.parents:
         if not verdict.accepted:
             field = f"spec.parentRefs[{route.parents.index(verdict.parent)}]"
+            key, near = verdict.service, ""
+            if key not in place.view.services:
+                near = meant([key.name], [*_services(place.view, key.namespace)])
             wanted = (
-                f"The route is not in force at this parent ({verdict.reason}): {verdict.message}. Correct "
-                "the reference, or the Service."
+                f"The route is not in force at this parent ({verdict.reason}): {verdict.message}{near}. "
+                "Correct the reference, or the Service."
             )
             yield place.error(Code.ROUTE_NOT_ACCEPTED, field, str(verdict.service), wanted)
 
 
 def _unresolved(place: Place, decided: Attachment) -> Iterator[Problem]:
     in_mesh = decided.unresolved if decided.parents else ()
+    hints: dict[Namespace, Suggestions] = {}
     for broken in dict.fromkeys((*in_mesh, *decided.unresolved_at_gateways)):
-        is_refused = broken.reason is ResolvedReason.REF_NOT_PERMITTED
-        remedy = "create the ReferenceGrant" if is_refused else "create the Service"
+        near, remedy = "", "create the Service"
+        if broken.target is not None and broken.reason is ResolvedReason.BACKEND_NOT_FOUND:
+            namespace = broken.target.namespace
+            services = hints.setdefault(namespace, Suggestions(partial(_services, place.view, namespace)))
+            near = services.hint(broken.target.name)
+        grant = ""
+        if broken.target is not None and broken.reason is ResolvedReason.REF_NOT_PERMITTED:
+            grant = near_grant(place.view, place.key.kind, place.key.namespace, broken.target)
+            remedy = "correct the ReferenceGrant" if grant else "create the ReferenceGrant"
         wanted = (
-            f"The reference leads nowhere ({broken.reason}): {broken.message}. Its share of the requests is "
-            f"answered with an error, and copies are not made. Correct the reference, or {remedy}."
+            f"The reference leads nowhere ({broken.reason}): {broken.message}{near}. {grant}Its share of the "
+            "requests is answered with an error, and copies are not made. Correct the reference, or "
+            f"{remedy}."
         )
         yield place.error(Code.UNRESOLVED_REFERENCE, broken.field, "", wanted)
+
+
+def _services(view: View, namespace: Namespace) -> Iterator[str]:
+    return (service.name for service in view.services if service.namespace == namespace)
 
 
 def _hostnames(place: Place, route: GatewayRoute) -> Iterator[Problem]:

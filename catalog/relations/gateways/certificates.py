@@ -39,12 +39,11 @@ def _resolved(view: View, own: Namespace, reference: ObjectReference) -> PolicyK
         return BrokenCertificate(CertificateReason.INVALID_CERTIFICATE_REF, message)
     if not is_granted(view, GATEWAY, own, ObjectKey.from_name(SECRET, key)):
         message = f"Gateways of {own} may refer to Secret {key} only with a ReferenceGrant in {namespace}"
-        return BrokenCertificate(CertificateReason.REF_NOT_PERMITTED, message)
+        return BrokenCertificate(CertificateReason.REF_NOT_PERMITTED, message, key)
     secret = tls_secrets(view).get(key)
     if secret is None:
-        return BrokenCertificate(
-            CertificateReason.INVALID_CERTIFICATE_REF, f"Secret {key} does not exist, or cannot be read"
-        )
+        message = f"Secret {key} does not exist, or cannot be read"
+        return BrokenCertificate(CertificateReason.INVALID_CERTIFICATE_REF, message, key)
     if secret.fault:
         message = f"the certificate in Secret {key} cannot be used: {secret.fault}"
         return BrokenCertificate(CertificateReason.INVALID_CERTIFICATE_REF, message)

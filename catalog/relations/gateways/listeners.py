@@ -18,6 +18,7 @@ from meshwright.engine.derived import derived
 from meshwright.mesh.gateway.gateways import Gateway, Listener, ListenerProtocol
 from meshwright.mesh.kinds import GATEWAY_TCP_ROUTE, GRPC_ROUTE, HTTP_ROUTE, TLS_ROUTE, Kind
 from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.problems.spelling import nearest
 
 KINDS: Final[Mapping[str, tuple[Kind, ...]]] = MappingProxyType(
     {
@@ -52,7 +53,11 @@ def _verdict(view: View, gateway: Gateway, listener: Listener) -> ListenerVerdic
     fitting = KINDS.get(listener.protocol)
     if fitting is None:
         served = ", ".join(sorted(KINDS))
-        message = f"protocol {listener.protocol} is not served; listeners may have the protocol {served}"
+        near = nearest(listener.protocol, KINDS)
+        meant = f" (did you mean {near}?)" if near else ""
+        message = (
+            f"protocol {listener.protocol} is not served{meant}; listeners may have the protocol {served}"
+        )
         return ListenerVerdict(listener, ListenerReason.UNSUPPORTED_PROTOCOL, message)
     if listener.ends_tls and CLIENT_CERTIFICATES in gateway.unused:
         message = f"{CLIENT_CERTIFICATES} asks clients for certificates, which Meshwright does not check"

@@ -1,7 +1,7 @@
 """Verdicts about gateways, with reasons in the words of the specification."""
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from meshwright.mesh.gateway.gateways import Listener
 from meshwright.mesh.gateway.references import ParentRef
@@ -31,10 +31,15 @@ class CertificateReason(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BrokenCertificate:
-    """A reference of a listener to a certificate out of force, and why; without secret content."""
+    """A reference of a listener to a certificate out of force, and why; without secret content.
+
+    `secret` is the named Secret if it does not exist, or lacks a ReferenceGrant.
+    """
 
     reason: CertificateReason
     message: str
+    # The message names the Secret, so it is no difference of its own.
+    secret: PolicyKey | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

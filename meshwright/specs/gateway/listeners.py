@@ -80,7 +80,11 @@ def _check_protocol(fields: Fields, listener: Listener) -> None:
     if protocol in _WITHOUT_TLS and tls is not None:
         fields.wrong("tls", f"must be absent for the protocol {protocol}")
     if protocol == ListenerProtocol.HTTPS and tls is not None and tls.mode is not TlsMode.TERMINATE:
-        fields.wrong("tls", f"must have the mode {TlsMode.TERMINATE} for the protocol {protocol}")
+        rule = (
+            f"must be {TlsMode.TERMINATE} for the protocol {protocol}; listeners of protocol "
+            f"{ListenerProtocol.TLS} pass connections on unread"
+        )
+        fields.section("tls").wrong("mode", rule)
     if protocol == ListenerProtocol.TLS and tls is None:
         fields.wrong("tls", f"must be present for the protocol {protocol}")
     if protocol in _WITHOUT_HOSTNAME and listener.hostname:

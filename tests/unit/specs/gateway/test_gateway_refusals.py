@@ -47,7 +47,7 @@ REFUSED_LISTENERS = [
     ("{name: a, port: 80, protocol: HTTP, tls: {certificateRefs: [{name: b}]}}", "listeners[0].tls"),
     ("{name: a, port: 80, protocol: TCP, tls: {mode: Passthrough}}", "listeners[0].tls"),
     ("{name: a, port: 80, protocol: UDP, tls: {mode: Passthrough}}", "listeners[0].tls"),
-    ("{name: a, port: 80, protocol: HTTPS, tls: {mode: Passthrough}}", "listeners[0].tls"),
+    ("{name: a, port: 80, protocol: HTTPS, tls: {mode: Passthrough}}", "listeners[0].tls.mode"),
     ("{name: a, port: 80, protocol: TLS}", "listeners[0].tls"),
     ("{name: a, port: 80, protocol: HTTPS, tls: {}}", "listeners[0].tls.certificateRefs"),
     ("{name: a, port: 80, protocol: TLS, tls: {mode: Terminate}}", "listeners[0].tls.certificateRefs"),
@@ -295,3 +295,14 @@ def test_gateway_that_the_crd_accepts_has_no_error(document: dict[str, Any]) -> 
     """Nothing that a user may write in a cluster is refused from a file."""
     reading = read(document, IN_FILE)
     assert (faults(reading), len(reading.objects)) == ([], 1)
+
+
+def test_listener_of_https_that_passes_tls_on_names_mode_and_remedy() -> None:
+    """The value is the mode, and not the mapping around it."""
+    listener = "{name: a, port: 443, protocol: HTTPS, tls: {mode: Passthrough}}"
+    (problem,) = read(with_listeners(listener), IN_FILE).problems
+    assert (problem.field, problem.value, problem.expected) == (
+        "spec.listeners[0].tls.mode",
+        '"Passthrough"',
+        "must be Terminate for the protocol HTTPS; listeners of protocol TLS pass connections on unread",
+    )
