@@ -116,9 +116,9 @@ async def policies(api: Api, request: web.Request) -> Document:
 async def explain(api: Api, request: web.Request) -> Document:
     """Return why a request is allowed or refused. Raises web.HTTPBadRequest.
 
-    The query has either caller and destination, or the `line` of an access log with both.
+    The query has caller and destination, or a gateway, or the `line` of an access log with both.
     """
-    if "line" not in request.query:
+    if request.query.keys().isdisjoint({"line", "gateway"}):
         _require(request, "from", "to")
     return {"logged": {}} | await Answers(api.reading, api.clock).explain(request)
 

@@ -77,6 +77,12 @@ _EXPLAIN: Final = (
     Parameter("from", "namespace/service account, or an IP address outside the mesh", "shop/buyer"),
     Parameter("to", "namespace/service:port, or an address outside the mesh", "shop/store:80"),
     *_REQUEST,
+    Parameter(
+        "gateway",
+        "namespace/gateway:port for a request from outside, instead of from and to",
+        "shop/edge:443",
+    ),
+    Parameter("host", "host of a request to a gateway", "shop.example"),
     Parameter("line", "line of a sidecar's access log, instead of the other parameters", _LINE),
 )
 _CALL: Final = (

@@ -26,7 +26,7 @@ MOST_CHARACTERS: Final = 256
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH")
 """Methods reported by Envoy by name (`envoy.config.core.v3.RequestMethod`)."""
 
-_NAMES: Final = ("service", "proxy", "from", "method", "path", "status", "seconds", "limit")
+NAMES: Final = ("service", "proxy", "from", "method", "path", "status", "seconds", "limit")
 _MANY: Final = ("from", "method")
 _STATUS: Final = re.compile(r"([1-5])xx|([1-5][0-9]{2})")
 
@@ -67,10 +67,10 @@ _Said = Mapping[str, Sequence[str]]
 
 
 def _read_query(query: Iterable[tuple[str, str]]) -> _Said:
-    result: dict[str, list[str]] = {name: [] for name in _NAMES}
+    result: dict[str, list[str]] = {name: [] for name in NAMES}
     for name, value in query:
         if name not in result:
-            there = ", ".join(_NAMES)
+            there = ", ".join(NAMES)
             raise web.HTTPBadRequest(reason=f"unknown parameter {name[:40]!r}: must be one of {there}")
         result[name].append(value)
     for name, values in result.items():

@@ -12,6 +12,7 @@ from meshwright.admin.jsonable import Document
 from meshwright.admin.pages import debug
 from meshwright.admin.pages.calls import access_line, connectivity
 from meshwright.admin.pages.calls import explain as explaining
+from meshwright.admin.pages.calls.fields import QueryError
 from meshwright.admin.pages.calls.sidecars import known_sidecars
 from meshwright.admin.pages.mesh.certificates import certificates
 from meshwright.admin.pages.mesh.published_resources import published
@@ -88,16 +89,15 @@ class Answers:
             return {"usage": explaining.USAGE}
         with _understood():
             question = access_line.question(view, request.query, request.query.getall("header", []))
-            if (edge := explaining.read_edge(view, question.query, question.headers)) is not None:
-                return explaining.edge(view, edge)
-            if (outside := explaining.read_outside(view, question.query, question.headers)) is not None:
-                return explaining.outside(view, outside)
+            logged: Document = {"logged": dict(question.logged)}
+            if (found := explaining.by_policy(view, question.query, question.headers)) is not None:
+                return found | logged
             asked = explaining.read_request(question.query, question.headers)
         explanation, names = await asyncio.to_thread(explaining.explained, view, asked)
         held = await asyncio.to_thread(
             explaining.compared_document, view, explanation, known_sidecars(self.reading, names)
         )
-        return held | {"logged": dict(question.logged)}
+        return held | logged
 
     async def connectivity(self, request: web.Request) -> Document:
         """Return the state of every part on the path of a request."""
@@ -127,5 +127,5 @@ def _understood() -> Iterator[None]:
     """Turn a QueryError in the block into an HTTP error 400 with the same message."""
     try:
         yield
-    except explaining.QueryError as error:
+    except QueryError as error:
         raise web.HTTPBadRequest(reason=str(error)) from error

@@ -158,7 +158,7 @@ _ROUTES: Final = (
     ),
     _Route(
         "/debug/explain",
-        "why a request is allowed or denied; ?from=&to=&method=&path=&header=",
+        "why a request is allowed or denied; ?from=&to=&method=&path=&header=, or ?gateway=&host=",
         Answers.explain,
         explain.EXPLAIN,
         scope=Scope.FACTS,

@@ -241,7 +241,8 @@ def _read(directory: Path) -> "OfflineMesh":
 
 def _offline(read: "Callable[[], OfflineMesh]", query: Mapping[str, str], headers: list[str]) -> Found:
     from meshwright.admin.pages.calls.access_line import question
-    from meshwright.admin.pages.calls.explain import QueryError, answer
+    from meshwright.admin.pages.calls.explain import answer
+    from meshwright.admin.pages.calls.fields import QueryError
 
     try:
         view = read().view

@@ -62,6 +62,7 @@ READING = {
     "hosts": ("hosts", "--namespace", "shop"),
     "explain": ("explain", *CALL),
     "explain, out of the mesh": ("explain", "--from", "shop/buyer", "--to", "1.2.3.4:80"),
+    "explain, a gateway": ("explain", "--gateway", "shop/edge:80", "--host", "shop.example"),
     "explain, a line": ("explain", LINE),
     "connectivity": ("connectivity", "--no-request", *CALL),
     "certs list": ("certs", "list"),

@@ -8,7 +8,8 @@ from catalog.lint.codes import Code
 from catalog.lint.problems import problems
 from catalog.policy.group_policy import proxy_policy
 from catalog.relations.groups import group_of
-from meshwright.admin.pages.calls.explain import QueryError, answer
+from meshwright.admin.pages.calls.explain import answer
+from meshwright.admin.pages.calls.fields import QueryError
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import EndpointSlice

@@ -16,7 +16,7 @@ from catalog.relations.backends.workloads import services_of
 from catalog.store.inventory import by_address
 from catalog.store.smi import splits
 from catalog.store.view import View
-from meshwright.admin.pages.calls.explain import QueryError
+from meshwright.admin.pages.calls.fields import QueryError
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.kinds import GRPC_ROUTE, HTTP_ROUTE
 from meshwright.mesh.names import IpAddress, Namespace, ServiceName, is_dns_label, is_dns_subdomain

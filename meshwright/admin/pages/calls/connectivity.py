@@ -21,7 +21,7 @@ from certs.ledger.entry import LedgerEntry
 from meshwright.admin.jsonable import Document, Json
 from meshwright.admin.pages.calls import explain as explaining
 from meshwright.admin.pages.calls import route_hops as on_the_way
-from meshwright.admin.pages.calls.explain import QueryError
+from meshwright.admin.pages.calls.fields import QueryError
 from meshwright.admin.pages.calls.sidecars import SidecarStatus, sidecar_states
 from meshwright.admin.pages.proxies.differences import kept
 from meshwright.admin.pages.proxies.proxies import known

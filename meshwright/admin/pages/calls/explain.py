@@ -5,19 +5,15 @@ from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 from catalog.explain import (
-    EdgeExplanation,
     Enforcement,
     Explanation,
     OutsideExplanation,
-    Step,
     address_outside,
     call_to,
     call_to_service,
     concerned,
-    default_port,
     enforcement_without_server,
     explain,
-    explain_edge,
     explain_outside,
     in_the_mesh,
     standing,
@@ -25,9 +21,10 @@ from catalog.explain import (
 from catalog.explain.enforcement import EnforcementState, headline
 from catalog.explain.sidecars import Sidecar
 from catalog.oracle.decide import Request
-from catalog.oracle.edge import EdgeRequest
 from catalog.store.view import View
 from meshwright.admin.jsonable import Json, jsonable
+from meshwright.admin.pages.calls.fields import QueryError, read_header, read_pair, steps_in_json
+from meshwright.admin.pages.calls.gateway import edge, read_edge
 from meshwright.admin.pages.calls.relevant_objects import deciding
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
@@ -36,11 +33,9 @@ from meshwright.mesh.names import (
     Port,
     ServiceAccountName,
     ServiceName,
-    is_dns_label,
     is_dns_subdomain,
 )
 from meshwright.mesh.policies.callers import Client, Outsider
-from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ServiceKey
 from meshwright.specs.values.references import parse_address
 
@@ -55,12 +50,7 @@ _CALLER: Final = (
     f"{_CLIENT}, or outside the mesh <IP>[,tls][,name=<name in its certificate>][,server=<requested "
     "server name>]"
 )
-_GATEWAY: Final = "<namespace>/<gateway>[:<port>]"
 _CALLED: Final = "<namespace>/<service>:<port>, or outside the mesh <IP or host>:<port>"
-
-
-class QueryError(ValueError):
-    """Error for an invalid query about a request; the message describes the valid form."""
 
 
 def read_request(query: Mapping[str, str], headers: Iterable[str]) -> Request:
@@ -77,11 +67,11 @@ def read_request(query: Mapping[str, str], headers: Iterable[str]) -> Request:
     # Six digits at most, so that int() is cheap for any input.
     if not (number.isascii() and number.isdigit() and 1 <= int(number[:6]) <= 65535):
         raise QueryError(f"to is {called[:200]!r}: must be {_CALLED}")
-    namespace, name = _pair("to", rest, _CALLED)
+    namespace, name = read_pair("to", rest, _CALLED)
     path = query.get("path") or "/"
     if not path.startswith("/") and "://" not in path and path != "*":
         raise QueryError(f"path is {path[:200]!r}: must begin with /, or be a URL")
-    given = [_header(header) for header in headers]
+    given = [read_header(header) for header in headers]
     if not any(item.lower() in ("host", ":authority") for item, _ in given):
         given.append(("host", f"{name}.{namespace}" + ("" if number == "80" else f":{number}")))
     return Request(
@@ -99,7 +89,7 @@ def _client(text: str) -> Client:
     address, *lines = text.split(",")
     socket_address = parse_address(address)
     if socket_address is None:
-        namespace, account = _pair("from", text, _CALLER if lines else _CLIENT)
+        namespace, account = read_pair("from", text, _CALLER if lines else _CLIENT)
         return ServiceIdentity(Namespace(namespace), ServiceAccountName(account))
     words = dict(item.partition("=")[::2] for item in lines)
     if unknown := words.keys() - {"tls", "name", "server"}:
@@ -122,13 +112,13 @@ def read_outside(view: View, query: Mapping[str, str], headers: Iterable[str]) -
         where = HostPort(_as_sent(where.host), where.port)
     except ValueError:
         return None
-    namespace, account = _pair("from", query.get("from", ""), _CLIENT)
+    namespace, account = read_pair("from", query.get("from", ""), _CLIENT)
     if where.port < 1:
         raise QueryError(f"to is {called[:200]!r}: the port must be 1 to 65535")
     client = ServiceIdentity(Namespace(namespace), ServiceAccountName(account))
     if whose := in_the_mesh(view, where, client):
         raise QueryError(f"to is {called[:200]!r}: {whose}")
-    given = tuple(map(_header, headers))
+    given = tuple(map(read_header, headers))
     method, path = (query.get("method") or "GET").upper(), query.get("path") or "/"
     return explain_outside(view, client, where, call_to(view, client, where, method, path, given))
 
@@ -145,7 +135,7 @@ def _service_outside(
     if client is None or address is None:
         return None
     where = HostPort(str(address), request.port)
-    given = tuple(map(_header, headers))
+    given = tuple(map(read_header, headers))
     asked = call_to(view, client, where, request.method, request.path, given)
     return explain_outside(view, client, where, call_to_service(view, client, request.service, where, asked))
 
@@ -184,90 +174,33 @@ def outside(view: View, outside_explanation: OutsideExplanation) -> dict[str, Js
         "headline": outside_explanation.answer.value,
         "because": [str(key) for key in outside_explanation.because],
         "backends": [],
-        "steps": _steps(outside_explanation.steps),
+        "steps": steps_in_json(outside_explanation.steps),
         "objects": deciding(view, outside_explanation.steps, outside_explanation.because),
         "missing": jsonable(outside_explanation.missing),
         "besides": [],
     }
 
 
-def read_edge(view: View, query: Mapping[str, str], headers: Iterable[str]) -> EdgeExplanation | None:
-    """Explain a request from outside to a gateway; return None without `gateway`. Raises QueryError.
+def by_policy(view: View, query: Mapping[str, str], headers: Iterable[str]) -> dict[str, Json] | None:
+    """Return the explanation of a request whose sidecars are not compared. Raises QueryError.
 
-    `gateway` is `<namespace>/<gateway>[:<port>]`; the port is that of the first listener by default. The host
-    is `host`, else that of the header or of a URL as path.
+    Such a request is to a gateway, or to a destination outside the mesh. Returns None for other requests.
     """
-    named = query.get("gateway", "")
-    if not named:
-        return None
-    rest, colon, number = named.partition(":")
-    namespace, name = _pair("gateway", rest, _GATEWAY)
-    if colon and not (number.isascii() and number.isdigit() and 1 <= int(number[:6]) <= 65535):
-        raise QueryError(f"gateway is {named[:200]!r}: must be {_GATEWAY}")
-    key = PolicyKey(Namespace(namespace), name)
-    port = Port(int(number)) if number else default_port(view, key) or Port(80)
-    given = [_header(header) for header in headers]
-    path = query.get("path") or "/"
-    _, is_url, rest = path.partition("://")
-    where, _, below = rest.partition("/")
-    named_hosts = [value for item, value in given if item.lower() == "host"]
-    host = (query.get("host") or where or "".join(named_hosts[:1])).lower()
-    asked = EdgeRequest(
-        key,
-        port,
-        host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host,
-        (query.get("method") or "GET").upper(),
-        f"/{below}" if is_url else path,
-        tuple(item for item in given if item[0].lower() != "host"),
-    )
-    return explain_edge(view, asked)
-
-
-def edge(view: View, explanation: EdgeExplanation) -> dict[str, Json]:
-    """Return the explanation of a request to a gateway, with the same fields as others.
-
-    The state of the gateway's proxies is not evaluated.
-    """
-    asked = explanation.asked
-    return {
-        "from": "a client outside the mesh",
-        "to": f"Gateway {asked.gateway}:{asked.port}",
-        "method": asked.method,
-        "path": f"{asked.host}{asked.path}",
-        "headers": [list[Json](header) for header in asked.headers],
-        "answer": explanation.answer.value,
-        "policy": explanation.answer.value,
-        "in_force": EnforcementState.NOT_ASKED.value,
-        "in_force_because": ["only policy was evaluated"],
-        "headline": explanation.headline,
-        "because": [str(key) for key in explanation.because],
-        "backends": [],
-        "steps": _steps(explanation.steps),
-        "objects": deciding(view, explanation.steps, explanation.because),
-        "missing": jsonable(explanation.missing),
-        "besides": [],
-    }
+    given = tuple(headers)
+    if (at_edge := read_edge(view, query, given)) is not None:
+        return edge(view, at_edge)
+    if (outside_explanation := read_outside(view, query, given)) is not None:
+        return outside(view, outside_explanation)
+    return None
 
 
 def answer(view: View, query: Mapping[str, str], headers: Iterable[str]) -> dict[str, Json]:
     """Return the explanation of one request as JSON, by policy alone. Raises QueryError."""
-    if (at_edge := read_edge(view, query, headers)) is not None:
-        return edge(view, at_edge)
-    if (outside_explanation := read_outside(view, query, headers)) is not None:
-        return outside(view, outside_explanation)
-    explained = explain(view, read_request(query, headers))
+    given = tuple(headers)
+    if (found := by_policy(view, query, given)) is not None:
+        return found
+    explained = explain(view, read_request(query, given))
     return document(view, explained, enforcement_without_server(explained.decision))
-
-
-def _steps(steps: Iterable[Step]) -> list[Json]:
-    return [
-        {
-            "depth": step.depth,
-            "text": step.text,
-            "objects": [{"object": str(key), "origin": str(origin)} for key, origin in step.objects],
-        }
-        for step in steps
-    ]
 
 
 def explained(view: View, request: Request) -> tuple[Explanation, tuple[ProxyName, ...]]:
@@ -312,22 +245,8 @@ def document(view: View, explanation: Explanation, stands: Enforcement) -> dict[
             }
             for share in stands.decision.shares
         ],
-        "steps": _steps(explanation.steps),
+        "steps": steps_in_json(explanation.steps),
         "objects": deciding(view, explanation.steps, explanation.decision.because),
         "missing": jsonable(explanation.missing),
         "besides": list[Json](explanation.besides),
     }
-
-
-def _pair(field: str, text: str, form: str) -> tuple[str, str]:
-    namespace, slash, name = text.partition("/")
-    if not slash or not is_dns_label(namespace) or not is_dns_subdomain(name):
-        raise QueryError(f"{field} is {text[:200]!r}: must be {form}")
-    return namespace, name
-
-
-def _header(text: str) -> tuple[str, str]:
-    name, colon, value = text.partition(":")
-    if not colon or not name.strip():
-        raise QueryError(f"header is {text[:200]!r}: must be 'name: value'")
-    return name.strip(), value.strip()

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 import yaml
 
-from meshwright.admin.pages.calls.explain import QueryError, answer
+from meshwright.admin.pages.calls.explain import answer
+from meshwright.admin.pages.calls.fields import QueryError
 from meshwright.providers.directory.manifests import Manifests
 from tests.meshes import values as a
 

@@ -4,7 +4,8 @@ import pytest
 import yaml
 
 from catalog.store.view import View
-from meshwright.admin.pages.calls.explain import QueryError, answer, read_request
+from meshwright.admin.pages.calls.explain import answer, read_request
+from meshwright.admin.pages.calls.fields import QueryError
 from meshwright.mesh.names import IpAddress
 from meshwright.mesh.policies.callers import Outsider
 from tests.meshes import values as a

@@ -471,3 +471,18 @@ def test_wrong_questions_about_gateways_name_the_valid_form(
     """Status 2, and one sentence."""
     result = run("explain", "--mesh", str(mesh), *arguments)
     assert (result.returncode, named in result.stderr) == (2, True)
+
+
+async def test_gateway_is_explained_by_a_server_as_by_its_manifests(
+    run: Run, mesh: Path, tmp_path: Path
+) -> None:
+    """The steps and the printed policy are the same."""
+    (mesh / "edge.yaml").write_text(EDGE)
+    reading: Any = OneView(read(mesh).view)
+    async with answering(reading, tmp_path):
+        question = ("explain", "--state", str(tmp_path), *AT_EDGE, "--header", "a: b", "GET", "/books")
+        from_server = await asyncio.to_thread(run, *question)
+    offline = run("explain", "--mesh", str(mesh), *AT_EDGE, "--header", "a: b", "GET", "/books")
+    assert from_server == offline
+    assert (offline.returncode, offline.stderr) == (1, "")
+    assert "spec.rules[0].matches[0], decides the request: its path begins with /books." in offline.stdout

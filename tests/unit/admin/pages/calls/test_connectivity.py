@@ -13,7 +13,7 @@ from catalog.store.settings import EndpointAdmission
 from catalog.store.smi import http_route_groups
 from catalog.store.view import MeshSettings, View
 from meshwright.admin.pages.calls.connectivity import connectivity
-from meshwright.admin.pages.calls.explain import QueryError
+from meshwright.admin.pages.calls.fields import QueryError
 from meshwright.admin.proxy_names import NothingToShow
 from meshwright.delivery.quarantine.exclusions import LeftOut
 from meshwright.mesh.identity import ProxyName
