@@ -4,12 +4,13 @@ The package asks only the oracle and never decides itself, so the explanation al
 
 `explain` explains a request, `explain_outside` a call out of the mesh, and `explain_edge` a request to a
 gateway. `standing` compares a decision with the configuration acknowledged by sidecars. `steps/` has a module
-for each subject of a step. Start reading with `explanation`.
+for each subject of a step, and `gateways/` the parts of `explain_edge`. Start reading with `explanation`.
 """
 
-from catalog.explain.edge import EdgeExplanation, default_port, explain_edge
+from catalog.explain.edge import default_port, explain_edge
 from catalog.explain.enforcement import Enforcement, concerned, enforcement_without_server, standing
 from catalog.explain.explanation import Explanation, explain
+from catalog.explain.gateways.account import EdgeExplanation
 from catalog.explain.names import reason_for_unknown
 from catalog.explain.outside import OutsideExplanation, call_to, call_to_service, explain_outside, in_the_mesh
 from catalog.explain.outside_services import address_outside

@@ -2,7 +2,10 @@
 
 Written from the specification for gateways:
 
-- Of the listeners in force at a port, only one answers: the listener with the most specific host name.
+- Of the listeners in force at a port, only one answers: the listener with the most specific host name. With
+  HTTPS and TLS this is the host name for the server name in TLS, and without one the connection is closed.
+- A listener with HTTPS answers a request for the host of another listener with 421, and for a host of no
+  listener with 404.
 - Of the attached routes, the ones with the most specific host name decide first; a GRPCRoute before an
   HTTPRoute, and otherwise as in a mesh (`catalog.oracle.gateway`).
 - A backend of another namespace needs a ReferenceGrant.
@@ -21,7 +24,7 @@ from catalog.relations.gateways.listeners import listener_verdicts
 from catalog.relations.gateways.route_listeners import routes_at_listener
 from catalog.store.view import View
 from meshwright.mesh.gateway.gateways import Listener, ListenerProtocol
-from meshwright.mesh.gateway.hostnames import covers, most_specific, specificity
+from meshwright.mesh.gateway.hostnames import most_specific, specificity
 from meshwright.mesh.gateway.references import BackendObject
 from meshwright.mesh.identity import ServiceIdentity
 from meshwright.mesh.kinds import GRPC_ROUTE
@@ -31,13 +34,15 @@ from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ServiceKey
 
 _WITH_REQUESTS = (ListenerProtocol.HTTP, ListenerProtocol.HTTPS)
+_WITH_SERVER_NAMES = (ListenerProtocol.HTTPS, ListenerProtocol.TLS)
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeRequest:
     """A request to a port of a gateway; `host` is without a port, and in lower case.
 
-    At a listener with TLS or TCP the request is a connection, and `host` the requested server name.
+    `server_name` is the requested name in TLS, empty for `host`, as most clients have one name for both. At a
+    listener with TLS or TCP the request is a connection.
     """
 
     gateway: PolicyKey
@@ -46,6 +51,12 @@ class EdgeRequest:
     method: str = "GET"
     path: str = "/"
     headers: tuple[tuple[str, str], ...] = ()
+    server_name: str = ""
+
+    @property
+    def name_in_tls(self) -> str:
+        """The server name of a client with TLS."""
+        return self.server_name or self.host
 
 
 def listeners_at(view: View, gateway: PolicyKey, port: Port) -> tuple[Listener, ...]:
@@ -61,13 +72,29 @@ def listeners_at(view: View, gateway: PolicyKey, port: Port) -> tuple[Listener, 
 def listener_for(view: View, asked: EdgeRequest) -> Listener | None:
     """Return the answering listener of a request; None if no host name covers the request's."""
     there = {listener.hostname: listener for listener in listeners_at(view, asked.gateway, asked.port)}
-    hostname = most_specific(there, asked.host)
+    is_tls = any(has_server_name(listener) for listener in there.values())
+    hostname = most_specific(there, asked.name_in_tls if is_tls else asked.host)
     return None if hostname is None else there[hostname]
+
+
+def owner_of_host(view: View, asked: EdgeRequest) -> Listener | None:
+    """Return the listener at the port of a request with the host of the request; else None."""
+    return listener_for(view, replace(asked, server_name=""))
+
+
+def has_server_name(listener: Listener) -> bool:
+    """Return whether the server name in TLS selects a listener."""
+    return listener.protocol in _WITH_SERVER_NAMES
 
 
 def has_requests(listener: Listener) -> bool:
     """Return whether a listener looks at requests, and not at connections alone."""
     return listener.protocol in _WITH_REQUESTS
+
+
+def wanted_name(asked: EdgeRequest, listener: Listener) -> str:
+    """Return the name by which a listener selects a route: the host, or for connections the server name."""
+    return asked.host if has_requests(listener) else asked.name_in_tls
 
 
 def fitting_at_edge(view: View, asked: EdgeRequest, listener: Listener) -> tuple[RouteMatch, ...]:
@@ -114,5 +141,4 @@ def _pattern(item: RouteMatch, asked: EdgeRequest, listener: Listener) -> str | 
     # TCP has no names, so every route is for all connections.
     if listener.protocol == ListenerProtocol.TCP:
         return ""
-    pattern = most_specific(item.route.hostnames or ("",), asked.host)
-    return pattern if pattern is not None and covers(pattern, asked.host) else None
+    return most_specific(item.route.hostnames or ("",), wanted_name(asked, listener))

@@ -18,6 +18,7 @@ import h2.events
 import pytest
 import pytest_asyncio
 
+from meshwright.admin.pages.calls.explain import answer
 from tests.golden.running_mesh import LiveMesh, serve
 from tests.tools.deadline import until
 from tests.tools.tls_secrets import EdgePair, self_signed
@@ -26,7 +27,7 @@ pytestmark = [pytest.mark.envoy, pytest.mark.asyncio(loop_scope="module")]
 
 NET: Final = f"127.{100 + os.getpid() % 100}.{100 + os.getpid() // 100 % 150}"
 EDGE, WEB, OTHER, SECURE = (f"{NET}.{number}" for number in (1, 2, 3, 4))
-HTTPS, TLS, TCP, CLOSED, SPLIT = 14443, 14444, 14445, 14446, 14447
+HTTPS, TLS, TCP, CLOSED, SPLIT, NARROW = 14443, 14444, 14445, 14446, 14447, 14448
 APPLICATION: Final = 14001
 REPLACED: Final = 100
 """Certificates that one Secret has one after the other, under requests."""
@@ -99,14 +100,19 @@ spec:
 {_listener("broken", HTTPS, "HTTPS", "broken.example", _shown("missing"))}\
 {_listener("passed", TLS, "TLS", "*.passed.example", "{mode: Passthrough}")}\
 {_listener("ended", TLS, "TLS", "ended.example", _shown("ended"))}\
+{_listener("lonely", TLS, "TLS", "lonely.example", _shown("ended"))}\
+{_listener("gone", TLS, "TLS", "gone.example", _shown("ended"))}\
 {_listener("tcp", TCP, "TCP")}\
 {_listener("closed", CLOSED, "TCP")}\
 {_listener("split", SPLIT, "TCP")}\
+{_listener("narrow", NARROW, "HTTPS", "any.example", _shown("any"))}\
 ---
 {_route("HTTPRoute", "any", "any", _to("web"), "any.example")}
 {_route("HTTPRoute", "second", "second", _to("other"))}
 {_route("TLSRoute", "passed", "passed", _to("secure"), "shop.passed.example")}
 {_route("TLSRoute", "ended", "ended", _to("web"), "ended.example")}
+{_route("HTTPRoute", "narrow", "narrow", _to("web"))}
+{_route("TLSRoute", "gone", "gone", _to("missing"), "gone.example")}
 {_route("TCPRoute", "tcp", "tcp", _to("web"))}
 {_route("TCPRoute", "split", "split", f"{_to('web')}, {_to('missing')}, {_to('other', 0)}")}
 """
@@ -274,7 +280,11 @@ async def test_passed_connection_reaches_the_backend_with_its_server_name(mesh: 
     assert await connection.reader.read() == b"shop.passed.example"
 
 
-@pytest.mark.parametrize("name", ["cart.passed.example", "nobody.example"], ids=["no route", "no listener"])
+@pytest.mark.parametrize(
+    "name",
+    ["cart.passed.example", "lonely.example", "nobody.example"],
+    ids=["no route", "no route, TLS is ended", "no listener"],
+)
 async def test_other_server_names_are_refused(mesh: LiveMesh, name: str) -> None:
     """TLSRouteHostnameIntersection: the listener's own name without a route, and a name of nobody."""
     with pytest.raises((ConnectionError, ssl.SSLError)):
@@ -308,6 +318,38 @@ async def test_broken_share_of_connections_is_closed(mesh: LiveMesh) -> None:
     """A missing backend has half of the shares, and one of weight 0 has none."""
     answers = [await _tcp(SPLIT) for _ in range(40)]
     assert {answer[-3:] for answer in answers} == {b"web", b""}
+
+
+CALLS: Final = [
+    (port, name, host)
+    for port in (HTTPS, NARROW, TLS)
+    for name in (
+        "any.example",
+        "second.example",
+        "broken.example",
+        "ended.example",
+        "lonely.example",
+        "gone.example",
+    )
+    for host in (name, "any.example", "second.example", "nobody.example")
+]
+_ANSWERS: Final = {200: "allowed", 404: "refused: 404", 421: "refused: 421"}
+
+
+async def test_explanation_has_the_answer_of_the_proxy(mesh: LiveMesh) -> None:
+    """The answer to each server name and host: a status, or a connection closed in the handshake."""
+    seen: dict[tuple[int, str, str], str] = {}
+    explained: dict[tuple[int, str, str], object] = {}
+    for port, name, host in CALLS:
+        try:
+            status, _ = await (await connect(name, port=port)).request(host)
+            seen[port, name, host] = _ANSWERS[status]
+        except (ConnectionError, ssl.SSLError):
+            seen[port, name, host] = "refused: the connection is closed in the TLS handshake"
+        asked = {"gateway": f"default/edge:{port}", "host": name}
+        explained[port, name, host] = answer(mesh.view, asked, [f"Host: {host}"])["headline"]
+    assert explained == seen
+    assert len(set(seen.values())) == 4
 
 
 async def test_replaced_certificate_loses_no_request(mesh: LiveMesh) -> None:

@@ -20,7 +20,8 @@ def read_edge(view: View, query: Mapping[str, str], headers: Iterable[str]) -> E
     """Explain a request from outside to a gateway; return None without `gateway`. Raises QueryError.
 
     `gateway` is `<namespace>/<gateway>[:<port>]`; the port is that of the first listener by default. The host
-    is `host`, else that of the header or of a URL as path.
+    is `host`, or that of a URL as path. A header Host is for the request alone, as with curl, so the server
+    name in TLS may be another one.
     """
     named = query.get("gateway", "")
     if not named:
@@ -36,16 +37,22 @@ def read_edge(view: View, query: Mapping[str, str], headers: Iterable[str]) -> E
     _, is_url, rest = path.partition("://")
     where, _, below = rest.partition("/")
     named_hosts = [value for item, value in given if item.lower() == "host"]
-    host = (query.get("host") or where or "".join(named_hosts[:1])).lower()
+    called = _without_port(query.get("host") or where)
     asked = EdgeRequest(
         key,
         port,
-        host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host,
+        _without_port(named_hosts[0]) if named_hosts else called,
         (query.get("method") or "GET").upper(),
         f"/{below}" if is_url else path,
         tuple(item for item in given if item[0].lower() != "host"),
+        called,
     )
     return explain_edge(view, asked)
+
+
+def _without_port(text: str) -> str:
+    host, _, port = text.lower().rpartition(":")
+    return host if port.isdigit() else text.lower()
 
 
 def edge(view: View, explanation: EdgeExplanation) -> dict[str, Json]:

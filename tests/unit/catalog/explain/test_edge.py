@@ -12,6 +12,7 @@ from meshwright.mesh.gateway.filters import Filters, NewPath, PathForm, Redirect
 from meshwright.mesh.gateway.rules import Rule
 from meshwright.mesh.names import Namespace, Port
 from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.service import Protocol
 from meshwright.mesh.workload import Edge
 from tests.meshes import gateway as g
 from tests.meshes import values as a
@@ -31,12 +32,12 @@ def explained(
     path: str = "/cart",
     port: int = 80,
     open_mesh: bool = True,
+    server_name: str = "",
 ) -> EdgeExplanation:
     """Explain a request to the gateway `edge`."""
     view = g.view(*MESH, *((OPEN,) if open_mesh else ()), *things)
-    return explain_edge(
-        view, EdgeRequest(PolicyKey(Namespace("default"), "edge"), Port(port), host, path=path)
-    )
+    key = PolicyKey(Namespace("default"), "edge")
+    return explain_edge(view, EdgeRequest(key, Port(port), host, path=path, server_name=server_name))
 
 
 def texts(result: EdgeExplanation) -> list[str]:
@@ -169,3 +170,111 @@ def test_most_specific_host_name_of_a_route_decides_first() -> None:
     )
     result = explained(TWO, ROUTE, old, path="/cart/long")
     assert result.because[-1].name == "cart"
+
+
+SECURE = (
+    g.gateway(
+        "edge",
+        g.https("shop", "*.shop.example"),
+        g.https("pay", "pay.example"),
+        g.passthrough("db", 443, "db"),
+    ),
+    g.tls_secret(),
+    g.http_route("cart", Rule(backends=(g.to("v1"),)), parents=(g.at("edge", "shop"),)),
+)
+OTHERS_HOST = (
+    "Listener pay at the same port is for host pay.example, but the server name selects listener shop"
+)
+NO_NAME = "No listener at port 443 is for connections without a server name"
+CLOSED = "The gateway closes the connection in the TLS handshake, without an answer."
+BESIDE = "refused: the connection is closed in the TLS handshake"
+
+
+@pytest.mark.parametrize(
+    ("server_name", "last"),
+    [
+        (
+            "other.test",
+            "No listener at port 443 is for the server name other.test, so there is no certificate for it. ",
+        ),
+        ("", f"{NO_NAME}, so there is no certificate for them. "),
+        ("db", "The listener lacks a route. "),
+    ],
+)
+def test_server_name_without_a_listener_gets_no_handshake(server_name: str, last: str) -> None:
+    """A status would need a connection first."""
+    result = explained(*SECURE, host=server_name, port=443)
+    assert (result.answer, result.headline) == (Answer.REFUSED, BESIDE)
+    assert texts(result)[-1] == last + CLOSED
+
+
+def test_listener_that_ends_tls_without_a_route_closes_the_connection_in_the_handshake() -> None:
+    """The proxy looks for the backend before the handshake."""
+    ended = g.gateway("edge", g.https("db", "db", protocol="TLS")), g.tls_secret()
+    result = explained(*ended, host="db", port=443)
+    assert (result.headline, texts(result)[-1]) == (BESIDE, f"The listener lacks a route. {CLOSED}")
+
+
+@pytest.mark.parametrize(
+    ("host", "headline", "last"),
+    [
+        ("eu.shop.example", "allowed", "The request is allowed."),
+        (
+            "other.test",
+            "refused: 404",
+            "Listener shop is for other hosts than other.test. The gateway answers 404.",
+        ),
+        (
+            "pay.example",
+            "refused: 421",
+            f"{OTHERS_HOST}. The gateway answers 421, so that a client with HTTP/2 opens another connection.",
+        ),
+    ],
+)
+def test_other_host_than_the_server_name_gets_a_status(host: str, headline: str, last: str) -> None:
+    """The server name selects the listener, and the host of the request a route there."""
+    result = explained(*SECURE, host=host, port=443, server_name="us.shop.example")
+    assert (result.headline, texts(result)[-1]) == (headline, last)
+
+
+@pytest.mark.parametrize(
+    ("backends", "open_mesh", "headline", "last"),
+    [
+        (("v1",), True, "allowed", "The connection is allowed."),
+        (("none",), True, BESIDE, f"No backend of the rule exists and has a weight. {CLOSED}"),
+        (
+            ("v2",),
+            True,
+            "unreachable: the connection is closed",
+            "No endpoint of the backends is ready. The gateway closes the connection.",
+        ),
+        (
+            ("v1", "none"),
+            True,
+            "depends",
+            "The answer depends on the backend: the connection is forwarded, or closed without an answer.",
+        ),
+        (
+            ("v1", "none"),
+            False,
+            "refused: the connection is closed",
+            "The connection is closed without an answer.",
+        ),
+    ],
+)
+def test_connection_has_no_status(
+    backends: tuple[str, ...], open_mesh: bool, headline: str, last: str
+) -> None:
+    """A listener with TLS closes a connection where a listener with HTTPS would answer a request."""
+    rule = Rule(backends=tuple(g.to(name, 5432) for name in backends))
+    port = a.port(5432, protocol=Protocol.TCP)
+    result = explained(
+        g.gateway("edge", g.passthrough("db", 443, "db")),
+        g.tls_route("db", rule, parents=(g.at("edge"),)),
+        *(a.service(name, port, address=f"10.1.0.{number}") for number, name in enumerate(("v1", "v2"), 2)),
+        host="db",
+        port=443,
+        open_mesh=open_mesh,
+    )
+    assert (result.headline, texts(result)[-1]) == (headline, last)
+    assert not any("403" in text for text in texts(result))

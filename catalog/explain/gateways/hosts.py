@@ -1,0 +1,39 @@
+"""Ends of explanations at a port whose listeners are for other host names than a request's.
+
+For example, a proxy closes a connection in the TLS handshake if no listener has the server name.
+"""
+
+from catalog.explain.gateways.account import CLOSED_IN_HANDSHAKE, IN_HANDSHAKE, Account, EdgeExplanation
+from catalog.oracle.decide import Answer
+from catalog.oracle.edge import has_server_name, listeners_at, owner_of_host
+from meshwright.mesh.gateway.gateways import Listener
+
+
+def without_listener(account: Account) -> EdgeExplanation:
+    """End an explanation at a port whose listeners are for other host names."""
+    asked = account.asked
+    if not any(map(has_server_name, listeners_at(account.view, asked.gateway, asked.port))):
+        text = f"The listeners at port {asked.port} are for other hosts than {asked.host or 'an empty one'}."
+        return account.ended(Answer.REFUSED, "refused: 404", f"{text} The gateway answers 404.")
+    name, them = f"the server name {asked.name_in_tls}", "it"
+    if not asked.name_in_tls:
+        name, them = "connections without a server name", "them"
+    text = f"No listener at port {asked.port} is for {name}, so there is no certificate for {them}."
+    return account.ended(Answer.REFUSED, IN_HANDSHAKE, f"{text} {CLOSED_IN_HANDSHAKE}")
+
+
+def for_other_host(account: Account, listener: Listener) -> EdgeExplanation | None:
+    """End an explanation at a listener with HTTPS if the host of the request is not the listener's."""
+    asked = account.asked
+    owner = owner_of_host(account.view, asked)
+    if owner == listener:
+        return None
+    if owner is None:
+        text = f"Listener {listener.name} is for other hosts than {asked.host or 'an empty one'}."
+        return account.ended(Answer.REFUSED, "refused: 404", f"{text} The gateway answers 404.")
+    text = (
+        f"Listener {owner.name} at the same port is for host {asked.host}, but the server name selects "
+        f"listener {listener.name}. The gateway answers 421, so that a client with HTTP/2 opens another "
+        "connection."
+    )
+    return account.ended(Answer.REFUSED, "refused: 421", text)
