@@ -14,7 +14,7 @@ from catalog.explain.gateways.account import (
     EdgeExplanation,
 )
 from catalog.explain.gateways.backends import at_backends, own_answer
-from catalog.explain.gateways.hosts import for_other_host, without_listener
+from catalog.explain.gateways.hosts import for_other_host, without_listener, without_port
 from catalog.explain.steps.gateway import decision_of
 from catalog.explain.steps.step import Step, origin_of, origin_of_object
 from catalog.oracle.decide import Answer
@@ -45,8 +45,9 @@ from meshwright.mesh.policies.smi import PolicyKey
 
 
 def default_port(view: View, gateway: PolicyKey) -> Port | None:
-    """Return the first port of a gateway's listeners, for a question without a port."""
-    return next((item.listener.port for item in listener_verdicts(view, gateway) if item.in_force), None)
+    """Return the port of a gateway's first listener in force, else of the first; None without listeners."""
+    verdicts = sorted(listener_verdicts(view, gateway), key=lambda verdict: not verdict.in_force)
+    return verdicts[0].listener.port if verdicts else None
 
 
 def explain_edge(view: View, asked: EdgeRequest) -> EdgeExplanation:
@@ -62,12 +63,9 @@ def explain_edge(view: View, asked: EdgeRequest) -> EdgeExplanation:
         text = f"Gateway {key} lacks a workload: `spec.gateway` of a Workload must name the Gateway."
         return account.ended(Answer.UNREACHABLE, "unreachable", text)
     if not listeners_at(view, key, asked.port):
-        account.steps += _listeners(view, key)
-        text = f"The gateway lacks a listener in force at port {asked.port}, so connections are refused."
-        return account.ended(Answer.UNREACHABLE, "unreachable", text)
+        return without_port(account)
     listener = listener_for(view, asked)
     if listener is None:
-        account.steps += _listeners(view, key)
         return without_listener(account)
     return _at_listener(account, listener, clients)
 
@@ -95,14 +93,6 @@ def _at_listener(account: Account, listener: Listener, clients: list[ServiceIden
         others = ", ".join(map(str, clients[1:]))
         account.steps.append(Step(f"Workloads of other ServiceAccounts serve the gateway too: {others}."))
     return at_backends(account, listener, routed, clients[0])
-
-
-def _listeners(view: View, gateway: PolicyKey) -> Iterator[Step]:
-    for verdict in listener_verdicts(view, gateway):
-        listener = verdict.listener
-        hosts = listener.hostname or "all hosts"
-        text = f"Listener {listener.name} has port {listener.port} for {hosts}: {verdict.message}."
-        yield Step(text, origin_of(view, GATEWAY, gateway))
 
 
 def _other_routes(view: View, asked: EdgeRequest, listener: Listener) -> Iterator[Step]:

@@ -1,17 +1,48 @@
-"""Ends of explanations at a port whose listeners are for other host names than a request's.
+"""Ends of explanations at a port without a listener for a request, with all listeners and their states.
 
 For example, a proxy closes a connection in the TLS handshake if no listener has the server name.
 """
 
+from collections.abc import Iterator
+
 from catalog.explain.gateways.account import CLOSED_IN_HANDSHAKE, IN_HANDSHAKE, Account, EdgeExplanation
+from catalog.explain.steps.step import Step, origin_of
 from catalog.oracle.decide import Answer
 from catalog.oracle.edge import has_server_name, listeners_at, owner_of_host
+from catalog.relations.gateways.listeners import listener_verdicts
 from meshwright.mesh.gateway.gateways import Listener
+from meshwright.mesh.kinds import GATEWAY
+
+
+def without_port(account: Account) -> EdgeExplanation:
+    """End an explanation at a port without a listener in force."""
+    view, asked = account.view, account.asked
+    account.steps += _listeners(account)
+    declared = sorted({verdict.listener.port for verdict in listener_verdicts(view, asked.gateway)})
+    if asked.port in declared:
+        text = f"No listener of the gateway is in force at port {asked.port}, so connections are refused."
+    else:
+        *before, last = map(str, declared)
+        ports = f"ports {', '.join(before)} and {last}" if before else f"port {last}"
+        text = f"The gateway has no listener at port {asked.port}, so connections are refused: "
+        text += f"its listeners have {ports}."
+    return account.ended(Answer.UNREACHABLE, "unreachable", text)
+
+
+def _listeners(account: Account) -> Iterator[Step]:
+    """Yield a step for each listener of the gateway, with the reason if it is out of force."""
+    gateway = account.asked.gateway
+    for verdict in listener_verdicts(account.view, gateway):
+        listener = verdict.listener
+        text = f"Listener {listener.name} has port {listener.port} for {listener.hostname or 'all hosts'}"
+        state = "" if verdict.accepted else f", and is not in force ({verdict.reason})"
+        yield Step(f"{text}{state}: {verdict.message}.", origin_of(account.view, GATEWAY, gateway))
 
 
 def without_listener(account: Account) -> EdgeExplanation:
     """End an explanation at a port whose listeners are for other host names."""
     asked = account.asked
+    account.steps += _listeners(account)
     if not any(map(has_server_name, listeners_at(account.view, asked.gateway, asked.port))):
         text = f"The listeners at port {asked.port} are for other hosts than {asked.host or 'an empty one'}."
         return account.ended(Answer.REFUSED, "refused: 404", f"{text} The gateway answers 404.")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from catalog.explain import EdgeExplanation, explain_edge
+from catalog.explain import EdgeExplanation, default_port, explain_edge
 from catalog.oracle.decide import Answer
 from catalog.oracle.edge import EdgeRequest
 from meshwright.mesh.config import MeshConfig
@@ -150,7 +150,9 @@ def test_gateway_that_nobody_serves_is_unreachable() -> None:
     ]
     foreign = (g.FOREIGN_CLASS, g.gateway("edge", class_name="other"))
     assert "another controller" in texts(explained(*foreign))[-1]
-    assert "connections are refused" in texts(explained(TWO, port=81))[-1]
+    assert texts(explained(TWO, port=81))[-1] == (
+        "The gateway has no listener at port 81, so connections are refused: its listeners have port 80."
+    )
     alone = g.view(g.CLASS, TWO)
     result = explain_edge(alone, EdgeRequest(TWO.key, Port(80), "a.test"))
     assert (result.answer, result.steps[-1].text) == (
@@ -278,3 +280,41 @@ def test_connection_has_no_status(
     )
     assert (result.headline, texts(result)[-1]) == (headline, last)
     assert not any("403" in text for text in texts(result))
+
+
+NO_CERTIFICATE = "the listener is out of force, because it lacks a certificate"
+NO_LISTENER = "The gateway has no listener at port 80, so connections are refused: its listeners have"
+
+
+def test_listeners_out_of_force_are_listed_with_the_reason() -> None:
+    """A missing certificate, a conflict and an unknown protocol; the author learns what to correct."""
+    many = g.gateway(
+        "edge",
+        g.https("https", "books.example", "gone"),
+        g.listener("udp", 53, protocol="UDP"),
+        g.listener("one", 8080),
+        g.listener("two", 8080),
+    )
+    result = explained(many, port=443)
+    assert (result.answer, result.headline) == (Answer.UNREACHABLE, "unreachable")
+    out = "has port 8080 for all hosts, and is not in force (HostnameConflict): listener"
+    same = "has the same port 8080 and host name (all host names)."
+    no_certificate = "Secret default/gone does not exist, or cannot be read."
+    protocols = "protocol UDP is not served; listeners may have the protocol HTTP, HTTPS, TCP, TLS."
+    assert texts(result) == [
+        f"Listener https has port 443 for books.example: {NO_CERTIFICATE}: {no_certificate}",
+        f"Listener udp has port 53 for all hosts, and is not in force (UnsupportedProtocol): {protocols}",
+        f"Listener one {out} two {same}",
+        f"Listener two {out} one {same}",
+        "No listener of the gateway is in force at port 443, so connections are refused.",
+    ]
+    assert texts(explained(many, port=80))[-1] == f"{NO_LISTENER} ports 53, 443 and 8080."
+
+
+def test_question_without_a_port_is_about_a_declared_one() -> None:
+    """The first listener in force, else the first one, although it is out of force."""
+    key = PolicyKey(Namespace("default"), "edge")
+    broken = g.https("https", "books.example", "gone")
+    assert default_port(g.view(*MESH, g.gateway("edge", broken, g.listener())), key) == 80
+    assert default_port(g.view(*MESH, g.gateway("edge", broken)), key) == 443
+    assert default_port(g.view(*MESH), key) is None
