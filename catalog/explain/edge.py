@@ -4,7 +4,7 @@ Access has two parts: the gateway answers every client, and the backends admit t
 or refuse the gateway. For example, the source of a missing TrafficTarget is the gateway's ServiceAccount.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from catalog.explain.gateways.account import (
     CLOSED,
@@ -14,7 +14,9 @@ from catalog.explain.gateways.account import (
     EdgeExplanation,
 )
 from catalog.explain.gateways.backends import at_backends, own_answer
+from catalog.explain.gateways.classes import unserved
 from catalog.explain.gateways.hosts import for_other_host, without_listener, without_port
+from catalog.explain.gateways.refusals import refusals, refused_routes
 from catalog.explain.steps.gateway import decision_of
 from catalog.explain.steps.step import Step, origin_of, origin_of_object
 from catalog.oracle.decide import Answer
@@ -29,10 +31,10 @@ from catalog.oracle.edge import (
     wanted_name,
 )
 from catalog.oracle.gateway import RouteMatch
+from catalog.relations.gateways.classes import served_gateway
 from catalog.relations.gateways.listeners import listener_verdicts
 from catalog.relations.gateways.route_listeners import gateway_verdicts, routes_at_listener
 from catalog.relations.references import resolved_rules_at_gateways
-from catalog.store.gateway import gateways as all_gateways
 from catalog.store.gateway import route_of, routes_by_gateway, workloads_by_gateway
 from catalog.store.view import View
 from meshwright.mesh.gateway.gateways import Listener, ListenerProtocol
@@ -42,6 +44,7 @@ from meshwright.mesh.kinds import GATEWAY
 from meshwright.mesh.names import Port
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.problems.problem import Problem
 
 
 def default_port(view: View, gateway: PolicyKey) -> Port | None:
@@ -50,14 +53,15 @@ def default_port(view: View, gateway: PolicyKey) -> Port | None:
     return verdicts[0].listener.port if verdicts else None
 
 
-def explain_edge(view: View, asked: EdgeRequest) -> EdgeExplanation:
-    """Explain a request from outside to a gateway. The function is pure."""
-    account = Account(view, asked)
+def explain_edge(view: View, asked: EdgeRequest, problems: Iterable[Problem] = ()) -> EdgeExplanation:
+    """Explain a request from outside to a gateway. The function is pure.
+
+    `problems` are those of the mesh. They name the objects that a view lacks because they are refused.
+    """
+    account = Account(view, asked, refusals(view, problems))
     key = asked.gateway
-    if not listener_verdicts(view, key):
-        why = "has another controller" if key in all_gateways(view) else "does not exist"
-        text = f"Gateway {key} {why}, so the mesh does not serve the gateway."
-        return account.ended(Answer.UNREACHABLE, "unreachable", text)
+    if served_gateway(view, key) is None:
+        return unserved(account)
     clients = sorted({view.workloads[item].identity for item in workloads_by_gateway(view).get(key, ())})
     if not clients:
         text = f"Gateway {key} lacks a workload: `spec.gateway` of a Workload must name the Gateway."
@@ -114,6 +118,7 @@ def _without_match(account: Account, listener: Listener) -> EdgeExplanation:
         if names and most_specific(names, wanted_name(account.asked, listener)) is None:
             text = f"{key} is for other host names: {', '.join(names)}."
         account.steps.append(Step(text, origin_of_object(account.view, key)))
+    account.steps += refused_routes(account.refused, listener)
     text = "The listener lacks a route." if not attached else "No attached route fits the request."
     if has_server_name(listener) and not has_requests(listener):
         return account.ended(Answer.REFUSED, IN_HANDSHAKE, f"{text} {CLOSED_IN_HANDSHAKE}")

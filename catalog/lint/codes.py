@@ -325,7 +325,7 @@ class Code(ProblemCode):
     )
     UNKNOWN_GATEWAY = (
         "MW2180",
-        "A workload serves a Gateway that does not exist, or that has another controller.",
+        "A workload serves a Gateway that does not exist, is refused, or has another controller.",
     )
     SHARED_GATEWAY_PORT = (
         "MW2181",

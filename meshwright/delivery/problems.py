@@ -6,6 +6,7 @@ from typing import Final
 
 import structlog
 
+from catalog.lint.gateway.refusals import with_refused
 from meshwright.delivery.snapshots.published_snapshots import Failure
 from meshwright.mesh.origins import FromSource
 from meshwright.mesh.problems.problem import Problem, Problems, Severity, log_gone, log_new, ordered
@@ -57,7 +58,7 @@ class AllProblems:
     def all(self) -> Problems:
         """Return all current problems, sorted; the same object until one of them changes."""
         if self._sorted is None:
-            self._sorted = ordered(self._times)
+            self._sorted = with_refused(ordered(self._times))
         return self._sorted
 
     def reported(self, *reporters: str) -> Problems:

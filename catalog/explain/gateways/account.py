@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+from catalog.explain.gateways.refusals import Refusals
 from catalog.explain.remedy import Manifest
 from catalog.explain.steps.step import Step
 from catalog.oracle.decide import Answer
@@ -34,6 +35,7 @@ class Account:
 
     view: View
     asked: EdgeRequest
+    refused: Refusals
     steps: list[Step] = field(default_factory=list)
     because: list[ObjectKey] = field(default_factory=list)
 

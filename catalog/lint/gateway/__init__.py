@@ -4,6 +4,7 @@
 finds circular redirects, and `out_of_force` finds objects out of force because of routes. `gateways` has the
 checks of one gateway, `serving` those of its workloads and addresses, `classes` those of classes,
 `certificates` those of certificates, and `unknown_parents` finds Gateways that are named and do not exist.
+`refusals` corrects the advice about refused objects.
 
 These checks never decide where a route is in force; `catalog.relations.attachment` does.
 """

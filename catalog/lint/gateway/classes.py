@@ -5,7 +5,7 @@ from typing import Final
 
 from catalog.lint.codes import Code
 from catalog.lint.wording import Place, meant
-from catalog.store.gateway import gateway_classes
+from catalog.store.gateway import gateway_classes, gateways
 from catalog.store.objects import origin_of
 from catalog.store.view import View
 from meshwright.mesh.gateway.gateways import CONTROLLER_NAME, Gateway, GatewayClass
@@ -13,6 +13,7 @@ from meshwright.mesh.kinds import GATEWAY_CLASS
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.origins import InCluster
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.problems.problem import Problem
 from meshwright.mesh.problems.spelling import nearest
 
@@ -50,13 +51,11 @@ def missing_class(place: Place, gateway: Gateway) -> Iterator[Problem]:
     yield place.error(Code.UNKNOWN_GATEWAY_CLASS, "spec.gatewayClassName", gateway.class_name, wanted)
 
 
-def not_served(view: View, gateway: Gateway) -> tuple[str, str]:
-    """Return why a Gateway is not of Meshwright, and the remedy, in words."""
-    name, classes = gateway.class_name, gateway_classes(view)
-    if (found := classes.get(name)) is not None:
-        why = f"whose controllerName is {found.controller} and not {CONTROLLER_NAME}"
-        remedy = "Correct spec.controllerName of the GatewayClass, or spec.gatewayClassName of the Gateway."
-    else:
-        why = f"which does not exist{meant([name], [*classes])}"
-        remedy = "Correct spec.gatewayClassName of the Gateway, or create the GatewayClass."
-    return f"is of GatewayClass {name}, {why}", remedy
+def remedy(view: View, key: PolicyKey) -> str:
+    """Return how a Gateway that is not served can be served, in a sentence."""
+    gateway = gateways(view).get(key)
+    if gateway is None:
+        return "A workload serves a Gateway of its own namespace: correct the name, or create the Gateway."
+    if gateway.class_name in gateway_classes(view):
+        return "Correct spec.controllerName of the GatewayClass, or spec.gatewayClassName of the Gateway."
+    return "Correct spec.gatewayClassName of the Gateway, or create the GatewayClass."

@@ -4,13 +4,11 @@ from collections.abc import Iterator
 
 from catalog.lint.codes import Code
 from catalog.lint.gateway import certificates, serving
-from catalog.lint.gateway.classes import missing_class, not_served
-from catalog.lint.gateway.unknown_parents import like
+from catalog.lint.gateway.classes import missing_class, remedy
 from catalog.lint.lint import Lint
 from catalog.lint.wording import Place, listed
-from catalog.relations.gateways.classes import served_gateway
+from catalog.relations.gateways.classes import reason_unserved, served_gateway
 from catalog.relations.gateways.listeners import listener_verdicts
-from catalog.store.gateway import gateways as all_gateways
 from catalog.store.inventory import by_address
 from catalog.store.view import View
 from meshwright.mesh.gateway.gateways import Gateway
@@ -63,19 +61,12 @@ def of_workload(place: Place, workload: Workload) -> Iterator[Problem]:
     if not isinstance(workload.interception, Edge):
         return
     view, key = place.view, _served(workload, workload.interception)
-    if served_gateway(view, key) is None:
-        gateway = all_gateways(view).get(key)
-        why, remedy = _missing(view, key) if gateway is None else not_served(view, gateway)
-        wanted = f"Gateway {key} {why}, so this workload serves nothing. {remedy}"
+    if why := reason_unserved(view, key):
+        wanted = f"Gateway {key} {why}, so this workload serves nothing. {remedy(view, key)}"
         yield place.error(Code.UNKNOWN_GATEWAY, "spec.gateway", key.name, wanted)
         return
     # Only gateways in force have ports.
     yield from _shared_ports(place, workload, key)
-
-
-def _missing(view: View, key: PolicyKey) -> tuple[str, str]:
-    remedy = "A workload serves a Gateway of its own namespace: correct the name, or create the Gateway."
-    return f"does not exist{like(view, key)}", remedy
 
 
 def _shared_ports(place: Place, workload: Workload, key: PolicyKey) -> Iterator[Problem]:

@@ -9,8 +9,8 @@ similar to the name of a Gateway, or is the name of a Service.
 from collections.abc import Iterator
 
 from catalog.lint.codes import Code
-from catalog.lint.wording import OR_OUTSIDE, Place, meant
-from catalog.relations.gateways.classes import served_gateway
+from catalog.lint.wording import OR_OUTSIDE, Place
+from catalog.relations.gateways.classes import served_gateway, similar_gateway
 from catalog.store.gateway import gateways, parent_gateway
 from catalog.store.objects import origin_of
 from catalog.store.view import View
@@ -29,7 +29,7 @@ def problems(place: Place, route: GatewayRoute) -> Iterator[Problem]:
         key = parent_gateway(route, parent)
         if key is None or key in gateways(view) or _is_out_of_sight(place, key.namespace):
             continue
-        near, service = like(view, key), _service(view, key)
+        near, service = similar_gateway(view, key), _service(view, key)
         if not (near or service or _has_own(view)):
             continue
         or_outside = f", {OR_OUTSIDE}" if key.namespace != place.key.namespace else ""
@@ -38,18 +38,6 @@ def problems(place: Place, route: GatewayRoute) -> Iterator[Problem]:
             f"{service}Correct the reference, or create the Gateway."
         )
         yield place.warning(Code.UNKNOWN_PARENT_GATEWAY, f"spec.parentRefs[{index}]", str(key), wanted)
-
-
-def like(view: View, key: PolicyKey) -> str:
-    """Return a clause with the similar name of a Gateway of a namespace, else one of this name elsewhere.
-
-    For example, ` (did you mean public?)`; empty without such a Gateway.
-    """
-    # Reading the whole table ties the problem to all Gateways, which are few.
-    everywhere = sorted(gateways(view))
-    here = [item.name for item in everywhere if item.namespace == key.namespace]
-    elsewhere = [str(item) for item in everywhere if item.name == key.name]
-    return meant([key.name], here) or (f" (did you mean {elsewhere[0]}?)" if elsewhere else "")
 
 
 def _service(view: View, key: PolicyKey) -> str:

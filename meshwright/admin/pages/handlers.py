@@ -90,7 +90,10 @@ class Answers:
         with _understood():
             question = access_line.question(view, request.query, request.query.getall("header", []))
             logged: Document = {"logged": dict(question.logged)}
-            if (found := explaining.by_policy(view, question.query, question.headers)) is not None:
+            # Only the view's gaps at a gateway need the problems, for which a search may have to finish.
+            problems = await self.reading.problems() if question.query.get("gateway") else ()
+            found = explaining.by_policy(view, question.query, question.headers, problems)
+            if found is not None:
                 return found | logged
             asked = explaining.read_request(question.query, question.headers)
         explanation, names = await asyncio.to_thread(explaining.explained, view, asked)

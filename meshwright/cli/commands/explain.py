@@ -245,9 +245,10 @@ def _offline(read: "Callable[[], OfflineMesh]", query: Mapping[str, str], header
     from meshwright.admin.pages.calls.fields import QueryError
 
     try:
-        view = read().view
-        asked = question(view, query, headers)
-        return answer(view, asked.query, asked.headers) | {"logged": dict(asked.logged)}
+        mesh = read()
+        asked = question(mesh.view, query, headers)
+        found = answer(mesh.view, asked.query, asked.headers, mesh.problems)
+        return found | {"logged": dict(asked.logged)}
     except QueryError as error:
         raise CommandFailed(error) from error
 

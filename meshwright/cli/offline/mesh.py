@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from catalog.lint.gateway.refusals import with_refused
 from catalog.lint.problems import problems
 from catalog.store.view import MeshSettings, View
 from meshwright.cli.errors import OfflineError
@@ -123,7 +124,7 @@ def seen(loaded_manifests: LoadedManifests, settings: MeshSettings | None = None
         raise OfflineError(str(error)) from error
     of_objects = problems(view, datetime.now(UTC))
     found_problems = {*loaded_manifests.problems, *of_objects, *_of_drivers(view)}
-    return OfflineMesh(view, ordered(found_problems), len(loaded_manifests.objects))
+    return OfflineMesh(view, with_refused(ordered(found_problems)), len(loaded_manifests.objects))
 
 
 def _alone(where: Path) -> tuple[str, str] | None:

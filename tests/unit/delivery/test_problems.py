@@ -1,11 +1,16 @@
 """Tests of problems from several reporters: each is listed, logged and counted once."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from structlog.testing import capture_logs
 
+from catalog.lint.codes import Code
 from meshwright.delivery.problems import AllProblems
+from meshwright.mesh.kinds import GATEWAY, WORKLOAD
+from meshwright.mesh.names import Namespace
+from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.origins import InFile
 from meshwright.mesh.problems.problem import Problem, Severity, ordered
 
@@ -132,3 +137,26 @@ def test_follower_gets_the_net_changes_since_its_last_take() -> None:
     problems.forget()
     problems.report("wave", None, (TWO,))
     assert moves.take() == {}
+
+
+def test_refused_gateway_is_not_listed_as_a_missing_one() -> None:
+    """The problem of the workload names the problem of the Gateway, while there is one."""
+    all_problems = AllProblems()
+    gateway, workload = (ObjectKey(kind, Namespace("shop"), "front") for kind in (GATEWAY, WORKLOAD))
+    error = replace(ONE, code="MW1013", key=gateway, field="spec.f", expected="must be y")
+    lint = replace(
+        ONE,
+        code=Code.UNKNOWN_GATEWAY,
+        key=workload,
+        field="spec.gateway",
+        value="front",
+        expected="Gateway shop/front does not exist, so this workload serves nothing. Create it.",
+    )
+    all_problems.report("lint", workload, (lint,))
+    assert all_problems.all() == (lint,)
+    all_problems.of_sources({"files": (error,)})
+    refused = "Gateway shop/front exists, but is refused, so this workload serves nothing."
+    corrected = replace(lint, expected=f"{refused} Correct the Gateway: MW1013 spec.f: must be y")
+    assert set(all_problems.all()) == {error, corrected}
+    all_problems.of_sources({"files": ()})
+    assert all_problems.all() == (lint,)

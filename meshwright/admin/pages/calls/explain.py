@@ -36,6 +36,7 @@ from meshwright.mesh.names import (
     is_dns_subdomain,
 )
 from meshwright.mesh.policies.callers import Client, Outsider
+from meshwright.mesh.problems.problem import Problems
 from meshwright.mesh.service import ServiceKey
 from meshwright.specs.values.references import parse_address
 
@@ -181,23 +182,28 @@ def outside(view: View, outside_explanation: OutsideExplanation) -> dict[str, Js
     }
 
 
-def by_policy(view: View, query: Mapping[str, str], headers: Iterable[str]) -> dict[str, Json] | None:
+def by_policy(
+    view: View, query: Mapping[str, str], headers: Iterable[str], problems: Problems = ()
+) -> dict[str, Json] | None:
     """Return the explanation of a request whose sidecars are not compared. Raises QueryError.
 
     Such a request is to a gateway, or to a destination outside the mesh. Returns None for other requests.
+    `problems` are those of the mesh.
     """
     given = tuple(headers)
-    if (at_edge := read_edge(view, query, given)) is not None:
+    if (at_edge := read_edge(view, query, given, problems)) is not None:
         return edge(view, at_edge)
     if (outside_explanation := read_outside(view, query, given)) is not None:
         return outside(view, outside_explanation)
     return None
 
 
-def answer(view: View, query: Mapping[str, str], headers: Iterable[str]) -> dict[str, Json]:
+def answer(
+    view: View, query: Mapping[str, str], headers: Iterable[str], problems: Problems = ()
+) -> dict[str, Json]:
     """Return the explanation of one request as JSON, by policy alone. Raises QueryError."""
     given = tuple(headers)
-    if (found := by_policy(view, query, given)) is not None:
+    if (found := by_policy(view, query, given, problems)) is not None:
         return found
     explained = explain(view, read_request(query, given))
     return document(view, explained, enforcement_without_server(explained.decision))

@@ -12,16 +12,19 @@ from meshwright.admin.pages.calls.fields import QueryError, read_header, read_pa
 from meshwright.admin.pages.calls.relevant_objects import deciding
 from meshwright.mesh.names import Namespace, Port
 from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.problems.problem import Problems
 
 _GATEWAY: Final = "<namespace>/<gateway>[:<port>]"
 
 
-def read_edge(view: View, query: Mapping[str, str], headers: Iterable[str]) -> EdgeExplanation | None:
+def read_edge(
+    view: View, query: Mapping[str, str], headers: Iterable[str], problems: Problems = ()
+) -> EdgeExplanation | None:
     """Explain a request from outside to a gateway; return None without `gateway`. Raises QueryError.
 
     `gateway` is `<namespace>/<gateway>[:<port>]`; the port is that of the first listener by default. The host
     is `host`, or that of a URL as path. A header Host is for the request alone, as with curl, so the server
-    name in TLS may be another one.
+    name in TLS may be another one. `problems` are those of the mesh, which name refused objects.
     """
     named = query.get("gateway", "")
     if not named:
@@ -47,7 +50,7 @@ def read_edge(view: View, query: Mapping[str, str], headers: Iterable[str]) -> E
         tuple(item for item in given if item[0].lower() != "host"),
         called,
     )
-    return explain_edge(view, asked)
+    return explain_edge(view, asked, problems)
 
 
 def _without_port(text: str) -> str:

@@ -9,9 +9,14 @@ from catalog.oracle.decide import Answer
 from catalog.oracle.edge import EdgeRequest
 from meshwright.mesh.config import MeshConfig
 from meshwright.mesh.gateway.filters import Filters, NewPath, PathForm, Redirect, Rewrite
+from meshwright.mesh.gateway.gateways import CONTROLLER_NAME, GatewayClass
 from meshwright.mesh.gateway.rules import Rule
+from meshwright.mesh.kinds import GATEWAY, GATEWAY_CLASS, GATEWAY_TCP_ROUTE, HTTP_ROUTE
 from meshwright.mesh.names import Namespace, Port
+from meshwright.mesh.objects import ObjectKey
+from meshwright.mesh.origins import InFile
 from meshwright.mesh.policies.smi import PolicyKey
+from meshwright.mesh.problems.problem import Problem, Severity
 from meshwright.mesh.service import Protocol
 from meshwright.mesh.workload import Edge
 from tests.meshes import gateway as g
@@ -145,11 +150,9 @@ def test_servers_rules_see_the_rewritten_path() -> None:
 
 def test_gateway_that_nobody_serves_is_unreachable() -> None:
     """A missing gateway, one without workloads, and a port without a listener."""
-    assert texts(explained()) == [
-        "Gateway default/edge does not exist, so the mesh does not serve the gateway."
+    assert texts(explained(g.gateway("edgy"))) == [
+        "Gateway default/edge does not exist (did you mean edgy?), so the mesh does not serve the gateway."
     ]
-    foreign = (g.FOREIGN_CLASS, g.gateway("edge", class_name="other"))
-    assert "another controller" in texts(explained(*foreign))[-1]
     assert texts(explained(TWO, port=81))[-1] == (
         "The gateway has no listener at port 81, so connections are refused: its listeners have port 80."
     )
@@ -318,3 +321,104 @@ def test_question_without_a_port_is_about_a_declared_one() -> None:
     assert default_port(g.view(*MESH, g.gateway("edge", broken, g.listener())), key) == 80
     assert default_port(g.view(*MESH, g.gateway("edge", broken)), key) == 443
     assert default_port(g.view(*MESH), key) is None
+
+
+CLASS_MISSING = "of GatewayClass mesh-wright, which does not exist"
+THERE = "there are the GatewayClasses meshwright, meshwrigth and other"
+CLASS_WITH = "of GatewayClass mesh-wright with the controllerName"
+NEEDED = "a gateway of Meshwright needs meshwright.dev/gateway-controller"
+OF_CLASS = "Gateway default/edge is of GatewayClass meshwright"
+NOT_SERVED = "the mesh does not serve the gateway."
+
+
+@pytest.mark.parametrize(
+    ("classes", "why"),
+    [
+        (
+            (g.FOREIGN_CLASS, GatewayClass("meshwrigth", CONTROLLER_NAME)),
+            f"{CLASS_MISSING} (did you mean meshwright, meshwrigth?); {THERE}",
+        ),
+        (
+            (GatewayClass("mesh-wright", "meshwright.dev/gateway-controler"),),
+            f"{CLASS_WITH} meshwright.dev/gateway-controler: {NEEDED}",
+        ),
+    ],
+)
+def test_class_out_of_use_is_named_with_the_right_one(classes: tuple[GatewayClass, ...], why: str) -> None:
+    """A missing class, and one with another controller."""
+    result = explained(*classes, g.gateway("edge", class_name="mesh-wright"))
+    assert (result.answer, texts(result)) == (
+        Answer.UNREACHABLE,
+        [f"Gateway default/edge is {why}, so the mesh does not serve the gateway."],
+    )
+
+
+def test_missing_class_without_any_class() -> None:
+    """A mesh of manifests may lack every class."""
+    view = g.view(V1, EDGE, g.gateway("edge"))
+    result = explain_edge(view, EdgeRequest(PolicyKey(Namespace("default"), "edge"), Port(80), "a.test"))
+    assert [step.text for step in result.steps] == [
+        f"{OF_CLASS}, which does not exist; there is no GatewayClass, so {NOT_SERVED}"
+    ]
+
+
+def refused(key: ObjectKey, field: str = "spec.f", severity: Severity = Severity.ERROR) -> Problem:
+    """Return a problem of the reader."""
+    origin = InFile("m.yaml", 1, 1)
+    return Problem(
+        code="MW1013", severity=severity, origin=origin, key=key, field=field, value="x", expected="must be y"
+    )
+
+
+THE_GATEWAY = ObjectKey(GATEWAY, Namespace("default"), "edge")
+REFUSED_ROUTE = ObjectKey(HTTP_ROUTE, Namespace("shop"), "cart")
+ASKED = EdgeRequest(PolicyKey(Namespace("default"), "edge"), Port(80), "eu.shop.example", path="/cart")
+
+
+def test_refused_gateway_is_named_with_its_problems() -> None:
+    """A manifest that cannot be read is not a missing one."""
+    problems = (refused(THE_GATEWAY), refused(THE_GATEWAY, "spec.g"))
+    result = explain_edge(g.view(*MESH), ASKED, problems)
+    assert (result.answer, [(step.text, step.depth) for step in result.steps]) == (
+        Answer.UNREACHABLE,
+        [
+            ("MW1013 spec.f is x: must be y", 1),
+            ("MW1013 spec.g is x: must be y", 1),
+            ("Gateway default/edge exists, but is refused, so the mesh does not serve the gateway.", 0),
+        ],
+    )
+    assert result.steps[0].objects == ((THE_GATEWAY, InFile("m.yaml", 1, 1)),)
+
+
+def test_refused_class_is_named_with_its_problems() -> None:
+    """The gateway is in order then."""
+    key = ObjectKey(GATEWAY_CLASS, Namespace(""), "meshwright")
+    view = g.view(V1, EDGE, g.gateway("edge"))
+    result = explain_edge(view, ASKED, (refused(key),))
+    assert [step.text for step in result.steps] == [
+        "MW1013 spec.f is x: must be y",
+        f"{OF_CLASS}, which exists, but is refused, so {NOT_SERVED}",
+    ]
+
+
+def test_gateway_in_force_is_explained_in_spite_of_problems() -> None:
+    """A dropped listener is a problem of a Gateway in force."""
+    view = g.view(*MESH, OPEN, TWO, ROUTE)
+    assert explain_edge(view, ASKED, (refused(THE_GATEWAY),)) == explain_edge(view, ASKED)
+
+
+def test_refused_routes_are_named_where_a_route_is_missing() -> None:
+    """Their parents are not known, because their manifests cannot be read; a warning refuses nothing."""
+    tcp = ObjectKey(GATEWAY_TCP_ROUTE, Namespace("shop"), "tcp")
+    held = refused(REFUSED_ROUTE, severity=Severity.WARNING)
+    result = explain_edge(g.view(*MESH, TWO), ASKED, (refused(REFUSED_ROUTE), refused(tcp), held))
+    assert texts(result)[-2:] == [
+        "HTTPRoute shop/cart is refused, so no listener has it: MW1013 spec.f is x: must be y",
+        "The listener lacks a route. The gateway answers 404.",
+    ]
+    assert texts(explain_edge(g.view(*MESH, TWO), ASKED, (held,)))[-2:] == [
+        "Listener shop (HTTP, port 80) answers for *.shop.example.",
+        "The listener lacks a route. The gateway answers 404.",
+    ]
+    many = tuple(refused(replace(REFUSED_ROUTE, name=f"r{number}")) for number in range(7))
+    assert texts(explain_edge(g.view(*MESH, TWO), ASKED, many))[-2] == "2 more routes are refused."

@@ -11,6 +11,7 @@ import pytest
 
 from catalog.store.view import View
 from meshwright.cli.offline.mesh import read
+from meshwright.mesh.problems.problem import Problems
 from tests.tools import libyaml
 from tests.tools.forked_cli import ROOT, Done
 from tests.unit.cli.api import answering
@@ -244,10 +245,15 @@ class OneView:
     """Fake of `admin.reading.MeshReading` for this page."""
 
     shown: View
+    wrong: Problems = ()
 
     def view(self) -> View:
         """Return the view."""
         return self.shown
+
+    async def problems(self) -> Problems:
+        """Return the problems."""
+        return self.wrong
 
     def proxies(self) -> tuple[()]:
         """Return no proxies."""
@@ -486,3 +492,43 @@ async def test_gateway_is_explained_by_a_server_as_by_its_manifests(
     assert from_server == offline
     assert (offline.returncode, offline.stderr) == (1, "")
     assert "spec.rules[0].matches[0], decides the request: its path begins with /books." in offline.stdout
+
+
+BAD_EDGE = EDGE.replace("port: 8080, protocol: HTTP", "port: 99999, protocol: HTTP")
+BAD_PORT = "MW1013 spec.listeners[0].port is 99999: must be a whole number from 1 to 65535"
+
+
+async def test_refused_gateway_is_explained_with_its_problem(run: Run, mesh: Path, tmp_path: Path) -> None:
+    """By manifests and by a server."""
+    (mesh / "edge.yaml").write_text(BAD_EDGE)
+    loaded = read(mesh)
+    reading: Any = OneView(loaded.view, loaded.problems)
+    async with answering(reading, tmp_path):
+        from_server = await asyncio.to_thread(run, "explain", "--state", str(tmp_path), *AT_EDGE)
+    offline = run("explain", "--mesh", str(mesh), *AT_EDGE)
+    assert offline.stdout.splitlines()[2:5] == [
+        f"    {BAD_PORT}",
+        "      Gateway shop/front, edge.yaml:12 (document 3)",
+        "  1. Gateway shop/front exists, but is refused, so the mesh does not serve the gateway.",
+    ]
+    assert from_server == offline
+
+
+def test_refused_gateway_is_named_at_its_workload(run: Run, mesh: Path) -> None:
+    """The advice is to correct the Gateway, or the class, and not to create it."""
+
+    def expected(code: str, text: str) -> str:
+        (mesh / "edge.yaml").write_text(text)
+        problems = json.loads(run("lint", "--json", str(mesh)).stdout)
+        return next(str(item["expected"]) for item in problems if item["code"] == code)
+
+    assert expected("MW2180", BAD_EDGE) == (
+        "Gateway shop/front exists, but is refused, so this workload serves nothing. Correct the Gateway: "
+        f"{BAD_PORT}"
+    )
+    bad_class = EDGE.replace("controllerName: meshwright.dev/gateway-controller", "controllerName: m")
+    assert expected("MW2177", bad_class) == (
+        "This GatewayClass exists, but is refused, so the Gateway is not served. Correct the GatewayClass: "
+        'MW1013 spec.controllerName is "m": must be a domain and a path, for example example.com/gateways, '
+        "at most 253 characters"
+    )

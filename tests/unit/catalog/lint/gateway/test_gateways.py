@@ -102,7 +102,13 @@ def test_workload_without_its_gateway_serves_nothing() -> None:
     (problem,) = found(mesh, Code.UNKNOWN_GATEWAY)
     assert (problem.field, "did you mean edge?" in problem.expected) == ("spec.gateway", True)
     foreign = g.view(serving(), g.gateway("edge", class_name="other"), g.FOREIGN_CLASS)
-    assert [item.value for item in found(foreign, Code.UNKNOWN_GATEWAY)] == ["edge"]
+    (problem,) = found(foreign, Code.UNKNOWN_GATEWAY)
+    assert problem.value == "edge"
+    assert problem.expected == (
+        "Gateway default/edge is of GatewayClass other with the controllerName example.com/controller: a "
+        "gateway of Meshwright needs meshwright.dev/gateway-controller, so this workload serves nothing. "
+        "Correct its class."
+    )
 
 
 @pytest.mark.parametrize(
