@@ -4,6 +4,7 @@ The backends have no sidecars, so the gateway's Envoy is the only one.
 """
 
 import asyncio
+import json
 import os
 import ssl
 from collections.abc import AsyncIterator
@@ -18,6 +19,7 @@ import h2.events
 import pytest
 import pytest_asyncio
 
+from meshwright.admin.pages.calls.access_line import question
 from meshwright.admin.pages.calls.explain import answer
 from tests.golden.running_mesh import LiveMesh, serve
 from tests.tools.deadline import until
@@ -350,6 +352,32 @@ async def test_explanation_has_the_answer_of_the_proxy(mesh: LiveMesh) -> None:
         explained[port, name, host] = answer(mesh.view, asked, [f"Host: {host}"])["headline"]
     assert explained == seen
     assert len(set(seen.values())) == 4
+
+
+def _authority(line: str) -> object:
+    """Return the host in a line of the access log; None for a line without requests."""
+    return json.loads(line).get("authority") if line.startswith("{") else None
+
+
+async def test_lines_of_the_access_log_are_explained_with_their_answers(mesh: LiveMesh) -> None:
+    """Each line alone leads to the gateway, the port, the server name and the host of the request."""
+    asked = [
+        ("any.example", "any.example"),
+        ("any.example", "second.example"),
+        ("second.example", "b.example"),
+    ]
+    for name, host in asked:
+        await (await connect(name)).request(f"{host}:{HTTPS}")
+
+    def lines() -> list[str]:
+        return mesh.logs["edge-uuid"].with_name("access.log").read_text().splitlines()[-len(asked) :]
+
+    await until(lambda: [_authority(line) for line in lines()] == [f"{host}:{HTTPS}" for _, host in asked])
+    explained = {}
+    for line in lines():
+        found = question(mesh.view, {"line": line}, ())
+        explained[found.logged["response_code"]] = answer(mesh.view, found.query, found.headers)["headline"]
+    assert explained == {"200": "allowed", "421": "refused: 421"}
 
 
 async def test_replaced_certificate_loses_no_request(mesh: LiveMesh) -> None:

@@ -83,7 +83,7 @@ _EXPLAIN: Final = (
         "shop/edge:443",
     ),
     Parameter("host", "host of a request to a gateway", "shop.example"),
-    Parameter("line", "line of a sidecar's access log, instead of the other parameters", _LINE),
+    Parameter("line", "line of a sidecar's or gateway's access log, instead of the other parameters", _LINE),
 )
 _CALL: Final = (
     Parameter("from", "namespace/service account", "shop/buyer", True),

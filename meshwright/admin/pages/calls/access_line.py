@@ -13,6 +13,7 @@ from catalog.relations.attachment import parent_verdicts
 from catalog.relations.backends.precedence import is_superseded
 from catalog.relations.backends.targets import target_numbers
 from catalog.relations.backends.workloads import services_of
+from catalog.relations.gateways.listeners import listener_verdicts
 from catalog.store.inventory import by_address
 from catalog.store.smi import splits
 from catalog.store.view import View
@@ -23,6 +24,7 @@ from meshwright.mesh.names import IpAddress, Namespace, ServiceName, is_dns_labe
 from meshwright.mesh.objects import ObjectKey
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ServiceKey
+from meshwright.mesh.workload import Edge
 
 OUTCOME: Final[tuple[str, ...]] = (
     "start_time",
@@ -41,6 +43,7 @@ FIELDS: Final = (
     "path",
     "authority",
     "user_agent",
+    "requested_server_name",
 )
 """Keys that are read from a line; see `meshwright.sidecars.envoy.telemetry.access_log`."""
 
@@ -96,11 +99,52 @@ def question(view: View, query: Mapping[str, str], headers: Iterable[str]) -> Qu
 
 def _completed(view: View, line: Mapping[str, str], query: Mapping[str, str]) -> dict[str, str]:
     result = {name: line[name] for name in ("method", "path") if name in line}
-    if not query.get("from"):
-        result["from"] = _caller(line)
-    if not query.get("to"):
-        result["to"] = _called(view, line)
+    if at_gateway := _at_gateway(view, line, query):
+        result |= at_gateway
+    else:
+        if not query.get("from"):
+            result["from"] = _caller(line)
+        if not query.get("to"):
+            result["to"] = _called(view, line)
     return result | {name: value for name, value in query.items() if value and name != "line"}
+
+
+def _at_gateway(view: View, line: Mapping[str, str], query: Mapping[str, str]) -> dict[str, str]:
+    """Return gateway and server name of a line of a gateway's proxy; empty for a line of a sidecar.
+
+    A client with a sidecar may call a gateway too: a query with the caller is about the line of that sidecar.
+    """
+    if query.get("from") or query.get("to"):
+        return {}
+    gateway = query.get("gateway") or _gateway_of(view, line)
+    named = line.get("requested_server_name")
+    return ({"gateway": gateway} | ({"host": named} if named else {})) if gateway else {}
+
+
+def _gateway_of(view: View, line: Mapping[str, str]) -> str:
+    """Return the gateway with the local address of a line, and its port; empty for other addresses."""
+    where = _local(line)
+    if where is None or "caller" in line:
+        return ""
+    served = [
+        PolicyKey(workload.key.namespace, workload.interception.gateway)
+        for workload in by_address(view).lookup(IpAddress(where.host))
+        if isinstance(workload.interception, Edge)
+    ]
+    # Several gateways can share an address, with different ports.
+    ranked = sorted(served, key=lambda key: (where.port not in _ports(view, key), key))
+    return f"{ranked[0]}:{where.port}" if ranked else ""
+
+
+def _ports(view: View, gateway: PolicyKey) -> set[int]:
+    return {verdict.listener.port for verdict in listener_verdicts(view, gateway)}
+
+
+def _local(line: Mapping[str, str]) -> HostPort | None:
+    try:
+        return HostPort.parse(line.get("local_address", ""))
+    except ValueError:
+        return None
 
 
 def _headers(line: Mapping[str, str]) -> Iterator[str]:
@@ -114,7 +158,9 @@ def _caller(line: Mapping[str, str]) -> str:
     """Return the caller as `namespace/service account`, from the SPIFFE ID in the log line."""
     if "caller" not in line:
         raise LineError(
-            "the log line does not name the caller, because it is from the caller's own sidecar: give --from"
+            "the log line does not name the caller: give --from if it is from the caller's own sidecar, or "
+            "--gateway if it is from a gateway that does not have the address "
+            f"{line.get('local_address', '')[:200]} any more"
         )
     _, _, path = line["caller"].removeprefix("spiffe://").partition("/")
     parts = path.split("/")
@@ -146,9 +192,8 @@ def _called(view: View, line: Mapping[str, str]) -> str:
 
 def _served_at(view: View, line: Mapping[str, str]) -> Iterator[tuple[ServiceKey, int]]:
     """Yield the services and ports of the workload at the local address in the log line."""
-    try:
-        where = HostPort.parse(line.get("local_address", ""))
-    except ValueError:
+    where = _local(line)
+    if where is None:
         return
     for workload in by_address(view).lookup(IpAddress(where.host)):
         if is_superseded(view, workload):

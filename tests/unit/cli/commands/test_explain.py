@@ -148,7 +148,7 @@ def test_access_log_line_is_explained_like_a_question(run: Run, mesh: Path) -> N
         ("{}", "the line must be one of a sidecar's access log: a JSON object with start_time and local"),
         (
             json.dumps(OWN),
-            "the log line does not name the caller, because it is from the caller's own sidecar: give --from",
+            "the log line does not name the caller: give --from if it is from the caller's own sidecar, or ",
         ),
         (
             json.dumps(LINE | {"caller": "x"}),
@@ -532,3 +532,32 @@ def test_refused_gateway_is_named_at_its_workload(run: Run, mesh: Path) -> None:
         'MW1013 spec.controllerName is "m": must be a domain and a path, for example example.com/gateways, '
         "at most 253 characters"
     )
+
+
+async def test_line_of_a_gateway_is_explained_as_a_request_from_outside(
+    run: Run, mesh: Path, tmp_path: Path
+) -> None:
+    """By manifests and by a server, without any option."""
+    (mesh / "edge.yaml").write_text(EDGE)
+    line = {
+        "start_time": "2026-11-22T10:21:51.693Z",
+        "caller": None,
+        "local_address": "10.0.0.9:8080",
+        "method": "GET",
+        "path": "/other",
+        "authority": "eu.shop.example:8080",
+        "response_code": 404,
+        "response_code_details": "route_not_found",
+    }
+    reading: Any = OneView(read(mesh).view)
+    async with answering(reading, tmp_path):
+        question = ("explain", "--state", str(tmp_path), json.dumps(line))
+        from_server = await asyncio.to_thread(run, *question)
+    offline = run("explain", "--mesh", str(mesh), json.dumps(line))
+    first, logged, *_ = offline.stdout.splitlines()
+    asked = "a client outside the mesh to Gateway shop/front:8080 GET eu.shop.example/other"
+    assert (first, logged) == (
+        f"{asked}: refused: 404",
+        "logged at 2026-11-22T10:21:51.693Z: 404 (route_not_found)",
+    )
+    assert (from_server, offline.returncode) == (offline, 1)
