@@ -41,7 +41,7 @@ _IN_FORCE = {
     "yes": "The sidecars enforce this decision: they have acknowledged their configuration.",
     "no": "The sidecars do not enforce this decision:",
     "unknown": "It is not known whether the sidecars enforce this decision:",
-    "not asked": "Whether sidecars enforce this decision is unknown without a server:",
+    "not asked": "Whether sidecars enforce this decision was not evaluated:",
 }
 _ALL = "This policy would allow the request:"
 _NOT_ALL = "This policy is missing, but more is in the way, as the last step explains:"

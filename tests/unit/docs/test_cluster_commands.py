@@ -149,7 +149,7 @@ def test_explain_prints_the_text_of_the_pages(tmp_path: Path) -> None:
         .partition("  The sidecars enforce this decision")[0]
     )
     assert _without_places(
-        denied.stdout.partition("  Whether sidecars enforce this decision is unknown")[0]
+        denied.stdout.partition("  Whether sidecars enforce this decision was not")[0]
     ) == _without_places(text)
     assert '"No TrafficTarget has the destination bookstore/bookstore."' in " ".join(README.split())
     (tmp_path / "policies.yaml").write_text(POLICIES.read_text("utf-8"))

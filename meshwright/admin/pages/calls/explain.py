@@ -18,19 +18,25 @@ from catalog.explain import (
     in_the_mesh,
     standing,
 )
-from catalog.explain.enforcement import EnforcementState, headline
+from catalog.explain.enforcement import headline
 from catalog.explain.sidecars import Sidecar
 from catalog.oracle.decide import Request
 from catalog.store.view import View
 from meshwright.admin.jsonable import Json, jsonable
-from meshwright.admin.pages.calls.fields import QueryError, read_header, read_pair, steps_in_json
+from meshwright.admin.pages.calls.fields import (
+    QueryError,
+    only_policy,
+    read_header,
+    read_pair,
+    read_port,
+    steps_in_json,
+)
 from meshwright.admin.pages.calls.gateway import edge, read_edge
 from meshwright.admin.pages.calls.relevant_objects import deciding
 from meshwright.mesh.host_port import HostPort
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import (
     Namespace,
-    Port,
     ServiceAccountName,
     ServiceName,
     is_dns_subdomain,
@@ -65,9 +71,7 @@ def read_request(query: Mapping[str, str], headers: Iterable[str]) -> Request:
     client = _client(query.get("from", ""))
     called = query.get("to", "")
     rest, _, number = called.rpartition(":")
-    # Six digits at most, so that int() is cheap for any input.
-    if not (number.isascii() and number.isdigit() and 1 <= int(number[:6]) <= 65535):
-        raise QueryError(f"to is {called[:200]!r}: must be {_CALLED}")
+    port = read_port("to", called, number, _CALLED)
     namespace, name = read_pair("to", rest, _CALLED)
     path = query.get("path") or "/"
     if not path.startswith("/") and "://" not in path and path != "*":
@@ -78,7 +82,7 @@ def read_request(query: Mapping[str, str], headers: Iterable[str]) -> Request:
     return Request(
         client=client,
         service=ServiceKey(Namespace(namespace), ServiceName(name)),
-        port=Port(int(number)),
+        port=port,
         method=(query.get("method") or "GET").upper(),
         path=path,
         headers=tuple(given),
@@ -170,8 +174,7 @@ def outside(view: View, outside_explanation: OutsideExplanation) -> dict[str, Js
         "headers": [],
         "answer": outside_explanation.answer.value,
         "policy": outside_explanation.answer.value,
-        "in_force": EnforcementState.NOT_ASKED.value,
-        "in_force_because": ["only policy was evaluated"],
+        **only_policy("a destination outside the mesh"),
         "headline": outside_explanation.answer.value,
         "because": [str(key) for key in outside_explanation.because],
         "backends": [],

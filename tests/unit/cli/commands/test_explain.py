@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from catalog.store.view import View
+from meshwright.admin.pages.calls.explain import answer
+from meshwright.admin.pages.calls.fields import QueryError
 from meshwright.cli.offline.mesh import read
 from meshwright.mesh.problems.problem import Problems
 from tests.tools import libyaml
@@ -20,7 +22,7 @@ Run = Callable[..., Done]
 ASK = ("--from", "shop/buyer", "--to", "shop/store:80", "GET", "/books?x=1")
 UNKNOWN, NOT_ASKED = (
     "  It is not known whether the sidecars enforce this decision:",
-    "  Whether sidecars enforce this decision is unknown without a server:",
+    "  Whether sidecars enforce this decision was not evaluated:",
 )
 MESH = """
 apiVersion: v1
@@ -68,7 +70,7 @@ def test_printed_policy_allows_a_denied_request(run: Run, mesh: Path) -> None:
     assert (allowed.returncode, allowed.stderr) == (0, "")
     assert allowed.stdout.splitlines()[0].endswith(": allowed")
     assert ". The request is allowed.\n" in allowed.stdout
-    assert "  Whether sidecars enforce this decision is unknown without a server:\n" in allowed.stdout
+    assert "  Whether sidecars enforce this decision was not evaluated:\n" in allowed.stdout
     assert run("lint", "--strict", str(mesh)).returncode == 0
 
 
@@ -227,6 +229,8 @@ def test_connection_that_bypasses_the_sidecar_is_allowed(run: Run, mesh: Path) -
             "must be <namespace>/<service>:<port>, or outside the mesh <IP or host>:<port>",
         ),
         ("203.0.113.1:0", "the port must be 1 to 65535"),
+        ("203.0.113.1:99999", "the port must be 1 to 65535"),
+        ("shop/known:65536", "the port must be 1 to 65535"),
     ],
 )
 def test_address_within_the_mesh_is_refused_as_an_external_one(
@@ -460,10 +464,74 @@ def test_request_to_a_gateway_is_explained_and_the_printed_policy_allows_it(run:
 
 
 @pytest.mark.parametrize(
+    ("host", "called"),
+    [
+        ("EU.shop.example:8080", "eu.shop.example"),
+        ("my_host.shop.example", "my_host.shop.example"),
+        ("192.0.2.1:80", "192.0.2.1"),
+        ("[2001:db8::1]:80", "2001:db8::1"),
+        ("2001:db8::1", "2001:db8::1"),
+    ],
+)
+def test_host_of_a_request_is_a_name_or_an_address(run: Run, mesh: Path, host: str, called: str) -> None:
+    """The port does not count."""
+    (mesh / "edge.yaml").write_text(EDGE)
+    done = run("explain", "--mesh", str(mesh), "--gateway", "shop/front", "--host", host, "--json")
+    assert json.loads(done.stdout)["path"] == f"{called}/"
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        (
+            {"gateway": "shop/front", "to": "shop/store:80"},
+            "gateway takes the place of from and to: give the one or the others",
+        ),
+        ({"host": "shop.example", "from": "shop/a"}, "host is for requests to a gateway: give gateway too"),
+    ],
+)
+def test_query_of_a_gateway_excludes_the_ends_of_a_call(
+    mesh: Path, query: dict[str, str], named: str
+) -> None:
+    """A parameter without effect is an error, for programs that use the API too."""
+    with pytest.raises(QueryError) as raised:
+        answer(read(mesh).view, query, ())
+    assert str(raised.value) == named
+
+
+async def test_server_says_that_it_does_not_compare_gateways_and_outside_destinations(
+    run: Run, mesh: Path, tmp_path: Path
+) -> None:
+    """The reason is not a missing server."""
+    (mesh / "edge.yaml").write_text(EDGE)
+    reading: Any = OneView(read(mesh).view)
+    async with answering(reading, tmp_path):
+        where = ("explain", "--state", str(tmp_path))
+        gateway = await asyncio.to_thread(run, *where, *AT_EDGE)
+        outside = await asyncio.to_thread(run, *where, *OUT)
+    for done, subject in ((gateway, "a gateway"), (outside, "a destination outside the mesh")):
+        lines = done.stdout.splitlines()
+        assert lines[lines.index(NOT_ASKED) + 1] == (
+            f"    for a call to {subject} only policy is evaluated; `meshwright proxies` shows whether the "
+            "proxies of a running server have their newest configuration"
+        )
+
+
+@pytest.mark.parametrize(
     ("arguments", "named"),
     [
         (("--gateway", "front"), "gateway is 'front': must be <namespace>/<gateway>[:<port>]"),
         (("--gateway", "shop/front:x"), "gateway is 'shop/front:x': must be <namespace>/<gateway>[:<port>]"),
+        (("--gateway", "shop/front:99999"), "gateway is 'shop/front:99999': the port must be 1 to 65535"),
+        (("--gateway", "shop/front:0"), "gateway is 'shop/front:0': the port must be 1 to 65535"),
+        (
+            ("--gateway", "shop/front", "--host", "https://books.example"),
+            "host is 'https://books.example': must be a host name, for example shop.example",
+        ),
+        (
+            ("--gateway", "shop/front", "GET", "https://*.example/a"),
+            "path is 'https://*.example/a': must have a host name, for example shop.example",
+        ),
         (
             ("--gateway", "shop/front", "--to", "shop/store:80"),
             "--gateway takes the place of --from and --to",

@@ -49,17 +49,18 @@ def test_controller_name_like_ours_is_a_warning(controller: str, *, is_found: bo
         (
             (GatewayClass("meshwright", "meshwright.dev/gateway-controler"),),
             (
-                "is of GatewayClass meshwright, whose controllerName is meshwright.dev/gateway-controler and "
-                "not meshwright.dev/gateway-controller, so this workload serves nothing. Correct "
-                "spec.controllerName of the GatewayClass, or spec.gatewayClassName of the Gateway."
+                "is of GatewayClass meshwright with the controllerName meshwright.dev/gateway-controler: a "
+                "gateway of Meshwright needs meshwright.dev/gateway-controller, so this workload serves "
+                "nothing. Correct spec.controllerName of the GatewayClass, or spec.gatewayClassName of the "
+                "Gateway."
             ),
         ),
         (
             (GatewayClass("meshwrihgt", CONTROLLER_NAME),),
             (
-                "is of GatewayClass meshwright, which does not exist (did you mean meshwrihgt?), so this "
-                "workload serves nothing. Correct spec.gatewayClassName of the Gateway, or create the "
-                "GatewayClass."
+                "is of GatewayClass meshwright, which does not exist (did you mean meshwrihgt?); there is the "
+                "GatewayClass meshwrihgt, so this workload serves nothing. Correct spec.gatewayClassName of "
+                "the Gateway, or create the GatewayClass."
             ),
         ),
     ],

@@ -107,7 +107,7 @@ def test_workload_without_its_gateway_serves_nothing() -> None:
     assert problem.expected == (
         "Gateway default/edge is of GatewayClass other with the controllerName example.com/controller: a "
         "gateway of Meshwright needs meshwright.dev/gateway-controller, so this workload serves nothing. "
-        "Correct its class."
+        "Correct spec.controllerName of the GatewayClass, or spec.gatewayClassName of the Gateway."
     )
 
 
