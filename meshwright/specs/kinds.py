@@ -88,8 +88,10 @@ _APPS = ("v1", "v1beta2", "v1beta1")
 class Reader:
     """Reader of a kind, with the versions it reads; draft versions are refused with their own message.
 
-    `keeps_last_form` is False if an object whose newest form is refused is out of force at once, as the
-    specification of the Gateway API has it.
+    `keeps_last_form` is False if an object whose newest form is refused is out of force at once. Routes of
+    the Gateway API and ReferenceGrants are such objects, because they open a way: a kept form could keep a
+    way open that the owner has just closed. A Gateway opens nothing without routes, and without it the whole
+    edge is closed.
     """
 
     kind: Kind
@@ -129,8 +131,8 @@ _READERS: Final = (
     Reader(TLS_ROUTE, ("v1", "v1alpha3", "v1alpha2"), tls_route, keeps_last_form=False),
     Reader(GATEWAY_TCP_ROUTE, ("v1", "v1alpha2"), gateway_tcp_route, keeps_last_form=False),
     Reader(REFERENCE_GRANT, ("v1", "v1beta1"), reference_grant, keeps_last_form=False),
-    Reader(GATEWAY_CLASS, ("v1", "v1beta1"), gateway_class, keeps_last_form=False),
-    Reader(GATEWAY, ("v1", "v1beta1"), gateway, keeps_last_form=False),
+    Reader(GATEWAY_CLASS, ("v1", "v1beta1"), gateway_class),
+    Reader(GATEWAY, ("v1", "v1beta1"), gateway),
     Reader(NAMESPACE, ("v1",), namespace),
     Reader(SERVICE_ACCOUNT, ("v1",), service_account),
     Reader(SECRET, ("v1",), tls_secret),

@@ -1,6 +1,7 @@
 """Tests of last good forms: an unreadable object stays in force, and a deleted one is removed."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -50,9 +51,49 @@ def _heads(kind: Kind) -> list[tuple[str, str]]:
     return [head for head in dict.fromkeys(misspelt) if head not in readable and all(head)]
 
 
-@pytest.mark.parametrize("kind", sorted(BODIES.keys() - set(KEPT)), ids=str)
-def test_refused_edit_of_a_gateway_api_object_removes_it_at_once(kind: Kind) -> None:
-    """The specification wants an edit that is refused to have no effect, and the old form neither."""
+_NOT_KEPT = (
+    kinds.HTTP_ROUTE,
+    kinds.GRPC_ROUTE,
+    kinds.TLS_ROUTE,
+    kinds.GATEWAY_TCP_ROUTE,
+    kinds.REFERENCE_GRANT,
+)
+GATEWAY = """\
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: public, namespace: shop}
+spec: {gatewayClassName: meshwright, listeners: [{name: https, port: 443, protocol: TCP}]}
+"""
+
+
+def test_only_routes_and_grants_have_no_last_good_form() -> None:
+    """Each of them opens a way: a form that is kept would keep a way open that its owner may have closed."""
+    assert {kind for kind in BODIES if kind not in KEPT} == {*_NOT_KEPT}
+
+
+def test_refused_edit_of_a_live_gateway_keeps_its_listeners() -> None:
+    """An impossible port in the place of a good one is an error, and the gateway goes on as before."""
+    good = Manifests().apply("edge.yaml", GATEWAY)
+    (key,) = good.objects()
+    bad = good.apply("edge.yaml", GATEWAY.replace("443", "70000"))
+    assert bad.objects()[key] == replace(good.objects()[key], stale=True)
+    assert [str(problem) for problem in bad.problems()] == [
+        (
+            "MW1013 edge.yaml:1 (document 1): Gateway shop/public: "
+            "spec.listeners[0].port is 70000: must be a whole number from 1 to 65535"
+        ),
+        (
+            "MW1107 edge.yaml:1 (document 1): Gateway shop/public: cannot be read "
+            "here; the last good form of the object, from edge.yaml:1 (document 1), stays in force. Correct "
+            "the document, or remove it to remove the object"
+        ),
+    ]
+    assert dict(bad.apply("edge.yaml", "").objects()) == {}
+
+
+@pytest.mark.parametrize("kind", _NOT_KEPT, ids=str)
+def test_refused_edit_of_a_route_or_grant_removes_it_at_once(kind: Kind) -> None:
+    """A rule or permission that its owner replaces has no effect, even if the new one is refused."""
     good = Manifests().apply("x.yaml", account("a") + "---\n" + _text(kind))
     (key,) = good.objects().keys() - {account_key("a")}
     for broken in (_text(kind).replace("spec:", "sepc:"), _text(kind, (f"{kind.group}/v99", kind.name))):

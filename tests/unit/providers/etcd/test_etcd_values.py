@@ -1,9 +1,11 @@
 """Tests of single keys with objects in etcd: their names, and values that cannot be used."""
 
+from dataclasses import replace
+
 import pytest
 
 from meshwright.etcd.values import KeyValue
-from meshwright.mesh.kinds import GATEWAY_CLASS, NAMESPACE, SERVICE, TRAFFIC_SPLIT
+from meshwright.mesh.kinds import GATEWAY, GATEWAY_CLASS, NAMESPACE, SERVICE, TRAFFIC_SPLIT
 from meshwright.mesh.names import Namespace
 from meshwright.mesh.objects import ObjectKey, created_of
 from meshwright.providers.etcd.book import EtcdObjects
@@ -147,3 +149,15 @@ def test_deleted_key_removes_its_object() -> None:
     state = EtcdObjects().taken(NAMES, [item(WEB, GOOD), item(OTHER, texts.service("other").encode())], ())
     assert list(state.taken(NAMES, [], [NAMES.name_of(WEB)]).objects()) == [OTHER]
     assert state.taken(NAMES, [], [b"/meshwright/mesh.example/objects/core/Service/shop/none"]) is state
+
+
+def test_refused_edit_of_a_gateway_leaves_its_last_good_form() -> None:
+    """The listeners of the edge stay, as those of a gateway in a file do."""
+    key = ObjectKey(GATEWAY, SHOP, "edge")
+    value = (
+        b"apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: edge, namespace: shop}\n"
+        b"spec: {gatewayClassName: meshwright, listeners: [{name: http, port: 80, protocol: HTTP}]}\n"
+    )
+    good = EtcdObjects().taken(NAMES, [item(key, value)], ())
+    bad = good.taken(NAMES, [item(key, value.replace(b"80", b"70000"), modified=9)], ())
+    assert dict(bad.objects()) == {key: replace(good.objects()[key], stale=True)}

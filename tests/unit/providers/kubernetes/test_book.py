@@ -1,6 +1,7 @@
 """Tests of the state of a cluster's objects: last good forms, and namespaces that join and leave the mesh."""
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 from meshwright.kube.reflector.object_cache import Item
 from meshwright.mesh.kinds import (
     ENDPOINT_SLICE,
+    GATEWAY,
+    GATEWAY_CLASS,
     MESH_CONFIG,
     MESH_ROOT_CERTIFICATE,
     NAMESPACE,
@@ -37,6 +40,8 @@ _VERSIONS = {
     MESH_CONFIG: "config.openservicemesh.io/v1alpha2",
     MESH_ROOT_CERTIFICATE: "config.openservicemesh.io/v1alpha2",
     ENDPOINT_SLICE: "discovery.k8s.io/v1",
+    GATEWAY: "gateway.networking.k8s.io/v1",
+    GATEWAY_CLASS: "gateway.networking.k8s.io/v1",
 }
 
 
@@ -101,6 +106,35 @@ def test_change_of_unread_fields_changes_nothing() -> None:
     assert first.taken({pod: item(POD, busy, "2")}) is first
     moved = first.taken({pod: item(POD, objects.pod("shop-1", "10.0.0.2"), "3")})
     assert moved.state.objects().since(first.state.objects()).keys() == {pod}
+
+
+@pytest.mark.parametrize(
+    ("one", "spec"),
+    [
+        (
+            ObjectKey(GATEWAY, Namespace("shop"), "edge"),
+            {
+                "gatewayClassName": "meshwright",
+                "listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}],
+            },
+        ),
+        (
+            ObjectKey(GATEWAY_CLASS, Namespace(""), "edge"),
+            {"controllerName": "meshwright.dev/gateway-controller"},
+        ),
+    ],
+    ids=str,
+)
+def test_gateway_and_class_that_cannot_be_read_keep_their_last_good_form(
+    one: ObjectKey, spec: dict[str, Any]
+) -> None:
+    """A version that no reader knows leaves them as they were, as it leaves other objects of a cluster."""
+    raw = {"metadata": {"name": one.name, "namespace": one.namespace}, "spec": spec}
+    good = EVERYTHING.taken({one: item(one.kind, raw)})
+    unknown = Item("2", projected(one.kind, "gateway.networking.k8s.io/v99", raw))
+    bad = good.taken({one: unknown})
+    assert dict(bad.state.objects()) == {one: replace(good.state.objects()[one], stale=True)}
+    assert bad.taken({one: None}).state == EVERYTHING.state
 
 
 def test_invalid_object_keeps_its_last_good_form() -> None:
