@@ -12,6 +12,7 @@ from meshwright.agent.enrolment.certificate_keeper import EnrolledCertificate
 from meshwright.agent.enrolment.settings import EnrolmentSettings
 from meshwright.agent.envoy import draining
 from meshwright.agent.envoy.admin import AdminUnreachable, EnvoyAdmin
+from meshwright.agent.envoy.gateway import GATEWAY_PATH
 from meshwright.agent.envoy.lifecycle import EnvoyEnd, Lifecycle
 from meshwright.agent.envoy.listeners import LISTENERS_PATH
 from meshwright.agent.envoy.runtime import RuntimeDirectory
@@ -56,6 +57,7 @@ class Agent:
         self._figures = Figures(admin)
         self._drains_since: float | None = None
         self._quick = False
+        self._was_ready = False
         self._enrolled = None if settings.enrolment is None else self._enrolling(settings.enrolment)
 
     async def start(self) -> bool:
@@ -159,11 +161,20 @@ class Agent:
             proxy_state = readiness.read_state(
                 await self._admin.server_info(),
                 await self._admin.text(readiness.STATS_PATH),
-                await self._admin.json(LISTENERS_PATH) if self._settings.application_ports else {},
+                *await self._sent_and_served(),
             )
         except AdminUnreachable as error:
             return (str(error),)
-        return readiness.missing(proxy_state, self._settings.application_ports)
+        ports = self._settings.application_ports
+        reasons = readiness.missing(proxy_state, ports, was_ready=self._was_ready)
+        self._was_ready = self._was_ready or not reasons
+        return reasons
+
+    async def _sent_and_served(self) -> tuple[Mapping[str, object], Mapping[str, object]]:
+        """Return the listeners in use, which only some proxies need, and those sent to a gateway's proxy."""
+        gateway = await self._admin.json(GATEWAY_PATH)
+        needed = self._settings.application_ports or gateway.get("configs")
+        return await self._admin.json(LISTENERS_PATH) if needed else {}, gateway
 
     def remarks(self) -> tuple[str, ...]:
         """Return warnings about the proxy: control plane not connected, certificate close to the expiry."""

@@ -38,6 +38,11 @@ STATUS_PATH: Final = "/healthz/status"
 DRAIN_PATH: Final = "/drain"
 """Path for a POST from this machine only; the proxy then begins to discourage calls to its workload."""
 
+GATEWAY_CLUSTER: Final = "gateway-listeners"
+"""Cluster without endpoints that tells the agent of a gateway which listeners the control plane has sent."""
+GATEWAY_METADATA: Final = "meshwright.gateway"
+"""Key of the cluster's metadata: `gateway`, for example `shop/edge`, and `listeners`, their names."""
+
 DENIED_HEADER: Final = "x-meshwright-denied"
 """Response header with the reason for a denied request, for callers in the mesh (docs/debug/debugging.md)."""
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from meshwright.agent.envoy.gateway import SentListener, sent_listeners
 from meshwright.agent.envoy.listeners import Listener, listeners
 
 STATS_PATH: Final = (
@@ -15,10 +16,21 @@ STATS_PATH: Final = (
 `meshwright.agent.reach.connection_watch` watches the connection.
 """
 
+_FIRST_FREE_PORT: Final = 1024
+"""Lowest port that Linux lets every user bind, unless the machine is set otherwise."""
+_LOW_PORTS: Final = "a port below 1024 needs CAP_NET_BIND_SERVICE (`meshwright unit agent --low-ports`)"
+_NO_LISTENER: Final = (
+    "the Gateway has no listener in force: `meshwright lint` on the control plane has the reason"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class ProxyState:
-    """Envoy's state, accepted and rejected updates, and served ports."""
+    """Envoy's state, accepted and rejected updates, and served ports.
+
+    `sent` are the listeners that the control plane sent to a gateway's proxy, None for a sidecar. `served`
+    has the names of the listeners that Envoy uses.
+    """
 
     state: str
     accepted_clusters: int
@@ -26,10 +38,18 @@ class ProxyState:
     rejected: int
     workers_started: bool
     ports: frozenset[int]
+    sent: tuple[SentListener, ...] | None = None
+    served: frozenset[str] = frozenset()
 
 
-def read_state(server_info: Mapping[str, object], stats: str, dump: Mapping[str, object]) -> ProxyState:
-    """Parse the answers of `/server_info`, STATS_PATH and LISTENERS_PATH."""
+def read_state(
+    server_info: Mapping[str, object],
+    stats: str,
+    dump: Mapping[str, object],
+    gateway: Mapping[str, object],
+) -> ProxyState:
+    """Parse the answers of `/server_info`, STATS_PATH, LISTENERS_PATH and GATEWAY_PATH."""
+    active = listeners(dump)
     result = {name: int(value) for name, value in re.findall(r"^([\w.]+): (\d+)$", stats, re.MULTILINE)}
     return ProxyState(
         str(server_info.get("state", "unknown")),
@@ -38,15 +58,18 @@ def read_state(server_info: Mapping[str, object], stats: str, dump: Mapping[str,
         result.get("cluster_manager.cds.update_rejected", 0)
         + result.get("listener_manager.lds.update_rejected", 0),
         result.get("listener_manager.workers_started", 0) == 1,
-        served_ports(listeners(dump)),
+        served_ports(active),
+        sent_listeners(gateway),
+        frozenset(listener.name for listener in active),
     )
 
 
-def missing(proxy: ProxyState, application_ports: Iterable[int]) -> tuple[str, ...]:
+def missing(proxy: ProxyState, application_ports: Iterable[int], *, was_ready: bool) -> tuple[str, ...]:
     """Return the reasons for which a proxy is not ready; empty for a ready proxy.
 
     The counters belong to this Envoy process: after a replacement the new process must receive everything
-    itself.
+    itself. The proxy of a gateway needs all listeners that the control plane sent. If it `was_ready` before,
+    one of them is enough, so that an update that Envoy rejects does not take the others out of service.
     """
     result = []
     if proxy.state != "LIVE":
@@ -61,7 +84,27 @@ def missing(proxy: ProxyState, application_ports: Iterable[int]) -> tuple[str, .
     result += [
         f"port {port} is not served by a listener" for port in sorted({*application_ports} - proxy.ports)
     ]
+    if proxy.sent is not None and proxy.accepted_listeners:
+        result += _missing_of_gateway(proxy, proxy.sent, was_ready=was_ready)
     return tuple(result)
+
+
+def _missing_of_gateway(
+    proxy: ProxyState, sent: tuple[SentListener, ...], *, was_ready: bool
+) -> tuple[str, ...]:
+    lacking = [listener for listener in sent if listener.name not in proxy.served]
+    if was_ready and len(lacking) < max(len(sent), 1):
+        return ()
+    if not sent:
+        return (_NO_LISTENER,)
+    return tuple(f"{listener} is not in use{_rejected(proxy, listener.place.port)}" for listener in lacking)
+
+
+def _rejected(proxy: ProxyState, port: int) -> str:
+    if not proxy.rejected:
+        return ""
+    low = f"; {_LOW_PORTS}" if port < _FIRST_FREE_PORT else ""
+    return f", and Envoy rejected an update: `meshwright proxies` on the control plane has the reason{low}"
 
 
 def served_ports(result: Iterable[Listener]) -> frozenset[int]:

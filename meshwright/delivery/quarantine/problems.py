@@ -10,6 +10,7 @@ from catalog.store.objects import workload_object
 from catalog.store.view import View
 from meshwright.delivery.quarantine.exclusions import refused_units
 from meshwright.delivery.quarantine.findings import RejectedResource
+from meshwright.delivery.quarantine.listeners_at_fault import listener_clauses
 from meshwright.delivery.quarantine.objects_at_fault import at_fault, edited, part_name, unlikelihood
 from meshwright.delivery.snapshots.group_snapshots import GroupSnapshots
 from meshwright.mesh.identity import ProxyName
@@ -69,7 +70,8 @@ def clause(serving: GroupSnapshots, rejected: RejectedResource) -> str:
     """Return a proxy's error message with the one object at fault, for a line about that proxy."""
     result = problem(serving.view, rejected, _behind(serving, rejected))
     text = result.value.removeprefix("rejected: ")
-    return text if result.key is None else f"{text}: {result.key} ({result.origin})"
+    named = text if result.key is None else f"{text}: {result.key} ({result.origin})"
+    return "; ".join((named, *listener_clauses(serving.view, rejected)))
 
 
 def problem(view: View, rejected: RejectedResource, behind: tuple[InputObject, ...]) -> Problem:
@@ -95,7 +97,7 @@ def problem(view: View, rejected: RejectedResource, behind: tuple[InputObject, .
             default=None,
         )
         key = None if likeliest is None else likeliest.key
-    says = _resource_text(rejected, behind, key)
+    says = _resource_text(view, rejected, behind, key)
     return _problem(view, REJECTED, key, behind, place, f"rejected: {rejected.message}", says)
 
 
@@ -159,11 +161,15 @@ def _unit_text(rejected: RejectedResource, unit: Unit, key: ObjectKey | None) ->
 
 
 def _resource_text(
-    rejected: RejectedResource, behind: Iterable[InputObject], object_key: ObjectKey | None
+    view: View, rejected: RejectedResource, behind: Iterable[InputObject], object_key: ObjectKey | None
 ) -> str:
     proxies = f"Proxy {rejected.proxy} (and perhaps other proxies of its group)"
     if rejected.reason.of_the_moment:
-        says = f"{proxies} cannot apply the resource at the moment ({rejected.reason}). {_retried(rejected)}"
+        clauses = "".join(f"; {clause}" for clause in listener_clauses(view, rejected))
+        says = (
+            f"{proxies} cannot apply the resource at the moment ({rejected.reason}){clauses}. "
+            f"{_retried(rejected)}"
+        )
         by_likelihood = sorted(
             behind, key=lambda input_object: (unlikelihood(rejected.type_url, input_object), input_object.key)
         )

@@ -47,6 +47,7 @@ from meshwright.sidecars.contract.driver import Piece, Pieces, each_piece
 from meshwright.sidecars.envoy import names
 from meshwright.sidecars.envoy.clusters import cluster as clusters
 from meshwright.sidecars.envoy.clusters import endpoints
+from meshwright.sidecars.envoy.clusters.gateway_listeners import gateway_listeners
 from meshwright.sidecars.envoy.judge import judged
 from meshwright.sidecars.envoy.listeners import edge as edge_listeners
 from meshwright.sidecars.envoy.listeners import inbound as inbound_listeners
@@ -140,8 +141,11 @@ def _inbound(policy: ProxyPolicy) -> Iterator[Piece]:
 
 
 def _edge(policy: ProxyPolicy) -> Iterator[Piece]:
-    """Yield the pieces for listeners and routes of a gateway's ports."""
+    """Yield the pieces for listeners and routes of a gateway's ports, and for the list of its listeners."""
     about, retry = GatewayPorts(), policy.resilience.retry
+    if policy.interception is InterceptionKind.EDGE:
+        places = tuple(replace(port, chains=()) for port in policy.edge)
+        yield _Judged(gateway_listeners, (places,), about)
     for port in policy.edge:
         bare = replace(port, chains=tuple(map(_chain_of_listener, port.chains)))
         yield _Judged(edge_listeners.edge, (policy.terms, bare), about)

@@ -6,7 +6,9 @@ import pytest
 
 from meshwright.agent.envoy import draining
 from meshwright.agent.envoy.draining import DrainSettings, in_use, is_over
+from meshwright.agent.envoy.gateway import SentListener
 from meshwright.agent.status.readiness import ProxyState, missing, read_state
+from meshwright.mesh.host_port import HostPort
 
 STATS = """\
 cluster_manager.cds.update_rejected: 1
@@ -21,6 +23,7 @@ LISTENERS = {
             "name": "inbound-listener",
             "active_state": {
                 "listener": {
+                    "name": "inbound-listener",
                     "address": {"socket_address": {"address": "0.0.0.0", "port_value": 15003}},
                     "filter_chains": [
                         {"filter_chain_match": {"destination_port": 8080}},
@@ -32,14 +35,47 @@ LISTENERS = {
         {"name": "still-warming", "warming_state": {"listener": {"address": {}}}},
     ]
 }
-READY = ProxyState("LIVE", 2, 3, 1, workers_started=True, ports=frozenset({8080, 15003}))
+READY = ProxyState(
+    "LIVE",
+    2,
+    3,
+    1,
+    workers_started=True,
+    ports=frozenset({8080, 15003}),
+    served=frozenset({"inbound-listener"}),
+)
+HTTPS, PLAIN = (
+    SentListener(f"edge-listener|192.0.2.10|{port}", "shop/edge", HostPort("192.0.2.10", port))
+    for port in (443, 8080)
+)
+GATEWAY = {
+    "configs": [
+        {
+            "cluster": {
+                "name": "gateway-listeners",
+                "metadata": {
+                    "filter_metadata": {
+                        "meshwright.gateway": {
+                            "gateway": "shop/edge",
+                            "listeners": ["edge-listener|192.0.2.10|443", "edge-listener|192.0.2.10|8080"],
+                        }
+                    }
+                },
+            }
+        }
+    ]
+}
+EDGE = replace(READY, rejected=0, sent=(HTTPS, PLAIN), served=frozenset({HTTPS.name, PLAIN.name}))
+_ASK = ", and Envoy rejected an update: `meshwright proxies` on the control plane has the reason"
 
 
 def test_state_is_read_from_envoy_s_answers() -> None:
     """Counters are read by name, and ports from active listeners and their filter chains."""
-    assert read_state({"state": "LIVE"}, STATS, LISTENERS) == READY
+    assert read_state({"state": "LIVE"}, STATS, LISTENERS, {}) == READY
+    of_gateway = read_state({"state": "LIVE"}, STATS, LISTENERS, GATEWAY)
+    assert of_gateway == replace(READY, sent=(HTTPS, PLAIN))
     nothing = ProxyState("unknown", 0, 0, 0, workers_started=False, ports=frozenset())
-    assert read_state({}, "", {"configs": "?"}) == nothing
+    assert read_state({}, "", {"configs": "?"}, {"configs": "?"}) == nothing
 
 
 @pytest.mark.parametrize(
@@ -57,7 +93,57 @@ def test_missing_condition_has_a_sentence(
     state: ProxyState, ports: tuple[int, ...], reasons: tuple[str, ...]
 ) -> None:
     """Each missing condition of readiness has a sentence of its own."""
-    assert missing(state, ports) == reasons
+    assert missing(state, ports, was_ready=False) == reasons
+
+
+@pytest.mark.parametrize(
+    ("state", "first", "later"),
+    [
+        (EDGE, (), ()),
+        (
+            replace(EDGE, served=frozenset({PLAIN.name}), rejected=1),
+            (
+                (
+                    f"listener 192.0.2.10:443 of Gateway shop/edge is not in use{_ASK}; a port below 1024 "
+                    "needs CAP_NET_BIND_SERVICE (`meshwright unit agent --low-ports`)"
+                ),
+            ),
+            (),
+        ),
+        (
+            replace(EDGE, sent=(PLAIN,), served=frozenset(), rejected=1),
+            (f"listener 192.0.2.10:8080 of Gateway shop/edge is not in use{_ASK}",),
+            (f"listener 192.0.2.10:8080 of Gateway shop/edge is not in use{_ASK}",),
+        ),
+        (
+            replace(EDGE, sent=(PLAIN,), served=frozenset()),
+            ("listener 192.0.2.10:8080 of Gateway shop/edge is not in use",),
+            ("listener 192.0.2.10:8080 of Gateway shop/edge is not in use",),
+        ),
+        (
+            replace(EDGE, sent=(), served=frozenset()),
+            (
+                (
+                    "the Gateway has no listener in force: `meshwright lint` on the control plane has the "
+                    "reason"
+                ),
+            ),
+            (),
+        ),
+        (
+            replace(EDGE, accepted_listeners=0),
+            ("listeners have not been received",),
+            ("listeners have not been received",),
+        ),
+    ],
+    ids=["all", "one is rejected", "all are rejected", "none is in use yet", "none is in force", "none sent"],
+)
+def test_gateway_needs_its_listeners_to_become_ready(
+    state: ProxyState, first: tuple[str, ...], later: tuple[str, ...]
+) -> None:
+    """At first it needs all of them. Later one is enough, so a rejected update ends no service."""
+    assert missing(state, (), was_ready=False) == first
+    assert missing(state, (), was_ready=True) == later
 
 
 @pytest.mark.parametrize(

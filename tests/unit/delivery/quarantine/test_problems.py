@@ -7,6 +7,7 @@ import pytest
 from catalog.policy.provenance import InputObject
 from catalog.policy.units import Unit
 from meshwright.delivery.quarantine.findings import RejectedResource
+from meshwright.delivery.quarantine.listeners_at_fault import listener_clauses
 from meshwright.delivery.quarantine.problems import PROBLEMS, Rejections, problem
 from meshwright.delivery.snapshots.group_snapshots import GroupSnapshots
 from meshwright.delivery.snapshots.published_snapshots import PublishedSnapshots
@@ -43,9 +44,11 @@ from meshwright.mesh.policies.upstreams import (
     UpstreamPolicy,
 )
 from meshwright.mesh.problems.problem import Problem, Severity
+from meshwright.mesh.workload import Edge
 from meshwright.sidecars.contract.reasons import Reason
 from meshwright.sidecars.envoy.driver import EnvoyDriver
 from meshwright.specs.kinds import kind_meant
+from tests.meshes import gateway
 from tests.meshes import values as a
 from xds.cache import NodeKey
 from xds.protocol.resources.resource import LISTENER, ROUTE, ResourceName, Version
@@ -290,3 +293,37 @@ def test_temporary_rejection_is_a_problem_of_the_proxys_workload() -> None:
         f"Proxy {NODE} (and perhaps other proxies of its group) cannot apply the resource at the moment "
         f"(address-in-use). {RETRIED} The objects behind it may be correct: Service default/shop."
     )
+
+
+def test_listener_that_a_gateway_may_not_bind_names_the_gateway_and_the_missing_right() -> None:
+    """The line about the proxy says the same. A free port needs no right, and a sidecar has no Gateway."""
+    edge = a.workload("edge", "10.0.0.1", interception=Edge("public"))
+    view = gateway.view(
+        gateway.CLASS, gateway.gateway("public", gateway.listener("web", 80), gateway.listener("b", 81)), edge
+    )
+    name = ResourceName("edge-listener|10.0.0.1|80")
+    rejected = RejectedResource(
+        NodeKey("edge-uuid.edge.default"),
+        LISTENER,
+        name,
+        Version("2"),
+        "cannot bind '10.0.0.1:80': Permission denied",
+        replaced=False,
+        reason=Reason.PERMISSION,
+    )
+    right = (
+        "a port below 1024 needs CAP_NET_BIND_SERVICE for the proxy's user "
+        "(`meshwright unit agent --low-ports`)"
+    )
+    serves = "it serves listener web (port 80) of Gateway default/public"
+    result = problem(view, rejected, ())
+    assert str(result.key) == "Workload default/edge"
+    assert result.expected == (
+        "Proxy edge-uuid.edge.default (and perhaps other proxies of its group) cannot apply the resource at "
+        f"the moment (permission); {serves}; {right}. It is retried automatically; to retry now: "
+        "`meshwright proxy retry edge-uuid.edge.default`."
+    )
+    assert listener_clauses(view, rejected) == (serves, right)
+    assert listener_clauses(view, replace(rejected, name=ResourceName("outbound-listener"))) == ()
+    assert listener_clauses(view, replace(rejected, reason=Reason.ADDRESS_IN_USE)) == (serves,)
+    assert listener_clauses(VIEW, replace(rejected, proxy=NODE)) == (right,)
