@@ -1,5 +1,9 @@
-"""Objects at fault: the object of the mesh to which a rejected unit or resource is attributed."""
+"""Objects at fault: the object of the mesh to which a rejected unit or resource is attributed.
 
+For a listener that a proxy cannot bind, the Gateway behind it is named too, and what the proxy lacks.
+"""
+
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -8,11 +12,14 @@ from catalog.policy.units import Calling, Unit
 from catalog.policy.values.inbound import AccessRule, EveryoneInTheMesh
 from catalog.policy.values.route_table import AppliedRoute, AppliedRule, AppliedSplit
 from catalog.policy.values.terms import AccessLogPolicy
+from catalog.store.gateway import gateways
+from catalog.store.inventory import holder_of
 from catalog.store.osm import retries, settings
 from catalog.store.own_policies import upstream_policies
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
 from meshwright.delivery.quarantine.findings import RejectedResource
+from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.kinds import (
     EGRESS,
     ENDPOINT_SLICE,
@@ -43,6 +50,8 @@ from meshwright.mesh.policies.limits import ConnectionLimits, RateLimits
 from meshwright.mesh.policies.retries import Retries
 from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey
 from meshwright.mesh.policies.upstreams import HashKey, HealthCheck, OutlierDetectionOverride
+from meshwright.mesh.workload import Edge
+from meshwright.sidecars.contract.reasons import Reason
 from xds.protocol.resources.resource import ENDPOINT, LISTENER, TypeUrl
 
 _POLICIES: Final = (
@@ -65,8 +74,14 @@ _POLICIES: Final = (
     EXTERNAL_AUTHORIZATION,
 )
 
-
 _PLACES: Final = (WORKLOAD, ENDPOINT_SLICE, SERVICE)
+_FIRST_FREE_PORT: Final = 1024
+"""Lowest port that Linux lets every user bind, unless the machine is set otherwise."""
+_PORT: Final = re.compile(r"\|([0-9]{1,5})$")
+"""The port in the name of a listener with an own port, for example `edge-listener|192.0.2.10|443`."""
+_LOW_PORT: Final = (
+    "a port below 1024 needs CAP_NET_BIND_SERVICE for the proxy's user (`meshwright unit agent --low-ports`)"
+)
 
 
 def at_fault(view: View, unit: Unit, behind: Iterable[InputObject]) -> tuple[ObjectKey | None, str]:
@@ -205,3 +220,25 @@ def unlikelihood(type_url: TypeUrl, made_from: InputObject) -> int:
     kinds = (*_PLACES, *_POLICIES) if places_first else (*_POLICIES, *reversed(_PLACES))
     kind = made_from.key.claim.kind
     return kinds.index(kind) if kind in kinds else len(kinds)
+
+
+def listener_clauses(view: View, rejected: RejectedResource) -> tuple[str, ...]:
+    """Return the Gateway's listener behind a rejected listener, and what the proxy lacks, if known."""
+    match = _PORT.search(rejected.name) if rejected.type_url == LISTENER else None
+    if match is None:
+        return ()
+    port = int(match[1])
+    lacks_right = rejected.reason is Reason.PERMISSION and port < _FIRST_FREE_PORT
+    clauses = (_of_gateway(view, rejected, port), _LOW_PORT if lacks_right else "")
+    return tuple(filter(None, clauses))
+
+
+def _of_gateway(view: View, rejected: RejectedResource, port: int) -> str:
+    workload = holder_of(view, ProxyName.parse(rejected.proxy))
+    if workload is None or not isinstance(workload.interception, Edge):
+        return ""
+    key = PolicyKey(workload.key.namespace, workload.interception.gateway)
+    gateway = gateways(view).values_unrecorded().get(key)
+    names = [listener.name for listener in gateway.listeners if listener.port == port] if gateway else []
+    word = "listener" if len(names) == 1 else "listeners"
+    return f"it serves {word} {', '.join(names)} (port {port}) of Gateway {key}" if names else ""

@@ -10,8 +10,13 @@ from catalog.store.objects import workload_object
 from catalog.store.view import View
 from meshwright.delivery.quarantine.exclusions import refused_units
 from meshwright.delivery.quarantine.findings import RejectedResource
-from meshwright.delivery.quarantine.listeners_at_fault import listener_clauses
-from meshwright.delivery.quarantine.objects_at_fault import at_fault, edited, part_name, unlikelihood
+from meshwright.delivery.quarantine.objects_at_fault import (
+    at_fault,
+    edited,
+    listener_clauses,
+    part_name,
+    unlikelihood,
+)
 from meshwright.delivery.snapshots.group_snapshots import GroupSnapshots
 from meshwright.mesh.identity import ProxyName
 from meshwright.mesh.objects import ObjectKey

@@ -7,7 +7,7 @@ import pytest
 from catalog.policy.provenance import InputObject
 from catalog.policy.units import Unit
 from meshwright.delivery.quarantine.findings import RejectedResource
-from meshwright.delivery.quarantine.listeners_at_fault import listener_clauses
+from meshwright.delivery.quarantine.objects_at_fault import listener_clauses
 from meshwright.delivery.quarantine.problems import PROBLEMS, Rejections, problem
 from meshwright.delivery.snapshots.group_snapshots import GroupSnapshots
 from meshwright.delivery.snapshots.published_snapshots import PublishedSnapshots
