@@ -124,6 +124,19 @@ def edge_routes(port: Port, chain: EdgeChain) -> str:
     return f"rds-edge.{port}{_asked(chain)}"
 
 
+def edge_host(chain: EdgeChain, hostname: str) -> str:
+    """Return `edge|<listener>|<host>` for a virtual host, under which its routes are counted.
+
+    The listener is the server name of its chain, for example `*.shop.example`, and `*` in plain text.
+    """
+    return f"edge{_asked(chain) or '|*'}|{hostname}"
+
+
+def edge_connections(port: Port, chain: EdgeChain) -> str:
+    """Return `edge.<port>` for connections without visible requests; with TLS the server name follows."""
+    return f"edge.{port}{_asked(chain)}"
+
+
 def edge_chain(port: EdgePort, chain: EdgeChain) -> str:
     """Return `edge_<ns>/<gateway>_<port>`, followed by the server name with TLS."""
     return f"edge_{port.gateway}_{port.port}{_asked(chain)}"

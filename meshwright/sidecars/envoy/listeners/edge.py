@@ -73,7 +73,10 @@ def _filters(terms: MeshTerms, port: EdgePort, chain: EdgeChain) -> chains.Filte
     if chain.hosts is None:
         shares = () if chain.entry is None else chain.entry.shares
         return chains.to_clusters(
-            terms, f"edge.{port.port}", shares, tries=chains.tries(terms.resilience.retry)
+            terms,
+            names.edge_connections(port.port, chain),
+            shares,
+            tries=chains.tries(terms.resilience.retry),
         )
     route = names.edge_routes(port.port, chain)
     manager = connection_manager(route, terms, None, order.edge(chain))

@@ -83,7 +83,7 @@ def edge(port: Port, chain: EdgeChain, retry: RetryPolicy | None = None) -> Reso
     attempts = Attempts(mesh=retry, farther=chain.fails_over)
     message = route_pb2.RouteConfiguration(
         name=names.edge_routes(port, chain),
-        virtual_hosts=[_edge_host(port, host, attempts) for host in chain.hosts or ()],
+        virtual_hosts=[_edge_host(port, chain, host, attempts) for host in chain.hosts or ()],
         # A client names the port in the header Host if it is not the scheme's own.
         ignore_port_in_host_matching=True,
     )
@@ -93,7 +93,9 @@ def edge(port: Port, chain: EdgeChain, retry: RetryPolicy | None = None) -> Reso
     return encode(message, frozenset(reference(CLUSTER, cluster) for cluster in clusters))
 
 
-def _edge_host(port: Port, host: EdgeHost, attempts: Attempts) -> route_components_pb2.VirtualHost:
+def _edge_host(
+    port: Port, chain: EdgeChain, host: EdgeHost, attempts: Attempts
+) -> route_components_pb2.VirtualHost:
     shown = host.hostname or "*"
     routes: list[_Route] = []
     for entry in host.table:
@@ -102,7 +104,9 @@ def _edge_host(port: Port, host: EdgeHost, attempts: Attempts) -> route_componen
         for route in made:
             route.stat_prefix = names.counted_route(port, by, entry.request_names)
         routes += made
-    return route_components_pb2.VirtualHost(name=f"edge|{shown}", domains=[shown], routes=routes)
+    return route_components_pb2.VirtualHost(
+        name=names.edge_host(chain, shown), domains=[shown], routes=routes
+    )
 
 
 def outside(port: Port, to: OutsideRange) -> Resource:

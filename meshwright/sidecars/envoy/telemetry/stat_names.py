@@ -10,6 +10,8 @@ from typing import Final
 
 _OUTBOUND: Final = re.compile(r"(?:rds-)?outbound\.(?:(?P<namespace>[^/]+)/)?(?P<name>[^/|]+)\|(?P<port>\d+)")
 _EGRESS: Final = re.compile(r"(?:rds-)?egress(?:\.(?P<port>\d+))?(?:\|.*)?")
+_EDGE: Final = re.compile(r"(?:rds-)?edge\.(?P<port>\d+)(?:\|(?P<listener>.+))?")
+_EDGE_HOST: Final = re.compile(r"edge\|(?P<listener>[^|]+)\|.+")
 _INBOUND: Final = re.compile(r"(?:rds-)?inbound\.(?P<port>\d+)")
 _CLUSTER: Final = re.compile(
     r"(?P<namespace>[^/|]+)/(?P<name>[^/|]+)\|(?P<port>[^/|]+)(?:\|as-called|\|http[12])?"
@@ -25,7 +27,8 @@ _NOT_SENT: Final = ("closed", "loop")
 class StatTarget:
     """The target of calls: a service with its port, or a host outside of the mesh, with an empty namespace.
 
-    The port of a backend is its target port, as in the policy. Unknown parts are empty.
+    For the clients of a gateway the target is the listener, for example `listener books.example`. The port of
+    a backend is its target port, as in the policy. Unknown parts are empty.
     """
 
     namespace: str
@@ -36,10 +39,14 @@ class StatTarget:
 def called(prefix: str) -> StatTarget | None:
     """Return the target of a connection manager or TCP proxy for outbound calls; None for inbound ones.
 
+    A gateway's calls are outbound ones, and their target is the listener that took the request.
+
     Egress to any address counts for `passthrough-outbound`, and closed calls for `blackhole-outbound`.
     """
     if match := _OUTBOUND.fullmatch(prefix):
         return StatTarget(match["namespace"] or "", _host(match["name"]), match["port"])
+    if match := _EDGE.fullmatch(prefix):
+        return _listener(match["listener"], match["port"])
     if match := _EGRESS.fullmatch(prefix):
         return StatTarget("", "passthrough-outbound", match["port"] or "")
     return StatTarget("", "blackhole-outbound", "") if prefix in _NOT_SENT else None
@@ -49,6 +56,8 @@ def route(prefix: str) -> tuple[StatTarget, str] | None:
     """Return service and name of a separately counted route, from the name after the virtual host."""
     if (match := _ROUTE.fullmatch(prefix)) is None:
         return None
+    if edge := _EDGE_HOST.fullmatch(match["name"]):
+        return _listener(edge["listener"], match["port"]), match["route"]
     return StatTarget(match["namespace"] or "", _host(match["name"]), match["port"]), match["route"]
 
 
@@ -80,6 +89,11 @@ def behind(cluster: str) -> str | None:
     """Return the inbound port of a cluster that belongs to the application; None for any other cluster."""
     match = _LOCAL.fullmatch(cluster)
     return match["port"] if match else None
+
+
+def _listener(hostname: str | None, port: str) -> StatTarget:
+    """Return the listeners at a gateway's port; those in plain text have one name, because they are one."""
+    return StatTarget("", f"listener {hostname or '*'}", port)
 
 
 def _host(name: str) -> str:

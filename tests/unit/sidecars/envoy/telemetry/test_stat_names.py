@@ -2,12 +2,18 @@
 
 import pytest
 
+from catalog.policy.values.edge import EdgeChain, EdgeTls
 from catalog.policy.values.outside import OutsideRange
 from catalog.policy.values.route_actions import WeightedBackend
 from meshwright.mesh.names import Namespace, Port, ServiceName
 from meshwright.mesh.service import ExternalHost, ServiceKey
 from meshwright.sidecars.envoy import names
-from meshwright.sidecars.envoy.telemetry.stat_names import StatTarget, backend, called, received_at
+from meshwright.sidecars.envoy.telemetry.stat_names import StatTarget, backend, called, received_at, route
+
+
+def _chain(server_name: str) -> EdgeChain:
+    return EdgeChain(EdgeTls(server_name))
+
 
 SHOP = ServiceKey(Namespace("default"), ServiceName("shop"))
 
@@ -24,6 +30,14 @@ SHOP = ServiceKey(Namespace("default"), ServiceName("shop"))
         ("rds-egress.80|10.0.0.0/8", StatTarget("", "passthrough-outbound", "80")),
         ("egress.443", StatTarget("", "passthrough-outbound", "443")),
         ("egress", StatTarget("", "passthrough-outbound", "")),
+        (
+            names.edge_routes(Port(443), _chain("*.shop.example")),
+            StatTarget("", "listener *.shop.example", "443"),
+        ),
+        (names.edge_routes(Port(443), _chain("")), StatTarget("", "listener *", "443")),
+        (names.edge_routes(Port(80), EdgeChain()), StatTarget("", "listener *", "80")),
+        (names.edge_connections(Port(443), _chain("a.example")), StatTarget("", "listener a.example", "443")),
+        (names.edge_connections(Port(5432), EdgeChain()), StatTarget("", "listener *", "5432")),
         ("closed", StatTarget("", "blackhole-outbound", "")),
         ("loop", StatTarget("", "blackhole-outbound", "")),
         *(
@@ -68,3 +82,13 @@ def test_stat_prefix_gives_the_inbound_port(prefix: str, port: str | None) -> No
 def test_cluster_name_gives_its_backend(cluster: str, expected: StatTarget | None) -> None:
     """Envoy writes an underscore for each colon in statistics."""
     assert backend(cluster.replace(":", "_")) == expected
+
+
+@pytest.mark.parametrize(
+    ("chain", "listener"),
+    [(_chain("*.shop.example"), "*.shop.example"), (_chain(""), "*"), (EdgeChain(), "*")],
+)
+def test_route_of_a_gateway_is_counted_for_its_listener(chain: EdgeChain, listener: str) -> None:
+    """The host name of the route can be more specific than the listener's, and is not shown."""
+    prefix = f"{names.edge_host(chain, 'a.shop.example')}.route.{names.counted_route(Port(443), (), ())}"
+    assert route(prefix) == (StatTarget("", f"listener {listener}", "443"), "rest")
