@@ -7,12 +7,15 @@ from typing import Final
 
 from aiohttp import web
 
+from catalog.store.inventory import holder_of
 from meshwright.admin.proxy_names import NothingToShow, find
 from meshwright.admin.readers import ProxyReading
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.names import Namespace, ServiceAccountName, ServiceName, is_dns_label, is_dns_subdomain
+from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.service import ServiceKey
 from meshwright.mesh.tap import TapChoice
+from meshwright.mesh.workload import Edge
 from meshwright.traffic.taps import TapSubscription
 
 SECONDS: Final = range(1, 3601)
@@ -54,6 +57,8 @@ def parse_query(reading: ProxyReading, query: Iterable[tuple[str, str]]) -> TapQ
     )
     wanted = _one(terms, "proxy")
     proxy = find(reading, wanted).name if wanted else None
+    if proxy is not None:
+        _require_sidecar(reading, proxy)
     service = _service(reading, _one(terms, "service"), proxy)
     watched = TapSubscription(service, choice, proxy, _statuses(_one(terms, "status")))
     return TapQuery(
@@ -96,6 +101,18 @@ def _service(reading: ProxyReading, value: str, proxy: ProxyName | None) -> Serv
     if view is None or key not in view.services.values_unrecorded():
         raise NothingToShow(f"service {key} does not exist")
     return key
+
+
+def _require_sidecar(reading: ProxyReading, proxy: ProxyName) -> None:
+    """Raise NothingToShow for the proxy of a gateway, because only called sidecars report requests."""
+    view = reading.view()
+    workload = None if view is None else holder_of(view, proxy)
+    if workload is not None and isinstance(workload.interception, Edge):
+        gateway = PolicyKey(workload.key.namespace, workload.interception.gateway)
+        raise NothingToShow(
+            f"proxy {proxy} serves Gateway {gateway}, and only sidecars of called services report requests: "
+            "give a Service behind the gateway instead"
+        )
 
 
 def _caller(value: str) -> ServiceIdentity:

@@ -25,6 +25,7 @@ DOCUMENTS = (
     texts.workload("one", "10.0.0.1", app="store", account="store", spec="service: store"),
     texts.workload("two", "10.0.0.2", app="bank", account="bank", spec="service: bank"),
 )
+EDGE = texts.workload("edge", "10.0.0.3", account="edge", spec="gateway: edge")
 STORE, BANK = "one.store.shop", "two.bank.shop"
 ASKED = "/api/v1/tap?service=shop/store"
 
@@ -209,6 +210,14 @@ WRONG = (
     ("service=store", 400, "service is 'store': must be namespace/service"),
     ("service=shop/nobody", 404, "service shop/nobody does not exist"),
     ("proxy=nobody", 404, "proxy 'nobody' does not exist"),
+    (
+        "proxy=edge",
+        404,
+        (
+            "proxy edge.edge.shop serves Gateway shop/edge, and only sidecars of called services report "
+            "requests: give a Service behind the gateway instead"
+        ),
+    ),
     ("service=shop/store&from=alice", 400, "from is 'alice': must be namespace/service-account"),
     ("service=shop/store&method=get", 400, "method is 'get': must be one of GET"),
     ("service=shop/store&path=books", 400, "path is 'books': must begin with /"),
@@ -232,7 +241,7 @@ async def test_invalid_tap_parameter_is_refused_with_the_valid_values(
 ) -> None:
     """The error names the parameter, the given value and the valid values."""
     async with serving(tmp_path_factory.mktemp("mesh")) as start:
-        server = await start(*DOCUMENTS)
+        server = await start(*DOCUMENTS, EDGE)
         for query, status, words in WRONG:
             async with watching(server, f"/api/v1/tap?{query.replace('/a?b', '/a%3Fb')}") as tap:
                 answer = (await tap.line())["error"]

@@ -11,6 +11,7 @@ from meshwright.admin.proxy_document import (
     CERTIFICATE_REVOKED,
     CERTIFICATE_UNUSED,
     GROUP_FAILED,
+    WORKLOAD_GONE,
 )
 from meshwright.delivery.proxies.status import ProxyState, ProxyStatus
 from meshwright.mesh.identity import ProxyName
@@ -165,6 +166,8 @@ def _connected(proxy: ProxyStatus, known: ProxyEvidence, now: datetime) -> str:
         return failed
     if known.unreceived:
         return known.unreceived
+    if not proxy.known:
+        return WORKLOAD_GONE
     if waiting := pending(known.streams, now):
         name, seconds = max(waiting.items(), key=lambda item: item[1])
         return f"{name} pending for {duration(timedelta(seconds=seconds))}"

@@ -55,7 +55,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A connected or expected proxy: state, hold, rejected types, and the longest wait for an answer."""
+    """A connected or expected proxy: state, hold, rejected types, and the longest wait for an answer.
+
+    `lacks_workload` is True for a proxy that is served although its workload was removed.
+    """
 
     name: str
     state: str
@@ -63,6 +66,7 @@ class Proxy:
     why: str = ""
     rejects: tuple[str, ...] = ()
     waits: timedelta = timedelta()
+    lacks_workload: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +215,9 @@ def connected(proxies: Sequence[Proxy]) -> Check:
         return Check.failed(
             "proxies", f"connected, but without configuration: {listed(map(_proxy_text, held))}", do
         )
+    if orphans := [proxy.name for proxy in by["connected"] if proxy.lacks_workload]:
+        do = "stop the agent of the proxy, or declare its Workload again"
+        return Check.warning("proxies", f"{counts}: the workload of {listed(orphans)} is gone", do)
     if by["expected"]:
         text = f"{counts}: {listed(_proxy_text(proxy) for proxy in by['expected'])}"
         do = "start the agent, or run `meshwright agent check` on the proxy's machine"

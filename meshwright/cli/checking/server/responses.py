@@ -100,6 +100,7 @@ def _proxy(item: Page) -> Proxy:
         str(_field(item, "why") or ""),
         tuple(sorted(name for name, state in states.items() if state == "nacked")),
         timedelta(seconds=max((float(str(wait)) for wait in waits.values()), default=0.0)),
+        lacks_workload=not _field(item, "held") and item.get("workload", "") is None,
     )
 
 

@@ -91,6 +91,15 @@ def test_ejected_proxy_is_dead_if_it_is_also_long_disconnected(
     assert not is_dead(standing, ProxyEvidence(streams, entry, dead_after=timedelta(0)), now)
 
 
+def test_connected_proxy_whose_workload_was_removed_has_a_reason(stream_of: StreamOf, now: datetime) -> None:
+    """The proxy, a sidecar or a gateway's, acknowledged everything before, and gets no changes any more."""
+    streams = (stream_of(1, served=True),)
+    standing = _standing(ProxyState.CONNECTED, now)
+    gone = "its workload is gone, and it keeps its last configuration"
+    assert why(replace(standing, known=False), ProxyEvidence(streams), now) == gone
+    assert why(standing, ProxyEvidence(streams), now) == ""
+
+
 def test_connected_proxy_that_is_not_served_has_a_reason(stream_of: StreamOf, now: datetime) -> None:
     """A held proxy has one of three reasons.
 

@@ -141,6 +141,11 @@ WARNINGS = [
         "0 errors, 1 warning; the line",
         "lint",
     ),
+    (
+        server.connected((Proxy(CN, "connected", lacks_workload=True), Proxy("v", "connected"))),
+        "2 connected, 0 expected, 0 disconnected: the workload of u.s.n is gone",
+        "stop the agent",
+    ),
     (server.connected((Proxy(CN, "expected"),)), "0 connected, 1 expected, 0 disconnected: u.s.n", "agent"),
     (
         server.event_loop(
