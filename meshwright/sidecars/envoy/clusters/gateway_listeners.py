@@ -21,8 +21,8 @@ _CONNECT_TIMEOUT: Final = Duration(seconds=5)
 
 def gateway_listeners(ports: tuple[EdgePort, ...]) -> Resource:
     """Return the cluster, which no listener or route refers to; without ports its list is empty."""
-    told = Struct()
-    told.update(
+    metadata = Struct()
+    metadata.update(
         {
             "gateway": str(ports[0].gateway) if ports else "",
             "listeners": [
@@ -36,5 +36,5 @@ def gateway_listeners(ports: tuple[EdgePort, ...]) -> Resource:
         connect_timeout=_CONNECT_TIMEOUT,
         load_assignment=endpoint_pb2.ClusterLoadAssignment(cluster_name=layout.GATEWAY_CLUSTER),
     )
-    message.metadata.filter_metadata[layout.GATEWAY_METADATA].CopyFrom(told)
+    message.metadata.filter_metadata[layout.GATEWAY_METADATA].CopyFrom(metadata)
     return encode(message)

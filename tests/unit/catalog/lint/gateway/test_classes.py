@@ -58,9 +58,9 @@ def test_controller_name_like_ours_is_a_warning(controller: str, *, is_found: bo
         (
             (GatewayClass("meshwrihgt", CONTROLLER_NAME),),
             (
-                "is of GatewayClass meshwright, which does not exist (did you mean meshwrihgt?); there is the "
-                "GatewayClass meshwrihgt, so this workload serves nothing. Correct spec.gatewayClassName of "
-                "the Gateway, or create the GatewayClass."
+                "is of GatewayClass meshwright, which does not exist (did you mean meshwrihgt?); there is "
+                "the GatewayClass meshwrihgt, so this workload serves nothing. Correct "
+                "spec.gatewayClassName of the Gateway, or create the GatewayClass."
             ),
         ),
     ],
