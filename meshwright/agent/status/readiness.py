@@ -19,9 +19,6 @@ STATS_PATH: Final = (
 _FIRST_FREE_PORT: Final = 1024
 """Lowest port that Linux lets every user bind, unless the machine is set otherwise."""
 _LOW_PORTS: Final = "a port below 1024 needs CAP_NET_BIND_SERVICE (`meshwright unit agent --low-ports`)"
-_NO_LISTENER: Final = (
-    "the Gateway has no listener in force: `meshwright lint` on the control plane has the reason"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +65,9 @@ def missing(proxy: ProxyState, application_ports: Iterable[int], *, was_ready: b
     """Return the reasons for which a proxy is not ready; empty for a ready proxy.
 
     The counters belong to this Envoy process: after a replacement the new process must receive everything
-    itself. The proxy of a gateway needs all listeners that the control plane sent. If it `was_ready` before,
-    one of them is enough, so that an update that Envoy rejects does not take the others out of service.
+    itself. The proxy of a gateway needs all listeners that the control plane sent. These may be none: then
+    the status of the Gateway has the reason. If it `was_ready` before, one of them is enough, so that an
+    update that Envoy rejects does not take the others out of service.
     """
     result = []
     if proxy.state != "LIVE":
@@ -93,10 +91,8 @@ def _missing_of_gateway(
     proxy: ProxyState, sent: tuple[SentListener, ...], *, was_ready: bool
 ) -> tuple[str, ...]:
     lacking = [listener for listener in sent if listener.name not in proxy.served]
-    if was_ready and len(lacking) < max(len(sent), 1):
+    if was_ready and len(lacking) < len(sent):
         return ()
-    if not sent:
-        return (_NO_LISTENER,)
     return tuple(f"{listener} is not in use{_rejected(proxy, listener.place.port)}" for listener in lacking)
 
 
