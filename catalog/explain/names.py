@@ -11,7 +11,7 @@ from catalog.store.view import View
 from meshwright.mesh.identity import ProxyName, ServiceIdentity
 from meshwright.mesh.kinds import SERVICE
 from meshwright.mesh.names import ProxyUuid
-from meshwright.mesh.problems.spelling import COMPARED, alike, nearest
+from meshwright.mesh.problems.spelling import COMPARED, alike, did_you_mean
 from meshwright.mesh.service import Service
 from meshwright.mesh.workload import Workload, WorkloadKey
 
@@ -87,5 +87,4 @@ def _meant(view: View, name: ProxyName) -> str:
             for proxy_name in there
             if (proxy_name.service, proxy_name.namespace) == (name.service, name.namespace)
         ]
-    near = nearest(str(name), map(str, there))
-    return f" (did you mean {near}?)" if near else ""
+    return did_you_mean(str(name), map(str, there))

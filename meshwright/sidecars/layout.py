@@ -3,6 +3,8 @@
 import enum
 from typing import Final
 
+from meshwright.mesh.gateway.gateways import AGENT_PORT
+
 PROXY_UID: Final = 1500
 """User ID of the proxy. Traffic of this user is not captured."""
 ADMIN_SOCKET: Final = "admin.sock"
@@ -19,7 +21,7 @@ ADS_PORT: Final = 15128
 ENROLMENT_PORT: Final = 15130
 RENEWAL_PORT: Final = 15131
 """Usual ports of the control plane: for sidecars, for joining the mesh, and for renewal."""
-STATUS_PORT: Final = 15020
+STATUS_PORT: Final = AGENT_PORT
 """Port of the agent's own server, which answers probes and metrics from outside of the mesh."""
 
 CHAIN_FILE: Final = "proxy.pem"
@@ -38,6 +40,12 @@ STATUS_PATH: Final = "/healthz/status"
 DRAIN_PATH: Final = "/drain"
 """Path for a POST from this machine only; the proxy then begins to discourage calls to its workload."""
 
+FIRST_FREE_PORT: Final = 1024
+"""Lowest port that Linux lets every user bind, unless the machine is set otherwise."""
+LOW_PORT: Final = (
+    "a port below 1024 needs CAP_NET_BIND_SERVICE for the proxy's user (`meshwright unit agent --low-ports`)"
+)
+"""What a proxy lacks that cannot bind a lower port."""
 GATEWAY_CLUSTER: Final = "gateway-listeners"
 """Cluster without endpoints that tells the agent of a gateway which listeners the control plane has sent."""
 GATEWAY_METADATA: Final = "meshwright.gateway"

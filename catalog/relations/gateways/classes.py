@@ -1,15 +1,17 @@
 """Classes of gateways: a gateway is served here if the class names this controller."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from catalog.store.gateway import gateway_classes, gateways
 from catalog.store.view import View
 from meshwright.mesh.gateway.gateways import CONTROLLER_NAME, Gateway, GatewayClass
 from meshwright.mesh.policies.smi import PolicyKey
-from meshwright.mesh.problems.spelling import alike
+from meshwright.mesh.problems.spelling import did_you_mean
 
-_SUGGESTED = 3
-_LISTED = 10
+_SUGGESTED: Final = 3
+_LISTED: Final = 10
+"""Maximum number of similar names, and of all names, in one text."""
 
 
 def served_gateway(view: View, key: PolicyKey) -> Gateway | None:
@@ -34,7 +36,8 @@ def reason_unserved(view: View, key: PolicyKey) -> str:
     classes, name = gateway_classes(view), gateway.class_name
     found = classes.get(name)
     if found is None:
-        return f"is of GatewayClass {name}, which does not exist{_meant(name, classes)}; {_there(classes)}"
+        near = did_you_mean(name, classes, _SUGGESTED)
+        return f"is of GatewayClass {name}, which does not exist{near}; {_there(classes)}"
     if found.controller == CONTROLLER_NAME:
         return ""
     needed = f"a gateway of Meshwright needs {CONTROLLER_NAME}"
@@ -50,12 +53,9 @@ def similar_gateway(view: View, key: PolicyKey) -> str:
     everywhere = sorted(gateways(view))
     here = [item.name for item in everywhere if item.namespace == key.namespace]
     elsewhere = [str(item) for item in everywhere if item.name == key.name]
-    return _meant(key.name, here) or (f" (did you mean {elsewhere[0]}?)" if elsewhere else "")
-
-
-def _meant(unknown: str, there: Iterable[str]) -> str:
-    near = alike(unknown, there, _SUGGESTED)
-    return f" (did you mean {', '.join(near)}?)" if near else ""
+    return did_you_mean(key.name, here, _SUGGESTED) or (
+        f" (did you mean {elsewhere[0]}?)" if elsewhere else ""
+    )
 
 
 def _there(classes: Iterable[str]) -> str:
@@ -64,8 +64,6 @@ def _there(classes: Iterable[str]) -> str:
         return "there is no GatewayClass"
     more = [f"{len(names) - _LISTED} more"] if len(names) > _LISTED else []
     *before, last = [*names[:_LISTED], *more]
-    return (
-        f"there are the GatewayClasses {', '.join(before)} and {last}"
-        if before
-        else (f"there is the GatewayClass {last}")
-    )
+    if not before:
+        return f"there is the GatewayClass {last}"
+    return f"there are the GatewayClasses {', '.join(before)} and {last}"

@@ -18,7 +18,7 @@ from meshwright.engine.derived import derived
 from meshwright.mesh.gateway.gateways import Gateway, Listener, ListenerProtocol
 from meshwright.mesh.kinds import GATEWAY_TCP_ROUTE, GRPC_ROUTE, HTTP_ROUTE, TLS_ROUTE, Kind
 from meshwright.mesh.policies.smi import PolicyKey
-from meshwright.mesh.problems.spelling import nearest
+from meshwright.mesh.problems.spelling import did_you_mean
 
 KINDS: Final[Mapping[str, tuple[Kind, ...]]] = MappingProxyType(
     {
@@ -53,10 +53,9 @@ def _verdict(view: View, gateway: Gateway, listener: Listener) -> ListenerVerdic
     fitting = KINDS.get(listener.protocol)
     if fitting is None:
         served = ", ".join(sorted(KINDS))
-        near = nearest(listener.protocol, KINDS)
-        meant = f" (did you mean {near}?)" if near else ""
+        near = did_you_mean(listener.protocol, KINDS)
         message = (
-            f"protocol {listener.protocol} is not served{meant}; listeners may have the protocol {served}"
+            f"protocol {listener.protocol} is not served{near}; listeners may have the protocol {served}"
         )
         return ListenerVerdict(listener, ListenerReason.UNSUPPORTED_PROTOCOL, message)
     if listener.ends_tls and CLIENT_CERTIFICATES in gateway.unused:

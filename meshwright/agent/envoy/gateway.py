@@ -7,7 +7,7 @@ from typing import Final, Self
 from meshwright.mesh.host_port import HostPort
 from meshwright.sidecars.layout import GATEWAY_CLUSTER, GATEWAY_METADATA
 
-GATEWAY_PATH: Final = f"/config_dump?resource=dynamic_active_clusters&name_regex={GATEWAY_CLUSTER}"
+GATEWAY_PATH: Final = f"/config_dump?resource=dynamic_active_clusters&name_regex=^{GATEWAY_CLUSTER}$"
 """Path of the cluster with the names of the listeners; the answer of a sidecar is empty."""
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from meshwright.agent.envoy.gateway import SentListener, sent_listeners
 from meshwright.agent.envoy.listeners import Listener, listeners
+from meshwright.sidecars.layout import FIRST_FREE_PORT, LOW_PORT
 
 STATS_PATH: Final = (
     "/stats?filter=^(cluster_manager.cds|listener_manager.lds|listener_manager.workers_started)"
@@ -15,10 +16,6 @@ STATS_PATH: Final = (
 
 `meshwright.agent.reach.connection_watch` watches the connection.
 """
-
-_FIRST_FREE_PORT: Final = 1024
-"""Lowest port that Linux lets every user bind, unless the machine is set otherwise."""
-_LOW_PORTS: Final = "a port below 1024 needs CAP_NET_BIND_SERVICE (`meshwright unit agent --low-ports`)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +96,7 @@ def _missing_of_gateway(
 def _rejected(proxy: ProxyState, port: int) -> str:
     if not proxy.rejected:
         return ""
-    low = f"; {_LOW_PORTS}" if port < _FIRST_FREE_PORT else ""
+    low = f"; {LOW_PORT}" if port < FIRST_FREE_PORT else ""
     return f", and Envoy rejected an update: `meshwright proxies` on the control plane has the reason{low}"
 
 

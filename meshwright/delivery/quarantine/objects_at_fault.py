@@ -52,6 +52,7 @@ from meshwright.mesh.policies.smi import HTTPMatch, PolicyKey
 from meshwright.mesh.policies.upstreams import HashKey, HealthCheck, OutlierDetectionOverride
 from meshwright.mesh.workload import Edge
 from meshwright.sidecars.contract.reasons import Reason
+from meshwright.sidecars.layout import FIRST_FREE_PORT, LOW_PORT
 from xds.protocol.resources.resource import ENDPOINT, LISTENER, TypeUrl
 
 _POLICIES: Final = (
@@ -75,13 +76,8 @@ _POLICIES: Final = (
 )
 
 _PLACES: Final = (WORKLOAD, ENDPOINT_SLICE, SERVICE)
-_FIRST_FREE_PORT: Final = 1024
-"""Lowest port that Linux lets every user bind, unless the machine is set otherwise."""
 _PORT: Final = re.compile(r"\|([0-9]{1,5})$")
 """The port in the name of a listener with an own port, for example `edge-listener|192.0.2.10|443`."""
-_LOW_PORT: Final = (
-    "a port below 1024 needs CAP_NET_BIND_SERVICE for the proxy's user (`meshwright unit agent --low-ports`)"
-)
 
 
 def at_fault(view: View, unit: Unit, behind: Iterable[InputObject]) -> tuple[ObjectKey | None, str]:
@@ -228,8 +224,8 @@ def listener_clauses(view: View, rejected: RejectedResource) -> tuple[str, ...]:
     if match is None:
         return ()
     port = int(match[1])
-    lacks_right = rejected.reason is Reason.PERMISSION and port < _FIRST_FREE_PORT
-    clauses = (_of_gateway(view, rejected, port), _LOW_PORT if lacks_right else "")
+    lacks_right = rejected.reason is Reason.PERMISSION and port < FIRST_FREE_PORT
+    clauses = (_of_gateway(view, rejected, port), LOW_PORT if lacks_right else "")
     return tuple(filter(None, clauses))
 
 

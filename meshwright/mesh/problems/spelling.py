@@ -35,6 +35,12 @@ def alike(word: str, known: Iterable[str], most: int, least: float = LIKE) -> tu
     return tuple(by_folded[match] for match in get_close_matches(asked, near, most, least))
 
 
+def did_you_mean(word: str, known: Iterable[str], most: int = 1) -> str:
+    """Return a clause with similar words, for example ` (did you mean cart?)`; empty if none is similar."""
+    near = alike(word, known, most)
+    return f" (did you mean {', '.join(near)}?)" if near else ""
+
+
 def _beginning_like(word: str, known: Sequence[str]) -> Sequence[str]:
     """Return COMPARED of the sorted known words, around the place for a word."""
     first = bisect_left(known, word) - COMPARED // 2

@@ -76,7 +76,7 @@ async def test_unchecked_files_are_read_again(tmp_path: Path, monkeypatch: pytes
 
 
 async def test_files_that_cannot_be_copied_now_are_copied_later(tmp_path: Path) -> None:
-    """A full disk must not lose a renewal either: the files are good, and nobody writes them again."""
+    """A full disk must not lose a renewal either: the files are good, and are not written again."""
     write_credentials(tmp_path, tmp_path / "out")
     for path in (tmp_path / "out").iterdir():
         path.rename(tmp_path / path.name)

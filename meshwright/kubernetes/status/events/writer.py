@@ -108,7 +108,7 @@ class EventWriter:
         return None if is_settled or not self._written.get(key) else self._settled
 
     def _forget_earlier(self, key: ObjectKey) -> None:
-        """Forget the Events of an earlier object with the same name: nobody finds them at the new one."""
+        """Forget the Events of an earlier object with the same name, which are not about the new one."""
         uid = self._standing.uid(key)
         if uid and (known := self._written.get(key)):
             self._written[key] = {name: event for name, event in known.items() if event.uid == uid}

@@ -105,7 +105,7 @@ def test_missing_condition_has_a_sentence(
             (
                 (
                     f"listener 192.0.2.10:443 of Gateway shop/edge is not in use{_ASK}; a port below 1024 "
-                    "needs CAP_NET_BIND_SERVICE (`meshwright unit agent --low-ports`)"
+                    "needs CAP_NET_BIND_SERVICE for the proxy's user (`meshwright unit agent --low-ports`)"
                 ),
             ),
             (),

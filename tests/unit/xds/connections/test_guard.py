@@ -12,7 +12,7 @@ from xds.limits import Limits
 
 
 async def test_guard_looks_again_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing else limits connections, and nobody would notice the end of the loop."""
+    """Nothing else limits connections, and the end of the loop would not be noticed."""
     loop, looked = asyncio.get_running_loop(), asyncio.Event()
     reported: list[Mapping[str, Any]] = []
     loop.set_exception_handler(lambda _, context: reported.append(context))

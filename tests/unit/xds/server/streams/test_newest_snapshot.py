@@ -35,7 +35,7 @@ AGGREGATED = {discovery.variant: discovery for discovery in DISCOVERY if discove
 
 
 class Event(Enum):
-    """What may happen next, in any order."""
+    """An event of a test; the events come in any order."""
 
     PUBLISH = auto()
     """The cache gets other content of every type."""
