@@ -1,4 +1,4 @@
-"""Gateways, routes and ReferenceGrants of the Gateway API in a view, with their indexes.
+"""Gateways, ListenerSets, routes and ReferenceGrants of the Gateway API in a view, with their indexes.
 
 Routes of all kinds have one form, so they are in one table, by their object keys. Of the parents and backends
 only Services count here: a route may name other objects, for example a Gateway.
@@ -10,7 +10,7 @@ from typing import Final
 from catalog.store.view import IN_VIEW, View, kind, kinds, workloads
 from meshwright.engine.declarations import DeclaredPart
 from meshwright.engine.table import Table
-from meshwright.mesh.gateway.gateways import Gateway, GatewayClass
+from meshwright.mesh.gateway.gateways import Gateway, GatewayClass, ListenerSet
 from meshwright.mesh.gateway.references import BackendObject, ParentRef
 from meshwright.mesh.gateway.routes import (
     GatewayRoute,
@@ -28,6 +28,7 @@ from meshwright.mesh.kinds import (
     GATEWAY_TCP_ROUTE,
     GRPC_ROUTE,
     HTTP_ROUTE,
+    LISTENER_SET,
     REFERENCE_GRANT,
     SECRET,
     SERVICE,
@@ -51,6 +52,7 @@ gateways: Final = kind(Gateway, GATEWAY, "Gateways", lambda gateway: gateway.key
 gateway_classes: Final = kind(
     GatewayClass, GATEWAY_CLASS, "GatewayClasses", lambda gateway_class: gateway_class.name
 )
+listener_sets: Final = kind(ListenerSet, LISTENER_SET, "ListenerSets", lambda found: found.key)
 tls_secrets: Final = kind(TlsSecret, SECRET, "Secrets with certificates", lambda secret: secret.key)
 """Secrets, whose keys are hidden from everything that prints; only those named by a gateway matter."""
 
@@ -65,6 +67,13 @@ def parent_service(route: GatewayRoute, parent: ParentRef) -> ServiceKey | None:
 def parent_gateway(route: GatewayRoute, parent: ParentRef) -> PolicyKey | None:
     """Return the key of a gateway as parent; None for another kind of object."""
     if parent.kind != GATEWAY:
+        return None
+    return PolicyKey(parent.namespace or route.key.namespace, parent.name)
+
+
+def parent_set(route: GatewayRoute, parent: ParentRef) -> PolicyKey | None:
+    """Return the key of a ListenerSet as parent; None for another kind of object."""
+    if parent.kind != LISTENER_SET:
         return None
     return PolicyKey(parent.namespace or route.key.namespace, parent.name)
 
@@ -98,6 +107,10 @@ def _gateways(_: ObjectKey, route: GatewayRoute) -> tuple[PolicyKey, ...]:
     return tuple(dict.fromkeys(key for key in named if key is not None))
 
 
+def _gateway(_: PolicyKey, found: ListenerSet) -> tuple[PolicyKey, ...]:
+    return () if found.gateway is None else (found.gateway,)
+
+
 def _served(key: WorkloadKey, workload: Workload) -> tuple[PolicyKey, ...]:
     edge = workload.interception
     return (PolicyKey(key.namespace, edge.gateway),) if isinstance(edge, Edge) else ()
@@ -105,6 +118,8 @@ def _served(key: WorkloadKey, workload: Workload) -> tuple[PolicyKey, ...]:
 
 routes_by_parent: Final = IN_VIEW.index("Gateway API routes by parent", gateway_routes, _parents)
 routes_by_gateway: Final = IN_VIEW.index("Gateway API routes by gateway", gateway_routes, _gateways)
+sets_by_gateway: Final = IN_VIEW.index("ListenerSets by gateway", listener_sets, _gateway)
+"""ListenerSets by the gateway that they name; the gateway may be missing, or allow none."""
 routes_by_namespace: Final = IN_VIEW.index(
     "Gateway API routes by namespace", gateway_routes, lambda key, _: (key.namespace,)
 )

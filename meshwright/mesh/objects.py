@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 from meshwright.mesh.config import MeshConfig
-from meshwright.mesh.gateway.gateways import Gateway, GatewayClass
+from meshwright.mesh.gateway.gateways import Gateway, GatewayClass, ListenerSet
 from meshwright.mesh.gateway.routes import GRPCRoute, HTTPRoute, ReferenceGrant, TLSRoute
 from meshwright.mesh.gateway.routes import TCPRoute as GatewayTCPRoute
 from meshwright.mesh.gateway.secrets import TlsSecret
@@ -138,6 +138,7 @@ MeshObject = (
     | HTTPRoute
     | HTTPRouteGroup
     | IngressBackend
+    | ListenerSet
     | MeshConfig
     | MeshRootCertificate
     | MutualTLS

@@ -25,6 +25,7 @@ from meshwright.mesh.kinds import (
     HTTP_ROUTE_GROUP,
     INGRESS_BACKEND,
     JOB,
+    LISTENER_SET,
     MESH_CONFIG,
     MESH_ROOT_CERTIFICATE,
     MUTUAL_TLS,
@@ -58,7 +59,7 @@ from meshwright.specs.core.pod_template import cron_job, pod_template, scaled_te
 from meshwright.specs.core.secrets import tls_secret
 from meshwright.specs.core.services import namespace, service, service_account
 from meshwright.specs.gateway.classes import gateway_class
-from meshwright.specs.gateway.gateways import gateway
+from meshwright.specs.gateway.gateways import gateway, listener_set
 from meshwright.specs.gateway.grants import reference_grant
 from meshwright.specs.gateway.routes import grpc_route, http_route, tls_route
 from meshwright.specs.gateway.routes import tcp_route as gateway_tcp_route
@@ -133,6 +134,7 @@ _READERS: Final = (
     Reader(REFERENCE_GRANT, ("v1", "v1beta1"), reference_grant, keeps_last_form=False),
     Reader(GATEWAY_CLASS, ("v1", "v1beta1"), gateway_class),
     Reader(GATEWAY, ("v1", "v1beta1"), gateway),
+    Reader(LISTENER_SET, ("v1",), listener_set),
     Reader(NAMESPACE, ("v1",), namespace),
     Reader(SERVICE_ACCOUNT, ("v1",), service_account),
     Reader(SECRET, ("v1",), tls_secret),
@@ -169,7 +171,7 @@ _MORE: Final[Mapping[str, frozenset[str]]] = {
     ),
     "apps": frozenset({"ControllerRevision"}),
     "metrics.smi-spec.io": frozenset({"TrafficMetrics"}),
-    GATEWAY_API: frozenset({"BackendTLSPolicy", "ListenerSet", UDP_ROUTE.name}),
+    GATEWAY_API: frozenset({"BackendTLSPolicy", UDP_ROUTE.name}),
 }
 """Other kinds of known groups, which are not part of a mesh."""
 

@@ -9,11 +9,14 @@ from meshwright.mesh.gateway.filters import Filters
 from meshwright.mesh.gateway.gateways import (
     CONTROLLER_NAME,
     AllowedRoutes,
+    AllowedSets,
     Gateway,
     GatewayClass,
     Listener,
+    ListenerSet,
     ListenerTls,
     ObjectReference,
+    RoutesFrom,
     TlsMode,
 )
 from meshwright.mesh.gateway.references import BackendObject, ParentRef
@@ -33,6 +36,7 @@ from meshwright.mesh.kinds import (
     GATEWAY_TCP_ROUTE,
     GRPC_ROUTE,
     HTTP_ROUTE,
+    LISTENER_SET,
     REFERENCE_GRANT,
     SECRET,
     SERVICE,
@@ -51,7 +55,17 @@ FOREIGN_CLASS = GatewayClass("other", "example.com/controller")
 
 KINDS = {HTTPRoute: HTTP_ROUTE, GRPCRoute: GRPC_ROUTE, TLSRoute: TLS_ROUTE, TCPRoute: GATEWAY_TCP_ROUTE}
 NO_FILTERS = Filters()
-_OURS = HTTPRoute | GRPCRoute | TLSRoute | TCPRoute | Gateway | GatewayClass | ReferenceGrant | TlsSecret
+_OURS = (
+    HTTPRoute
+    | GRPCRoute
+    | TLSRoute
+    | TCPRoute
+    | Gateway
+    | GatewayClass
+    | ListenerSet
+    | ReferenceGrant
+    | TlsSecret
+)
 
 
 def parent(
@@ -167,6 +181,31 @@ def gateway(
     return Gateway(a.policy_key(name, namespace), class_name, listeners or (listener(),))
 
 
+def open_gateway(
+    name: str, *listeners: Listener, namespace: str = "default", sets: RoutesFrom = RoutesFrom.ALL
+) -> Gateway:
+    """Make a gateway that allows ListenerSets, by default of all namespaces."""
+    return replace(gateway(name, *listeners, namespace=namespace), allowed_sets=AllowedSets(sets))
+
+
+def listener_set(
+    name: str,
+    *listeners: Listener,
+    gateway: str = "edge",
+    at: str | None = None,
+    namespace: str = "default",
+    created: str = "",
+) -> ListenerSet:
+    """Make a ListenerSet for a gateway of the namespace `at`, by default the set's own."""
+    parent = ObjectReference(GATEWAY, gateway, None if at is None else Namespace(at))
+    return ListenerSet(a.policy_key(name, namespace), parent, listeners or (listener(),), created=created)
+
+
+def at_set(name: str, section: str | None = None, *, namespace: str | None = None) -> ParentRef:
+    """Make a reference to a ListenerSet as parent."""
+    return parent(name, namespace=namespace, section=section, kind=LISTENER_SET)
+
+
 def at(
     name: str, section: str | None = None, *, namespace: str | None = None, port: int | None = None
 ) -> ParentRef:
@@ -193,13 +232,17 @@ def tls_route(
     return TLSRoute(a.policy_key(name, namespace), parents, hostnames, rules, created=created)
 
 
-def key_of(thing: GatewayRoute | Gateway | GatewayClass | ReferenceGrant | TlsSecret) -> ObjectKey:
-    """Return the object key of a route, gateway, class, grant or Secret."""
+def key_of(
+    thing: GatewayRoute | Gateway | GatewayClass | ListenerSet | ReferenceGrant | TlsSecret,
+) -> ObjectKey:
+    """Return the object key of a route, gateway, class, set, grant or Secret."""
     match thing:
         case TlsSecret(key):
             return ObjectKey.from_name(SECRET, key)
         case ReferenceGrant(key):
             return ObjectKey.from_name(REFERENCE_GRANT, key)
+        case ListenerSet(key):
+            return ObjectKey.from_name(LISTENER_SET, key)
         case Gateway(key):
             return ObjectKey.from_name(GATEWAY, key)
         case GatewayClass(name):

@@ -4,6 +4,8 @@ The one derivation for policy, status, lint and explain. The package does not kn
 about requests: `catalog.policy` does.
 
 - `classes`: whether a gateway is served here.
+- `listener_sets`: the ListenerSets that a gateway allows.
+- `namespaces`: namespaces that a gateway or a listener allows.
 - `listeners`: verdicts about the listeners of a gateway.
 - `certificates`: the certificates that a listener shows.
 - `route_listeners`: verdicts about routes whose parent is a gateway.

@@ -3,6 +3,7 @@
 For example: `listener http allows routes of namespace shop alone (allowedRoutes.namespaces.from is Same)`.
 """
 
+from catalog.relations.gateways.namespaces import allows_namespace
 from catalog.relations.gateways.verdicts import ListenerVerdict
 from catalog.store.view import View
 from meshwright.mesh.gateway.gateways import AllowedRoutes, RoutesFrom
@@ -32,24 +33,13 @@ def _of_kind(item: ListenerVerdict, route: GatewayRoute) -> str:
 
 
 def _of_namespace(view: View, own: Namespace, allowed: AllowedRoutes, namespace: Namespace) -> str:
-    match allowed.namespaces:
-        case RoutesFrom.ALL:
-            return ""
-        case RoutesFrom.SAME:
-            is_allowed, whose = namespace == own, f"routes of namespace {own} alone"
-        case RoutesFrom.NONE:
-            is_allowed, whose = False, "routes of no namespace"
-        case RoutesFrom.SELECTOR:
-            selector = allowed.selector
-            is_allowed = selector is not None and selector.fits(_labels(view, namespace))
-            whose = f"routes of the selected namespaces alone, and {namespace} is not selected"
-    if is_allowed:
+    if allows_namespace(view, allowed.namespaces, allowed.selector, own, namespace):
         return ""
+    match allowed.namespaces:
+        case RoutesFrom.ALL | RoutesFrom.NONE:
+            whose = "routes of no namespace"
+        case RoutesFrom.SAME:
+            whose = f"routes of namespace {own} alone"
+        case RoutesFrom.SELECTOR:
+            whose = f"routes of the selected namespaces alone, and {namespace} is not selected"
     return f"allows {whose} (allowedRoutes.namespaces.from is {allowed.namespaces.value})"
-
-
-def _labels(view: View, namespace: Namespace) -> dict[str, str]:
-    """Return the labels of a namespace, with its name as every cluster sets it."""
-    found = view.namespaces.get(namespace)
-    own = {} if found is None else dict(found.labels)
-    return {"kubernetes.io/metadata.name": namespace} | own

@@ -1,14 +1,15 @@
-"""Gateways of the Gateway API: classes, and gateways with their listeners.
+"""Gateways of the Gateway API: classes, gateways with their listeners, and sets of further listeners.
 
 A listener is a port of a gateway's proxies, for one protocol and the host names that fit `hostname`. Routes
-attach to listeners of their choice, if the listener allows it.
+attach to listeners of their choice, if the listener allows it, and ListenerSets to a gateway, if the gateway
+allows it.
 """
 
 import enum
 from dataclasses import dataclass, field
 from typing import Final
 
-from meshwright.mesh.kinds import Kind
+from meshwright.mesh.kinds import GATEWAY, Kind
 from meshwright.mesh.names import Namespace, Port
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.mesh.values.label_selector import LabelSelector
@@ -125,6 +126,17 @@ class Infrastructure:
 
 
 @dataclass(frozen=True, slots=True)
+class AllowedSets:
+    """ListenerSets that may attach to a gateway: from which namespaces, and the selector for SELECTOR alone.
+
+    With SELECTOR and no selector, because none is written or it is invalid, no namespace is selected.
+    """
+
+    namespaces: RoutesFrom = RoutesFrom.NONE
+    selector: LabelSelector | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Gateway:
     """gateway.networking.k8s.io Gateway: listeners, served by the proxies of the gateway.
 
@@ -143,6 +155,30 @@ class Gateway:
     created: str = ""
     uid: str = ""
     unused: tuple[str, ...] = ()
+    allowed_sets: AllowedSets = field(default_factory=AllowedSets)
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerSet:
+    """gateway.networking.k8s.io ListenerSet: further listeners of a gateway, written by other people.
+
+    `parent` is an object of any kind; only a Gateway takes listeners. `generation`, `created` and `unused`
+    are as in a Gateway. The age decides precedence among the sets of a gateway.
+    """
+
+    key: PolicyKey
+    parent: ObjectReference
+    listeners: tuple[Listener, ...]
+    generation: int = 0
+    created: str = ""
+    unused: tuple[str, ...] = ()
+
+    @property
+    def gateway(self) -> PolicyKey | None:
+        """The name of the gateway, which may be missing; None for a parent of another kind."""
+        if self.parent.kind != GATEWAY:
+            return None
+        return PolicyKey(self.parent.namespace or self.key.namespace, self.parent.name)
 
 
 @dataclass(frozen=True, slots=True)

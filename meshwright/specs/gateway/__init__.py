@@ -1,4 +1,4 @@
-"""Readers of the Gateway API: GatewayClass, Gateway, routes of four kinds, and ReferenceGrant.
+"""Readers of the Gateway API: gateways, their classes and ListenerSets, four kinds of routes, and grants.
 
 The API server checks these kinds with the schema and the CEL rules of their CRDs. The readers refuse the same
 manifests, because nothing else checks a manifest from a file. An object that the API server accepts is always
@@ -8,6 +8,7 @@ They never decide whether a route or a gateway is in force; `catalog` does.
 - `rules`: rules of each kind of route.
 - `matches`, `filters`, `references`: the parts of rules.
 - `grants`: ReferenceGrant.
-- `gateways`, `classes`: Gateway and GatewayClass; `listeners`, `selectors`, `gateway_tls`: the parts of both.
+- `gateways`, `classes`: Gateway with ListenerSet, and GatewayClass; `listeners`, `selectors`, `gateway_tls`:
+  the parts of these.
 - `tolerance`: the treatment of errors in gateways that an API server has accepted.
 """

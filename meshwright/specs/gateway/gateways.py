@@ -1,4 +1,4 @@
-"""Gateway v1 and v1beta1."""
+"""Gateway v1 and v1beta1, and ListenerSet v1."""
 
 import re
 from collections.abc import Iterator
@@ -7,11 +7,14 @@ from typing import Final
 from meshwright.mesh.gateway.gateways import (
     HOSTNAME_ADDRESS,
     IP_ADDRESS,
+    AllowedSets,
     Gateway,
     GatewayAddress,
     Infrastructure,
+    ListenerSet,
     RoutesFrom,
 )
+from meshwright.mesh.kinds import GATEWAY
 from meshwright.mesh.policies.smi import PolicyKey
 from meshwright.specs.codes import Code
 from meshwright.specs.fields import Fields, duplicates
@@ -32,7 +35,7 @@ from meshwright.specs.gateway.forms import (
 )
 from meshwright.specs.gateway.gateway_tls import BACKEND, FRONTEND, check_tls
 from meshwright.specs.gateway.listeners import listeners_of
-from meshwright.specs.gateway.references import local_reference
+from meshwright.specs.gateway.references import local_reference, object_reference
 from meshwright.specs.gateway.selectors import namespaces
 from meshwright.specs.gateway.tolerance import close, is_of_cluster, unreported
 from meshwright.specs.manifest import Manifest
@@ -54,7 +57,7 @@ def gateway(manifest: Manifest) -> Gateway:
     class_name, listeners = required(spec, "gatewayClassName", NAME), listeners_of(spec)
     addresses, infrastructure = _addresses(spec), _infrastructure(spec.section("infrastructure"))
     allowed = spec.section("allowedListeners")
-    sets, _ = namespaces(allowed.section("namespaces"), tuple(RoutesFrom), RoutesFrom.NONE)
+    sets = AllowedSets(*namespaces(allowed.section("namespaces"), tuple(RoutesFrom), RoutesFrom.NONE))
     allowed.close()
     check_tls(spec.section("tls"))
     spec.accept("defaultScope")
@@ -70,7 +73,24 @@ def gateway(manifest: Manifest) -> Gateway:
         generation=generation_of(manifest.metadata),
         created=manifest.metadata.text("creationTimestamp") or "",
         uid=manifest.metadata.text("uid") or "",
-        unused=(*_unused(spec, sets), *unknown) if is_read else (),
+        unused=(*_unused(spec), *unknown) if is_read else (),
+        allowed_sets=sets,
+    )
+
+
+def listener_set(manifest: Manifest) -> ListenerSet:
+    """Read a ListenerSet; as with a Gateway, each of a cluster is read, and a bad listener is dropped."""
+    spec = unreported(manifest.spec())
+    parent, listeners = object_reference(spec.section("parentRef"), GATEWAY), listeners_of(spec)
+    unknown = close(spec)
+    is_read = is_of_cluster(spec) or not spec.notes.refused
+    return ListenerSet(
+        key=PolicyKey(manifest.namespace, manifest.key.name),
+        parent=parent,
+        listeners=listeners,
+        generation=generation_of(manifest.metadata),
+        created=manifest.metadata.text("creationTimestamp") or "",
+        unused=(*_options(spec), *unknown) if is_read else (),
     )
 
 
@@ -118,17 +138,22 @@ def _infrastructure(fields: Fields) -> Infrastructure:
     return result
 
 
-def _unused(spec: Fields, sets: RoutesFrom) -> Iterator[str]:
+def _unused(spec: Fields) -> Iterator[str]:
     """Yield the paths of fields without effect."""
     tls = spec.section("tls")
     places = (
         *((tls, name) for name in (FRONTEND, BACKEND)),
         (spec, "defaultScope"),
         *((section, "routability") for section in spec.sections("addresses")),
-        *((section.section("tls"), "options") for section in spec.sections("listeners")),
     )
     for fields, name in places:
         if fields.has(name):
             yield fields.at(name)
-    if sets is not RoutesFrom.NONE:
-        yield spec.at("allowedListeners")
+    yield from _options(spec)
+
+
+def _options(spec: Fields) -> Iterator[str]:
+    """Yield the paths of the options of TLS, which are other controllers'."""
+    for section in spec.sections("listeners"):
+        if (tls := section.section("tls")).has("options"):
+            yield tls.at("options")

@@ -28,10 +28,14 @@ from tests.unit.specs.gateway.test_gateway_refusals import (
     ACCEPTED_CLASSES,
     ACCEPTED_FIELDS,
     ACCEPTED_LISTENERS,
+    ACCEPTED_SETS,
     HTTP,
     REFUSED_CLASSES,
     REFUSED_FIELDS,
     REFUSED_LISTENERS,
+    REFUSED_SETS,
+    set_with_listeners,
+    set_with_parent,
     with_fields,
     with_listeners,
 )
@@ -142,7 +146,7 @@ def test_api_server_and_reader_refuse_the_same_rules(asking: Asking) -> None:
 
 
 def test_api_server_and_reader_refuse_the_same_gateways(asking: Asking) -> None:
-    """The gateways and classes are those of the readers' own tests; half of them are refused."""
+    """The gateways, classes and sets are those of the readers' own tests; half of them are refused."""
     documents = [
         *(with_listeners(listeners) for listeners, _ in REFUSED_LISTENERS),
         *map(with_listeners, ACCEPTED_LISTENERS),
@@ -150,6 +154,10 @@ def test_api_server_and_reader_refuse_the_same_gateways(asking: Asking) -> None:
         *map(with_fields, ACCEPTED_FIELDS),
         *(manifest("GatewayClass", spec) for spec, _ in REFUSED_CLASSES),
         *(manifest("GatewayClass", spec) for spec in ACCEPTED_CLASSES),
+        *(set_with_listeners(listeners) for listeners, _ in REFUSED_LISTENERS),
+        *map(set_with_listeners, ACCEPTED_LISTENERS),
+        *(set_with_parent(parent) for parent, _ in REFUSED_SETS),
+        *map(set_with_parent, ACCEPTED_SETS),
     ]
     assert _disagreements(asking, [_placed(document) for document in documents]) == []
 

@@ -24,6 +24,7 @@ from meshwright.mesh.kinds import (
     GATEWAY,
     GATEWAY_API,
     GATEWAY_CLASS,
+    LISTENER_SET,
     REFERENCE_GRANT,
 )
 from tests.kubernetes.tools import faulty_proxy as spoiling
@@ -52,7 +53,7 @@ OTHERS: Final = (
     objects.definition(EXPERIMENTAL_GATEWAY_API, "xmeshes", "XMesh", "v1alpha1", scope="Cluster"),
     *(
         objects.definition(GATEWAY_API, f"{kind.lower()}s", kind, "v1")
-        for kind in (*ROUTES, GATEWAY.name, REFERENCE_GRANT.name)
+        for kind in (*ROUTES, GATEWAY.name, LISTENER_SET.name, REFERENCE_GRANT.name)
     ),
     objects.definition(GATEWAY_API, "gatewayclasses", GATEWAY_CLASS.name, "v1", scope="Cluster"),
 )

@@ -9,6 +9,7 @@ from tools.real_parts.parts import GATEWAY_DEFINITIONS, GATEWAY_EXPERIMENTS
 KINDS = (
     "gatewayclasses",
     "gateways",
+    "listenersets",
     "httproutes",
     "grpcroutes",
     "tlsroutes",

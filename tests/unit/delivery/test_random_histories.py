@@ -22,6 +22,7 @@ from catalog.policy.values.proxy import ReachableServices
 from catalog.policy.values.route_actions import Forward
 from catalog.policy.values.terms import AccessLogPolicy
 from catalog.relations.gateways.grants import is_granted
+from catalog.relations.gateways.listener_sets import allowed_sets
 from catalog.relations.gateways.listeners import listener_verdicts
 from catalog.relations.gateways.route_listeners import routes_at_listener
 from catalog.relations.groups import groups
@@ -188,6 +189,7 @@ ROOTS = {"MeshRootCertificates": ", the set of keys"}
 TOLD = {"Telemetries", "Telemetries by namespace", "ExtensionServices"}
 REACHED = {"UpstreamPolicies", "UpstreamPolicies by service"}
 SERVED = {"GatewayClasses", "Gateways", "Gateway API routes by gateway"}
+SETS = {"ListenerSets", "ListenerSets by gateway"}
 SHOWN = {"Secrets with certificates"}
 GRANTED = {"ReferenceGrants", "ReferenceGrants by namespace"}
 """Those of limits, of what is tried again or becomes of requests, of how endpoints are reached, of roots."""
@@ -218,6 +220,7 @@ def test_every_table_and_index_has_a_mutation_test() -> None:
         | ASKED
         | WATCHED
         | SERVED
+        | SETS
         | SHOWN
         | GRANTED
     )
@@ -302,6 +305,26 @@ def test_routes_at_listeners_follow_classes_gateways_and_routes(
 @derived
 def _attached(view: View, _: str) -> int:
     return len(routes_at_listener(view, g.gateway("edge").key, "http"))
+
+
+@pytest.mark.parametrize("forgotten", ["", *sorted(SETS)])
+def test_allowed_sets_of_a_gateway_follow_added_and_edited_sets(
+    forgotten: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A set is added, gets an age, and names another gateway; each step changes the sets of the gateway."""
+    monkeypatch.setattr(Graph, "_link", forgetful(forgotten))
+    around = (g.CLASS, g.open_gateway("edge"))
+    view = g.view(*around)
+    pin = Pin(allowed_sets, view, g.gateway("edge").key)
+    seen = [[found.created for found in pin.value()]]
+    for sets in (
+        (g.listener_set("set"),),
+        (g.listener_set("set", created="2026-11-30T08:00:00Z"),),
+        (g.listener_set("set", gateway="other"),),
+    ):
+        view.apply(view.edits_to(g.view(*around, *sets).known()))
+        seen.append([found.created for found in pin.value()])
+    assert (seen == [[], [""], ["2026-11-30T08:00:00Z"], []]) is (not forgotten)
 
 
 @pytest.mark.parametrize("forgotten", ["", *sorted(SHOWN)])

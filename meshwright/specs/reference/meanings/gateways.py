@@ -1,4 +1,4 @@
-"""Meanings of the fields of the Gateway API's gateways and their classes."""
+"""Meanings of the fields of the Gateway API's gateways, their classes and ListenerSets."""
 
 from typing import Final
 
@@ -34,8 +34,8 @@ _SECRET: Final[Meanings] = {
     "group": Meaning("The API group; empty for a Secret.", "the empty group", GROUP),
     "kind": Meaning("The kind.", "`Secret`", KIND),
     "namespace": Meaning(
-        "The namespace. Another one than the gateway's needs a ReferenceGrant.",
-        "the gateway's namespace",
+        "The namespace. Another namespace than the object's needs a ReferenceGrant.",
+        "the object's namespace",
         NAMESPACE,
     ),
     "name": Meaning("The name.", form=NAME),
@@ -77,7 +77,7 @@ _LISTENERS: Final[Meanings] = {
     "spec.listeners[].allowedRoutes": Meaning("The routes that may attach."),
     "spec.listeners[].allowedRoutes.namespaces": Meaning("The namespaces of the routes."),
     "spec.listeners[].allowedRoutes.namespaces.from": Meaning(
-        "Whether all namespaces, selected ones, or the gateway's own one."
+        "Whether all namespaces, selected ones, or the object's."
     ),
     **under("spec.listeners[].allowedRoutes.namespaces", _NAMESPACES),
     "spec.listeners[].allowedRoutes.kinds": Meaning(
@@ -116,13 +116,24 @@ GATEWAY: Final[Meanings] = {
     "spec.infrastructure.annotations": Meaning("Annotations of the objects, at most 16."),
     "spec.infrastructure.parametersRef": Meaning("An object with parameters, in the gateway's namespace."),
     **under("spec.infrastructure.parametersRef", _PARAMETERS),
-    "spec.allowedListeners": Meaning("The ListenerSets that may attach. Ignored."),
-    "spec.allowedListeners.namespaces": Meaning("The namespaces of the ListenerSets. Ignored."),
+    "spec.allowedListeners": Meaning("The ListenerSets that may attach.", "none"),
+    "spec.allowedListeners.namespaces": Meaning("The namespaces of the ListenerSets."),
     "spec.allowedListeners.namespaces.from": Meaning(
-        "Whether no namespace, all, selected ones, or the gateway's own one. Ignored."
+        "Whether no namespace, all, selected ones, or the gateway's own one."
     ),
     **under("spec.allowedListeners.namespaces", _NAMESPACES),
     **_CLIENTS,
+}
+LISTENER_SET: Final[Meanings] = {
+    "metadata.creationTimestamp": Meaning("The age; of two conflicting sets, the older one decides."),
+    **_GENERATION,
+    "spec": Meaning("The gateway and the listeners."),
+    "spec.parentRef": Meaning("The Gateway, which must allow the set in `allowedListeners`."),
+    "spec.parentRef.group": Meaning("The API group.", "`gateway.networking.k8s.io`", GROUP),
+    "spec.parentRef.kind": Meaning("The kind; the set takes effect for a Gateway alone.", "`Gateway`", KIND),
+    "spec.parentRef.name": Meaning("The name.", form=NAME),
+    "spec.parentRef.namespace": Meaning("The namespace.", "the set's namespace", NAMESPACE),
+    **_LISTENERS,
 }
 GATEWAY_CLASS: Final[Meanings] = {
     **_GENERATION,

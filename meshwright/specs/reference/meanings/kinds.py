@@ -61,6 +61,7 @@ KINDS: Final[Mapping[Kind, tuple[str, Meanings]]] = {
     ),
     kinds.GATEWAY_CLASS: ("The controller of a class of gateways.", gateways.GATEWAY_CLASS),
     kinds.GATEWAY: ("Ports at the edge of the mesh, to which routes attach.", gateways.GATEWAY),
+    kinds.LISTENER_SET: ("Further listeners of a gateway, written by other people.", gateways.LISTENER_SET),
     kinds.HTTP_ROUTE: (
         "Rules for HTTP requests to a Service: routing, redirects, header changes, timeouts and retries.",
         gateway.HTTP_ROUTE,

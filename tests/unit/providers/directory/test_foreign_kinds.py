@@ -78,6 +78,7 @@ BODIES = {
     kinds.GATEWAY_TCP_ROUTE: "spec: {rules: [{backendRefs: [{name: db, port: 80}]}]}",
     kinds.GATEWAY_CLASS: "spec: {controllerName: meshwright.dev/gateway-controller}",
     kinds.GATEWAY: "spec: {gatewayClassName: db, listeners: [{name: tcp, port: 5432, protocol: TCP}]}",
+    kinds.LISTENER_SET: "spec: {parentRef: {name: db}, listeners: [{name: tcp, port: 5432, protocol: TCP}]}",
     kinds.REFERENCE_GRANT: (
         "spec:\n  from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: edge}]\n"
         "  to: [{group: '', kind: Service}]"
@@ -200,12 +201,12 @@ def test_each_foreign_kind_is_reported_once_with_its_count() -> None:
         "- {apiVersion: cert-manager.io/v1, kind: Certificate}\n"
         "- {apiVersion: cert-manager.io/v1, kind: Certificate}\n"
     )
-    gateway = _other("gateway.networking.k8s.io/v1", "ListenerSet")
+    gateway = _other("gateway.networking.k8s.io/v1", "BackendTLSPolicy")
     files = {"b.yaml": account("a") + "---\n" + certificates, "a.yaml": gateway, "c.yaml": listed}
     expected = [
         (
             "info: MW1031 a.yaml:1 (document 1): document: kind is "
-            '"ListenerSet.gateway.networking.k8s.io": Meshwright does not use objects of this kind'
+            '"BackendTLSPolicy.gateway.networking.k8s.io": Meshwright does not use objects of this kind'
         ),
         (
             "info: MW1031 b.yaml:5 (document 2): document: kind is "

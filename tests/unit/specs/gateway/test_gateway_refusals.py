@@ -1,4 +1,4 @@
-"""Tests of gateways and classes that the CRDs refuse or accept: the reader does the same for a file.
+"""Tests of gateways, classes and ListenerSets that the CRDs refuse or accept: a file gets the same verdict.
 
 The cases are from the schemas and CEL rules of release 1.7. The tests with a real API server compare the
 verdicts.
@@ -249,6 +249,36 @@ ACCEPTED_CLASSES = [
 """Classes that the CRDs accept."""
 
 
+REFUSED_SETS = [
+    ("{}", "parentRef.name"),
+    ("{name: ''}", "parentRef.name"),
+    (f"{{name: {'a' * 254}}}", "parentRef.name"),
+    ("{name: a, namespace: a.b}", "parentRef.namespace"),
+    ("{name: a, kind: ''}", "parentRef.kind"),
+    ("{name: a, kind: a_b}", "parentRef.kind"),
+    ("{name: a, group: A}", "parentRef.group"),
+    ("{name: a, sectionName: b}", "parentRef.sectionName"),
+]
+"""Parents of ListenerSets that the CRD refuses, with the first field that is wrong."""
+
+ACCEPTED_SETS = [
+    "{name: 'A b'}",
+    "{name: a, namespace: b, group: gateway.networking.k8s.io, kind: Gateway}",
+    "{name: a, group: '', kind: Service}",
+]
+"""Parents of ListenerSets that the CRD accepts; only a Gateway takes listeners."""
+
+
+def set_with_listeners(listeners: str) -> dict[str, Any]:
+    """Return the manifest of a ListenerSet with these listeners."""
+    return manifest("ListenerSet", f"{{parentRef: {{name: edge}}, listeners: [{listeners}]}}")
+
+
+def set_with_parent(parent: str) -> dict[str, Any]:
+    """Return the manifest of a ListenerSet with one listener and this parent."""
+    return manifest("ListenerSet", f"{{parentRef: {parent}, listeners: [{HTTP}]}}")
+
+
 def with_listeners(listeners: str) -> dict[str, Any]:
     """Return the manifest of a Gateway with these listeners."""
     return manifest("Gateway", f"{{gatewayClassName: edge, listeners: [{listeners}]}}")
@@ -265,6 +295,20 @@ def with_fields(fields: str) -> dict[str, Any]:
 def test_listener_that_the_crd_refuses_is_refused(listeners: str, field: str) -> None:
     """The first problem is at the field with the mistake."""
     reading = read(with_listeners(listeners), IN_FILE)
+    assert (faults(reading)[:1], reading.objects) == ([f"spec.{field}"], ())
+
+
+@pytest.mark.parametrize(("listeners", "field"), REFUSED_LISTENERS)
+def test_listener_of_a_set_that_the_crd_refuses_is_refused(listeners: str, field: str) -> None:
+    """The listeners of both kinds have the same rules."""
+    reading = read(set_with_listeners(listeners), IN_FILE)
+    assert (faults(reading)[:1], reading.objects) == ([f"spec.{field}"], ())
+
+
+@pytest.mark.parametrize(("parent", "field"), REFUSED_SETS)
+def test_set_that_the_crd_refuses_is_refused(parent: str, field: str) -> None:
+    """A part of a gateway cannot be the parent."""
+    reading = read(set_with_parent(parent), IN_FILE)
     assert (faults(reading)[:1], reading.objects) == ([f"spec.{field}"], ())
 
 
@@ -288,8 +332,18 @@ def test_class_that_the_crd_refuses_is_refused(spec: str, field: str) -> None:
         *map(with_listeners, ACCEPTED_LISTENERS),
         *map(with_fields, ACCEPTED_FIELDS),
         *(manifest("GatewayClass", spec) for spec in ACCEPTED_CLASSES),
+        *map(set_with_listeners, ACCEPTED_LISTENERS),
+        *map(set_with_parent, ACCEPTED_SETS),
     ],
-    ids=[*ACCEPTED_LISTENERS[:-1], "64 listeners", *ACCEPTED_FIELDS, *ACCEPTED_CLASSES],
+    ids=[
+        *ACCEPTED_LISTENERS[:-1],
+        "64 listeners",
+        *ACCEPTED_FIELDS,
+        *ACCEPTED_CLASSES,
+        *(f"set {listeners}" for listeners in ACCEPTED_LISTENERS[:-1]),
+        "set with 64 listeners",
+        *ACCEPTED_SETS,
+    ],
 )
 def test_gateway_that_the_crd_accepts_has_no_error(document: dict[str, Any]) -> None:
     """Nothing that a user may write in a cluster is refused from a file."""

@@ -4,6 +4,7 @@ import pytest
 
 from meshwright.mesh.gateway.gateways import (
     AllowedRoutes,
+    AllowedSets,
     Gateway,
     GatewayAddress,
     GatewayClass,
@@ -25,6 +26,7 @@ from tests.unit.specs.gateway.manifests import IN_CLUSTER, IN_FILE, faults, mani
 
 KEY = PolicyKey(Namespace("shop"), "r")
 HTTP = Listener("http", Port(80), "HTTP")
+LISTENER = "{name: http, port: 80, protocol: HTTP}"
 
 
 def of_listeners(listeners: str, origin: Origin = IN_FILE) -> ManifestReading:
@@ -161,7 +163,6 @@ def test_fields_without_effect_are_noted_in_the_value() -> None:
         listeners:
         - {name: https, port: 443, protocol: HTTPS, tls: {options: {a: b}}}
         addresses: [{routability: Cluster}]
-        allowedListeners: {namespaces: {from: Same}}
         defaultScope: All
         tls:
           frontend: {default: {}}
@@ -176,15 +177,31 @@ def test_fields_without_effect_are_noted_in_the_value() -> None:
             "spec.defaultScope",
             "spec.addresses[0].routability",
             "spec.listeners[0].tls.options",
-            "spec.allowedListeners",
         )
 
 
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("{from: All}", AllowedSets(RoutesFrom.ALL)),
+        ("{from: Same}", AllowedSets(RoutesFrom.SAME)),
+        ("{from: Selector, selector: {}}", AllowedSets(RoutesFrom.SELECTOR, LabelSelector())),
+        ("{from: Selector, selector: {matchLabels: {-a: b}}}", AllowedSets(RoutesFrom.SELECTOR)),
+        ("{from: All, selector: {}}", AllowedSets(RoutesFrom.ALL)),
+    ],
+)
+def test_allowed_listener_sets_are_read(written: str, expected: AllowedSets) -> None:
+    """The selector counts for `from: Selector` alone, and an unusable one selects no namespace."""
+    spec = f"{{gatewayClassName: edge, listeners: [{LISTENER}], allowedListeners: {{namespaces: {written}}}}}"
+    gateway = Gateway(KEY, "edge", (HTTP,), allowed_sets=expected)
+    assert route_of(read(manifest("Gateway", spec), IN_FILE)) == gateway
+    assert route_of(read(manifest("Gateway", spec), IN_CLUSTER)) == gateway
+
+
 def test_no_listener_sets_are_allowed_by_default() -> None:
-    """A written default is no field without effect."""
+    """An absent field, or a part of it, is read as None."""
     for allowed in ("{}", "{namespaces: {}}", "{namespaces: {from: None}}"):
-        listeners = "[{name: http, port: 80, protocol: HTTP}]"
-        spec = f"{{gatewayClassName: edge, listeners: {listeners}, allowedListeners: {allowed}}}"
+        spec = f"{{gatewayClassName: edge, listeners: [{LISTENER}], allowedListeners: {allowed}}}"
         assert route_of(read(manifest("Gateway", spec), IN_FILE)) == Gateway(KEY, "edge", (HTTP,))
 
 

@@ -123,6 +123,7 @@ ONLY_THE_READER = {
     ("GRPCRoute", "spec.rules[].matches[].method.service"),
     ("Gateway", "spec.listeners[].tls"),  # depends on the protocol
     ("Gateway", "spec.listeners[].tls.certificateRefs"),  # for one mode only
+    ("ListenerSet", "spec.listeners[].tls.certificateRefs"),
     ("Gateway", "spec.addresses[].value"),  # its form depends on the type
     ("Gateway", "spec.infrastructure.labels.team"),  # the value of a label
     *(
